@@ -1,0 +1,58 @@
+#!/usr/bin/env node
+// Finds a Node that can run settled, and runs a script with it. Plain JavaScript that any Node since 18 can read,
+// because its whole purpose is to be started by a Node that is too old (better-sqlite3 13 crashes below 22).
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const OLDEST = [22, 18];
+const EXIT_NO_FITTING_NODE = 69;
+
+/** The path of a fitting Node: this one where it fits, else the pinned one that `npm ci` installed; or undefined. */
+export function fittingNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return process.execPath;
+  const os = process.platform === 'win32' ? 'win' : process.platform;
+  const binary = process.platform === 'win32' ? 'bin/node.exe' : 'bin/node';
+  const pinned = fileURLToPath(
+    new URL(`../node_modules/node-${os}-${process.arch}/${binary}`, import.meta.url),
+  );
+  return existsSync(pinned) ? pinned : undefined;
+}
+
+/**
+ * Runs `script` with a fitting Node. In this process where this Node fits; otherwise in a child whose output, signals
+ * and exit status are passed on. The child notices by its IPC channel when this process is killed, and stops.
+ */
+export async function runWithFittingNode(script, args) {
+  const node = fittingNode();
+  if (node === undefined) {
+    process.stderr.write(
+      `settled needs Node ${OLDEST.join('.')} or newer; this is ${process.versions.node}, and no pinned Node is ` +
+        'installed for this platform. Run `npm ci` (without --omit=optional), or install Node 24.\n',
+    );
+    process.exit(EXIT_NO_FITTING_NODE);
+  }
+  if (node === process.execPath) {
+    process.argv = [process.argv[0], script, ...args];
+    await import(pathToFileURL(script).href);
+    return;
+  }
+  const child = spawn(node, [script, ...args], { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  child.on('error', (error) => {
+    process.stderr.write(`Cannot start ${node}: ${error.message}\n`);
+    process.exit(EXIT_NO_FITTING_NODE);
+  });
+  child.on('exit', (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [script, ...args] = process.argv.slice(2);
+  if (script === undefined) {
+    process.stderr.write('usage: fitting-node.mjs SCRIPT [ARGUMENT ...]\n');
+    process.exit(64);
+  }
+  await runWithFittingNode(fileURLToPath(pathToFileURL(script)), args);
+}

@@ -1,0 +1,78 @@
+-- "order" is a word of SQL, so the table is named in the plural.
+CREATE TABLE orders (
+  key                INTEGER PRIMARY KEY,
+  reference          TEXT    NOT NULL UNIQUE,
+  amount_minor       INTEGER NOT NULL CHECK (amount_minor > 0),
+  currency           TEXT    NOT NULL,
+  state              TEXT    NOT NULL,
+  flags              TEXT    NOT NULL DEFAULT '',
+  version            INTEGER NOT NULL DEFAULT 1,
+  adopted_payment_id TEXT,
+  resolution         TEXT    CHECK (resolution IN ('accept', 'reject')),
+  last_reading       INTEGER,
+  created_at_ms      INTEGER NOT NULL,
+  updated_at_ms      INTEGER NOT NULL
+) STRICT;
+CREATE INDEX orders_by_state ON orders (state, key);
+
+-- An order may have several links; the newest is the one that its document shows.
+CREATE TABLE link (
+  key                INTEGER PRIMARY KEY,
+  order_key          INTEGER NOT NULL REFERENCES orders (key),
+  link_id            TEXT    UNIQUE,
+  token              TEXT    NOT NULL UNIQUE,
+  sealed_secret      BLOB    NOT NULL,
+  secrets_key_id     TEXT    NOT NULL,
+  secret_fingerprint BLOB    NOT NULL,
+  url                TEXT,
+  short_url          TEXT,
+  status             TEXT,
+  created_at_ms      INTEGER NOT NULL
+) STRICT;
+CREATE INDEX link_by_order ON link (order_key);
+
+-- The guard against settling twice: an order is paid by the insertion of its one row here.
+CREATE TABLE settlement (
+  order_key   INTEGER PRIMARY KEY REFERENCES orders (key),
+  paid_at_ms  INTEGER NOT NULL,
+  payment_key TEXT,
+  learned_by  TEXT    NOT NULL CHECK (learned_by IN ('webhook', 'reconciliation', 'person'))
+) STRICT;
+
+-- Entries are only ever added; the balance is their sum.
+CREATE TABLE ledger (
+  key          INTEGER PRIMARY KEY,
+  order_key    INTEGER NOT NULL REFERENCES orders (key),
+  payment_key  TEXT    NOT NULL,
+  kind         TEXT    NOT NULL CHECK (kind IN ('captured', 'refunded', 'disputed')),
+  occurrence   INTEGER NOT NULL,
+  amount_minor INTEGER NOT NULL,
+  currency     TEXT    NOT NULL,
+  at_ms        INTEGER NOT NULL,
+  UNIQUE (order_key, payment_key, kind, occurrence)
+) STRICT;
+
+CREATE TABLE hold (
+  order_key    INTEGER NOT NULL REFERENCES orders (key),
+  id           TEXT    NOT NULL,
+  reason       TEXT    NOT NULL,
+  opened_at_ms INTEGER NOT NULL,
+  ended_at_ms  INTEGER,
+  PRIMARY KEY (order_key, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hold_open ON hold (order_key, id) WHERE ended_at_ms IS NULL;
+
+-- Every transition and every other change of an order, with its cause.
+CREATE TABLE history (
+  key        INTEGER PRIMARY KEY,
+  order_key  INTEGER NOT NULL REFERENCES orders (key),
+  at_ms      INTEGER NOT NULL,
+  what       TEXT    NOT NULL,
+  outcome    TEXT,
+  from_state TEXT,
+  to_state   TEXT,
+  cause_kind TEXT    NOT NULL CHECK (cause_kind IN ('event', 'reading', 'person')),
+  cause_id   TEXT,
+  effects    TEXT    NOT NULL DEFAULT ''
+) STRICT;
+CREATE INDEX history_by_order ON history (order_key, key);

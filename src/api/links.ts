@@ -1,0 +1,103 @@
+import { randomBytes } from 'node:crypto';
+import type { RequestHandler, Response } from 'express';
+import type { z } from 'zod';
+import { isCurrency, parseAmount } from '../domain/money.ts';
+import { orderDocument } from '../domain/notice.ts';
+import { sendProblem } from '../http/problem.ts';
+import type { Registered, Registration } from '../store/store.ts';
+import { linkRequest, read } from './requests.ts';
+import type { ApiOptions } from './router.ts';
+
+const TOKEN_BYTES = 24;
+const SECRET_BYTES = 32;
+
+/**
+ * `POST /v1/links`, for links that the shop makes itself. Without `id` it reserves: the answer holds the webhookUrl and,
+ * this once, the webhookSecret to give to the service. With `id` it registers a link that exists, or binds the id of a
+ * reserved one. Called again with the same content it changes nothing.
+ */
+export function registerLink(options: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const asked = read(linkRequest, request.body, response);
+    if (asked === null) return;
+    const amount = readAmount(asked, options.currency, response);
+    if (amount === null) return;
+    const { store, keyring, clock } = options;
+    const freshSecret = randomBytes(SECRET_BYTES).toString('base64url');
+    const registration: Registration = {
+      reference: asked.reference,
+      amount,
+      linkId: asked.id ?? null,
+      token: randomBytes(TOKEN_BYTES).toString('base64url'),
+      secret: asked.webhookSecret === undefined ? null : keyring.seal(asked.webhookSecret, asked.reference),
+      freshSecret: keyring.seal(freshSecret, asked.reference),
+      mayCorrectSecret: response.locals.role === 'operator',
+      atMs: clock.nowMs(),
+    };
+    if (registration.linkId !== null && registration.secret === null) {
+      const known = await store.findOrder(asked.reference);
+      if (known === null) return refuseWithoutSecret(response);
+    }
+    const registered = await store.registerLink(registration);
+    if (registered.outcome === 'corrected') options.credentials.forget(registered.token);
+    answer(options, response, asked, registered, freshSecret);
+  };
+}
+
+function readAmount(
+  { amount, currency: named }: z.infer<typeof linkRequest>,
+  usual: string,
+  response: Response,
+): Registration['amount'] | null {
+  const currency = named ?? usual;
+  const refuse = (path: string, detail: string) => {
+    const errors = [{ path, detail }];
+    sendProblem(response, { status: 422, code: 'invalid_request', detail: `${path}: ${detail}`, errors });
+    return null;
+  };
+  if (!isCurrency(currency)) return refuse('currency', 'must be an ISO 4217 code in capitals, like BRL');
+  const parsed = parseAmount(String(amount), currency);
+  if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };
+  const details = {
+    not_a_number: 'must be a decimal number, like 100.50',
+    not_positive: 'must be more than zero',
+    too_many_decimals: `has more decimals than ${currency} has`,
+    too_large: 'is larger than can be counted exactly',
+  };
+  return refuse('amount', details[parsed.fault]);
+}
+
+function refuseWithoutSecret(response: Response): void {
+  const detail = 'webhookSecret: needed to register a link that exists; leave out id to reserve one';
+  sendProblem(response, { status: 422, code: 'invalid_request', detail });
+}
+
+function answer(
+  { publicUrl }: ApiOptions,
+  response: Response,
+  { reference, id, webhookSecret }: z.infer<typeof linkRequest>,
+  registered: Registered,
+  freshSecret: string,
+): void {
+  const { order, outcome } = registered;
+  const refusals = {
+    reference_conflict: `Order ${reference} exists with another amount or currency. Use a new reference.`,
+    link_id_conflict: `Order ${reference} has another link already: ${order.link?.id}.`,
+    link_id_taken: `Link ${id} belongs to order ${order.reference}.`,
+    correction_forbidden: 'Only the operator may replace the signing secret of a link.',
+  };
+  if (!('token' in registered)) {
+    const status = registered.outcome === 'correction_forbidden' ? 403 : 409;
+    sendProblem(response, { status, code: registered.outcome, detail: refusals[registered.outcome] });
+    return;
+  }
+  const showsSecret = outcome === 'created' && webhookSecret === undefined;
+  response.status(outcome === 'created' ? 201 : 200).json({
+    link: {
+      ...order.link,
+      webhookUrl: `${publicUrl}/hooks/${registered.token}`,
+      ...(showsSecret ? { webhookSecret: freshSecret } : {}),
+    },
+    order: orderDocument(order),
+  });
+}

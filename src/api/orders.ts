@@ -1,0 +1,66 @@
+import type { RequestHandler, Response } from 'express';
+import { orderDocument } from '../domain/notice.ts';
+import { sendProblem } from '../http/problem.ts';
+import { explain } from './explain.ts';
+import { ordersQuery, read, readCursor, readPage, readReference, resolveRequest } from './requests.ts';
+import type { ApiOptions } from './router.ts';
+
+export function listOrders({ store }: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const query = read(ordersQuery, request.query, response);
+    if (query === null) return;
+    const after = readCursor(query.cursor, response);
+    if (after === false) return;
+    const { rows, nextCursor } = await readPage({ limit: query.limit, after }, (page) =>
+      store.listOrders({ ...page, state: query.state ?? null, search: query.q ?? null }),
+    );
+    response.json({ orders: rows.map(({ value }) => orderDocument(value)), nextCursor });
+  };
+}
+
+export function showOrder({ store }: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const reference = readReference(request, response);
+    if (reference === null) return;
+    const order = await store.findOrder(reference);
+    if (order === null) return noSuchOrder(response, reference);
+    response.json({ order: orderDocument(order) });
+  };
+}
+
+/** Why the order stands where it stands: the answer, then everything known of it in order of time, then what follows. */
+export function showTimeline({ store, clock }: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const reference = readReference(request, response);
+    if (reference === null) return;
+    const timeline = await store.timeline(reference);
+    if (timeline === null) return noSuchOrder(response, reference);
+    response.json({ order: orderDocument(timeline.order), ...explain(timeline, clock.nowMs()) });
+  };
+}
+
+export function resolveOrder({ store, clock }: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const reference = readReference(request, response);
+    if (reference === null) return;
+    const asked = read(resolveRequest, request.body, response);
+    if (asked === null) return;
+    const resolved = await store.resolveOrder({ reference, ...asked, atMs: clock.nowMs() });
+    if (resolved === null) return noSuchOrder(response, reference);
+    if (resolved.outcome !== 'ignored') {
+      response.json({ order: orderDocument(resolved.order) });
+      return;
+    }
+    if (resolved.rule === 'nothing_left_to_accept') {
+      const detail = `What order ${reference} captured was refunded or disputed: nothing is left to accept. Reject it.`;
+      sendProblem(response, { status: 409, code: 'nothing_left_to_accept', detail });
+    } else {
+      const detail = `Order ${reference} is ${resolved.order.state}: only a held order can be resolved.`;
+      sendProblem(response, { status: 409, code: 'not_held', detail });
+    }
+  };
+}
+
+function noSuchOrder(response: Response, reference: string): void {
+  sendProblem(response, { status: 404, code: 'not_found', detail: `There is no order ${reference}.` });
+}

@@ -1,0 +1,104 @@
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { ORDER_STATES } from '../domain/order.ts';
+import { sendProblem } from '../http/problem.ts';
+import { SIGNING_SECRET_BYTES_MIN } from '../paylink/wire.ts';
+
+/** What the API accepts. Every unknown field is refused by its name. */
+
+const PRINTABLE = /^[^\p{Cc}\p{Cs}]+$/u;
+const text = (max: number) => z.string().min(1).max(max).regex(PRINTABLE, 'must not have control characters');
+
+export const reference = text(128);
+
+const webhookSecret = z
+  .string()
+  .max(512)
+  .regex(PRINTABLE, 'must not have control characters')
+  .refine((secret) => Buffer.byteLength(secret) >= SIGNING_SECRET_BYTES_MIN, {
+    message: `must have at least ${SIGNING_SECRET_BYTES_MIN} bytes: shorter secrets can be guessed`,
+  });
+
+export const linkRequest = z.strictObject({
+  reference,
+  amount: z.union([z.string().max(64), z.number()], { error: 'must be a number or a decimal string' }),
+  currency: z.string().optional(),
+  id: text(255).optional(),
+  webhookSecret: webhookSecret.optional(),
+});
+
+export const resolveRequest = z.strictObject({ decision: z.enum(['accept', 'reject']), reason: text(500) });
+
+const page = {
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(64).optional(),
+};
+export const ordersQuery = z.strictObject({
+  ...page,
+  state: z.enum(ORDER_STATES).optional(),
+  q: z.string().min(1).max(128).optional(),
+});
+export const eventsQuery = z.strictObject({
+  ...page,
+  status: z.enum(['pending', 'leased', 'done', 'dead']).optional(),
+  reference: reference.optional(),
+});
+export const rejectionsQuery = z.strictObject({ ...page, reference: reference.optional() });
+export const attentionQuery = z.strictObject(page);
+export const nothing = z.strictObject({});
+
+/**
+ * Reads a part of a request by its schema. Where it does not fit, answers 400 with every fault by its place and returns
+ * null.
+ */
+export function read<T>(schema: z.ZodType<T>, value: unknown, response: Response): T | null {
+  const parsed = schema.safeParse(value ?? {});
+  if (parsed.success) return parsed.data;
+  const errors = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), detail: message }));
+  sendProblem(response, {
+    status: 400,
+    code: 'invalid_request',
+    detail: errors.map((error) => (error.path ? `${error.path}: ${error.detail}` : error.detail)).join('; '),
+    errors,
+  });
+  return null;
+}
+
+/** Reads the reference in the path. */
+export function readReference(request: Request, response: Response): string | null {
+  return read(reference, request.params.reference, response);
+}
+
+/** Reads the number that names an event in the path; answers 404 where it can name none. */
+export function readEventKey(request: Request, response: Response): number | null {
+  const id = String(request.params.id);
+  if (/^[1-9][0-9]{0,14}$/.test(id)) return Number(id);
+  sendProblem(response, { status: 404, code: 'not_found', detail: `There is no event ${id}.` });
+  return null;
+}
+
+/** A cursor hides the key of the last row seen, so that callers do not count on what it is. */
+export function writeCursor(key: number): string {
+  return Buffer.from(`k${key}`).toString('base64url');
+}
+
+/** Reads a cursor; answers 400 and returns false where it is not one of ours. */
+export function readCursor(cursor: string | undefined, response: Response): number | null | false {
+  if (cursor === undefined) return null;
+  const match = /^k([1-9][0-9]{0,14})$/.exec(Buffer.from(cursor, 'base64url').toString());
+  if (match !== null) return Number(match[1]);
+  const detail = 'cursor: give the nextCursor of the page before, unchanged';
+  sendProblem(response, { status: 400, code: 'invalid_request', detail });
+  return false;
+}
+
+/** One page: asks for one row more than was wanted, to know whether there is another page. */
+export async function readPage<Row extends { key: number }>(
+  { limit, after }: { limit: number; after: number | null },
+  list: (page: { limit: number; after: number | null }) => Promise<Row[]>,
+): Promise<{ rows: Row[]; nextCursor: string | null }> {
+  const rows = await list({ limit: limit + 1, after });
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  return { rows: shown, nextCursor: rows.length > limit && last ? writeCursor(last.key) : null };
+}

@@ -1,0 +1,95 @@
+import express, { type RequestHandler, type Router } from 'express';
+import type { Readiness } from '../http/health.ts';
+import { sendProblem } from '../http/problem.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import type { Credentials } from '../store/credentials.ts';
+import type { Keyring } from '../store/keyring.ts';
+import type { Store } from '../store/store.ts';
+import type { Clock } from '../work/clock.ts';
+import { doctor, makeBackup, showStats } from './admin.ts';
+import { type Role, requireRole, type Tokens } from './auth.ts';
+import { listAttention, listEvents, listRejections, replayEvent, showEvent } from './events.ts';
+import { registerLink } from './links.ts';
+import { listOrders, resolveOrder, showOrder, showTimeline } from './orders.ts';
+
+export type ApiOptions = {
+  store: Store;
+  keyring: Keyring;
+  credentials: Pick<Credentials, 'forget'>;
+  tokens: Tokens;
+  clock: Clock;
+  metrics: Metrics;
+  readiness: Readiness;
+  publicUrl: string;
+  currency: string;
+  storePath: string;
+  /** Where the secrets key is kept, in words for a person. */
+  secretsKeyPlace: string;
+  /** Called when an event was made pending again. */
+  onRequeued: () => void;
+};
+
+const BODY_BYTES_MAX = 65_536;
+
+type Route = {
+  method: 'get' | 'post';
+  path: string;
+  allowed: readonly Role[];
+  handle: (options: ApiOptions) => RequestHandler;
+};
+
+const OPERATOR: readonly Role[] = ['operator'];
+const BOTH: readonly Role[] = ['operator', 'shop'];
+
+const ROUTES: readonly Route[] = [
+  { method: 'post', path: '/v1/links', allowed: BOTH, handle: registerLink },
+  { method: 'get', path: '/v1/orders', allowed: BOTH, handle: listOrders },
+  { method: 'get', path: '/v1/orders/:reference', allowed: BOTH, handle: showOrder },
+  { method: 'get', path: '/v1/orders/:reference/timeline', allowed: BOTH, handle: showTimeline },
+  { method: 'post', path: '/v1/orders/:reference/resolve', allowed: OPERATOR, handle: resolveOrder },
+  { method: 'get', path: '/v1/events', allowed: OPERATOR, handle: listEvents },
+  { method: 'get', path: '/v1/events/:id', allowed: OPERATOR, handle: showEvent },
+  { method: 'post', path: '/v1/events/:id/replay', allowed: OPERATOR, handle: replayEvent },
+  { method: 'get', path: '/v1/rejections', allowed: OPERATOR, handle: listRejections },
+  { method: 'get', path: '/v1/attention', allowed: OPERATOR, handle: listAttention },
+  { method: 'get', path: '/v1/stats', allowed: OPERATOR, handle: showStats },
+  { method: 'post', path: '/v1/admin/backup', allowed: OPERATOR, handle: makeBackup },
+  { method: 'get', path: '/v1/admin/doctor', allowed: OPERATOR, handle: doctor },
+];
+
+/** The shop's and operator's JSON API, and `/metrics`, for the private listener. */
+export function apiRoutes(options: ApiOptions): Router {
+  const router = express.Router({ caseSensitive: true, strict: true });
+  const readJson = express.json({ limit: BODY_BYTES_MAX, type: 'application/json', inflate: false });
+  router.get('/metrics', requireRole(options.tokens, OPERATOR), scrape(options.metrics));
+  for (const { method, path, allowed, handle } of ROUTES) {
+    const authorize = requireRole(options.tokens, allowed);
+    if (method === 'get') router.get(path, authorize, handle(options));
+    else router.post(path, authorize, requireJson, readJson, handle(options));
+  }
+  for (const path of new Set(ROUTES.map((route) => route.path))) {
+    const methods = ROUTES.filter((route) => route.path === path).map(({ method }) => method.toUpperCase());
+    router.all(path, (_request, response) => {
+      response.setHeader('allow', methods.join(', '));
+      const detail = `This address takes ${methods.join(' and ')}.`;
+      sendProblem(response, { status: 405, code: 'method_not_allowed', detail });
+    });
+  }
+  return router;
+}
+
+/** A body of another type would be taken for no body at all. */
+const requireJson: RequestHandler = (request, response, next) => {
+  const hasBody = request.headers['content-length'] !== '0' && request.is('*/*') !== null;
+  if (!hasBody || request.is('application/json')) return next();
+  const detail = 'Send the body as JSON, with Content-Type: application/json.';
+  sendProblem(response, { status: 415, code: 'content_type', detail });
+};
+
+function scrape(metrics: Metrics): RequestHandler {
+  return async (_request, response) => {
+    const { contentType, text } = await metrics.scrape();
+    response.setHeader('content-type', contentType);
+    response.end(text);
+  };
+}

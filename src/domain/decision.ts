@@ -1,0 +1,202 @@
+import type { Authority, PaymentFact } from './fact.ts';
+import { type LedgerEntry, nextEntry, UNNAMED } from './ledger.ts';
+import type { Money } from './money.ts';
+import {
+  type AttentionKind,
+  assertTransition,
+  type Flag,
+  type Hold,
+  type HoldReason,
+  type LearnedBy,
+  type Order,
+  type OrderState,
+} from './order.ts';
+
+export const NOTICE_TYPES = [
+  'order.paid',
+  'order.payment_pending',
+  'order.held',
+  'order.expired',
+  'order.cancelled',
+  'order.refunded',
+  'order.disputed',
+  'payment.duplicate',
+] as const;
+export type NoticeType = (typeof NOTICE_TYPES)[number];
+
+/** One thing that a decision does, beside moving the order's state. */
+export type Effect =
+  | { readonly do: 'entry'; readonly entry: LedgerEntry }
+  | { readonly do: 'settle'; readonly paymentKey: string | null; readonly learnedBy: LearnedBy }
+  | { readonly do: 'adopt_payment_id'; readonly paymentId: string }
+  | { readonly do: 'hold'; readonly hold: Hold }
+  | { readonly do: 'end_holds'; readonly resolution: 'accept' | 'reject' }
+  | { readonly do: 'flag' | 'unflag'; readonly flag: Flag }
+  | { readonly do: 'attention' | 'end_attention'; readonly kind: AttentionKind }
+  | { readonly do: 'notice'; readonly type: NoticeType }
+  | { readonly do: 'check' };
+
+export const OUTCOMES = ['applied', 'already_applied', 'ignored', 'held', 'ask'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** Settlement's pure result: what became of a fact, by which rule, the state after it, and its effects in order. */
+export type Decision = {
+  readonly outcome: Outcome;
+  readonly rule: Rule;
+  readonly state: OrderState;
+  readonly effects: readonly Effect[];
+};
+
+/** Every rule by which `decide` decides. docs/states.md explains each; a test holds the two lists equal. */
+export const RULES = [
+  'payment_pending',
+  'already_pending',
+  'changes_nothing',
+  'paid',
+  'paid_more',
+  'paid_money_unnamed',
+  'asks_before_deciding',
+  'money_does_not_agree',
+  'statement_unclear',
+  'completion_already_counted',
+  'payment_id_adopted',
+  'money_named',
+  'counted_money_differs',
+  'payment_moves_forward_only',
+  'dispute_won',
+  'service_disagrees',
+  'payment_of_accepted_order',
+  'completion_while_held',
+  'paid_after_cancel',
+  'duplicate_payment',
+  'payment_after_refund',
+  'refunded',
+  'disputed',
+  'still_covered',
+  'return_recorded',
+  'return_already_counted',
+  'which_payment_unclear',
+  'expired',
+  'already_expired',
+  'link_disabled',
+  'older_reading',
+  'cancelled',
+  'already_cancelled',
+  'not_cancellable',
+  'hold_accepted',
+  'hold_rejected',
+  'already_resolved',
+  'not_held',
+  'nothing_left_to_accept',
+] as const;
+export type Rule = (typeof RULES)[number];
+
+/** What a decision needs to know beside the order and the fact. */
+export type SettlementPolicy = {
+  /** Whether the service's API can be asked. Where it cannot, doubts about money are held for a person. */
+  readonly canAsk: boolean;
+};
+
+/** One cell of the settlement table: what a kind of fact means in one state. */
+export type Cell = (order: Order, fact: PaymentFact, policy: SettlementPolicy) => Decision;
+
+/** Builds a decision; the state stays where none is given. */
+export function decision(
+  order: Order,
+  outcome: Outcome,
+  rule: Rule,
+  { state = order.state, effects = [] }: { state?: OrderState; effects?: readonly Effect[] } = {},
+): Decision {
+  return { outcome, rule, state, effects };
+}
+
+/** The decision to ask the service's API first. */
+export function ask(order: Order): Decision {
+  return decision(order, 'ask', 'asks_before_deciding', { effects: [{ do: 'check' }] });
+}
+
+/** Whether the API's answer can lift a doubt: a reading is that answer already, and asking again would never end. */
+export function canBeAsked({ authority }: PaymentFact, { canAsk }: SettlementPolicy): boolean {
+  return canAsk && authority.by === 'event';
+}
+
+/** The effects of a second payment for one order. */
+export const DUPLICATE: readonly Effect[] = [
+  { do: 'flag', flag: 'duplicate_payment' },
+  { do: 'attention', kind: 'duplicate_payment' },
+];
+
+/** The order after a decision. The only place where an order changes. Throws on a move the table does not allow. */
+export function apply(order: Order, made: Decision, atMs: number): Order {
+  assertTransition(order.state, made.state);
+  const after = made.effects.reduce((before, effect) => applyEffect(before, effect, atMs), order);
+  return {
+    ...after,
+    state: made.state,
+    version: changesOrder(order, made) ? order.version + 1 : order.version,
+  };
+}
+
+const BESIDE_THE_ORDER: ReadonlySet<Effect['do']> = new Set([
+  'attention',
+  'end_attention',
+  'notice',
+  'check',
+]);
+
+/** Whether the decision changes what a shop can see of the order. */
+export function changesOrder(order: Order, made: Decision): boolean {
+  return made.state !== order.state || made.effects.some((effect) => !BESIDE_THE_ORDER.has(effect.do));
+}
+
+function applyEffect(order: Order, effect: Effect, atMs: number): Order {
+  switch (effect.do) {
+    case 'entry':
+      return { ...order, entries: [...order.entries, effect.entry] };
+    case 'settle': {
+      if (order.settlement !== null) throw new Error(`order ${order.reference} is already settled`);
+      const { paymentKey, learnedBy } = effect;
+      return { ...order, settlement: { paidAtMs: atMs, paymentKey, learnedBy } };
+    }
+    case 'adopt_payment_id':
+      return { ...order, adoptedPaymentId: effect.paymentId };
+    case 'hold':
+      return { ...order, holds: [...order.holds, effect.hold] };
+    case 'end_holds':
+      return { ...order, holds: [], resolution: effect.resolution };
+    case 'flag':
+      return order.flags.includes(effect.flag) ? order : { ...order, flags: [...order.flags, effect.flag] };
+    case 'unflag':
+      return { ...order, flags: order.flags.filter((flag) => flag !== effect.flag) };
+    default:
+      return order;
+  }
+}
+
+/** The key under which a fact's payment is counted. */
+export function paymentKey(fact: PaymentFact): string {
+  return fact.paymentId ?? UNNAMED;
+}
+
+/** The effect that counts `money` for the fact's payment. */
+export function capture(order: Order, fact: PaymentFact, { amountMinor, currency }: Money): Effect {
+  return {
+    do: 'entry',
+    entry: nextEntry(order, { paymentKey: paymentKey(fact), kind: 'captured', amountMinor, currency }),
+  };
+}
+
+/** The effects that open a hold. Its id is the number of the version that it makes, so it never repeats. */
+export function openHold(order: Order, reason: HoldReason): Effect[] {
+  return [
+    { do: 'hold', hold: { id: `hold_${order.version + 1}`, reason } },
+    { do: 'notice', type: 'order.held' },
+  ];
+}
+
+/** The effect of the order's first entry into `paid`; nothing where it has been paid before. */
+export function settleOnce(order: Order, { by }: Authority, key: string | null): Effect[] {
+  if (order.settlement !== null) return [];
+  const learnedBy = by === 'event' ? 'webhook' : by === 'reading' ? 'reconciliation' : 'person';
+  return [{ do: 'settle', paymentKey: key, learnedBy }];
+}

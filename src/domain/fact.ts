@@ -1,0 +1,48 @@
+import type { StatedMoney } from './money.ts';
+
+/**
+ * What somebody says happened. The first eight are said by the service, in an event or in a reading of its API; the
+ * last three are a person's instructions.
+ *
+ * - `unclear`: the sayer contradicts itself about a completion
+ * - `unpaid`: a reading shows no completed payment
+ * - `disabled`: a reading shows the link inactive and unpaid
+ */
+export const FACT_KINDS = [
+  'pending',
+  'completed',
+  'unclear',
+  'refunded',
+  'disputed',
+  'expired',
+  'disabled',
+  'unpaid',
+  'cancel',
+  'accept',
+  'reject',
+] as const;
+export type FactKind = (typeof FACT_KINDS)[number];
+
+/** Who says it. A reading's number is taken from the API budget before its request leaves, so it orders readings. */
+export type Authority =
+  | { readonly by: 'event' }
+  | { readonly by: 'reading'; readonly number: number }
+  | { readonly by: 'person' };
+
+/** The normalised statement that both doors, webhook and API, yield. What was not said is null. */
+export type PaymentFact = {
+  readonly kind: FactKind;
+  readonly authority: Authority;
+  readonly paymentId: string | null;
+  /** The link's own amount and currency. */
+  readonly linkMoney: StatedMoney | null;
+  /** What the payment's quote says; never the total with instalment interest. */
+  readonly quoteMoney: StatedMoney | null;
+  /** The link's `externalReference`. */
+  readonly reference: string | null;
+};
+
+/** A fact that says nothing but its kind. */
+export function bareFact(kind: FactKind, authority: Authority): PaymentFact {
+  return { kind, authority, paymentId: null, linkMoney: null, quoteMoney: null, reference: null };
+}

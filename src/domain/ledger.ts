@@ -1,0 +1,78 @@
+import type { Money } from './money.ts';
+import { assertAmountMinor } from './money.ts';
+
+export const ENTRY_KINDS = ['captured', 'refunded', 'disputed'] as const;
+export type EntryKind = (typeof ENTRY_KINDS)[number];
+
+/** The key of a payment that the service reported without an id. An order has at most one such payment. */
+export const UNNAMED = 'unnamed';
+
+/**
+ * One line of an order's ledger. Entries are only ever added; `captured` adds money (or corrects an earlier capture),
+ * `refunded` and `disputed` take it away, so the balance is the sum. Unique on (order, paymentKey, kind, occurrence).
+ */
+export type LedgerEntry = {
+  readonly paymentKey: string;
+  readonly kind: EntryKind;
+  /** 1 for the first entry of this kind for this payment, then 2, … */
+  readonly occurrence: number;
+  readonly amountMinor: number;
+  readonly currency: string;
+};
+
+/** A payment as the ledger tells it. */
+export type Payment = {
+  readonly key: string;
+  readonly id: string | null;
+  readonly status: 'completed' | 'refunded' | 'disputed';
+  /** What it brought while it was completed. */
+  readonly captured: Money;
+  /** What is left of it: captures less refunds and disputes. */
+  readonly balance: Money;
+};
+
+type Books = { readonly entries: readonly LedgerEntry[]; readonly adoptedPaymentId: string | null };
+
+/** The order's payments, in the order in which they were first counted. */
+export function payments(books: Books): Payment[] {
+  const found = new Map<string, Payment>();
+  for (const entry of books.entries) {
+    const before = found.get(entry.paymentKey);
+    const amountMinor = (before?.balance.amountMinor ?? 0) + entry.amountMinor;
+    const balance = { amountMinor, currency: entry.currency };
+    found.set(entry.paymentKey, {
+      key: entry.paymentKey,
+      id: entry.paymentKey === UNNAMED ? books.adoptedPaymentId : entry.paymentKey,
+      status: entry.kind === 'captured' ? 'completed' : entry.kind,
+      captured: entry.kind === 'captured' ? balance : (before?.captured ?? balance),
+      balance,
+    });
+  }
+  return [...found.values()];
+}
+
+type Claim = { readonly amount: Money; readonly settlement: { readonly paymentKey: string | null } | null };
+
+/** Whether a completed payment is worth the claim, or made it paid: a person may have accepted less. */
+export function covers({ key, status, balance }: Payment, { amount, settlement }: Claim): boolean {
+  if (status !== 'completed') return false;
+  const isWorthIt = balance.currency === amount.currency && balance.amountMinor >= amount.amountMinor;
+  return isWorthIt || key === settlement?.paymentKey;
+}
+
+/** The next entry for a payment: numbered after those of its kind, its amount checked. */
+export function nextEntry(
+  books: Books,
+  entry: { paymentKey: string; kind: EntryKind; amountMinor: number; currency: string },
+): LedgerEntry {
+  assertAmountMinor(entry.amountMinor);
+  const earlier = books.entries.filter((e) => e.paymentKey === entry.paymentKey && e.kind === entry.kind);
+  return { ...entry, occurrence: earlier.length + 1 };
+}
+
+/** What the order's money comes to per currency. */
+export function balances(entries: readonly LedgerEntry[]): Money[] {
+  const sums = new Map<string, number>();
+  for (const entry of entries) sums.set(entry.currency, (sums.get(entry.currency) ?? 0) + entry.amountMinor);
+  return [...sums].map(([currency, amountMinor]) => ({ amountMinor, currency }));
+}

@@ -1,0 +1,75 @@
+/** An amount of money: a whole number of the currency's minor units (BRL 10050 is 100.50). */
+export type Money = { readonly amountMinor: number; readonly currency: string };
+
+/** Money as somebody wrote it: the amount's own characters, and the currency where it was named. */
+export type StatedMoney = { readonly amount: string; readonly currency: string | null };
+
+export type AmountFault = 'not_a_number' | 'not_positive' | 'too_many_decimals' | 'too_large';
+
+/** 15 digits of minor units: every sum of nine such amounts is still an exact JavaScript number. */
+const AMOUNT_MINOR_MAX = 999_999_999_999_999;
+const AMOUNT_TEXT_MAX = 64;
+
+// ISO 4217 minor units that are not 2 (list one, 2024).
+const CODES_BY_EXPONENT = {
+  0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
+  3: 'BHD IQD JOD KWD LYD OMR TND',
+  4: 'CLF UYW',
+} as const;
+const EXPONENTS: ReadonlyMap<string, number> = new Map(
+  Object.entries(CODES_BY_EXPONENT).flatMap(([exponent, codes]) =>
+    codes.split(' ').map((code) => [code, Number(exponent)] as const),
+  ),
+);
+
+const CURRENCIES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf('currency'), ...EXPONENTS.keys()]);
+
+/** Whether `code` is an upper-case ISO 4217 code. */
+export function isCurrency(code: string): boolean {
+  return CURRENCIES.has(code);
+}
+
+/** Digits after the point in `currency` (ISO 4217 minor unit). */
+export function currencyExponent(currency: string): number {
+  return EXPONENTS.get(currency) ?? 2;
+}
+
+const DECIMAL = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
+
+/**
+ * Reads a decimal in JSON's number grammar (RFC 8259 §6) into minor units, exactly: no floating point on the way.
+ * `100`, `100.50`, `1e2` and `100.500` are fine for BRL; `100.505` has too many decimals.
+ */
+export function parseAmount(
+  text: string,
+  currency: string,
+): { ok: true; amountMinor: number } | { ok: false; fault: AmountFault } {
+  if (text.length > AMOUNT_TEXT_MAX) return { ok: false, fault: 'too_large' };
+  const match = DECIMAL.exec(text);
+  if (match === null) return { ok: false, fault: 'not_a_number' };
+  const [, sign, whole = '', fraction = '', exponent = '0'] = match;
+  const digits = (whole + fraction).replace(/^0+/, '');
+  if (sign === '-' || digits === '') return { ok: false, fault: 'not_positive' };
+  const shift = currencyExponent(currency) + Number(exponent) - fraction.length;
+  if (digits.length + shift > 15) return { ok: false, fault: 'too_large' };
+  const kept = shift >= 0 ? digits + '0'.repeat(shift) : digits.slice(0, shift);
+  const dropped = shift >= 0 ? '' : digits.slice(shift);
+  if (/[1-9]/.test(dropped)) return { ok: false, fault: 'too_many_decimals' };
+  return { ok: true, amountMinor: Number(kept) };
+}
+
+/** Writes minor units as a decimal string with the currency's digits: 10050 BRL is `100.50`. */
+export function formatAmount({ amountMinor, currency }: Money): string {
+  const exponent = currencyExponent(currency);
+  const digits = String(Math.abs(amountMinor)).padStart(exponent + 1, '0');
+  const sign = amountMinor < 0 ? '-' : '';
+  if (exponent === 0) return sign + digits;
+  return `${sign}${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`;
+}
+
+/** Throws where `amountMinor` is not an amount that the ledger may hold. */
+export function assertAmountMinor(amountMinor: number): void {
+  if (!Number.isSafeInteger(amountMinor) || Math.abs(amountMinor) > AMOUNT_MINOR_MAX) {
+    throw new Error(`${amountMinor} is not a ledger amount`);
+  }
+}

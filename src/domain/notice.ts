@@ -1,0 +1,64 @@
+import type { NoticeType } from './decision.ts';
+import { payments } from './ledger.ts';
+import { formatAmount } from './money.ts';
+import type { Order } from './order.ts';
+
+/** An order as the shop and a person see it: in the API's answers and in notices alike. */
+export type OrderDocument = {
+  reference: string;
+  state: string;
+  flags: readonly string[];
+  amount: string;
+  currency: string;
+  createdAt: string;
+  paidAt: string | null;
+  learnedBy: string | null;
+  /** The payment by which the order became paid, or the first that was counted. */
+  payment: PaymentDocument | null;
+  payments: PaymentDocument[];
+  holds: { id: string; reason: string }[];
+  /** The oldest open hold. */
+  hold: { reason: string } | null;
+  link: { id: string | null; url: string | null; shortUrl: string | null; status: string | null } | null;
+  version: number;
+};
+
+export type PaymentDocument = { id: string | null; status: string; amount: string; currency: string };
+
+/** Writes an order as JSON-ready data: amounts as decimal strings, times in ISO 8601 UTC. */
+export function orderDocument(order: Order): OrderDocument {
+  const counted = payments(order);
+  const first = counted.find((payment) => payment.key === order.settlement?.paymentKey) ?? counted[0];
+  const describe = ({ id, status, captured }: (typeof counted)[number]): PaymentDocument => ({
+    id,
+    status,
+    amount: formatAmount(captured),
+    currency: captured.currency,
+  });
+  const [hold] = order.holds;
+  return {
+    reference: order.reference,
+    state: order.state,
+    flags: order.flags,
+    amount: formatAmount(order.amount),
+    currency: order.amount.currency,
+    createdAt: new Date(order.createdAtMs).toISOString(),
+    paidAt: order.settlement === null ? null : new Date(order.settlement.paidAtMs).toISOString(),
+    learnedBy: order.settlement?.learnedBy ?? null,
+    payment: first === undefined ? null : describe(first),
+    payments: counted.map(describe),
+    holds: order.holds.map(({ id, reason }) => ({ id, reason })),
+    hold: hold === undefined ? null : { reason: hold.reason },
+    link: order.link,
+    version: order.version,
+  };
+}
+
+/** The body of a notice: what happened, when, and the order as it stood right after it. */
+export function noticeBody(type: NoticeType, order: Order, atMs: number): string {
+  return JSON.stringify({
+    type,
+    timestamp: new Date(atMs).toISOString(),
+    data: { order: orderDocument(order), version: order.version },
+  });
+}

@@ -1,0 +1,108 @@
+import type { LedgerEntry } from './ledger.ts';
+import type { Money } from './money.ts';
+
+export const ORDER_STATES = [
+  'awaiting_payment',
+  'payment_pending',
+  'paid',
+  'held',
+  'expired',
+  'cancelled',
+  'refunded',
+  'disputed',
+] as const;
+export type OrderState = (typeof ORDER_STATES)[number];
+
+/**
+ * The states that may follow each state. A payment first heard of as refunded or disputed passes through `paid` inside
+ * one decision, so the open states reach those two as well.
+ */
+export const TRANSITIONS: Readonly<Record<OrderState, readonly OrderState[]>> = {
+  awaiting_payment: ['payment_pending', 'paid', 'held', 'expired', 'cancelled', 'refunded', 'disputed'],
+  payment_pending: ['paid', 'held', 'refunded', 'disputed'],
+  paid: ['refunded', 'disputed'],
+  held: ['paid', 'cancelled'],
+  expired: ['paid', 'held', 'cancelled', 'refunded', 'disputed'],
+  cancelled: ['held'],
+  refunded: ['held'],
+  disputed: ['paid', 'refunded', 'held'],
+};
+
+/** Throws where the transition table does not allow the move. */
+export function assertTransition(from: OrderState, to: OrderState): void {
+  if (from !== to && !TRANSITIONS[from].includes(to)) throw new Error(`no transition from ${from} to ${to}`);
+}
+
+/** What a person should know of an order beside its state. Each is explained in docs/states.md. */
+export const FLAGS = ['late', 'money_unnamed', 'overpaid', 'duplicate_payment', 'refund_due'] as const;
+export type Flag = (typeof FLAGS)[number];
+
+/** Why money needs a person. Each is explained in docs/states.md. */
+export const HOLD_REASONS = [
+  'amount_mismatch',
+  'currency_mismatch',
+  'reference_mismatch',
+  'status_unclear',
+  'paid_after_cancel',
+  'payment_after_refund',
+  'further_payment',
+] as const;
+export type HoldReason = (typeof HOLD_REASONS)[number];
+export type Hold = { readonly id: string; readonly reason: HoldReason };
+
+/** Standing matters for a person that do not change an order's state. Each is explained in docs/states.md. */
+export const ATTENTION_KINDS = [
+  'amount_mismatch',
+  'duplicate_payment',
+  'event_conflict',
+  'event_dead',
+  'link_disabled',
+  'link_mismatch',
+  'service_disagrees',
+  'status_unclear',
+] as const;
+export type AttentionKind = (typeof ATTENTION_KINDS)[number];
+
+/** By which door settled learned that the order was paid. */
+export type LearnedBy = 'webhook' | 'reconciliation' | 'person';
+
+/** When and by which payment the order became paid. Made once, never changed. */
+export type Settlement = {
+  readonly paidAtMs: number;
+  readonly paymentKey: string | null;
+  readonly learnedBy: LearnedBy;
+};
+
+/** The link that customers see; its token and signing secret are never part of an order. */
+export type OrderLink = {
+  readonly id: string | null;
+  readonly url: string | null;
+  readonly shortUrl: string | null;
+  readonly status: string | null;
+};
+
+/** The shop's claim to money, with all that a decision about it needs. */
+export type Order = {
+  readonly reference: string;
+  readonly amount: Money;
+  readonly state: OrderState;
+  readonly flags: readonly Flag[];
+  /** Raised by one with every change that a shop can see. */
+  readonly version: number;
+  readonly createdAtMs: number;
+  readonly settlement: Settlement | null;
+  readonly entries: readonly LedgerEntry[];
+  /** The id adopted by a payment that was first reported without one. */
+  readonly adoptedPaymentId: string | null;
+  /** Open holds, oldest first. */
+  readonly holds: readonly Hold[];
+  readonly resolution: 'accept' | 'reject' | null;
+  /** The highest number of a reading that was applied. The store raises it after all facts of a reading are decided. */
+  readonly lastReading: number | null;
+  readonly link: OrderLink | null;
+};
+
+/** Whether the order still waits for its money. */
+export function isOpen(state: OrderState): boolean {
+  return state === 'awaiting_payment' || state === 'payment_pending' || state === 'expired';
+}

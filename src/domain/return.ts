@@ -1,0 +1,123 @@
+import { agreement } from './agreement.ts';
+import { adoption, completed, countedPayment } from './completion.ts';
+import {
+  apply,
+  ask,
+  canBeAsked,
+  capture,
+  type Decision,
+  decision,
+  type Effect,
+  type SettlementPolicy,
+} from './decision.ts';
+import type { PaymentFact } from './fact.ts';
+import { covers, nextEntry, type Payment, payments } from './ledger.ts';
+import { isOpen, type Order, type OrderState } from './order.ts';
+
+type ReturnKind = 'refunded' | 'disputed';
+
+/** What a refunded or disputed payment means, in any state. */
+export function returned(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
+  const kind = fact.kind as ReturnKind;
+  if (fact.paymentId === null && payments(order).length > 1) return whichPayment(order, fact, policy);
+  const known = countedPayment(order, fact.paymentId);
+  if (known !== undefined) return returnKnown(order, fact, kind, known);
+  const wantsPayment = isOpen(order.state) || (order.state === 'paid' && payments(order).length === 0);
+  if (kind === 'refunded' && !wantsPayment) return recordWholeLife(order, fact);
+  return completeFirst(order, fact, policy);
+}
+
+function whichPayment(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
+  if (canBeAsked(fact, policy)) return ask(order);
+  return decision(order, 'ignored', 'which_payment_unclear', {
+    effects: [{ do: 'attention', kind: 'status_unclear' }],
+  });
+}
+
+/** The payment was never counted: its completion is applied first, and the return after it, as one decision. */
+function completeFirst(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
+  const first = completed[order.state](order, { ...fact, kind: 'completed' }, policy);
+  if (first.outcome === 'ask') return first;
+  const then = returned(apply(order, first, 0), fact, policy);
+  const outcome = then.state === 'held' ? 'held' : then.outcome;
+  return { ...then, outcome, effects: [...first.effects, ...then.effects] };
+}
+
+/** A payment that came and went unseen, on an order that does not wait for it: both entries, nothing else. */
+function recordWholeLife(order: Order, fact: PaymentFact): Decision {
+  const captured = capture(order, fact, agreement(order, fact).captured);
+  const counted = apply(order, decision(order, 'applied', 'return_recorded', { effects: [captured] }), 0);
+  const known = countedPayment(counted, fact.paymentId) as Payment;
+  return decision(order, 'applied', 'return_recorded', {
+    effects: [captured, takeBack(counted, known, 'refunded')],
+  });
+}
+
+function takeBack(order: Order, known: Payment, kind: ReturnKind): Effect {
+  const { amountMinor, currency } = known.balance;
+  return {
+    do: 'entry',
+    entry: nextEntry(order, { paymentKey: known.key, kind, amountMinor: 0 - amountMinor, currency }),
+  };
+}
+
+function returnKnown(order: Order, fact: PaymentFact, kind: ReturnKind, known: Payment): Decision {
+  const adopted = adoption(known, fact);
+  if (known.status === kind) {
+    return adopted.length > 0
+      ? decision(order, 'applied', 'payment_id_adopted', { effects: adopted })
+      : decision(order, 'already_applied', 'return_already_counted');
+  }
+  if (known.status === 'refunded') {
+    // Disputed after a refund: the money may be taken twice.
+    return decision(order, 'ignored', 'service_disagrees', {
+      effects: [...adopted, { do: 'attention', kind: 'service_disagrees' }],
+    });
+  }
+  const others = payments(order).filter((payment) => payment.key !== known.key);
+  const covered = others.some((payment) => covers(payment, order));
+  // Where a paid order did without the disputed payment, its refund takes nothing more from the order.
+  const wasMissed = order.state === 'paid' && known.status === 'disputed';
+  const state = covered || wasMissed ? order.state : stateAfterReturn(order, kind, others);
+  const effects: Effect[] = [
+    ...adopted,
+    takeBack(order, known, kind),
+    ...settleDebts({ ...order, state }, kind, others),
+  ];
+  if (state !== order.state && (state === 'refunded' || state === 'disputed')) {
+    return decision(order, 'applied', state, {
+      state,
+      effects: [...effects, { do: 'notice', type: `order.${state}` }],
+    });
+  }
+  const rule = order.state === 'paid' ? 'still_covered' : 'return_recorded';
+  return decision(order, 'applied', rule, { effects });
+}
+
+/** An order whose money went is refunded, unless part of that money is still in dispute and may come back. */
+function stateAfterReturn(order: Order, kind: ReturnKind, others: readonly Payment[]): OrderState {
+  if (order.state !== 'paid' && order.state !== 'disputed') return order.state;
+  return others.some((payment) => payment.status === 'disputed') ? 'disputed' : kind;
+}
+
+/** A return ends what was owed because of the returned payment: a refund that is due, a duplicate. */
+function settleDebts(after: Order, kind: ReturnKind, others: readonly Payment[]): Effect[] {
+  const effects: Effect[] = [];
+  if (
+    after.flags.includes('refund_due') &&
+    kind === 'refunded' &&
+    others.every((payment) => payment.status === 'refunded')
+  ) {
+    effects.push({ do: 'unflag', flag: 'refund_due' });
+  }
+  const left = others.filter((payment) => payment.status === 'completed').length;
+  // Money left on an order that counts as refunded or disputed is nobody's answer: it stays flagged.
+  const wanted = after.state === 'refunded' || after.state === 'disputed' ? 0 : 1;
+  if (after.flags.includes('duplicate_payment') && left <= wanted) {
+    effects.push(
+      { do: 'unflag', flag: 'duplicate_payment' },
+      { do: 'end_attention', kind: 'duplicate_payment' },
+    );
+  }
+  return effects;
+}

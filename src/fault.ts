@@ -1,0 +1,42 @@
+/**
+ * Something that went wrong for a known reason. `code` is from the closed vocabulary in docs/errors.md; `message` says
+ * what happened, to what, and what to do next. A transient fault may pass if the same is tried again; a terminal one
+ * will not.
+ */
+export class Fault extends Error {
+  readonly code: FaultCode;
+  readonly kind: 'transient' | 'terminal';
+
+  constructor(kind: 'transient' | 'terminal', code: FaultCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'Fault';
+    this.kind = kind;
+    this.code = code;
+  }
+}
+
+export const FAULT_CODES = [
+  'configuration_invalid',
+  'address_in_use',
+  'store_in_use',
+  'store_lost',
+  'store_foreign',
+  'store_corrupt',
+  'store_newer',
+  'store_migration_changed',
+  'store_not_durable',
+  'store_unwritable',
+  'store_full',
+  'store_busy',
+  'store_failed',
+  'store_stopped',
+  'secrets_key_missing',
+  'secrets_key_wrong',
+  'secret_undecipherable',
+  'stored_event_damaged',
+  'unreadable_event',
+  'link_mismatch',
+  'server_unreachable',
+  'not_authorized',
+] as const;
+export type FaultCode = (typeof FAULT_CODES)[number];

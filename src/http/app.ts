@@ -1,0 +1,58 @@
+import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from 'express';
+import { Fault } from '../fault.ts';
+import type { Log } from '../observe/log.ts';
+import { sendProblem } from './problem.ts';
+import { requestId } from './server.ts';
+
+/** An Express application that says little about itself, with its own answers for what is not there and what fails. */
+export function createApp(options: { routers: readonly Router[]; log: Log; newId: () => string }): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.enable('case sensitive routing');
+  app.enable('strict routing');
+  app.use(identify(options.newId));
+  for (const router of options.routers) app.use(router);
+  app.use((_request, response) => {
+    sendProblem(response, { status: 404, code: 'not_found', detail: 'There is nothing at this address.' });
+  });
+  app.use(answerFault(options.log));
+  return app;
+}
+
+function identify(newId: () => string): RequestHandler {
+  return (request, response, next) => {
+    response.setHeader('x-request-id', requestId(request, newId));
+    next();
+  };
+}
+
+/** What a failed request is told: the fault's own sentence where it is meant for callers, never a stack. */
+function answerFault(log: Log): ErrorRequestHandler {
+  return (error, request, response, _next) => {
+    const { type, status } = error as { type?: string; status?: number };
+    if (type === 'entity.too.large') {
+      sendProblem(response, {
+        status: 413,
+        code: 'body_too_large',
+        detail: 'The body has at most 65536 bytes.',
+      });
+    } else if (status !== undefined && status >= 400 && status < 500) {
+      sendProblem(response, {
+        status: 400,
+        code: 'invalid_request',
+        detail: 'The request cannot be read as JSON.',
+      });
+    } else if (error instanceof Fault && error.kind === 'transient') {
+      sendProblem(response, { status: 503, code: 'unavailable', detail: error.message });
+    } else {
+      const id = response.getHeader('x-request-id');
+      log.error({ request: id, method: request.method, fault: error }, 'a request failed');
+      sendProblem(response, {
+        status: 500,
+        code: 'internal',
+        detail: `Something is wrong here; the log has request ${id}.`,
+      });
+    }
+  };
+}

@@ -1,0 +1,50 @@
+import type { Response } from 'express';
+
+/** An error answer as RFC 9457 has it. `code` is documented in docs/errors.md. */
+export type Problem = {
+  status: number;
+  code: ProblemCode;
+  detail: string;
+  /** For a request with faults in several places: each place and what is wrong there. */
+  errors?: { path: string; detail: string }[];
+};
+
+export const PROBLEM_CODES = [
+  'invalid_request',
+  'unauthorized',
+  'forbidden',
+  'not_found',
+  'method_not_allowed',
+  'body_too_large',
+  'content_type',
+  'reference_conflict',
+  'link_id_conflict',
+  'link_id_taken',
+  'correction_forbidden',
+  'not_held',
+  'nothing_left_to_accept',
+  'event_in_work',
+  'unavailable',
+  'internal',
+] as const;
+export type ProblemCode = (typeof PROBLEM_CODES)[number];
+
+const RETRY_AFTER_SECONDS = 5;
+
+export function sendProblem(response: Response, { status, code, detail, errors }: Problem): void {
+  if (response.headersSent) return;
+  if (status === 503) response.setHeader('retry-after', String(RETRY_AFTER_SECONDS));
+  if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="settled"');
+  response
+    .status(status)
+    .type('application/problem+json')
+    .send(
+      JSON.stringify({
+        type: `urn:settled:problem:${code}`,
+        title: code,
+        status,
+        detail,
+        ...(errors ? { errors } : {}),
+      }),
+    );
+}

@@ -1,0 +1,45 @@
+import pino from 'pino';
+
+/**
+ * Structured JSON logs. What must never appear in one (secrets, tokens, signatures, bodies, payers) is not passed to
+ * the log in the first place; the redaction below is the second fence.
+ */
+export type Log = pino.Logger;
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+const SECRET_FIELDS = [
+  'secret',
+  'webhookSecret',
+  'token',
+  'authorization',
+  'signature',
+  'apiKey',
+  'body',
+  'customer',
+  'email',
+];
+
+export function openLog(level: LogLevel): Log {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { fault: serializeFault },
+      redact: { paths: SECRET_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
+    },
+    pino.destination({ fd: 1, sync: true }),
+  );
+}
+
+/** The code, the message and, for a bug, the stack; never the cause, which may quote data. */
+function serializeFault(error: unknown): object {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { code } = error as { code?: unknown };
+  return code === undefined
+    ? { message: error.message, stack: error.stack }
+    : { code, message: error.message };
+}

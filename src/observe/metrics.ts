@@ -1,0 +1,110 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Stats } from '../store/queries.ts';
+
+/** Every metric that settled shows. Counters are plain additions on the hot path; counts of rows are read on scrape. */
+export type Metrics = {
+  delivery(outcome: string, seconds: number): void;
+  settled(outcome: string): void;
+  settleFailed(outcome: 'retried' | 'buried'): void;
+  batch(calls: number, seconds: number): void;
+  /** The text of a scrape (Prometheus text format 0.0.4). */
+  scrape(): Promise<{ contentType: string; text: string }>;
+};
+
+const LATENCY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const BATCH_CALLS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+export function openMetrics(options: {
+  deliveryOutcomes: readonly string[];
+  stats: () => Promise<Stats>;
+  freeBytes: () => Promise<number | null>;
+}): Metrics {
+  const registers = [new Registry()] as [Registry];
+  const [registry] = registers;
+  collectDefaultMetrics({ register: registry });
+  const deliveries = new Counter({
+    name: 'settled_deliveries_total',
+    help: 'Deliveries by how they ended.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const byOutcome = new Map(options.deliveryOutcomes.map((outcome) => [outcome, deliveries.labels(outcome)]));
+  for (const counter of byOutcome.values()) counter.inc(0);
+  const answerSeconds = new Histogram({
+    name: 'settled_delivery_seconds',
+    help: "Time from a delivery's headers to its answer.",
+    buckets: LATENCY_SECONDS,
+    registers,
+  });
+  const settlements = new Counter({
+    name: 'settled_settlements_total',
+    help: 'Events settled, by outcome.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const failures = new Counter({
+    name: 'settled_settlement_failures_total',
+    help: 'Attempts to settle an event that failed, by what follows.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const batchCalls = new Histogram({
+    name: 'settled_commit_batch_calls',
+    help: 'Store calls that shared one commit.',
+    buckets: BATCH_CALLS,
+    registers,
+  });
+  const batchSeconds = new Histogram({
+    name: 'settled_commit_seconds',
+    help: 'Time of one batch, from its first statement until it was on the disk.',
+    buckets: LATENCY_SECONDS,
+    registers,
+  });
+  const readRows = rowGauges(registers, options.stats, options.freeBytes);
+
+  return {
+    delivery: (outcome, seconds) => {
+      byOutcome.get(outcome)?.inc();
+      answerSeconds.observe(seconds);
+    },
+    settled: (outcome) => settlements.inc({ outcome }),
+    settleFailed: (outcome) => failures.inc({ outcome }),
+    batch: (calls, seconds) => {
+      batchCalls.observe(calls);
+      batchSeconds.observe(seconds);
+    },
+    scrape: async () => {
+      await readRows();
+      return { contentType: registry.contentType, text: await registry.metrics() };
+    },
+  };
+}
+
+/** Gauges that are read from the store; returns what reads them. */
+function rowGauges(
+  registers: [Registry],
+  stats: () => Promise<Stats>,
+  freeBytes: () => Promise<number | null>,
+): () => Promise<void> {
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers });
+  const orders = gauge('settled_orders', 'Orders by state.', ['state']);
+  const events = gauge('settled_inbox_events', 'Recorded events by status.', ['status']);
+  const notices = gauge('settled_notices', 'Notices to the shop by status.', ['status']);
+  const holds = gauge('settled_holds', 'Open holds: money that needs a person.');
+  const attention = gauge('settled_attention', 'Standing matters for a person.');
+  const checks = gauge('settled_checks_waiting', 'Links that the service should be asked about.');
+  const lag = gauge('settled_inbox_lag_seconds', 'Age of the oldest event that is due and not settled.');
+  const free = gauge('settled_disk_free_bytes', 'Free space of the file system that holds the database.');
+  return async () => {
+    const now = await stats();
+    for (const [state, count] of Object.entries(now.orders)) orders.set({ state }, count);
+    for (const [status, count] of Object.entries(now.events)) events.set({ status }, count);
+    for (const [status, count] of Object.entries(now.notices)) notices.set({ status }, count);
+    holds.set(now.holds);
+    attention.set(now.attention);
+    checks.set(now.checks);
+    lag.set(now.lagMs / 1000);
+    free.set((await freeBytes()) ?? Number.NaN);
+  };
+}

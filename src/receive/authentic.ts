@@ -1,0 +1,53 @@
+import {
+  deliveryMac,
+  SIGNATURE_HEADER,
+  SIGNING_SECRET_BYTES_MIN,
+  TIMESTAMP_HEADER,
+} from '../paylink/wire.ts';
+import type { LinkCredentials } from '../store/credentials.ts';
+import type { RejectionReason } from '../store/store.ts';
+import { readTimestamp } from './freshness.ts';
+import { matchesAny, readSignatures } from './signature.ts';
+
+/** A delivery that was signed with the link's secret. Whether it is fresh and what it says comes after. */
+export type Authentic = { timestamp: string; timestampMs: number; mac: Buffer };
+
+export type Verified = { ok: true; authentic: Authentic } | { ok: false; reason: RejectionReason };
+
+/** Verifies a delivery over its raw bytes and the literal timestamp. Strict patterns first, the comparison last. */
+export function verify(delivery: {
+  rawHeaders: readonly string[];
+  body: Uint8Array;
+  credentials: Pick<LinkCredentials, 'secret'>;
+}): Verified {
+  const { rawHeaders, body, credentials } = delivery;
+  const signature = singleHeader(rawHeaders, SIGNATURE_HEADER);
+  if (signature.found !== 'one') return refuse(`signature_${signature.found}`);
+  const timestamp = singleHeader(rawHeaders, TIMESTAMP_HEADER);
+  if (timestamp.found !== 'one') return refuse(`timestamp_${timestamp.found}`);
+  const timestampMs = readTimestamp(timestamp.value);
+  if (timestampMs === null) return refuse('timestamp_malformed');
+  const candidates = readSignatures(signature.value);
+  if (candidates === null) return refuse('signature_malformed');
+  if (Buffer.byteLength(credentials.secret) < SIGNING_SECRET_BYTES_MIN) return refuse('secret_unusable');
+  const mac = deliveryMac(credentials.secret, timestamp.value, body);
+  if (!matchesAny(mac, candidates)) return refuse('signature_wrong');
+  return { ok: true, authentic: { timestamp: timestamp.value, timestampMs, mac } };
+}
+
+function refuse(reason: RejectionReason): Verified {
+  return { ok: false, reason };
+}
+
+type SingleHeader = { found: 'one'; value: string } | { found: 'missing' } | { found: 'repeated' };
+
+/** Counts a header where it was sent: Node joins repeated ones, or drops them, before anybody can see. */
+function singleHeader(rawHeaders: readonly string[], name: string): SingleHeader {
+  let value: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if ((rawHeaders[i] as string).toLowerCase() !== name) continue;
+    if (value !== undefined) return { found: 'repeated' };
+    value = rawHeaders[i + 1] as string;
+  }
+  return value === undefined ? { found: 'missing' } : { found: 'one', value };
+}

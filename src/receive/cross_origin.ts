@@ -1,0 +1,27 @@
+import type { Request, Response } from 'express';
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
+import { ANSWERS, send } from './answer.ts';
+
+const PREFLIGHT_SECONDS = 600;
+
+/** Lets pages of the one allowed origin read an answer (Fetch standard, "CORS protocol"). */
+export function crossOriginHeaders(allowed: string, request: Request, response: Response): void {
+  response.setHeader('vary', 'origin');
+  if (request.headers.origin === allowed) response.setHeader('access-control-allow-origin', allowed);
+}
+
+/** Answers a browser's question whether it may deliver; where no origin is allowed there is no such method. */
+export function preflight(allowed: string | null, request: Request, response: Response): void {
+  if (allowed === null) {
+    send(response, ANSWERS.methodNotAllowed);
+    return;
+  }
+  crossOriginHeaders(allowed, request, response);
+  response.setHeader('access-control-allow-methods', 'POST');
+  response.setHeader(
+    'access-control-allow-headers',
+    `content-type, ${SIGNATURE_HEADER}, ${TIMESTAMP_HEADER}`,
+  );
+  response.setHeader('access-control-max-age', String(PREFLIGHT_SECONDS));
+  response.writeHead(204).end();
+}

@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import type { Log } from '../observe/log.ts';
+import { deliveryMac, parseBody, readEnvelope } from '../paylink/wire.ts';
+import type { Credentials, LinkCredentials } from '../store/credentials.ts';
+import type { Intake } from '../store/store.ts';
+import type { Clock } from '../work/clock.ts';
+import { ANSWERS, type Answer } from './answer.ts';
+import { type Authentic, verify } from './authentic.ts';
+import { isFresh } from './freshness.ts';
+import type { RejectionLog } from './rejections.ts';
+
+/** How a delivery ended, for the metrics. */
+export const DELIVERY_OUTCOMES = [
+  'recorded',
+  'duplicate',
+  'conflict',
+  'unreadable',
+  'stale',
+  'rejected',
+  'unknown_link',
+  'too_large',
+  'encoded',
+  'aborted',
+  'refused',
+  'failed',
+] as const;
+export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
+
+export type DeliveryOptions = {
+  store: Pick<Intake, 'recordDelivery' | 'recordHint'>;
+  credentials: Credentials;
+  rejections: RejectionLog;
+  clock: Clock;
+  log: Log;
+  toleranceSeconds: number;
+  /** Called after each delivery that was recorded, so that settlement can begin. */
+  onRecorded: () => void;
+};
+
+export type Received = {
+  rawHeaders: readonly string[];
+  body: Buffer;
+  /** Null: the delivery names no link of ours. */
+  credentials: LinkCredentials | null;
+  /** When the headers arrived: a slow body must not make a delivery stale. */
+  headersAtMs: number;
+};
+
+/** `afterwards` is what remains to be done once the answer is sent. */
+export type Ended = { answer: Answer; outcome: DeliveryOutcome; afterwards?: () => void };
+
+/** Its code is compared with nothing: it only takes the time that a real one takes. */
+const DUMMY_SECRET = 'no link has this signing secret';
+
+/**
+ * Verifies a delivery whose body is read, and records it. Whatever is answered with 2xx is on the disk. Throws where
+ * the store cannot record it; then nothing may be acknowledged.
+ */
+export async function takeDelivery(
+  options: DeliveryOptions,
+  { rawHeaders, body, credentials, headersAtMs }: Received,
+  keepsRejections: boolean,
+): Promise<Ended> {
+  if (credentials === null) {
+    deliveryMac(DUMMY_SECRET, String(headersAtMs), body);
+    return { answer: ANSWERS.unauthorized, outcome: 'unknown_link' };
+  }
+  const verified = verify({ rawHeaders, body, credentials });
+  if (!verified.ok) {
+    const { reason } = verified;
+    const afterwards = keepsRejections ? () => options.rejections.add(credentials.linkKey, reason) : () => {};
+    return { answer: ANSWERS.unauthorized, outcome: 'rejected', afterwards };
+  }
+  const { authentic } = verified;
+  const { toleranceSeconds } = options;
+  if (!isFresh({ timestampMs: authentic.timestampMs, nowMs: headersAtMs, toleranceSeconds })) {
+    return keepHint(options, authentic, body, credentials.linkKey);
+  }
+  return record(options, authentic, body, credentials.linkKey);
+}
+
+async function record(
+  { store, clock, log, onRecorded }: DeliveryOptions,
+  { timestamp, mac }: Authentic,
+  body: Buffer,
+  linkKey: number,
+): Promise<Ended> {
+  const { readable, type, eventId, bodySha256 } = identify(body);
+  const { outcome, eventKey } = await store.recordDelivery({
+    linkKey,
+    eventId,
+    bodySha256,
+    body,
+    timestamp,
+    mac,
+    type,
+    readable,
+    receivedAtMs: clock.nowMs(),
+  });
+  if (outcome === 'conflict') log.warn({ event: eventKey }, 'an event id came twice with different contents');
+  const afterwards = onRecorded;
+  if (outcome === 'duplicate') return { answer: ANSWERS.duplicate, outcome, afterwards };
+  if (!readable) return { answer: ANSWERS.unreadable, outcome: 'unreadable', afterwards };
+  return { answer: ANSWERS.recorded, outcome, afterwards };
+}
+
+async function keepHint(
+  { store, clock }: DeliveryOptions,
+  { timestamp }: Authentic,
+  body: Buffer,
+  linkKey: number,
+): Promise<Ended> {
+  const { eventId, bodySha256 } = identify(body);
+  await store.recordHint({ linkKey, eventId, bodySha256, body, timestamp, receivedAtMs: clock.nowMs() });
+  return { answer: ANSWERS.stale, outcome: 'stale' };
+}
+
+type Identity = { readable: boolean; type: string | null; eventId: string; bodySha256: Buffer };
+
+/** The event's name for itself, or its digest where it has none: both are covered by the signature. */
+function identify(body: Buffer): Identity {
+  const parsed = parseBody(body);
+  const { type, eventId } = readEnvelope(parsed);
+  const bodySha256 = createHash('sha256').update(body).digest();
+  return {
+    readable: parsed !== undefined,
+    type,
+    eventId: eventId ?? `sha256:${bodySha256.toString('hex')}`,
+    bodySha256,
+  };
+}

@@ -1,0 +1,123 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import express, { type Request, type Response, type Router } from 'express';
+import { parseBody, readEnvelope } from '../paylink/wire.ts';
+import type { LinkCredentials } from '../store/credentials.ts';
+import { ANSWERS, type Answer, send } from './answer.ts';
+import { announcesTooMuch, type BodyReader } from './body.ts';
+import { crossOriginHeaders, preflight } from './cross_origin.ts';
+import { type DeliveryOptions, type DeliveryOutcome, type Ended, takeDelivery } from './delivery.ts';
+
+export type ReceiveOptions = DeliveryOptions & {
+  bodies: BodyReader;
+  /** The origin whose pages may deliver from a browser; null for none. */
+  crossOrigin: string | null;
+  /** Whether the process is stopping and takes no more deliveries. */
+  isClosed: () => boolean;
+  onOutcome: (outcome: DeliveryOutcome, sinceHeadersMs: number) => void;
+};
+
+/** Tokens that settled makes: 24 random bytes in base64url. */
+const TOKEN = /^[A-Za-z0-9_-]{32}$/;
+
+/** Null: there is no such link. Throws where the store cannot say. */
+type LookUp = (body: Buffer) => Promise<LinkCredentials | null>;
+
+/** The routes that take deliveries: `POST /hooks/<token>`, and `POST /hooks` for links whose address is fixed. */
+export function hookRoutes(options: ReceiveOptions): Router {
+  const router = express.Router({ caseSensitive: true, strict: true });
+  router.post('/hooks/:token', (request, response) => byToken(options, request, response));
+  router.post('/hooks', (request, response) => byBody(options, request, response));
+  for (const path of ['/hooks/:token', '/hooks']) {
+    router.options(path, (request, response) => preflight(options.crossOrigin, request, response));
+    router.all(path, (_request, response) => send(response, ANSWERS.methodNotAllowed));
+  }
+  return router;
+}
+
+/** The token picks the link, and so the secret, before a byte of the body is read. */
+function byToken(options: ReceiveOptions, request: Request, response: Response): Promise<void> {
+  const token = request.params.token as string;
+  const { credentials } = options;
+  const lookUp = async () => {
+    if (!TOKEN.test(token)) return null;
+    return credentials.cachedByToken(token) ?? (await credentials.find({ token }));
+  };
+  return receive(options, request, response, { lookUpFirst: true, lookUp, keepsRejections: true });
+}
+
+/** One lookup key is read from the unverified body; the signature then decides. Failures leave no trace. */
+function byBody(options: ReceiveOptions, request: Request, response: Response): Promise<void> {
+  const lookUp: LookUp = async (body) => {
+    const { linkIds } = readEnvelope(parseBody(body));
+    const [linkId] = linkIds;
+    if (linkId === undefined || linkIds.length > 1) return null;
+    return options.credentials.find({ linkId });
+  };
+  return receive(options, request, response, { lookUpFirst: false, lookUp, keepsRejections: false });
+}
+
+type Way = { lookUpFirst: boolean; lookUp: LookUp; keepsRejections: boolean };
+
+async function receive(
+  options: ReceiveOptions,
+  request: Request,
+  response: Response,
+  way: Way,
+): Promise<void> {
+  const { clock, crossOrigin, onOutcome } = options;
+  const headersAt = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
+  const { answer, outcome, afterwards } = await take(options, request, way, headersAt.wallMs);
+  if (outcome !== 'aborted') {
+    if (crossOrigin !== null) crossOriginHeaders(crossOrigin, request, response);
+    send(response, answer);
+  }
+  onOutcome(outcome, clock.monotonicMs() - headersAt.monotonicMs);
+  afterwards?.();
+}
+
+const EMPTY = Buffer.alloc(0);
+
+async function take(
+  options: ReceiveOptions,
+  request: Request,
+  way: Way,
+  headersAtMs: number,
+): Promise<Ended> {
+  if (options.isClosed()) return { answer: ANSWERS.stopping, outcome: 'refused' };
+  const refused = refuseByHeaders(request);
+  if (refused !== null) return refused;
+  try {
+    const before = way.lookUpFirst ? await way.lookUp(EMPTY) : null;
+    const read = await options.bodies.read(request);
+    if (read.outcome !== 'read') return { outcome: read.outcome, answer: UNREAD[read.outcome] };
+    const { body } = read;
+    const credentials = way.lookUpFirst ? before : await way.lookUp(body);
+    const { rawHeaders } = request;
+    return await takeDelivery(options, { rawHeaders, body, credentials, headersAtMs }, way.keepsRejections);
+  } catch (error) {
+    options.log.warn({ fault: error }, 'a delivery could not be recorded');
+    return { answer: ANSWERS.unavailable, outcome: 'failed' };
+  }
+}
+
+const UNREAD: Record<'too_large' | 'aborted' | 'refused', Answer> = {
+  too_large: ANSWERS.tooLarge,
+  aborted: ANSWERS.unavailable,
+  refused: ANSWERS.stopping,
+};
+
+/** For requests that wait for `100 Continue`: answers those that would be refused unread. */
+export function refuseContinue(request: IncomingMessage, response: ServerResponse): boolean {
+  const refused = refuseByHeaders(request);
+  if (refused === null) return false;
+  send(response, refused.answer);
+  return true;
+}
+
+function refuseByHeaders(request: IncomingMessage): Ended | null {
+  const encoding = request.headers['content-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    return { answer: ANSWERS.encoded, outcome: 'encoded' };
+  }
+  return announcesTooMuch(request) ? { answer: ANSWERS.tooLarge, outcome: 'too_large' } : null;
+}

@@ -1,0 +1,48 @@
+import { timingSafeEqual } from 'node:crypto';
+
+/**
+ * Reads the signature header. The service leaves its encoding open (spec §6, "Gaps"), so every usual one is accepted,
+ * each by a strict pattern before anything is decoded; docs/signature.md holds the grammar.
+ */
+
+const MAC_BYTES = 32;
+const CANDIDATES_MAX = 8;
+const HEADER_LENGTH_MAX = 1024;
+
+const HEX = /^[0-9a-fA-F]{64}$/;
+// 32 bytes are 43 digits; the last one carries four bits of data and two zero bits, or the encoding is not canonical.
+const BASE64 = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
+const BASE64URL = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?$/;
+
+/** The signatures in a header's value, 32 bytes each; null where it does not follow the grammar. */
+export function readSignatures(header: string): Buffer[] | null {
+  if (header.length > HEADER_LENGTH_MAX) return null;
+  // `v1,` has a comma of its own, so a header that uses it separates by spaces alone.
+  const separator = header.includes('v1,') ? / +/ : / *, *| +/;
+  const elements = header.split(separator, CANDIDATES_MAX + 1);
+  if (elements.length > CANDIDATES_MAX) return null;
+  const candidates: Buffer[] = [];
+  for (const element of elements) {
+    const mac = decode(element.replace(/^(?:sha256=|v1=|v1,)/, ''));
+    if (mac === null) return null;
+    candidates.push(mac);
+  }
+  return candidates;
+}
+
+function decode(text: string): Buffer | null {
+  if (HEX.test(text)) return Buffer.from(text, 'hex');
+  if (BASE64.test(text)) return Buffer.from(text, 'base64');
+  if (BASE64URL.test(text)) return Buffer.from(text, 'base64url');
+  return null;
+}
+
+/** Whether one of the candidates is the expected code, in a time that does not tell where they differ. */
+export function matchesAny(expected: Buffer, candidates: readonly Buffer[]): boolean {
+  let matches = false;
+  for (const candidate of candidates) {
+    if (candidate.length !== MAC_BYTES || expected.length !== MAC_BYTES) return false;
+    matches = timingSafeEqual(expected, candidate) || matches;
+  }
+  return matches;
+}

@@ -1,0 +1,97 @@
+import type { SettlementPolicy } from '../domain/decision.ts';
+import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
+import { Fault } from '../fault.ts';
+import type { Log } from '../observe/log.ts';
+import type { Credentials } from '../store/credentials.ts';
+import type { ClaimedEvent, Inbox, SettleResult } from '../store/store.ts';
+import type { Clock } from '../work/clock.ts';
+import { type BackgroundWorker, startWorker } from '../work/worker.ts';
+import { readStoredEvent } from './event.ts';
+
+/** Events settled together; each is a transaction of its own, and one fsync serves them all. */
+const BATCH_MAX = 128;
+const POLL_MS = 1000;
+const LEASE_MS = 30_000;
+/** Some 40 minutes in all. What fails for longer is not passing by itself. */
+const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
+
+export type SettlerOptions = {
+  store: Pick<Inbox, 'claimEvents' | 'settle' | 'retryEvent' | 'buryEvent'>;
+  credentials: Credentials;
+  policy: SettlementPolicy;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  onSettled: (result: SettleResult) => void;
+  onFailed: (outcome: 'retried' | 'buried') => void;
+};
+
+/** Settles recorded events, oldest first: claim, verify again, read, decide and write; or retry; or bury. */
+export function startSettler(options: SettlerOptions): BackgroundWorker {
+  const { store, clock, log } = options;
+  return startWorker<ClaimedEvent>({
+    clock,
+    batchMax: BATCH_MAX,
+    pollMs: POLL_MS,
+    claim: (limit) => store.claimEvents({ limit, nowMs: clock.nowMs(), leaseMs: LEASE_MS }),
+    work: (event) => settleOne(options, event),
+    onClaimFailed: (fault) => log.warn({ fault }, 'recorded events cannot be claimed; trying again'),
+  });
+}
+
+async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<void> {
+  const { store, credentials, policy, clock, log, onSettled } = options;
+  try {
+    const { linkKey, eventKey, attempt } = event;
+    const link = credentials.cachedByLinkKey(linkKey) ?? (await credentials.find({ linkKey }));
+    if (link === null) throw new Error(`event ${eventKey} belongs to no link`);
+    const reading = readStoredEvent(event, link);
+    const result = await store.settle({ eventKey, attempt, ...reading, policy, nowMs: clock.nowMs() });
+    report(log, eventKey, result);
+    onSettled(result);
+  } catch (error) {
+    await retryOrBury(options, event, error);
+  }
+}
+
+/** A fault of ours passes or is retried; a fault of the event is not. Losing the store here only lets the lease lapse. */
+async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: unknown): Promise<void> {
+  const { store, clock, random, log, onFailed } = options;
+  const { eventKey, attempt } = event;
+  const terminal = error instanceof Fault && error.kind === 'terminal';
+  const delayMs = terminal ? null : retryDelayMs(RETRY, attempt, random());
+  const nowMs = clock.nowMs();
+  const fault = describe(error);
+  try {
+    if (delayMs === null) {
+      await store.buryEvent({ eventKey, attempt, nowMs, fault });
+      log.error({ event: eventKey, fault: error }, 'an event cannot be settled and waits for a person');
+      onFailed('buried');
+    } else {
+      await store.retryEvent({ eventKey, attempt, dueAtMs: nowMs + delayMs, fault });
+      log.warn({ event: eventKey, attempt, fault: error }, 'an event could not be settled; trying again');
+      onFailed('retried');
+    }
+  } catch (second) {
+    log.warn({ event: eventKey, fault: second }, 'a failed event keeps its lease until it lapses');
+  }
+}
+
+function describe(error: unknown): { code: string; message: string } {
+  if (error instanceof Fault) return { code: error.code, message: error.message };
+  return { code: 'bug', message: error instanceof Error ? error.message : String(error) };
+}
+
+function report(log: Log, eventKey: number, result: SettleResult): void {
+  if (result.outcome === 'lost') return;
+  if (result.outcome === 'link_mismatch') {
+    log.warn({ event: eventKey }, 'an event names another link than the one it was signed for');
+  } else if (result.outcome === 'held') {
+    log.warn({ event: eventKey, order: result.reference, rule: result.rule }, 'money is held for a person');
+  } else {
+    log.debug(
+      { event: eventKey, order: result.reference, outcome: result.outcome, rule: result.rule },
+      'settled',
+    );
+  }
+}

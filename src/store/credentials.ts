@@ -1,0 +1,59 @@
+import type { Keyring } from './keyring.ts';
+import type { CredentialsKey, SealedCredentials, Store } from './store.ts';
+
+/** What deliveries for one link are verified with. The secret is open: never log or return this. */
+export type LinkCredentials = { readonly linkKey: number; readonly token: string; readonly secret: string };
+
+/** Links whose opened secrets are kept in memory, about 300 bytes each. */
+const CACHED_MAX = 100_000;
+
+/** Finds and opens links' credentials, from a bounded cache where possible. Absence is never cached. */
+export type Credentials = {
+  /** The cached credentials of a token; undefined means: ask `find`. */
+  cachedByToken(token: string): LinkCredentials | undefined;
+  cachedByLinkKey(linkKey: number): LinkCredentials | undefined;
+  find(by: CredentialsKey): Promise<LinkCredentials | null>;
+  /** Drops a link's cached secret after it was corrected. */
+  forget(token: string): void;
+};
+
+export function openCredentials(store: Pick<Store, 'findCredentials'>, keyring: Keyring): Credentials {
+  const byToken = new Map<string, LinkCredentials>();
+  const byLinkKey = new Map<number, LinkCredentials>();
+  let corrections = 0;
+
+  function keep(credentials: LinkCredentials): void {
+    const [oldest] = byToken.size >= CACHED_MAX ? byToken.values() : [];
+    if (oldest !== undefined) drop(oldest);
+    byToken.set(credentials.token, credentials);
+    byLinkKey.set(credentials.linkKey, credentials);
+  }
+
+  function drop({ token, linkKey }: LinkCredentials): void {
+    byToken.delete(token);
+    byLinkKey.delete(linkKey);
+  }
+
+  function open(sealed: SealedCredentials): LinkCredentials {
+    return { linkKey: sealed.linkKey, token: sealed.token, secret: keyring.open(sealed) };
+  }
+
+  return {
+    cachedByToken: (token) => byToken.get(token),
+    cachedByLinkKey: (linkKey) => byLinkKey.get(linkKey),
+    find: async (by) => {
+      const correctionsBefore = corrections;
+      const sealed = await store.findCredentials(by);
+      if (sealed === null) return null;
+      const credentials = open(sealed);
+      // A secret that was corrected while this lookup ran must not come back through the cache.
+      if (corrections === correctionsBefore) keep(credentials);
+      return credentials;
+    },
+    forget: (token) => {
+      corrections++;
+      const credentials = byToken.get(token);
+      if (credentials !== undefined) drop(credentials);
+    },
+  };
+}

@@ -1,0 +1,94 @@
+import type { Order } from '../domain/order.ts';
+
+/**
+ * Reading for people: lists, timelines and counts. They see committed rows only, never hold up a commit, and page by
+ * key: `after` is the key of the last row of the page before.
+ */
+export type Queries = {
+  findOrder(reference: string): Promise<Order | null>;
+  listOrders(page: Page & { state: string | null; search: string | null }): Promise<Keyed<Order>[]>;
+  /** Everything known of an order, oldest first; null where there is no such order. */
+  timeline(reference: string): Promise<Timeline | null>;
+  listEvents(page: Page & { status: string | null; reference: string | null }): Promise<EventSummary[]>;
+  findEvent(eventKey: number): Promise<EventDetail | null>;
+  listRejections(page: Page & { reference: string | null }): Promise<RejectionSummary[]>;
+  listAttention(page: Page): Promise<AttentionSummary[]>;
+  stats(nowMs: number): Promise<Stats>;
+};
+
+export type Page = { limit: number; after: number | null };
+export type Keyed<T> = { key: number; value: T };
+
+export type EventSummary = {
+  key: number;
+  eventId: string;
+  type: string | null;
+  reference: string;
+  linkId: string | null;
+  status: 'pending' | 'leased' | 'done' | 'dead';
+  outcome: string | null;
+  rule: string | null;
+  attempt: number;
+  conflict: boolean;
+  duplicates: number;
+  receivedAtMs: number;
+  dueAtMs: number;
+  endedAtMs: number | null;
+  fault: { code: string; message: string } | null;
+};
+export type EventDetail = EventSummary & { timestamp: string; body: Uint8Array; bodySha256: Uint8Array };
+
+export type RejectionSummary = {
+  key: number;
+  reference: string;
+  reason: string;
+  count: number;
+  firstAtMs: number;
+  lastAtMs: number;
+};
+
+export type AttentionSummary = {
+  key: number;
+  kind: string;
+  subject: string;
+  reference: string | null;
+  detail: string;
+  count: number;
+  openedAtMs: number;
+  lastAtMs: number;
+};
+
+export type HistoryRow = {
+  atMs: number;
+  what: string;
+  outcome: string | null;
+  from: string | null;
+  to: string | null;
+  /** `event` with the event's key, `reading` with its number, or `person` with the reason given. */
+  cause: { kind: 'event' | 'reading' | 'person'; id: string | null };
+  effects: string[];
+};
+
+export type Timeline = {
+  order: Order;
+  history: HistoryRow[];
+  events: EventSummary[];
+  hints: { eventId: string; timestamp: string; lastAtMs: number; count: number }[];
+  rejections: RejectionSummary[];
+  attention: AttentionSummary[];
+  notices: { id: string; type: string; version: number; status: string; createdAtMs: number }[];
+  /** The check of this order's link that waits for the API, if one does. */
+  check: { reason: string; requestedAtMs: number } | null;
+};
+
+export type Stats = {
+  orders: Record<string, number>;
+  events: Record<string, number>;
+  notices: Record<string, number>;
+  holds: number;
+  attention: number;
+  checks: number;
+  rejections: number;
+  /** Age of the oldest row that is due and not yet settled; 0 where there is none. */
+  lagMs: number;
+};

@@ -1,0 +1,168 @@
+import { Worker } from 'node:worker_threads';
+import { Fault } from '../../fault.ts';
+import type { Cancel, Clock } from '../../work/clock.ts';
+import type { FromThread, NumberedCall, ThreadStart, ToThread } from './messages.ts';
+import { receiveError } from './messages.ts';
+
+/** Calls that may wait for the thread at once; beyond it they are refused, so that a stuck disk cannot fill memory. */
+const WAITING_MAX = 20_000;
+const DEADLINE_CHECK_MS = 250;
+
+export type ThreadClientOptions = {
+  start: ThreadStart;
+  clock: Clock;
+  /** A call unanswered for so long is refused as `store_busy`. The thread may still carry it out. */
+  callTimeoutMs: number;
+  /** A batch was carried out: how many calls it held and how long it took. */
+  onBatch: (calls: number, seconds: number) => void;
+  /** The thread met an error after which nothing it says can be trusted. */
+  onFailed: (fault: Error) => void;
+};
+
+export type ThreadClient = {
+  readonly created: boolean;
+  readonly instanceId: string;
+  call(verb: string, args: readonly unknown[]): Promise<unknown>;
+  /** Refuses everything that waits, at once; what the thread has in hand it still finishes. */
+  abandon(): void;
+  close(): Promise<void>;
+};
+
+type Waiting = { resolve: (value: unknown) => void; reject: (error: Error) => void; sinceMs: number };
+
+/** Starts a database thread and waits until its database is open. Calls of one turn travel as one message. */
+export async function startThread(options: ThreadClientOptions): Promise<ThreadClient> {
+  const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options.start });
+  const { created, instanceId } = await opened(worker);
+  const waiting = new WaitingCalls(worker, options);
+  return {
+    created,
+    instanceId,
+    call: (verb, args) => waiting.call(verb, args),
+    abandon: () => waiting.refuseAll(stopped()),
+    close: () => waiting.close(),
+  };
+}
+
+/** Copies the database at `start.path` to `start.backupTo`, in a thread of its own. */
+export function runBackup(start: ThreadStart): Promise<{ bytes: number }> {
+  const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: start });
+  return new Promise((resolve, reject) => {
+    worker.once('error', reject);
+    worker.once('message', (message: FromThread) => {
+      if ('closed' in message) resolve({ bytes: message.bytes ?? 0 });
+      else if ('failed' in message) reject(receiveError(message.failed));
+    });
+  });
+}
+
+function opened(worker: Worker): Promise<{ created: boolean; instanceId: string }> {
+  return new Promise((resolve, reject) => {
+    worker.once('error', reject);
+    worker.once('message', (message: FromThread) => {
+      worker.off('error', reject);
+      if ('opened' in message) resolve(message.opened);
+      else if ('failed' in message) reject(receiveError(message.failed));
+    });
+  });
+}
+
+class WaitingCalls {
+  readonly #worker: Worker;
+  readonly #clock: Clock;
+  readonly #callTimeoutMs: number;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #cancelDeadlines: Cancel;
+  #unsent: NumberedCall[] = [];
+  #lastId = 0;
+  #refusal: Error | null = null;
+
+  constructor(worker: Worker, { clock, callTimeoutMs, onBatch, onFailed }: ThreadClientOptions) {
+    this.#worker = worker;
+    this.#clock = clock;
+    this.#callTimeoutMs = callTimeoutMs;
+    this.#cancelDeadlines = clock.every(DEADLINE_CHECK_MS, () => this.#refuseOverdue());
+    const fail = (fault: Error) => {
+      this.refuseAll(fault);
+      onFailed(fault);
+    };
+    worker.on('error', fail);
+    worker.on('message', (message: FromThread) => {
+      if ('answers' in message) {
+        onBatch(message.answers.length, message.seconds);
+        this.#settle(message.answers);
+      } else if ('failed' in message) fail(receiveError(message.failed));
+    });
+  }
+
+  call(verb: string, args: readonly unknown[]): Promise<unknown> {
+    if (this.#refusal !== null) return Promise.reject(this.#refusal);
+    if (this.#waiting.size >= WAITING_MAX) return Promise.reject(busy('too many calls are waiting'));
+    const id = ++this.#lastId;
+    if (this.#unsent.push({ id, verb, args }) === 1) setImmediate(() => this.#send());
+    const sinceMs = this.#clock.monotonicMs();
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject, sinceMs }));
+  }
+
+  refuseAll(fault: Error): void {
+    this.#refusal ??= fault;
+    for (const { reject } of this.#waiting.values()) reject(fault);
+    this.#waiting.clear();
+  }
+
+  close(): Promise<void> {
+    this.#refusal ??= stopped();
+    this.#cancelDeadlines();
+    this.#send();
+    return new Promise((resolve) => {
+      this.#worker.once('exit', () => {
+        this.refuseAll(stopped());
+        resolve();
+      });
+      this.#post({ close: true });
+    });
+  }
+
+  #send(): void {
+    if (this.#unsent.length === 0) return;
+    const calls = this.#unsent;
+    this.#unsent = [];
+    this.#post({ calls });
+  }
+
+  #post(message: ToThread): void {
+    this.#worker.postMessage(message);
+  }
+
+  #settle(answers: Extract<FromThread, { answers: unknown }>['answers']): void {
+    for (const answer of answers) {
+      const waiting = this.#waiting.get(answer.id);
+      if (waiting === undefined) continue;
+      this.#waiting.delete(answer.id);
+      if (answer.ok) waiting.resolve(answer.value);
+      else waiting.reject(receiveError(answer.error));
+    }
+  }
+
+  /** Calls wait in the order in which they came, so the overdue ones are the first. */
+  #refuseOverdue(): void {
+    const oldestAllowedMs = this.#clock.monotonicMs() - this.#callTimeoutMs;
+    for (const [id, { reject, sinceMs }] of this.#waiting) {
+      if (sinceMs > oldestAllowedMs) return;
+      this.#waiting.delete(id);
+      reject(busy(`no answer within ${this.#callTimeoutMs} ms`));
+    }
+  }
+}
+
+function busy(why: string): Fault {
+  return new Fault(
+    'transient',
+    'store_busy',
+    `The database does not keep up: ${why}. Check the disk; try again.`,
+  );
+}
+
+function stopped(): Fault {
+  return new Fault('transient', 'store_stopped', 'The store is closed because this process is stopping.');
+}

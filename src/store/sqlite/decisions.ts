@@ -1,0 +1,131 @@
+import type { Database } from 'better-sqlite3';
+import { apply, changesOrder, type Decision, type Effect } from '../../domain/decision.ts';
+import { formatAmount } from '../../domain/money.ts';
+import { noticeBody } from '../../domain/notice.ts';
+import type { Order } from '../../domain/order.ts';
+import { attentionVerbs } from './matters.ts';
+import type { LoadedOrder } from './orders.ts';
+
+export type Cause = { kind: 'event' | 'reading' | 'person'; id: string | null };
+
+/**
+ * Writes what a decision did: the order's row, ledger, settlement, holds, history, attention and notices, in the
+ * transaction of the caller. Returns the order as it stands after it.
+ */
+export function decisionWriter(db: Database, newId: () => string) {
+  const updateOrder = db.prepare(
+    `UPDATE orders SET state = ?, flags = ?, version = ?, adopted_payment_id = ?, resolution = ?, updated_at_ms = ?
+     WHERE key = ?`,
+  );
+  const insertHistory = db.prepare(
+    `INSERT INTO history (order_key, at_ms, what, outcome, from_state, to_state, cause_kind, cause_id, effects)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const insertNotice = db.prepare(
+    'INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms) VALUES (?, ?, ?, ?, ?, ?)',
+  );
+  const writeEffect = effectWriter(db);
+
+  return ({ orderKey, order }: LoadedOrder, made: Decision, cause: Cause, atMs: number): Order => {
+    const after = apply(order, made, atMs);
+    for (const effect of made.effects) writeEffect(orderKey, order, effect, atMs);
+    if (changesOrder(order, made)) {
+      const { state, flags, version, adoptedPaymentId, resolution } = after;
+      updateOrder.run(state, flags.join(','), version, adoptedPaymentId, resolution, atMs, orderKey);
+    }
+    if (made.effects.length > 0) {
+      const effects = made.effects.map(describe).join('\n');
+      const { rule, outcome } = made;
+      insertHistory.run(
+        orderKey,
+        atMs,
+        rule,
+        outcome,
+        order.state,
+        after.state,
+        cause.kind,
+        cause.id,
+        effects,
+      );
+    }
+    for (const effect of made.effects) {
+      if (effect.do !== 'notice') continue;
+      insertNotice.run(
+        newId(),
+        orderKey,
+        effect.type,
+        after.version,
+        noticeBody(effect.type, after, atMs),
+        atMs,
+      );
+    }
+    return after;
+  };
+}
+
+function effectWriter(db: Database): (orderKey: number, order: Order, effect: Effect, atMs: number) => void {
+  const insertEntry = db.prepare(
+    `INSERT INTO ledger (order_key, payment_key, kind, occurrence, amount_minor, currency, at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const insertSettlement = db.prepare('INSERT INTO settlement VALUES (?, ?, ?, ?)');
+  const insertHold = db.prepare('INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (?, ?, ?, ?)');
+  const endHolds = db.prepare('UPDATE hold SET ended_at_ms = ? WHERE order_key = ? AND ended_at_ms IS NULL');
+  const attention = attentionVerbs(db);
+
+  return (orderKey, order, effect, atMs) => {
+    switch (effect.do) {
+      case 'entry': {
+        const { paymentKey, kind, occurrence, amountMinor, currency } = effect.entry;
+        insertEntry.run(orderKey, paymentKey, kind, occurrence, amountMinor, currency, atMs);
+        return;
+      }
+      case 'settle':
+        insertSettlement.run(orderKey, atMs, effect.paymentKey, effect.learnedBy);
+        return;
+      case 'hold':
+        insertHold.run(orderKey, effect.hold.id, effect.hold.reason, atMs);
+        return;
+      case 'end_holds':
+        endHolds.run(atMs, orderKey);
+        return;
+      case 'attention': {
+        const detail = `Order ${order.reference}: ${effect.kind}.`;
+        attention.raiseForOrder(effect.kind, { subject: order.reference, orderKey, detail, atMs });
+        return;
+      }
+      case 'end_attention':
+        attention.end(effect.kind, order.reference, atMs);
+        return;
+      default:
+    }
+  };
+}
+
+/** An effect in a person's words, one line each, for the order's history. */
+function describe(effect: Effect): string {
+  switch (effect.do) {
+    case 'entry':
+      return `ledger: ${effect.entry.kind} ${formatAmount(effect.entry)} ${effect.entry.currency}, payment ${effect.entry.paymentKey}`;
+    case 'settle':
+      return 'settled for the first time';
+    case 'adopt_payment_id':
+      return `payment id ${effect.paymentId} adopted`;
+    case 'hold':
+      return `hold ${effect.hold.id}: ${effect.hold.reason}`;
+    case 'end_holds':
+      return `holds ended: ${effect.resolution}`;
+    case 'flag':
+      return `flag ${effect.flag}`;
+    case 'unflag':
+      return `flag ${effect.flag} removed`;
+    case 'attention':
+      return `attention: ${effect.kind}`;
+    case 'end_attention':
+      return `attention ended: ${effect.kind}`;
+    case 'notice':
+      return `notice ${effect.type}`;
+    case 'check':
+      return 'the service is to be asked';
+  }
+}

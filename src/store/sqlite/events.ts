@@ -1,0 +1,50 @@
+import type { Database } from 'better-sqlite3';
+import type { EventDetail, EventSummary, Queries } from '../queries.ts';
+import type { Synchronous } from './engine.ts';
+import { KEY_MAX } from './rows.ts';
+
+export const EVENT_COLUMNS = `i.key, i.event_id AS eventId, i.type, o.reference, l.link_id AS linkId, i.status, i.outcome,
+  i.rule, i.attempt, i.conflict, i.duplicates, i.received_at_ms AS receivedAtMs, i.due_at_ms AS dueAtMs,
+  i.ended_at_ms AS endedAtMs, i.fault_code AS faultCode, i.fault_message AS faultMessage`;
+export const EVENT_TABLES = 'inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key';
+
+export type EventRow = Omit<EventSummary, 'conflict' | 'fault'> & {
+  conflict: number;
+  faultCode: string | null;
+  faultMessage: string | null;
+};
+
+export function eventSummary({ conflict, faultCode, faultMessage, ...row }: EventRow): EventSummary {
+  const fault = faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' };
+  return { ...row, conflict: conflict === 1, fault };
+}
+
+export function eventQueries(db: Database): Pick<Synchronous<Queries>, 'listEvents' | 'findEvent'> {
+  const find = db.prepare(
+    `SELECT ${EVENT_COLUMNS}, i.timestamp, i.body_sha256 AS bodySha256, b.body
+     FROM ${EVENT_TABLES} JOIN inbox_body b ON b.inbox_key = i.key WHERE i.key = ?`,
+  );
+  return {
+    listEvents: ({ limit, after, status, reference }) => {
+      const byStatus = status === null ? '' : ' AND i.status = @status';
+      const byReference = reference === null ? '' : ' AND o.reference = @reference';
+      const sql = `SELECT ${EVENT_COLUMNS} FROM ${EVENT_TABLES} WHERE i.key < @after${byStatus}${byReference}
+        ORDER BY i.key DESC LIMIT @limit`;
+      const rows = db.prepare(sql).all({
+        after: after ?? KEY_MAX,
+        limit,
+        ...(status === null ? {} : { status }),
+        ...(reference === null ? {} : { reference }),
+      }) as EventRow[];
+      return rows.map(eventSummary);
+    },
+    findEvent: (eventKey) => {
+      const row = find.get(eventKey) as
+        | (EventRow & Pick<EventDetail, 'timestamp' | 'body' | 'bodySha256'>)
+        | undefined;
+      if (row === undefined) return null;
+      const { timestamp, body, bodySha256, ...summary } = row;
+      return { ...eventSummary(summary), timestamp, body, bodySha256 };
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import Database from 'better-sqlite3';
+import { Fault } from '../../fault.ts';
+
+/**
+ * Names what SQLite says, for errors that are the disk's or the file's and not a bug. A full disk, a lock and a
+ * read-only file may pass, so they are transient. After an input/output error or corruption nothing that this
+ * connection believes can be trusted: those are terminal, and the process must stop.
+ */
+export function storeFault(error: unknown, path: string): unknown {
+  if (!(error instanceof Database.SqliteError)) return error;
+  const { code, message } = error;
+  const cause = { cause: error };
+  if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE') {
+    return new Fault(
+      'transient',
+      'store_full',
+      `No space is left for ${path}. Free some: work goes on by itself.`,
+      cause,
+    );
+  }
+  if (code.startsWith('SQLITE_READONLY') || code === 'SQLITE_PERM') {
+    return new Fault(
+      'transient',
+      'store_unwritable',
+      `${path} cannot be written (${message}). ${UNWRITABLE}`,
+      cause,
+    );
+  }
+  if (code.startsWith('SQLITE_BUSY') || code === 'SQLITE_LOCKED') {
+    return new Fault('transient', 'store_busy', `${path} is locked by another program (${message}).`, cause);
+  }
+  if (code === 'SQLITE_CANTOPEN') {
+    return new Fault(
+      'terminal',
+      'store_unwritable',
+      `${path} cannot be opened (${message}). ${UNWRITABLE}`,
+      cause,
+    );
+  }
+  if (code.startsWith('SQLITE_IOERR')) {
+    return new Fault(
+      'terminal',
+      'store_failed',
+      `The disk failed under ${path} (${code}: ${message}). Check the disk, then start again.`,
+      cause,
+    );
+  }
+  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
+    return new Fault('terminal', 'store_corrupt', corrupt(path, message), cause);
+  }
+  return error;
+}
+
+const UNWRITABLE = 'Give the user that runs settled write access to the file and its folder.';
+
+function corrupt(path: string, message: string): string {
+  return `${path} is damaged or not a database (${message}). Put it aside and restore the newest backup in its place.`;
+}

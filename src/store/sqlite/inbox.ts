@@ -1,0 +1,77 @@
+import type { Database } from 'better-sqlite3';
+import type { ClaimedEvent, ClaimRef, FaultNote, Inbox } from '../store.ts';
+import type { Synchronous } from './engine.ts';
+import { attentionVerbs } from './matters.ts';
+import { settler } from './settle.ts';
+
+export function inboxVerbs(db: Database, newId: () => string): Synchronous<Inbox> {
+  const release = db.prepare(
+    `UPDATE inbox SET status = 'pending', due_at_ms = @dueAtMs, fault_code = @code, fault_message = @message
+     WHERE key = @eventKey AND attempt = @attempt AND status = 'leased'`,
+  );
+  const find = db.prepare('SELECT status FROM inbox WHERE key = ?');
+  const requeue = db.prepare(
+    `UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = ?, ended_at_ms = NULL WHERE key = ?`,
+  );
+  const bury = burier(db);
+  const attention = attentionVerbs(db);
+
+  return {
+    claimEvents: claimer(db),
+    settle: settler(db, newId),
+    retryEvent: ({ eventKey, attempt, dueAtMs, fault }) => {
+      release.run({ eventKey, attempt, dueAtMs, ...fault });
+    },
+    buryEvent: ({ eventKey, attempt, nowMs, fault }) => {
+      bury({ eventKey, attempt }, fault, nowMs);
+    },
+    requeueEvent: ({ eventKey, nowMs }) => {
+      const row = find.get(eventKey) as { status: string } | undefined;
+      if (row === undefined) return 'unknown';
+      if (row.status === 'leased' || row.status === 'pending') return 'in_work';
+      requeue.run(nowMs, eventKey);
+      attention.end('event_dead', String(eventKey), nowMs);
+      return 'requeued';
+    },
+  };
+}
+
+function claimer(db: Database): Synchronous<Inbox>['claimEvents'] {
+  const lapse = db.prepare(`UPDATE inbox SET status = 'pending' WHERE status = 'leased' AND due_at_ms <= ?`);
+  const due = db.prepare(
+    `SELECT i.key AS eventKey, i.attempt + 1 AS attempt, i.link_key AS linkKey, b.body, i.timestamp, i.mac,
+       i.received_at_ms AS receivedAtMs
+     FROM inbox i JOIN inbox_body b ON b.inbox_key = i.key
+     WHERE i.status = 'pending' AND i.due_at_ms <= ? ORDER BY i.due_at_ms, i.key LIMIT ?`,
+  );
+  const lease = db.prepare(
+    `UPDATE inbox SET status = 'leased', attempt = attempt + 1, due_at_ms = ? WHERE key = ?`,
+  );
+  return ({ limit, nowMs, leaseMs }) => {
+    lapse.run(nowMs);
+    const claimed = due.all(nowMs, limit) as ClaimedEvent[];
+    for (const { eventKey } of claimed) lease.run(nowMs + leaseMs, eventKey);
+    return claimed;
+  };
+}
+
+/** Retires a leased row; false where the lease is not the caller's any more. */
+export function burier(db: Database): (claim: ClaimRef, fault: FaultNote, nowMs: number) => boolean {
+  const retire = db.prepare(
+    `UPDATE inbox SET status = 'dead', ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
+     WHERE key = @eventKey AND attempt = @attempt AND status = 'leased' RETURNING link_key AS linkKey`,
+  );
+  const attention = attentionVerbs(db);
+  return ({ eventKey, attempt }, fault, nowMs) => {
+    const row = retire.get({ eventKey, attempt, nowMs, ...fault }) as { linkKey: number } | undefined;
+    if (row === undefined) return false;
+    const detail = `Event ${eventKey} cannot be settled (${fault.code}): ${fault.message}`;
+    attention.raiseForLink('event_dead', {
+      subject: String(eventKey),
+      linkKey: row.linkKey,
+      detail,
+      atMs: nowMs,
+    });
+    return true;
+  };
+}

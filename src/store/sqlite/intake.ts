@@ -1,0 +1,132 @@
+import type { Database } from 'better-sqlite3';
+import type {
+  CredentialsKey,
+  Delivery,
+  Hint,
+  Intake,
+  Recorded,
+  Rejection,
+  SealedCredentials,
+} from '../store.ts';
+import type { Synchronous } from './engine.ts';
+import { attentionVerbs, linkChecks } from './matters.ts';
+
+/** Stale deliveries kept per link; beyond it the oldest go. */
+const HINTS_PER_LINK_MAX = 20;
+
+export function intakeVerbs(db: Database): Synchronous<Intake> {
+  const columns = `SELECT l.key AS linkKey, l.token, o.reference, l.sealed_secret AS sealedSecret,
+    l.secrets_key_id AS keyId FROM link l JOIN orders o ON o.key = l.order_key`;
+  const byToken = db.prepare(`${columns} WHERE l.token = ?`);
+  const byLinkId = db.prepare(`${columns} WHERE l.link_id = ?`);
+  const byLinkKey = db.prepare(`${columns} WHERE l.key = ?`);
+  const checks = linkChecks(db);
+  const record = deliveryRecorder(db);
+
+  return {
+    findCredentials: (by: CredentialsKey) => {
+      const row =
+        'token' in by
+          ? byToken.get(by.token)
+          : 'linkId' in by
+            ? byLinkId.get(by.linkId)
+            : byLinkKey.get(by.linkKey);
+      return (row as SealedCredentials | undefined) ?? null;
+    },
+    recordDelivery: (delivery) => {
+      const recorded = record(delivery);
+      if (!delivery.readable && recorded.outcome !== 'duplicate') {
+        checks.request(delivery.linkKey, 'unreadable', delivery.receivedAtMs);
+      }
+      return recorded;
+    },
+    recordHint: hintRecorder(db),
+    recordRejection: rejectionRecorder(db),
+  };
+}
+
+function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
+  const insert = db.prepare(
+    `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, conflict, received_at_ms, due_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const insertBody = db.prepare('INSERT INTO inbox_body VALUES (?, ?)');
+  const findSameId = db.prepare(
+    'SELECT key, body_sha256, status FROM inbox WHERE link_key = ? AND event_id = ?',
+  );
+  const countDuplicate = db.prepare('UPDATE inbox SET duplicates = duplicates + 1 WHERE key = ?');
+  const rearm = db.prepare(
+    `UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = ?, ended_at_ms = NULL WHERE key = ? AND status = 'dead'`,
+  );
+  const attention = attentionVerbs(db);
+
+  return (delivery) => {
+    const { linkKey, eventId, receivedAtMs } = delivery;
+    const sameId = findSameId.all(linkKey, eventId) as { key: number; body_sha256: Buffer; status: string }[];
+    const same = sameId.find((row) => row.body_sha256.equals(delivery.bodySha256));
+    if (same !== undefined) {
+      countDuplicate.run(same.key);
+      if (same.status === 'dead') {
+        rearm.run(receivedAtMs, same.key);
+        attention.end('event_dead', String(same.key), receivedAtMs);
+      }
+      return { outcome: 'duplicate', eventKey: same.key };
+    }
+    const conflict = sameId.length > 0;
+    const { bodySha256, timestamp, mac, type, body } = delivery;
+    const { lastInsertRowid } = insert.run(
+      linkKey,
+      eventId,
+      bodySha256,
+      timestamp,
+      mac,
+      type,
+      conflict ? 1 : 0,
+      receivedAtMs,
+      receivedAtMs,
+    );
+    const eventKey = Number(lastInsertRowid);
+    insertBody.run(eventKey, body);
+    if (conflict) {
+      const detail = `Event id ${eventId} came with two different contents (event ${sameId[0]?.key} and ${eventKey}).`;
+      attention.raiseForLink('event_conflict', {
+        subject: String(eventKey),
+        linkKey,
+        detail,
+        atMs: receivedAtMs,
+      });
+    }
+    return { outcome: conflict ? 'conflict' : 'recorded', eventKey };
+  };
+}
+
+function hintRecorder(db: Database): (hint: Hint) => void {
+  const keep = db.prepare(
+    `INSERT INTO hint (link_key, event_id, body_sha256, body, timestamp, first_at_ms, last_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (link_key, body_sha256) DO UPDATE SET count = count + 1, last_at_ms = excluded.last_at_ms,
+       timestamp = excluded.timestamp`,
+  );
+  const trim = db.prepare(
+    `DELETE FROM hint WHERE link_key = ?1 AND key NOT IN
+       (SELECT key FROM hint WHERE link_key = ?1 ORDER BY last_at_ms DESC, key DESC LIMIT ${HINTS_PER_LINK_MAX})`,
+  );
+  const checks = linkChecks(db);
+  return ({ linkKey, eventId, bodySha256, body, timestamp, receivedAtMs }) => {
+    keep.run(linkKey, eventId, bodySha256, body, timestamp, receivedAtMs, receivedAtMs);
+    trim.run(linkKey);
+    checks.request(linkKey, 'stale', receivedAtMs);
+  };
+}
+
+function rejectionRecorder(db: Database): (rejection: Rejection) => void {
+  const count = db.prepare(
+    `INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (link_key, reason) DO UPDATE SET count = count + excluded.count, last_at_ms = excluded.last_at_ms`,
+  );
+  const checks = linkChecks(db);
+  return ({ linkKey, reason, count: times, lastAtMs }) => {
+    count.run(linkKey, reason, times, lastAtMs, lastAtMs);
+    checks.request(linkKey, 'rejected', lastAtMs);
+  };
+}

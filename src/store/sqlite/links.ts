@@ -1,0 +1,124 @@
+import type { Database } from 'better-sqlite3';
+import { bareFact } from '../../domain/fact.ts';
+import { decide } from '../../domain/settlement.ts';
+import type { Links, Orders, Registered, Registration, SealedSecret } from '../store.ts';
+import { decisionWriter } from './decisions.ts';
+import type { Synchronous } from './engine.ts';
+import { linkChecks } from './matters.ts';
+import { type LoadedOrder, orderLoader } from './orders.ts';
+
+type LinkRow = { key: number; link_id: string | null; token: string; secret_fingerprint: Buffer };
+
+export function linkVerbs(db: Database): Synchronous<Links> {
+  const orders = orderLoader(db);
+  const newestLink = db.prepare(
+    `SELECT l.key, l.link_id, l.token, l.secret_fingerprint FROM link l
+     WHERE l.order_key = ? ORDER BY l.key DESC LIMIT 1`,
+  );
+  const linkIdTaken = db.prepare('SELECT 1 FROM link WHERE link_id = ? AND order_key <> ?').pluck();
+  const create = linkCreator(db);
+  const change = linkChanger(db);
+
+  return {
+    registerLink: (registration: Registration): Registered => {
+      const { reference, amount, linkId } = registration;
+      const loaded = orders.byReference(reference);
+      const taken = linkId !== null && linkIdTaken.get(linkId, loaded?.orderKey ?? 0) !== undefined;
+      if (loaded === null) {
+        if (taken) return takenBy(linkId);
+        create(registration);
+        const { order } = orders.byReference(reference) as LoadedOrder;
+        return { outcome: 'created', order, token: registration.token };
+      }
+      const { order, orderKey } = loaded;
+      if (order.amount.amountMinor !== amount.amountMinor || order.amount.currency !== amount.currency) {
+        return { outcome: 'reference_conflict', order };
+      }
+      const link = newestLink.get(orderKey) as LinkRow;
+      if (linkId !== null && link.link_id !== null && link.link_id !== linkId) {
+        return { outcome: 'link_id_conflict', order };
+      }
+      if (taken) return { outcome: 'link_id_taken', order };
+      const corrects =
+        registration.secret !== null && !link.secret_fingerprint.equals(registration.secret.fingerprint);
+      if (corrects && !registration.mayCorrectSecret) return { outcome: 'correction_forbidden', order };
+      const outcome = change(orderKey, link, registration, corrects);
+      return { outcome, order: (orders.byReference(reference) as LoadedOrder).order, token: link.token };
+    },
+  };
+
+  function takenBy(linkId: string): Registered {
+    const owner = db.prepare('SELECT key FROM link WHERE link_id = ?').pluck().get(linkId) as number;
+    return { outcome: 'link_id_taken', order: (orders.byLink(owner) as LoadedOrder).order };
+  }
+}
+
+function linkCreator(db: Database): (registration: Registration) => void {
+  const insertOrder = db.prepare(
+    `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
+     VALUES (?, ?, ?, 'awaiting_payment', ?, ?)`,
+  );
+  const insertLink = db.prepare(
+    `INSERT INTO link (order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const note = historyNote(db);
+  const checks = linkChecks(db);
+  return ({ reference, amount, linkId, token, secret, freshSecret, atMs }) => {
+    const { lastInsertRowid } = insertOrder.run(reference, amount.amountMinor, amount.currency, atMs, atMs);
+    const orderKey = Number(lastInsertRowid);
+    const { sealed, keyId, fingerprint }: SealedSecret = secret ?? freshSecret;
+    const inserted = insertLink.run(orderKey, linkId, token, sealed, keyId, fingerprint, atMs);
+    note(orderKey, atMs, linkId === null ? 'link reserved' : `link ${linkId} registered`);
+    checks.request(Number(inserted.lastInsertRowid), 'registered', atMs);
+  };
+}
+
+type Change = 'same' | 'bound' | 'corrected';
+
+function linkChanger(
+  db: Database,
+): (orderKey: number, link: LinkRow, registration: Registration, corrects: boolean) => Change {
+  const bind = db.prepare('UPDATE link SET link_id = ? WHERE key = ?');
+  const correct = db.prepare(
+    'UPDATE link SET sealed_secret = ?, secrets_key_id = ?, secret_fingerprint = ? WHERE key = ?',
+  );
+  const note = historyNote(db);
+  const checks = linkChecks(db);
+  return (orderKey, link, { linkId, secret, atMs }, corrects) => {
+    const binds = linkId !== null && link.link_id === null;
+    if (binds) {
+      bind.run(linkId, link.key);
+      note(orderKey, atMs, `link ${linkId} bound`);
+    }
+    if (corrects && secret !== null) {
+      correct.run(secret.sealed, secret.keyId, secret.fingerprint, link.key);
+      note(orderKey, atMs, 'signing secret corrected');
+    }
+    checks.request(link.key, 'registered', atMs);
+    return corrects ? 'corrected' : binds ? 'bound' : 'same';
+  };
+}
+
+function historyNote(db: Database): (orderKey: number, atMs: number, what: string) => void {
+  const insert = db.prepare(
+    `INSERT INTO history (order_key, at_ms, what, cause_kind) VALUES (?, ?, ?, 'person')`,
+  );
+  return (orderKey, atMs, what) => {
+    insert.run(orderKey, atMs, what);
+  };
+}
+
+export function orderVerbs(db: Database, newId: () => string): Synchronous<Orders> {
+  const orders = orderLoader(db);
+  const write = decisionWriter(db, newId);
+  return {
+    resolveOrder: ({ reference, decision, reason, atMs }) => {
+      const loaded = orders.byReference(reference);
+      if (loaded === null) return null;
+      const made = decide(loaded.order, bareFact(decision, { by: 'person' }), { canAsk: false });
+      const order = write(loaded, made, { kind: 'person', id: reason }, atMs);
+      return { outcome: made.outcome as 'applied' | 'already_applied' | 'ignored', rule: made.rule, order };
+    },
+  };
+}

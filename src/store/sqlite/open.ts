@@ -1,0 +1,217 @@
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { Fault } from '../../fault.ts';
+import { migrate } from '../migrate.ts';
+import { storeFault } from './faults.ts';
+
+/** `settled`, as the four bytes that mark its databases. */
+const APPLICATION_ID = 0x5e771ed0;
+const BUSY_TIMEOUT_MS = 250;
+const PAGE_CACHE_KIB = 32_768;
+const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
+
+export type OpenOptions = {
+  path: string;
+  /** The id of the key under which secrets rest; it must be the one that the database was made with. */
+  secretsKeyId: string;
+  /** The name of a database that is made now. */
+  newInstanceId: string;
+  nowMs: number;
+};
+
+export type OpenedDatabase = {
+  db: Database.Database;
+  /** Held for as long as the process lives: one process per file. */
+  lock: Database.Database;
+  created: boolean;
+  instanceId: string;
+};
+
+/**
+ * Opens the one writing connection: takes the lock, makes the database on the very first start, migrates it, and
+ * asserts that a commit is durable. A lock file that has known a database refuses to let a new one be made, because a
+ * forgotten volume must not look like an empty shop.
+ */
+export function openForWriting(options: OpenOptions): OpenedDatabase {
+  const { path } = options;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const lock = takeLock(`${path}.lock`, path);
+    try {
+      return openLocked(options, lock);
+    } catch (error) {
+      lock.close();
+      throw error;
+    }
+  } catch (error) {
+    throw asOpenFault(error, path);
+  }
+}
+
+/** Opens a connection that can only read, and that no commit waits for. */
+export function openForReading(path: string): Database.Database {
+  const db = new Database(path, { readonly: true, fileMustExist: true });
+  db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  return db;
+}
+
+/** Whether there is neither a database nor a lock file that has known one. */
+export function isFirstStart(path: string): boolean {
+  return !existsSync(path) && !(existsSync(`${path}.lock`) && statSync(`${path}.lock`).size > 0);
+}
+
+function openLocked(options: OpenOptions, lock: Database.Database): OpenedDatabase {
+  const { path } = options;
+  const created = !existsSync(path);
+  if (created) {
+    if (lock.pragma('user_version', { simple: true }) !== 0) throw lost(path);
+    createDatabase(options);
+  }
+  if (statSync(path).size === 0) {
+    throw new Fault(
+      'terminal',
+      'store_foreign',
+      `${path} is an empty file. Remove it, or restore a backup in its place.`,
+    );
+  }
+  const db = new Database(path, { fileMustExist: true });
+  try {
+    configure(db, path);
+    migrate(db, 'sqlite', path);
+    const instanceId = checkInstance(db, options);
+    // From now on this lock file knows that there was a database.
+    lock.pragma('user_version = 1');
+    return { db, lock, created, instanceId };
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** The lock is SQLite's own exclusive lock on a file of its own: a kill frees it. */
+function takeLock(lockPath: string, path: string): Database.Database {
+  const lock = new Database(lockPath);
+  try {
+    lock.pragma('busy_timeout = 0');
+    lock.pragma('locking_mode = EXCLUSIVE');
+    lock.exec('BEGIN EXCLUSIVE; COMMIT');
+    return lock;
+  } catch (error) {
+    lock.close();
+    if (error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')) {
+      throw new Fault(
+        'terminal',
+        'store_in_use',
+        `${path} is in use by another process. Stop that one first; one process works on one database.`,
+      );
+    }
+    throw error;
+  }
+}
+
+/** Made under another name and renamed when whole, so that a crash never leaves half a database under the real one. */
+function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: OpenOptions): void {
+  const draft = `${path}.new`;
+  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(draft + suffix, { force: true });
+  const db = new Database(draft);
+  db.pragma(`application_id = ${APPLICATION_ID}`);
+  db.pragma('synchronous = FULL');
+  migrate(db, 'sqlite', path);
+  db.prepare('INSERT INTO instance VALUES (1, ?, ?, ?, ?)').run(newInstanceId, secretsKeyId, nowMs, nowMs);
+  db.close();
+  renameSync(draft, path);
+  syncFolder(dirname(path));
+}
+
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function configure(db: Database.Database, path: string): void {
+  if (db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
+    throw new Fault(
+      'terminal',
+      'store_foreign',
+      `${path} is a database of another program. Point SETTLED_STORE at settled's own.`,
+    );
+  }
+  db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  db.pragma('journal_mode = WAL');
+  // The library's default under WAL is NORMAL, which loses acknowledged rows when the power fails.
+  db.pragma('synchronous = FULL');
+  db.pragma('foreign_keys = ON');
+  db.pragma(`cache_size = ${-PAGE_CACHE_KIB}`);
+  db.pragma(`journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`);
+  assertDurable(db, path);
+}
+
+/** Throws unless a commit on this connection survives a loss of power, and foreign keys hold. */
+export function assertDurable(db: Database.Database, path: string): void {
+  const found = {
+    journal_mode: db.pragma('journal_mode', { simple: true }),
+    synchronous: db.pragma('synchronous', { simple: true }),
+    foreign_keys: db.pragma('foreign_keys', { simple: true }),
+  };
+  if (found.journal_mode === 'wal' && found.synchronous === 2 && found.foreign_keys === 1) return;
+  throw new Fault(
+    'terminal',
+    'store_not_durable',
+    `${path} cannot be opened durably (${JSON.stringify(found)}). Keep it on a local disk that SQLite can lock.`,
+  );
+}
+
+function checkInstance(db: Database.Database, { path, secretsKeyId, nowMs }: OpenOptions): string {
+  const row = db.prepare('SELECT instance_id, secrets_key_id FROM instance').get() as
+    | { instance_id: string; secrets_key_id: string }
+    | undefined;
+  if (row === undefined) {
+    throw new Fault(
+      'terminal',
+      'store_foreign',
+      `${path} has no instance row. Restore the newest backup in its place.`,
+    );
+  }
+  if (row.secrets_key_id !== secretsKeyId) {
+    throw new Fault(
+      'terminal',
+      'secrets_key_wrong',
+      `The secrets key (id ${secretsKeyId}) is not the one that ${path} was made with (id ${row.secrets_key_id}). ` +
+        `Give the right one: SETTLED_SECRETS_KEY, or the file ${path}.key.`,
+    );
+  }
+  // The first write: it finds a disk that can be read but not written.
+  db.prepare('UPDATE instance SET alive_at_ms = ?').run(nowMs);
+  return row.instance_id;
+}
+
+function lost(path: string): Fault {
+  return new Fault(
+    'terminal',
+    'store_lost',
+    `${path} is gone, but its lock file shows that it was there. If a volume is not mounted, mount it. If the database ` +
+      `is lost, restore it: \`cp BACKUP.db ${path}\`. To begin with an empty store, remove ${path}.lock.`,
+  );
+}
+
+function asOpenFault(error: unknown, path: string): unknown {
+  const system = error as NodeJS.ErrnoException;
+  if (
+    system.code === 'EACCES' ||
+    system.code === 'EROFS' ||
+    system.code === 'EPERM' ||
+    system.code === 'ENOTDIR'
+  ) {
+    return new Fault(
+      'terminal',
+      'store_unwritable',
+      `The folder of ${path} cannot be written (${system.code}). Give the user that runs settled write access to it.`,
+    );
+  }
+  return storeFault(error, path);
+}

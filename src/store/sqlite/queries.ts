@@ -1,0 +1,55 @@
+import type { Database } from 'better-sqlite3';
+import type { Order } from '../../domain/order.ts';
+import type { AttentionSummary, Keyed, Queries, RejectionSummary } from '../queries.ts';
+import type { Synchronous } from './engine.ts';
+import { eventQueries } from './events.ts';
+import { ORDER_COLUMNS, ORDER_TABLES, type OrderRow, orderLoader, wholeOrder } from './orders.ts';
+import { ATTENTION, KEY_MAX } from './rows.ts';
+import { statsQuery } from './stats.ts';
+import { timelineQuery } from './timeline.ts';
+
+export function queryVerbs(db: Database): Synchronous<Queries> {
+  const orders = orderLoader(db);
+  return {
+    findOrder: (reference) => orders.byReference(reference)?.order ?? null,
+    listOrders: orderLister(db),
+    timeline: timelineQuery(db),
+    ...eventQueries(db),
+    listRejections: ({ limit, after, reference }) =>
+      db
+        .prepare(
+          `SELECT r.key, o.reference, r.reason, r.count, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
+           FROM rejection r JOIN link l ON l.key = r.link_key JOIN orders o ON o.key = l.order_key
+           WHERE r.key < ?1 AND (?2 IS NULL OR o.reference = ?2) ORDER BY r.key DESC LIMIT ?3`,
+        )
+        .all(after ?? KEY_MAX, reference, limit) as RejectionSummary[],
+    listAttention: ({ limit, after }) =>
+      db
+        .prepare(`${ATTENTION} WHERE a.ended_at_ms IS NULL AND a.key < ? ORDER BY a.key DESC LIMIT ?`)
+        .all(after ?? KEY_MAX, limit) as AttentionSummary[],
+    stats: statsQuery(db),
+  };
+}
+
+function orderLister(db: Database): Synchronous<Queries>['listOrders'] {
+  const whole = wholeOrder(db);
+  const page = `SELECT ${ORDER_COLUMNS} FROM ${ORDER_TABLES} WHERE o.key < @after`;
+  return ({ limit, after, state, search }) => {
+    const byState = state === null ? '' : ' AND o.state = @state';
+    const bySearch =
+      search === null
+        ? ''
+        : ` AND (o.reference LIKE @search ESCAPE '\\' OR l.link_id = @exact
+             OR EXISTS (SELECT 1 FROM ledger g WHERE g.order_key = o.key AND g.payment_key = @exact))`;
+    const rows = db.prepare(`${page}${byState}${bySearch} ORDER BY o.key DESC LIMIT @limit`).all({
+      after: after ?? KEY_MAX,
+      limit,
+      ...(state === null ? {} : { state }),
+      ...(search === null ? {} : { search: `%${search.replace(/[\\%_]/g, '\\$&')}%`, exact: search }),
+    }) as OrderRow[];
+    return rows.map((row): Keyed<Order> => {
+      const loaded = whole(row) as { order: Order };
+      return { key: row.key, value: loaded.order };
+    });
+  };
+}

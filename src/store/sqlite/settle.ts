@@ -1,0 +1,79 @@
+import type { Database } from 'better-sqlite3';
+import type { Decision } from '../../domain/decision.ts';
+import { decide } from '../../domain/settlement.ts';
+import type { SettleJob, SettleResult } from '../store.ts';
+import { type Cause, decisionWriter } from './decisions.ts';
+import { burier } from './inbox.ts';
+import { attentionVerbs, linkChecks } from './matters.ts';
+import { type LoadedOrder, orderLoader } from './orders.ts';
+
+/** The verb that settles one claimed event. See `Inbox.settle` in store.ts. */
+export function settler(db: Database, newId: () => string): (job: SettleJob) => SettleResult {
+  const findLease = db.prepare(
+    `SELECT link_key AS linkKey FROM inbox WHERE key = ? AND attempt = ? AND status = 'leased'`,
+  );
+  const finish = db.prepare(
+    `UPDATE inbox SET status = 'done', outcome = ?, rule = ?, ended_at_ms = ?, fault_code = NULL, fault_message = NULL
+     WHERE key = ?`,
+  );
+  const orders = orderLoader(db);
+  const checks = linkChecks(db);
+  const write = decisionWriter(db, newId);
+  const bindLink = linkBinder(db);
+  const refuse = mismatchRefuser(db);
+
+  return (job) => {
+    const lease = findLease.get(job.eventKey, job.attempt) as { linkKey: number } | undefined;
+    if (lease === undefined) return { outcome: 'lost' };
+    const { linkKey } = lease;
+    if (!bindLink(linkKey, job.linkIds)) {
+      refuse(job, linkKey);
+      return { outcome: 'link_mismatch' };
+    }
+    let loaded = orders.byLink(linkKey) as LoadedOrder;
+    let last: Decision | null = null;
+    let notices = 0;
+    const cause: Cause = { kind: 'event', id: String(job.eventKey) };
+    for (const fact of job.facts) {
+      last = decide(loaded.order, fact, job.policy);
+      loaded = { ...loaded, order: write(loaded, last, cause, job.nowMs) };
+      notices += last.effects.filter((effect) => effect.do === 'notice').length;
+      if (last.effects.some((effect) => effect.do === 'check')) {
+        checks.request(linkKey, 'doubtful_money', job.nowMs);
+      }
+    }
+    if (job.unsure) checks.request(linkKey, 'not_understood', job.nowMs);
+    const outcome = last?.outcome ?? 'ignored';
+    const rule = last?.rule ?? null;
+    finish.run(outcome, rule, job.nowMs, job.eventKey);
+    return { outcome, rule, reference: loaded.order.reference, notices };
+  };
+}
+
+/** Binds the link id that an authentic event brings; false where the event speaks of another link. */
+function linkBinder(db: Database): (linkKey: number, linkIds: readonly string[]) => boolean {
+  const find = db.prepare('SELECT link_id AS linkId FROM link WHERE key = ?').pluck();
+  const taken = db.prepare('SELECT 1 FROM link WHERE link_id = ?').pluck();
+  const bind = db.prepare('UPDATE link SET link_id = ? WHERE key = ? AND link_id IS NULL');
+  return (linkKey, linkIds) => {
+    const [named] = linkIds;
+    if (named === undefined) return true;
+    const bound = find.get(linkKey) as string | null;
+    if (bound !== null) return linkIds.every((linkId) => linkId === bound);
+    if (linkIds.length > 1 || taken.get(named) !== undefined) return false;
+    bind.run(named, linkKey);
+    return true;
+  };
+}
+
+function mismatchRefuser(db: Database): (job: SettleJob, linkKey: number) => void {
+  const bury = burier(db);
+  const attention = attentionVerbs(db);
+  const checks = linkChecks(db);
+  return ({ eventKey, attempt, linkIds, nowMs }, linkKey) => {
+    const detail = `Event ${eventKey} is signed for this order's link but names link ${linkIds.join(', ')}.`;
+    bury({ eventKey, attempt }, { code: 'link_mismatch', message: detail }, nowMs);
+    attention.raiseForLink('link_mismatch', { subject: String(eventKey), linkKey, detail, atMs: nowMs });
+    checks.request(linkKey, 'link_mismatch', nowMs);
+  };
+}

@@ -1,0 +1,90 @@
+import type { Clock } from '../../work/clock.ts';
+import type { Store } from '../store.ts';
+import { runBackup, startThread, type ThreadClient } from './client.ts';
+import type { ThreadStart } from './messages.ts';
+
+export type SqliteStoreOptions = {
+  path: string;
+  secretsKeyId: string;
+  newInstanceId: string;
+  clock: Clock;
+  callTimeoutMs: number;
+  /** A commit was made: how many calls shared it and how long it took. */
+  onBatch: (calls: number, seconds: number) => void;
+  onFailed: (fault: Error) => void;
+};
+
+export type OpenedStore = {
+  store: Store;
+  created: boolean;
+  instanceId: string;
+  /** Refuses every call that waits for an answer. */
+  abandon(): void;
+};
+
+/** Verbs that only read; they are answered by a thread of their own, which no commit waits for. */
+const READS = [
+  'findOrder',
+  'listOrders',
+  'timeline',
+  'listEvents',
+  'findEvent',
+  'listRejections',
+  'listAttention',
+  'stats',
+] as const satisfies readonly (keyof Store)[];
+
+const WRITES = [
+  'findCredentials',
+  'recordDelivery',
+  'recordHint',
+  'recordRejection',
+  'registerLink',
+  'claimEvents',
+  'settle',
+  'retryEvent',
+  'buryEvent',
+  'requeueEvent',
+  'resolveOrder',
+  'heartbeat',
+] as const satisfies readonly (keyof Store)[];
+
+/** Opens the embedded store: one thread that writes with group commit, one that reads. */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedStore> {
+  const { path, secretsKeyId, newInstanceId, clock } = options;
+  const start: ThreadStart = {
+    role: 'writer',
+    path,
+    secretsKeyId,
+    newInstanceId,
+    nowMs: clock.nowMs(),
+    backupTo: null,
+  };
+  const writer = await startThread({ ...options, start });
+  const reader = await startThread({
+    ...options,
+    onBatch: () => {},
+    start: { ...start, role: 'reader' },
+  }).catch(async (error) => {
+    await writer.close();
+    throw error;
+  });
+  const store = {
+    ...verbs(READS, reader),
+    ...verbs(WRITES, writer),
+    backup: ({ path: to }: { path: string }) => runBackup({ ...start, role: 'backup', backupTo: to }),
+    close: async () => {
+      await Promise.all([reader.close(), writer.close()]);
+    },
+  } as unknown as Store;
+  const { created, instanceId } = writer;
+  const abandon = () => {
+    writer.abandon();
+    reader.abandon();
+  };
+  return { store, created, instanceId, abandon };
+}
+
+function verbs(names: readonly string[], thread: ThreadClient): Record<string, unknown> {
+  return Object.fromEntries(names.map((name) => [name, (...args: unknown[]) => thread.call(name, args)]));
+}

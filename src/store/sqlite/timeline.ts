@@ -1,0 +1,67 @@
+import type { Database } from 'better-sqlite3';
+import type { HistoryRow, Queries, Timeline } from '../queries.ts';
+import type { Synchronous } from './engine.ts';
+import { EVENT_COLUMNS, EVENT_TABLES, type EventRow, eventSummary } from './events.ts';
+import { orderLoader } from './orders.ts';
+import { ATTENTION } from './rows.ts';
+
+/** Rows of one kind that a timeline shows at most; the newest. */
+const TIMELINE_ROWS_MAX = 500;
+
+export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
+  const orders = orderLoader(db);
+  const newest = (sql: string) => db.prepare(`${sql} DESC LIMIT ${TIMELINE_ROWS_MAX}`);
+  const mine = 'l.order_key = ?';
+  const history = newest(
+    `SELECT at_ms AS atMs, what, outcome, from_state AS "from", to_state AS "to", cause_kind AS causeKind,
+       cause_id AS causeId, effects FROM history WHERE order_key = ? ORDER BY key`,
+  );
+  const events = newest(`SELECT ${EVENT_COLUMNS} FROM ${EVENT_TABLES} WHERE ${mine} ORDER BY i.key`);
+  const hints = newest(
+    `SELECT h.event_id AS eventId, h.timestamp, h.last_at_ms AS lastAtMs, h.count
+     FROM hint h JOIN link l ON l.key = h.link_key WHERE ${mine} ORDER BY h.key`,
+  );
+  const rejections = newest(
+    `SELECT r.key, ? AS reference, r.reason, r.count, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
+     FROM rejection r JOIN link l ON l.key = r.link_key WHERE ${mine} ORDER BY r.key`,
+  );
+  const attention = newest(`${ATTENTION} WHERE a.order_key = ? AND a.ended_at_ms IS NULL ORDER BY a.key`);
+  const notices = newest(
+    `SELECT notice_id AS id, type, version, status, created_at_ms AS createdAtMs
+     FROM outbox WHERE order_key = ? ORDER BY key`,
+  );
+  const check = db.prepare(
+    `SELECT c.reason, c.requested_at_ms AS requestedAtMs FROM link_check c JOIN link l ON l.key = c.link_key
+     WHERE ${mine} LIMIT 1`,
+  );
+
+  return (reference) => {
+    const loaded = orders.byReference(reference);
+    if (loaded === null) return null;
+    const { order, orderKey } = loaded;
+    return {
+      order,
+      history: (history.all(orderKey).reverse() as HistoryColumns[]).map(historyRow),
+      events: (events.all(orderKey).reverse() as EventRow[]).map(eventSummary),
+      hints: hints.all(orderKey).reverse() as Timeline['hints'],
+      rejections: rejections.all(reference, orderKey).reverse() as Timeline['rejections'],
+      attention: attention.all(orderKey).reverse() as Timeline['attention'],
+      notices: notices.all(orderKey).reverse() as Timeline['notices'],
+      check: (check.get(orderKey) as Timeline['check']) ?? null,
+    };
+  };
+}
+
+type HistoryColumns = Omit<HistoryRow, 'cause' | 'effects'> & {
+  causeKind: HistoryRow['cause']['kind'];
+  causeId: string | null;
+  effects: string;
+};
+
+function historyRow({ causeKind, causeId, effects, ...row }: HistoryColumns): HistoryRow {
+  return {
+    ...row,
+    cause: { kind: causeKind, id: causeId },
+    effects: effects === '' ? [] : effects.split('\n'),
+  };
+}

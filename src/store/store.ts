@@ -1,0 +1,180 @@
+import type { Outcome, Rule, SettlementPolicy } from '../domain/decision.ts';
+import type { PaymentFact } from '../domain/fact.ts';
+import type { Money } from '../domain/money.ts';
+import type { Order } from '../domain/order.ts';
+import type { Queries } from './queries.ts';
+
+/**
+ * What settled asks of a database. Every verb is one whole transaction: when its promise resolves the change is on the
+ * disk; when it rejects nothing of it happened, or (after a lost connection) nobody knows and it must be tried again.
+ * Times are epoch milliseconds and always the caller's. One contract suite runs on every engine.
+ */
+export type Store = Intake & Links & Inbox & Orders & Queries & Keeping;
+
+/** Verbs that stand between a delivery and its acknowledgement. An engine serves them before all others. */
+export type Intake = {
+  /** The link that a token, a link id or our own key names; null where there is none. */
+  findCredentials(by: CredentialsKey): Promise<SealedCredentials | null>;
+  /** Records an authentic, fresh delivery. The row is the job: nothing else has to happen for it to be settled. */
+  recordDelivery(delivery: Delivery): Promise<Recorded>;
+  /** Keeps an authentic but stale delivery as a hint, outside the dedupe key, and queues a check of its link. */
+  recordHint(hint: Hint): Promise<void>;
+  /** Counts refused deliveries of one link and reason, and queues a check of the link. */
+  recordRejection(rejection: Rejection): Promise<void>;
+};
+
+export type CredentialsKey = { token: string } | { linkId: string } | { linkKey: number };
+
+/** A link's credentials as they rest: the signing secret is sealed under `keyId`, bound to the order's reference. */
+export type SealedCredentials = {
+  linkKey: number;
+  token: string;
+  reference: string;
+  sealedSecret: Uint8Array;
+  keyId: string;
+};
+
+export type Delivery = {
+  linkKey: number;
+  /** The event's id, or `sha256:` and the body's digest in hex where it has none. */
+  eventId: string;
+  bodySha256: Uint8Array;
+  body: Uint8Array;
+  /** The timestamp header's characters, and the verified signature: settlement verifies the stored bytes again. */
+  timestamp: string;
+  mac: Uint8Array;
+  type: string | null;
+  /** False where the body is not JSON that can be read: a check is queued. */
+  readable: boolean;
+  receivedAtMs: number;
+};
+
+export type Recorded = {
+  /** conflict: this event id came before with other content; recorded as a row of its own. */
+  outcome: 'recorded' | 'duplicate' | 'conflict';
+  eventKey: number;
+};
+
+export type Hint = {
+  linkKey: number;
+  eventId: string;
+  bodySha256: Uint8Array;
+  body: Uint8Array;
+  timestamp: string;
+  receivedAtMs: number;
+};
+
+export const REJECTION_REASONS = [
+  'signature_missing',
+  'signature_malformed',
+  'signature_repeated',
+  'signature_wrong',
+  'timestamp_missing',
+  'timestamp_malformed',
+  'timestamp_repeated',
+  'secret_unusable',
+] as const;
+export type RejectionReason = (typeof REJECTION_REASONS)[number];
+
+export type Rejection = {
+  linkKey: number;
+  reason: RejectionReason;
+  count: number;
+  lastAtMs: number;
+};
+
+export type Links = {
+  /**
+   * Registers an order and its link, or compares with what is there: reserves without `linkId`, binds an id that was
+   * missing, corrects a signing secret. Always queues a check of the link.
+   */
+  registerLink(registration: Registration): Promise<Registered>;
+};
+
+export type Registration = {
+  reference: string;
+  amount: Money;
+  linkId: string | null;
+  /** For a link that is not there yet. */
+  token: string;
+  /** Null: keep the secret that is there; on a new link `freshSecret` is used. */
+  secret: SealedSecret | null;
+  freshSecret: SealedSecret;
+  /** Whether the caller may replace the signing secret of a link that is there. */
+  mayCorrectSecret: boolean;
+  atMs: number;
+};
+
+/** A sealed signing secret; equal secrets have equal fingerprints under one key. */
+export type SealedSecret = { sealed: Uint8Array; keyId: string; fingerprint: Uint8Array };
+
+export type Registered =
+  | { outcome: 'created' | 'same' | 'bound' | 'corrected'; order: Order; token: string }
+  | {
+      outcome: 'reference_conflict' | 'link_id_conflict' | 'link_id_taken' | 'correction_forbidden';
+      order: Order;
+    };
+
+/** The life of an inbox row: pending → leased → done | dead; leased → pending on retry or when the lease lapses. */
+export type Inbox = {
+  /** Leases up to `limit` rows that are due, oldest first, each with its next attempt number. */
+  claimEvents(claim: { limit: number; nowMs: number; leaseMs: number }): Promise<ClaimedEvent[]>;
+  /**
+   * Applies a claimed event's facts to its order: the order, ledger, history, notices and the row's end in one
+   * transaction. `lost`: the lease went to somebody else, nothing was done. `link_mismatch`: the event names another
+   * link than the one that it was delivered for; the row is dead-lettered and the order untouched.
+   */
+  settle(job: SettleJob): Promise<SettleResult>;
+  /** Gives a claimed row back, due again at `dueAtMs`. */
+  retryEvent(job: ClaimRef & { dueAtMs: number; fault: FaultNote }): Promise<void>;
+  /** Retires a claimed row for a person to look at. */
+  buryEvent(job: ClaimRef & { nowMs: number; fault: FaultNote }): Promise<void>;
+  /** Makes dead and done rows pending again. The settlement row still guards against paying twice. */
+  requeueEvent(replay: { eventKey: number; nowMs: number }): Promise<'requeued' | 'in_work' | 'unknown'>;
+};
+
+export type ClaimRef = { eventKey: number; attempt: number };
+export type FaultNote = { code: string; message: string };
+
+export type ClaimedEvent = ClaimRef & {
+  linkKey: number;
+  body: Uint8Array;
+  timestamp: string;
+  mac: Uint8Array;
+  receivedAtMs: number;
+};
+
+export type SettleJob = ClaimRef & {
+  linkIds: readonly string[];
+  facts: readonly PaymentFact[];
+  /** Whether the event says too little, so that the API should be asked. */
+  unsure: boolean;
+  policy: SettlementPolicy;
+  nowMs: number;
+};
+
+export type SettleResult =
+  | { outcome: 'lost' }
+  | { outcome: 'link_mismatch' }
+  /** `reference` and `outcome` are of the last fact; `ignored` with rule null where the event held no fact. */
+  | { outcome: Outcome; rule: Rule | null; reference: string; notices: number };
+
+export type Orders = {
+  /** Ends an order's holds as a person decided. */
+  resolveOrder(resolution: {
+    reference: string;
+    decision: 'accept' | 'reject';
+    reason: string;
+    atMs: number;
+  }): Promise<{ outcome: 'applied' | 'already_applied' | 'ignored'; rule: Rule; order: Order } | null>;
+};
+
+/** What keeps the store itself in order. */
+export type Keeping = {
+  /** Writes a consistent copy to `path`, which must not exist, and makes it durable. Returns its size in bytes. */
+  backup(to: { path: string }): Promise<{ bytes: number }>;
+  /** Says that this process is alive and the store writable. */
+  heartbeat(atMs: number): Promise<void>;
+  /** Waits for what was called before, then closes. Later calls fail. */
+  close(): Promise<void>;
+};

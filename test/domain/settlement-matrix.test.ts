@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+import type { SettlementPolicy } from '../../src/domain/decision.ts';
+import { OUTCOMES, RULES } from '../../src/domain/decision.ts';
+import { type Authority, FACT_KINDS, type FactKind, type PaymentFact } from '../../src/domain/fact.ts';
+import { ORDER_STATES, type Order, type OrderState, TRANSITIONS } from '../../src/domain/order.ts';
+import { decide } from '../../src/domain/settlement.ts';
+import {
+  API,
+  aFact,
+  anOrder,
+  deeds,
+  EVENT,
+  instruction,
+  NO_API,
+  orderAfter,
+  orderIn,
+  PERSON,
+  reading,
+  stated,
+  step,
+} from '../support/orders.ts';
+
+/** The moves of the settlement table, written down a second time: by kind of fact, from each state. */
+const OPEN_TO = (...states: OrderState[]) => ({
+  awaiting_payment: states,
+  payment_pending: states,
+  expired: states,
+});
+const MOVES: Record<FactKind, Partial<Record<OrderState, OrderState[]>>> = {
+  pending: { awaiting_payment: ['payment_pending'] },
+  completed: {
+    ...OPEN_TO('paid', 'held'),
+    cancelled: ['held'],
+    refunded: ['held'],
+    disputed: ['held', 'paid'],
+  },
+  unclear: OPEN_TO('held'),
+  refunded: { ...OPEN_TO('refunded', 'held'), paid: ['refunded'], disputed: ['refunded'] },
+  disputed: {
+    ...OPEN_TO('disputed', 'held'),
+    paid: ['disputed'],
+    cancelled: ['held'],
+    refunded: ['held'],
+    disputed: ['held'],
+  },
+  expired: { awaiting_payment: ['expired'] },
+  disabled: {},
+  unpaid: {},
+  cancel: { awaiting_payment: ['cancelled'], expired: ['cancelled'] },
+  accept: { held: ['paid'] },
+  reject: { held: ['cancelled'] },
+};
+
+const AUTHORITIES: readonly [string, Authority][] = [
+  ['an event', EVENT],
+  ['an older reading', reading(4)],
+  ['the last reading', reading(5)],
+  ['a newer reading', reading(6)],
+  ['a person', PERSON],
+];
+const PAYMENT_IDS = [null, 'pay_1', 'pay_2'];
+const MONEYS: Partial<PaymentFact>[] = [
+  { linkMoney: stated('100') },
+  { linkMoney: stated('120') },
+  { linkMoney: stated('80') },
+  { linkMoney: stated('100', 'USD') },
+  { linkMoney: stated('1e999') },
+  { linkMoney: null },
+  { reference: 'order-2' },
+];
+
+function factsOf(kind: FactKind, authority: Authority): PaymentFact[] {
+  return PAYMENT_IDS.flatMap((paymentId) =>
+    MONEYS.map((money) => aFact(kind, { authority, paymentId, ...money })),
+  );
+}
+
+describe.each(FACT_KINDS)('the settlement matrix: %s', (kind) => {
+  describe.each(ORDER_STATES)('on an order that is %s', (state) => {
+    it.each(AUTHORITIES)('said by %s is decided by the table', (_name, authority) => {
+      const order: Order = { ...orderIn(state), lastReading: 5 };
+      const mayBecome = [state, ...(MOVES[kind][state] ?? [])];
+      for (const policy of [API, NO_API]) {
+        for (const fact of factsOf(kind, authority)) expectLawful(order, fact, policy, mayBecome);
+      }
+    });
+  });
+});
+
+function expectLawful(
+  order: Order,
+  fact: PaymentFact,
+  policy: SettlementPolicy,
+  mayBecome: OrderState[],
+): void {
+  const { made, order: then } = step(order, fact, policy);
+  expect(mayBecome).toContain(made.state);
+  expect(OUTCOMES).toContain(made.outcome);
+  expect(RULES).toContain(made.rule);
+  expect(then.state).toBe(made.state);
+  expect(made.outcome === 'ask').toBe(made.rule === 'asks_before_deciding');
+  if (made.outcome === 'ask') expect(policy).toBe(API);
+  if (made.outcome === 'ask' || made.rule === 'older_reading') expect(then.entries).toEqual(order.entries);
+  // Whatever moves an order tells the shop.
+  if (made.state !== order.state) expect(deeds(made)).toContain(`notice order.${made.state}`);
+  if (made.outcome === 'already_applied') expect(made.effects).toEqual([]);
+  expect(then.holds.length > 0).toBe(then.state === 'held');
+  expect(then.settlement === null).toBe(order.settlement === null && !deeds(made).some(isSettling));
+}
+
+const isSettling = (deed: string) => deed.startsWith('settle ');
+
+describe('the transition table', () => {
+  const { reached, taken } = explore();
+
+  it('reaches every state from awaiting_payment', () => {
+    expect([...reached].sort()).toEqual([...ORDER_STATES].sort());
+  });
+
+  it('lists the transitions that facts produce, every one and no other', () => {
+    const listed = ORDER_STATES.flatMap((from) => TRANSITIONS[from].map((to) => `${from} → ${to}`));
+    expect([...taken].sort()).toEqual(listed.sort());
+  });
+});
+
+/** Walks every order that three facts can make, noting the states reached and the transitions taken. */
+function explore(): { reached: Set<OrderState>; taken: Set<string> } {
+  const facts = [
+    ...(['pending', 'completed', 'unclear', 'refunded', 'disputed', 'expired'] as const).map((kind) =>
+      aFact(kind),
+    ),
+    aFact('completed', { paymentId: 'pay_2', linkMoney: stated('80') }),
+    aFact('completed', { authority: reading(1) }),
+    ...(['cancel', 'accept', 'reject'] as const).map(instruction),
+  ];
+  const reached = new Set<OrderState>(['awaiting_payment']);
+  const taken = new Set<string>();
+  let orders = [anOrder()];
+  for (let depth = 0; depth < 3; depth++) {
+    const next: Order[] = [];
+    for (const order of orders) {
+      for (const fact of facts) {
+        const { state } = decide(order, fact, NO_API);
+        if (state === order.state) continue;
+        taken.add(`${order.state} → ${state}`);
+        reached.add(state);
+        next.push(orderAfter(order, fact));
+      }
+    }
+    orders = next;
+  }
+  return { reached, taken };
+}

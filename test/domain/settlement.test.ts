@@ -1,0 +1,788 @@
+import { describe, expect, it } from 'vitest';
+import { balances, payments } from '../../src/domain/ledger.ts';
+import { ORDER_STATES, type Order, type OrderState } from '../../src/domain/order.ts';
+import { decide } from '../../src/domain/settlement.ts';
+import {
+  API,
+  aFact,
+  anOrder,
+  deeds,
+  EVENT,
+  instruction,
+  NO_API,
+  orderAfter,
+  orderIn,
+  reading,
+  stated,
+  step,
+  TOO_LITTLE,
+} from '../support/orders.ts';
+
+const OPEN = ['awaiting_payment', 'payment_pending', 'expired'] as const;
+const other = (states: readonly OrderState[]) => ORDER_STATES.filter((state) => !states.includes(state));
+const second = (kind: Parameters<typeof aFact>[0] = 'completed', over = {}) =>
+  aFact(kind, { paymentId: 'pay_2', ...over });
+const unnamed = (kind: Parameters<typeof aFact>[0] = 'completed') => aFact(kind, { paymentId: null });
+const noMoney = (over = {}) => aFact('completed', { linkMoney: null, ...over });
+const balanceOf = (order: Order) => balances(order.entries);
+
+describe('settlement: a pending payment', () => {
+  it('makes an awaiting order payment_pending and tells the shop', () => {
+    const { made } = step(orderIn('awaiting_payment'), aFact('pending'));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'payment_pending', state: 'payment_pending' });
+    expect(deeds(made)).toEqual(['notice order.payment_pending']);
+  });
+
+  it.each(other(['awaiting_payment']))('is ignored where the order is %s', (state) => {
+    const made = decide(orderIn(state), aFact('pending'), API);
+    expect(made).toMatchObject({ outcome: 'ignored', state, effects: [] });
+  });
+});
+
+describe('settlement: a completed payment on an open order', () => {
+  it.each(OPEN)('of equal money pays an order that is %s', (state) => {
+    const { made, order } = step(orderIn(state), aFact('completed'), API, 77);
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'paid', state: 'paid' });
+    expect(order.settlement).toEqual({ paidAtMs: 77, paymentKey: 'pay_1', learnedBy: 'webhook' });
+    expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
+    expect(deeds(made)).toContain('notice order.paid');
+    expect(order.flags).toEqual(state === 'expired' ? ['late'] : []);
+  });
+
+  it('of equal money said by a reading pays as well, learned by reconciliation', () => {
+    const { order } = step(anOrder(), aFact('completed', { authority: reading(1) }));
+    expect(order.state).toBe('paid');
+    expect(order.settlement?.learnedBy).toBe('reconciliation');
+  });
+
+  it.each(OPEN)(
+    'of money that a webhook does not name pays an order that is %s, flagged, and asks',
+    (state) => {
+      const { made, order } = step(orderIn(state), noMoney(), API);
+      expect(made).toMatchObject({ outcome: 'applied', rule: 'paid_money_unnamed', state: 'paid' });
+      expect(order.flags).toContain('money_unnamed');
+      expect(deeds(made)).toContain('check');
+      expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
+    },
+  );
+
+  it("that names the order's amount without a currency counts as unnamed", () => {
+    const made = decide(anOrder(), noMoney({ linkMoney: stated('100.00', null) }), API);
+    expect(made.rule).toBe('paid_money_unnamed');
+  });
+
+  it('that names more without a currency counts as unnamed: it may be more of something smaller', () => {
+    const made = decide(anOrder(), noMoney({ quoteMoney: stated('150.00', null) }), API);
+    expect(made.rule).toBe('paid_money_unnamed');
+  });
+
+  it('that names less without a currency asks', () => {
+    const made = decide(anOrder(), noMoney({ quoteMoney: stated('50.00', null) }), API);
+    expect(made.outcome).toBe('ask');
+  });
+
+  it('of money that a reading does not name is held', () => {
+    const { made, order } = step(anOrder(), noMoney({ authority: reading(1) }), API);
+    expect(made).toMatchObject({ outcome: 'held', state: 'held' });
+    expect(order.holds.map(({ reason }) => reason)).toEqual(['amount_mismatch']);
+  });
+
+  it('loses the flag money_unnamed once a reading names the money', () => {
+    const paid = orderAfter(anOrder(), noMoney());
+    const { made, order } = step(paid, aFact('completed', { authority: reading(1) }), API);
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'money_named', state: 'paid' });
+    expect(order.flags).toEqual([]);
+    expect(order.entries).toHaveLength(1);
+  });
+
+  it('has its ledger corrected by a new entry where the money named later is more', () => {
+    const paid = orderAfter(anOrder(), noMoney());
+    const { made, order } = step(paid, aFact('completed', { linkMoney: stated('120') }), API);
+    expect(deeds(made)).toContain('captured 2000 of pay_1');
+    expect(balanceOf(order)).toEqual([{ amountMinor: 12_000, currency: 'BRL' }]);
+    expect(order.flags).toEqual(['overpaid']);
+  });
+
+  it('has its ledger corrected, and a person told, where the money named later is less', () => {
+    const paid = orderAfter(anOrder(), noMoney());
+    const { made, order } = step(paid, aFact('completed', { quoteMoney: stated('90') }), API);
+    expect(balanceOf(order)).toEqual([{ amountMinor: 9000, currency: 'BRL' }]);
+    expect(deeds(made)).toContain('attention amount_mismatch');
+    expect(order.state).toBe('paid');
+  });
+
+  it('keeps its ledger and its flag where the money named later cannot be read', () => {
+    const paid = orderAfter(anOrder(), noMoney());
+    const { made, order } = step(paid, noMoney({ quoteMoney: stated('1e999') }), API);
+    expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
+    expect(order.flags).toEqual(['money_unnamed']);
+    expect(deeds(made)).toEqual(['attention amount_mismatch']);
+  });
+
+  it.each(OPEN)('of more pays an order that is %s, flagged overpaid', (state) => {
+    const { made, order } = step(orderIn(state), aFact('completed', { linkMoney: stated('100.01') }), API);
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'paid_more', state: 'paid' });
+    expect(order.flags).toContain('overpaid');
+    expect(balanceOf(order)).toEqual([{ amountMinor: 10_001, currency: 'BRL' }]);
+  });
+});
+
+const MISMATCHES = [
+  ['less', 'amount_mismatch', { linkMoney: stated('99.99') }],
+  ['an amount that is no number', 'amount_mismatch', { linkMoney: stated('NaN') }],
+  ['an amount beyond all money', 'amount_mismatch', { linkMoney: stated('1e999') }],
+  ['an amount of zero', 'amount_mismatch', { linkMoney: stated('-0') }],
+  ['an amount with too many decimals', 'amount_mismatch', { linkMoney: stated('100.001') }],
+  ['less by its quote', 'amount_mismatch', { quoteMoney: stated('99.99') }],
+  ['another currency', 'currency_mismatch', { linkMoney: stated('100.00', 'USD') }],
+  ['another currency by its quote', 'currency_mismatch', { quoteMoney: stated('100.00', 'USD') }],
+  ['another reference', 'reference_mismatch', { reference: 'order-2' }],
+] as const;
+
+describe('settlement: a completed payment that does not agree', () => {
+  describe.each(MISMATCHES)('(%s)', (_name, reason, over) => {
+    it.each(OPEN)('said by a webhook asks the API where the order is %s', (state) => {
+      const { made, order } = step(orderIn(state), aFact('completed', over), API);
+      expect(made).toMatchObject({ outcome: 'ask', rule: 'asks_before_deciding', state });
+      expect(deeds(made)).toEqual(['check']);
+      expect(order).toEqual(orderIn(state));
+    });
+
+    it.each(OPEN)('said by a webhook is held where no API can be asked and the order is %s', (state) => {
+      const { made, order } = step(orderIn(state), aFact('completed', over), NO_API);
+      expect(made).toMatchObject({ outcome: 'held', rule: 'money_does_not_agree', state: 'held' });
+      expect(order.holds).toEqual([{ id: `hold_${order.version}`, reason }]);
+      expect(deeds(made)).toContain('notice order.held');
+      expect(payments(order).map(({ id }) => id)).toEqual(['pay_1']);
+      expect(order.settlement).toBeNull();
+    });
+
+    it.each(OPEN)('said by a reading is held, not asked again, where the order is %s', (state) => {
+      const fact = aFact('completed', { ...over, authority: reading(1) });
+      const { made, order } = step(orderIn(state), fact, API);
+      expect(made).toMatchObject({ outcome: 'held', state: 'held' });
+      expect(order.holds.map((hold) => hold.reason)).toEqual([reason]);
+    });
+  });
+});
+
+describe('settlement: a statement that contradicts itself about a completion', () => {
+  it.each(ORDER_STATES)('asks where it can and the order is %s', (state) => {
+    expect(decide(orderIn(state), aFact('unclear'), API)).toMatchObject({ outcome: 'ask', state });
+  });
+
+  it.each(OPEN)('is held where no API can be asked and the order is %s', (state) => {
+    const { made, order } = step(orderIn(state), aFact('unclear'), NO_API);
+    expect(made).toMatchObject({ outcome: 'held', rule: 'statement_unclear', state: 'held' });
+    expect(order.holds.map(({ reason }) => reason)).toEqual(['status_unclear']);
+  });
+
+  it('is held where a reading makes it: asking again would never end', () => {
+    const made = decide(anOrder(), aFact('unclear', { authority: reading(1) }), API);
+    expect(made).toMatchObject({ outcome: 'held', state: 'held' });
+  });
+
+  it.each(other(OPEN))('is brought to a person where no API can be asked and the order is %s', (state) => {
+    const made = decide(orderIn(state), aFact('unclear'), NO_API);
+    expect(made).toMatchObject({ outcome: 'ignored', state });
+    expect(deeds(made)).toEqual(['attention status_unclear']);
+  });
+});
+
+describe('settlement: a completed payment on a held order', () => {
+  it('that is another payment is counted, with a further hold', () => {
+    const held = orderIn('held');
+    const { made, order } = step(held, second());
+    expect(made).toMatchObject({ outcome: 'held', rule: 'completion_while_held', state: 'held' });
+    expect(order.holds.map(({ reason }) => reason)).toEqual(['amount_mismatch', 'further_payment']);
+    expect(order.holds[0]?.id).not.toBe(order.holds[1]?.id);
+    expect(balanceOf(order)).toEqual([{ amountMinor: 16_000, currency: 'BRL' }]);
+  });
+
+  it('that is the first payment is counted without a further hold', () => {
+    const held = orderAfter(anOrder(), aFact('unclear'));
+    const { made, order } = step(held, aFact('completed'));
+    expect(made).toMatchObject({ outcome: 'held', state: 'held' });
+    expect(order.holds.map(({ reason }) => reason)).toEqual(['status_unclear']);
+    expect(payments(order)).toHaveLength(1);
+  });
+
+  it('that is the held payment again changes nothing', () => {
+    expect(decide(orderIn('held'), TOO_LITTLE, API)).toMatchObject({
+      outcome: 'already_applied',
+      state: 'held',
+      effects: [],
+    });
+  });
+});
+
+describe('settlement: a completed payment on a cancelled order', () => {
+  it('is held as paid_after_cancel', () => {
+    const { made, order } = step(orderIn('cancelled'), aFact('completed'), API);
+    expect(made).toMatchObject({ outcome: 'held', rule: 'paid_after_cancel', state: 'held' });
+    expect(order.holds.map(({ reason }) => reason)).toEqual(['paid_after_cancel']);
+    expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
+    expect(order.settlement).toBeNull();
+  });
+
+  it('whose money nobody names is held too, and asked for', () => {
+    const { made } = step(orderIn('cancelled'), noMoney(), API);
+    expect(made.state).toBe('held');
+    expect(deeds(made)).toContain('check');
+  });
+
+  it('that a person rejected before changes nothing', () => {
+    const rejected = orderAfter(orderIn('held'), instruction('reject'));
+    expect(decide(rejected, TOO_LITTLE, API)).toMatchObject({ outcome: 'already_applied', effects: [] });
+  });
+});
+
+describe('settlement: another completed payment', () => {
+  it('on a paid order is counted and flagged as a duplicate; the order stays paid', () => {
+    const paid = orderIn('paid');
+    const { made, order } = step(paid, second());
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'duplicate_payment', state: 'paid' });
+    expect(order.flags).toEqual(['duplicate_payment']);
+    expect(deeds(made)).toEqual([
+      'captured 10000 of pay_2',
+      'flag duplicate_payment',
+      'attention duplicate_payment',
+      'notice payment.duplicate',
+    ]);
+    expect(order.settlement).toEqual(paid.settlement);
+  });
+
+  it.each(['refunded', 'disputed'] as const)('on a %s order is held as payment_after_refund', (state) => {
+    const before = orderIn(state);
+    const { made, order } = step(before, second());
+    expect(made).toMatchObject({ outcome: 'held', rule: 'payment_after_refund', state: 'held' });
+    expect(order.holds.map(({ reason }) => reason)).toEqual(['payment_after_refund']);
+    expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
+    expect(order.settlement).toEqual(before.settlement);
+  });
+});
+
+describe('settlement: the id of a payment', () => {
+  it('is adopted by a payment first reported without one, and nothing is counted twice', () => {
+    const { made, order } = step(orderAfter(anOrder(), unnamed()), aFact('completed'), API);
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'payment_id_adopted', state: 'paid' });
+    expect(payments(order).map(({ id }) => id)).toEqual(['pay_1']);
+    expect(order.entries).toHaveLength(1);
+  });
+
+  it('may be left out of a later report: already applied', () => {
+    const made = decide(orderIn('paid'), unnamed(), API);
+    expect(made).toMatchObject({ outcome: 'already_applied', state: 'paid', effects: [] });
+  });
+
+  it('once adopted makes a different id another payment', () => {
+    const adopted = orderAfter(anOrder(), unnamed(), aFact('completed'));
+    expect(decide(adopted, second(), API).rule).toBe('duplicate_payment');
+  });
+
+  it('brought by the refund of an unnamed payment is adopted with it', () => {
+    const { made, order } = step(orderAfter(anOrder(), unnamed()), aFact('refunded'));
+    expect(made.state).toBe('refunded');
+    expect(order.adoptedPaymentId).toBe('pay_1');
+    expect(order.entries.map(({ kind, paymentKey }) => [kind, paymentKey])).toEqual([
+      ['captured', 'unnamed'],
+      ['refunded', 'unnamed'],
+    ]);
+  });
+
+  it('brought to a returned unnamed payment is adopted and asked about: it may be a second payment', () => {
+    const refunded = orderAfter(anOrder(), unnamed(), unnamed('refunded'));
+    const { made } = step(refunded, aFact('completed'), API);
+    expect(deeds(made)).toEqual(['adopt pay_1', 'check']);
+  });
+});
+
+describe.each(['refunded', 'disputed'] as const)('settlement: a %s payment', (kind) => {
+  it('that was counted moves a paid order', () => {
+    const { made, order } = step(orderIn('paid'), aFact(kind));
+    expect(made).toMatchObject({ outcome: 'applied', rule: kind, state: kind });
+    expect(deeds(made)).toEqual([`${kind} -10000 of pay_1`, `notice order.${kind}`]);
+    expect(order.settlement).toEqual(orderIn('paid').settlement);
+  });
+
+  it('that was counted leaves the order paid while another captured payment covers it', () => {
+    const { made, order } = step(orderAfter(orderIn('paid'), second()), aFact(kind));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'still_covered', state: 'paid' });
+    expect(order.flags).toEqual([]);
+    expect(deeds(made)).toContain('end_attention duplicate_payment');
+  });
+
+  it('that was counted moves the order where the other payment is too small, and that one stays flagged', () => {
+    const small = second('completed', { linkMoney: stated('40') });
+    const { made, order } = step(orderAfter(orderIn('paid'), small), aFact(kind));
+    expect(made.state).toBe(kind);
+    expect(order.flags).toEqual(['duplicate_payment']);
+  });
+
+  it.each(OPEN)(
+    'that was never counted on an order that is %s is completed first, in one decision',
+    (state) => {
+      const { made, order } = step(orderIn(state), aFact(kind));
+      expect(made).toMatchObject({ outcome: 'applied', state: kind });
+      expect(deeds(made)).toEqual([
+        'captured 10000 of pay_1',
+        'settle by pay_1',
+        ...(state === 'expired' ? ['flag late'] : []),
+        'notice order.paid',
+        `${kind} -10000 of pay_1`,
+        `notice order.${kind}`,
+      ]);
+      expect(order.settlement).not.toBeNull();
+    },
+  );
+
+  it('that was never counted and does not agree asks first', () => {
+    const made = decide(anOrder(), aFact(kind, { linkMoney: stated('60') }), API);
+    expect(made).toMatchObject({ outcome: 'ask', state: 'awaiting_payment' });
+  });
+
+  it('that was never counted and does not agree is held where nobody can be asked, both entries made', () => {
+    const { made, order } = step(anOrder(), aFact(kind, { linkMoney: stated('60') }), NO_API);
+    expect(made).toMatchObject({ outcome: 'held', state: 'held' });
+    expect(order.entries.map((entry) => entry.amountMinor)).toEqual([6000, -6000]);
+  });
+
+  it('said twice is already applied', () => {
+    expect(decide(orderIn(kind), aFact(kind), API)).toMatchObject({
+      outcome: 'already_applied',
+      effects: [],
+    });
+  });
+
+  it('without an id asks where it could be one of several', () => {
+    const two = orderAfter(orderIn('paid'), second());
+    expect(decide(two, unnamed(kind), API)).toMatchObject({ outcome: 'ask', state: 'paid' });
+    expect(deeds(decide(two, unnamed(kind), NO_API))).toEqual(['attention status_unclear']);
+  });
+
+  it('that was never counted moves an order that a person accepted before any payment was counted', () => {
+    const accepted = orderAfter(anOrder(), aFact('unclear'), instruction('accept'));
+    const { made, order } = step(accepted, aFact(kind));
+    expect(made.state).toBe(kind);
+    expect(order.entries.map((entry) => entry.amountMinor)).toEqual([10_000, -10_000]);
+  });
+});
+
+describe('settlement: returns', () => {
+  it('a refund of the disputed payment makes a disputed order refunded', () => {
+    const { made, order } = step(orderIn('disputed'), aFact('refunded'));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'refunded', state: 'refunded' });
+    expect(balanceOf(order)).toEqual([{ amountMinor: 0, currency: 'BRL' }]);
+  });
+
+  it('a dispute of a refunded payment takes nothing twice, and a person is told', () => {
+    const made = decide(orderIn('refunded'), aFact('disputed'), API);
+    expect(made).toMatchObject({ outcome: 'ignored', rule: 'service_disagrees', state: 'refunded' });
+    expect(deeds(made)).toEqual(['attention service_disagrees']);
+  });
+
+  it('an order whose other payment is refunded stays disputed while its first is in dispute', () => {
+    const disputed = orderAfter(
+      orderIn('paid'),
+      second('completed', { linkMoney: stated('40') }),
+      aFact('disputed'),
+    );
+    const { made } = step(disputed, second('refunded'));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'return_recorded', state: 'disputed' });
+  });
+
+  it('a paid order becomes disputed where the payment that covered it is refunded and the other is in dispute', () => {
+    const covered = orderAfter(orderIn('paid'), second(), aFact('disputed'));
+    expect(covered.state).toBe('paid');
+    expect(step(covered, second('refunded')).order.state).toBe('disputed');
+  });
+
+  it('the refund of a duplicate leaves an order paid that a person accepted for less', () => {
+    const accepted = orderAfter(
+      orderIn('held'),
+      instruction('accept'),
+      second('completed', { linkMoney: stated('60') }),
+    );
+    const { made, order } = step(accepted, second('refunded'));
+    expect(made).toMatchObject({ rule: 'still_covered', state: 'paid' });
+    expect(order.flags).toEqual([]);
+  });
+
+  it('the refund of a disputed payment leaves an order paid that a person accepted without it', () => {
+    const less = second('completed', { linkMoney: stated('60') });
+    const accepted = orderAfter(orderIn('disputed'), less, instruction('accept'));
+    expect(step(accepted, aFact('refunded')).order.state).toBe('paid');
+  });
+
+  it('the refund of a payment that nobody counted is kept whole on a paid order, which stays paid', () => {
+    const { made, order } = step(orderIn('paid'), second('refunded'));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'return_recorded', state: 'paid' });
+    expect(order.entries.map((entry) => entry.amountMinor)).toEqual([10_000, 10_000, -10_000]);
+  });
+});
+
+describe('settlement: a dispute that was won', () => {
+  const won = (number: number) => aFact('completed', { authority: reading(number) });
+  const disputedAt = (lastReading: number | null) => ({ ...orderIn('disputed'), lastReading });
+
+  it('pays the order again, by a reading newer than the last applied', () => {
+    const { made, order } = step(disputedAt(4), won(5));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'dispute_won', state: 'paid' });
+    expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
+    expect(order.settlement).toEqual(orderIn('paid').settlement);
+    expect(deeds(made)).toEqual(['captured 10000 of pay_1', 'notice order.paid']);
+  });
+
+  it('is believed of the first reading that is applied', () => {
+    expect(decide(disputedAt(null), won(1), API).state).toBe('paid');
+  });
+
+  it('is not believed of the reading that was applied last', () => {
+    expect(decide(disputedAt(5), won(5), API)).toMatchObject({
+      outcome: 'already_applied',
+      state: 'disputed',
+    });
+  });
+
+  it('is not believed of an older reading', () => {
+    expect(decide(disputedAt(5), won(4), API)).toMatchObject({ rule: 'older_reading', state: 'disputed' });
+  });
+
+  it('is not believed of a webhook: it moves a payment only forward', () => {
+    const made = decide(disputedAt(1), aFact('completed'), API);
+    expect(made).toMatchObject({
+      outcome: 'already_applied',
+      rule: 'payment_moves_forward_only',
+      effects: [],
+    });
+  });
+
+  it('makes a duplicate again of a payment that another one had replaced', () => {
+    const covered = orderAfter(orderIn('paid'), second(), aFact('disputed'));
+    expect(covered.flags).toEqual([]);
+    const { made, order } = step(covered, won(1));
+    expect(made).toMatchObject({ rule: 'dispute_won', state: 'paid' });
+    expect(order.flags).toEqual(['duplicate_payment']);
+    expect(deeds(made)).toContain('attention duplicate_payment');
+  });
+
+  it('is held where the order counts as refunded meanwhile', () => {
+    const small = second('completed', { linkMoney: stated('40') });
+    const refunded = orderAfter(orderIn('paid'), small, aFact('refunded'), second('disputed'));
+    expect(refunded.state).toBe('refunded');
+    const { order } = step(refunded, second('completed', { authority: reading(1) }));
+    expect(order.holds.map(({ reason }) => reason)).toEqual(['payment_after_refund']);
+  });
+
+  it('may bring the money that nobody had named', () => {
+    const disputed = orderAfter(anOrder(), noMoney(), aFact('disputed'));
+    const { order } = step(
+      disputed,
+      aFact('completed', { quoteMoney: stated('120'), authority: reading(1) }),
+    );
+    expect(balanceOf(order)).toEqual([{ amountMinor: 12_000, currency: 'BRL' }]);
+    expect(order.flags).toEqual(['overpaid']);
+  });
+
+  it('is owed back where a person had rejected the payment', () => {
+    const rejected = orderAfter(orderIn('held'), aFact('disputed'), instruction('reject'));
+    expect(rejected.flags).toEqual([]);
+    const { order } = step(rejected, won(1));
+    expect(order).toMatchObject({ state: 'cancelled', flags: ['refund_due'] });
+  });
+
+  it('of a small payment does not pay an order whose first payment is still in dispute', () => {
+    const small = second('completed', { linkMoney: stated('40') });
+    const both = orderAfter(orderIn('paid'), small, aFact('disputed'), second('disputed'));
+    const { made, order } = step(both, second('completed', { authority: reading(1) }));
+    expect(made).toMatchObject({ rule: 'dispute_won', state: 'disputed' });
+    expect(order.flags).toEqual(['duplicate_payment']);
+  });
+
+  it('pays again an order that was accepted for less', () => {
+    const disputed = orderAfter(orderIn('held'), instruction('accept'), aFact('disputed'));
+    expect(step(disputed, won(1)).order.state).toBe('paid');
+  });
+
+  it('cannot be won by a refund taken back: a person is told', () => {
+    const made = decide({ ...orderIn('refunded'), lastReading: 1 }, won(2), API);
+    expect(made).toMatchObject({ outcome: 'ignored', state: 'refunded' });
+    expect(deeds(made)).toEqual(['attention service_disagrees']);
+  });
+});
+
+describe('settlement: an expired link', () => {
+  it('expires an awaiting order and tells the shop', () => {
+    const { made } = step(anOrder(), aFact('expired'));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'expired', state: 'expired' });
+    expect(deeds(made)).toEqual(['notice order.expired']);
+  });
+
+  it.each(other(['awaiting_payment']))('leaves an order that is %s', (state) => {
+    const made = decide(orderIn(state), aFact('expired'), API);
+    expect(made).toMatchObject({ state, effects: [] });
+    expect(made.outcome).toBe(state === 'expired' ? 'already_applied' : 'ignored');
+  });
+});
+
+describe('settlement: a link that is inactive and unpaid', () => {
+  const disabled = aFact('disabled', { authority: reading(1) });
+
+  it.each(OPEN)('by a reading is brought to a person where the order is %s', (state) => {
+    const made = decide(orderIn(state), disabled, API);
+    expect(made).toMatchObject({ outcome: 'ignored', rule: 'link_disabled', state });
+    expect(deeds(made)).toEqual(['attention link_disabled']);
+  });
+
+  it.each(OPEN)(
+    'by an event says nothing where the order is %s: links become inactive by being paid',
+    (state) => {
+      expect(decide(orderIn(state), aFact('disabled'), API)).toMatchObject({
+        rule: 'changes_nothing',
+        effects: [],
+      });
+    },
+  );
+});
+
+describe('settlement: a reading without a completed payment', () => {
+  it.each(['unpaid', 'disabled', 'pending'] as const)(
+    '(%s) leaves a paid order, and a person is told',
+    (kind) => {
+      const made = decide(orderIn('paid'), aFact(kind, { authority: reading(1) }), API);
+      expect(made).toMatchObject({ outcome: 'ignored', rule: 'service_disagrees', state: 'paid' });
+      expect(deeds(made)).toEqual(['attention service_disagrees']);
+    },
+  );
+
+  it('that shows another payment pending disagrees with nothing', () => {
+    const made = decide(orderIn('paid'), second('pending', { authority: reading(1) }), API);
+    expect(made).toMatchObject({ rule: 'changes_nothing', effects: [] });
+  });
+
+  it.each(other(['paid']))('(unpaid) changes nothing where the order is %s', (state) => {
+    const made = decide(orderIn(state), aFact('unpaid', { authority: reading(1) }), API);
+    expect(made).toMatchObject({ outcome: 'ignored', state, effects: [] });
+  });
+});
+
+describe('settlement: cancel', () => {
+  it.each(['awaiting_payment', 'expired'] as const)('cancels an order that is %s', (state) => {
+    const { made } = step(orderIn(state), instruction('cancel'));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'cancelled', state: 'cancelled' });
+    expect(deeds(made)).toEqual(['notice order.cancelled']);
+  });
+
+  it.each(other(['awaiting_payment', 'expired', 'cancelled']))(
+    'is refused where the order is %s',
+    (state) => {
+      const made = decide(orderIn(state), instruction('cancel'), API);
+      expect(made).toMatchObject({ outcome: 'ignored', rule: 'not_cancellable', state, effects: [] });
+    },
+  );
+
+  it('said again changes nothing', () => {
+    const made = decide(orderIn('cancelled'), instruction('cancel'), API);
+    expect(made).toMatchObject({ rule: 'already_cancelled', state: 'cancelled', effects: [] });
+  });
+});
+
+describe('settlement: resolve', () => {
+  it('accept pays a held order with the captured amount as it was', () => {
+    const { made, order } = step(orderIn('held'), instruction('accept'), API, 88);
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'hold_accepted', state: 'paid' });
+    expect(balanceOf(order)).toEqual([{ amountMinor: 6000, currency: 'BRL' }]);
+    expect(order.settlement).toEqual({ paidAtMs: 88, paymentKey: 'pay_1', learnedBy: 'person' });
+    expect(order.holds).toEqual([]);
+    expect(deeds(made)).toContain('notice order.paid');
+  });
+
+  it('accept of several payments flags the duplicate', () => {
+    const order = orderAfter(orderIn('held'), second(), instruction('accept'));
+    expect(order).toMatchObject({ state: 'paid', flags: ['duplicate_payment'], holds: [] });
+  });
+
+  it('accept of a payment after a rejected one owes the first as a duplicate, no longer as a refund', () => {
+    const again = orderAfter(orderIn('held'), instruction('reject'), second());
+    expect(again).toMatchObject({ state: 'held', flags: ['refund_due'] });
+    expect(orderAfter(again, instruction('accept')).flags).toEqual(['duplicate_payment']);
+  });
+
+  it('accept keeps the time at which the order was first paid', () => {
+    const held = orderAfter(orderIn('refunded'), second());
+    const { order } = step(held, instruction('accept'), API, 99);
+    expect(order.state).toBe('paid');
+    expect(order.settlement).toEqual(orderIn('paid').settlement);
+  });
+
+  it('accept is refused where the held money has gone back', () => {
+    const made = decide(orderAfter(orderIn('held'), aFact('refunded')), instruction('accept'), API);
+    expect(made).toMatchObject({ outcome: 'ignored', rule: 'nothing_left_to_accept', state: 'held' });
+  });
+
+  it('accept of a hold without a counted payment takes the payment that follows as the accepted one', () => {
+    const accepted = orderAfter(anOrder(), aFact('unclear'), instruction('accept'));
+    expect(accepted).toMatchObject({ state: 'paid', entries: [] });
+    const { made } = step(accepted, aFact('completed'));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'payment_of_accepted_order', state: 'paid' });
+    expect(deeds(made)).toEqual(['captured 10000 of pay_1']);
+  });
+
+  it('accept of a hold without a counted payment still tells a person of a payment that does not agree', () => {
+    const accepted = orderAfter(anOrder(), aFact('unclear'), instruction('accept'));
+    expect(deeds(step(accepted, TOO_LITTLE).made)).toContain('attention amount_mismatch');
+  });
+
+  it('reject cancels a held order and owes the refund', () => {
+    const { made, order } = step(orderIn('held'), instruction('reject'));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'hold_rejected', state: 'cancelled' });
+    expect(order).toMatchObject({ flags: ['refund_due'], holds: [], settlement: null });
+    expect(deeds(made)).toContain('notice order.cancelled');
+  });
+
+  it('reject owes nothing where no money was captured', () => {
+    expect(orderAfter(anOrder(), aFact('unclear'), instruction('reject')).flags).toEqual([]);
+  });
+
+  it('reject owes the refund until REFUNDED is read', () => {
+    const rejected = orderAfter(orderIn('held'), instruction('reject'));
+    const { made, order } = step(rejected, aFact('refunded'));
+    expect(made).toMatchObject({ rule: 'return_recorded', state: 'cancelled' });
+    expect(order.flags).toEqual([]);
+  });
+
+  it('reject owes the refund still after a dispute', () => {
+    const rejected = orderAfter(orderIn('held'), instruction('reject'));
+    expect(orderAfter(rejected, aFact('disputed')).flags).toEqual(['refund_due']);
+  });
+
+  it('reject of two payments owes until both are refunded', () => {
+    const rejected = orderAfter(orderIn('held'), second(), instruction('reject'));
+    const once = orderAfter(rejected, aFact('refunded'));
+    expect(once.flags).toEqual(['refund_due']);
+    expect(orderAfter(once, second('refunded')).flags).toEqual([]);
+  });
+
+  it.each(['accept', 'reject'] as const)('%s said again changes nothing', (wanted) => {
+    const resolved = orderAfter(orderIn('held'), instruction(wanted));
+    const made = decide(resolved, instruction(wanted), API);
+    expect(made).toMatchObject({ outcome: 'already_applied', rule: 'already_resolved', effects: [] });
+  });
+
+  it('accept said again after the refund changes nothing either', () => {
+    const refunded = orderAfter(orderIn('held'), instruction('accept'), aFact('refunded'));
+    expect(decide(refunded, instruction('accept'), API).outcome).toBe('already_applied');
+  });
+
+  it.each([
+    ['accept', 'reject'],
+    ['reject', 'accept'],
+  ] as const)('%s is refused after %s was decided otherwise', (wanted, decided) => {
+    const resolved = orderAfter(orderIn('held'), instruction(decided));
+    expect(decide(resolved, instruction(wanted), API)).toMatchObject({
+      outcome: 'ignored',
+      rule: 'not_held',
+    });
+  });
+
+  it.each(other(['held']))('is refused where the order is %s', (state) => {
+    for (const wanted of ['accept', 'reject'] as const) {
+      const made = decide(orderIn(state), instruction(wanted), API);
+      expect(made).toMatchObject({ outcome: 'ignored', rule: 'not_held', state, effects: [] });
+    }
+  });
+});
+
+describe('settlement: identity', () => {
+  it('a webhook moves a payment only forward', () => {
+    for (const state of ['paid', 'refunded', 'disputed'] as const) {
+      for (const kind of ['pending', 'completed'] as const) {
+        expect(decide(orderIn(state), aFact(kind), API)).toMatchObject({ state, effects: [] });
+      }
+    }
+  });
+
+  it('an older reading changes nothing, whatever it says', () => {
+    for (const state of ORDER_STATES) {
+      const order = { ...orderIn(state), lastReading: 9 };
+      for (const kind of [
+        'pending',
+        'completed',
+        'unclear',
+        'refunded',
+        'disputed',
+        'expired',
+        'unpaid',
+      ] as const) {
+        const made = decide(order, second(kind, { authority: reading(8) }), API);
+        expect(made).toMatchObject({ outcome: 'ignored', rule: 'older_reading', state, effects: [] });
+      }
+    }
+  });
+
+  it('an order is settled once, whatever comes back', () => {
+    const paid = step(anOrder(), aFact('completed'), API, 1).order;
+    const disputed = step(paid, aFact('disputed'), API, 2).order;
+    const { order } = step(disputed, aFact('completed', { authority: reading(1) }), API, 3);
+    expect(order.settlement?.paidAtMs).toBe(1);
+  });
+
+  it('ledger rows of one payment and kind are numbered', () => {
+    const again = orderAfter(
+      orderIn('disputed'),
+      aFact('completed', { authority: reading(1) }),
+      aFact('disputed', { authority: reading(2) }),
+    );
+    expect(again.entries.map(({ kind, occurrence }) => `${kind} ${occurrence}`)).toEqual([
+      'captured 1',
+      'disputed 1',
+      'captured 2',
+      'disputed 2',
+    ]);
+  });
+
+  it('a payment without an id is keyed as unnamed', () => {
+    expect(orderAfter(anOrder(), unnamed()).entries.map(({ paymentKey }) => paymentKey)).toEqual(['unnamed']);
+  });
+
+  it('the same completion with other money is not counted again, and a person is told', () => {
+    const made = decide(orderIn('paid'), aFact('completed', { quoteMoney: stated('90') }), API);
+    expect(made).toMatchObject({ outcome: 'ignored', rule: 'counted_money_differs', state: 'paid' });
+    expect(deeds(made)).toEqual(['attention amount_mismatch']);
+  });
+});
+
+describe('settlement: money', () => {
+  const said = (linkMoney: ReturnType<typeof stated> | null, quoteMoney: ReturnType<typeof stated> | null) =>
+    decide(anOrder(), aFact('completed', { linkMoney, quoteMoney, authority: EVENT }), NO_API);
+
+  it('agrees where link and quote both do', () => {
+    expect(said(stated('100'), stated('1e2')).rule).toBe('paid');
+  });
+
+  it('compares the link even where the quote agrees', () => {
+    expect(said(stated('99'), stated('100')).rule).toBe('money_does_not_agree');
+  });
+
+  it('compares the quote even where the link agrees', () => {
+    expect(said(stated('100'), stated('99')).rule).toBe('money_does_not_agree');
+  });
+
+  it('is in doubt where the link asks for more than the payment brought', () => {
+    expect(said(stated('120'), stated('100')).rule).toBe('money_does_not_agree');
+  });
+
+  it('counts what the quote says was captured', () => {
+    expect(deeds(said(stated('100'), stated('130')))).toContain('captured 13000 of pay_1');
+  });
+
+  it("reads a quote without a currency in the link's", () => {
+    expect(said(stated('100'), stated('100', null)).rule).toBe('paid');
+    expect(said(stated('100', 'USD'), stated('100', null)).rule).toBe('money_does_not_agree');
+  });
+
+  it("counts digits of the order's currency", () => {
+    const yen = anOrder({ amount: { amountMinor: 100, currency: 'JPY' } });
+    expect(decide(yen, aFact('completed', { linkMoney: stated('100', 'JPY') }), API).rule).toBe('paid');
+  });
+});

@@ -1,0 +1,124 @@
+import { apply, type Decision, type Effect, type SettlementPolicy } from '../../src/domain/decision.ts';
+import type { Authority, FactKind, PaymentFact } from '../../src/domain/fact.ts';
+import type { StatedMoney } from '../../src/domain/money.ts';
+import type { Order, OrderState } from '../../src/domain/order.ts';
+import { decide } from '../../src/domain/settlement.ts';
+
+/** The service's API can be asked, or it cannot. */
+export const API: SettlementPolicy = { canAsk: true };
+export const NO_API: SettlementPolicy = { canAsk: false };
+
+export const EVENT: Authority = { by: 'event' };
+export const PERSON: Authority = { by: 'person' };
+export function reading(number: number): Authority {
+  return { by: 'reading', number };
+}
+
+export const REFERENCE = 'order-1';
+
+/** An order for 100.00 BRL that nobody has paid. */
+export function anOrder(over: Partial<Order> = {}): Order {
+  return {
+    reference: REFERENCE,
+    amount: { amountMinor: 10_000, currency: 'BRL' },
+    state: 'awaiting_payment',
+    flags: [],
+    version: 1,
+    createdAtMs: 1_700_000_000_000,
+    settlement: null,
+    entries: [],
+    adoptedPaymentId: null,
+    holds: [],
+    resolution: null,
+    lastReading: null,
+    link: null,
+    ...over,
+  };
+}
+
+export function stated(amount: string, currency: string | null = 'BRL'): StatedMoney {
+  return { amount, currency };
+}
+
+/** What an event says of the payment `pay_1` of 100.00 BRL, unless told otherwise. */
+export function aFact(kind: FactKind, over: Partial<PaymentFact> = {}): PaymentFact {
+  return {
+    kind,
+    authority: EVENT,
+    paymentId: 'pay_1',
+    linkMoney: stated('100.00'),
+    quoteMoney: null,
+    reference: REFERENCE,
+    ...over,
+  };
+}
+
+/** A person's instruction. */
+export function instruction(kind: 'cancel' | 'accept' | 'reject'): PaymentFact {
+  return { ...aFact(kind), authority: PERSON, paymentId: null, linkMoney: null, reference: null };
+}
+
+/** The first payment for less than the order, as an event says it. */
+export const TOO_LITTLE = aFact('completed', { linkMoney: stated('60.00') });
+
+export type Step = { made: Decision; order: Order };
+
+/** Decides one fact and applies the decision, as a store does: a reading's number is raised last. */
+export function step(order: Order, fact: PaymentFact, policy = NO_API, atMs = 1_700_000_001_000): Step {
+  const made = decide(order, fact, policy);
+  const after = apply(order, made, atMs);
+  if (fact.authority.by !== 'reading') return { made, order: after };
+  return { made, order: { ...after, lastReading: Math.max(order.lastReading ?? 0, fact.authority.number) } };
+}
+
+/** The order after facts in turn, where the API cannot be asked. */
+export function orderAfter(order: Order, ...facts: PaymentFact[]): Order {
+  return facts.reduce((before, fact) => step(before, fact).order, order);
+}
+
+/** An order that came to a state by the shortest real way. */
+export function orderIn(state: OrderState): Order {
+  const ways: Record<OrderState, PaymentFact[]> = {
+    awaiting_payment: [],
+    payment_pending: [aFact('pending')],
+    paid: [aFact('completed')],
+    held: [TOO_LITTLE],
+    expired: [aFact('expired')],
+    cancelled: [instruction('cancel')],
+    refunded: [aFact('completed'), aFact('refunded')],
+    disputed: [aFact('completed'), aFact('disputed')],
+  };
+  return orderAfter(anOrder(), ...ways[state]);
+}
+
+/** The flags, attentions and notices that a decision raises, in words: `flag late`, `notice order.paid`, … */
+export function deeds({ effects }: Decision): string[] {
+  return effects.map(deed);
+}
+
+function deed(effect: Effect): string {
+  switch (effect.do) {
+    case 'entry': {
+      const { kind, amountMinor, paymentKey } = effect.entry;
+      return `${kind} ${amountMinor} of ${paymentKey}`;
+    }
+    case 'settle':
+      return `settle by ${effect.paymentKey}`;
+    case 'adopt_payment_id':
+      return `adopt ${effect.paymentId}`;
+    case 'hold':
+      return `hold ${effect.hold.reason}`;
+    case 'end_holds':
+      return `end holds: ${effect.resolution}`;
+    case 'flag':
+    case 'unflag':
+      return `${effect.do} ${effect.flag}`;
+    case 'attention':
+    case 'end_attention':
+      return `${effect.do} ${effect.kind}`;
+    case 'notice':
+      return `notice ${effect.type}`;
+    case 'check':
+      return 'check';
+  }
+}
