@@ -17,6 +17,7 @@ import { type Keyring, openKeyring } from './store/keyring.ts';
 import { openStore } from './store/open.ts';
 import type { Store } from './store/store.ts';
 import type { Clock } from './work/clock.ts';
+import { loopLoad } from './work/load.ts';
 import type { BackgroundWorker } from './work/worker.ts';
 
 /** A delivery whose commit takes longer is answered 503; the service gives up after 20 s. */
@@ -71,6 +72,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     credentials,
     // Asking the service comes with reconciliation; until then doubts about money are held for a person.
     policy: { canAsk: false },
+    load: loopLoad(),
     onSettled: (result) => metrics.settled(result.outcome),
     onFailed: metrics.settleFailed,
   });

@@ -48,7 +48,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * Reads every SETTLED_* setting, each also as NAME_FILE, the path of a file that holds the value. Throws one fault that
  * lists everything that is wrong. The only reader of the environment.
  */
-export function readConfig(environment: Environment): Config {
+export function readConfig(environment: Environment = process.env): Config {
   const faults = unknownNames(environment);
   const values: Record<string, unknown> = {};
   for (const [key, { name, fallback, parse }] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {

@@ -18,6 +18,7 @@ export class Fault extends Error {
 export const FAULT_CODES = [
   'configuration_invalid',
   'address_in_use',
+  'store_missing',
   'store_in_use',
   'store_lost',
   'store_foreign',

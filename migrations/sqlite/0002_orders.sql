@@ -39,18 +39,18 @@ CREATE TABLE settlement (
   learned_by  TEXT    NOT NULL CHECK (learned_by IN ('webhook', 'reconciliation', 'person'))
 ) STRICT;
 
--- Entries are only ever added; the balance is their sum.
+-- Entries are only ever added; the balance is their sum. `number` is their order within an order.
 CREATE TABLE ledger (
-  key          INTEGER PRIMARY KEY,
   order_key    INTEGER NOT NULL REFERENCES orders (key),
   payment_key  TEXT    NOT NULL,
   kind         TEXT    NOT NULL CHECK (kind IN ('captured', 'refunded', 'disputed')),
   occurrence   INTEGER NOT NULL,
+  number       INTEGER NOT NULL,
   amount_minor INTEGER NOT NULL,
   currency     TEXT    NOT NULL,
   at_ms        INTEGER NOT NULL,
-  UNIQUE (order_key, payment_key, kind, occurrence)
-) STRICT;
+  PRIMARY KEY (order_key, payment_key, kind, occurrence)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE hold (
   order_key    INTEGER NOT NULL REFERENCES orders (key),

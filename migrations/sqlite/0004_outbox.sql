@@ -1,7 +1,7 @@
 -- Notices owed to the shop, written in the transaction of the change that they tell.
 CREATE TABLE outbox (
   key           INTEGER PRIMARY KEY,
-  notice_id     TEXT    NOT NULL UNIQUE,
+  notice_id     TEXT    NOT NULL,
   order_key     INTEGER NOT NULL REFERENCES orders (key),
   type          TEXT    NOT NULL,
   version       INTEGER NOT NULL,

@@ -12,7 +12,7 @@ export function requireRole(tokens: Tokens, allowed: readonly Role[]): RequestHa
   const operator = digest(tokens.operator);
   const shop = tokens.shop === null ? null : digest(tokens.shop);
   return (request, response, next) => {
-    const given = /^Bearer ([\x21-\x7e]{1,512})$/.exec(request.headers.authorization ?? '')?.[1];
+    const given = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? '')?.[1];
     const presented = digest(given ?? '');
     const role = roleOf(presented, operator, shop);
     if (given === undefined || role === null) {

@@ -1,9 +1,13 @@
-import { formatAmount } from '../domain/money.ts';
-import type { Order } from '../domain/order.ts';
-import type { EventSummary, HistoryRow, Timeline } from '../store/queries.ts';
+import { payments } from '../domain/ledger.ts';
+import { formatAmount, type Money } from '../domain/money.ts';
+import type { Order, OrderState } from '../domain/order.ts';
+import type { Timeline } from '../store/queries.ts';
+import { inWords } from '../work/clock.ts';
+import { chronicle, type Entry, firstLine, inDeliveries } from './chronicle.ts';
+import { words } from './words.ts';
 
 export type Explanation = {
-  /** One or two sentences: where the order stands, and why. */
+  /** A few sentences for a worried person: whether the order is paid, and why or why not. */
   answer: string;
   /** Everything known of the order, in order of time. */
   entries: Entry[];
@@ -11,144 +15,167 @@ export type Explanation = {
   next: string[];
 };
 
-export type Entry = { at: string; kind: EntryKind; summary: string; details: string[] };
-type EntryKind = 'registration' | 'delivery' | 'stale' | 'rejected' | 'decision' | 'notice' | 'attention';
-
-/** Says why an order stands where it stands. */
+/** Says why an order stands where it stands, in plain words. */
 export function explain(timeline: Timeline, nowMs: number): Explanation {
-  return { answer: answer(timeline), entries: entries(timeline), next: next(timeline, nowMs) };
+  const { order } = timeline;
+  const flags = order.flags.map(words.flag);
+  const sentences = [STATES[order.state](order), ...obstacles(timeline), ...flags];
+  return { answer: sentences.join(' '), entries: chronicle(timeline), next: next(timeline, nowMs) };
 }
 
-function answer({ order, events, rejections, hints }: Timeline): string {
-  const claim = `${formatAmount(order.amount)} ${order.amount.currency}`;
-  const flags = order.flags.length > 0 ? ` Flags: ${order.flags.join(', ')}.` : '';
-  switch (order.state) {
-    case 'paid':
-      return `Order ${order.reference} is paid: ${claim}, ${paidWords(order)}.${flags}`;
-    case 'held':
-      return `Order ${order.reference} is held: ${order.holds.map(({ reason }) => reason).join(', ')}. A person must accept or reject it.${flags}`;
-    case 'awaiting_payment':
-      return `Order ${order.reference} is not paid: ${unpaidWords(events, rejections, hints)}`;
-    case 'payment_pending':
-      return `Order ${order.reference} is not paid yet: the customer has begun a payment of ${claim} that is not completed.${flags}`;
-    default:
-      return `Order ${order.reference} is ${order.state}; it was for ${claim}.${order.settlement === null ? '' : ` It was ${paidWords(order)}.`}${flags}`;
-  }
+const STATES: Readonly<Record<OrderState, (order: Order) => string>> = {
+  awaiting_payment: (order) => `${named(order)} is not paid.`,
+  payment_pending: ({ reference, amount }) =>
+    `Order ${reference} is not paid yet: the customer has begun to pay ${money(amount)}, and the service has not said ` +
+    'that the payment is completed.',
+  paid: (order) => `${named(order)} is paid. ${paidWords(order)}`,
+  held: heldWords,
+  expired: (order) =>
+    `${named(order)} is not paid: its payment link has expired. A payment that comes all the same still pays it.`,
+  cancelled: (order) =>
+    `${named(order)} is cancelled${order.resolution === 'reject' ? ': a person rejected its money' : ''}.`,
+  refunded: (order) => `${named(order)} was paid, and its payment was refunded. ${paidWords(order)}`,
+  disputed: (order) =>
+    `${named(order)} was paid, and its payment is disputed: the customer's bank took it back, and may return it. ` +
+    paidWords(order),
+};
+
+function named({ reference, amount }: Order): string {
+  return `Order ${reference} (${money(amount)})`;
 }
 
-function paidWords({ settlement }: Order): string {
-  if (settlement === null) return 'not paid';
-  const learned = { webhook: 'by a webhook', reconciliation: 'by asking the service', person: 'by a person' };
-  return `paid at ${iso(settlement.paidAtMs)}, learned ${learned[settlement.learnedBy]}`;
+function paidWords(order: Order): string {
+  const { settlement } = order;
+  if (settlement === null) return '';
+  const counted = payments(order).find(({ key }) => key === settlement.paymentKey);
+  const sum = counted === undefined ? 'it' : money(counted.captured);
+  const learned = {
+    webhook: `The service reported ${sum} in an authentic webhook`,
+    reconciliation: `The service reported ${sum} when it was asked`,
+    person: `A person accepted ${counted === undefined ? 'its money' : sum}`,
+  };
+  return `${learned[settlement.learnedBy]}; settled marked it paid at ${iso(settlement.paidAtMs)}.`;
 }
 
-function unpaidWords(
-  events: Timeline['events'],
-  rejections: Timeline['rejections'],
-  hints: Timeline['hints'],
-): string {
-  const refused = rejections.reduce((sum, { count }) => sum + count, 0);
-  const stale = hints.reduce((sum, { count }) => sum + count, 0);
+function heldWords(order: Order): string {
+  const reasons = order.holds.map(({ reason }) => words.hold(reason));
+  const captured = payments(order).map((payment) => money(payment.captured));
+  const came = captured.length === 0 ? '' : ` Reported as paid: ${captured.join(' and ')}.`;
+  return `${named(order)} is held: a person must decide about its money, because ${reasons.join('; and ')}.${came}`;
+}
+
+const UNPAID: readonly OrderState[] = ['awaiting_payment', 'payment_pending', 'expired'];
+
+/** What may keep an unpaid order from becoming paid, the nearest cause first. */
+function obstacles({ order, events, hints, rejections }: Timeline): string[] {
+  if (!UNPAID.includes(order.state)) return [];
   const waiting = events.filter(({ status }) => status === 'pending' || status === 'leased').length;
   const dead = events.filter(({ status }) => status === 'dead').length;
-  const clauses = [
-    events.length === 0 ? 'no authentic delivery has come' : 'no delivery so far says that it is',
-    waiting > 0 ? `${waiting} wait to be settled` : '',
-    dead > 0 ? `${dead} could not be settled` : '',
-    stale > 0 ? `${stale} came with a stale timestamp` : '',
-    refused > 0
-      ? `${refused} were refused as not authentic (${rejections.map(({ reason }) => reason).join(', ')})`
-      : '',
-  ];
-  return `${clauses.filter((clause) => clause !== '').join('; ')}.`;
-}
-
-function entries({ history, events, hints, rejections, notices, attention }: Timeline): Entry[] {
-  const all: (Entry & { atMs: number })[] = [
-    ...history.map((row) => ({ atMs: row.atMs, ...historyEntry(row) })),
-    ...events.map((event) => ({ atMs: event.receivedAtMs, ...eventEntry(event) })),
-    ...hints.map(({ eventId, timestamp, lastAtMs, count }) => ({
-      atMs: lastAtMs,
-      ...entry(lastAtMs, 'stale', `${times(count)} authentic but stale, last signed ${signedAt(timestamp)}`, [
-        `event id ${eventId}`,
-      ]),
-    })),
-    ...rejections.map(({ reason, count, firstAtMs, lastAtMs }) => ({
-      atMs: lastAtMs,
-      ...entry(
-        lastAtMs,
-        'rejected',
-        `${times(count)} refused: ${reason}`,
-        count > 1 ? [`first at ${iso(firstAtMs)}`] : [],
-      ),
-    })),
-    ...notices.map(({ type, version, status, createdAtMs, id }) => ({
-      atMs: createdAtMs,
-      ...entry(createdAtMs, 'notice', `${type} written for the shop, ${status}`, [
-        `notice ${id}, order version ${version}`,
-      ]),
-    })),
-    ...attention.map(({ kind, detail, openedAtMs }) => ({
-      atMs: openedAtMs,
-      ...entry(openedAtMs, 'attention', kind, [detail]),
-    })),
-  ];
-  return all.sort((a, b) => a.atMs - b.atMs).map(({ atMs: _atMs, ...shown }) => shown);
-}
-
-function historyEntry({ atMs, what, outcome, from, to, cause, effects }: HistoryRow): Entry {
-  if (outcome === null) return entry(atMs, 'registration', what, []);
-  const moved = from === to ? `stays ${to}` : `${from} → ${to}`;
-  const by = { event: `event ${cause.id}`, reading: `reading ${cause.id}`, person: `a person: ${cause.id}` };
-  return entry(atMs, 'decision', `${moved}, rule ${what}, by ${by[cause.kind]}`, effects);
-}
-
-function eventEntry(event: EventSummary): Entry {
-  const { key, type, status, outcome, rule, fault, conflict, duplicates, eventId } = event;
-  const result = outcome === null ? status : `${status}: ${outcome}${rule === null ? '' : ` (${rule})`}`;
-  const details = [
-    `event id ${eventId}`,
-    ...(duplicates > 0 ? [`delivered again ${duplicates} times`] : []),
-    ...(conflict ? ['the same event id came before with other content'] : []),
-    ...(fault === null ? [] : [`${fault.code}: ${fault.message}`]),
-  ];
-  return entry(event.receivedAtMs, 'delivery', `event ${key}, ${type ?? 'no type'}, ${result}`, details);
-}
-
-function next({ order, events, check }: Timeline, nowMs: number): string[] {
-  const lines: string[] = [];
-  for (const { key, status, dueAtMs } of events) {
-    if (status === 'dead') lines.push(`Event ${key} waits for a person: settled events replay ${key}.`);
-    if (status !== 'pending') continue;
-    const seconds = Math.max(0, Math.ceil((dueAtMs - nowMs) / 1000));
-    lines.push(`Event ${key} is settled in ${seconds} s.`);
+  const stale = hints.reduce((sum, { count }) => sum + count, 0);
+  const refused = rejections.reduce((sum, { count }) => sum + count, 0);
+  const found: string[] = [];
+  if (waiting > 0) found.push(`${inDeliveries(waiting)} came and ${were(waiting)} not settled yet.`);
+  if (dead > 0) found.push(`${inDeliveries(dead)} came and could not be settled: a person must look.`);
+  if (stale > 0) {
+    found.push(
+      `${inDeliveries(stale)} came with a stale timestamp, too far from our clock, and ${were(stale)} not believed.`,
+    );
   }
+  if (refused > 0) {
+    const reasons = rejections.map(({ reason }) => `${words.rejection(reason)} (${reason})`);
+    found.push(
+      `${inDeliveries(refused)} came and ${were(refused)} refused as not authentic: ${reasons.join('; ')}.`,
+    );
+  }
+  if (found.length === 0 && order.state === 'awaiting_payment') {
+    found.push(
+      events.length === 0
+        ? 'The service has reported nothing: no authentic delivery has come so far.'
+        : 'No delivery so far says that it is.',
+    );
+  }
+  return found;
+}
+
+function were(n: number): string {
+  return n === 1 ? 'was' : 'were';
+}
+
+function next(timeline: Timeline, nowMs: number): string[] {
+  const lines = [
+    ...nextOfEvents(timeline, nowMs),
+    ...nextOfRefused(timeline),
+    ...nextOfDoubt(timeline),
+    ...nextOfOrder(timeline.order),
+  ];
+  return lines.length === 0 ? ['Nothing: the order is done.'] : lines;
+}
+
+function nextOfEvents({ events }: Timeline, nowMs: number): string[] {
+  return events.flatMap(({ key, status, dueAtMs, attempt, fault }) => {
+    const wait = inWords(Math.max(0, dueAtMs - nowMs));
+    if (status === 'leased') return [`Event ${key} is being settled now.`];
+    if (status === 'pending' && fault === null) return [`Event ${key} is settled by itself, in ${wait}.`];
+    if (status === 'pending') {
+      return [
+        `Event ${key} is tried again by itself in ${wait}; attempt ${attempt} failed: ${firstLine(fault?.message ?? '')}`,
+      ];
+    }
+    if (status !== 'dead') return [];
+    return [
+      `Event ${key} waits for a person. Look at it: settled events show ${key}. Settle it again: settled events replay ${key}`,
+    ];
+  });
+}
+
+function nextOfRefused({ order, hints, rejections }: Timeline): string[] {
+  if (!UNPAID.includes(order.state) || hints.length + rejections.length === 0) return [];
+  return [
+    'The service sends a refused delivery again after 1 min, 5 min, 15 min, 1 h, 4 h and 12 h.',
+    ...(hints.length === 0 ? [] : ["Compare this machine's clock with the right time."]),
+    ...(rejections.length === 0
+      ? []
+      : [
+          'Save a refused delivery and find its cause: settled verify. Correct a wrong secret: ' +
+            `settled links add ${shellWord(order.reference)} --amount ${formatAmount(order.amount)} --currency ` +
+            `${order.amount.currency} --id ${order.link?.id === null || order.link === null ? 'ID' : shellWord(order.link.id)} --secret-file FILE`,
+        ]),
+  ];
+}
+
+function nextOfDoubt({ check }: Timeline): string[] {
+  if (check === null || check.reason === 'registered') return [];
+  return [
+    `Look at the payment in the service's panel (${check.reason}): this version cannot ask the service itself.`,
+  ];
+}
+
+function nextOfOrder(order: Order): string[] {
+  const lines: string[] = [];
   if (order.state === 'held') {
+    const resolve = `settled orders resolve ${shellWord(order.reference)}`;
     lines.push(
-      `A person decides: settled orders resolve ${order.reference} --accept|--reject --reason TEXT.`,
+      `A person decides. Take the money as it came: ${resolve} --accept --reason TEXT`,
+      `Or cancel the order, and refund the money: ${resolve} --reject --reason TEXT`,
     );
   }
   if (order.flags.includes('refund_due')) lines.push("Refund the captured money in the service's panel.");
-  if (check !== null) {
-    lines.push(`The service is to be asked about this link (${check.reason}); this version cannot ask yet.`);
+  if (order.flags.includes('duplicate_payment')) {
+    lines.push("Refund the payment that is too many in the service's panel.");
   }
-  if (lines.length === 0) {
-    const waits = order.state === 'awaiting_payment' || order.state === 'payment_pending';
-    lines.push(waits ? "Nothing, until the service's next webhook." : 'Nothing.');
+  if (order.state === 'awaiting_payment' || order.state === 'payment_pending') {
+    lines.push("When the service's webhook says that the payment is completed, the order is paid at once.");
   }
   return lines;
 }
 
-function entry(atMs: number, kind: EntryKind, summary: string, details: string[]): Entry {
-  return { at: iso(atMs), kind, summary, details };
+/** A word as a shell takes it for one. */
+function shellWord(text: string): string {
+  return /^[\w.:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function times(count: number): string {
-  return count === 1 ? 'a delivery' : `${count} deliveries`;
-}
-
-function signedAt(timestamp: string): string {
-  return iso(Number(timestamp));
+function money(amount: Money): string {
+  return `${formatAmount(amount)} ${amount.currency}`;
 }
 
 function iso(ms: number): string {

@@ -68,8 +68,10 @@ function readAmount(
 }
 
 function refuseWithoutSecret(response: Response): void {
-  const detail = 'webhookSecret: needed to register a link that exists; leave out id to reserve one';
-  sendProblem(response, { status: 422, code: 'invalid_request', detail });
+  const path = 'webhookSecret';
+  const detail = 'needed to register a link that exists; leave out id to reserve one';
+  const errors = [{ path, detail }];
+  sendProblem(response, { status: 422, code: 'invalid_request', detail: `${path}: ${detail}`, errors });
 }
 
 function answer(

@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { ORDER_STATES } from '../domain/order.ts';
 import { sendProblem } from '../http/problem.ts';
-import { SIGNING_SECRET_BYTES_MIN } from '../paylink/wire.ts';
+import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
 
 /** What the API accepts. Every unknown field is refused by its name. */
 
@@ -29,10 +29,15 @@ export const linkRequest = z.strictObject({
 
 export const resolveRequest = z.strictObject({ decision: z.enum(['accept', 'reject']), reason: text(500) });
 
-const page = {
-  limit: z.coerce.number().int().min(1).max(200).default(50),
-  cursor: z.string().max(64).optional(),
-};
+const LIMIT_MAX = 200;
+const limit = z
+  .string()
+  .refine((digits) => /^[1-9][0-9]{0,2}$/.test(digits) && Number(digits) <= LIMIT_MAX, {
+    message: `must be a whole number from 1 to ${LIMIT_MAX}`,
+  })
+  .transform(Number);
+
+const page = { limit: limit.default(50), cursor: z.string().max(64).optional() };
 export const ordersQuery = z.strictObject({
   ...page,
   state: z.enum(ORDER_STATES).optional(),
@@ -54,7 +59,7 @@ export const nothing = z.strictObject({});
 export function read<T>(schema: z.ZodType<T>, value: unknown, response: Response): T | null {
   const parsed = schema.safeParse(value ?? {});
   if (parsed.success) return parsed.data;
-  const errors = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), detail: message }));
+  const errors = parsed.error.issues.flatMap(faultsOf);
   sendProblem(response, {
     status: 400,
     code: 'invalid_request',
@@ -64,9 +69,22 @@ export function read<T>(schema: z.ZodType<T>, value: unknown, response: Response
   return null;
 }
 
+/** One fault by its place; unknown fields are named each. */
+function faultsOf(issue: z.core.$ZodIssue): { path: string; detail: string }[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      path: [...issue.path, key].join('.'),
+      detail: 'there is no such field',
+    }));
+  }
+  return [{ path: issue.path.join('.'), detail: issue.message }];
+}
+
+const orderPath = z.object({ reference });
+
 /** Reads the reference in the path. */
 export function readReference(request: Request, response: Response): string | null {
-  return read(reference, request.params.reference, response);
+  return read(orderPath, request.params, response)?.reference ?? null;
 }
 
 /** Reads the number that names an event in the path; answers 404 where it can name none. */
@@ -86,7 +104,9 @@ export function writeCursor(key: number): string {
 export function readCursor(cursor: string | undefined, response: Response): number | null | false {
   if (cursor === undefined) return null;
   const match = /^k([1-9][0-9]{0,14})$/.exec(Buffer.from(cursor, 'base64url').toString());
-  if (match !== null) return Number(match[1]);
+  const key = Number(match?.[1]);
+  // Decoding skips what is not base64url; a cursor has one spelling only.
+  if (match !== null && writeCursor(key) === cursor) return key;
   const detail = 'cursor: give the nextCursor of the page before, unchanged';
   sendProblem(response, { status: 400, code: 'invalid_request', detail });
   return false;

@@ -31,6 +31,9 @@ export type ApiOptions = {
 
 const BODY_BYTES_MAX = 65_536;
 
+/** The methods that a route of each kind answers to. */
+const METHODS = { get: ['GET', 'HEAD'], post: ['POST'] } as const;
+
 type Route = {
   method: 'get' | 'post';
   path: string;
@@ -41,7 +44,8 @@ type Route = {
 const OPERATOR: readonly Role[] = ['operator'];
 const BOTH: readonly Role[] = ['operator', 'shop'];
 
-const ROUTES: readonly Route[] = [
+/** Every route of the private API. */
+export const ROUTES: readonly Route[] = [
   { method: 'post', path: '/v1/links', allowed: BOTH, handle: registerLink },
   { method: 'get', path: '/v1/orders', allowed: BOTH, handle: listOrders },
   { method: 'get', path: '/v1/orders/:reference', allowed: BOTH, handle: showOrder },
@@ -55,20 +59,20 @@ const ROUTES: readonly Route[] = [
   { method: 'get', path: '/v1/stats', allowed: OPERATOR, handle: showStats },
   { method: 'post', path: '/v1/admin/backup', allowed: OPERATOR, handle: makeBackup },
   { method: 'get', path: '/v1/admin/doctor', allowed: OPERATOR, handle: doctor },
+  { method: 'get', path: '/metrics', allowed: OPERATOR, handle: scrape },
 ];
 
 /** The shop's and operator's JSON API, and `/metrics`, for the private listener. */
 export function apiRoutes(options: ApiOptions): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   const readJson = express.json({ limit: BODY_BYTES_MAX, type: 'application/json', inflate: false });
-  router.get('/metrics', requireRole(options.tokens, OPERATOR), scrape(options.metrics));
   for (const { method, path, allowed, handle } of ROUTES) {
     const authorize = requireRole(options.tokens, allowed);
     if (method === 'get') router.get(path, authorize, handle(options));
     else router.post(path, authorize, requireJson, readJson, handle(options));
   }
   for (const path of new Set(ROUTES.map((route) => route.path))) {
-    const methods = ROUTES.filter((route) => route.path === path).map(({ method }) => method.toUpperCase());
+    const methods = ROUTES.filter((route) => route.path === path).flatMap(({ method }) => METHODS[method]);
     router.all(path, (_request, response) => {
       response.setHeader('allow', methods.join(', '));
       const detail = `This address takes ${methods.join(' and ')}.`;
@@ -86,7 +90,7 @@ const requireJson: RequestHandler = (request, response, next) => {
   sendProblem(response, { status: 415, code: 'content_type', detail });
 };
 
-function scrape(metrics: Metrics): RequestHandler {
+function scrape({ metrics }: ApiOptions): RequestHandler {
   return async (_request, response) => {
     const { contentType, text } = await metrics.scrape();
     response.setHeader('content-type', contentType);

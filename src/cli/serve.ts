@@ -1,25 +1,85 @@
 import { randomUUID } from 'node:crypto';
-import { startApp } from '../app.ts';
+import type { App } from '../app.ts';
 import { readConfig } from '../config.ts';
-import { openLog } from '../observe/log.ts';
+import { type Log, openLog } from '../observe/log.ts';
 import { systemClock } from '../work/clock.ts';
+import { defineCommand } from './command.ts';
+import { EXIT } from './exit.ts';
+import { failure } from './failure.ts';
 
-/** `settled serve`: runs until SIGTERM or SIGINT, or until the store fails. */
-export async function serve(): Promise<void> {
-  const config = readConfig(process.env);
-  const log = openLog(config.logLevel);
-  const app = await startApp({ config, clock: systemClock, random: Math.random, newId: randomUUID, log });
-  const { hooksAddress, operatorAddress } = app;
-  log.info({ hooks: hooksAddress, operator: operatorAddress, store: config.storePath }, 'settled is serving');
-  const stopped = new Promise<void>((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => resolve());
-    // A second signal, as process groups get it, changes nothing.
-    // The launcher that started this process is gone.
-    process.once('disconnect', () => resolve());
+/** A stop takes 5 s at most, whatever the disk does. */
+const STOP_DEADLINE_MS = 4_900;
+
+export const serve = defineCommand({
+  name: 'serve',
+  positionals: '',
+  about: 'receive deliveries and settle them, until SIGTERM or SIGINT',
+  details: ['The log goes to standard output, a line of JSON each. docs/operations.md tells how to run it.'],
+  options: {},
+  async run() {
+    const stopped = stopAsked();
+    let log = openLog('info');
+    process.prependListener('uncaughtException', (fault) =>
+      log.fatal({ fault }, 'settled has a bug and ends'),
+    );
+    try {
+      const config = readConfig();
+      log = openLog(config.logLevel);
+      const { startApp } = await import('../app.ts');
+      const app = await startApp({
+        config,
+        clock: systemClock,
+        random: Math.random,
+        newId: randomUUID,
+        log,
+      });
+      const { hooksAddress, operatorAddress } = app;
+      log.info(
+        { hooks: hooksAddress, operator: operatorAddress, store: config.storePath },
+        'settled is serving',
+      );
+      await untilStopped(app, stopped, log);
+      return null;
+    } catch (fault) {
+      log.fatal({ fault }, 'settled cannot serve');
+      throw fault;
+    }
+  },
+});
+
+/** Resolves when somebody wants this process to stop. Asking again, as process groups and npm do, changes nothing. */
+function stopAsked(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve(signal));
+    // The launcher that started this process is gone, killed perhaps.
+    process.once('disconnect', () => resolve('the launcher is gone'));
+    if (process.connected === false) resolve('the launcher is gone');
   });
-  await Promise.race([stopped, app.failed]);
-  log.info('stopping');
-  await app.stop();
+}
+
+/** Throws the fault for which the store cannot go on, after what can still be answered is answered. */
+async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promise<void> {
+  const why = await Promise.race([stopped, app.failed]).catch(async (fault: unknown) => {
+    log.fatal({ fault }, 'the store failed; stopping');
+    process.exitCode = failure(fault).exit;
+    await stopInTime(app, log);
+    throw fault;
+  });
+  log.info({ why }, 'stopping');
+  process.exitCode = EXIT.ok;
+  await stopInTime(app, log);
   log.info('stopped');
-  process.exit(0);
+}
+
+/**
+ * A thread that hangs in a system call, as on a disk that does not answer, would hold `process.exit` for ever. Only a
+ * kill ends it; what is lost by that was never acknowledged.
+ */
+async function stopInTime(app: App, log: Log): Promise<void> {
+  const cancel = systemClock.after(STOP_DEADLINE_MS, () => {
+    log.error('the disk does not answer: ended by SIGKILL; nothing that was acknowledged is lost');
+    process.kill(process.pid, 'SIGKILL');
+  });
+  await app.stop();
+  cancel();
 }

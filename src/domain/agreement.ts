@@ -14,10 +14,7 @@ export type Agreement = {
   readonly verdict: 'equal' | 'more' | 'unnamed' | MismatchReason;
   readonly captured: Money;
 };
-export type MismatchReason = Extract<
-  HoldReason,
-  'amount_mismatch' | 'currency_mismatch' | 'reference_mismatch'
->;
+type MismatchReason = Extract<HoldReason, 'amount_mismatch' | 'currency_mismatch' | 'reference_mismatch'>;
 
 /** Compares the reference, the link's own money and the payment's quote with the order. Pure; never throws. */
 export function agreement(order: Order, fact: PaymentFact): Agreement {
@@ -34,7 +31,8 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
   }
   // A link for more whose payment is not for more contradicts itself: what was captured is in doubt.
   if (link.verdict === 'more' && quote.verdict === 'equal') return { verdict: 'amount_mismatch', captured };
-  if (currency === null) return { verdict: 'unnamed', captured };
+  const isNamed = currency !== null && (link.verdict !== 'absent' || quote.verdict !== 'absent');
+  if (!isNamed) return { verdict: 'unnamed', captured };
   const more = link.verdict === 'more' || quote.verdict === 'more';
   return { verdict: more ? 'more' : 'equal', captured };
 }
@@ -47,6 +45,8 @@ type Comparison = {
 function compare(claim: Money, stated: StatedMoney | null, impliedCurrency: string | null): Comparison {
   if (stated === null) return { verdict: 'absent', money: null };
   const currency = stated.currency ?? impliedCurrency ?? claim.currency;
+  if (stated.amount === null && currency === claim.currency) return { verdict: 'absent', money: null };
+  if (stated.amount === null) return { verdict: 'currency_mismatch', money: { amountMinor: 0, currency } };
   const amount = parseAmount(stated.amount, currency);
   if (!amount.ok) {
     // Nothing that can be counted: the entry says zero, the hold and the event say why.

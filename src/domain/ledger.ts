@@ -1,8 +1,7 @@
 import type { Money } from './money.ts';
 import { assertAmountMinor } from './money.ts';
 
-export const ENTRY_KINDS = ['captured', 'refunded', 'disputed'] as const;
-export type EntryKind = (typeof ENTRY_KINDS)[number];
+export type EntryKind = 'captured' | 'refunded' | 'disputed';
 
 /** The key of a payment that the service reported without an id. An order has at most one such payment. */
 export const UNNAMED = 'unnamed';

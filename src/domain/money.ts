@@ -1,8 +1,8 @@
 /** An amount of money: a whole number of the currency's minor units (BRL 10050 is 100.50). */
 export type Money = { readonly amountMinor: number; readonly currency: string };
 
-/** Money as somebody wrote it: the amount's own characters, and the currency where it was named. */
-export type StatedMoney = { readonly amount: string; readonly currency: string | null };
+/** Money as somebody wrote it: the amount's own characters and the currency, each null where it was not named. */
+export type StatedMoney = { readonly amount: string | null; readonly currency: string | null };
 
 export type AmountFault = 'not_a_number' | 'not_positive' | 'too_many_decimals' | 'too_large';
 

@@ -23,7 +23,7 @@ export type OrderDocument = {
   version: number;
 };
 
-export type PaymentDocument = { id: string | null; status: string; amount: string; currency: string };
+type PaymentDocument = { id: string | null; status: string; amount: string; currency: string };
 
 /** Writes an order as JSON-ready data: amounts as decimal strings, times in ISO 8601 UTC. */
 export function orderDocument(order: Order): OrderDocument {

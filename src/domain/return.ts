@@ -39,8 +39,8 @@ function completeFirst(order: Order, fact: PaymentFact, policy: SettlementPolicy
   const first = completed[order.state](order, { ...fact, kind: 'completed' }, policy);
   if (first.outcome === 'ask') return first;
   const then = returned(apply(order, first, 0), fact, policy);
-  const outcome = then.state === 'held' ? 'held' : then.outcome;
-  return { ...then, outcome, effects: [...first.effects, ...then.effects] };
+  const effects = [...first.effects, ...then.effects];
+  return then.state === 'held' ? { ...first, effects } : { ...then, effects };
 }
 
 /** A payment that came and went unseen, on an order that does not wait for it: both entries, nothing else. */

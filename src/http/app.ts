@@ -37,12 +37,15 @@ function answerFault(log: Log): ErrorRequestHandler {
         code: 'body_too_large',
         detail: 'The body has at most 65536 bytes.',
       });
+    } else if (status === 415) {
+      const detail = 'Send the body as JSON in UTF-8, without a content encoding.';
+      sendProblem(response, { status: 415, code: 'content_type', detail });
+    } else if (error instanceof URIError) {
+      const detail = 'The address cannot be read: percent-encode every part of it as UTF-8.';
+      sendProblem(response, { status: 400, code: 'invalid_request', detail });
     } else if (status !== undefined && status >= 400 && status < 500) {
-      sendProblem(response, {
-        status: 400,
-        code: 'invalid_request',
-        detail: 'The request cannot be read as JSON.',
-      });
+      const detail = 'The body cannot be read as JSON.';
+      sendProblem(response, { status: 400, code: 'invalid_request', detail });
     } else if (error instanceof Fault && error.kind === 'transient') {
       sendProblem(response, { status: 503, code: 'unavailable', detail: error.message });
     } else {

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { ORDER_STATES } from '../domain/order.ts';
 import type { Stats } from '../store/queries.ts';
 
 /** Every metric that settled shows. Counters are plain additions on the hot path; counts of rows are read on scrape. */
@@ -12,6 +13,8 @@ export type Metrics = {
 };
 
 const LATENCY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+/** The life of inbox and outbox rows. A status that no row has is shown as 0, not as what it was before. */
+const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
 const BATCH_CALLS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 export function openMetrics(options: {
@@ -98,9 +101,11 @@ function rowGauges(
   const free = gauge('settled_disk_free_bytes', 'Free space of the file system that holds the database.');
   return async () => {
     const now = await stats();
-    for (const [state, count] of Object.entries(now.orders)) orders.set({ state }, count);
-    for (const [status, count] of Object.entries(now.events)) events.set({ status }, count);
-    for (const [status, count] of Object.entries(now.notices)) notices.set({ status }, count);
+    for (const state of ORDER_STATES) orders.set({ state }, now.orders[state] ?? 0);
+    for (const status of ROW_STATUSES) {
+      events.set({ status }, now.events[status] ?? 0);
+      notices.set({ status }, now.notices[status] ?? 0);
+    }
     holds.set(now.holds);
     attention.set(now.attention);
     checks.set(now.checks);

@@ -11,9 +11,6 @@ import type { StatedMoney } from '../domain/money.ts';
 export const SIGNATURE_HEADER = 'x-service-signature';
 export const TIMESTAMP_HEADER = 'x-service-timestamp';
 
-/** A signing secret of fewer bytes is refused, when it is stored and when it is used. */
-export const SIGNING_SECRET_BYTES_MIN = 16;
-
 /** HMAC-SHA256 over the timestamp header's characters, `.`, and the raw body; 32 bytes (spec §6). */
 export function deliveryMac(secret: string, timestamp: string, body: Uint8Array): Buffer {
   return createHmac('sha256', secret).update(timestamp).update('.').update(body).digest();
@@ -23,7 +20,7 @@ export function deliveryMac(secret: string, timestamp: string, body: Uint8Array)
 const DEPTH_MAX = 32;
 
 /** A JSON number by its own characters: amounts must not pass through floating point. */
-export class JsonNumber {
+class JsonNumber {
   readonly text: string;
   constructor(text: string) {
     this.text = text;
@@ -218,25 +215,19 @@ function firstReference(candidates: readonly JsonObject[]): string | null {
 }
 
 function firstMoney(candidates: readonly JsonObject[]): StatedMoney | null {
-  for (const candidate of candidates) {
-    const money = readMoney(candidate);
-    if (money !== null) return money;
-  }
-  return null;
+  const named = candidates.map(readMoney).filter((money) => money !== null);
+  return named.find(({ amount }) => amount !== null) ?? named[0] ?? null;
 }
 
-/** An amount or currency that is there but is neither is kept as text that none has: it must not count as unnamed. */
 function readMoney(place: JsonObject): StatedMoney | null {
-  const amount = field(place, 'amount');
-  if (amount === undefined || amount === null) return null;
-  const currency = field(place, 'currency') ?? null;
-  return {
-    amount: scalarText(amount) ?? typeof amount,
-    currency:
-      currency === null
-        ? null
-        : (scalarText(currency) ?? typeof currency).toUpperCase().slice(0, CURRENCY_LENGTH_MAX),
-  };
+  const amount = statedText(field(place, 'amount'));
+  const currency = statedText(field(place, 'currency'))?.toUpperCase().slice(0, CURRENCY_LENGTH_MAX) ?? null;
+  return amount === null && currency === null ? null : { amount, currency };
+}
+
+/** An amount or currency that is there but is neither becomes text that none has: it must not count as unnamed. */
+function statedText(value: unknown): string | null {
+  return value === undefined || value === null ? null : (scalarText(value) ?? typeof value);
 }
 
 function firstText(candidates: readonly JsonObject[], names: readonly string[]): string | null {

@@ -1,13 +1,11 @@
-import {
-  deliveryMac,
-  SIGNATURE_HEADER,
-  SIGNING_SECRET_BYTES_MIN,
-  TIMESTAMP_HEADER,
-} from '../paylink/wire.ts';
+import { deliveryMac, SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
 import type { LinkCredentials } from '../store/credentials.ts';
 import type { RejectionReason } from '../store/store.ts';
 import { readTimestamp } from './freshness.ts';
 import { matchesAny, readSignatures } from './signature.ts';
+
+/** A signing secret of fewer bytes is refused, when it is stored and when it is used. */
+export const SIGNING_SECRET_BYTES_MIN = 16;
 
 /** A delivery that was signed with the link's secret. Whether it is fresh and what it says comes after. */
 export type Authentic = { timestamp: string; timestampMs: number; mac: Buffer };

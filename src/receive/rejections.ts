@@ -30,7 +30,20 @@ export function rejectionLog(options: {
     }
     counted.set(key, { ...rejection, count: 0 });
     clock.after(WRITE_EVERY_MS, () => void write(key));
-    await store.recordRejection(rejection).then(() => onWritten(rejection), onFailed);
+    try {
+      await store.recordRejection(rejection);
+      onWritten(rejection);
+    } catch (error) {
+      countAgain(key, rejection);
+      onFailed(error);
+    }
+  }
+
+  /** A write that failed is carried by the next one: it queues the link's check as well. */
+  function countAgain(key: string, rejection: Rejection): void {
+    const since = counted.get(key);
+    if (since === undefined) clock.after(WRITE_EVERY_MS, () => void write(key));
+    counted.set(key, { ...rejection, ...since, count: rejection.count + (since?.count ?? 0) });
   }
 
   return {

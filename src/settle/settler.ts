@@ -15,6 +15,14 @@ const LEASE_MS = 30_000;
 /** Some 40 minutes in all. What fails for longer is not passing by itself. */
 const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
 
+/** While deliveries fill the event loop, settlement rests this many times as long as it worked. */
+const REST_FACTOR = 15;
+const REST_MS_MAX = 200;
+/** The event loop is full above this share of its time. */
+const LOAD_FULL = 0.9;
+/** An event that waits for longer than this is settled whatever else there is to do. */
+const YIELD_MS_MAX = 10_000;
+
 export type SettlerOptions = {
   store: Pick<Inbox, 'claimEvents' | 'settle' | 'retryEvent' | 'buryEvent'>;
   credentials: Credentials;
@@ -22,21 +30,41 @@ export type SettlerOptions = {
   clock: Clock;
   random: () => number;
   log: Log;
+  /** How busy the event loop was since it was asked last, from 0 to 1. */
+  load: () => number;
   onSettled: (result: SettleResult) => void;
   onFailed: (outcome: 'retried' | 'buried') => void;
 };
 
-/** Settles recorded events, oldest first: claim, verify again, read, decide and write; or retry; or bury. */
+/**
+ * Settles recorded events, oldest first: claim, verify again, read, decide and write; or retry; or bury. It yields to
+ * deliveries: an acknowledgement has a deadline and settlement has none, so a burst is recorded first.
+ */
 export function startSettler(options: SettlerOptions): BackgroundWorker {
-  const { store, clock, log } = options;
-  return startWorker<ClaimedEvent>({
+  const { store, clock, log, load } = options;
+  let arrivals = 0;
+  const worker = startWorker<ClaimedEvent>({
     clock,
     batchMax: BATCH_MAX,
     pollMs: POLL_MS,
     claim: (limit) => store.claimEvents({ limit, nowMs: clock.nowMs(), leaseMs: LEASE_MS }),
     work: (event) => settleOne(options, event),
+    restMs: ([oldest], workedMs) => {
+      const deliveriesCame = arrivals > 0;
+      arrivals = 0;
+      const waitedMs = clock.nowMs() - (oldest?.receivedAtMs ?? 0);
+      const yields = load() > LOAD_FULL && deliveriesCame && waitedMs < YIELD_MS_MAX;
+      return yields ? Math.min(REST_MS_MAX, workedMs * REST_FACTOR) : 0;
+    },
     onClaimFailed: (fault) => log.warn({ fault }, 'recorded events cannot be claimed; trying again'),
   });
+  return {
+    wake: () => {
+      arrivals++;
+      worker.wake();
+    },
+    stop: worker.stop,
+  };
 }
 
 async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<void> {

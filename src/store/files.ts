@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Fault } from '../fault.ts';
-import { isFirstStart } from './sqlite/open.ts';
+import { asOpenFault, isFirstStart, makeFolder, syncPath } from './sqlite/open.ts';
 
 /** The small files that live beside the database: the secrets key and the operator's token. */
 
@@ -47,17 +47,29 @@ export function operatorTokenFile(storePath: string): string {
   );
 }
 
-/** Reads a file, or makes it: 0600, whole, and on the disk before it is used. */
+/**
+ * Reads a file, or makes it: 0600, and on the disk before it is used. It gets its name when it is whole, so that an
+ * interrupted start leaves no empty key behind; of two processes that make it at once both use the first one's.
+ */
 function readOrMake(path: string, make: () => string): string {
-  if (existsSync(path)) return readFileSync(path, 'utf8').trim();
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const text = make();
-  const descriptor = openSync(path, 'wx', 0o600);
   try {
-    writeSync(descriptor, `${text}\n`);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
+    if (!existsSync(path)) makeWhole(path, `${make()}\n`);
+    return readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    throw asOpenFault(error, path);
   }
-  return text;
+}
+
+function makeWhole(path: string, text: string): void {
+  makeFolder(dirname(path));
+  const draft = `${path}.${randomBytes(6).toString('hex')}.new`;
+  try {
+    writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true });
+    linkSync(draft, path);
+    syncPath(dirname(path));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
 }

@@ -4,6 +4,7 @@ import { Fault } from '../fault.ts';
 
 /** The little of a database that migrations need. */
 export type Migratable = {
+  readonly inTransaction: boolean;
   exec(sql: string): unknown;
   prepare(sql: string): { all(...values: unknown[]): unknown[]; run(...values: unknown[]): unknown };
   pragma(source: string, options?: { simple: boolean }): unknown;
@@ -24,6 +25,7 @@ export function migrate(db: Migratable, engine: 'sqlite', path: string): string[
   const applied = db
     .prepare('SELECT number, name, sha256 FROM migration ORDER BY number')
     .all() as Migration[];
+  checkVersion(db.pragma('user_version', { simple: true }), known, path);
   checkApplied(applied, known, path);
   const missing = known.slice(applied.length);
   for (const migration of missing) {
@@ -38,7 +40,8 @@ export function migrate(db: Migratable, engine: 'sqlite', path: string): string[
       db.pragma(`user_version = ${migration.number}`);
       db.exec('COMMIT');
     } catch (error) {
-      db.exec('ROLLBACK');
+      // A full disk has taken the transaction back already.
+      if (db.inTransaction) db.exec('ROLLBACK');
       throw error;
     }
   }
@@ -56,6 +59,15 @@ function readMigrations(folder: URL): Migration[] {
       sha256: createHash('sha256').update(sql).digest('hex'),
     };
   });
+}
+
+function checkVersion(version: unknown, known: Migration[], path: string): void {
+  if (Number(version) <= (known.at(-1)?.number ?? 0)) return;
+  throw new Fault(
+    'terminal',
+    'store_newer',
+    `${path} has version ${version}, made by a newer settled. Run that version or a later one.`,
+  );
 }
 
 function checkApplied(applied: Migration[], known: Migration[], path: string): void {

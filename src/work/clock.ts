@@ -26,3 +26,22 @@ export const systemClock: Clock = {
     return () => clearInterval(timer);
   },
 };
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+  ['s', 1],
+] as const;
+
+/** A length of time for a person: `0.25 s`, `59 s`, `2 h 5 min`. From two minutes on in whole seconds, two units at most. */
+export function inWords(ms: number): string {
+  if (ms < 120_000) return `${Math.round(ms) / 1000} s`;
+  let left = Math.round(ms / 1000);
+  const parts = UNITS.flatMap(([unit, seconds]) => {
+    const n = Math.floor(left / seconds);
+    left -= n * seconds;
+    return n === 0 ? [] : [`${n} ${unit}`];
+  });
+  return parts.slice(0, 2).join(' ');
+}

@@ -9,6 +9,8 @@ export type WorkerOptions<Job> = {
   claim: (limit: number) => Promise<Job[]>;
   /** Must not throw: what becomes of a job that fails is its own business. */
   work: (job: Job) => Promise<void>;
+  /** How long to rest after a batch that took `workedMs`, so that others get their turn. */
+  restMs: (batch: readonly Job[], workedMs: number) => number;
   /** A claim failed; the worker sleeps until its next poll. */
   onClaimFailed: (error: unknown) => void;
 };
@@ -22,7 +24,7 @@ export type BackgroundWorker = {
 
 /** Claims and works while there is something to claim, then sleeps until it is woken or its poll is due. */
 export function startWorker<Job>(options: WorkerOptions<Job>): BackgroundWorker {
-  const { clock, batchMax, pollMs, claim, work, onClaimFailed } = options;
+  const { clock, batchMax, pollMs, claim, work, restMs, onClaimFailed } = options;
   let stopping = false;
   let woken = true;
   let wakeUp: () => void = () => {};
@@ -34,6 +36,13 @@ export function startWorker<Job>(options: WorkerOptions<Job>): BackgroundWorker 
       if (!stopping) onClaimFailed(error);
       return [];
     }
+  }
+
+  function rest(durationMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      wakeUp = () => {};
+      clock.after(durationMs, resolve);
+    });
   }
 
   function sleep(): Promise<void> {
@@ -51,9 +60,15 @@ export function startWorker<Job>(options: WorkerOptions<Job>): BackgroundWorker 
   async function run(): Promise<void> {
     while (!stopping) {
       woken = false;
+      const startedMs = clock.monotonicMs();
       const jobs = await claimOnce();
       await Promise.all(jobs.map(work));
-      if (jobs.length === 0) await sleep();
+      if (jobs.length === 0) {
+        await sleep();
+        continue;
+      }
+      const durationMs = restMs(jobs, clock.monotonicMs() - startedMs);
+      if (durationMs > 0 && !stopping) await rest(durationMs);
     }
   }
 

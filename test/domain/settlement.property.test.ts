@@ -85,7 +85,7 @@ const anyMoney: fc.Arbitrary<StatedMoney | null> = fc.oneof(
   { weight: 4, arbitrary: fc.constant(stated('100.00')) },
   fc.constant(null),
   fc.record({
-    amount: fc.constantFrom('100', '60', '140.5', '0', 'NaN', '1e999', '100.001'),
+    amount: fc.constantFrom('100', '60', '140.5', '0', 'NaN', '1e999', '100.001', null),
     currency: fc.constantFrom('BRL', 'BRL', 'JPY', null),
   }),
 );
@@ -113,7 +113,7 @@ function tell(
   return order;
 }
 
-const RUNS = { numRuns: Number(process.env.RUNS ?? 3000) };
+const RUNS = { numRuns: 2000 };
 
 describe('settlement: any story of several payments', () => {
   it('settles an order at most once and keeps the settlement for ever', () => {

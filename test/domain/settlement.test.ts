@@ -76,6 +76,11 @@ describe('settlement: a completed payment on an open order', () => {
     expect(made.rule).toBe('paid_money_unnamed');
   });
 
+  it("that names the order's currency without an amount counts as unnamed", () => {
+    const made = decide(anOrder(), noMoney({ linkMoney: { amount: null, currency: 'BRL' } }), API);
+    expect(made.rule).toBe('paid_money_unnamed');
+  });
+
   it('that names less without a currency asks', () => {
     const made = decide(anOrder(), noMoney({ quoteMoney: stated('50.00', null) }), API);
     expect(made.outcome).toBe('ask');
@@ -135,6 +140,11 @@ const MISMATCHES = [
   ['an amount with too many decimals', 'amount_mismatch', { linkMoney: stated('100.001') }],
   ['less by its quote', 'amount_mismatch', { quoteMoney: stated('99.99') }],
   ['another currency', 'currency_mismatch', { linkMoney: stated('100.00', 'USD') }],
+  [
+    'another currency without an amount',
+    'currency_mismatch',
+    { linkMoney: { amount: null, currency: 'USD' } },
+  ],
   ['another currency by its quote', 'currency_mismatch', { quoteMoney: stated('100.00', 'USD') }],
   ['another reference', 'reference_mismatch', { reference: 'order-2' }],
 ] as const;
@@ -343,7 +353,7 @@ describe.each(['refunded', 'disputed'] as const)('settlement: a %s payment', (ki
 
   it('that was never counted and does not agree is held where nobody can be asked, both entries made', () => {
     const { made, order } = step(anOrder(), aFact(kind, { linkMoney: stated('60') }), NO_API);
-    expect(made).toMatchObject({ outcome: 'held', state: 'held' });
+    expect(made).toMatchObject({ outcome: 'held', rule: 'money_does_not_agree', state: 'held' });
     expect(order.entries.map((entry) => entry.amountMinor)).toEqual([6000, -6000]);
   });
 
@@ -372,7 +382,7 @@ describe('settlement: returns', () => {
   it('a refund of the disputed payment makes a disputed order refunded', () => {
     const { made, order } = step(orderIn('disputed'), aFact('refunded'));
     expect(made).toMatchObject({ outcome: 'applied', rule: 'refunded', state: 'refunded' });
-    expect(balanceOf(order)).toEqual([{ amountMinor: 0, currency: 'BRL' }]);
+    expect(order.entries.map((entry) => entry.amountMinor)).toEqual([10_000, -10_000, 0]);
   });
 
   it('a dispute of a refunded payment takes nothing twice, and a person is told', () => {

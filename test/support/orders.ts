@@ -14,7 +14,7 @@ export function reading(number: number): Authority {
   return { by: 'reading', number };
 }
 
-export const REFERENCE = 'order-1';
+const REFERENCE = 'order-1';
 
 /** An order for 100.00 BRL that nobody has paid. */
 export function anOrder(over: Partial<Order> = {}): Order {

@@ -3,6 +3,7 @@ import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
 import type { FromThread, NumberedCall, ThreadStart, ToThread } from './messages.ts';
 import { receiveError } from './messages.ts';
+import { packCalls } from './packing.ts';
 
 /** Calls that may wait for the thread at once; beyond it they are refused, so that a stuck disk cannot fill memory. */
 const WAITING_MAX = 20_000;
@@ -73,6 +74,7 @@ class WaitingCalls {
   readonly #callTimeoutMs: number;
   readonly #waiting = new Map<number, Waiting>();
   readonly #cancelDeadlines: Cancel;
+  readonly #exited: Promise<void>;
   #unsent: NumberedCall[] = [];
   #lastId = 0;
   #refusal: Error | null = null;
@@ -87,6 +89,12 @@ class WaitingCalls {
       onFailed(fault);
     };
     worker.on('error', fail);
+    this.#exited = new Promise((resolve) => {
+      worker.once('exit', () => {
+        if (this.#refusal === null) fail(ended());
+        resolve();
+      });
+    });
     worker.on('message', (message: FromThread) => {
       if ('answers' in message) {
         onBatch(message.answers.length, message.seconds);
@@ -110,28 +118,24 @@ class WaitingCalls {
     this.#waiting.clear();
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#refusal ??= stopped();
     this.#cancelDeadlines();
     this.#send();
-    return new Promise((resolve) => {
-      this.#worker.once('exit', () => {
-        this.refuseAll(stopped());
-        resolve();
-      });
-      this.#post({ close: true });
-    });
+    this.#post({ close: true });
+    await this.#exited;
+    this.refuseAll(stopped());
   }
 
   #send(): void {
     if (this.#unsent.length === 0) return;
-    const calls = this.#unsent;
+    const packed = packCalls(this.#unsent);
     this.#unsent = [];
-    this.#post({ calls });
+    this.#post(packed, [packed.bytes]);
   }
 
-  #post(message: ToThread): void {
-    this.#worker.postMessage(message);
+  #post(message: ToThread, transfer: ArrayBuffer[] = []): void {
+    this.#worker.postMessage(message, transfer);
   }
 
   #settle(answers: Extract<FromThread, { answers: unknown }>['answers']): void {
@@ -160,6 +164,14 @@ function busy(why: string): Fault {
     'transient',
     'store_busy',
     `The database does not keep up: ${why}. Check the disk; try again.`,
+  );
+}
+
+function ended(): Fault {
+  return new Fault(
+    'terminal',
+    'store_failed',
+    'The thread that holds the database ended. Start settled again.',
   );
 }
 

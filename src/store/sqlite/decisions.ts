@@ -28,7 +28,7 @@ export function decisionWriter(db: Database, newId: () => string) {
 
   return ({ orderKey, order }: LoadedOrder, made: Decision, cause: Cause, atMs: number): Order => {
     const after = apply(order, made, atMs);
-    for (const effect of made.effects) writeEffect(orderKey, order, effect, atMs);
+    for (const effect of made.effects) writeEffect(orderKey, after, effect, atMs);
     if (changesOrder(order, made)) {
       const { state, flags, version, adoptedPaymentId, resolution } = after;
       updateOrder.run(state, flags.join(','), version, adoptedPaymentId, resolution, atMs, orderKey);
@@ -65,8 +65,8 @@ export function decisionWriter(db: Database, newId: () => string) {
 
 function effectWriter(db: Database): (orderKey: number, order: Order, effect: Effect, atMs: number) => void {
   const insertEntry = db.prepare(
-    `INSERT INTO ledger (order_key, payment_key, kind, occurrence, amount_minor, currency, at_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const insertSettlement = db.prepare('INSERT INTO settlement VALUES (?, ?, ?, ?)');
   const insertHold = db.prepare('INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (?, ?, ?, ?)');
@@ -77,7 +77,8 @@ function effectWriter(db: Database): (orderKey: number, order: Order, effect: Ef
     switch (effect.do) {
       case 'entry': {
         const { paymentKey, kind, occurrence, amountMinor, currency } = effect.entry;
-        insertEntry.run(orderKey, paymentKey, kind, occurrence, amountMinor, currency, atMs);
+        const number = order.entries.indexOf(effect.entry) + 1;
+        insertEntry.run(orderKey, paymentKey, kind, occurrence, number, amountMinor, currency, atMs);
         return;
       }
       case 'settle':

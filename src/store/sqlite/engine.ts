@@ -1,4 +1,5 @@
-import { closeSync, fsyncSync, openSync, renameSync, statSync } from 'node:fs';
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Queries } from '../queries.ts';
@@ -7,7 +8,7 @@ import { storeFault } from './faults.ts';
 import { inboxVerbs } from './inbox.ts';
 import { intakeVerbs } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
-import { type OpenOptions, openForReading, openForWriting } from './open.ts';
+import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
 import { queryVerbs } from './queries.ts';
 
 /** The same verbs as they run inside the engine: synchronous, without a promise. */
@@ -30,12 +31,12 @@ export type Writer = {
   close(): void;
 };
 
-export function openWriter(options: OpenOptions & { newId: () => string }): Writer {
+export function openWriter(
+  options: OpenOptions & { newId: () => string },
+  opened: OpenedDatabase = openForWriting(options),
+): Writer {
   const { path, newId } = options;
-  const { db, lock, created, instanceId } = openForWriting(options);
-  // One process per file, so at its start nobody holds a lease.
-  db.exec(`UPDATE inbox SET status = 'pending' WHERE status = 'leased'`);
-  const { ino } = statSync(path);
+  const { db, lock, created, instanceId } = opened;
   const beat = db.prepare('UPDATE instance SET alive_at_ms = ?');
   const verbs: WriteVerbs = {
     ...intakeVerbs(db),
@@ -43,15 +44,13 @@ export function openWriter(options: OpenOptions & { newId: () => string }): Writ
     ...inboxVerbs(db, newId),
     ...orderVerbs(db, newId),
     heartbeat: (atMs) => {
-      // An unlinked file goes on accepting writes that nobody will ever read.
-      assertInPlace(path, ino);
       beat.run(atMs);
     },
   };
   return {
     created,
     instanceId,
-    run: batchRunner(db, verbs, path),
+    run: batchRunner({ db, verbs, path, assertInPlace: placeKeeper(path) }),
     close: () => {
       db.close();
       lock.close();
@@ -61,13 +60,14 @@ export function openWriter(options: OpenOptions & { newId: () => string }): Writ
 
 export type Reader = { run(call: Call): Answer; close(): void };
 
-export function openReader(path: string): Reader {
-  const db = openForReading(path);
+/** The reading half. A verb's statements see one moment of the database: an order never disagrees with its ledger. */
+export function openReader(path: string, db: Database.Database = openForReading(path)): Reader {
   const verbs: ReadVerbs = queryVerbs(db);
+  const inOneSnapshot = db.transaction((call: Call) => invoke(verbs, call));
   return {
     run: (call) => {
       try {
-        return { ok: true, value: invoke(verbs, call) };
+        return { ok: true, value: inOneSnapshot.deferred(call) };
       } catch (error) {
         return { ok: false, error: storeFault(error, path) };
       }
@@ -76,27 +76,40 @@ export function openReader(path: string): Reader {
   };
 }
 
-/** Writes a consistent copy of the database at `path` to `to` and makes it durable. For a thread of its own. */
+/**
+ * Writes a consistent copy of the database at `path` to `to`, which must not exist, and makes it durable. For a thread
+ * of its own.
+ */
 export function backUp(path: string, to: string): { bytes: number } {
+  if (existsSync(to)) throw new Error(`${to} exists; a backup never replaces a file`);
   const draft = `${to}.part`;
   const db = openForReading(path);
   try {
     db.prepare('VACUUM INTO ?').run(draft);
+    syncPath(draft);
+    renameSync(draft, to);
+    syncPath(dirname(to));
+    return { bytes: statSync(to).size };
+  } catch (error) {
+    // Half a copy on a full disk would only keep it full.
+    rmSync(draft, { force: true });
+    throw storeFault(error, to);
   } finally {
     db.close();
   }
-  const descriptor = openSync(draft, 'r');
-  fsyncSync(descriptor);
-  closeSync(descriptor);
-  renameSync(draft, to);
-  return { bytes: statSync(to).size };
 }
 
-function batchRunner(
-  db: Database.Database,
-  verbs: WriteVerbs,
-  path: string,
-): (calls: readonly Call[]) => Answer[] {
+function batchRunner({
+  db,
+  verbs,
+  path,
+  assertInPlace,
+}: {
+  db: Database.Database;
+  verbs: WriteVerbs;
+  path: string;
+  assertInPlace: () => void;
+}): (calls: readonly Call[]) => Answer[] {
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
@@ -125,6 +138,7 @@ function batchRunner(
     try {
       begin.run();
       const answers = calls.map(runOne);
+      assertInPlace();
       commit.run();
       return answers;
     } catch (error) {
@@ -140,12 +154,16 @@ function invoke(verbs: object, { verb, args }: Call): unknown {
   return (verbs as Record<string, (...args: unknown[]) => unknown>)[verb]?.(...args) ?? null;
 }
 
-function assertInPlace(path: string, ino: number): void {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found?.ino === ino) return;
-  throw new Fault(
-    'terminal',
-    'store_lost',
-    `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`,
-  );
+/** An unlinked file goes on accepting commits that nobody will ever read: none of them may be acknowledged. */
+function placeKeeper(path: string): () => void {
+  const { dev, ino } = statSync(path);
+  return () => {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found?.ino === ino && found.dev === dev) return;
+    throw new Fault(
+      'terminal',
+      'store_lost',
+      `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`,
+    );
+  };
 }

@@ -54,5 +54,8 @@ export function storeFault(error: unknown, path: string): unknown {
 const UNWRITABLE = 'Give the user that runs settled write access to the file and its folder.';
 
 function corrupt(path: string, message: string): string {
-  return `${path} is damaged or not a database (${message}). Put it aside and restore the newest backup in its place.`;
+  return (
+    `${path} is damaged or not a database (${message}). Put it aside, together with ${path}-wal and ${path}-shm, and ` +
+    `restore the newest backup in its place.`
+  );
 }

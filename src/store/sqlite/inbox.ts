@@ -30,7 +30,7 @@ export function inboxVerbs(db: Database, newId: () => string): Synchronous<Inbox
       if (row === undefined) return 'unknown';
       if (row.status === 'leased' || row.status === 'pending') return 'in_work';
       requeue.run(nowMs, eventKey);
-      attention.end('event_dead', String(eventKey), nowMs);
+      attention.endForEvent(eventKey, nowMs);
       return 'requeued';
     },
   };

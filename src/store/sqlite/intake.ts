@@ -68,7 +68,7 @@ function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
       countDuplicate.run(same.key);
       if (same.status === 'dead') {
         rearm.run(receivedAtMs, same.key);
-        attention.end('event_dead', String(same.key), receivedAtMs);
+        attention.endForEvent(same.key, receivedAtMs);
       }
       return { outcome: 'duplicate', eventKey: same.key };
     }
@@ -108,13 +108,13 @@ function hintRecorder(db: Database): (hint: Hint) => void {
        timestamp = excluded.timestamp`,
   );
   const trim = db.prepare(
-    `DELETE FROM hint WHERE link_key = ?1 AND key NOT IN
-       (SELECT key FROM hint WHERE link_key = ?1 ORDER BY last_at_ms DESC, key DESC LIMIT ${HINTS_PER_LINK_MAX})`,
+    `DELETE FROM hint WHERE link_key = @linkKey AND key NOT IN
+       (SELECT key FROM hint WHERE link_key = @linkKey ORDER BY last_at_ms DESC, key DESC LIMIT ${HINTS_PER_LINK_MAX})`,
   );
   const checks = linkChecks(db);
   return ({ linkKey, eventId, bodySha256, body, timestamp, receivedAtMs }) => {
     keep.run(linkKey, eventId, bodySha256, body, timestamp, receivedAtMs, receivedAtMs);
-    trim.run(linkKey);
+    trim.run({ linkKey });
     checks.request(linkKey, 'stale', receivedAtMs);
   };
 }

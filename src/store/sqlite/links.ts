@@ -38,7 +38,7 @@ export function linkVerbs(db: Database): Synchronous<Links> {
       if (linkId !== null && link.link_id !== null && link.link_id !== linkId) {
         return { outcome: 'link_id_conflict', order };
       }
-      if (taken) return { outcome: 'link_id_taken', order };
+      if (taken) return takenBy(linkId);
       const corrects =
         registration.secret !== null && !link.secret_fingerprint.equals(registration.secret.fingerprint);
       if (corrects && !registration.mayCorrectSecret) return { outcome: 'correction_forbidden', order };
@@ -48,8 +48,8 @@ export function linkVerbs(db: Database): Synchronous<Links> {
   };
 
   function takenBy(linkId: string): Registered {
-    const owner = db.prepare('SELECT key FROM link WHERE link_id = ?').pluck().get(linkId) as number;
-    return { outcome: 'link_id_taken', order: (orders.byLink(owner) as LoadedOrder).order };
+    const owner = db.prepare('SELECT order_key FROM link WHERE link_id = ?').pluck().get(linkId) as number;
+    return { outcome: 'link_id_taken', order: orders.byKey(owner).order };
   }
 }
 

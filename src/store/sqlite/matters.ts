@@ -43,6 +43,10 @@ export function attentionVerbs(db: Database) {
     raiseForLink(kind: AttentionKind, matter: Matter & { linkKey: number }): void {
       raiseForLink.run({ kind, ...matter });
     },
+    /** Ends what was raised when an event died: it is tried again, and raises it anew where it dies again. */
+    endForEvent(eventKey: number, atMs: number): void {
+      for (const kind of ['event_dead', 'link_mismatch']) end.run(atMs, kind, String(eventKey));
+    },
     end(kind: AttentionKind, subject: string, atMs: number): void {
       end.run(atMs, kind, subject);
     },

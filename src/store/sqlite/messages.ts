@@ -1,5 +1,6 @@
 import { Fault, type FaultCode } from '../../fault.ts';
 import type { Call } from './engine.ts';
+import type { PackedCalls } from './packing.ts';
 
 /** What travels between the thread that holds the database and the rest of the process. */
 export type ThreadRole = 'writer' | 'reader' | 'backup';
@@ -18,7 +19,7 @@ export type NumberedAnswer =
   | { id: number; ok: true; value: unknown }
   | { id: number; ok: false; error: SentError };
 
-export type ToThread = { calls: NumberedCall[] } | { close: true };
+export type ToThread = PackedCalls | { close: true };
 export type FromThread =
   | { opened: { created: boolean; instanceId: string } }
   | { answers: NumberedAnswer[]; seconds: number }

@@ -1,5 +1,5 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import { migrate } from '../migrate.ts';
@@ -8,7 +8,7 @@ import { storeFault } from './faults.ts';
 /** `settled`, as the four bytes that mark its databases. */
 const APPLICATION_ID = 0x5e771ed0;
 const BUSY_TIMEOUT_MS = 250;
-const PAGE_CACHE_KIB = 32_768;
+const PAGE_CACHE_KIB = 65_536;
 const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
 
 export type OpenOptions = {
@@ -25,6 +25,8 @@ export type OpenedDatabase = {
   /** Held for as long as the process lives: one process per file. */
   lock: Database.Database;
   created: boolean;
+  /** The names of the migrations that an older database was brought forward with. */
+  migrated: string[];
   instanceId: string;
 };
 
@@ -36,7 +38,7 @@ export type OpenedDatabase = {
 export function openForWriting(options: OpenOptions): OpenedDatabase {
   const { path } = options;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path));
     const lock = takeLock(`${path}.lock`, path);
     try {
       return openLocked(options, lock);
@@ -56,16 +58,40 @@ export function openForReading(path: string): Database.Database {
   return db;
 }
 
-/** Whether there is neither a database nor a lock file that has known one. */
+/** Whether there is neither a database nor a lock file that has known one, nor a log left of one. */
 export function isFirstStart(path: string): boolean {
-  return !existsSync(path) && !(existsSync(`${path}.lock`) && statSync(`${path}.lock`).size > 0);
+  if (existsSync(path) || existsSync(`${path}-wal`)) return false;
+  return (statSync(`${path}.lock`, { throwIfNoEntry: false })?.size ?? 0) === 0;
+}
+
+/** Makes a folder's entries durable, or a file's content. */
+export function syncPath(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Makes a folder and those above it, each entry durable: what is written in a lost folder is lost. */
+export function makeFolder(folder: string): void {
+  const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  const last = resolve(first);
+  for (let made = resolve(folder); ; made = dirname(made)) {
+    syncPath(dirname(made));
+    if (made === last) return;
+  }
 }
 
 function openLocked(options: OpenOptions, lock: Database.Database): OpenedDatabase {
   const { path } = options;
   const created = !existsSync(path);
+  const known = lock.pragma('user_version', { simple: true }) !== 0;
   if (created) {
-    if (lock.pragma('user_version', { simple: true }) !== 0) throw lost(path);
+    // SQLite would replay a log that was left behind into the new database.
+    if (known || existsSync(`${path}-wal`)) throw lost(path);
     createDatabase(options);
   }
   if (statSync(path).size === 0) {
@@ -78,11 +104,16 @@ function openLocked(options: OpenOptions, lock: Database.Database): OpenedDataba
   const db = new Database(path, { fileMustExist: true });
   try {
     configure(db, path);
-    migrate(db, 'sqlite', path);
+    const migrated = migrate(db, 'sqlite', path);
     const instanceId = checkInstance(db, options);
+    // One process per file, so at its start nobody holds a lease. The time of its lapse must not delay the row.
+    db.exec(`UPDATE inbox SET status = 'pending', due_at_ms = received_at_ms WHERE status = 'leased'`);
+    // A restored backup was switched to WAL just now: until the removal of that switch's journal is durable, a loss of
+    // power could undo it, and with it what the log holds.
+    syncPath(dirname(path));
     // From now on this lock file knows that there was a database.
-    lock.pragma('user_version = 1');
-    return { db, lock, created, instanceId };
+    if (!known) lock.pragma('user_version = 1');
+    return { db, lock, created, migrated, instanceId };
   } catch (error) {
     db.close();
     throw error;
@@ -106,6 +137,13 @@ function takeLock(lockPath: string, path: string): Database.Database {
         `${path} is in use by another process. Stop that one first; one process works on one database.`,
       );
     }
+    if (error instanceof Database.SqliteError && error.code === 'SQLITE_NOTADB') {
+      throw new Fault(
+        'terminal',
+        'store_corrupt',
+        `${lockPath} is not a lock file of settled. If ${path} is in its place and nobody uses it, remove ${lockPath}.`,
+      );
+    }
     throw error;
   }
 }
@@ -115,22 +153,21 @@ function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: OpenOption
   const draft = `${path}.new`;
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(draft + suffix, { force: true });
   const db = new Database(draft);
-  db.pragma(`application_id = ${APPLICATION_ID}`);
-  db.pragma('synchronous = FULL');
-  migrate(db, 'sqlite', path);
-  db.prepare('INSERT INTO instance VALUES (1, ?, ?, ?, ?)').run(newInstanceId, secretsKeyId, nowMs, nowMs);
-  db.close();
-  renameSync(draft, path);
-  syncFolder(dirname(path));
-}
-
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r');
   try {
-    fsyncSync(descriptor);
+    db.pragma(`application_id = ${APPLICATION_ID}`);
+    db.pragma('journal_mode = WAL');
+    // Nobody relies on the draft before it is whole; then it is synced at once.
+    db.pragma('synchronous = OFF');
+    migrate(db, 'sqlite', path);
+    db.prepare('INSERT INTO instance VALUES (1, ?, ?, ?, ?)').run(newInstanceId, secretsKeyId, nowMs, nowMs);
+    // Closing would do the same, but keep silent where it fails.
+    db.pragma('wal_checkpoint(TRUNCATE)');
   } finally {
-    closeSync(descriptor);
+    db.close();
   }
+  syncPath(draft);
+  renameSync(draft, path);
+  syncPath(dirname(path));
 }
 
 function configure(db: Database.Database, path: string): void {
@@ -146,6 +183,8 @@ function configure(db: Database.Database, path: string): void {
   // The library's default under WAL is NORMAL, which loses acknowledged rows when the power fails.
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
+  // Savepoints' journals: a full or missing folder for temporary files must not fail a commit.
+  db.pragma('temp_store = MEMORY');
   db.pragma(`cache_size = ${-PAGE_CACHE_KIB}`);
   db.pragma(`journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`);
   assertDurable(db, path);
@@ -195,23 +234,27 @@ function lost(path: string): Fault {
     'terminal',
     'store_lost',
     `${path} is gone, but its lock file shows that it was there. If a volume is not mounted, mount it. If the database ` +
-      `is lost, restore it: \`cp BACKUP.db ${path}\`. To begin with an empty store, remove ${path}.lock.`,
+      `is lost, restore it: \`rm -f ${path}-wal ${path}-shm; cp BACKUP.db ${path}\`. To begin with an empty store, ` +
+      `remove ${path}.lock, ${path}-wal and ${path}-shm.`,
   );
 }
 
-function asOpenFault(error: unknown, path: string): unknown {
-  const system = error as NodeJS.ErrnoException;
-  if (
-    system.code === 'EACCES' ||
-    system.code === 'EROFS' ||
-    system.code === 'EPERM' ||
-    system.code === 'ENOTDIR'
-  ) {
+/** What the system answers where a folder or file cannot be made; EEXIST: a file stands where a folder should. */
+const NO_WAY_IN: ReadonlySet<string> = new Set(['EACCES', 'EROFS', 'EPERM', 'ENOTDIR', 'EEXIST']);
+
+/** Names what kept a file of the store from being opened or made. */
+export function asOpenFault(error: unknown, path: string): unknown {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  if (NO_WAY_IN.has(code)) {
     return new Fault(
       'terminal',
       'store_unwritable',
-      `The folder of ${path} cannot be written (${system.code}). Give the user that runs settled write access to it.`,
+      `The folder of ${path} cannot be written (${code}). Give the user that runs settled write access to it.`,
+      { cause: error },
     );
+  }
+  if (code === 'ENOSPC') {
+    return new Fault('transient', 'store_full', `No space is left for ${path}. Free some.`, { cause: error });
   }
   return storeFault(error, path);
 }

@@ -1,6 +1,14 @@
 import type { Database } from 'better-sqlite3';
 import type { LedgerEntry } from '../../domain/ledger.ts';
-import type { Flag, Hold, LearnedBy, Order, OrderState } from '../../domain/order.ts';
+import {
+  type Flag,
+  type Hold,
+  isOpen,
+  type Order,
+  type OrderLink,
+  type OrderState,
+  type Settlement,
+} from '../../domain/order.ts';
 
 /** An order as loaded, with the key of its row. */
 export type LoadedOrder = { orderKey: number; order: Order };
@@ -10,78 +18,65 @@ export type OrderRow = {
   reference: string;
   amount_minor: number;
   currency: string;
-  state: string;
+  state: OrderState;
   flags: string;
   version: number;
   adopted_payment_id: string | null;
   resolution: 'accept' | 'reject' | null;
   last_reading: number | null;
   created_at_ms: number;
-  paid_at_ms: number | null;
-  payment_key: string | null;
-  learned_by: string | null;
-  link_key: number | null;
-  link_id: string | null;
-  url: string | null;
-  short_url: string | null;
-  status: string | null;
 };
 
-/** An order's row with its settlement and its newest link. */
-export const ORDER_COLUMNS = `o.key, o.reference, o.amount_minor, o.currency, o.state, o.flags, o.version,
-  o.adopted_payment_id, o.resolution, o.last_reading, o.created_at_ms, s.paid_at_ms, s.payment_key, s.learned_by,
-  l.key AS link_key, l.link_id, l.url, l.short_url, l.status`;
-export const ORDER_TABLES = `orders o LEFT JOIN settlement s ON s.order_key = o.key
-  LEFT JOIN link l ON l.key = (SELECT max(key) FROM link WHERE order_key = o.key)`;
-
-/** Loads orders whole: row, settlement, ledger, open holds, newest link. */
+/** Loads orders whole: row, newest link, settlement, ledger and open holds. */
 export function orderLoader(db: Database) {
-  const byReference = db.prepare(`SELECT ${ORDER_COLUMNS} FROM ${ORDER_TABLES} WHERE o.reference = ?`);
-  const byLink = db.prepare(
-    `SELECT ${ORDER_COLUMNS} FROM link mine JOIN orders o ON o.key = mine.order_key
-     LEFT JOIN settlement s ON s.order_key = o.key
-     LEFT JOIN link l ON l.key = (SELECT max(key) FROM link WHERE order_key = o.key) WHERE mine.key = ?`,
-  );
-  const whole = wholeOrder(db);
+  const byReference = db.prepare('SELECT * FROM orders WHERE reference = ?');
+  const byKey = db.prepare('SELECT * FROM orders WHERE key = ?');
+  const complete = orderCompleter(db);
   return {
-    byReference: (reference: string): LoadedOrder | null =>
-      whole(byReference.get(reference) as OrderRow | undefined),
-    byLink: (linkKey: number): LoadedOrder | null => whole(byLink.get(linkKey) as OrderRow | undefined),
+    byReference: (reference: string): LoadedOrder | null => {
+      const row = byReference.get(reference) as OrderRow | undefined;
+      return row === undefined ? null : { orderKey: row.key, order: complete(row) };
+    },
+    byKey: (orderKey: number): LoadedOrder => {
+      return { orderKey, order: complete(byKey.get(orderKey) as OrderRow) };
+    },
   };
 }
 
-/** Completes order rows from the tables beside them. */
-export function wholeOrder(db: Database) {
+/** Completes an order's row from the tables beside it. */
+export function orderCompleter(db: Database): (row: OrderRow) => Order {
+  const link = db.prepare(
+    'SELECT link_id AS id, url, short_url AS shortUrl, status FROM link WHERE order_key = ? ORDER BY key DESC LIMIT 1',
+  );
+  const settlement = db.prepare(
+    `SELECT paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
+     FROM settlement WHERE order_key = ?`,
+  );
   const entries = db.prepare(
     `SELECT payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency
-     FROM ledger WHERE order_key = ? ORDER BY key`,
+     FROM ledger WHERE order_key = ? ORDER BY number`,
   );
   const holds = db.prepare(
-    'SELECT id, reason FROM hold WHERE order_key = ? AND ended_at_ms IS NULL ORDER BY opened_at_ms, id',
+    'SELECT id, reason FROM hold WHERE order_key = ? AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id',
   );
-  return (row: OrderRow | undefined): LoadedOrder | null => {
-    if (row === undefined) return null;
-    const order: Order = {
+  return (row) => {
+    // Money is counted and settled only by leaving the open states, so an open order has neither; most orders are open
+    // when they are loaded to be settled.
+    const open = isOpen(row.state);
+    return {
       reference: row.reference,
       amount: { amountMinor: row.amount_minor, currency: row.currency },
-      state: row.state as OrderState,
+      state: row.state,
       flags: row.flags === '' ? [] : (row.flags.split(',') as Flag[]),
       version: row.version,
       createdAtMs: row.created_at_ms,
-      settlement:
-        row.paid_at_ms === null
-          ? null
-          : { paidAtMs: row.paid_at_ms, paymentKey: row.payment_key, learnedBy: row.learned_by as LearnedBy },
-      entries: entries.all(row.key) as LedgerEntry[],
+      settlement: open ? null : ((settlement.get(row.key) as Settlement | undefined) ?? null),
+      entries: open ? [] : (entries.all(row.key) as LedgerEntry[]),
       adoptedPaymentId: row.adopted_payment_id,
       holds: row.state === 'held' ? (holds.all(row.key) as Hold[]) : [],
       resolution: row.resolution,
       lastReading: row.last_reading,
-      link:
-        row.link_key === null
-          ? null
-          : { id: row.link_id, url: row.url, shortUrl: row.short_url, status: row.status },
+      link: (link.get(row.key) as OrderLink | undefined) ?? null,
     };
-    return { orderKey: row.key, order };
   };
 }

@@ -3,7 +3,7 @@ import type { Order } from '../../domain/order.ts';
 import type { AttentionSummary, Keyed, Queries, RejectionSummary } from '../queries.ts';
 import type { Synchronous } from './engine.ts';
 import { eventQueries } from './events.ts';
-import { ORDER_COLUMNS, ORDER_TABLES, type OrderRow, orderLoader, wholeOrder } from './orders.ts';
+import { type OrderRow, orderCompleter, orderLoader } from './orders.ts';
 import { ATTENTION, KEY_MAX } from './rows.ts';
 import { statsQuery } from './stats.ts';
 import { timelineQuery } from './timeline.ts';
@@ -20,9 +20,9 @@ export function queryVerbs(db: Database): Synchronous<Queries> {
         .prepare(
           `SELECT r.key, o.reference, r.reason, r.count, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
            FROM rejection r JOIN link l ON l.key = r.link_key JOIN orders o ON o.key = l.order_key
-           WHERE r.key < ?1 AND (?2 IS NULL OR o.reference = ?2) ORDER BY r.key DESC LIMIT ?3`,
+           WHERE r.key < @after AND (@reference IS NULL OR o.reference = @reference) ORDER BY r.key DESC LIMIT @limit`,
         )
-        .all(after ?? KEY_MAX, reference, limit) as RejectionSummary[],
+        .all({ after: after ?? KEY_MAX, reference, limit }) as RejectionSummary[],
     listAttention: ({ limit, after }) =>
       db
         .prepare(`${ATTENTION} WHERE a.ended_at_ms IS NULL AND a.key < ? ORDER BY a.key DESC LIMIT ?`)
@@ -32,24 +32,22 @@ export function queryVerbs(db: Database): Synchronous<Queries> {
 }
 
 function orderLister(db: Database): Synchronous<Queries>['listOrders'] {
-  const whole = wholeOrder(db);
-  const page = `SELECT ${ORDER_COLUMNS} FROM ${ORDER_TABLES} WHERE o.key < @after`;
+  const complete = orderCompleter(db);
   return ({ limit, after, state, search }) => {
     const byState = state === null ? '' : ' AND o.state = @state';
     const bySearch =
       search === null
         ? ''
-        : ` AND (o.reference LIKE @search ESCAPE '\\' OR l.link_id = @exact
+        : ` AND (o.reference LIKE @search ESCAPE '\\'
+             OR EXISTS (SELECT 1 FROM link l WHERE l.order_key = o.key AND l.link_id = @exact)
              OR EXISTS (SELECT 1 FROM ledger g WHERE g.order_key = o.key AND g.payment_key = @exact))`;
-    const rows = db.prepare(`${page}${byState}${bySearch} ORDER BY o.key DESC LIMIT @limit`).all({
+    const sql = `SELECT * FROM orders o WHERE o.key < @after${byState}${bySearch} ORDER BY o.key DESC LIMIT @limit`;
+    const rows = db.prepare(sql).all({
       after: after ?? KEY_MAX,
       limit,
       ...(state === null ? {} : { state }),
       ...(search === null ? {} : { search: `%${search.replace(/[\\%_]/g, '\\$&')}%`, exact: search }),
     }) as OrderRow[];
-    return rows.map((row): Keyed<Order> => {
-      const loaded = whole(row) as { order: Order };
-      return { key: row.key, value: loaded.order };
-    });
+    return rows.map((row): Keyed<Order> => ({ key: row.key, value: complete(row) }));
   };
 }

@@ -5,12 +5,13 @@ import type { SettleJob, SettleResult } from '../store.ts';
 import { type Cause, decisionWriter } from './decisions.ts';
 import { burier } from './inbox.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
-import { type LoadedOrder, orderLoader } from './orders.ts';
+import { orderLoader } from './orders.ts';
 
 /** The verb that settles one claimed event. See `Inbox.settle` in store.ts. */
 export function settler(db: Database, newId: () => string): (job: SettleJob) => SettleResult {
   const findLease = db.prepare(
-    `SELECT link_key AS linkKey FROM inbox WHERE key = ? AND attempt = ? AND status = 'leased'`,
+    `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId
+     FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = ? AND i.attempt = ? AND i.status = 'leased'`,
   );
   const finish = db.prepare(
     `UPDATE inbox SET status = 'done', outcome = ?, rule = ?, ended_at_ms = ?, fault_code = NULL, fault_message = NULL
@@ -23,14 +24,14 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
   const refuse = mismatchRefuser(db);
 
   return (job) => {
-    const lease = findLease.get(job.eventKey, job.attempt) as { linkKey: number } | undefined;
+    const lease = findLease.get(job.eventKey, job.attempt) as Lease | undefined;
     if (lease === undefined) return { outcome: 'lost' };
     const { linkKey } = lease;
-    if (!bindLink(linkKey, job.linkIds)) {
+    if (!bindLink(lease, job.linkIds)) {
       refuse(job, linkKey);
       return { outcome: 'link_mismatch' };
     }
-    let loaded = orders.byLink(linkKey) as LoadedOrder;
+    let loaded = orders.byKey(lease.orderKey);
     let last: Decision | null = null;
     let notices = 0;
     const cause: Cause = { kind: 'event', id: String(job.eventKey) };
@@ -50,16 +51,16 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
   };
 }
 
+type Lease = { linkKey: number; orderKey: number; linkId: string | null };
+
 /** Binds the link id that an authentic event brings; false where the event speaks of another link. */
-function linkBinder(db: Database): (linkKey: number, linkIds: readonly string[]) => boolean {
-  const find = db.prepare('SELECT link_id AS linkId FROM link WHERE key = ?').pluck();
+function linkBinder(db: Database): (lease: Lease, linkIds: readonly string[]) => boolean {
   const taken = db.prepare('SELECT 1 FROM link WHERE link_id = ?').pluck();
   const bind = db.prepare('UPDATE link SET link_id = ? WHERE key = ? AND link_id IS NULL');
-  return (linkKey, linkIds) => {
+  return ({ linkKey, linkId }, linkIds) => {
     const [named] = linkIds;
     if (named === undefined) return true;
-    const bound = find.get(linkKey) as string | null;
-    if (bound !== null) return linkIds.every((linkId) => linkId === bound);
+    if (linkId !== null) return linkIds.every((other) => other === linkId);
     if (linkIds.length > 1 || taken.get(named) !== undefined) return false;
     bind.run(named, linkKey);
     return true;

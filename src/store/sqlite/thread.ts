@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import { systemClock } from '../../work/clock.ts';
 import type { Answer } from './engine.ts';
 import { backUp, openReader, openWriter } from './engine.ts';
+import { openLanes } from './lanes.ts';
 import {
   type FromThread,
   type NumberedCall,
@@ -11,18 +13,10 @@ import {
   type ThreadStart,
   type ToThread,
 } from './messages.ts';
+import { unpackCalls } from './packing.ts';
 
-/** Calls of one lane in one batch at most: it bounds the time between a call and its fsync. */
-const BATCH_MAX = 256;
-/** While deliveries wait, other work gets one call for so many of them. */
-const INTAKE_PER_OTHER = 16;
-
-const INTAKE: ReadonlySet<string> = new Set([
-  'findCredentials',
-  'recordDelivery',
-  'recordHint',
-  'recordRejection',
-]);
+// Written now, because a process that is killed never gets to write it at its end.
+flushCompileCache();
 
 const port = parentPort as MessagePort;
 const start = workerData as ThreadStart;
@@ -37,13 +31,12 @@ try {
 
 /**
  * The writer's loop. What arrives while a commit is under way forms the next batch: group commit without a timer.
- * Deliveries go first; other work fills what they leave, and never gets less than its share.
  */
 function serveWriter(): void {
   const writer = openWriter({ ...start, newId: randomUUID });
-  const intake: NumberedCall[] = [];
-  const other: NumberedCall[] = [];
+  const lanes = openLanes<NumberedCall>();
   let closing = false;
+  let failed = false;
   post({ opened: { created: writer.created, instanceId: writer.instanceId } });
 
   function take(message: ToThread): void {
@@ -51,14 +44,7 @@ function serveWriter(): void {
       closing = true;
       return;
     }
-    for (const call of message.calls) (INTAKE.has(call.verb) ? intake : other).push(call);
-  }
-
-  function nextBatch(): NumberedCall[] {
-    const deliveries = intake.splice(0, BATCH_MAX);
-    const share =
-      deliveries.length === 0 ? BATCH_MAX : Math.max(1, Math.floor(deliveries.length / INTAKE_PER_OTHER));
-    return deliveries.concat(other.splice(0, share));
+    for (const call of unpackCalls(message)) lanes.add(call);
   }
 
   port.on('message', (first: ToThread) => {
@@ -67,11 +53,12 @@ function serveWriter(): void {
       for (let more = receiveMessageOnPort(port); more !== undefined; more = receiveMessageOnPort(port)) {
         take(more.message);
       }
-      const batch = nextBatch();
+      // After a failure nothing more is written: what waits was refused already.
+      const batch = failed ? [] : lanes.next();
       if (batch.length === 0) break;
       const startedMs = systemClock.monotonicMs();
       const answers = writer.run(batch);
-      answer(batch, answers, (systemClock.monotonicMs() - startedMs) / 1000);
+      failed = answer(batch, answers, (systemClock.monotonicMs() - startedMs) / 1000);
     }
     if (closing) {
       writer.close();
@@ -91,11 +78,12 @@ function serveReader(): void {
       port.close();
       return;
     }
-    for (const call of message.calls) answer([call], [reader.run(call)], 0);
+    for (const call of unpackCalls(message)) answer([call], [reader.run(call)], 0);
   });
 }
 
-function answer(batch: readonly NumberedCall[], answers: readonly Answer[], seconds: number): void {
+/** Posts the answers; true where one of them is a fault after which this database must not be used. */
+function answer(batch: readonly NumberedCall[], answers: readonly Answer[], seconds: number): boolean {
   let fatal: unknown;
   post({
     seconds,
@@ -107,6 +95,7 @@ function answer(batch: readonly NumberedCall[], answers: readonly Answer[], seco
     }),
   });
   if (fatal !== undefined) post({ failed: sendError(fatal) });
+  return fatal !== undefined;
 }
 
 function post(message: FromThread): void {

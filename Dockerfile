@@ -1,0 +1,31 @@
+# settled, ready to run. How to run it is in docs/operations.md; the base image can be replaced:
+#   docker build --build-arg NODE_IMAGE=node:24-bookworm-slim -t settled .
+ARG NODE_IMAGE=node:24-bookworm-slim
+
+FROM ${NODE_IMAGE} AS assembled
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# The optional packages are Nodes for machines whose own is too old; this image brings a fitting one.
+RUN npm ci --omit=dev --omit=optional
+COPY bin ./bin
+COPY migrations ./migrations
+COPY src ./src
+# Owned by root and readable by all, whatever the modes in the checkout were.
+RUN chmod -R u=rwX,go=rX . && chmod 0755 bin/settled.mjs
+
+FROM ${NODE_IMAGE}
+ENV NODE_ENV=production \
+    SETTLED_STORE=sqlite:/data/settled.db \
+    SETTLED_OPERATOR_LISTEN=0.0.0.0:8788
+WORKDIR /app
+COPY --from=assembled /app /app
+RUN ln -s /app/bin/settled.mjs /usr/local/bin/settled \
+ && mkdir -m 0700 /data \
+ && chown 1000:1000 /data
+VOLUME ["/data"]
+USER 1000:1000
+EXPOSE 8787 8788
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:8787/readyz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# Node itself, because npm as the first process swallows SIGTERM.
+CMD ["node", "src/cli/main.ts", "serve"]

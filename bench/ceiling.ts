@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto';
+import { createApp } from '../src/http/app.ts';
+import { healthRoutes } from '../src/http/health.ts';
+import { listen } from '../src/http/server.ts';
+import { openLog } from '../src/observe/log.ts';
+import { bodyReader } from '../src/receive/body.ts';
+import { hookRoutes, refuseContinue } from '../src/receive/route.ts';
+import type { Credentials, LinkCredentials } from '../src/store/credentials.ts';
+import { systemClock } from '../src/work/clock.ts';
+import { benchLink } from './deliveries.ts';
+
+/**
+ * The ceiling: settled's own route, Express application and server, verifying the same deliveries and storing nothing.
+ * Arguments: port, number of the first link, number of links.
+ */
+const [port, from, count] = process.argv.slice(2).map(Number) as [number, number, number];
+
+const byToken = new Map<string, LinkCredentials>();
+const byLinkId = new Map<string, LinkCredentials>();
+for (let n = from; n < from + count; n++) {
+  const { token, secret, linkId } = benchLink(n);
+  const credentials = { linkKey: n, token, secret };
+  byToken.set(token, credentials);
+  byLinkId.set(linkId, credentials);
+}
+const credentials: Credentials = {
+  cachedByToken: (token) => byToken.get(token),
+  cachedByLinkKey: () => undefined,
+  find: async (by) => ('linkId' in by ? byLinkId.get(by.linkId) : undefined) ?? null,
+  forget: () => {},
+};
+
+const log = openLog('warn');
+const hooks = hookRoutes({
+  store: {
+    recordDelivery: async () => ({ outcome: 'recorded', eventKey: 1 }),
+    recordHint: async () => {},
+  },
+  credentials,
+  rejections: { add: () => {}, flush: async () => {} },
+  clock: systemClock,
+  log,
+  toleranceSeconds: 86_400,
+  onRecorded: () => {},
+  bodies: bodyReader(),
+  crossOrigin: null,
+  isClosed: () => false,
+  onOutcome: () => {},
+});
+const health = healthRoutes(() => ({ ready: true }));
+await listen({
+  address: { host: '127.0.0.1', port },
+  handler: createApp({ routers: [hooks, health], log, newId: randomUUID }),
+  refuseContinue,
+  clock: systemClock,
+});

@@ -1,0 +1,130 @@
+import { connect, type Socket } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import type { Requests } from './deliveries.ts';
+
+/**
+ * The load: keep-alive connections, each with one request on its way. It writes requests that were made before and
+ * reads no more of an answer than it must, because it shares the machine's cores with what it measures.
+ */
+export type Load = {
+  port: number;
+  connections: number;
+  requests: Requests;
+  /** The first request to send. */
+  from: number;
+  /** One beyond the last request to send. */
+  to: number;
+  /** Milliseconds after which no more is sent; Infinity for all of them. */
+  forMs: number;
+  /** What each answer must be: the bench measures nothing but right answers. */
+  expect: { status: number; contains: string };
+  /** While closed, nothing new is sent. */
+  gate?: Gate;
+};
+
+export type LoadResult = {
+  answered: number;
+  /** From the first request to the last answer. */
+  seconds: number;
+  /** Milliseconds from each request to its answer, ascending. */
+  latenciesMs: Float64Array;
+};
+
+/** Lets the sender be paused. */
+export class Gate {
+  #open = true;
+  #parked: (() => void)[] = [];
+
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  park(resume: () => void): void {
+    this.#parked.push(resume);
+  }
+
+  set(open: boolean): void {
+    this.#open = open;
+    if (!open) return;
+    const parked = this.#parked;
+    this.#parked = [];
+    for (const resume of parked) resume();
+  }
+}
+
+export async function runLoad(load: Load): Promise<LoadResult> {
+  const sockets = await Promise.all(Array.from({ length: load.connections }, () => open(load.port)));
+  const latenciesMs = new Float64Array(load.to - load.from);
+  const startMs = performance.now();
+  const state: State = { next: load.from, answered: 0, lastMs: startMs, untilMs: startMs + load.forMs, latenciesMs };
+  try {
+    await Promise.all(sockets.map((socket) => drive(socket, load, state)));
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+  const { answered, lastMs } = state;
+  return {
+    answered,
+    seconds: (lastMs - startMs) / 1000,
+    latenciesMs: latenciesMs.slice(0, answered).sort(),
+  };
+}
+
+type State = { next: number; answered: number; lastMs: number; untilMs: number; latenciesMs: Float64Array };
+
+function open(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true }, () => {
+      socket.off('error', reject);
+      resolve(socket);
+    });
+    socket.once('error', reject);
+  });
+}
+
+/** Sends and awaits one request after the other over one connection, until there is no more to send. */
+function drive(socket: Socket, { requests, to, expect, gate }: Load, state: State): Promise<void> {
+  const statusLine = `HTTP/1.1 ${expect.status} `;
+  return new Promise((resolve, reject) => {
+    let sentMs = 0;
+    let received = '';
+
+    function sendNext(): void {
+      if (state.next >= to || performance.now() >= state.untilMs) {
+        resolve();
+      } else if (gate !== undefined && !gate.isOpen) {
+        gate.park(sendNext);
+      } else {
+        sentMs = performance.now();
+        socket.write(requests.at(state.next++));
+      }
+    }
+
+    socket.on('data', (chunk: Buffer) => {
+      const text = chunk.latin1Slice();
+      received = received === '' ? text : received + text;
+      const end = answerLength(received);
+      if (end === null || received.length < end) return;
+      if (!received.startsWith(statusLine) || !received.includes(expect.contains) || received.length > end) {
+        reject(new Error(`an unexpected answer:\n${received}`));
+        return;
+      }
+      received = '';
+      state.lastMs = performance.now();
+      state.latenciesMs[state.answered++] = state.lastMs - sentMs;
+      sendNext();
+    });
+    socket.on('error', reject);
+    socket.on('close', () => reject(new Error('the server closed a connection')));
+    sendNext();
+  });
+}
+
+/** The length of the answer that begins here; null while its headers are incomplete. */
+function answerLength(text: string): number | null {
+  const headersEnd = text.indexOf('\r\n\r\n');
+  if (headersEnd < 0) return null;
+  const length = /\r\ncontent-length: ([0-9]+)\r\n/i.exec(text.slice(0, headersEnd + 2))?.[1];
+  if (length === undefined) throw new Error(`an answer without content-length:\n${text}`);
+  return headersEnd + 4 + Number(length);
+}

@@ -1,0 +1,183 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { fileURLToPath } from 'node:url';
+import type { Range } from './stores.ts';
+import { SECRETS_KEY } from './stores.ts';
+
+/** A server under measurement: a process of its own, started as it would be in service. */
+export type Server = {
+  port: number;
+  /** From its start to the first 200 of `/readyz`. */
+  readySeconds: number;
+  /** User and system time of all its threads so far; NaN where the system does not say. */
+  cpuSeconds(): number;
+  /** NaN where the system does not say. */
+  rssMiB(): number;
+  /** What it has done since its start; null for one that stores nothing. */
+  progress: (() => Promise<Progress>) | null;
+  /** Ends it at once, without a shutdown. */
+  kill(): Promise<void>;
+};
+
+export type Progress = {
+  recorded: number;
+  /** Recorded deliveries that are not settled, or whose notice is not written. */
+  unsettled: number;
+  /** Age of the oldest delivery that is not settled. */
+  lagSeconds: number;
+};
+
+const OPERATOR_TOKEN = 'operator-token-of-the-bench';
+const READY_WITHIN_MS = 30_000;
+const CLOCK_TICKS_PER_SECOND = 100;
+
+export async function startCeiling(log: string, { from, count }: Range): Promise<Server> {
+  const port = await freePort();
+  const args = [script('./ceiling.ts'), String(port), String(from), String(count)];
+  return start({ args, port, log, environment: {}, progress: null });
+}
+
+export async function startTextbook(
+  log: string,
+  options: { path: string; synchronous: 'FULL' | 'NORMAL'; mode: 'settle' | 'record' },
+): Promise<Server> {
+  const port = await freePort();
+  const args = [script('./textbook.ts'), String(port), options.path, options.synchronous, options.mode];
+  const progress = async (): Promise<Progress> => {
+    const stats = (await getJson(`http://127.0.0.1:${port}/stats`)) as { recorded: number; unsettled: number };
+    // It settles right after each answer: there is no queue that could grow old.
+    return { ...stats, lagSeconds: 0 };
+  };
+  return start({ args, port, log, environment: {}, progress });
+}
+
+/** settled itself: `settled serve` with its default configuration but for addresses, keys and the tolerance. */
+export async function startSettled(log: string, path: string): Promise<Server> {
+  const port = await freePort();
+  const apiPort = await freePort();
+  const environment = {
+    SETTLED_STORE: `sqlite:${path}`,
+    SETTLED_HOOKS_LISTEN: `127.0.0.1:${port}`,
+    SETTLED_OPERATOR_LISTEN: `127.0.0.1:${apiPort}`,
+    SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN,
+    SETTLED_SECRETS_KEY: SECRETS_KEY.toString('base64'),
+    // The deliveries are signed once, before the first round.
+    SETTLED_TOLERANCE_SECONDS: '86400',
+  };
+  const args = [script('../src/cli/main.ts'), 'serve'];
+  const progress = () => settledProgress(apiPort);
+  return start({ args, port, log, environment, progress });
+}
+
+type Stats = { events: Record<string, number>; notices: Record<string, number>; lagSeconds: number };
+
+async function settledProgress(apiPort: number): Promise<Progress> {
+  const url = `http://127.0.0.1:${apiPort}/v1/stats`;
+  const { stats } = (await getJson(url, OPERATOR_TOKEN)) as { stats: Stats };
+  const { pending = 0, leased = 0, done = 0, dead = 0 } = stats.events;
+  if (dead > 0) throw new Error(`${dead} events are dead`);
+  const notices = Object.values(stats.notices).reduce((sum, count) => sum + count, 0);
+  const recorded = pending + leased + done;
+  return { recorded, unsettled: recorded - Math.min(done, notices), lagSeconds: stats.lagSeconds };
+}
+
+async function getJson(url: string, token?: string): Promise<unknown> {
+  const response = await fetch(url, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } });
+  if (!response.ok) throw new Error(`${url} answers ${response.status}: ${await response.text()}`);
+  return response.json();
+}
+
+function script(path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url));
+}
+
+/** Every server that runs, so that none outlives the bench. */
+const running = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
+
+async function start(options: {
+  args: string[];
+  port: number;
+  log: string;
+  environment: Record<string, string>;
+  progress: Server['progress'];
+}): Promise<Server> {
+  const { args, port, log, environment, progress } = options;
+  const output = openSync(log, 'a');
+  const startMs = performance.now();
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env.PATH ?? '', ...environment },
+    stdio: ['ignore', output, output],
+  });
+  closeSync(output);
+  running.add(child);
+  let ended = false;
+  const exit = new Promise<void>((resolve) => {
+    child.once('exit', () => {
+      ended = true;
+      running.delete(child);
+      resolve();
+    });
+  });
+  await untilReady(port, startMs, () => ended, log);
+  return {
+    port,
+    readySeconds: (performance.now() - startMs) / 1000,
+    cpuSeconds: () => cpuSeconds(child.pid as number),
+    rssMiB: () => rssMiB(child.pid as number),
+    progress,
+    kill: () => {
+      child.kill('SIGKILL');
+      return exit;
+    },
+  };
+}
+
+async function untilReady(port: number, startMs: number, hasEnded: () => boolean, log: string): Promise<void> {
+  for (;;) {
+    const response = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null);
+    await response?.arrayBuffer();
+    if (response?.status === 200) return;
+    if (hasEnded() || performance.now() - startMs > READY_WITHIN_MS) {
+      throw new Error(`a server does not become ready; its output:\n${readFileSync(log, 'utf8').slice(-4000)}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+function cpuSeconds(pid: number): number {
+  const text = readProc(`/proc/${pid}/stat`);
+  // The command's name, in parentheses, may hold spaces; fields are counted after it.
+  const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
+  return fields === undefined ? Number.NaN : (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+}
+
+function rssMiB(pid: number): number {
+  const kibibytes = /^VmRSS:\s+([0-9]+) kB$/m.exec(readProc(`/proc/${pid}/status`) ?? '')?.[1];
+  return kibibytes === undefined ? Number.NaN : Number(kibibytes) / 1024;
+}
+
+function readProc(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return null;
+  }
+}

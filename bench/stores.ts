@@ -1,0 +1,182 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { closeSync, copyFileSync, fsyncSync, openSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { deliveryMac, parseBodyExactly, readEvent } from '../src/paylink/wire.ts';
+import { openKeyring } from '../src/store/keyring.ts';
+import { type Call, openWriter, type Writer } from '../src/store/sqlite/engine.ts';
+import type { ClaimedEvent } from '../src/store/store.ts';
+import { AMOUNT_MINOR, benchLink, CURRENCY, completedEvent } from './deliveries.ts';
+
+/**
+ * Databases as the servers find them at their start. settled's are made through its own engine, in big transactions,
+ * because registering as many links over HTTP would take longer than the measurement.
+ */
+
+/** The key under which the bench's signing secrets rest. */
+export const SECRETS_KEY = createHash('sha256').update('bench secrets key').digest();
+
+const BATCH = 5_000;
+
+export type Range = { from: number; count: number };
+
+/** Makes a database, or opens the one that is there, and registers links in it. */
+export function registerLinks(path: string, range: Range): void {
+  const keyring = openKeyring(SECRETS_KEY);
+  const writer = openAt(path);
+  for (const numbers of batches(range)) {
+    runAll(
+      writer,
+      numbers.map((n) => registration(n, keyring)),
+    );
+  }
+  writer.close();
+  flush(path);
+}
+
+/** As `registerLinks`, with the COMPLETED event of each link received and settled. */
+export function fillStore(path: string, range: Range, onProgress: (done: number) => void): void {
+  const keyring = openKeyring(SECRETS_KEY);
+  const writer = openAt(path);
+  let done = 0;
+  for (const numbers of batches(range)) {
+    const registered = runAll(
+      writer,
+      numbers.map((n) => registration(n, keyring)),
+    );
+    if (registered.length !== numbers.length) throw new Error('links are missing');
+    const linkKeys = runAll(
+      writer,
+      numbers.map((n) => ({ verb: 'findCredentials', args: [{ token: benchLink(n).token }] })),
+    ) as { linkKey: number }[];
+    runAll(
+      writer,
+      numbers.map((n, index) => delivery(n, (linkKeys[index] as { linkKey: number }).linkKey)),
+    );
+    const nowMs = Date.now();
+    const [claimed] = runAll(writer, [
+      { verb: 'claimEvents', args: [{ limit: numbers.length, nowMs, leaseMs: 60_000 }] },
+    ]) as [ClaimedEvent[]];
+    runAll(writer, claimed.map(settlement));
+    done += claimed.length;
+    onProgress(done);
+  }
+  writer.close();
+  flush(path);
+  if (done !== range.count) throw new Error(`${done} of ${range.count} events were settled`);
+}
+
+/** Copies a closed database, and waits until it is on the disk: no measurement may pay for it. */
+export function copyStore(from: string, to: string): void {
+  copyFileSync(from, to);
+  flush(to);
+}
+
+function openAt(path: string): Writer {
+  return openWriter({
+    path,
+    secretsKeyId: openKeyring(SECRETS_KEY).keyId,
+    newInstanceId: randomUUID(),
+    nowMs: Date.now(),
+    newId: randomUUID,
+  });
+}
+
+function* batches({ from, count }: Range): Generator<number[]> {
+  for (let done = 0; done < count; done += BATCH) {
+    yield Array.from({ length: Math.min(BATCH, count - done) }, (_, index) => from + done + index);
+  }
+}
+
+function runAll(writer: Writer, calls: readonly Call[]): unknown[] {
+  return writer.run(calls).map((answer) => {
+    if (!answer.ok) throw answer.error;
+    return answer.value;
+  });
+}
+
+function registration(n: number, keyring: ReturnType<typeof openKeyring>): Call {
+  const { reference, linkId, token, secret } = benchLink(n);
+  const sealed = keyring.seal(secret, reference);
+  const amount = { amountMinor: AMOUNT_MINOR, currency: CURRENCY };
+  const args = {
+    reference,
+    amount,
+    linkId,
+    token,
+    secret: sealed,
+    freshSecret: sealed,
+    mayCorrectSecret: false,
+    atMs: Date.now(),
+  };
+  return { verb: 'registerLink', args: [args] };
+}
+
+function delivery(n: number, linkKey: number): Call {
+  const link = benchLink(n);
+  const body = Buffer.from(completedEvent(n, link));
+  const receivedAtMs = Date.now();
+  const timestamp = String(receivedAtMs);
+  const args = {
+    linkKey,
+    eventId: `evt_${link.linkId}`,
+    bodySha256: createHash('sha256').update(body).digest(),
+    body,
+    timestamp,
+    mac: deliveryMac(link.secret, timestamp, body),
+    type: 'payment_link.payment_status_changed',
+    readable: true,
+    receivedAtMs,
+  };
+  return { verb: 'recordDelivery', args: [args] };
+}
+
+function settlement({ eventKey, attempt, body }: ClaimedEvent): Call {
+  const reading = readEvent(parseBodyExactly(body));
+  return {
+    verb: 'settle',
+    args: [{ eventKey, attempt, ...reading, policy: { canAsk: false }, nowMs: Date.now() }],
+  };
+}
+
+/** The textbook receiver's database: the same facts in a plain schema, every link registered. */
+export function makeTextbookStore(path: string, range: Range): void {
+  const db = new Database(path);
+  db.exec(TEXTBOOK_SCHEMA);
+  const order = db.prepare('INSERT INTO orders (reference, amount_minor, currency) VALUES (?, ?, ?)');
+  const link = db.prepare('INSERT INTO link (order_key, link_id, token, secret) VALUES (?, ?, ?, ?)');
+  const register = db.transaction((numbers: number[]) => {
+    for (const n of numbers) {
+      const { reference, linkId, token, secret } = benchLink(n);
+      const { lastInsertRowid } = order.run(reference, AMOUNT_MINOR, CURRENCY);
+      link.run(lastInsertRowid, linkId, token, secret);
+    }
+  });
+  for (const numbers of batches(range)) register(numbers);
+  db.close();
+  flush(path);
+}
+
+const TEXTBOOK_SCHEMA = `
+  CREATE TABLE orders (key INTEGER PRIMARY KEY, reference TEXT NOT NULL UNIQUE, amount_minor INTEGER NOT NULL,
+    currency TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'awaiting_payment', paid_at_ms INTEGER, payment_id TEXT) STRICT;
+  CREATE TABLE link (key INTEGER PRIMARY KEY, order_key INTEGER NOT NULL REFERENCES orders (key), link_id TEXT UNIQUE,
+    token TEXT NOT NULL UNIQUE, secret TEXT NOT NULL) STRICT;
+  CREATE TABLE event (key INTEGER PRIMARY KEY, link_key INTEGER NOT NULL REFERENCES link (key), event_id TEXT NOT NULL,
+    body BLOB NOT NULL, received_at_ms INTEGER NOT NULL, status TEXT NOT NULL DEFAULT 'pending',
+    UNIQUE (link_key, event_id)) STRICT;
+  CREATE INDEX event_pending ON event (key) WHERE status = 'pending';
+  CREATE TABLE ledger (key INTEGER PRIMARY KEY, order_key INTEGER NOT NULL REFERENCES orders (key),
+    payment_id TEXT NOT NULL, amount_minor INTEGER NOT NULL, at_ms INTEGER NOT NULL, UNIQUE (order_key, payment_id)) STRICT;
+  CREATE TABLE history (key INTEGER PRIMARY KEY, order_key INTEGER NOT NULL REFERENCES orders (key),
+    at_ms INTEGER NOT NULL, what TEXT NOT NULL, event_key INTEGER) STRICT;
+  CREATE INDEX history_by_order ON history (order_key);
+  CREATE TABLE outbox (key INTEGER PRIMARY KEY, notice_id TEXT NOT NULL UNIQUE,
+    order_key INTEGER NOT NULL REFERENCES orders (key), type TEXT NOT NULL, body TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL) STRICT;
+`;
+
+function flush(path: string): void {
+  const descriptor = openSync(path, 'r+');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+}

@@ -1,0 +1,113 @@
+import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
+import Database from 'better-sqlite3';
+import express from 'express';
+import getRawBody from 'raw-body';
+
+/**
+ * The receiver that a careful engineer writes first: Express, raw-body and better-sqlite3 in one process, one commit
+ * for each delivery and one for each settlement. It is told the link's secrets at its start, and keeps them in memory.
+ * Arguments: port, database file (see stores.ts), FULL or NORMAL, `settle` or `record`.
+ *
+ * `record` leaves every settlement undone: what it could acknowledge at most if all settlement yielded.
+ */
+const [portText, path, synchronous, mode] = process.argv.slice(2) as [string, string, string, string];
+
+const db = new Database(path, { fileMustExist: true });
+db.pragma('journal_mode = WAL');
+db.pragma(`synchronous = ${synchronous}`);
+db.pragma('foreign_keys = ON');
+
+type Secret = { linkKey: number; secret: string };
+const secrets = new Map<string, Secret>();
+for (const row of db.prepare('SELECT key AS linkKey, token, secret FROM link').iterate()) {
+  const { token, linkKey, secret } = row as Secret & { token: string };
+  secrets.set(token, { linkKey, secret });
+}
+
+const counts = { recorded: 0, unsettled: 0 };
+
+const insertEvent = db.prepare(
+  `INSERT INTO event (link_key, event_id, body, received_at_ms) VALUES (?, ?, ?, ?)
+   ON CONFLICT (link_key, event_id) DO NOTHING`,
+);
+const findOrder = db.prepare(
+  `SELECT o.key, o.reference, o.amount_minor AS amountMinor, o.currency, o.state FROM link l
+   JOIN orders o ON o.key = l.order_key WHERE l.key = ?`,
+);
+const payOrder = db.prepare(`UPDATE orders SET state = 'paid', paid_at_ms = ?, payment_id = ? WHERE key = ?`);
+const insertLedger = db.prepare('INSERT INTO ledger (order_key, payment_id, amount_minor, at_ms) VALUES (?, ?, ?, ?)');
+const insertHistory = db.prepare('INSERT INTO history (order_key, at_ms, what, event_key) VALUES (?, ?, ?, ?)');
+const insertNotice = db.prepare(
+  'INSERT INTO outbox (notice_id, order_key, type, body, created_at_ms) VALUES (?, ?, ?, ?, ?)',
+);
+const finishEvent = db.prepare(`UPDATE event SET status = 'done' WHERE key = ?`);
+
+type OrderRow = { key: number; reference: string; amountMinor: number; currency: string; state: string };
+
+const settle = db.transaction((eventKey: number | bigint, linkKey: number, event: CompletedEvent) => {
+  const order = findOrder.get(linkKey) as OrderRow;
+  const { amount, currency, externalReference } = event.data.paymentLink;
+  const { id: paymentId } = event.data.latestPayment;
+  const amountMinor = Math.round(amount * 100);
+  const agrees =
+    amountMinor === order.amountMinor && currency === order.currency && externalReference === order.reference;
+  if (event.data.paymentStatus === 'COMPLETED' && order.state !== 'paid' && agrees) {
+    const now = Date.now();
+    payOrder.run(now, paymentId, order.key);
+    insertLedger.run(order.key, paymentId, amountMinor, now);
+    insertHistory.run(order.key, now, `${order.state} -> paid`, eventKey);
+    const document = {
+      type: 'order.paid',
+      timestamp: new Date(now).toISOString(),
+      data: { order: { ...order, state: 'paid', paidAt: new Date(now).toISOString(), payment: { id: paymentId } } },
+    };
+    insertNotice.run(randomUUID(), order.key, 'order.paid', JSON.stringify(document), now);
+  }
+  finishEvent.run(eventKey);
+});
+
+type CompletedEvent = {
+  id: string;
+  data: {
+    paymentStatus: string;
+    paymentLink: { amount: number; currency: string; externalReference: string };
+    latestPayment: { id: string };
+  };
+};
+
+const app = express();
+app.disable('x-powered-by');
+app.disable('etag');
+
+app.post('/hooks/:token', async (request, response) => {
+  const link = secrets.get(request.params.token);
+  const body = await getRawBody(request, { limit: '256kb', length: request.headers['content-length'] ?? null });
+  const timestamp = String(request.headers['x-service-timestamp']);
+  const given = Buffer.from(String(request.headers['x-service-signature']), 'hex');
+  const mac = createHmac('sha256', link?.secret ?? '').update(`${timestamp}.`).update(body).digest();
+  const isFresh = Math.abs(Date.now() - Number(timestamp)) <= 86_400_000;
+  if (link === undefined || given.length !== mac.length || !timingSafeEqual(given, mac) || !isFresh) {
+    response.status(401).json({ error: 'unauthorized' });
+    return;
+  }
+  const event = JSON.parse(body.toString()) as CompletedEvent;
+  const { changes, lastInsertRowid } = insertEvent.run(link.linkKey, event.id, body, Date.now());
+  if (changes === 1) counts.recorded++;
+  response.json({ received: true, duplicate: changes === 0 });
+  if (changes === 0 || mode === 'record') return;
+  counts.unsettled++;
+  setImmediate(() => {
+    settle.immediate(lastInsertRowid, link.linkKey, event);
+    counts.unsettled--;
+  });
+});
+
+app.get('/readyz', (_request, response) => {
+  response.json({ ready: true });
+});
+
+app.get('/stats', (_request, response) => {
+  response.json(counts);
+});
+
+app.listen(Number(portText), '127.0.0.1');

@@ -1,0 +1,107 @@
+import type { EventSummary, HistoryRow, RejectionSummary, Timeline } from '../store/queries.ts';
+import { inWords } from '../work/clock.ts';
+import { words } from './words.ts';
+
+/** One thing that happened to an order. `details` are for those who want to know exactly. */
+export type Entry = { at: string; kind: EntryKind; summary: string; details: string[] };
+type EntryKind = 'registration' | 'delivery' | 'stale' | 'rejected' | 'decision' | 'notice' | 'attention';
+
+type Dated = Entry & { atMs: number };
+
+/** Everything known of an order, in order of time. */
+export function chronicle(timeline: Timeline): Entry[] {
+  const { history, events, hints, rejections, notices, attention } = timeline;
+  const all: Dated[] = [
+    ...history.map(historyEntry),
+    ...events.map(eventEntry),
+    ...hints.map(hintEntry),
+    ...rejections.map(rejectionEntry),
+    ...notices.map(noticeEntry),
+    ...attention.map(attentionEntry),
+  ];
+  return all.sort((a, b) => a.atMs - b.atMs).map(({ atMs: _atMs, ...shown }) => shown);
+}
+
+function historyEntry({ atMs, what, outcome, from, to, cause, effects }: HistoryRow): Dated {
+  if (outcome === null) return entry(atMs, 'registration', what, []);
+  const moved = from === to ? `stays ${to}` : `${from} → ${to}`;
+  const by = {
+    event: `by event ${cause.id}`,
+    reading: `by reading ${cause.id} of the service`,
+    person: `reason given: ${cause.id}`,
+  };
+  const summary = `${moved}: ${words.rule(what)} (rule ${what})`;
+  return entry(atMs, 'decision', summary, [by[cause.kind], ...effects]);
+}
+
+function eventEntry(event: EventSummary): Dated {
+  const { key, type, status, outcome, rule, fault, conflict, duplicates, eventId } = event;
+  const details = [
+    `event ${key}, the service's id ${eventId}`,
+    ...(duplicates > 0 ? [`delivered again ${inTimes(duplicates)}; nothing was done twice`] : []),
+    ...(conflict ? ['the same event id came before with other content'] : []),
+    ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
+  ];
+  const state = {
+    pending: fault === null ? 'waits to be settled' : 'failed, and is tried again',
+    leased: 'is being settled',
+    done: rule === null ? 'done, says nothing of a payment' : `done, ${outcome} (rule ${rule})`,
+    dead: 'could not be settled (dead)',
+  };
+  const summary = `authentic, ${type ?? 'without a type'}: ${state[status]}`;
+  return entry(event.receivedAtMs, 'delivery', summary, details);
+}
+
+function hintEntry({ eventId, timestamp, lastAtMs, count }: Timeline['hints'][number]): Dated {
+  const offMs = lastAtMs - Number(timestamp);
+  const off = `${inWords(Math.abs(offMs))} ${offMs < 0 ? 'after' : 'before'} it came`;
+  const summary = `authentic, but signed ${off}: not believed`;
+  const details = [
+    `signed at ${iso(Number(timestamp))}, the service's id ${eventId}`,
+    ...(count > 1 ? [`came ${inTimes(count)}; this was the last time`] : []),
+  ];
+  return entry(lastAtMs, 'stale', summary, details);
+}
+
+function rejectionEntry({ reason, count, firstAtMs, lastAtMs }: RejectionSummary): Dated {
+  const summary = `${inDeliveries(count)} refused as not authentic: ${words.rejection(reason)}`;
+  const details = [reason, ...(count > 1 ? [`the first at ${iso(firstAtMs)}, this was the last`] : [])];
+  return entry(lastAtMs, 'rejected', summary, details);
+}
+
+function noticeEntry({ type, version, status, createdAtMs, id }: Timeline['notices'][number]): Dated {
+  const state: Record<string, string> = {
+    pending: 'waits to be sent',
+    leased: 'is being sent',
+    done: 'was sent',
+    dead: 'could not be sent',
+  };
+  const summary = `${type} to the shop, ${words.notice(type)}: ${state[status] ?? status}`;
+  return entry(createdAtMs, 'notice', summary, [`notice ${id}, order version ${version}`]);
+}
+
+function attentionEntry({ kind, detail, openedAtMs }: Timeline['attention'][number]): Dated {
+  return entry(openedAtMs, 'attention', `for a person: ${words.attention(kind)} (${kind})`, [detail]);
+}
+
+function entry(atMs: number, kind: EntryKind, summary: string, details: string[]): Dated {
+  return { atMs, at: iso(atMs), kind, summary, details };
+}
+
+/** So many deliveries, at the beginning of a sentence. */
+export function inDeliveries(count: number): string {
+  return count === 1 ? 'One delivery' : `${count} deliveries`;
+}
+
+function inTimes(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}
+
+/** Faults of a bug bring their stack along, which helps nobody here. */
+export function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? '';
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,115 @@
+import type { NoticeType, Rule } from '../domain/decision.ts';
+import type { AttentionKind, Flag, HoldReason } from '../domain/order.ts';
+import type { RejectionReason } from '../store/store.ts';
+
+/** What settled's own words mean to a person who knows none of them. docs/states.md defines them. */
+
+const REJECTIONS: Readonly<Record<RejectionReason, string>> = {
+  signature_missing: 'it came without a signature',
+  signature_malformed: 'its signature cannot be read',
+  signature_repeated: 'it came with two signature headers',
+  signature_wrong:
+    'its signature does not match (the signing secret is another one, or the body was changed on its way)',
+  timestamp_missing: 'it came without a timestamp',
+  timestamp_malformed: 'its timestamp cannot be read',
+  timestamp_repeated: 'it came with two timestamp headers',
+  secret_unusable: 'the signing secret that was registered for this link is too short',
+};
+
+const RULES: Readonly<Record<Rule, string>> = {
+  payment_pending: 'the customer has begun to pay',
+  already_pending: 'it was known that the customer has begun to pay',
+  changes_nothing: 'it changes nothing for this order',
+  paid: 'the payment is completed and agrees with the order',
+  paid_more: 'the payment is completed and brings more than the order asks',
+  paid_money_unnamed: 'the payment is completed; the service did not say how much it brought',
+  asks_before_deciding: 'it leaves a doubt, so the service is to be asked first',
+  money_does_not_agree: 'the payment is completed, but its money does not agree with the order',
+  statement_unclear: 'the service contradicts itself about the payment',
+  completion_already_counted: 'this payment was counted before',
+  payment_id_adopted: "the payment's id is known now",
+  money_named: "the payment's money is known now",
+  counted_money_differs: 'the same payment was reported with other money than before',
+  payment_moves_forward_only: 'the payment had gone back, and a webhook cannot undo that',
+  dispute_won: 'the disputed payment came back',
+  service_disagrees: 'the service says less of the payment than was counted',
+  payment_of_accepted_order: 'the payment of the order that a person had accepted',
+  completion_while_held: 'a payment was completed while a person must decide',
+  paid_after_cancel: 'the order was cancelled, and then paid',
+  duplicate_payment: 'the order was paid once more',
+  payment_after_refund: 'money arrived after the payment had gone back',
+  refunded: 'the payment was refunded',
+  disputed: 'the payment is disputed: the bank of the customer took it back',
+  still_covered: 'a payment went back, and what is left still pays the order',
+  return_recorded: 'a payment went back, which does not move the order',
+  return_already_counted: 'it was known that the payment went back',
+  which_payment_unclear: 'the service does not say which of the payments went back',
+  expired: 'the payment link has expired',
+  already_expired: 'it was known that the payment link has expired',
+  link_disabled: 'the payment link is switched off, and was not paid',
+  older_reading: 'something newer is known',
+  cancelled: 'a person cancelled the order',
+  already_cancelled: 'it was cancelled before',
+  not_cancellable: 'an order that is paid, being paid or held cannot be cancelled',
+  hold_accepted: 'a person accepted the money',
+  hold_rejected: 'a person rejected the money',
+  already_resolved: 'a person had decided the same before',
+  not_held: 'there was nothing to decide',
+  nothing_left_to_accept: 'the money has gone back, so there is nothing to accept',
+};
+
+const HOLDS: Readonly<Record<HoldReason, string>> = {
+  amount_mismatch: 'the payment brings less than the order asks, or an amount that cannot be read',
+  currency_mismatch: 'the payment is in another currency',
+  reference_mismatch: "the payment names another order's reference",
+  status_unclear: 'the service contradicts itself about the payment',
+  paid_after_cancel: 'it was paid after it had been cancelled',
+  payment_after_refund: "money arrived after the order's own had gone back",
+  further_payment: 'another payment was completed meanwhile',
+};
+
+const FLAGS: Readonly<Record<Flag, string>> = {
+  late: 'It was paid after the link had expired (late).',
+  money_unnamed:
+    "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
+  overpaid: 'The payment brought more than the order asks (overpaid).',
+  duplicate_payment:
+    'It was paid more than once: one payment is owed back to the customer (duplicate_payment).',
+  refund_due: 'Its captured money is to be refunded to the customer (refund_due).',
+};
+
+const ATTENTION: Readonly<Record<AttentionKind, string>> = {
+  amount_mismatch: 'the money of a counted payment does not agree with what was said of it',
+  duplicate_payment: 'more than one payment was captured: refund one of them',
+  event_conflict: 'an event id came twice with different content; both were settled',
+  event_dead: 'an event could not be settled',
+  link_disabled: 'the payment link is switched off, and was not paid',
+  link_mismatch: 'an authentic event for this link names another link',
+  service_disagrees: 'the service says less of a payment than was counted',
+  status_unclear: 'the service contradicts itself, or does not say which payment it means',
+};
+
+const NOTICES: Readonly<Record<NoticeType, string>> = {
+  'order.paid': 'that the order is paid',
+  'order.payment_pending': 'that the customer has begun to pay',
+  'order.held': 'that a person must decide about money',
+  'order.expired': 'that the payment link has expired',
+  'order.cancelled': 'that the order is cancelled',
+  'order.refunded': 'that the payment was refunded',
+  'order.disputed': 'that the payment is disputed',
+  'payment.duplicate': 'that the order was paid once more',
+};
+
+/** Words for names that come from the store; a name that this version does not know stands for itself. */
+export const words = {
+  rejection: (reason: string) => lookUp(REJECTIONS, reason),
+  rule: (rule: string) => lookUp(RULES, rule),
+  attention: (kind: string) => lookUp(ATTENTION, kind),
+  notice: (type: string) => lookUp(NOTICES, type),
+  hold: (reason: HoldReason) => `${HOLDS[reason]} (${reason})`,
+  flag: (flag: Flag) => FLAGS[flag],
+};
+
+function lookUp(table: Readonly<Record<string, string>>, name: string): string {
+  return Object.hasOwn(table, name) ? (table[name] as string) : name;
+}

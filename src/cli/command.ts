@@ -1,0 +1,52 @@
+import type { Connection } from './connection.ts';
+import type { ExitCode } from './exit.ts';
+
+export type Option = {
+  /** What its value is called in help; an option without one is a switch. */
+  readonly value?: string;
+  /** The only values that it takes. */
+  readonly choices?: readonly string[];
+  readonly about: string;
+};
+export type Options = Readonly<Record<string, Option>>;
+
+/** The options that were given: a text each, or true for a switch. */
+export type Given<O extends Options> = {
+  readonly [Name in keyof O]?: O[Name] extends { readonly value: string } ? string : true;
+};
+
+export type Call<O extends Options> = {
+  readonly positionals: readonly string[];
+  /** The first positional; the empty text where the command takes none or none was given. */
+  readonly first: string;
+  readonly options: Given<O>;
+  /** Connects to the running server, as the configuration has it. */
+  readonly server: () => Connection;
+};
+
+/** What a command found: for a machine, and the same for a person. */
+export type Report = {
+  readonly data: unknown;
+  readonly lines: readonly string[];
+  /** `EXIT.ok` where it is not given. */
+  readonly exit?: ExitCode;
+};
+
+/** A command of `settled`. Dispatch, help and the errors about the command line are all made from this. */
+export type Command<O extends Options = Options> = {
+  /** One word or two: `orders list`. */
+  readonly name: string;
+  /** `REFERENCE`, `ID...`, in brackets where it may be left out, or empty. */
+  readonly positionals: string;
+  readonly about: string;
+  /** Further lines of help. */
+  readonly details?: readonly string[];
+  readonly options: O;
+  /** Null where the command has said everything itself. */
+  run(call: Call<O>): Promise<Report | null>;
+};
+
+/** Types `run` by the options of the command, then forgets them, so that all commands fit in one table. */
+export function defineCommand<const O extends Options>(command: Command<O>): Command {
+  return command as unknown as Command;
+}

@@ -1,0 +1,45 @@
+import { readConfig } from '../config.ts';
+import { Fault } from '../fault.ts';
+import { defineCommand, type Report } from './command.ts';
+import type { Connection } from './connection.ts';
+import { EXIT, EXIT_OF_FAULT, type ExitCode } from './exit.ts';
+import { table } from './layout.ts';
+
+type Check = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
+
+export const doctor = defineCommand({
+  name: 'doctor',
+  positionals: '',
+  about: 'check this installation, and say what to do about what is wrong',
+  details: ['The exit code is 1 where something is failing, 69 where the server cannot be reached.'],
+  options: {},
+  async run({ server }) {
+    const { storePath } = readConfig();
+    const connection = server();
+    const configuration = {
+      name: 'configuration',
+      status: 'ok',
+      detail: `the store is ${storePath}`,
+    } as const;
+    const { checks, exit } = await askServer(connection);
+    return report([configuration, ...checks], exit);
+  },
+});
+
+async function askServer(server: Connection): Promise<{ checks: Check[]; exit: ExitCode }> {
+  try {
+    const { checks } = await server.get<{ checks: Check[] }>('/v1/admin/doctor');
+    const answers: Check = { name: 'server', status: 'ok', detail: `settled answers at ${server.url}` };
+    const failing = checks.some(({ status }) => status === 'failing');
+    return { checks: [answers, ...checks], exit: failing ? EXIT.refused : EXIT.ok };
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    const checks: Check[] = [{ name: 'server', status: 'failing', detail: error.message }];
+    return { checks, exit: EXIT_OF_FAULT[error.code] };
+  }
+}
+
+function report(checks: Check[], exit: ExitCode): Report {
+  const rows = checks.map(({ name, status, detail }) => [status, name, detail]);
+  return { data: { checks }, lines: table(['status', 'check', 'detail'], rows, ''), exit };
+}

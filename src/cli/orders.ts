@@ -1,0 +1,96 @@
+import type { OrderDocument } from '../domain/notice.ts';
+import { ORDER_STATES } from '../domain/order.ts';
+import { UsageError } from './arguments.ts';
+import { defineCommand, type Report } from './command.ts';
+import { record, table } from './layout.ts';
+import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
+
+export const ordersList = defineCommand({
+  name: 'orders list',
+  positionals: '',
+  about: 'list orders, the newest first',
+  options: {
+    state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },
+    q: {
+      value: 'TEXT',
+      about: 'only orders whose reference holds the text, or whose link or payment id it is',
+    },
+    ...PAGE_OPTIONS,
+  },
+  async run({ options, server }) {
+    const list = { path: '/v1/orders', field: 'orders', query: { state: options.state, q: options.q } };
+    const { rows: orders, more } = await listRows<OrderDocument>(server(), list, options);
+    const rows = orders.map((order) => [
+      order.reference,
+      order.state,
+      order.amount,
+      order.currency,
+      order.createdAt,
+      order.paidAt,
+      order.flags.join(','),
+    ]);
+    const headings = ['reference', 'state', 'amount', 'currency', 'created', 'paid', 'flags'];
+    return {
+      data: { orders, more },
+      lines: [...table(headings, rows, 'No such orders.'), ...moreLine(more)],
+    };
+  },
+});
+
+export const ordersShow = defineCommand({
+  name: 'orders show',
+  positionals: 'REFERENCE',
+  about: 'show one order; `settled why` says how it came to stand there',
+  options: {},
+  async run({ first: reference, server }) {
+    const path = `/v1/orders/${encodeURIComponent(reference)}`;
+    return report(await server().get<{ order: OrderDocument }>(path));
+  },
+});
+
+export const ordersResolve = defineCommand({
+  name: 'orders resolve',
+  positionals: 'REFERENCE',
+  about: 'end the holds of an order: a person accepts or rejects its money',
+  details: [
+    '--accept makes the order paid, with the money as it was captured.',
+    "--reject cancels it; captured money is then to be refunded in the service's panel.",
+  ],
+  options: {
+    accept: { about: 'the money is fine' },
+    reject: { about: 'the money is not' },
+    reason: { value: 'TEXT', about: "why; kept in the order's history" },
+  },
+  async run({ first: reference, options: { accept, reject, reason }, server }) {
+    if (accept === reject) {
+      throw new UsageError('`settled orders resolve` needs either --accept or --reject.');
+    }
+    if (reason === undefined) throw new UsageError('`settled orders resolve` needs --reason TEXT.');
+    const path = `/v1/orders/${encodeURIComponent(reference)}/resolve`;
+    const body = { decision: accept ? 'accept' : 'reject', reason };
+    return report(await server().post<{ order: OrderDocument }>(path, body));
+  },
+});
+
+function report(answer: { order: OrderDocument }): Report {
+  const { order } = answer;
+  const { link } = order;
+  const lines = record([
+    ['reference', order.reference],
+    ['state', order.state],
+    ['amount', `${order.amount} ${order.currency}`],
+    ['created', order.createdAt],
+    ['paid', order.paidAt],
+    ['learned by', order.learnedBy],
+    ['flags', order.flags.join(', ')],
+    ...order.holds.map(({ id, reason }) => ['hold', `${id}: ${reason}`] as const),
+    ...order.payments.map(
+      ({ id, status, amount, currency }) =>
+        ['payment', `${id ?? 'without an id'}: ${status}, ${amount} ${currency}`] as const,
+    ),
+    ['link', link?.id ?? null],
+    ...(link?.status ? [['link status', link.status] as const] : []),
+    ...(link?.url ? [['link address', link.url] as const] : []),
+  ]);
+  return { data: answer, lines };
+}

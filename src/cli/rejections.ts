@@ -1,0 +1,36 @@
+import { defineCommand } from './command.ts';
+import { table } from './layout.ts';
+import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
+
+type RejectionRow = {
+  id: string;
+  reference: string;
+  reason: string;
+  count: number;
+  firstAt: string;
+  lastAt: string;
+};
+
+export const rejections = defineCommand({
+  name: 'rejections',
+  positionals: '',
+  about: 'list the deliveries that were refused as not authentic, by order and reason',
+  details: ['docs/errors.md explains the reasons; `settled verify` finds the cause of a captured delivery.'],
+  options: { reference: { value: 'REFERENCE', about: 'only those of this order' }, ...PAGE_OPTIONS },
+  async run({ options, server }) {
+    const list = { path: '/v1/rejections', field: 'rejections', query: { reference: options.reference } };
+    const { rows, more } = await listRows<RejectionRow>(server(), list, options);
+    const cells = rows.map(({ reference, reason, count, firstAt, lastAt }) => [
+      reference,
+      reason,
+      count,
+      firstAt,
+      lastAt,
+    ]);
+    const headings = ['order', 'reason', 'times', 'first', 'last'];
+    return {
+      data: { rejections: rows, more },
+      lines: [...table(headings, cells, 'No delivery was refused.'), ...moreLine(more)],
+    };
+  },
+});

@@ -1,0 +1,201 @@
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it, vi } from 'vitest';
+import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { deliverAndSee, get, heldOrder, paidOrder, post } from './client.ts';
+
+async function backUp(app: TestApp): Promise<{ path: string; bytes: number; notIncluded: string }> {
+  const { status, body } = await post(app, '/v1/admin/backup', {});
+  expect([status, body.detail]).toEqual([201, undefined]);
+  return body.backup;
+}
+
+/** The rows of a backup, opened as a database of its own. */
+function rowsOf(path: string, sql: string): Record<string, unknown>[] {
+  const db = new Database(path, { readonly: true, fileMustExist: true });
+  try {
+    return db.prepare(sql).all() as Record<string, unknown>[];
+  } finally {
+    db.close();
+  }
+}
+
+/** Gives the database so much content that copying it takes a while: `rows` random bodies of 256 KiB. */
+function fill(app: TestApp, rows: number): void {
+  const db = new Database(app.storePath);
+  db.pragma('busy_timeout = 5000');
+  db.exec(`
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${rows})
+    INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, status, received_at_ms, due_at_ms)
+      SELECT 1, 'filler-' || i, randomblob(32), '0', x'00', 'done', 0, 0 FROM n;
+    INSERT INTO inbox_body SELECT key, randomblob(262144) FROM inbox WHERE event_id LIKE 'filler-%';
+  `);
+  db.close();
+}
+
+describe('api: backup', () => {
+  it('writes a whole, sound copy of the database beside it', async () => {
+    const app = await startTestApp();
+    await paidOrder(app, 'order');
+    const { path, bytes } = await backUp(app);
+    expect(dirname(path)).toBe(join(dirname(app.storePath), 'backups'));
+    expect(statSync(path).size).toBe(bytes);
+    expect(rowsOf(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+    expect(rowsOf(path, 'PRAGMA foreign_key_check')).toEqual([]);
+    expect(rowsOf(path, 'SELECT reference, state FROM orders')).toEqual([
+      { reference: 'order', state: 'paid' },
+    ]);
+    expect(rowsOf(path, 'SELECT count(*) AS n FROM inbox JOIN inbox_body ON inbox_key = key')).toEqual([
+      { n: 1 },
+    ]);
+    expect(readdirSync(dirname(path))).toEqual([path.slice(dirname(path).length + 1)]);
+  });
+
+  it('does not hold the secrets key, nor any secret in the open, and says where the key is', async () => {
+    const app = await startTestApp();
+    const link = await app.reserve('order');
+    const { path, notIncluded } = await backUp(app);
+    const keyPath = `${app.storePath}.key`;
+    expect(notIncluded).toContain(keyPath);
+    const copy = readFileSync(path);
+    const key = readFileSync(keyPath, 'utf8').trim();
+    expect(copy.includes(link.webhookSecret)).toBe(false);
+    expect(copy.includes(key)).toBe(false);
+    expect(copy.includes(Buffer.from(key, 'base64'))).toBe(false);
+  });
+
+  it('names the setting where the key comes from the configuration', async () => {
+    const SETTLED_SECRETS_KEY = Buffer.alloc(32, 7).toString('base64');
+    const app = await startTestApp({ environment: { SETTLED_SECRETS_KEY } });
+    const { notIncluded } = await backUp(app);
+    expect(notIncluded).toContain('SETTLED_SECRETS_KEY');
+    expect(notIncluded).not.toContain(app.storePath);
+  });
+
+  it('can be made twice, and replaces nothing', async () => {
+    const app = await startTestApp();
+    const first = await backUp(app);
+    const second = await backUp(app);
+    expect(second.path).not.toBe(first.path);
+    expect(existsSync(first.path)).toBe(true);
+  });
+
+  it('is served again from a new place, together with the key', async () => {
+    const app = await startTestApp();
+    const link = await app.reserve('order');
+    const { path } = await backUp(app);
+    const storePath = join(testFolder(), 'restored.db');
+    copyFileSync(path, storePath);
+    copyFileSync(`${app.storePath}.key`, `${storePath}.key`);
+    const restored = await startTestApp({ storePath });
+    const moved = { ...link, webhookUrl: link.webhookUrl.replace(app.hooksUrl, restored.hooksUrl) };
+    await deliverAndSee(restored, moved, paymentEvent({ linkId: 'pl_1', amount: '100.00' }), 'paid');
+    expect((await app.order('order')).state).toBe('awaiting_payment');
+  });
+
+  it('is made under load, and holds up no acknowledgement', async () => {
+    const app = await startTestApp();
+    const link = await app.reserve('order');
+    fill(app, 200);
+    const acknowledgedMs: number[] = [];
+    let isOver = false;
+    const load = (async () => {
+      while (!isOver) {
+        const event = paymentEvent({ linkId: 'pl_1', status: 'PENDING' });
+        expect((await app.deliver(link, event)).status).toBe(200);
+        acknowledgedMs.push(performance.now());
+      }
+    })();
+    await vi.waitFor(() => expect(acknowledgedMs.length).toBeGreaterThan(3));
+    const before = acknowledgedMs.length;
+    const startedMs = performance.now();
+    const { path } = await backUp(app);
+    const endedMs = performance.now();
+    isOver = true;
+    await load;
+
+    const during = acknowledgedMs.filter((atMs) => atMs > startedMs && atMs < endedMs);
+    const moments = [startedMs, ...during, endedMs];
+    const longestWaitMs = Math.max(...moments.slice(1).map((atMs, i) => atMs - (moments[i] as number)));
+    expect(during.length).toBeGreaterThan(10);
+    expect(longestWaitMs).toBeLessThan((endedMs - startedMs) / 2);
+
+    expect(rowsOf(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+    const [counted] = rowsOf(path, "SELECT count(*) AS n FROM inbox WHERE event_id NOT LIKE 'filler-%'");
+    expect(counted?.n).toBeGreaterThanOrEqual(before);
+  });
+});
+
+describe('api: stats', () => {
+  it('count what is there', async () => {
+    const app = await startTestApp();
+    await paidOrder(app);
+    await heldOrder(app);
+    const link = await app.reserve('waiting');
+    await app.deliver(link, 'not JSON');
+    await app.deliver(link, '{}', {});
+    await vi.waitFor(async () => {
+      expect((await get(app, '/v1/stats')).body).toEqual({
+        stats: {
+          orders: { paid: 1, held: 1, awaiting_payment: 1 },
+          events: { pending: 0, leased: 0, dead: 1, done: 2 },
+          notices: { pending: 2 },
+          holds: 1,
+          attention: 1,
+          checks: 3,
+          rejections: 1,
+          lagSeconds: 0,
+        },
+      });
+    });
+  });
+});
+
+describe('api: doctor', () => {
+  type Check = { name: string; status: string; detail: string };
+  async function checksOf(app: TestApp): Promise<Record<string, Check>> {
+    const { status, body } = await get(app, '/v1/admin/doctor');
+    expect(status).toBe(200);
+    for (const check of body.checks as Check[]) expect(check.detail).toMatch(/./);
+    return Object.fromEntries((body.checks as Check[]).map((check) => [check.name, check]));
+  }
+
+  it('finds a new store in order, but for what is not configured yet', async () => {
+    const app = await startTestApp();
+    const checks = await checksOf(app);
+    const states = Object.fromEntries(Object.values(checks).map(({ name, status }) => [name, status]));
+    expect(states).toMatchObject({
+      ready: 'ok',
+      disk: 'ok',
+      settlement: 'ok',
+      'dead events': 'ok',
+      holds: 'ok',
+      attention: 'ok',
+      'public address': 'warning',
+    });
+    expect(checks['public address']?.detail).toContain('SETTLED_PUBLIC_URL');
+  });
+
+  it('has nothing to say of a public https address', async () => {
+    const app = await startTestApp({ environment: { SETTLED_PUBLIC_URL: 'https://pay.example.com' } });
+    expect((await checksOf(app))['public address']).toMatchObject({ status: 'ok' });
+  });
+
+  it('points at dead events, holds and attention', async () => {
+    const app = await startTestApp();
+    await heldOrder(app);
+    const link = await app.reserve('waiting');
+    await app.deliver(link, 'not JSON');
+    await vi.waitFor(async () => {
+      const checks = await checksOf(app);
+      expect(checks.holds).toMatchObject({ status: 'warning', detail: expect.stringMatching(/^1 /) });
+      expect(checks['dead events']).toMatchObject({
+        status: 'warning',
+        detail: expect.stringMatching(/^1 /),
+      });
+      expect(checks.attention).toMatchObject({ status: 'warning', detail: expect.stringMatching(/^1 /) });
+    });
+  });
+});

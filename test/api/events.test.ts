@@ -1,0 +1,264 @@
+import Database from 'better-sqlite3';
+import { describe, expect, it, vi } from 'vitest';
+import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
+import { deliverAndSee, get, orderPath, paidOrder, post, problem } from './client.ts';
+
+const settled = sharedApp();
+
+type Listed = { id: string; status: string; eventId: string; reference: string };
+
+async function eventsOf(app: TestApp, query: string): Promise<Listed[]> {
+  const { status, body } = await get(app, `/v1/events?${query}`);
+  expect([status, body.errors]).toEqual([200, undefined]);
+  return body.events;
+}
+
+/** The only event of an order, when it has come to the status. */
+function eventIn(app: TestApp, reference: string, status: string): Promise<Listed> {
+  return vi.waitFor(async () => {
+    const [event] = await eventsOf(app, `reference=${encodeURIComponent(reference)}`);
+    expect(event?.status).toBe(status);
+    return event as Listed;
+  });
+}
+
+/** Signs and sends bytes to a link. */
+function deliverBytes(link: ReservedLink, body: Uint8Array<ArrayBuffer>): Promise<Response> {
+  return fetch(link.webhookUrl, { method: 'POST', body, headers: signedHeaders(link.webhookSecret, body) });
+}
+
+/** An authentic event that cannot be read, and so is dead. */
+async function deadEvent(app: TestApp): Promise<{ link: ReservedLink; event: Listed }> {
+  const link = await app.reserve(freshReference());
+  expect((await app.deliver(link, 'this is not JSON')).status).toBe(202);
+  return { link, event: await eventIn(app, link.reference, 'dead') };
+}
+
+describe('api: one event', () => {
+  it('is shown with its body byte for byte, in base64 and as text', async () => {
+    const link = await settled().reserve(freshReference());
+    const body = `  ${paymentEvent({ linkId: `pl_${link.reference}`, amount: '100.00' })}\r\n\t`;
+    await deliverAndSee(settled(), link, body, 'paid');
+    const { id } = await eventIn(settled(), link.reference, 'done');
+    const response = await get(settled(), `/v1/events/${id}`);
+    const { event } = response.body;
+    expect(Buffer.from(event.bodyBase64, 'base64').toString()).toBe(body);
+    expect(event).toEqual({
+      id,
+      eventId: JSON.parse(body).id,
+      type: 'payment_link.payment_status_changed',
+      reference: link.reference,
+      linkId: `pl_${link.reference}`,
+      status: 'done',
+      outcome: 'applied',
+      rule: 'paid',
+      attempt: 1,
+      conflict: false,
+      duplicates: 0,
+      fault: null,
+      receivedAt: expect.stringMatching(/Z$/),
+      dueAt: null,
+      endedAt: expect.stringMatching(/Z$/),
+      timestamp: expect.stringMatching(/^\d{13}$/),
+      bodySha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      bodyBase64: expect.any(String),
+      bodyText: body,
+    });
+  });
+
+  it('that is not UTF-8 has no text, and loses no byte', async () => {
+    const link = await settled().reserve(freshReference());
+    const body = new Uint8Array(256).map((_, i) => i);
+    expect((await deliverBytes(link, body)).status).toBe(202);
+    const { id } = await eventIn(settled(), link.reference, 'dead');
+    const { event } = (await get(settled(), `/v1/events/${id}`)).body;
+    expect(event.bodyText).toBeNull();
+    expect(Buffer.from(event.bodyBase64, 'base64')).toEqual(Buffer.from(body));
+    expect(event.fault).toEqual({ code: 'unreadable_event', message: expect.any(String) });
+  });
+
+  it('keeps a byte order mark', async () => {
+    const link = await settled().reserve(freshReference());
+    await deliverBytes(link, new TextEncoder().encode('\uFEFFx'));
+    const { id } = await eventIn(settled(), link.reference, 'dead');
+    expect((await get(settled(), `/v1/events/${id}`)).body.event.bodyText).toBe('\uFEFFx');
+  });
+
+  it.each(['999999', '0', '-1', '1.0', '1e1', 'abc', '99999999999999999999', '01', "1'"])(
+    'is not called %s',
+    async (id) => {
+      problem(await get(settled(), `/v1/events/${id}`), 404, 'not_found');
+      problem(await post(settled(), `/v1/events/${id}/replay`, {}), 404, 'not_found');
+    },
+  );
+});
+
+describe('api: the list of events', () => {
+  it('goes from the newest to the oldest, by pages that stay in step while events arrive', async () => {
+    const app = await startTestApp();
+    const link = await app.reserve('order');
+    const send = (id: string) => app.deliver(link, paymentEvent({ id, linkId: 'pl_1', status: 'PENDING' }));
+    for (let i = 0; i < 7; i++) await send(`old-${i}`);
+    const seen: string[] = [];
+    let cursor: string | null = '';
+    for (let page = 0; cursor !== null; page++) {
+      const { body } = await get(app, `/v1/events?limit=3${cursor === '' ? '' : `&cursor=${cursor}`}`);
+      seen.push(...body.events.map(({ eventId }: Listed) => eventId));
+      cursor = body.nextCursor;
+      await send(`new-${page}`);
+    }
+    expect(seen).toEqual(Array.from({ length: 7 }, (_, i) => `old-${6 - i}`));
+  });
+
+  it('is narrowed to a status and to an order', async () => {
+    const app = await startTestApp();
+    const { event } = await deadEvent(app);
+    const { reference } = await paidOrder(app, 'a/b');
+    expect((await eventsOf(app, 'status=dead')).map(({ id }) => id)).toEqual([event.id]);
+    expect((await eventsOf(app, 'reference=a%2Fb')).map((one) => one.reference)).toEqual([reference]);
+    expect(await eventsOf(app, 'status=dead&reference=a%2Fb')).toEqual([]);
+    expect(await eventsOf(app, 'reference=nobody')).toEqual([]);
+  });
+
+  it('holds no bodies', async () => {
+    const { reference } = await paidOrder(settled());
+    const { text } = await get(settled(), `/v1/events?reference=${reference}`);
+    expect(text).not.toContain('latestPayment');
+  });
+
+  it('has no status that events cannot have', async () => {
+    const response = await get(settled(), '/v1/events?status=lost');
+    expect(problem(response, 400, 'invalid_request')).toMatch(/^status: /);
+  });
+});
+
+describe('api: replaying an event', () => {
+  it('works on a dead one again, and counts it from its first attempt', async () => {
+    const app = await startTestApp();
+    const { link, event } = await deadEvent(app);
+    expect((await get(app, '/v1/attention')).body.attention).toHaveLength(1);
+    const response = await post(app, `/v1/events/${event.id}/replay`, {});
+    expect([response.status, response.body]).toEqual([202, { event: { id: event.id, status: 'pending' } }]);
+    const again = await eventIn(app, link.reference, 'dead');
+    expect(again).toMatchObject({ id: event.id, attempt: 1 });
+    expect((await get(app, '/v1/attention')).body.attention).toHaveLength(1);
+  });
+
+  it('settles at last what could not be settled before', async () => {
+    const app = await startTestApp();
+    const link = await app.reserve('order');
+    await app.api('/v1/links', { body: { reference: 'order', amount: '100.00', id: 'pl_wrong' } });
+    expect((await app.deliver(link, paymentEvent({ linkId: 'pl_1', amount: '100.00' }))).status).toBe(200);
+    const { id } = await eventIn(app, 'order', 'dead');
+    change(app, "UPDATE link SET link_id = 'pl_1'");
+    expect((await post(app, `/v1/events/${id}/replay`, {})).status).toBe(202);
+    await vi.waitFor(async () => expect((await app.order('order')).state).toBe('paid'));
+    const { attention } = (await get(app, '/v1/attention')).body;
+    expect(attention.map(({ kind }: { kind: string }) => kind)).not.toContain('event_dead');
+  });
+
+  it('pays nothing twice where the event was settled', async () => {
+    const { reference } = await paidOrder(settled());
+    const before = await settled().order(reference);
+    const { id } = await eventIn(settled(), reference, 'done');
+    expect((await post(settled(), `/v1/events/${id}/replay`, {})).status).toBe(202);
+    await vi.waitFor(async () => {
+      const { event } = (await get(settled(), `/v1/events/${id}`)).body;
+      expect(event).toMatchObject({ status: 'done', outcome: 'already_applied' });
+    });
+    expect(await settled().order(reference)).toEqual(before);
+  });
+
+  it('is refused for an event that waits or is in work', async () => {
+    const app = await startTestApp();
+    await paidOrder(app, 'order');
+    const { id } = await eventIn(app, 'order', 'done');
+    for (const status of ['pending', 'leased']) {
+      change(app, `UPDATE inbox SET status = '${status}', due_at_ms = 9999999999999`);
+      problem(await post(app, `/v1/events/${id}/replay`, {}), 409, 'event_in_work');
+    }
+  });
+});
+
+/** Changes rows behind settled's back, into states that are hard to come to in time. */
+function change(app: TestApp, sql: string): void {
+  const db = new Database(app.storePath);
+  db.pragma('busy_timeout = 2000');
+  db.exec(sql);
+  db.close();
+}
+
+describe('api: refused deliveries', () => {
+  it('are listed by order and reason, with their number and times, never their bodies', async () => {
+    const app = await startTestApp();
+    const [first, second] = [await app.reserve('first'), await app.reserve('second')];
+    const body = paymentEvent({ amount: '100.00', paymentId: 'pay_of_the_forger' });
+    await app.deliver(first, body, signedHeaders('a-secret-of-somebody-else', body));
+    await app.deliver(second, body, {});
+    await vi.waitFor(async () => {
+      const response = await get(app, '/v1/rejections');
+      const { rejections, nextCursor } = response.body;
+      expect(rejections).toHaveLength(2);
+      expect(rejections).toContainEqual({
+        id: expect.any(String),
+        reference: 'first',
+        reason: 'signature_wrong',
+        count: 1,
+        firstAt: expect.stringMatching(/Z$/),
+        lastAt: expect.stringMatching(/Z$/),
+      });
+      expect(nextCursor).toBeNull();
+      expect(response.text).not.toContain('forger');
+    });
+    const { rejections } = (await get(app, '/v1/rejections?reference=second')).body;
+    expect(rejections).toMatchObject([{ reference: 'second', reason: 'signature_missing' }]);
+    const page = (await get(app, '/v1/rejections?limit=1')).body;
+    const rest = (await get(app, `/v1/rejections?limit=1&cursor=${page.nextCursor}`)).body;
+    expect(new Set([...page.rejections, ...rest.rejections].map(({ reference }) => reference)).size).toBe(2);
+    expect(rest.nextCursor).toBeNull();
+  });
+});
+
+describe('api: attention', () => {
+  it('lists what stands, with its order, and no more what is over', async () => {
+    const app = await startTestApp();
+    const { link } = await paidOrder(app, 'order');
+    const second = paymentEvent({ linkId: 'pl_order', paymentId: 'pay_second', amount: '100.00' });
+    await deliverAndSee(app, link, second, 'paid');
+    await vi.waitFor(async () => {
+      const { attention, nextCursor } = (await get(app, '/v1/attention')).body;
+      expect(attention).toEqual([
+        {
+          id: expect.any(String),
+          kind: 'duplicate_payment',
+          subject: 'order',
+          reference: 'order',
+          detail: expect.stringContaining('order'),
+          count: 1,
+          openedAt: expect.stringMatching(/Z$/),
+          lastAt: expect.stringMatching(/Z$/),
+        },
+      ]);
+      expect(nextCursor).toBeNull();
+    });
+    const refund = paymentEvent({
+      linkId: 'pl_order',
+      paymentId: 'pay_second',
+      status: 'REFUNDED',
+      amount: '100.00',
+    });
+    await deliverAndSee(app, link, refund, 'paid');
+    await vi.waitFor(async () => expect((await get(app, '/v1/attention')).body.attention).toEqual([]));
+    expect((await get(app, orderPath('order'))).body.order.flags).toEqual([]);
+  });
+
+  it('is read by pages', async () => {
+    const app = await startTestApp();
+    for (let i = 0; i < 3; i++) await deadEvent(app);
+    const first = (await get(app, '/v1/attention?limit=2')).body;
+    const second = (await get(app, `/v1/attention?limit=2&cursor=${first.nextCursor}`)).body;
+    expect([first.attention.length, second.attention.length, second.nextCursor]).toEqual([2, 1, null]);
+  });
+});

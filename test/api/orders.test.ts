@@ -1,0 +1,216 @@
+import { describe, expect, it, vi } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
+import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post, problem } from './client.ts';
+
+const settled = sharedApp();
+
+async function references(app: TestApp, query: string): Promise<string[]> {
+  const { status, body } = await get(app, `/v1/orders?${query}`);
+  expect([status, body.errors]).toEqual([200, undefined]);
+  return body.orders.map(({ reference }: { reference: string }) => reference);
+}
+
+describe('api: one order', () => {
+  it('is shown whole, to the shop as to the operator', async () => {
+    const { reference } = await paidOrder(settled());
+    const shown = await get(settled(), orderPath(reference), 'shop');
+    expect(shown.body.order).toEqual({
+      reference,
+      state: 'paid',
+      flags: [],
+      amount: '100.00',
+      currency: 'BRL',
+      createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      paidAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      learnedBy: 'webhook',
+      payment: { id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL' },
+      payments: [{ id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL' }],
+      holds: [],
+      hold: null,
+      link: { id: `pl_${reference}`, url: null, shortUrl: null, status: null },
+      version: 2,
+    });
+    expect((await get(settled(), orderPath(reference))).body).toEqual(shown.body);
+  });
+
+  it('that is not there is 404, and so is its timeline', async () => {
+    problem(await get(settled(), '/v1/orders/nobody'), 404, 'not_found');
+    problem(await get(settled(), '/v1/orders/nobody/timeline'), 404, 'not_found');
+  });
+});
+
+describe('api: the list of orders', () => {
+  it('goes from the newest to the oldest', async () => {
+    const app = await startTestApp();
+    for (const reference of ['a', 'b', 'c']) await app.reserve(reference);
+    expect(await references(app, '')).toEqual(['c', 'b', 'a']);
+  });
+
+  it('stays in step while orders arrive: every order once, none left out', async () => {
+    const app = await startTestApp();
+    for (let i = 0; i < 10; i++) await app.reserve(`old-${i}`);
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    let pages = 0;
+    do {
+      const query: string = `/v1/orders?limit=3${cursor === null ? '' : `&cursor=${cursor}`}`;
+      const { body } = await get(app, query);
+      expect(body.orders.length).toBeLessThanOrEqual(3);
+      seen.push(...body.orders.map(({ reference }: { reference: string }) => reference));
+      cursor = body.nextCursor;
+      await app.reserve(`new-${pages++}`);
+    } while (cursor !== null);
+    expect(seen).toEqual(Array.from({ length: 10 }, (_, i) => `old-${9 - i}`));
+    expect(pages).toBe(4);
+  });
+
+  it('has no further page where the last one is full', async () => {
+    const app = await startTestApp();
+    for (const reference of ['a', 'b']) await app.reserve(reference);
+    expect((await get(app, '/v1/orders?limit=2')).body.nextCursor).toBeNull();
+    expect((await get(app, '/v1/orders?limit=1')).body.nextCursor).not.toBeNull();
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['a key as it is', '12'],
+    ['another text', Buffer.from('k0').toString('base64url')],
+    ['SQL', Buffer.from('k1 OR 1=1').toString('base64url')],
+    ['a cursor with something added', `${Buffer.from('k12').toString('base64url')}!`],
+    ['a padded cursor', `${Buffer.from('k1').toString('base64')}`],
+    ['a number beyond all keys', Buffer.from('k9999999999999999').toString('base64url')],
+    ['a long text', 'x'.repeat(65)],
+  ])('has no cursor of %s', async (_name, cursor) => {
+    for (const list of ['orders', 'events', 'rejections', 'attention']) {
+      const response = await get(settled(), `/v1/${list}?cursor=${encodeURIComponent(cursor)}`);
+      expect(problem(response, 400, 'invalid_request')).toMatch(/^cursor: /);
+    }
+  });
+
+  it('is narrowed to a state', async () => {
+    const app = await startTestApp();
+    await paidOrder(app, 'paid-1');
+    await heldOrder(app, 'held-1');
+    await app.reserve('waiting-1');
+    expect(await references(app, 'state=paid')).toEqual(['paid-1']);
+    expect(await references(app, 'state=held')).toEqual(['held-1']);
+    expect(await references(app, 'state=awaiting_payment')).toEqual(['waiting-1']);
+    expect(await references(app, 'state=refunded')).toEqual([]);
+  });
+
+  it('has no state that orders cannot have', async () => {
+    expect(problem(await get(settled(), '/v1/orders?state=lost'), 400, 'invalid_request')).toMatch(
+      /^state: /,
+    );
+  });
+
+  it('is searched by a part of the reference, the link id and the payment id', async () => {
+    const app = await startTestApp();
+    await paidOrder(app, 'summer/2026-0417');
+    await app.reserve('winter/2026-0417');
+    expect(await references(app, 'q=0417')).toEqual(['winter/2026-0417', 'summer/2026-0417']);
+    expect(await references(app, 'q=SUMMER')).toEqual(['summer/2026-0417']);
+    expect(await references(app, 'q=pl_summer%2F2026-0417')).toEqual(['summer/2026-0417']);
+    expect(await references(app, 'q=pay_summer%2F2026-0417')).toEqual(['summer/2026-0417']);
+    expect(await references(app, 'q=pay_summer')).toEqual([]);
+    expect(await references(app, 'q=0417&state=paid')).toEqual(['summer/2026-0417']);
+  });
+
+  it('takes what is searched for as it is written', async () => {
+    const app = await startTestApp();
+    for (const reference of ['100%', '100x', 'a_b', 'axb', "o'neil", 'back\\slash']) {
+      await app.reserve(reference);
+    }
+    expect(await references(app, `q=${encodeURIComponent('100%')}`)).toEqual(['100%']);
+    expect(await references(app, 'q=a_b')).toEqual(['a_b']);
+    expect(await references(app, `q=${encodeURIComponent("o'neil")}`)).toEqual(["o'neil"]);
+    expect(await references(app, `q=${encodeURIComponent('k\\s')}`)).toEqual(['back\\slash']);
+  });
+});
+
+describe('api: resolving a hold', () => {
+  const accept = { decision: 'accept', reason: 'the rest came in cash' };
+  const reject = { decision: 'reject', reason: 'too little' };
+
+  it('accepts: the order is paid, with the money as it was captured', async () => {
+    const { reference } = await heldOrder(settled());
+    const response = await post(settled(), `${orderPath(reference)}/resolve`, accept);
+    expect(response.status).toBe(200);
+    expect(response.body.order).toMatchObject({
+      state: 'paid',
+      amount: '100.00',
+      payment: { amount: '60.00', status: 'completed' },
+      learnedBy: 'person',
+      paidAt: expect.any(String),
+      holds: [],
+      hold: null,
+      flags: [],
+    });
+    expect((await get(settled(), orderPath(reference))).body.order).toEqual(response.body.order);
+  });
+
+  it('rejects: the order is cancelled and the refund is due', async () => {
+    const { reference } = await heldOrder(settled());
+    const response = await post(settled(), `${orderPath(reference)}/resolve`, reject);
+    expect(response.status).toBe(200);
+    expect(response.body.order).toMatchObject({ state: 'cancelled', flags: ['refund_due'], paidAt: null });
+  });
+
+  it.each([accept, reject])('answers the same again with 200: $decision', async (asked) => {
+    const { reference } = await heldOrder(settled());
+    const first = await post(settled(), `${orderPath(reference)}/resolve`, asked);
+    const again = await post(settled(), `${orderPath(reference)}/resolve`, asked);
+    expect([again.status, again.body]).toEqual([200, first.body]);
+  });
+
+  it('does not go back on a decision', async () => {
+    const { reference } = await heldOrder(settled());
+    await post(settled(), `${orderPath(reference)}/resolve`, accept);
+    problem(await post(settled(), `${orderPath(reference)}/resolve`, reject), 409, 'not_held');
+    expect((await settled().order(reference)).state).toBe('paid');
+  });
+
+  it('is for held orders only', async () => {
+    const { reference } = await paidOrder(settled());
+    const response = await post(settled(), `${orderPath(reference)}/resolve`, accept);
+    expect(problem(response, 409, 'not_held')).toContain('paid');
+  });
+
+  it('is for orders that are there', async () => {
+    problem(await post(settled(), '/v1/orders/nobody/resolve', accept), 404, 'not_found');
+  });
+
+  it('is not for the shop, whose hold it may be', async () => {
+    const { reference } = await heldOrder(settled());
+    const response = await post(settled(), `${orderPath(reference)}/resolve`, accept, 'shop');
+    problem(response, 403, 'forbidden');
+    expect((await settled().order(reference)).state).toBe('held');
+  });
+
+  it('accepts nothing where the held money went back', async () => {
+    const { reference, link } = await heldOrder(settled());
+    const refund = paymentEvent({
+      linkId: `pl_${reference}`,
+      status: 'REFUNDED',
+      paymentId: `pay_${reference}`,
+      amount: '60.00',
+    });
+    await deliverAndSee(settled(), link, refund, 'held');
+    await vi.waitFor(async () =>
+      expect(await settled().order(reference)).toMatchObject({ payment: { status: 'refunded' } }),
+    );
+    const response = await post(settled(), `${orderPath(reference)}/resolve`, accept);
+    expect(problem(response, 409, 'nothing_left_to_accept')).toContain('Reject');
+    expect((await post(settled(), `${orderPath(reference)}/resolve`, reject)).status).toBe(200);
+  });
+
+  it('keeps the reason', async () => {
+    const reference = freshReference();
+    await heldOrder(settled(), reference);
+    await post(settled(), `${orderPath(reference)}/resolve`, accept);
+    const { text } = await get(settled(), `${orderPath(reference)}/timeline`);
+    expect(text).toContain(accept.reason);
+  });
+});

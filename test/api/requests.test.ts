@@ -1,0 +1,245 @@
+import request from 'supertest';
+import { describe, expect, it } from 'vitest';
+import { OPERATOR_TOKEN } from '../support/app.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
+import { get, orderPath, post, postText, problem } from './client.ts';
+
+const settled = sharedApp();
+
+describe('api: what a body must be', () => {
+  const POSTS = [
+    ['/v1/links', { reference: 'unused', amount: '30.00' }],
+    ['/v1/orders/unused/resolve', { decision: 'accept', reason: 'seen' }],
+    ['/v1/admin/backup', {}],
+  ] as const;
+
+  it.each(POSTS)('of POST %s: has no field that the route does not know', async (path, body) => {
+    const response = await post(settled(), path, { ...body, surprise: 1, webhookUrl: 'https://x' });
+    const detail = problem(response, 400, 'invalid_request');
+    expect(detail).toContain('surprise');
+    expect(response.body.errors).toEqual([
+      { path: 'surprise', detail: 'there is no such field' },
+      { path: 'webhookUrl', detail: 'there is no such field' },
+    ]);
+  });
+
+  it.each(['__proto__', 'constructor', 'toString'])('has no field %s', async (name) => {
+    const response = await postText(
+      settled(),
+      '/v1/links',
+      `{"reference":"unused","amount":1,"${name}":{"role":"operator"}}`,
+    );
+    expect(problem(response, 400, 'invalid_request')).toContain(name);
+  });
+
+  it.each(['', '{', 'null', '"text"', '12', '{"reference":"a",}', "{'reference':1}", '\u0000'])(
+    'of POST /v1/links: is refused as %j',
+    async (body) => {
+      problem(await postText(settled(), '/v1/links', body), 400, 'invalid_request');
+    },
+  );
+
+  it('is an object, not a list', async () => {
+    problem(await postText(settled(), '/v1/links', '[]'), 400, 'invalid_request');
+  });
+
+  it('is answered with every fault at once, each by its place', async () => {
+    const response = await post(settled(), '/v1/links', {
+      reference: 1,
+      amount: true,
+      currency: 2,
+      id: '',
+      webhookSecret: 'short',
+    });
+    problem(response, 400, 'invalid_request');
+    const paths = response.body.errors.map(({ path }: { path: string }) => path);
+    expect(new Set(paths)).toEqual(new Set(['reference', 'amount', 'currency', 'id', 'webhookSecret']));
+  });
+
+  it.each([
+    ['reference', { amount: '30.00' }],
+    ['amount', { reference: 'unused' }],
+  ])('of POST /v1/links: needs %s', async (name, body) => {
+    expect(problem(await post(settled(), '/v1/links', body), 400, 'invalid_request')).toContain(name);
+  });
+
+  it.each([
+    ['decision', { reason: 'seen' }],
+    ['reason', { decision: 'accept' }],
+    ['reason', { decision: 'accept', reason: '' }],
+    ['reason', { decision: 'accept', reason: 'x'.repeat(501) }],
+    ['reason', { decision: 'accept', reason: 'two\nlines' }],
+    ['decision', { decision: 'maybe', reason: 'seen' }],
+  ])('of a resolution: needs a usable %s', async (name, body) => {
+    const response = await post(settled(), '/v1/orders/unused/resolve', body);
+    expect(problem(response, 400, 'invalid_request')).toContain(name);
+  });
+
+  it.each([
+    ['15 bytes', 'x'.repeat(15)],
+    ['513 characters', 'x'.repeat(513)],
+    ['a control character', `${'x'.repeat(20)}\u0007`],
+  ])('of POST /v1/links: takes no webhookSecret of %s', async (_name, webhookSecret) => {
+    const asked = { reference: 'unused', amount: '30.00', id: 'pl_x', webhookSecret };
+    const response = await post(settled(), '/v1/links', asked);
+    expect(problem(response, 400, 'invalid_request')).toContain('webhookSecret');
+    expect(JSON.stringify(response.body)).not.toContain('xxxx');
+  });
+});
+
+describe('api: how a body is sent', () => {
+  const LINK = '{"reference":"unused","amount":"30.00"}';
+
+  it.each(['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', 'multipart/form-data'])(
+    'is not as %s',
+    async (type) => {
+      const response = await postText(settled(), '/v1/links', LINK, { 'content-type': type });
+      problem(response, 415, 'content_type');
+    },
+  );
+
+  it('names a type', async () => {
+    const response = await fetch(`${settled().apiUrl}/v1/links`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+      body: new TextEncoder().encode(LINK),
+    });
+    expect(response.status).toBe(415);
+  });
+
+  it.each([
+    ['a content encoding', { 'content-encoding': 'gzip' }],
+    ['another character set', { 'content-type': 'application/json; charset=latin1' }],
+  ])('is without %s', async (_name, headers) => {
+    problem(await postText(settled(), '/v1/links', LINK, headers), 415, 'content_type');
+  });
+
+  it('may name UTF-8', async () => {
+    const body = JSON.stringify({ reference: freshReference(), amount: 30 });
+    const headers = { 'content-type': 'application/json; charset=utf-8' };
+    expect((await postText(settled(), '/v1/links', body, headers)).status).toBe(201);
+  });
+
+  it('has at most 64 KiB', async () => {
+    const padded = (bytes: number) => `${' '.repeat(bytes - 2)}{}`;
+    problem(await postText(settled(), '/v1/admin/backup', padded(65_537)), 413, 'body_too_large');
+    problem(await postText(settled(), '/v1/links', padded(65_536)), 400, 'invalid_request');
+  });
+
+  it('may be left out where nothing need be said', async () => {
+    const response = await request(settled().apiUrl)
+      .post('/v1/admin/backup')
+      .set('authorization', `Bearer ${OPERATOR_TOKEN}`);
+    expect(response.status).toBe(201);
+  });
+});
+
+describe('api: addresses and methods', () => {
+  it.each([
+    ['get', '/v1/links', 'POST'],
+    ['delete', '/v1/orders', 'GET, HEAD'],
+    ['options', '/v1/orders', 'GET, HEAD'],
+    ['put', '/v1/orders/1', 'GET, HEAD'],
+    ['post', '/v1/orders/1/timeline', 'GET, HEAD'],
+    ['get', '/v1/orders/1/resolve', 'POST'],
+    ['post', '/v1/events', 'GET, HEAD'],
+    ['patch', '/v1/events/1', 'GET, HEAD'],
+    ['get', '/v1/events/1/replay', 'POST'],
+    ['post', '/v1/rejections', 'GET, HEAD'],
+    ['post', '/v1/attention', 'GET, HEAD'],
+    ['post', '/v1/stats', 'GET, HEAD'],
+    ['get', '/v1/admin/backup', 'POST'],
+    ['post', '/v1/admin/doctor', 'GET, HEAD'],
+    ['post', '/metrics', 'GET, HEAD'],
+  ] as const)('%s %s is not allowed; the answer says what is', async (method, path, allow) => {
+    const response = await request(settled().apiUrl)[method](path);
+    problem(response, 405, 'method_not_allowed');
+    expect(response.headers.allow).toBe(allow);
+  });
+
+  it('HEAD answers as GET does, without a body', async () => {
+    const response = await request(settled().apiUrl)
+      .head('/v1/orders')
+      .set('authorization', `Bearer ${OPERATOR_TOKEN}`);
+    expect([response.status, response.text]).toEqual([200, undefined]);
+  });
+
+  it.each(['/', '/v1', '/v1/', '/v1/orders/', '/V1/orders', '/v1/Orders', '/v1/nothing', '/v1/orders/1/2/3'])(
+    'there is nothing at %s',
+    async (path) => {
+      problem(await get(settled(), path), 404, 'not_found');
+    },
+  );
+
+  it.each(['%E0%A4%A', '%', '%zz', '%C0%AF'])('a reference cannot be written %s', async (written) => {
+    const detail = problem(await get(settled(), `/v1/orders/${written}`), 400, 'invalid_request');
+    expect(detail).toContain('address');
+  });
+
+  it.each([
+    ['a slash', 'a/b'],
+    ['a percent sign', '50%'],
+    ['an escape of its own', '%2F'],
+    ['spaces', ' two words '],
+    ['marks of addresses', 'a?b=c#d&e+f'],
+    ['other scripts', 'ação-注文-🧾'],
+    ['quotes and brackets', `"'<>{}[]\\`],
+    ['128 characters', 'x'.repeat(128)],
+    ['the name of a route', 'timeline'],
+  ])('a reference may have %s', async (_name, reference) => {
+    const made = await post(settled(), '/v1/links', { reference, amount: '30.00' });
+    expect([made.status, made.body.order.reference]).toEqual([201, reference]);
+    expect((await get(settled(), orderPath(reference))).body.order.reference).toBe(reference);
+    expect((await get(settled(), `${orderPath(reference)}/timeline`)).body.order.reference).toBe(reference);
+    const resolved = await post(settled(), `${orderPath(reference)}/resolve`, {
+      decision: 'accept',
+      reason: 'x',
+    });
+    problem(resolved, 409, 'not_held');
+  });
+
+  it.each([
+    ['129 characters', 'x'.repeat(129)],
+    ['a line break', 'a\nb'],
+    ['a NUL', 'a\0b'],
+  ])('a reference has no %s', async (_name, reference) => {
+    const made = await post(settled(), '/v1/links', { reference, amount: '30.00' });
+    expect(problem(made, 400, 'invalid_request')).toMatch(/^reference: /);
+    const asked = await get(settled(), orderPath(reference));
+    expect(problem(asked, 400, 'invalid_request')).toMatch(/^reference: /);
+  });
+
+  it('a reference has no half of a character', async () => {
+    const made = await postText(settled(), '/v1/links', '{"reference":"a\\ud83e","amount":30}');
+    expect(problem(made, 400, 'invalid_request')).toMatch(/^reference: /);
+  });
+
+  it.each(['/v1/orders', '/v1/events', '/v1/rejections', '/v1/attention'])(
+    'GET %s has no parameter that it does not know',
+    async (path) => {
+      const response = await get(settled(), `${path}?limit=5&page=2`);
+      expect(problem(response, 400, 'invalid_request')).toContain('page');
+    },
+  );
+
+  it.each(['0', '201', '-1', '1.5', '0x10', '1e2', '', 'ten', '5&limit=6'])(
+    'a list has no limit of %s',
+    async (limit) => {
+      const response = await get(settled(), `/v1/orders?limit=${limit}`);
+      expect(problem(response, 400, 'invalid_request')).toMatch(/^limit: /);
+    },
+  );
+
+  it("keeps the caller's request id where it is plain, and makes one where it is not", async () => {
+    const mine = await get(settled(), '/v1/stats').set('x-request-id', 'my-request.1');
+    expect(mine.headers['x-request-id']).toBe('my-request.1');
+    const made = await get(settled(), '/v1/stats').set('x-request-id', 'two words');
+    expect(made.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('says nothing of what it is made with', async () => {
+    const { headers } = await get(settled(), '/v1/stats');
+    expect(Object.keys(headers)).not.toContain('x-powered-by');
+    expect(headers.server).toBeUndefined();
+  });
+});

@@ -1,0 +1,168 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { ReservedLink } from '../support/app.ts';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
+import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post } from './client.ts';
+
+const settled = sharedApp();
+
+type Explained = {
+  order: { reference: string };
+  answer: string;
+  entries: { at: string; kind: string; summary: string; details: string[] }[];
+  next: string[];
+};
+
+async function explained(reference: string): Promise<Explained> {
+  const { status, body } = await get(settled(), `${orderPath(reference)}/timeline`, 'shop');
+  expect(status).toBe(200);
+  return body;
+}
+
+/** Every entry of a kind, each as one line. */
+function linesOf({ entries }: Explained, kind: string): string {
+  const mine = entries.filter((one) => one.kind === kind);
+  return mine.map(({ summary, details }) => [summary, ...details].join('; ')).join('\n');
+}
+
+/** Waits until an entry of the kind matches. */
+function withEntry(reference: string, kind: string, words: RegExp): Promise<Explained> {
+  return vi.waitFor(
+    async () => {
+      const found = await explained(reference);
+      expect(linesOf(found, kind)).toMatch(words);
+      return found;
+    },
+    { timeout: 5_000 },
+  );
+}
+
+const event = (link: ReservedLink, options: Parameters<typeof paymentEvent>[0]) =>
+  paymentEvent({ linkId: `pl_${link.reference}`, ...options });
+
+describe('api: why an order stands where it stands', () => {
+  it('paid: says so with the money and how it was learned, from registration to notice', async () => {
+    const { reference } = await paidOrder(settled());
+    const found = await explained(reference);
+    const { order, answer, entries, next } = found;
+    expect(order).toEqual(await settled().order(reference));
+    expect(answer).toMatch(new RegExp(`^Order ${reference} .*100\\.00 BRL is paid.*webhook`));
+    expect(entries.map(({ kind }) => kind)).toEqual(['registration', 'delivery', 'decision', 'notice']);
+    expect(entries.map(({ at }) => at)).toEqual(entries.map(({ at }) => at).sort());
+    expect(linesOf(found, 'delivery')).toMatch(/payment_status_changed.*applied, rule paid/);
+    expect(linesOf(found, 'decision')).toMatch(/awaiting_payment → paid.*rule paid, by event \d+/);
+    expect(linesOf(found, 'decision')).toContain(`captured 100.00 BRL, payment pay_${reference}`);
+    expect(linesOf(found, 'notice')).toContain('order.paid');
+    expect(next).toHaveLength(1);
+  });
+
+  it('held: says how much came and why that is not enough, and that a person decides, and how', async () => {
+    const { reference } = await heldOrder(settled());
+    const found = await explained(reference);
+    expect(found.answer).toMatch(/100\.00 BRL.*person.*less.*60\.00 BRL/);
+    expect(linesOf(found, 'decision')).toMatch(/captured 60\.00 BRL.*hold hold_2: amount_mismatch/);
+    expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --accept`);
+    expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --reject`);
+  });
+
+  it('resolved: keeps the reason that the person gave, and says what is left to do', async () => {
+    const { reference } = await heldOrder(settled());
+    const asked = { decision: 'reject', reason: 'customer changed their mind' };
+    await post(settled(), `${orderPath(reference)}/resolve`, asked);
+    const found = await explained(reference);
+    expect(found.answer).toMatch(/cancelled.*refunded/);
+    expect(linesOf(found, 'decision')).toContain(asked.reason);
+    expect(found.next.join('\n')).toMatch(/Refund/);
+  });
+
+  it('awaiting: says that the service told nothing', async () => {
+    const reference = freshReference();
+    await settled().reserve(reference);
+    const { answer, entries, next } = await explained(reference);
+    expect(answer).toMatch(/is not paid.*nothing/);
+    expect(entries.map(({ kind }) => kind)).toEqual(['registration']);
+    expect(next.join('\n')).toMatch(/webhook/);
+  });
+
+  it('awaiting with refused deliveries: counts them and names the reasons', async () => {
+    const link = await settled().reserve(freshReference());
+    const body = event(link, { amount: '100.00' });
+    const forged = signedHeaders('not-the-secret-of-this-link', body);
+    for (let i = 0; i < 2; i++) expect((await settled().deliver(link, body, forged)).status).toBe(401);
+    expect((await settled().deliver(link, body, {})).status).toBe(401);
+    await withEntry(link.reference, 'refused', /signature_missing/);
+    const { answer, next } = await withEntry(link.reference, 'refused', /signature_wrong, 2 times/);
+    expect(answer).toMatch(/is not paid.*3 deliveries.*refused/);
+    expect(answer).toMatch(/without a signature/);
+    expect(answer).toMatch(/does not match/);
+    expect(next.join('\n')).toMatch(/settled verify/);
+  });
+
+  it('awaiting with a stale delivery: says when it was signed, and points at the clock', async () => {
+    const link = await settled().reserve(freshReference());
+    const body = event(link, { id: 'evt_stale', amount: '100.00' });
+    const stale = signedHeaders(link.webhookSecret, body, '1700000000000');
+    expect((await settled().deliver(link, body, stale)).status).toBe(400);
+    const { answer, next } = await withEntry(link.reference, 'stale', /evt_stale.*2023-11-14T22:13:20/);
+    expect(answer).toMatch(/is not paid.*clock/);
+    expect(next.join('\n')).toMatch(/clock/);
+  });
+
+  it('awaiting with an event that cannot be settled: points at it', async () => {
+    const link = await settled().reserve(freshReference());
+    expect((await settled().deliver(link, 'not JSON')).status).toBe(202);
+    const { answer, next } = await withEntry(link.reference, 'delivery', /unreadable_event/);
+    expect(answer).toMatch(/is not paid.*could not be settled/);
+    expect(next.join('\n')).toMatch(/settled events replay \d+/);
+  });
+
+  it('pending: says that a payment has begun', async () => {
+    const link = await settled().reserve(freshReference());
+    await deliverAndSee(settled(), link, event(link, { status: 'PENDING' }), 'payment_pending');
+    expect((await explained(link.reference)).answer).toMatch(/100\.00 BRL is not paid yet/);
+  });
+
+  it('paid twice: stays paid, shows both payments and that a person must see to it', async () => {
+    const { reference, link } = await paidOrder(settled());
+    await deliverAndSee(settled(), link, event(link, { paymentId: 'pay_second', amount: '100.00' }), 'paid');
+    await withEntry(reference, 'attention', /./);
+    const found = await withEntry(reference, 'notice', /payment\.duplicate/);
+    expect(linesOf(found, 'decision')).toMatch(/stays paid.*rule duplicate_payment.*payment pay_second/);
+    expect(found.answer).toMatch(/is paid.*more than once/);
+    expect(found.next.join('\n')).toMatch(/Refund/);
+  });
+
+  it('a late event: shows that it changed nothing', async () => {
+    const { reference, link } = await paidOrder(settled());
+    await deliverAndSee(settled(), link, event(link, { id: 'evt_late', status: 'PENDING' }), 'paid');
+    const { order } = await withEntry(reference, 'delivery', /evt_late.*ignored, rule changes_nothing/);
+    expect(order).toMatchObject({ state: 'paid', flags: [] });
+  });
+
+  it('paid after it expired: says so', async () => {
+    const link = await settled().reserve(freshReference());
+    const expired = `{"id":"evt_x","type":"payment_link.status_changed","data":{"paymentLink":{"id":"pl_${link.reference}","status":"EXPIRED"}}}`;
+    await deliverAndSee(settled(), link, expired, 'expired');
+    expect((await explained(link.reference)).answer).toMatch(/is not paid.*expired/);
+    await deliverAndSee(settled(), link, event(link, { amount: '100.00' }), 'paid');
+    expect((await explained(link.reference)).answer).toMatch(/is paid.*after the link had expired/);
+  });
+
+  it('a delivery that came again: counts it', async () => {
+    const { reference, link } = await paidOrder(settled());
+    const body = event(link, { id: 'evt_again', status: 'PENDING' });
+    for (const _ of [1, 2, 3]) expect((await settled().deliver(link, body)).status).toBe(200);
+    await withEntry(reference, 'delivery', /evt_again.*2 times/);
+  });
+
+  it('an event that names another link: waits for a person, and the order is untouched', async () => {
+    const { link } = await paidOrder(settled());
+    const before = await settled().order(link.reference);
+    const other = event(link, { linkId: 'pl_of_somebody_else', amount: '100.00', paymentId: 'pay_x' });
+    expect((await settled().deliver(link, other)).status).toBe(200);
+    await withEntry(link.reference, 'attention', /names (another )?link/);
+    const { next, order } = await withEntry(link.reference, 'delivery', /link_mismatch.*pl_of_somebody_else/);
+    expect(next.join('\n')).toMatch(/settled events replay/);
+    expect(order).toEqual(before);
+  });
+});

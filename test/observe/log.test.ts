@@ -1,0 +1,133 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { testFolder } from '../support/app.ts';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { spawnSettled } from '../support/process.ts';
+
+const LOG = new URL('../../src/observe/log.ts', import.meta.url).href;
+
+/** The lines that a piece of code logs through `log`, in a process of its own: the log writes to standard output. */
+function logged(code: string): Record<string, unknown>[] {
+  const script = `import { openLog } from ${JSON.stringify(LOG)}; const log = openLog('info'); ${code}`;
+  const out = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  return out
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+describe('log: by itself', () => {
+  it('writes one JSON line for each message, with its time and level', () => {
+    const [line] = logged("log.warn({ order: 'o-1' }, 'a message\\nof two lines');");
+    expect(line).toEqual({
+      level: 'warn',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      order: 'o-1',
+      msg: 'a message\nof two lines',
+    });
+  });
+
+  it('hides what must not be read, at the top and one below', () => {
+    const names = [
+      'secret',
+      'webhookSecret',
+      'token',
+      'authorization',
+      'signature',
+      'apiKey',
+      'body',
+      'customer',
+      'email',
+    ];
+    const canaries = Object.fromEntries(names.map((name) => [name, `canary of ${name}`]));
+    const given = JSON.stringify({ ...canaries, inner: canaries });
+    const [line] = logged(`log.info(${given}, 'x');`);
+    expect(JSON.stringify(line)).not.toContain('canary');
+    for (const name of names)
+      expect(line).toMatchObject({ [name]: '[redacted]', inner: { [name]: '[redacted]' } });
+  });
+
+  it('writes a fault by its code and sentence, without its cause', () => {
+    const [line] =
+      logged(`log.error({ fault: Object.assign(new Error('no space', { cause: new Error('canary') }),
+      { code: 'store_full' }) }, 'x');`);
+    expect(line?.fault).toEqual({ code: 'store_full', message: 'no space' });
+  });
+
+  it('writes a bug with its stack, without its cause', () => {
+    const [line] = logged("log.error({ fault: new TypeError('not a function', { cause: 'canary' }) }, 'x');");
+    expect(line?.fault).toEqual({ message: 'not a function', stack: expect.stringContaining('TypeError') });
+  });
+
+  it('writes below its level nothing', () => {
+    expect(logged("log.debug('quiet'); log.info('loud');").map(({ msg }) => msg)).toEqual(['loud']);
+  });
+});
+
+describe('log: of a serving process', () => {
+  it('holds no secret, token, signature, body or payer, whatever is sent', async () => {
+    const storePath = join(testFolder(), 'settled.db');
+    const shopToken = 'shop-token-canary-1';
+    const serving = spawnSettled(['serve'], {
+      SETTLED_STORE: `sqlite:${storePath}`,
+      SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+      SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+      SETTLED_SHOP_TOKEN: shopToken,
+      SETTLED_LOG_LEVEL: 'trace',
+    });
+    const { hooks, operator } = JSON.parse(await serving.line(/settled is serving/));
+    const operatorToken = readFileSync(`${storePath}.operator-token`, 'utf8').trim();
+    const key = readFileSync(`${storePath}.key`, 'utf8').trim();
+    const api = async (path: string, body?: object, token = operatorToken) =>
+      (
+        await fetch(`http://127.0.0.1:${operator.port}${path}`, {
+          method: body === undefined ? 'GET' : 'POST',
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        })
+      ).json();
+    const send = async (path: string, body: string, headers: Record<string, string>) =>
+      (await fetch(`http://127.0.0.1:${hooks.port}${path}`, { method: 'POST', body, headers })).status;
+
+    const { link } = await api('/v1/links', { reference: 'order', amount: '100.00' });
+    const address = new URL(link.webhookUrl).pathname;
+    const body = paymentEvent({ id: 'evt_1', linkId: 'pl_1', amount: '100.00' }).replace(
+      '"latestPayment":{',
+      '"latestPayment":{"customer":{"name":"Payer Canary","email":"payer@canary.example"},',
+    );
+    const signed = signedHeaders(link.webhookSecret, body);
+    const forged = signedHeaders('a-forgers-secret-canary', body);
+    expect(await send(address, body, signed)).toBe(200);
+    expect(await send(address, body.replace('100.00', '60.00'), signed)).toBe(401);
+    expect(await send(address, body, forged)).toBe(401);
+    expect(await send(`${address.slice(0, -1)}A`, body, signed)).toBe(401);
+    expect(await send(address, body, signedHeaders(link.webhookSecret, body, '1700000000000'))).toBe(400);
+    const garbage = 'canary {';
+    expect(await send(address, garbage, signedHeaders(link.webhookSecret, garbage))).toBe(202);
+    const conflict = paymentEvent({ id: 'evt_1', linkId: 'pl_of_another', paymentId: 'pay_canary' });
+    expect(await send(address, conflict, signedHeaders(link.webhookSecret, conflict))).toBe(200);
+    await vi.waitFor(() => {
+      for (const words of ['cannot be settled', 'not authentic', 'another link', 'different contents']) {
+        expect(serving.stdout()).toContain(words);
+      }
+    });
+    const correction = 'a-corrected-secret-canary';
+    await api('/v1/links', { reference: 'order', amount: '100.00', webhookSecret: correction });
+    await api('/v1/orders/order', undefined, 'a-wrong-token-canary');
+    await api('/v1/orders/order', undefined, shopToken);
+    serving.child.kill('SIGTERM');
+    const { code, stdout, stderr } = await serving.finished;
+    expect([code, stderr]).toEqual([0, '']);
+
+    const token = address.split('/').at(-1) as string;
+    for (const line of stdout.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('level');
+    expect(stdout.toLowerCase()).not.toContain('canary');
+    for (const secret of [operatorToken, key, link.webhookSecret, token, token.slice(0, -1)]) {
+      expect(stdout).not.toContain(secret);
+    }
+    for (const headers of [signed, forged]) expect(stdout).not.toContain(headers['x-service-signature']);
+    expect(stdout).not.toContain('paymentStatus');
+  });
+});

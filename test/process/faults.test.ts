@@ -1,0 +1,227 @@
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  cpSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { testFolder } from '../support/app.ts';
+import { type Finished, MAIN, type SpawnOptions, spawnSettled } from '../support/process.ts';
+import { serveEnvironment, startServing } from './serving.ts';
+
+const NOBODY = 65_534;
+
+/** See docs/errors.md. */
+const EXIT = { cannotOpen: 73, tryAgain: 75, notAllowed: 77, configuration: 78 } as const;
+
+describe('a start that cannot succeed', () => {
+  it('refuses a folder that it may not write', async (context) => {
+    const user = someUser();
+    if (user === null) return context.skip(NO_OTHER_USER);
+    const folder = testFolder();
+    chmodSync(folder, 0o555);
+    const path = join(folder, 'settled.db');
+    expectRefusal(await serve(path, {}, user), EXIT.notAllowed, [path, 'cannot be written', 'write access']);
+  });
+
+  it('refuses a database that it may read but not write', async (context) => {
+    const user = someUser();
+    if (user === null) return context.skip(NO_OTHER_USER);
+    const path = await someStore();
+    const folder = join(path, '..');
+    for (const file of ['settled.db.key', 'settled.db.lock']) own(join(folder, file), user);
+    own(folder, user);
+    chmodSync(path, 0o444);
+    expectRefusal(await serve(path, {}, user), EXIT.notAllowed, [path, 'cannot be written', 'write access']);
+  });
+
+  it('refuses a file of garbage and says how to restore', async () => {
+    const path = await someStore();
+    writeFileSync(path, randomBytes(100_000));
+    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'not a database', 'restore the newest backup']);
+  });
+
+  it('refuses an empty file: it must not look like an empty shop', async () => {
+    const path = await someStore();
+    writeFileSync(path, '');
+    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'empty file', 'restore a backup']);
+  });
+
+  it('refuses a database of another program', async () => {
+    const path = await someStore();
+    rmSync(path);
+    new Database(path).exec('CREATE TABLE theirs (x)').close();
+    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'another program', 'SETTLED_STORE']);
+  });
+
+  it('refuses a database whose bytes are damaged', async () => {
+    const path = await someStore();
+    const db = new Database(path);
+    db.exec('VACUUM');
+    db.close();
+    damage(path);
+    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'damaged', 'restore the newest backup']);
+  });
+
+  it('refuses to make a new database where the lock file knew another', async () => {
+    const path = await someStore();
+    rmSync(path);
+    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'is gone', 'volume', 'cp BACKUP.db', '.lock']);
+  });
+
+  it('refuses a database of a newer settled', async () => {
+    const path = await someStore();
+    const db = new Database(path);
+    db.exec(`INSERT INTO migration VALUES (9999, '9999_from_the_future.sql', '')`);
+    db.close();
+    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'newer settled', '9999_from_the_future.sql']);
+  });
+
+  it('refuses a file that another process uses, which is not disturbed', async () => {
+    const path = join(testFolder(), 'settled.db');
+    const first = await startServing(path);
+    expectRefusal(await serve(path), EXIT.tryAgain, [path, 'in use by another process']);
+    await first.reserve('order-1');
+  });
+
+  it('refuses an address of deliveries that is in use', async () => {
+    const address = await takenAddress();
+    const path = join(testFolder(), 'settled.db');
+    const end = await serve(path, { SETTLED_HOOKS_LISTEN: address });
+    expectRefusal(end, EXIT.tryAgain, [address, 'in use', 'SETTLED_HOOKS_LISTEN']);
+  });
+
+  it("refuses an operator's address that is in use", async () => {
+    const address = await takenAddress();
+    const path = join(testFolder(), 'settled.db');
+    const end = await serve(path, { SETTLED_OPERATOR_LISTEN: address });
+    expectRefusal(end, EXIT.tryAgain, [address, 'in use', 'SETTLED_OPERATOR_LISTEN']);
+  });
+
+  it('refuses an address that this machine does not have', async () => {
+    const path = join(testFolder(), 'settled.db');
+    const end = await serve(path, { SETTLED_HOOKS_LISTEN: '192.0.2.1:8787' });
+    expectRefusal(end, EXIT.configuration, ['192.0.2.1:8787', 'EADDRNOTAVAIL', 'SETTLED_HOOKS_LISTEN']);
+  });
+
+  it('refuses to start without the secrets key that the database was made with', async () => {
+    const path = await someStore();
+    rmSync(`${path}.key`);
+    expectRefusal(await serve(path), EXIT.configuration, [
+      `${path}.key`,
+      'is missing',
+      'SETTLED_SECRETS_KEY',
+    ]);
+  });
+
+  it('refuses another secrets key than the one that the database was made with', async () => {
+    const path = await someStore();
+    const end = await serve(path, { SETTLED_SECRETS_KEY: randomBytes(32).toString('base64') });
+    expectRefusal(end, EXIT.configuration, [path, 'is not the one', 'SETTLED_SECRETS_KEY']);
+  });
+
+  it('lists every fault of the configuration at once', async () => {
+    const end = await spawnSettled(['serve'], EVERYTHING_WRONG).finished;
+    const names = Object.keys(EVERYTHING_WRONG);
+    expectRefusal(end, EXIT.configuration, names);
+    expect(end.stderr.trim().split('\n')).toHaveLength(names.length + 1);
+  });
+});
+
+const EVERYTHING_WRONG = {
+  SETTLED_STORE: 'mysql://shop',
+  SETTLED_PUBLIC_URL: 'ftp://shop.example',
+  SETTLED_HOOKS_LISTEN: '8787',
+  SETTLED_OPERATOR_LISTEN: '127.0.0.1:99999',
+  SETTLED_OPERATOR_TOKEN: 'short',
+  SETTLED_SHOP_TOKEN: 'with a space in the middle',
+  SETTLED_SECRETS_KEY: 'c2hvcnQ=',
+  SETTLED_TOLERANCE_SECONDS: 'five',
+  SETTLED_CURRENCY: 'reais',
+  SETTLED_HOOKS_CORS: '*',
+  SETTLED_LOG_LEVEL: 'loud',
+  SETTLED_UNKNOWN: 'x',
+};
+
+/** Ended with the code, after a sentence for a person that names what it must; no stack, and nothing was served. */
+function expectRefusal(end: Finished, exit: number, words: readonly string[]): void {
+  expect({ code: end.code, stderr: end.stderr }).toEqual({
+    code: exit,
+    stderr: expect.stringMatching(/^settled: \S/),
+  });
+  for (const word of words) expect(end.stderr).toContain(word);
+  expect(end.stderr).not.toMatch(/^\s+at /m);
+  expect(end.stdout).not.toContain('settled is serving');
+}
+
+function serve(path: string, environment: Record<string, string> = {}, user?: User): Promise<Finished> {
+  return spawnSettled(['serve'], { ...serveEnvironment(path), ...environment }, user).finished;
+}
+
+let template: Promise<string> | null = null;
+afterAll(async () => {
+  if (template !== null) rmSync(await template, { recursive: true, force: true });
+});
+
+/** The path of a store that was in use before. */
+async function someStore(): Promise<string> {
+  template ??= makeTemplate();
+  const folder = testFolder();
+  cpSync(await template, folder, { recursive: true });
+  return join(folder, 'settled.db');
+}
+
+async function makeTemplate(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
+  const serving = await startServing(join(folder, 'settled.db'));
+  for (let n = 0; n < 20; n++) await serving.reserve(`order-${n}`);
+  serving.child.kill('SIGTERM');
+  await serving.finished;
+  return folder;
+}
+
+/** Breaks the inner pages; the header stays. */
+function damage(path: string): void {
+  const db = new Database(path, { readonly: true });
+  const pages = db.pragma('page_count', { simple: true }) as number;
+  const pageBytes = db.pragma('page_size', { simple: true }) as number;
+  db.close();
+  const file = openSync(path, 'r+');
+  writeSync(file, randomBytes((pages - 1) * pageBytes), 0, (pages - 1) * pageBytes, pageBytes);
+  closeSync(file);
+}
+
+async function takenAddress(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as { port: number };
+  return `127.0.0.1:${port}`;
+}
+
+const NO_OTHER_USER =
+  'root may write everywhere, and uid 65534 cannot read this checkout: put it where others can';
+
+type User = SpawnOptions;
+
+/** A user whom file modes bind; null where this one is root and no other can run the checkout. */
+function someUser(): User | null {
+  if (process.getuid?.() !== 0) return {};
+  const probe = spawnSync(process.execPath, ['--check', MAIN], { uid: NOBODY, gid: NOBODY });
+  return probe.status === 0 ? { uid: NOBODY } : null;
+}
+
+function own(path: string, { uid }: User): void {
+  if (uid !== undefined) chownSync(path, uid, uid);
+}

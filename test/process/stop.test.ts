@@ -1,0 +1,235 @@
+import { once } from 'node:events';
+import { Agent } from 'node:http';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as after } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { describe, expect, it, vi } from 'vitest';
+import { testFolder } from '../support/app.ts';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { freezableDisk } from './disk.ts';
+import { type Exchanged, exchange, type Reserved, type Serving, startServing } from './serving.ts';
+
+const LIFE_AFTER_SIGTERM_MS = 5_000;
+/** A connection that the system took but the process had not seen yet is lost when the listener closes. */
+const CLOSING_MS = 250;
+
+describe('a process that is told to stop', () => {
+  it('answers every request under load, and has stored whatever it acknowledged', async () => {
+    const storePath = join(testFolder(), 'settled.db');
+    const serving = await startServing(storePath);
+    const links = await reserveMany(serving, 16);
+    const attempts: Attempt[] = [];
+    const load = links.map((link, index) => deliverUntilRefused(serving, link, index % 2 === 0, attempts));
+    await vi.waitFor(() => expect(attempts.length).toBeGreaterThan(200), { timeout: 10_000 });
+    const stopping = tell(serving, 'SIGTERM');
+    await Promise.all(load);
+    expect(await stopping.end).toMatchObject({ code: 0, inTime: true });
+
+    const closedAt = Math.min(...attempts.filter(isRefusal).map(({ sentAt }) => sentAt));
+    const { toldAt } = stopping;
+    expect(closedAt - toldAt).toBeGreaterThan(900);
+    const early = attempts.filter(({ sentAt }) => sentAt < closedAt - CLOSING_MS);
+    expect(tally(early)).toEqual({ 200: early.length });
+    const late = attempts.filter(({ sentAt }) => sentAt >= closedAt - CLOSING_MS);
+    for (const outcome of Object.keys(tally(late))) {
+      expect(['200', '503', 'ECONNREFUSED', 'ECONNRESET']).toContain(outcome);
+    }
+    const lame = early.filter(({ sentAt }) => sentAt > toldAt + 100);
+    expect(lame.length).toBeGreaterThan(0);
+    expect(lame.filter(({ answer }) => answer?.headers.connection !== 'close')).toEqual([]);
+
+    const stored = storedEventIds(storePath);
+    const acknowledged = attempts.filter(({ answer }) => answer?.status === 200);
+    expect(acknowledged.filter(({ eventId }) => !stored.has(eventId))).toEqual([]);
+  });
+
+  it('goes on when it is told again, and stops for SIGINT as for SIGTERM', async () => {
+    const serving = await startServing(join(testFolder(), 'settled.db'));
+    const [link] = await reserveMany(serving, 1);
+    const stopping = tell(serving, 'SIGINT');
+    await serving.line(/"stopping"/);
+    serving.child.kill('SIGTERM');
+    serving.child.kill('SIGINT');
+    await after(300);
+    expect(await deliver(serving, link as Reserved, 'evt_late')).toMatchObject({
+      status: 200,
+      headers: { connection: 'close' },
+    });
+    const ready = await get(serving, '/readyz');
+    expect([ready.status, JSON.parse(ready.text)]).toEqual([
+      503,
+      { ready: false, reason: 'the process is stopping' },
+    ]);
+    expect((await get(serving, '/livez')).status).toBe(200);
+    const end = await stopping.end;
+    expect(end).toMatchObject({ code: 0, inTime: true });
+    expect(end.tookMs).toBeGreaterThan(900);
+  });
+
+  it('does not wait for clients that keep idle connections open', async () => {
+    const serving = await startServing(join(testFolder(), 'settled.db'));
+    const agents = Array.from({ length: 20 }, () => new Agent({ keepAlive: true }));
+    for (const agent of agents) await get(serving, '/livez', agent);
+    const end = await tell(serving, 'SIGTERM').end;
+    expect(end.code).toBe(0);
+    expect(end.tookMs).toBeLessThan(2_500);
+    for (const agent of agents) agent.destroy();
+  });
+
+  it('ends in time although clients opened connections and never sent a byte', async () => {
+    const serving = await startServing(join(testFolder(), 'settled.db'));
+    const sockets = Array.from({ length: 20 }, () => connect(serving.hooksPort, '127.0.0.1'));
+    for (const socket of sockets) socket.on('error', () => {});
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    expect(await tell(serving, 'SIGTERM').end).toMatchObject({ code: 0, inTime: true });
+  });
+
+  it('answers 503 to a body that is still on its way after three seconds', async () => {
+    const serving = await startServing(join(testFolder(), 'settled.db'));
+    const [link] = await reserveMany(serving, 1);
+    const slow = await slowDelivery(serving, link as Reserved);
+    const stopping = tell(serving, 'SIGTERM');
+    const answer = await slow.answer;
+    expect(answer.text).toMatch(/^HTTP\/1\.1 503 /);
+    expect(answer.text).toMatch(/^retry-after: /im);
+    expect(answer.at - stopping.toldAt).toBeGreaterThan(2_800);
+    expect(await stopping.end).toMatchObject({ code: 0, inTime: true });
+  });
+
+  it('ends in time while another process holds the database locked', async () => {
+    const storePath = join(testFolder(), 'settled.db');
+    const serving = await startServing(storePath);
+    const [link] = await reserveMany(serving, 1);
+    const other = new Database(storePath);
+    other.exec('BEGIN IMMEDIATE');
+    const stopping = tell(serving, 'SIGTERM');
+    expect((await deliver(serving, link as Reserved, 'evt_locked')).status).toBe(503);
+    expect(await stopping.end).toMatchObject({ code: 0, inTime: true });
+    other.exec('ROLLBACK');
+    other.close();
+  });
+
+  it('answers 503 after four seconds to a commit that hangs, and ends in time all the same', async () => {
+    const folder = testFolder();
+    const disk = freezableDisk(join(folder, 'pipe'));
+    const serving = await startServing(join(folder, 'settled.db'), disk.environment);
+    const [link] = await reserveMany(serving, 1);
+    disk.freeze();
+    await disk.hangs();
+    const delivery = deliver(serving, link as Reserved, 'evt_hanging');
+    const stopping = tell(serving, 'SIGTERM');
+    expect((await delivery).status).toBe(503);
+    expect(Date.now() - stopping.toldAt).toBeGreaterThan(3_700);
+    // Only a kill ends a thread that hangs in a system call; the launcher and the system report it as such.
+    expect(await stopping.end).toMatchObject({ signal: 'SIGKILL', inTime: true });
+  });
+});
+
+type Stopping = {
+  toldAt: number;
+  end: Promise<{ code: number | null; signal: string | null; tookMs: number; inTime: boolean }>;
+};
+
+function tell(serving: Serving, signal: 'SIGTERM' | 'SIGINT'): Stopping {
+  const toldAt = Date.now();
+  serving.child.kill(signal);
+  const end = serving.finished.then(({ code, signal: killedBy }) => {
+    const tookMs = Date.now() - toldAt;
+    return { code, signal: killedBy, tookMs, inTime: tookMs <= LIFE_AFTER_SIGTERM_MS };
+  });
+  return { toldAt, end };
+}
+
+type Attempt = { eventId: string; sentAt: number; answer: Exchanged | null; code: string | null };
+
+function isRefusal({ code }: Attempt): boolean {
+  return code === 'ECONNREFUSED';
+}
+
+function tally(attempts: Attempt[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { answer, code } of attempts) {
+    const outcome = String(answer?.status ?? code);
+    counts[outcome] = (counts[outcome] ?? 0) + 1;
+  }
+  return counts;
+}
+
+/** One delivery after the other, over one connection where the server allows it, or over a new one each time. */
+async function deliverUntilRefused(
+  serving: Serving,
+  link: Reserved,
+  keepAlive: boolean,
+  attempts: Attempt[],
+): Promise<void> {
+  const agent = new Agent({ keepAlive, maxSockets: 1 });
+  for (let n = 1; ; n++) {
+    const attempt: Attempt = {
+      eventId: `${link.reference}_${n}`,
+      sentAt: Date.now(),
+      answer: null,
+      code: null,
+    };
+    try {
+      attempt.answer = await deliver(serving, link, attempt.eventId, agent);
+    } catch (error) {
+      attempt.code = (error as NodeJS.ErrnoException).code ?? 'unknown';
+    }
+    attempts.push(attempt);
+    if (isRefusal(attempt)) break;
+  }
+  agent.destroy();
+}
+
+const oneConnectionEach = new Agent();
+
+function deliver(
+  serving: Serving,
+  link: Reserved,
+  eventId: string,
+  agent: Agent = oneConnectionEach,
+): Promise<Exchanged> {
+  const body = paymentEvent({
+    id: eventId,
+    paymentId: `pay_${link.reference}`,
+    linkId: `pl_${link.reference}`,
+  });
+  const headers = signedHeaders(link.secret, body);
+  return exchange({ agent, port: serving.hooksPort, path: link.path, headers, body });
+}
+
+function get(serving: Serving, path: string, agent: Agent = oneConnectionEach): Promise<Exchanged> {
+  return exchange({ agent, port: serving.hooksPort, path, method: 'GET' });
+}
+
+async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
+  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`order-${n + 1}`)));
+}
+
+/** Sends the headers and half the body of a delivery; resolves once the server has asked for the rest. */
+async function slowDelivery(
+  serving: Serving,
+  { path, secret }: Reserved,
+): Promise<{ answer: Promise<{ text: string; at: number }> }> {
+  const body = paymentEvent();
+  const headers = Object.entries(signedHeaders(secret, body)).map(([name, value]) => `${name}: ${value}\r\n`);
+  const socket = connect(serving.hooksPort, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nhost: settled\r\nexpect: 100-continue\r\n${headers.join('')}` +
+      `content-length: ${body.length}\r\n\r\n`,
+  );
+  const [asked] = (await once(socket, 'data')) as [Buffer];
+  expect(asked.toString()).toMatch(/^HTTP\/1\.1 100 /);
+  socket.write(body.slice(0, body.length / 2));
+  const answer = once(socket, 'data').then(([chunk]) => ({ text: String(chunk), at: Date.now() }));
+  return { answer };
+}
+
+function storedEventIds(storePath: string): Set<unknown> {
+  const db = new Database(storePath, { readonly: true });
+  const ids = db.prepare('SELECT event_id FROM inbox').pluck().all();
+  db.close();
+  return new Set(ids);
+}

@@ -1,0 +1,66 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { testFolder } from './support/app.ts';
+import { spawnSettled } from './support/process.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+
+describe('the README', () => {
+  it('names only commands and files that are there', () => {
+    const links = [...README.matchAll(/\]\(([^)#]+)\)/g)].map(([, target]) => target as string);
+    expect(links.filter((target) => !target.startsWith('http') && !existsSync(join(ROOT, target)))).toEqual(
+      [],
+    );
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test', 'settled']));
+  });
+
+  it('has every local link of the other documents lead somewhere', () => {
+    const documents = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.md'))
+      .map((file) => join(ROOT, 'docs', file));
+    const broken = documents.flatMap((document) =>
+      [...readFileSync(document, 'utf8').matchAll(/\]\(([^)#]+)[^)]*\)/g)]
+        .map(([, target]) => target as string)
+        .filter((target) => !/^[a-z]+:/.test(target) && !existsSync(join(dirname(document), target)))
+        .map((target) => `${document} -> ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  it('shows commands that turn an order paid when they are pasted', async ({ skip }) => {
+    for (const tool of ['bash', 'curl', 'openssl']) {
+      const missing =
+        spawnSync(tool, ['--version']).error !== undefined && spawnSync(tool, ['version']).error;
+      skip(Boolean(missing), `${tool} is not installed, and the README's commands need it`);
+    }
+    const folder = testFolder();
+    const environment = {
+      SETTLED_STORE: `sqlite:${folder}/data/settled.db`,
+      SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+      SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+    };
+    const served = spawnSettled(['serve'], environment);
+    const { hooks, operator } = JSON.parse(await served.line(/settled is serving/));
+    const block = /## See an order paid[\s\S]*?```sh\n([\s\S]*?)```/.exec(README)?.[1] as string;
+    const script = block
+      .replaceAll('http://127.0.0.1:8788', `http://127.0.0.1:${operator.port}`)
+      .replace('curl -i "$WEBHOOK_URL"', `curl -i "\${WEBHOOK_URL/8787/${hooks.port}}"`)
+      .replaceAll('data/settled.db', `${folder}/data/settled.db`)
+      .replace('npm run -s settled --', `'${process.execPath}' bin/settled.mjs`);
+    const output = execFileSync('bash', ['-euc', script], {
+      cwd: ROOT,
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, ...environment, SETTLED_OPERATOR_LISTEN: `127.0.0.1:${operator.port}` },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    expect(output).toContain('HTTP/1.1 200 OK');
+    expect(output).toContain('{"received":true,"duplicate":false}');
+    expect(output).toContain('"state":"paid"');
+    expect(output).toMatch(/Order order-1001 is paid/);
+  });
+});

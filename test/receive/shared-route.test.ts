@@ -1,0 +1,162 @@
+import { describe, expect, it, vi } from 'vitest';
+import { signedHeaders } from '../support/deliveries.ts';
+import { peek, tamper } from '../support/peek.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventsOf, expectSaid, SAID } from './answers.ts';
+
+const app = sharedApp();
+
+/** A link that the shop made with a webhookUrl of its own: only its id and secret are known here. */
+async function registered() {
+  const reference = freshReference();
+  const link = { reference, id: `pl_${reference}`, webhookSecret: `the-secret-of-${reference}!` };
+  const { status } = await app().api('/v1/links', { body: { ...link, amount: '100.00' } });
+  expect(status).toBe(201);
+  return link;
+}
+
+type Link = Awaited<ReturnType<typeof registered>>;
+
+function post(body: string, headers: Record<string, string>): Promise<Response> {
+  return fetch(`${app().hooksUrl}/hooks`, { method: 'POST', body, headers });
+}
+
+const completed = (rest: object) =>
+  JSON.stringify({
+    id: 'evt_shared',
+    paymentStatus: 'COMPLETED',
+    latestPayment: { id: 'pay_1', status: 'COMPLETED' },
+    ...rest,
+  });
+
+/** What a refused delivery could leave behind for a link. */
+function traces({ id }: Link) {
+  const count = (table: string) =>
+    peek(
+      app().storePath,
+      `SELECT count(*) AS n FROM ${table} t JOIN link l ON l.key = t.link_key WHERE l.link_id = ?`,
+      id,
+    )[0].n;
+  return {
+    events: count('inbox'),
+    hints: count('hint'),
+    rejections: count('rejection'),
+    checks: count('link_check'),
+  };
+}
+
+const NONE = { events: 0, hints: 0, rejections: 0, checks: 0 };
+
+/** Registering queues a check; it is taken away to see whether a delivery queues one. */
+function forgetChecks({ id }: Link): void {
+  tamper(
+    app().storePath,
+    'DELETE FROM link_check WHERE link_key = (SELECT key FROM link WHERE link_id = ?)',
+    id,
+  );
+}
+
+describe('receive: the shared route', () => {
+  const inLink = (id: unknown) => [
+    { paymentLink: { id } },
+    { link: { id } },
+    { paymentLinkId: id },
+    { linkId: id },
+  ];
+  const places = (id: unknown) => [
+    ...inLink(id),
+    ...inLink(id).map((data) => ({ data })),
+    ...inLink(id).map((payload) => ({ payload })),
+  ];
+
+  it.each(places('ID').map((place) => [JSON.stringify(place)]))('finds the link id in %s', async (place) => {
+    const link = await registered();
+    const body = completed(JSON.parse(place.replace('ID', link.id)));
+    await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
+    await vi.waitFor(async () => expect((await app().order(link.reference)).state).toBe('paid'));
+    await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.duplicate);
+  });
+
+  it('finds a link id that several places agree on', async () => {
+    const link = await registered();
+    const body = completed({ linkId: link.id, data: { paymentLink: { id: link.id } } });
+    await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
+  });
+
+  it('finds a link id 32 levels deep in company', async () => {
+    const link = await registered();
+    const body = `{"linkId":"${link.id}","note":${'['.repeat(31)}${']'.repeat(31)}}`;
+    await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
+  });
+
+  it.each<[string, (id: string) => string]>([
+    ['no link id', () => completed({})],
+    ['an empty link id', () => completed({ linkId: '' })],
+    ['a link id that is no text', (id) => completed({ linkId: { id } })],
+    ['a link id in no accepted place', (id) => completed({ paymentLink: { linkId: id }, id })],
+    ['two link ids that disagree', (id) => completed({ linkId: id, paymentLinkId: 'pl_other' })],
+    [
+      'two link ids that disagree, one inside',
+      (id) => completed({ linkId: id, data: { link: { id: 'pl_other' } } }),
+    ],
+    ['the id of no link of ours', () => completed({ linkId: 'pl_nobody' })],
+    ['a link id that differs in case', (id) => completed({ linkId: id.toUpperCase() })],
+    ['nesting 33 deep', (id) => `{"linkId":"${id}","note":${'['.repeat(32)}${']'.repeat(32)}}`],
+    ['a body that is not JSON', (id) => `linkId=${id}`],
+    ['a body that is a list', (id) => `[{"linkId":"${id}"}]`],
+    ['no body', () => ''],
+  ])('refuses %s, although signed', async (_name, write) => {
+    const link = await registered();
+    forgetChecks(link);
+    const body = write(link.id);
+    await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.unauthorized);
+    expect(traces(link)).toEqual(NONE);
+  });
+
+  it.each<[string, (secret: string, body: string) => Record<string, string>]>([
+    ['no signature', () => ({})],
+    [
+      'a malformed signature',
+      (secret, body) => ({ ...signedHeaders(secret, body), 'x-service-signature': 'x' }),
+    ],
+    ['the signature of another secret', (_secret, body) => signedHeaders('another-secret-of-24-bytes', body)],
+    ['the signature of another body', (secret, body) => signedHeaders(secret, `${body} `)],
+  ])('refuses %s, and keeps nothing of it', async (_name, headers) => {
+    const link = await registered();
+    forgetChecks(link);
+    const body = completed({ linkId: link.id });
+    await expectSaid(await post(body, headers(link.webhookSecret, body)), SAID.unauthorized);
+    // Rejections are written after the answer: a recorded delivery shows that their time is over.
+    const whole = completed({ id: 'evt_after', linkId: link.id });
+    await expectSaid(await post(whole, signedHeaders(link.webhookSecret, whole)), SAID.recorded);
+    expect(traces(link)).toEqual({ ...NONE, events: 1 });
+  });
+
+  it('answers an unknown link and a wrong signature alike', async () => {
+    const link = await registered();
+    const shown = async (linkId: string) => {
+      const body = completed({ linkId });
+      const answer = await post(body, signedHeaders('another-secret-of-24-bytes', body));
+      const headers = new Map(answer.headers);
+      for (const name of ['date', 'x-request-id']) headers.delete(name);
+      return [answer.status, Object.fromEntries(headers), await answer.text()];
+    };
+    expect(await shown('pl_nobody')).toEqual(await shown(link.id));
+  });
+
+  it('keeps an authentic but stale delivery as a hint, and queues a check', async () => {
+    const link = await registered();
+    forgetChecks(link);
+    const body = completed({ linkId: link.id });
+    const stale = signedHeaders(link.webhookSecret, body, String(Date.now() - 301_000));
+    await expectSaid(await post(body, stale), SAID.stale);
+    expect(traces(link)).toEqual({ ...NONE, hints: 1, checks: 1 });
+  });
+
+  it('refuses what one link signed for another', async () => {
+    const [first, second] = [await registered(), await registered()];
+    const body = completed({ linkId: second.id });
+    await expectSaid(await post(body, signedHeaders(first.webhookSecret, body)), SAID.unauthorized);
+    expect(await eventsOf(app(), second.reference)).toEqual([]);
+  });
+});

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, beforeEach, describe, onTestFailed, onTestFinished } from 'vitest';
+import { concurrencyContract } from './contract/concurrency.ts';
+import { inboxContract } from './contract/inbox.ts';
+import { intakeContract } from './contract/intake.ts';
+import { linksContract } from './contract/links.ts';
+import { queriesContract } from './contract/queries.ts';
+import { settlementContract } from './contract/settlement.ts';
+import { type ContractStore, World, type Worlds } from './contract/world.ts';
+
+/**
+ * What every engine must do, written against the `Store` contract alone. Most tests share one store and keep to orders
+ * of their own; those that count or claim everything open a fresh one.
+ */
+export function storeContract(name: string, open: () => Promise<ContractStore>): void {
+  describe(`the store on ${name}`, () => {
+    let opened: ContractStore;
+    let world: World;
+    let failed = false;
+
+    beforeAll(async () => {
+      opened = await open();
+      world = new World(opened);
+    });
+    beforeEach(() => {
+      world.tick(3_600_000);
+      onTestFailed(() => {
+        failed = true;
+      });
+    });
+    afterAll(() => dispose(opened, failed));
+
+    const worlds: Worlds = {
+      shared: () => world,
+      fresh: async () => {
+        const own = await open();
+        let ownFailed = false;
+        onTestFailed(() => {
+          ownFailed = true;
+        });
+        onTestFinished(() => dispose(own, ownFailed));
+        return new World(own);
+      },
+    };
+    intakeContract(worlds);
+    linksContract(worlds);
+    inboxContract(worlds);
+    settlementContract(worlds);
+    queriesContract(worlds);
+    concurrencyContract(worlds);
+  });
+}
+
+async function dispose(opened: ContractStore, failed: boolean): Promise<void> {
+  const kept = await opened.dispose(failed ? 'failed' : 'passed');
+  if (kept !== null) console.error(`the database of the failed test is kept in ${kept}`);
+}

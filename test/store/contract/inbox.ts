@@ -1,0 +1,285 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
+
+export function inboxContract({ shared, fresh }: Worlds): void {
+  let world: World;
+  let link: Link;
+  beforeEach(async () => {
+    world = shared();
+    link = await world.newLink();
+  });
+
+  async function buried(): Promise<number> {
+    const { eventKey, attempt } = await world.claimNew(link);
+    await world.store.buryEvent({ eventKey, attempt, nowMs: world.nowMs, fault: FAULT });
+    return eventKey;
+  }
+
+  async function done(): Promise<number> {
+    const claimed = await world.claimNew(link);
+    await world.store.settle(world.job(claimed, { facts: [said('completed')] }));
+    return claimed.eventKey;
+  }
+
+  describe('claimEvents', () => {
+    it('claims what is due, oldest first, up to the limit', async () => {
+      const own = await fresh();
+      const mine = await own.newLink();
+      const times = [3000, 1000, 2000, 9000].map((ms) => own.nowMs + ms);
+      const keys: number[] = [];
+      for (const receivedAtMs of times) keys.push((await own.deliver(mine, { receivedAtMs })).eventKey);
+      own.tick(4000);
+      const claimed = [await own.claim(2), await own.claim(2), await own.claim(2)];
+      expect(claimed.map((batch) => batch.map(({ eventKey }) => eventKey))).toEqual([
+        [keys[1], keys[2]],
+        [keys[0]],
+        [],
+      ]);
+    });
+
+    it('leases what it claims: nobody else gets it until the lease lapses', async () => {
+      const own = await fresh();
+      const { eventKey } = await own.deliver(await own.newLink());
+      expect(await own.claim()).toMatchObject([{ eventKey, attempt: 1 }]);
+      expect(await own.event(eventKey)).toMatchObject({
+        status: 'leased',
+        attempt: 1,
+        dueAtMs: own.nowMs + LEASE_MS,
+      });
+      own.tick(LEASE_MS - 1);
+      expect(await own.claim()).toEqual([]);
+      own.tick(1);
+      expect(await own.claim()).toMatchObject([{ eventKey, attempt: 2 }]);
+    });
+
+    it('voids every lease when the store is opened again, so that its rows are due at once', async () => {
+      const claimed = await world.claimNew(link);
+      await world.reopen();
+      expect(await world.event(claimed.eventKey)).toMatchObject({ status: 'pending', attempt: 1 });
+      expect((await world.claimOne(claimed.eventKey)).attempt).toBe(2);
+    });
+  });
+
+  describe('settle', () => {
+    it('ends the row with the outcome and rule of its last fact', async () => {
+      const claimed = await world.claimNew(link);
+      const facts = [said('pending'), said('completed')];
+      expect(await world.store.settle(world.job(claimed, { facts }))).toEqual({
+        outcome: 'applied',
+        rule: 'paid',
+        reference: link.reference,
+        notices: 2,
+      });
+      expect(await world.event(claimed.eventKey)).toMatchObject({
+        status: 'done',
+        outcome: 'applied',
+        rule: 'paid',
+        endedAtMs: world.nowMs,
+        fault: null,
+      });
+    });
+
+    it('ends a row without a fact as ignored', async () => {
+      const claimed = await world.claimNew(link);
+      const { reference } = link;
+      const settled = await world.store.settle(world.job(claimed));
+      expect(settled).toEqual({ outcome: 'ignored', rule: null, reference, notices: 0 });
+      expect((await world.event(claimed.eventKey)).status).toBe('done');
+    });
+
+    it('clears the fault of an earlier attempt', async () => {
+      const { eventKey, attempt } = await world.claimNew(link);
+      await world.store.retryEvent({ eventKey, attempt, dueAtMs: world.nowMs, fault: FAULT });
+      await world.store.settle(world.job(await world.claimOne(eventKey)));
+      expect(await world.event(eventKey)).toMatchObject({ status: 'done', attempt: 2, fault: null });
+    });
+
+    it('does nothing where the lease went to another attempt', async () => {
+      const first = await world.claimNew(link);
+      world.tick(LEASE_MS);
+      const second = await world.claimOne(first.eventKey);
+      const before = [await world.timeline(link), await world.event(first.eventKey)];
+      const facts = [said('completed')];
+      expect(await world.store.settle(world.job(first, { facts }))).toEqual({ outcome: 'lost' });
+      expect([await world.timeline(link), await world.event(first.eventKey)]).toEqual(before);
+      expect(await world.store.settle(world.job(second, { facts }))).toMatchObject({ outcome: 'applied' });
+    });
+
+    it('settles one claim once: its second settlement is lost', async () => {
+      const job = world.job(await world.claimNew(link), { facts: [said('completed')] });
+      await world.store.settle(job);
+      expect(await world.store.settle(job)).toEqual({ outcome: 'lost' });
+    });
+
+    it('queues a check for an event that says too little', async () => {
+      await world.forgetChecks();
+      await world.settle(link, []);
+      expect(await world.check(link)).toBeNull();
+      await world.settle(link, [], { unsure: true });
+      expect(await world.check(link)).toBe('not_understood');
+    });
+
+    it('takes back everything of a job that fails half-way, and leaves its lease', async () => {
+      const claimed = await world.claimNew(link);
+      const before = [await world.timeline(link), await world.event(claimed.eventKey)];
+      const impossible = { ...said('completed'), kind: 'impossible' } as never;
+      const linkIds = [world.name('pl')];
+      const facts = [said('completed'), impossible];
+      await expect(world.store.settle(world.job(claimed, { linkIds, facts }))).rejects.toThrow();
+      expect([await world.timeline(link), await world.event(claimed.eventKey)]).toEqual(before);
+      const job = world.job(claimed, { facts: [said('completed')] });
+      expect(await world.store.settle(job)).toMatchObject({ outcome: 'applied', rule: 'paid' });
+    });
+  });
+
+  describe('the link that an event names', () => {
+    it('is bound by the first authentic event', async () => {
+      const linkId = world.name('pl');
+      const settled = await world.settle(link, [said('completed')], { linkIds: [linkId] });
+      expect(settled).toMatchObject({ outcome: 'applied' });
+      expect((await world.timeline(link)).order.link?.id).toBe(linkId);
+      expect((await world.store.findCredentials({ linkId }))?.linkKey).toBe(link.linkKey);
+    });
+
+    it('may be named again once it is bound', async () => {
+      const linkId = world.name('pl');
+      await world.register({ reference: link.reference, linkId });
+      const settled = await world.settle(link, [said('completed')], { linkIds: [linkId] });
+      expect(settled).toMatchObject({ outcome: 'applied' });
+    });
+
+    it.each([
+      ['another link than the bound one', 'bound', () => ['pl_other']],
+      ['the bound link and another one', 'bound', (bound: string) => [bound, 'pl_other']],
+      ['the link of another order', 'unbound', (_bound: string, taken: string) => [taken]],
+      ['several links while none is bound', 'unbound', () => ['pl_one', 'pl_two']],
+    ])('buries an event that names %s, and leaves the order untouched', async (_what, start, names) => {
+      const bound = world.name('pl');
+      const taken = world.name('pl');
+      await world.newLink({ linkId: taken });
+      if (start === 'bound') await world.register({ reference: link.reference, linkId: bound });
+      await world.forgetChecks();
+      const before = await world.timeline(link);
+      const claimed = await world.claimNew(link);
+      const job = world.job(claimed, { linkIds: names(bound, taken), facts: [said('completed')] });
+      expect(await world.store.settle(job)).toEqual({ outcome: 'link_mismatch' });
+
+      const { order, history, notices, attention, check } = await world.timeline(link);
+      expect({ order, history, notices }).toEqual({
+        order: before.order,
+        history: before.history,
+        notices: [],
+      });
+      expect(attention.map(({ kind }) => kind).sort()).toEqual(['event_dead', 'link_mismatch']);
+      expect(check?.reason).toBe('link_mismatch');
+      expect(await world.event(claimed.eventKey)).toMatchObject({
+        status: 'dead',
+        fault: { code: 'link_mismatch' },
+        outcome: null,
+      });
+    });
+
+    it('ends the matter when the buried event is put back', async () => {
+      const { eventKey, attempt } = await world.claimNew(link);
+      await world.store.settle(world.job({ eventKey, attempt }, { linkIds: ['pl_one', 'pl_two'] }));
+      await world.store.requeueEvent({ eventKey, nowMs: world.tick() });
+      expect((await world.timeline(link)).attention).toEqual([]);
+    });
+  });
+
+  describe('retryEvent', () => {
+    it('gives a row back, due at its time, with what went wrong', async () => {
+      const { eventKey, attempt } = await world.claimNew(link);
+      const dueAtMs = world.nowMs + 5000;
+      await world.store.retryEvent({ eventKey, attempt, dueAtMs, fault: FAULT });
+      expect(await world.event(eventKey)).toMatchObject({
+        status: 'pending',
+        attempt: 1,
+        dueAtMs,
+        fault: FAULT,
+      });
+      world.tick(4999);
+      await expect(world.claimOne(eventKey)).rejects.toThrow('is not due');
+      world.tick(1);
+      expect((await world.claimOne(eventKey)).attempt).toBe(2);
+    });
+
+    it('leaves a row alone whose lease went to another attempt', async () => {
+      const { eventKey, attempt } = await world.claimNew(link);
+      world.tick(LEASE_MS);
+      await world.claimOne(eventKey);
+      const before = await world.event(eventKey);
+      await world.store.retryEvent({ eventKey, attempt, dueAtMs: world.nowMs, fault: FAULT });
+      expect(await world.event(eventKey)).toEqual(before);
+    });
+  });
+
+  describe('buryEvent', () => {
+    it('retires a row for a person: dead, with what went wrong, never claimed again', async () => {
+      const eventKey = await buried();
+      expect(await world.event(eventKey)).toMatchObject({
+        status: 'dead',
+        fault: FAULT,
+        endedAtMs: world.nowMs,
+      });
+      expect((await world.timeline(link)).attention).toMatchObject([
+        { kind: 'event_dead', subject: String(eventKey), reference: link.reference, count: 1 },
+      ]);
+      world.tick(LEASE_MS * 100);
+      await expect(world.claimOne(eventKey)).rejects.toThrow('is not due');
+    });
+
+    it('leaves a row alone whose lease went to another attempt', async () => {
+      const { eventKey, attempt } = await world.claimNew(link);
+      world.tick(LEASE_MS);
+      await world.claimOne(eventKey);
+      const before = await world.event(eventKey);
+      await world.store.buryEvent({ eventKey, attempt, nowMs: world.nowMs, fault: FAULT });
+      expect(await world.event(eventKey)).toEqual(before);
+      expect((await world.timeline(link)).attention).toEqual([]);
+    });
+  });
+
+  describe('requeueEvent', () => {
+    it('makes a dead row pending, as new, and ends the matter', async () => {
+      const eventKey = await buried();
+      const nowMs = world.tick();
+      expect(await world.store.requeueEvent({ eventKey, nowMs })).toBe('requeued');
+      expect(await world.event(eventKey)).toMatchObject({
+        status: 'pending',
+        attempt: 0,
+        dueAtMs: nowMs,
+        endedAtMs: null,
+      });
+      expect((await world.timeline(link)).attention).toEqual([]);
+      expect((await world.claimOne(eventKey)).attempt).toBe(1);
+    });
+
+    it('settles a done row again without settling its order twice', async () => {
+      const eventKey = await done();
+      const before = await world.timeline(link);
+      expect(await world.store.requeueEvent({ eventKey, nowMs: world.tick() })).toBe('requeued');
+      const job = world.job(await world.claimOne(eventKey), { facts: [said('completed')] });
+      expect(await world.store.settle(job)).toMatchObject({ outcome: 'already_applied', notices: 0 });
+      const { order, history, notices } = await world.timeline(link);
+      expect({ order, history, notices }).toEqual({
+        order: before.order,
+        history: before.history,
+        notices: before.notices,
+      });
+    });
+
+    it('leaves pending and leased rows in work', async () => {
+      const { eventKey } = await world.deliver(link);
+      expect(await world.store.requeueEvent({ eventKey, nowMs: world.nowMs })).toBe('in_work');
+      await world.claimOne(eventKey);
+      const before = await world.event(eventKey);
+      expect(await world.store.requeueEvent({ eventKey, nowMs: world.nowMs })).toBe('in_work');
+      expect(await world.event(eventKey)).toEqual(before);
+    });
+
+    it('says that an event is unknown', async () => {
+      expect(await world.store.requeueEvent({ eventKey: 987_654, nowMs: world.nowMs })).toBe('unknown');
+    });
+  });
+}

@@ -1,0 +1,253 @@
+import { randomBytes } from 'node:crypto';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { FAULT, hex, type Link, sealedSecret, sha256, type World, type Worlds } from './world.ts';
+
+export function intakeContract({ shared }: Worlds): void {
+  let world: World;
+  let link: Link;
+  beforeEach(async () => {
+    world = shared();
+    link = await world.newLink();
+  });
+
+  describe('findCredentials', () => {
+    it('finds the same link by its token, its link id and its key', async () => {
+      const linkId = world.name('pl');
+      const freshSecret = sealedSecret('the secret');
+      const { token, linkKey, reference } = await world.newLink({ linkId, freshSecret });
+      for (const by of [{ token }, { linkId }, { linkKey }]) {
+        const found = await world.store.findCredentials(by);
+        expect({ ...found, sealedSecret: hex(found?.sealedSecret ?? Buffer.of()) }).toEqual({
+          linkKey,
+          token,
+          reference,
+          sealedSecret: hex(freshSecret.sealed),
+          keyId: 'key-1',
+        });
+      }
+    });
+
+    it.each([{ token: 'nobody has this' }, { linkId: 'pl_nobody' }, { linkKey: 987_654 }])(
+      'finds nothing by %j',
+      async (by) => {
+        expect(await world.store.findCredentials(by)).toBeNull();
+      },
+    );
+  });
+
+  describe('recordDelivery', () => {
+    it('records a delivery as a job that is due at once', async () => {
+      const { outcome, eventKey } = await world.deliver(link, { eventId: 'evt_1' });
+      expect(outcome).toBe('recorded');
+      expect(await world.event(eventKey)).toMatchObject({
+        eventId: 'evt_1',
+        reference: link.reference,
+        type: 'payment_link.payment_status_changed',
+        status: 'pending',
+        attempt: 0,
+        conflict: false,
+        duplicates: 0,
+        receivedAtMs: world.nowMs,
+        dueAtMs: world.nowMs,
+        endedAtMs: null,
+        outcome: null,
+        fault: null,
+      });
+      expect(await world.claimOne(eventKey)).toMatchObject({ linkKey: link.linkKey, attempt: 1 });
+    });
+
+    it.each([
+      ['empty', Buffer.of()],
+      ['every byte there is', Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))],
+      ['not UTF-8', Buffer.from('22ff22', 'hex')],
+      ['a byte order mark and NULs', Buffer.from('efbbbf0000', 'hex')],
+      ['256 KiB', randomBytes(256 * 1024)],
+    ])('keeps a body byte for byte: %s', async (_what, body) => {
+      const mac = randomBytes(32);
+      const { eventKey } = await world.deliver(link, { body, mac, timestamp: '1700000000123' });
+      const stored = await world.event(eventKey);
+      expect(hex(stored.body)).toBe(hex(body));
+      expect(hex(stored.bodySha256)).toBe(hex(sha256(body)));
+      const claimed = await world.claimOne(eventKey);
+      expect(hex(claimed.body)).toBe(hex(body));
+      expect(hex(claimed.mac)).toBe(hex(mac));
+      expect([claimed.timestamp, stored.timestamp]).toEqual(['1700000000123', '1700000000123']);
+    });
+
+    it('keeps what it recorded when the store is opened again', async () => {
+      const body = randomBytes(1000);
+      const { eventKey } = await world.deliver(link, { body });
+      await world.reopen();
+      expect(hex((await world.event(eventKey)).body)).toBe(hex(body));
+    });
+
+    it('counts the same content under the same id as a duplicate of one row', async () => {
+      const delivery = world.delivery(link);
+      const first = await world.store.recordDelivery(delivery);
+      const again = { ...delivery, timestamp: '1700000000999', mac: randomBytes(32) };
+      expect(await world.store.recordDelivery(again)).toEqual({ ...first, outcome: 'duplicate' });
+      expect((await world.timeline(link)).events).toHaveLength(1);
+      expect(await world.event(first.eventKey)).toMatchObject({
+        duplicates: 1,
+        timestamp: delivery.timestamp,
+      });
+    });
+
+    it('knows a duplicate after the store was opened again', async () => {
+      const delivery = world.delivery(link);
+      await world.store.recordDelivery(delivery);
+      await world.reopen();
+      expect((await world.store.recordDelivery(delivery)).outcome).toBe('duplicate');
+    });
+
+    it('records other content under the same id as a conflict: a row of its own, flagged, to be settled', async () => {
+      const first = await world.deliver(link, { eventId: 'evt_1', body: Buffer.from('one') });
+      const second = await world.deliver(link, { eventId: 'evt_1', body: Buffer.from('two') });
+      expect(second.outcome).toBe('conflict');
+      expect(second.eventKey).not.toBe(first.eventKey);
+      const { events, attention } = await world.timeline(link);
+      expect(events.map(({ key, conflict }) => ({ key, conflict }))).toEqual([
+        { key: first.eventKey, conflict: false },
+        { key: second.eventKey, conflict: true },
+      ]);
+      expect(attention).toMatchObject([{ kind: 'event_conflict', reference: link.reference, count: 1 }]);
+      const claimed = (await world.claim()).map(({ eventKey }) => eventKey);
+      expect(claimed).toEqual(expect.arrayContaining([first.eventKey, second.eventKey]));
+    });
+
+    it('takes each content of a conflict as the duplicate of its own row', async () => {
+      const [one, two] = [Buffer.from('one'), Buffer.from('two')];
+      const first = await world.deliver(link, { eventId: 'evt_1', body: one });
+      const second = await world.deliver(link, { eventId: 'evt_1', body: two });
+      const again = [one, two].map((body) => world.deliver(link, { eventId: 'evt_1', body }));
+      expect(await Promise.all(again)).toEqual([
+        { outcome: 'duplicate', eventKey: first.eventKey },
+        { outcome: 'duplicate', eventKey: second.eventKey },
+      ]);
+    });
+
+    it('does not let one link’s event id hide another link’s event', async () => {
+      const other = await world.newLink();
+      const body = Buffer.from('the same');
+      await world.deliver(link, { eventId: 'evt_1', body });
+      expect((await world.deliver(other, { eventId: 'evt_1', body })).outcome).toBe('recorded');
+    });
+
+    it('re-arms a dead row when its event is delivered again', async () => {
+      const delivery = world.delivery(link);
+      const { eventKey } = await world.store.recordDelivery(delivery);
+      const { attempt } = await world.claimOne(eventKey);
+      await world.store.buryEvent({ eventKey, attempt, nowMs: world.nowMs, fault: FAULT });
+      expect((await world.timeline(link)).attention).toMatchObject([{ kind: 'event_dead' }]);
+
+      const receivedAtMs = world.tick();
+      const again = await world.store.recordDelivery({ ...delivery, receivedAtMs });
+      expect(again).toEqual({ outcome: 'duplicate', eventKey });
+      expect(await world.event(eventKey)).toMatchObject({
+        status: 'pending',
+        attempt: 0,
+        dueAtMs: receivedAtMs,
+        endedAtMs: null,
+      });
+      expect((await world.timeline(link)).attention).toEqual([]);
+      expect((await world.claimOne(eventKey)).attempt).toBe(1);
+    });
+
+    it('leaves a leased row alone when its event is delivered again', async () => {
+      const delivery = world.delivery(link);
+      const { eventKey } = await world.store.recordDelivery(delivery);
+      const claimed = await world.claimOne(eventKey);
+      const before = await world.event(eventKey);
+      await world.store.recordDelivery({ ...delivery, receivedAtMs: world.tick() });
+      expect(await world.event(eventKey)).toEqual({ ...before, duplicates: 1 });
+      expect(before).toMatchObject({ status: 'leased', attempt: claimed.attempt });
+    });
+
+    it('leaves a done row alone when its event is delivered again', async () => {
+      const delivery = world.delivery(link);
+      const { eventKey } = await world.store.recordDelivery(delivery);
+      await world.store.settle(world.job(await world.claimOne(eventKey)));
+      const before = await world.event(eventKey);
+      await world.store.recordDelivery({ ...delivery, receivedAtMs: world.tick() });
+      expect(await world.event(eventKey)).toEqual({ ...before, duplicates: 1 });
+      expect(before.status).toBe('done');
+    });
+
+    it('queues a check for a body that cannot be read, and none for one that can', async () => {
+      await world.forgetChecks();
+      await world.deliver(link);
+      expect(await world.check(link)).toBeNull();
+      await world.deliver(link, { readable: false });
+      expect(await world.check(link)).toBe('unreadable');
+    });
+
+    it('refuses a delivery for a link that is not there', async () => {
+      await expect(world.deliver({ ...link, linkKey: 987_654 })).rejects.toThrow();
+    });
+  });
+
+  describe('recordHint', () => {
+    it('keeps a stale delivery outside the dedupe key: the first fresh one of the same bytes is new', async () => {
+      const delivery = world.delivery(link);
+      const { eventId, body, bodySha256, timestamp, receivedAtMs } = delivery;
+      const { linkKey } = link;
+      await world.store.recordHint({ linkKey, eventId, body, bodySha256, timestamp, receivedAtMs });
+      expect((await world.timeline(link)).events).toEqual([]);
+      expect((await world.store.recordDelivery(delivery)).outcome).toBe('recorded');
+    });
+
+    it('counts one stale delivery that comes again, with its newest timestamp', async () => {
+      const body = Buffer.from('stale');
+      await world.store.recordHint(world.hint(link, body));
+      const second = world.hint(link, body);
+      await world.store.recordHint(second);
+      expect((await world.timeline(link)).hints).toEqual([
+        { eventId: 'evt_stale', timestamp: second.timestamp, lastAtMs: second.receivedAtMs, count: 2 },
+      ]);
+    });
+
+    it('keeps a bounded number of hints for each link, the newest', async () => {
+      const other = await world.newLink();
+      await world.store.recordHint(world.hint(other));
+      const hints = Array.from({ length: 30 }, () => world.hint(link));
+      for (const hint of hints) await world.store.recordHint(hint);
+      const kept = (await world.timeline(link)).hints;
+      expect(kept.map((hint) => hint.lastAtMs)).toEqual(hints.slice(-20).map((hint) => hint.receivedAtMs));
+      expect((await world.timeline(other)).hints).toHaveLength(1);
+    });
+
+    it('queues a check of its link', async () => {
+      await world.forgetChecks();
+      await world.store.recordHint(world.hint(link));
+      expect(await world.check(link)).toBe('stale');
+    });
+  });
+
+  describe('recordRejection', () => {
+    it('counts the refused deliveries of one link and reason in one row', async () => {
+      const { linkKey, reference } = link;
+      const firstAtMs = world.nowMs;
+      const reason = 'signature_wrong';
+      await world.store.recordRejection({ linkKey, reason, count: 3, lastAtMs: firstAtMs });
+      const lastAtMs = world.tick();
+      await world.store.recordRejection({ linkKey, reason, count: 4, lastAtMs });
+      await world.store.recordRejection({ linkKey, reason: 'timestamp_missing', count: 1, lastAtMs });
+      expect((await world.timeline(link)).rejections).toMatchObject([
+        { reference, reason, count: 7, firstAtMs, lastAtMs },
+        { reference, reason: 'timestamp_missing', count: 1, firstAtMs: lastAtMs, lastAtMs },
+      ]);
+    });
+
+    it('queues a check of its link', async () => {
+      await world.forgetChecks();
+      const { linkKey } = link;
+      await world.store.recordRejection({
+        linkKey,
+        reason: 'signature_wrong',
+        count: 1,
+        lastAtMs: world.nowMs,
+      });
+      expect(await world.check(link)).toBe('rejected');
+    });
+  });
+}

@@ -1,0 +1,183 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Registration } from '../../../src/store/store.ts';
+import { hex, sealedSecret, type World, type Worlds } from './world.ts';
+
+const BRL = (amountMinor: number) => ({ amountMinor, currency: 'BRL' });
+
+export function linksContract({ shared }: Worlds): void {
+  let world: World;
+  beforeEach(() => {
+    world = shared();
+  });
+
+  /** The sealed secret that a token's deliveries are verified with. */
+  async function secretOf(token: string): Promise<string> {
+    const found = await world.store.findCredentials({ token });
+    return hex(found?.sealedSecret ?? Buffer.of());
+  }
+
+  /** Registers a link, then registers its order once more with other content; the token stays the first one's. */
+  async function registerTwice(first: Partial<Registration>, second: Partial<Registration>) {
+    const registration = world.registration(first);
+    await world.store.registerLink(registration);
+    const { reference, token } = registration;
+    const before = await world.timeline({ reference });
+    const again = await world.register({ reference, atMs: world.tick(), ...second });
+    return { registration, before, again, token };
+  }
+
+  describe('registerLink', () => {
+    it('reserves a link for a new order, with the fresh secret', async () => {
+      const registration = world.registration({ amount: BRL(12_345) });
+      const { reference, token, freshSecret } = registration;
+      expect(await world.store.registerLink(registration)).toEqual({
+        outcome: 'created',
+        token,
+        order: {
+          reference,
+          amount: BRL(12_345),
+          state: 'awaiting_payment',
+          flags: [],
+          version: 1,
+          createdAtMs: world.nowMs,
+          settlement: null,
+          entries: [],
+          adoptedPaymentId: null,
+          holds: [],
+          resolution: null,
+          lastReading: null,
+          link: { id: null, url: null, shortUrl: null, status: null },
+        },
+      });
+      expect(await secretOf(token)).toBe(hex(freshSecret.sealed));
+    });
+
+    it('registers a link that exists, with the secret that is given', async () => {
+      const secret = sealedSecret('given');
+      const linkId = world.name('pl');
+      const registration = world.registration({ linkId, secret });
+      const registered = await world.store.registerLink(registration);
+      expect(registered).toMatchObject({ outcome: 'created', order: { link: { id: linkId } } });
+      expect(await secretOf(registration.token)).toBe(hex(secret.sealed));
+    });
+
+    it('answers the same registration again with the same order and token, and changes nothing', async () => {
+      const { again, token, before, registration } = await registerTwice({}, {});
+      expect(again).toEqual({ outcome: 'same', token, order: before.order });
+      expect(await secretOf(token)).toBe(hex(registration.freshSecret.sealed));
+      expect((await world.timeline(registration)).history).toEqual(before.history);
+    });
+
+    it('takes a secret that is sealed anew but equal for the same', async () => {
+      const first = sealedSecret('equal');
+      const { again, token } = await registerTwice({ secret: first }, { secret: sealedSecret('equal') });
+      expect(again.outcome).toBe('same');
+      expect(await secretOf(token)).toBe(hex(first.sealed));
+    });
+
+    it('binds a link id that was missing, and says so in the history', async () => {
+      const linkId = world.name('pl');
+      const { again, token, registration } = await registerTwice({}, { linkId });
+      expect(again).toMatchObject({ outcome: 'bound', token, order: { link: { id: linkId } } });
+      expect((await world.store.findCredentials({ linkId }))?.token).toBe(token);
+      const { history } = await world.timeline(registration);
+      expect(history.map(({ what }) => what)).toEqual(['link reserved', `link ${linkId} bound`]);
+      expect((await world.register({ reference: registration.reference, linkId })).outcome).toBe('same');
+    });
+
+    it('corrects a signing secret, and says so in the history without the secret', async () => {
+      const secret = sealedSecret('the right one');
+      const { again, token, registration } = await registerTwice({}, { secret });
+      expect(again).toMatchObject({ outcome: 'corrected', token });
+      expect(await secretOf(token)).toBe(hex(secret.sealed));
+      const { history } = await world.timeline(registration);
+      expect(history.map(({ what }) => what)).toEqual(['link reserved', 'signing secret corrected']);
+    });
+
+    it('binds and corrects in one call', async () => {
+      const secret = sealedSecret('the right one');
+      const linkId = world.name('pl');
+      const { again, token } = await registerTwice({}, { secret, linkId });
+      expect(again).toMatchObject({ outcome: 'corrected', order: { link: { id: linkId } } });
+      expect(await secretOf(token)).toBe(hex(secret.sealed));
+    });
+
+    it.each([
+      ['another amount', { amount: BRL(10_001) }],
+      ['another currency', { amount: { amountMinor: 10_000, currency: 'USD' } }],
+    ])('refuses a known reference with %s', async (_what, other) => {
+      const linkId = world.name('pl');
+      const { again, registration, before } = await registerTwice({}, { ...other, linkId });
+      expect(again).toEqual({ outcome: 'reference_conflict', order: before.order });
+      expect(await world.timeline(registration)).toEqual(before);
+    });
+
+    it('refuses another link id for an order that has one', async () => {
+      const linkId = world.name('pl');
+      const { again, before, registration } = await registerTwice({ linkId }, { linkId: world.name('pl') });
+      expect(again).toEqual({ outcome: 'link_id_conflict', order: before.order });
+      expect(await world.timeline(registration)).toEqual(before);
+    });
+
+    it('refuses the link id of another order for a new order, and names the owner', async () => {
+      const linkId = world.name('pl');
+      const owner = await world.newLink({ linkId });
+      const registration = world.registration({ linkId });
+      expect(await world.store.registerLink(registration)).toMatchObject({
+        outcome: 'link_id_taken',
+        order: { reference: owner.reference },
+      });
+      expect(await world.store.findOrder(registration.reference)).toBeNull();
+    });
+
+    it('refuses the link id of another order for an order that is there, and names the owner', async () => {
+      const linkId = world.name('pl');
+      const owner = await world.newLink({ linkId });
+      const { again, before, registration } = await registerTwice({}, { linkId });
+      expect(again).toMatchObject({ outcome: 'link_id_taken', order: { reference: owner.reference } });
+      expect(await world.timeline(registration)).toEqual(before);
+    });
+
+    it('refuses a correction by a caller who may not, and binds nothing either', async () => {
+      const refused = {
+        secret: sealedSecret('forged'),
+        linkId: world.name('pl'),
+        mayCorrectSecret: false,
+      };
+      const { again, token, before, registration } = await registerTwice({}, refused);
+      expect(again).toEqual({ outcome: 'correction_forbidden', order: before.order });
+      expect(await secretOf(token)).toBe(hex(registration.freshSecret.sealed));
+      expect(await world.timeline(registration)).toEqual(before);
+    });
+
+    it('lets such a caller repeat the secret that is there', async () => {
+      const secret = sealedSecret('known');
+      const { again } = await registerTwice({ secret }, { secret, mayCorrectSecret: false });
+      expect(again.outcome).toBe('same');
+    });
+
+    it('queues a check each time', async () => {
+      const link = await world.newLink();
+      expect(await world.check(link)).toBe('registered');
+      await world.forgetChecks();
+      await world.register({ reference: link.reference });
+      expect(await world.check(link)).toBe('registered');
+    });
+
+    it('keeps one check for a link, with the reason that came first', async () => {
+      const link = await world.newLink();
+      await world.forgetChecks();
+      await world.store.recordHint(world.hint(link));
+      await world.register({ reference: link.reference });
+      expect(await world.check(link)).toBe('stale');
+    });
+
+    it('keeps orders and links when the store is opened again', async () => {
+      const link = await world.newLink({ linkId: world.name('pl') });
+      const before = await world.timeline(link);
+      await world.reopen();
+      expect(await world.timeline(link)).toEqual(before);
+      expect((await world.register({ reference: link.reference })).outcome).toBe('same');
+    });
+  });
+}

@@ -1,0 +1,275 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { stated } from '../../support/orders.ts';
+import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
+
+export function queriesContract({ fresh, shared }: Worlds): void {
+  let world: World;
+
+  describe('lists', () => {
+    beforeEach(async () => {
+      world = await fresh();
+    });
+
+    async function references(over: { state?: string; search?: string; limit?: number; after?: number }) {
+      const { state = null, search = null, limit = 100, after = null } = over;
+      const page = await world.store.listOrders({ limit, after, state, search });
+      return page.map(({ value }) => value.reference);
+    }
+
+    async function newOrders(...names: string[]): Promise<Link[]> {
+      const links: Link[] = [];
+      for (const reference of names) links.push(await world.newLink({ reference }));
+      return links;
+    }
+
+    it('lists orders newest first, in pages that stay where they are while orders arrive', async () => {
+      await newOrders('a', 'b', 'c', 'd', 'e');
+      const all = { state: null, search: null };
+      const first = await world.store.listOrders({ ...all, limit: 2, after: null });
+      expect(first.map(({ value }) => value.reference)).toEqual(['e', 'd']);
+      await newOrders('f', 'g');
+      const after = first.at(-1)?.key ?? null;
+      const second = await world.store.listOrders({ ...all, limit: 2, after });
+      expect(second.map(({ value }) => value.reference)).toEqual(['c', 'b']);
+      const third = await world.store.listOrders({ ...all, limit: 2, after: second.at(-1)?.key ?? null });
+      expect(third.map(({ value }) => value.reference)).toEqual(['a']);
+      expect(await references({ after: third.at(-1)?.key ?? 0 })).toEqual([]);
+    });
+
+    it('lists orders whole', async () => {
+      const [link] = await newOrders('a');
+      await world.settle(link as Link, [said('completed', { linkMoney: stated('60.00') })]);
+      const [listed] = await world.store.listOrders({ limit: 1, after: null, state: null, search: null });
+      expect(listed?.value).toEqual(await world.store.findOrder('a'));
+      expect(listed?.value.holds).toHaveLength(1);
+    });
+
+    it('lists orders of one state', async () => {
+      const [, b] = await newOrders('a', 'b', 'c');
+      await world.settle(b as Link, [said('completed')]);
+      expect(await references({ state: 'paid' })).toEqual(['b']);
+      expect(await references({ state: 'awaiting_payment' })).toEqual(['c', 'a']);
+      expect(await references({ state: 'held' })).toEqual([]);
+      expect(await references({ state: 'awaiting_payment', limit: 1 })).toEqual(['c']);
+    });
+
+    it.each([
+      ['%', ['50% off']],
+      ['_', ['under_score']],
+      ['\\', ['back\\slash']],
+      ['\\%', []],
+      ["'", ["o'clock"]],
+      ['o', ["o'clock", 'under_score', '50% off']],
+      ['%off', []],
+      ['0% o', ['50% off']],
+      ['nowhere', []],
+    ])('searches references for %j as it is written', async (search, found) => {
+      await newOrders('50% off', 'under_score', 'back\\slash', "o'clock");
+      expect(await references({ search })).toEqual(found);
+    });
+
+    it('searches orders by link id and by payment id', async () => {
+      const [, b] = await newOrders('a', 'b', 'c');
+      await world.settle(b as Link, [said('completed', { paymentId: 'pay_b' })], { linkIds: ['pl_b'] });
+      expect(await references({ search: 'pl_b' })).toEqual(['b']);
+      expect(await references({ search: 'pay_b' })).toEqual(['b']);
+      expect(await references({ search: 'pay_b', state: 'held' })).toEqual([]);
+    });
+
+    it('lists events newest first, in pages that stay where they are while events arrive', async () => {
+      const [a] = (await newOrders('a')) as [Link];
+      const keys: number[] = [];
+      for (let i = 0; i < 5; i++) keys.push((await world.deliver(a)).eventKey);
+      const list = async (after: number | null) =>
+        (await world.store.listEvents({ limit: 2, after, status: null, reference: null })).map(
+          ({ key }) => key,
+        );
+      expect(await list(null)).toEqual([keys[4], keys[3]]);
+      await world.deliver(a);
+      expect(await list(keys[3] as number)).toEqual([keys[2], keys[1]]);
+      expect(await list(keys[1] as number)).toEqual([keys[0]]);
+    });
+
+    it('lists events of one status and of one order', async () => {
+      const [a, b] = (await newOrders('a', 'b')) as [Link, Link];
+      const dead = await world.claimNew(a);
+      await world.store.buryEvent({ ...dead, nowMs: world.nowMs, fault: FAULT });
+      const pending = (await world.deliver(a)).eventKey;
+      const other = (await world.deliver(b)).eventKey;
+      const list = async (status: string | null, reference: string | null) =>
+        (await world.store.listEvents({ limit: 9, after: null, status, reference })).map(({ key }) => key);
+      expect(await list('dead', null)).toEqual([dead.eventKey]);
+      expect(await list('pending', null)).toEqual([other, pending]);
+      expect(await list(null, 'a')).toEqual([pending, dead.eventKey]);
+      expect(await list('pending', 'b')).toEqual([other]);
+      expect(await list('done', 'a')).toEqual([]);
+      expect(await list(null, 'nobody')).toEqual([]);
+    });
+
+    it('lists an event as it finds it, without its body', async () => {
+      const [a] = (await newOrders('a')) as [Link];
+      await world.settle(a, [said('completed')], { linkIds: ['pl_a'] });
+      const [listed] = await world.store.listEvents({ limit: 1, after: null, status: null, reference: null });
+      const { body, bodySha256, timestamp, ...found } = await world.event(listed?.key ?? 0);
+      expect(listed).toEqual(found);
+      expect(found).toMatchObject({ reference: 'a', linkId: 'pl_a', outcome: 'applied', rule: 'paid' });
+    });
+
+    it('lists rejections of all orders or of one, in pages', async () => {
+      const [a, b] = (await newOrders('a', 'b')) as [Link, Link];
+      const reject = (link: Link, reason: 'signature_wrong' | 'timestamp_missing') =>
+        world.store.recordRejection({ linkKey: link.linkKey, reason, count: 1, lastAtMs: world.nowMs });
+      await reject(a, 'signature_wrong');
+      await reject(b, 'signature_wrong');
+      await reject(a, 'timestamp_missing');
+      const list = (limit: number, after: number | null, reference: string | null = null) =>
+        world.store.listRejections({ limit, after, reference });
+      const first = await list(2, null);
+      expect(first.map(({ reference, reason }) => [reference, reason])).toEqual([
+        ['a', 'timestamp_missing'],
+        ['b', 'signature_wrong'],
+      ]);
+      expect(await list(2, first[1]?.key ?? 0)).toMatchObject([
+        { reference: 'a', reason: 'signature_wrong' },
+      ]);
+      expect((await list(9, null, 'a')).map(({ reference }) => reference)).toEqual(['a', 'a']);
+      expect(await list(9, null, 'nobody')).toEqual([]);
+    });
+
+    it('lists open matters, newest first, in pages, without those that ended', async () => {
+      const [a] = (await newOrders('a')) as [Link];
+      const keys: number[] = [];
+      for (let i = 0; i < 4; i++) {
+        const claimed = await world.claimNew(a);
+        await world.store.buryEvent({ ...claimed, nowMs: world.nowMs, fault: FAULT });
+        keys.push(claimed.eventKey);
+      }
+      await world.store.requeueEvent({ eventKey: keys[2] as number, nowMs: world.nowMs });
+      const first = await world.store.listAttention({ limit: 2, after: null });
+      expect(first.map(({ subject }) => Number(subject))).toEqual([keys[3], keys[1]]);
+      const second = await world.store.listAttention({ limit: 2, after: first[1]?.key ?? 0 });
+      expect(second).toMatchObject([{ subject: String(keys[0]), kind: 'event_dead', reference: 'a' }]);
+    });
+  });
+
+  describe('stats', () => {
+    beforeEach(async () => {
+      world = await fresh();
+    });
+
+    it('counts nothing in an empty store', async () => {
+      expect(await world.store.stats(world.nowMs)).toEqual({
+        orders: {},
+        events: { pending: 0, leased: 0, dead: 0, done: 0 },
+        notices: {},
+        holds: 0,
+        attention: 0,
+        checks: 0,
+        rejections: 0,
+        lagMs: 0,
+      });
+    });
+
+    it('counts what is there', async () => {
+      const paid = await world.newLink();
+      const held = await world.newLink();
+      const open = await world.newLink();
+      await world.settle(paid, [said('completed')]);
+      await world.settle(held, [said('completed', { linkMoney: stated('60.00') })]);
+      const dead = await world.claimNew(open);
+      await world.store.buryEvent({ ...dead, nowMs: world.nowMs, fault: FAULT });
+      await world.claimNew(open);
+      await world.deliver(open);
+      await world.deliver(open);
+      const { linkKey } = open;
+      const rejection = { linkKey, lastAtMs: world.nowMs, reason: 'signature_wrong', count: 5 } as const;
+      await world.store.recordRejection(rejection);
+      expect(await world.store.stats(world.nowMs)).toMatchObject({
+        orders: { paid: 1, held: 1, awaiting_payment: 1 },
+        events: { pending: 2, leased: 1, dead: 1, done: 2 },
+        notices: { pending: 2 },
+        holds: 1,
+        attention: 1,
+        checks: 3,
+        rejections: 5,
+      });
+    });
+
+    it('gives the age of the oldest row that is due', async () => {
+      const link = await world.newLink();
+      const { eventKey, attempt } = await world.claimNew(link);
+      await world.deliver(link, { receivedAtMs: world.tick(500) });
+      expect((await world.store.stats(world.tick(2000))).lagMs).toBe(2000);
+      await world.claim();
+      expect((await world.store.stats(world.nowMs)).lagMs).toBe(0);
+      const dueAtMs = world.nowMs + 5000;
+      await world.store.retryEvent({ eventKey, attempt, dueAtMs, fault: FAULT });
+      expect((await world.store.stats(world.nowMs)).lagMs).toBe(0);
+      expect((await world.store.stats(dueAtMs + 300)).lagMs).toBe(300);
+    });
+  });
+
+  describe('timeline', () => {
+    beforeEach(() => {
+      world = shared();
+    });
+
+    it('tells everything known of an order, oldest first, and nothing of another', async () => {
+      const reference = world.name('order');
+      const linkId = world.name('pl');
+      const linkAtMs = world.nowMs;
+      const link = await world.newLink({ reference });
+      const other = await world.newLink();
+      await world.settle(other, [said('completed')]);
+      await world.store.recordRejection({
+        linkKey: link.linkKey,
+        reason: 'signature_wrong',
+        count: 2,
+        lastAtMs: world.tick(),
+      });
+      await world.store.recordHint(world.hint(link));
+      await world.settle(link, [said('pending')], { linkIds: [linkId] });
+      await world.settle(link, [said('completed', { linkMoney: stated('150.00') })]);
+      const told = await world.timeline(link);
+
+      expect(told.order).toEqual(await world.store.findOrder(reference));
+      expect(told.order).toMatchObject({ state: 'paid', flags: ['overpaid'] });
+      expect(told.history.map(({ what, from, to }) => [what, from, to])).toEqual([
+        ['link reserved', null, null],
+        ['payment_pending', 'awaiting_payment', 'payment_pending'],
+        ['paid_more', 'payment_pending', 'paid'],
+      ]);
+      expect(told.history[0]).toMatchObject({ atMs: linkAtMs, cause: { kind: 'person' }, effects: [] });
+      expect(told.history[2]?.effects).toEqual([
+        'ledger: captured 150.00 BRL, payment pay_1',
+        'settled for the first time',
+        'flag overpaid',
+        'notice order.paid',
+      ]);
+      expect(told.events.map(({ status, rule }) => [status, rule])).toEqual([
+        ['done', 'payment_pending'],
+        ['done', 'paid_more'],
+      ]);
+      expect(told.hints).toMatchObject([{ eventId: 'evt_stale', count: 1 }]);
+      expect(told.rejections).toMatchObject([{ reason: 'signature_wrong', count: 2 }]);
+      expect(told.attention).toEqual([]);
+      expect(told.notices.map(({ type }) => type)).toEqual(['order.payment_pending', 'order.paid']);
+      expect(told.check).toEqual({ reason: 'registered', requestedAtMs: linkAtMs });
+    });
+
+    it('knows nothing of an unknown order or event', async () => {
+      expect(await world.store.timeline('nobody')).toBeNull();
+      expect(await world.store.findOrder('nobody')).toBeNull();
+      expect(await world.store.findEvent(987_654)).toBeNull();
+    });
+
+    it.each(['a b', 'ação', '50%', "x' OR 1=1", '/../', 'emoji 🧾'])(
+      'takes a reference as it is written: %j',
+      async (reference) => {
+        await world.newLink({ reference });
+        expect((await world.store.findOrder(reference))?.reference).toBe(reference);
+        expect((await world.timeline({ reference })).order.reference).toBe(reference);
+      },
+    );
+  });
+}

@@ -1,0 +1,283 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { stated } from '../../support/orders.ts';
+import { type Link, said, type World, type Worlds } from './world.ts';
+
+const LITTLE = { linkMoney: stated('60.00') };
+
+export function settlementContract({ shared }: Worlds): void {
+  let world: World;
+  let link: Link;
+  beforeEach(async () => {
+    world = shared();
+    link = await world.newLink();
+  });
+
+  /** The order as a person looks at it: state, money, and what the shop was told. */
+  async function story() {
+    const { order, notices, attention } = await world.timeline(link);
+    return {
+      state: order.state,
+      flags: order.flags,
+      ledger: order.entries.map(
+        (entry) => `${entry.kind} ${entry.amountMinor} ${entry.currency} ${entry.paymentKey}`,
+      ),
+      holds: order.holds.map(({ reason }) => reason),
+      notices: notices.map(({ type }) => type),
+      attention: attention.map(({ kind }) => kind),
+    };
+  }
+
+  function resolve(decision: 'accept' | 'reject', reason = 'looked at it') {
+    return world.store.resolveOrder({ reference: link.reference, decision, reason, atMs: world.tick() });
+  }
+
+  describe('money', () => {
+    it('makes an order paid: ledger, settlement, history, notice and row in one transaction', async () => {
+      const claimed = await world.claimNew(link);
+      const paidAtMs = world.tick();
+      await world.store.settle(world.job(claimed, { facts: [said('completed')] }));
+      const { order, history, notices } = await world.timeline(link);
+      expect(order).toMatchObject({
+        state: 'paid',
+        version: 2,
+        settlement: { paidAtMs, paymentKey: 'pay_1', learnedBy: 'webhook' },
+        entries: [
+          {
+            paymentKey: 'pay_1',
+            kind: 'captured',
+            occurrence: 1,
+            amountMinor: 10_000,
+            currency: 'BRL',
+          },
+        ],
+      });
+      expect(history.at(-1)).toMatchObject({
+        atMs: paidAtMs,
+        what: 'paid',
+        outcome: 'applied',
+        from: 'awaiting_payment',
+        to: 'paid',
+        cause: { kind: 'event', id: String(claimed.eventKey) },
+      });
+      expect(history.at(-1)?.effects).toContain('ledger: captured 100.00 BRL, payment pay_1');
+      expect(notices).toMatchObject([
+        { type: 'order.paid', version: 2, status: 'pending', createdAtMs: paidAtMs },
+      ]);
+      expect(await world.store.findOrder(link.reference)).toEqual(order);
+    });
+
+    it('keeps all of it when the store is opened again', async () => {
+      await world.settle(link, [said('completed')]);
+      await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
+      const before = await world.timeline(link);
+      await world.reopen();
+      expect(await world.timeline(link)).toEqual(before);
+    });
+
+    it('takes the same payment in another event as applied already', async () => {
+      await world.settle(link, [said('completed')]);
+      const before = await world.timeline(link);
+      const again = await world.settle(link, [said('completed')]);
+      expect(again).toMatchObject({ outcome: 'already_applied', notices: 0 });
+      const { order, history, notices } = await world.timeline(link);
+      expect({ order, history, notices }).toEqual({
+        order: before.order,
+        history: before.history,
+        notices: before.notices,
+      });
+    });
+
+    it('raises the version with each change and gives each notice the version that it tells', async () => {
+      await world.settle(link, [said('pending')]);
+      await world.settle(link, [said('completed')]);
+      await world.settle(link, [said('refunded')]);
+      const { order, notices } = await world.timeline(link);
+      expect(notices.map(({ type, version }) => [type, version])).toEqual([
+        ['order.payment_pending', 2],
+        ['order.paid', 3],
+        ['order.refunded', 4],
+      ]);
+      expect(order.version).toBe(4);
+      expect(new Set(notices.map(({ id }) => id)).size).toBe(3);
+    });
+
+    it('marks an order paid that had expired, as late', async () => {
+      await world.settle(link, [said('expired')]);
+      await world.settle(link, [said('completed')]);
+      expect(await story()).toMatchObject({
+        state: 'paid',
+        flags: ['late'],
+        notices: ['order.expired', 'order.paid'],
+      });
+    });
+
+    it('marks an order paid whose money nobody named, and queues a check', async () => {
+      await world.forgetChecks();
+      await world.settle(link, [said('completed', { linkMoney: null })]);
+      expect(await story()).toMatchObject({ state: 'paid', flags: ['money_unnamed'] });
+      expect(await world.check(link)).toBe('doubtful_money');
+    });
+
+    it('holds money that does not agree', async () => {
+      await world.settle(link, [said('completed', LITTLE)]);
+      expect(await story()).toEqual({
+        state: 'held',
+        flags: [],
+        ledger: ['captured 6000 BRL pay_1'],
+        holds: ['amount_mismatch'],
+        notices: ['order.held'],
+        attention: [],
+      });
+    });
+
+    it('asks about money that does not agree where it can, and leaves the order as it is', async () => {
+      await world.forgetChecks();
+      const before = await world.timeline(link);
+      const asked = await world.settle(link, [said('completed', LITTLE)], { policy: { canAsk: true } });
+      expect(asked).toMatchObject({ outcome: 'ask', notices: 0 });
+      const { order, check } = await world.timeline(link);
+      expect(order).toEqual(before.order);
+      expect(check?.reason).toBe('doubtful_money');
+    });
+
+    it('counts a second payment and says so', async () => {
+      await world.settle(link, [said('completed')]);
+      await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
+      expect(await story()).toEqual({
+        state: 'paid',
+        flags: ['duplicate_payment'],
+        ledger: ['captured 10000 BRL pay_1', 'captured 10000 BRL pay_2'],
+        holds: [],
+        notices: ['order.paid', 'payment.duplicate'],
+        attention: ['duplicate_payment'],
+      });
+    });
+
+    it('ends the matter of a second payment when that is refunded', async () => {
+      await world.settle(link, [said('completed')]);
+      await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
+      await world.settle(link, [said('refunded', { paymentId: 'pay_2' })]);
+      expect(await story()).toMatchObject({
+        state: 'paid',
+        flags: [],
+        ledger: ['captured 10000 BRL pay_1', 'captured 10000 BRL pay_2', 'refunded -10000 BRL pay_2'],
+        attention: [],
+      });
+    });
+
+    it.each(['refunded', 'disputed'] as const)(
+      'takes money back that is %s, and keeps paidAt',
+      async (kind) => {
+        await world.settle(link, [said('completed')]);
+        const { settlement } = (await world.timeline(link)).order;
+        await world.settle(link, [said(kind)]);
+        expect(await story()).toEqual({
+          state: kind,
+          flags: [],
+          ledger: ['captured 10000 BRL pay_1', `${kind} -10000 BRL pay_1`],
+          holds: [],
+          notices: ['order.paid', `order.${kind}`],
+          attention: [],
+        });
+        expect((await world.timeline(link)).order.settlement).toEqual(settlement);
+      },
+    );
+
+    it('applies a completion that was never heard of before its refund', async () => {
+      await world.settle(link, [said('refunded')]);
+      expect(await story()).toMatchObject({
+        state: 'refunded',
+        ledger: ['captured 10000 BRL pay_1', 'refunded -10000 BRL pay_1'],
+        notices: ['order.paid', 'order.refunded'],
+      });
+      expect((await world.timeline(link)).order.settlement).not.toBeNull();
+    });
+
+    it('gives a payment its id later, and counts nothing twice', async () => {
+      await world.settle(link, [said('completed', { paymentId: null })]);
+      await world.settle(link, [said('completed')]);
+      const { order } = await world.timeline(link);
+      expect(order).toMatchObject({ state: 'paid', adoptedPaymentId: 'pay_1' });
+      expect((await story()).ledger).toEqual(['captured 10000 BRL unnamed']);
+    });
+
+    it('tells the service’s own contradiction to a person', async () => {
+      await world.settle(link, [said('completed')]);
+      await world.settle(link, [said('unclear')]);
+      expect(await story()).toMatchObject({ state: 'paid', attention: ['status_unclear'] });
+    });
+  });
+
+  describe('resolveOrder', () => {
+    it('accepts held money as it was captured', async () => {
+      await world.settle(link, [said('completed', LITTLE)]);
+      const resolved = await resolve('accept', 'the rest came in cash');
+      expect(resolved).toMatchObject({
+        outcome: 'applied',
+        rule: 'hold_accepted',
+        order: { state: 'paid', holds: [], resolution: 'accept' },
+      });
+      expect(await story()).toMatchObject({
+        state: 'paid',
+        ledger: ['captured 6000 BRL pay_1'],
+        notices: ['order.held', 'order.paid'],
+      });
+      const { order, history } = await world.timeline(link);
+      expect(order).toEqual(resolved?.order);
+      expect(order.settlement).toMatchObject({ paymentKey: 'pay_1', learnedBy: 'person' });
+      expect(history.at(-1)).toMatchObject({
+        what: 'hold_accepted',
+        from: 'held',
+        to: 'paid',
+        cause: { kind: 'person', id: 'the rest came in cash' },
+      });
+    });
+
+    it('rejects held money: cancelled, with a refund due until it is read', async () => {
+      await world.settle(link, [said('completed', LITTLE)]);
+      expect(await resolve('reject')).toMatchObject({ outcome: 'applied', rule: 'hold_rejected' });
+      expect(await story()).toMatchObject({ state: 'cancelled', flags: ['refund_due'], holds: [] });
+      await world.settle(link, [said('refunded')]);
+      expect(await story()).toMatchObject({ state: 'cancelled', flags: [] });
+    });
+
+    it('holds a payment that comes after a rejection', async () => {
+      await world.settle(link, [said('completed', LITTLE)]);
+      await resolve('reject');
+      await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
+      expect(await story()).toMatchObject({ state: 'held', holds: ['paid_after_cancel'] });
+    });
+
+    it('answers the same decision again as applied already, and changes nothing', async () => {
+      await world.settle(link, [said('completed', LITTLE)]);
+      await resolve('accept');
+      const before = await world.timeline(link);
+      expect(await resolve('accept')).toMatchObject({ outcome: 'already_applied', order: before.order });
+      expect(await world.timeline(link)).toEqual(before);
+    });
+
+    it('ignores the other decision, and changes nothing', async () => {
+      await world.settle(link, [said('completed', LITTLE)]);
+      await resolve('accept');
+      const before = await world.timeline(link);
+      expect(await resolve('reject')).toMatchObject({ outcome: 'ignored', rule: 'not_held' });
+      expect(await world.timeline(link)).toEqual(before);
+    });
+
+    it('ignores a decision about an order that is not held', async () => {
+      const before = await world.timeline(link);
+      expect(await resolve('accept')).toMatchObject({ outcome: 'ignored', rule: 'not_held' });
+      expect(await world.timeline(link)).toEqual(before);
+    });
+
+    it('finds no order by an unknown reference', async () => {
+      const resolution = {
+        reference: 'nobody',
+        decision: 'accept',
+        reason: '',
+        atMs: world.nowMs,
+      } as const;
+      expect(await world.store.resolveOrder(resolution)).toBeNull();
+    });
+  });
+}

@@ -1,0 +1,187 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { FactKind, PaymentFact } from '../../../src/domain/fact.ts';
+import type { EventDetail, Timeline } from '../../../src/store/queries.ts';
+import type {
+  ClaimedEvent,
+  Delivery,
+  Hint,
+  Recorded,
+  Registered,
+  Registration,
+  SealedSecret,
+  SettleJob,
+  SettleResult,
+  Store,
+} from '../../../src/store/store.ts';
+import { aFact } from '../../support/orders.ts';
+
+/** A store as an engine opens it for the contract. */
+export type ContractStore = {
+  store: Store;
+  /** Closes the store and opens the same data again. */
+  reopen(): Promise<Store>;
+  /** Empties the queue of checks, as if each of them had been made. */
+  forgetChecks(): Promise<void>;
+  /** Closes the store and removes its data, or keeps it and returns where. */
+  dispose(outcome: 'passed' | 'failed'): Promise<string | null>;
+};
+
+/** The store that most tests share, and stores of one's own. */
+export type Worlds = { shared: () => World; fresh: () => Promise<World> };
+
+export type Link = { reference: string; token: string; linkKey: number };
+
+export const LEASE_MS = 30_000;
+export const FAULT = { code: 'bug', message: 'it went wrong' };
+
+/** One store with the little that tests of it repeat: names that are never used twice, a clock, one line per deed. */
+export class World {
+  store: Store;
+  nowMs = 1_700_000_000_000;
+  readonly #opened: ContractStore;
+  #names = 0;
+
+  constructor(opened: ContractStore) {
+    this.#opened = opened;
+    this.store = opened.store;
+  }
+
+  name(kind: string): string {
+    return `${kind}-${++this.#names}`;
+  }
+
+  /** Later by so much; returns the new time. */
+  tick(ms = 1000): number {
+    this.nowMs += ms;
+    return this.nowMs;
+  }
+
+  async reopen(): Promise<void> {
+    this.store = await this.#opened.reopen();
+  }
+
+  forgetChecks(): Promise<void> {
+    return this.#opened.forgetChecks();
+  }
+
+  registration(over: Partial<Registration> = {}): Registration {
+    return {
+      reference: this.name('order'),
+      amount: { amountMinor: 10_000, currency: 'BRL' },
+      linkId: null,
+      token: randomBytes(24).toString('base64url'),
+      secret: null,
+      freshSecret: sealedSecret(this.name('secret')),
+      mayCorrectSecret: true,
+      atMs: this.nowMs,
+      ...over,
+    };
+  }
+
+  register(over: Partial<Registration> = {}): Promise<Registered> {
+    return this.store.registerLink(this.registration(over));
+  }
+
+  /** An order of 100.00 BRL with its link. */
+  async newLink(over: Partial<Registration> = {}): Promise<Link> {
+    const registration = this.registration(over);
+    await this.store.registerLink(registration);
+    const { reference, token } = registration;
+    const found = await this.store.findCredentials({ token });
+    if (found === null) throw new Error(`no link was made for ${reference}`);
+    return { reference, token, linkKey: found.linkKey };
+  }
+
+  delivery({ linkKey }: Link, over: Partial<Delivery> = {}): Delivery {
+    const body = over.body ?? Buffer.from(`{"id":"${this.name('event')}"}`);
+    return {
+      linkKey,
+      eventId: this.name('event'),
+      bodySha256: sha256(body),
+      body,
+      timestamp: String(this.nowMs),
+      mac: sha256(Buffer.from('mac')),
+      type: 'payment_link.payment_status_changed',
+      readable: true,
+      receivedAtMs: this.nowMs,
+      ...over,
+    };
+  }
+
+  deliver(link: Link, over: Partial<Delivery> = {}): Promise<Recorded> {
+    return this.store.recordDelivery(this.delivery(link, over));
+  }
+
+  hint({ linkKey }: Link, body: Buffer = Buffer.from(this.name('stale'))): Hint {
+    const receivedAtMs = this.tick();
+    const timestamp = String(receivedAtMs - 3_600_000);
+    return { linkKey, eventId: 'evt_stale', bodySha256: sha256(body), body, timestamp, receivedAtMs };
+  }
+
+  claim(limit = 1000): Promise<ClaimedEvent[]> {
+    return this.store.claimEvents({ limit, nowMs: this.nowMs, leaseMs: LEASE_MS });
+  }
+
+  /** Claims what is due and returns one of it. */
+  async claimOne(eventKey: number): Promise<ClaimedEvent> {
+    const claimed = await this.claim();
+    const found = claimed.find((event) => event.eventKey === eventKey);
+    if (found === undefined) throw new Error(`event ${eventKey} is not due`);
+    return found;
+  }
+
+  /** Records a new event and claims it. */
+  async claimNew(link: Link): Promise<ClaimedEvent> {
+    return this.claimOne((await this.deliver(link)).eventKey);
+  }
+
+  job(
+    { eventKey, attempt }: { eventKey: number; attempt: number },
+    over: Partial<SettleJob> = {},
+  ): SettleJob {
+    const policy = { canAsk: false };
+    return { eventKey, attempt, linkIds: [], facts: [], unsure: false, policy, nowMs: this.nowMs, ...over };
+  }
+
+  /** A new event with these facts, recorded, claimed and settled. */
+  async settle(link: Link, facts: PaymentFact[], over: Partial<SettleJob> = {}): Promise<SettleResult> {
+    this.tick();
+    return this.store.settle(this.job(await this.claimNew(link), { facts, ...over }));
+  }
+
+  async event(eventKey: number): Promise<EventDetail> {
+    const found = await this.store.findEvent(eventKey);
+    if (found === null) throw new Error(`there is no event ${eventKey}`);
+    return found;
+  }
+
+  async timeline({ reference }: { reference: string }): Promise<Timeline> {
+    const found = await this.store.timeline(reference);
+    if (found === null) throw new Error(`there is no order ${reference}`);
+    return found;
+  }
+
+  /** The reason of the check that waits for a link; null where none does. */
+  async check(link: Link): Promise<string | null> {
+    return (await this.timeline(link)).check?.reason ?? null;
+  }
+}
+
+/** What the service says of `pay_1`, of 100.00 BRL and without a reference, unless told otherwise. */
+export function said(kind: FactKind, over: Partial<PaymentFact> = {}): PaymentFact {
+  return aFact(kind, { reference: null, ...over });
+}
+
+export function sealedSecret(secret: string): SealedSecret {
+  const sealed = Buffer.concat([randomBytes(12), Buffer.from(secret)]);
+  return { sealed, keyId: 'key-1', fingerprint: sha256(Buffer.from(secret)) };
+}
+
+export function sha256(bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}
+
+/** Bytes as they are compared: an engine may return any kind of byte array. */
+export function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}

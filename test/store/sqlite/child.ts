@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { secretsKeyFile } from '../../../src/store/files.ts';
+import { openForWriting } from '../../../src/store/sqlite/open.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { sealedSecret, sha256 } from '../contract/world.ts';
+import { openTestStore } from './opening.ts';
+
+/** What tests do in a process of its own, or as another user: `child.ts DEED PATH`. Prints one line of JSON. */
+const [deed = '', path = ''] = process.argv.slice(2);
+
+const DEEDS: Record<string, () => unknown> = {
+  open: () => {
+    const options = { path, secretsKeyId: 'key-1', newInstanceId: 'instance-2', nowMs: 1 };
+    return { created: openForWriting(options).created };
+  },
+  hold: () => {
+    setInterval(() => {}, 60_000);
+    return DEEDS.open?.();
+  },
+  key: () => secretsKeyFile(path).toString('hex'),
+  fill: fillDisk,
+};
+
+try {
+  console.log(JSON.stringify(await DEEDS[deed]?.()));
+} catch (error) {
+  const { code, message } = error as NodeJS.ErrnoException;
+  console.log(JSON.stringify({ code, message }));
+}
+
+/** Fills the disk under the store, frees some of it, and tells what became of the deliveries. */
+async function fillDisk() {
+  const ballast = `${path}.ballast`;
+  writeFileSync(ballast, Buffer.alloc(1_500_000));
+  const { store } = await openTestStore(path);
+  const linkKey = await newLink(store);
+  const acknowledged: number[] = [];
+  let fault: NodeJS.ErrnoException | null = null;
+  while (fault === null && acknowledged.length < 1000) {
+    try {
+      acknowledged.push(await record(store, linkKey));
+    } catch (error) {
+      fault = error as NodeJS.ErrnoException;
+    }
+  }
+  const beat = await store.heartbeat(2).then(
+    () => 'well',
+    (error) => error.code,
+  );
+  const events = await store.listEvents({ limit: 1000, after: null, status: null, reference: null });
+  rmSync(ballast);
+  acknowledged.push(await record(store, linkKey));
+  await store.close();
+  const reopened = await openTestStore(path);
+  const kept = await reopened.store.listEvents({ limit: 1000, after: null, status: null, reference: null });
+  await reopened.store.close();
+  return {
+    code: fault?.code,
+    beat,
+    whileFull: events.map(({ key }) => key).reverse(),
+    acknowledged,
+    kept: kept.map(({ key }) => key).reverse(),
+  };
+}
+
+async function newLink(store: Store): Promise<number> {
+  const token = 'the token';
+  const freshSecret = sealedSecret('secret');
+  const amount = { amountMinor: 100, currency: 'BRL' };
+  const rest = { linkId: null, secret: null, mayCorrectSecret: true, atMs: 1 };
+  await store.registerLink({ reference: 'order-1', amount, token, freshSecret, ...rest });
+  return (await store.findCredentials({ token }))?.linkKey ?? 0;
+}
+
+async function record(store: Store, linkKey: number): Promise<number> {
+  const body = randomBytes(100_000);
+  const bodySha256 = sha256(body);
+  const mac = bodySha256;
+  const rest = { timestamp: '1', type: null, readable: true, receivedAtMs: 1 };
+  const eventId = bodySha256.toString('hex');
+  return (await store.recordDelivery({ linkKey, eventId, body, bodySha256, mac, ...rest })).eventKey;
+}

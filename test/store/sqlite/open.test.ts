@@ -1,0 +1,309 @@
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import {
+  assertDurable,
+  isFirstStart,
+  openForReading,
+  openForWriting,
+} from '../../../src/store/sqlite/open.ts';
+import { testFolder } from '../../support/app.ts';
+import { makeDatabase, openOptions, openTestStore, startChild, thrownBy } from './opening.ts';
+
+describe('opening a SQLite store', () => {
+  let folder: string;
+  let path: string;
+  beforeEach(() => {
+    folder = testFolder();
+    path = join(folder, 'settled.db');
+  });
+
+  function open(over: Parameters<typeof openOptions>[1] = {}) {
+    const opened = openForWriting(openOptions(path, over));
+    onTestFinished(() => {
+      opened.db.close();
+      opened.lock.close();
+    });
+    return opened;
+  }
+
+  /** Changes the database as another program would. */
+  function change(sql: string): void {
+    const db = new Database(path);
+    db.exec(sql);
+    db.close();
+  }
+
+  describe('durability', () => {
+    it('writes ahead, syncs every commit and holds foreign keys', () => {
+      const { db } = open();
+      expect(db.pragma('journal_mode', { simple: true })).toBe('wal');
+      expect(db.pragma('synchronous', { simple: true })).toBe(2);
+      expect(db.pragma('foreign_keys', { simple: true })).toBe(1);
+      expect(db.pragma('temp_store', { simple: true })).toBe(2);
+    });
+
+    it.each(['synchronous = NORMAL', 'synchronous = OFF', 'journal_mode = DELETE', 'foreign_keys = OFF'])(
+      'refuses a connection with %s',
+      (pragma) => {
+        const { db } = open();
+        assertDurable(db, path);
+        db.pragma(pragma);
+        expect(thrownBy(() => assertDurable(db, path))).toMatchObject({ code: 'store_not_durable' });
+      },
+    );
+
+    it('does the same for a database that was not in WAL mode, as a restored backup is not', () => {
+      makeDatabase(path);
+      change('PRAGMA journal_mode = DELETE');
+      expect(open().db.pragma('journal_mode', { simple: true })).toBe('wal');
+    });
+
+    it('makes the database in WAL mode from the start, so that no journal can undo the switch', () => {
+      makeDatabase(path);
+      const db = openForReading(path);
+      expect(db.pragma('journal_mode', { simple: true })).toBe('wal');
+      db.close();
+    });
+
+    it('reads through a connection that cannot write', () => {
+      makeDatabase(path);
+      const db = openForReading(path);
+      expect(() => db.exec('DELETE FROM instance')).toThrow('readonly');
+      db.close();
+    });
+  });
+
+  describe('the first start', () => {
+    it('makes the database, and the second one finds it', () => {
+      const first = openForWriting(openOptions(path));
+      expect(first).toMatchObject({ created: true, instanceId: 'instance-1' });
+      first.db.close();
+      first.lock.close();
+      expect(open({ newInstanceId: 'instance-2' })).toMatchObject({
+        created: false,
+        instanceId: 'instance-1',
+      });
+    });
+
+    it('makes the folders that are missing, for their owner alone', () => {
+      path = join(folder, 'a', 'b', 'settled.db');
+      expect(open().created).toBe(true);
+      expect(statSync(join(folder, 'a', 'b')).mode & 0o777).toBe(0o700);
+    });
+
+    it('leaves only the database, its log and its lock', () => {
+      open();
+      expect(readdirSync(folder).sort()).toEqual([
+        'settled.db',
+        'settled.db-shm',
+        'settled.db-wal',
+        'settled.db.lock',
+        'settled.db.lock-journal',
+      ]);
+    });
+
+    it('begins anew after one that was interrupted', () => {
+      writeFileSync(`${path}.lock`, '');
+      writeFileSync(`${path}.new`, 'half a database');
+      writeFileSync(`${path}.new-wal`, 'half a log');
+      writeFileSync(`${path}.new-journal`, 'half a journal');
+      expect(isFirstStart(path)).toBe(true);
+      expect(open().created).toBe(true);
+      expect(existsSync(`${path}.new`)).toBe(false);
+    });
+
+    it('goes on after one that was interrupted when the database had just got its name', () => {
+      makeDatabase(path);
+      rmSync(`${path}.lock`);
+      writeFileSync(`${path}.lock`, '');
+      expect(open().created).toBe(false);
+    });
+  });
+
+  describe('the lock', () => {
+    it('lets nobody else in this process in', async () => {
+      const { store } = await openTestStore(path);
+      await expect(openTestStore(path)).rejects.toMatchObject({ code: 'store_in_use' });
+      expect(thrownBy(() => openForWriting(openOptions(path)))).toMatchObject({ code: 'store_in_use' });
+      await store.close();
+      expect(open().created).toBe(false);
+    });
+
+    it('lets no other process in', async () => {
+      open();
+      expect(await startChild(['open', path]).line).toMatchObject({ code: 'store_in_use' });
+    });
+
+    it('is freed when its process is killed', async () => {
+      const { child, line, ended } = startChild(['hold', path]);
+      expect(await line).toEqual({ created: true });
+      expect(thrownBy(() => open())).toMatchObject({ code: 'store_in_use' });
+      child.kill('SIGKILL');
+      await ended;
+      expect(open().created).toBe(false);
+    });
+
+    it('is freed when opening fails', () => {
+      makeDatabase(path);
+      expect(thrownBy(() => open({ secretsKeyId: 'key-2' }))).toMatchObject({ code: 'secrets_key_wrong' });
+      expect(open().created).toBe(false);
+    });
+
+    it('is told from a file of another kind', () => {
+      makeDatabase(path);
+      writeFileSync(
+        `${path}.lock`,
+        'not a lock file, and long enough to be looked at as a database'.repeat(20),
+      );
+      const fault = thrownBy(() => open());
+      expect(fault).toMatchObject({ code: 'store_corrupt' });
+      expect(fault.message).toContain(`${path}.lock is not a lock file`);
+    });
+  });
+
+  describe('a lost database', () => {
+    it('is not replaced by an empty one: the lock file knows of it, and the message says how to restore', () => {
+      makeDatabase(path);
+      rmSync(path);
+      expect(isFirstStart(path)).toBe(false);
+      const fault = thrownBy(() => open());
+      expect(fault).toMatchObject({ code: 'store_lost', kind: 'terminal' });
+      expect(fault.message).toContain(`cp BACKUP.db ${path}`);
+      expect(existsSync(path)).toBe(false);
+    });
+
+    it('is not replaced where only its log is left', () => {
+      makeDatabase(path);
+      rmSync(path);
+      rmSync(`${path}.lock`);
+      writeFileSync(`${path}-wal`, 'what the log held');
+      expect(isFirstStart(path)).toBe(false);
+      expect(thrownBy(() => open())).toMatchObject({ code: 'store_lost' });
+    });
+
+    it('begins anew when its lock file is removed as the message says', () => {
+      makeDatabase(path);
+      rmSync(path);
+      rmSync(`${path}.lock`);
+      expect(open().created).toBe(true);
+    });
+  });
+
+  describe('a file that is not ours to use', () => {
+    function refused(over: Parameters<typeof openOptions>[1] = {}) {
+      const before = existsSync(path) ? statSync(path).size : null;
+      const fault = thrownBy(() => open(over));
+      expect(existsSync(path) ? statSync(path).size : null).toBe(before);
+      return fault;
+    }
+
+    it('refuses an empty file', () => {
+      writeFileSync(path, '');
+      expect(refused()).toMatchObject({ code: 'store_foreign', kind: 'terminal' });
+    });
+
+    it('refuses garbage', () => {
+      writeFileSync(path, 'this is not a database at all; it is a text. '.repeat(100));
+      expect(refused()).toMatchObject({ code: 'store_corrupt', kind: 'terminal' });
+    });
+
+    it('refuses a database that lost its end', () => {
+      makeDatabase(path);
+      truncateSync(path, 4096 * 3);
+      expect(refused()).toMatchObject({ code: 'store_corrupt', kind: 'terminal' });
+    });
+
+    it('refuses a database of another program', () => {
+      change('CREATE TABLE something (x)');
+      expect(refused()).toMatchObject({ code: 'store_foreign', kind: 'terminal' });
+    });
+
+    it('refuses a database without its instance row', () => {
+      makeDatabase(path);
+      change('DELETE FROM instance');
+      expect(refused()).toMatchObject({ code: 'store_foreign', kind: 'terminal' });
+    });
+
+    it('refuses a database whose version is newer', () => {
+      makeDatabase(path);
+      change('PRAGMA user_version = 9999');
+      expect(refused()).toMatchObject({ code: 'store_newer', kind: 'terminal' });
+    });
+
+    it('refuses a database with a migration that it does not know', () => {
+      makeDatabase(path);
+      change("INSERT INTO migration VALUES (9999, '9999_later.sql', 'x')");
+      const fault = refused();
+      expect(fault).toMatchObject({ code: 'store_newer', kind: 'terminal' });
+      expect(fault.message).toContain('9999_later.sql');
+    });
+
+    it('refuses a database that was migrated with another file', () => {
+      makeDatabase(path);
+      change("UPDATE migration SET sha256 = 'x' WHERE number = 2");
+      expect(refused()).toMatchObject({ code: 'store_migration_changed', kind: 'terminal' });
+    });
+
+    it('refuses a database that was made with another secrets key, and names both keys', () => {
+      makeDatabase(path);
+      const fault = refused({ secretsKeyId: 'key-2' });
+      expect(fault).toMatchObject({ code: 'secrets_key_wrong', kind: 'terminal' });
+      expect(fault.message).toMatch(/id key-2.*id key-1/s);
+    });
+
+    it('refuses a folder in the place of the database', () => {
+      mkdirSync(path);
+      expect(thrownBy(() => open())).toMatchObject({ code: 'store_unwritable' });
+    });
+
+    it('refuses a path through a file', () => {
+      writeFileSync(path, 'a file');
+      path = join(path, 'settled.db');
+      expect(thrownBy(() => open())).toMatchObject({ code: 'store_unwritable', kind: 'terminal' });
+    });
+  });
+
+  describe('a place that cannot be written', () => {
+    const NOBODY = 65_534;
+    const isRoot = process.getuid?.() === 0;
+
+    async function openAsNobody(): Promise<{ code?: string; message?: string }> {
+      return startChild(['open', path], { uid: NOBODY }).line;
+    }
+
+    it('is refused where nothing is there yet', async ({ skip }) => {
+      skip(!isRoot, 'only root can start a process as another user');
+      chmodSync(folder, 0o755);
+      expect(await openAsNobody()).toMatchObject({ code: 'store_unwritable' });
+    });
+
+    it('is refused where the database can be read but not written', async ({ skip }) => {
+      skip(!isRoot, 'only root can start a process as another user');
+      makeDatabase(path);
+      chmodSync(folder, 0o755);
+      const { code, message } = await openAsNobody();
+      expect(code).toBe('store_unwritable');
+      expect(message).toContain('Give the user that runs settled write access');
+    });
+  });
+
+  it('works on a copy of the file, which carries everything', () => {
+    makeDatabase(path);
+    const copy = join(folder, 'copy.db');
+    copyFileSync(path, copy);
+    path = copy;
+    expect(open()).toMatchObject({ created: false, instanceId: 'instance-1' });
+  });
+});

@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { type OpenOptions, openForWriting } from '../../../src/store/sqlite/open.ts';
+import {
+  type OpenedStore,
+  openSqliteStore,
+  type SqliteStoreOptions,
+} from '../../../src/store/sqlite/store.ts';
+import { systemClock } from '../../../src/work/clock.ts';
+
+/** Opens the embedded store as the tests of it do. */
+export function openTestStore(path: string, over: Partial<SqliteStoreOptions> = {}): Promise<OpenedStore> {
+  return openSqliteStore({
+    path,
+    secretsKeyId: 'key-1',
+    newInstanceId: 'instance-1',
+    clock: systemClock,
+    callTimeoutMs: 10_000,
+    onBatch: () => {},
+    onFailed: () => {},
+    ...over,
+  });
+}
+
+export function openOptions(path: string, over: Partial<OpenOptions> = {}): OpenOptions {
+  return { path, secretsKeyId: 'key-1', newInstanceId: 'instance-1', nowMs: 1_700_000_000_000, ...over };
+}
+
+/** Makes a database as a first start does, and leaves it as a clean stop does. */
+export function makeDatabase(path: string): void {
+  const { db, lock } = openForWriting(openOptions(path));
+  db.close();
+  lock.close();
+}
+
+const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
+
+/** Starts child.ts in a process of its own; `line` resolves with the value that it prints. */
+export function startChild(
+  args: readonly string[],
+  options: { uid?: number; command?: readonly string[] } = {},
+) {
+  const { uid, command = [] } = options;
+  const [file = '', ...rest] = [...command, process.execPath, CHILD, ...args];
+  const child = spawn(file, rest, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  });
+  let output = '';
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text;
+  });
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  // biome-ignore lint/suspicious/noExplicitAny: what a child prints has many shapes
+  const line = new Promise<any>((resolve, reject) => {
+    child.once('error', reject);
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      if (output.includes('\n')) resolve(JSON.parse(output));
+    });
+    void ended.then(() => reject(new Error(`the child printed nothing: ${errors}`)));
+  });
+  return { child, line, ended };
+}
+
+/** Calls what must throw and returns what it throws. */
+export function thrownBy(work: () => unknown): Error & { code?: string } {
+  try {
+    work();
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error('nothing was thrown');
+}

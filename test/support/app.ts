@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFailed, onTestFinished } from 'vitest';
+import { type App, startApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import { openLog } from '../../src/observe/log.ts';
+import { type Clock, systemClock } from '../../src/work/clock.ts';
+import { signedHeaders } from './deliveries.ts';
+
+export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
+export const SHOP_TOKEN = 'shop-token-of-the-tests';
+
+export type TestApp = {
+  app: App;
+  storePath: string;
+  hooksUrl: string;
+  apiUrl: string;
+  /** Calls the private API as the operator, or with another token. */
+  api(path: string, options?: { method?: string; body?: unknown; token?: string }): Promise<ApiAnswer>;
+  /** Reserves a link for a new order. */
+  reserve(reference: string, amount?: string): Promise<ReservedLink>;
+  /** Signs and sends a body to a link's webhookUrl. */
+  deliver(link: ReservedLink, body: string, headers?: Record<string, string>): Promise<Response>;
+  order(reference: string): Promise<Record<string, unknown>>;
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: tests read answers of many shapes
+export type ApiAnswer = { status: number; headers: Headers; body: any };
+export type ReservedLink = { webhookUrl: string; webhookSecret: string; reference: string };
+
+/** A folder that is removed after the test, unless it failed: then its path is printed. */
+export function testFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
+  let failed = false;
+  onTestFailed(() => {
+    failed = true;
+    console.error(`the files of the failed test are kept in ${folder}`);
+  });
+  onTestFinished(() => {
+    if (!failed) rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
+
+/** settled as it is served, in this process: real HTTP on free ports, a real SQLite file, the clock of the test. */
+export async function startTestApp(
+  options: {
+    environment?: Record<string, string>;
+    clock?: Clock;
+    storePath?: string;
+    /** Called with what stops it; the end of the test where none is given. */
+    atEnd?: (stop: () => void) => void;
+  } = {},
+): Promise<TestApp> {
+  const storePath = options.storePath ?? join(testFolder(), 'settled.db');
+  const config = readConfig({
+    SETTLED_STORE: `sqlite:${storePath}`,
+    SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+    SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+    SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN,
+    SETTLED_SHOP_TOKEN: SHOP_TOKEN,
+    SETTLED_LOG_LEVEL: 'silent',
+    ...options.environment,
+  });
+  const app = await startApp({
+    config,
+    clock: options.clock ?? systemClock,
+    random: Math.random,
+    newId: randomUUID,
+    log: openLog(config.logLevel),
+  });
+  // Stopping takes its second of grace; the next test need not wait for it.
+  (options.atEnd ?? onTestFinished)(() => void app.stop());
+  const hooksUrl = `http://127.0.0.1:${app.hooksAddress.port}`;
+  const apiUrl = `http://127.0.0.1:${app.operatorAddress.port}`;
+
+  const api: TestApp['api'] = async (path, { method, body, token = OPERATOR_TOKEN } = {}) => {
+    const response = await fetch(`${apiUrl}${path}`, {
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json') === true;
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  };
+
+  return {
+    app,
+    storePath,
+    hooksUrl,
+    apiUrl,
+    api,
+    reserve: async (reference, amount = '100.00') => {
+      const { status, body } = await api('/v1/links', { body: { reference, amount } });
+      if (status !== 201) throw new Error(`reserving failed: ${status} ${JSON.stringify(body)}`);
+      const webhookUrl = body.link.webhookUrl.replace('http://127.0.0.1:8787', hooksUrl);
+      return { webhookUrl, webhookSecret: body.link.webhookSecret, reference };
+    },
+    deliver: (link, body, headers) =>
+      fetch(link.webhookUrl, {
+        method: 'POST',
+        body,
+        headers: headers ?? signedHeaders(link.webhookSecret, body),
+      }),
+    order: async (reference) => (await api(`/v1/orders/${encodeURIComponent(reference)}`)).body.order,
+  };
+}

@@ -1,0 +1,47 @@
+import { createHmac } from 'node:crypto';
+
+/** The test's own signer: it shares no code with the verifier. */
+export function signatureHex(secret: string, timestamp: string, body: string | Uint8Array): string {
+  return createHmac('sha256', secret)
+    .update(Buffer.concat([Buffer.from(`${timestamp}.`), Buffer.from(body)]))
+    .digest('hex');
+}
+
+export function signedHeaders(
+  secret: string,
+  body: string | Uint8Array,
+  timestamp: string = String(Date.now()),
+): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'x-service-signature': signatureHex(secret, timestamp, body),
+    'x-service-timestamp': timestamp,
+  };
+}
+
+let lastEvent = 0;
+
+/** The body of a payment event, COMPLETED unless told otherwise. */
+export function paymentEvent(
+  options: {
+    id?: string;
+    linkId?: string;
+    status?: string;
+    paymentId?: string | null;
+    amount?: string;
+    currency?: string;
+  } = {},
+): string {
+  const {
+    id = `evt_${++lastEvent}`,
+    linkId,
+    status = 'COMPLETED',
+    paymentId = 'pay_1',
+    amount,
+    currency,
+  } = options;
+  const money = amount === undefined ? '' : `,"amount":${amount},"currency":"${currency ?? 'BRL'}"`;
+  const link = linkId === undefined ? '' : `"paymentLink":{"id":"${linkId}"${money}},`;
+  const payment = paymentId === null ? '' : `,"latestPayment":{"id":"${paymentId}","status":"${status}"}`;
+  return `{"id":"${id}","type":"payment_link.payment_status_changed","data":{${link}"paymentStatus":"${status}"${payment}}}`;
+}

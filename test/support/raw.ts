@@ -1,0 +1,96 @@
+import { connect } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+export type RawAnswer = { status: number; headers: Record<string, string>; body: string };
+
+export type RawConnection = {
+  send(text: string | Uint8Array): void;
+  /** Says that nothing more will be sent. */
+  end(): void;
+  /** The next final answer; rejects where the connection ends before it is whole. */
+  answer(): Promise<RawAnswer>;
+  /** Resolves when the server has said `100 Continue`. */
+  continued(): Promise<void>;
+  /** Resolves when the server has closed the connection, with everything that it sent. */
+  closed: Promise<string>;
+};
+
+/** A socket on which a test writes what it likes. Nothing is corrected, nothing is sent unasked. */
+export function rawConnection(url: string): Promise<RawConnection> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  let received = '';
+  let ended = false;
+  const watchers = new Set<() => void>();
+  const wake = () => {
+    for (const watcher of watchers) watcher();
+  };
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    received += chunk;
+    wake();
+  });
+  // A server that refuses a body closes while it is still written to: that is an end, not a fault of the test.
+  socket.on('error', () => socket.destroy());
+  const closed = new Promise<string>((resolve) => {
+    const end = () => {
+      ended = true;
+      wake();
+      resolve(received);
+    };
+    socket.once('end', end).once('close', end);
+  });
+  const until = <T>(read: () => T | null): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const watcher = () => {
+        const found = read();
+        if (found === null && !ended) return;
+        watchers.delete(watcher);
+        if (found !== null) resolve(found);
+        else reject(new Error(`the connection ended after ${JSON.stringify(received)}`));
+      };
+      watchers.add(watcher);
+      watcher();
+    });
+  const connection: RawConnection = {
+    send: (text) => {
+      socket.write(typeof text === 'string' ? Buffer.from(text, 'latin1') : text);
+    },
+    end: () => {
+      socket.end();
+    },
+    answer: () =>
+      until(() => {
+        const found = readAnswer(received);
+        if (found !== null) received = found.rest;
+        return found?.answer ?? null;
+      }),
+    continued: async () => {
+      await until(() => (received.startsWith('HTTP/1.1 100 ') ? true : null));
+    },
+    closed,
+  };
+  return new Promise((resolve, reject) => {
+    socket.once('connect', () => resolve(connection)).once('error', reject);
+  });
+}
+
+/** The first final answer in what was received: its body is as long as it says. */
+function readAnswer(received: string): { answer: RawAnswer; rest: string } | null {
+  const [, head, after] =
+    /^(?:HTTP\/1\.1 100 [^\r]*\r\n\r\n)?(HTTP\/1\.1 (?!100).*?\r\n)\r\n(.*)$/s.exec(received) ?? [];
+  if (head === undefined || after === undefined) return null;
+  const [statusLine = '', ...lines] = head.trimEnd().split('\r\n');
+  const headers = Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+    }),
+  );
+  const length = Number(headers['content-length'] ?? 0);
+  if (after.length < length) return null;
+  const status = Number(statusLine.split(' ')[1]);
+  return { answer: { status, headers, body: after.slice(0, length) }, rest: after.slice(length) };
+}

@@ -1,0 +1,42 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll } from 'vitest';
+import type { Clock } from '../../src/work/clock.ts';
+import { startTestApp, type TestApp } from './app.ts';
+
+/**
+ * One settled for all tests of a file, because starting one takes longer than most tests. Each test works on orders of
+ * its own. The folder is removed at the end; a test that must be looked at afterwards is run with `startTestApp`.
+ */
+export function sharedApp(
+  options: { environment?: Record<string, string>; clock?: Clock } = {},
+): () => TestApp {
+  let shared: TestApp | undefined;
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
+    let stop = () => {};
+    shared = await startTestApp({
+      ...options,
+      storePath: join(folder, 'settled.db'),
+      atEnd: (end) => {
+        stop = end;
+      },
+    });
+    return () => {
+      stop();
+      rmSync(folder, { recursive: true, force: true });
+    };
+  });
+  return () => {
+    if (shared === undefined) throw new Error('settled has not been started yet');
+    return shared;
+  };
+}
+
+let lastReference = 0;
+
+/** A reference that no other test of the file uses. */
+export function freshReference(): string {
+  return `order-${++lastReference}`;
+}
