@@ -26,6 +26,7 @@ for (let n = from; n < from + count; n++) {
 const credentials: Credentials = {
   cachedByToken: (token) => byToken.get(token),
   cachedByLinkKey: () => undefined,
+  keep: () => {},
   find: async (by) => ('linkId' in by ? byLinkId.get(by.linkId) : undefined) ?? null,
   forget: () => {},
 };
@@ -54,3 +55,5 @@ await listen({
   refuseContinue,
   clock: systemClock,
 });
+
+process.once('SIGTERM', () => process.exit(0));

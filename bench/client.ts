@@ -101,7 +101,7 @@ function drive(socket: Socket, { requests, to, expect, gate }: Load, state: Stat
     }
 
     socket.on('data', (chunk: Buffer) => {
-      const text = chunk.latin1Slice();
+      const text = chunk.toString('latin1');
       received = received === '' ? text : received + text;
       const end = answerLength(received);
       if (end === null || received.length < end) return;

@@ -111,7 +111,7 @@ function requests(count: number, make: (index: number) => string): Requests {
       slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
       used = 0;
     }
-    const written = slab.latin1Write(text, used);
+    const written = slab.write(text, used, 'latin1');
     all.push(slab.subarray(used, used + written));
     used += written;
   }

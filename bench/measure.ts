@@ -1,19 +1,23 @@
+import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { Gate, type LoadResult, runLoad } from './client.ts';
 import { lookUps, type Requests } from './deliveries.ts';
-import type { Progress, Server } from './servers.ts';
+import { machineCpuSeconds, type Progress, type Server } from './servers.ts';
 
 export type Figures = {
-  /** Deliveries that were answered, and in a sustained run settled, within `seconds`. */
   deliveries: number;
   seconds: number;
   perSecond: number;
   p50Ms: number;
   p99Ms: number;
-  /** User and system time of the server process, all threads. */
+  /** User and system time of the server process for each delivery, and its main thread's part of it. */
   cpuMicros: number;
-  /** Recorded and not settled at the end; null for a server that stores nothing. */
+  mainThreadMicros: number;
+  /** Of the machine's processor time, what processes took that have no part in the measurement. */
+  othersShare: number;
+  /** Recorded and not settled when the clock stopped; null for a server that stores nothing. */
   backlog: number | null;
+  /** Greatest age of an unsettled delivery that was seen; null where it is not watched. */
   lagSecondsMax: number | null;
 };
 
@@ -23,14 +27,17 @@ export type Plan = {
   firstLink: number;
   warmUp: number;
   connections: number;
+  /** How long deliveries are sent. */
   forMs: number;
   /** Whether links' credentials are looked up before the clock starts. */
   warmCredentials: boolean;
 };
 
+const CORES = availableParallelism();
 const RECORDED = { status: 200, contains: '"duplicate":false' };
 const REFUSED = { status: 401, contains: '' };
-const PROGRESS_EVERY_MS = 50;
+const PROGRESS_EVERY_MS = 100;
+const DRAIN_POLL_MS = 20;
 const DRAINED_WITHIN_MS = 120_000;
 /** The sender pauses while the oldest delivery waits for longer. */
 const LAG_SECONDS_TO_PAUSE = 0.5;
@@ -40,64 +47,61 @@ const LOOK_UPS_MAX = 100_000;
 /** Acknowledgements alone, as many as there can be. */
 export async function burst(server: Server, plan: Plan): Promise<Figures> {
   const before = await warmUp(server, plan);
-  const cpuBefore = server.cpuSeconds();
+  const stop = startMeter(server);
   const result = await runLoad({ ...measured(server, plan), forMs: plan.forMs });
-  const cpu = server.cpuSeconds() - cpuBefore;
-  const after = await progressOf(server);
+  const meter = stop();
+  const after = server.progress === null ? null : await server.progress();
   if (after !== null && before !== null) assertRecorded(before, after, result.answered);
   const backlog = after?.unsettled ?? null;
-  return { ...figures(result, result.seconds, cpu), backlog, lagSecondsMax: null };
+  return { ...figures(result, result.seconds, meter), backlog, lagSecondsMax: null };
 }
 
 /** Acknowledged, settled and told: the clock runs until the last notice is written. */
 export async function sustained(server: Server, plan: Plan): Promise<Figures> {
-  const before = await warmUp(server, plan);
-  if (before === null) throw new Error('a server that stores nothing cannot be sustained');
+  const before = (await warmUp(server, plan)) as Progress;
   const gate = new Gate();
   let lagSecondsMax = 0;
   const noteLag = ({ lagSeconds }: Progress) => {
     lagSecondsMax = Math.max(lagSecondsMax, lagSeconds);
   };
   let sending = true;
-  const cpuBefore = server.cpuSeconds();
-  const startMs = performance.now();
-  const pacing = (async () => {
+  const pace = async () => {
     while (sending) {
       const now = await progress(server);
       noteLag(now);
       gate.set(now.lagSeconds <= LAG_SECONDS_TO_PAUSE);
       await delay(PROGRESS_EVERY_MS);
     }
-  })();
-  const result = await runLoad({ ...measured(server, plan), forMs: plan.forMs, gate });
-  sending = false;
-  await pacing;
+  };
+  const stop = startMeter(server);
+  const startMs = performance.now();
+  const send = async () => {
+    const result = await runLoad({ ...measured(server, plan), forMs: plan.forMs, gate });
+    sending = false;
+    return result;
+  };
+  const [result] = await Promise.all([send(), pace()]);
   const after = await untilSettled(server, noteLag);
   const seconds = (performance.now() - startMs) / 1000;
-  const cpu = server.cpuSeconds() - cpuBefore;
+  const meter = stop();
   assertRecorded(before, after, result.answered);
-  return { ...figures(result, seconds, cpu), backlog: 0, lagSecondsMax };
+  return { ...figures(result, seconds, meter), backlog: 0, lagSecondsMax };
 }
 
-/** Lets the server's code be compiled and its caches be filled; what it did is not counted. */
+/** Lets the server's code be compiled and its caches be filled; what it did is settled before anything is measured. */
 async function warmUp(server: Server, plan: Plan): Promise<Progress | null> {
   const { deliveries, firstLink, warmUp: count, connections, warmCredentials } = plan;
-  const { port } = server;
-  const forMs = Number.POSITIVE_INFINITY;
-  await runLoad({ port, connections, requests: deliveries, from: 0, to: count, forMs, expect: RECORDED });
+  const all = { port: server.port, connections, from: 0, forMs: Number.POSITIVE_INFINITY };
+  await runLoad({ ...all, requests: deliveries, to: count, expect: RECORDED });
   if (warmCredentials) {
     const requests = lookUps(firstLink + count, Math.min(deliveries.count - count, LOOK_UPS_MAX));
-    await runLoad({ port, connections, requests, from: 0, to: requests.count, forMs, expect: REFUSED });
+    await runLoad({ ...all, requests, to: requests.count, expect: REFUSED });
   }
   return server.progress === null ? null : untilSettled(server, () => {});
 }
 
 function measured({ port }: Server, { deliveries, warmUp: from, connections }: Plan) {
   return { port, connections, requests: deliveries, from, to: deliveries.count, expect: RECORDED };
-}
-
-function progressOf(server: Server): Promise<Progress | null> {
-  return server.progress === null ? Promise.resolve(null) : progress(server);
 }
 
 function progress(server: Server): Promise<Progress> {
@@ -113,7 +117,7 @@ async function untilSettled(server: Server, onProgress: (now: Progress) => void)
     onProgress(now);
     if (now.unsettled === 0) return now;
     if (performance.now() > deadlineMs) throw new Error(`${now.unsettled} deliveries were not settled in time`);
-    await delay(10);
+    await delay(DRAIN_POLL_MS);
   }
 }
 
@@ -122,7 +126,22 @@ function assertRecorded(before: Progress, after: Progress, acknowledged: number)
   if (recorded !== acknowledged) throw new Error(`${acknowledged} were acknowledged, ${recorded} recorded`);
 }
 
-function figures({ answered, latenciesMs }: LoadResult, seconds: number, cpuSeconds: number) {
+type Meter = { allThreads: number; mainThread: number; others: number };
+
+/** Counts processor time from now on. */
+function startMeter(server: Server): () => Meter {
+  const read = () => ({ server: server.cpuSeconds(), machine: machineCpuSeconds(), own: process.cpuUsage() });
+  const before = read();
+  return () => {
+    const after = read();
+    const allThreads = after.server.allThreads - before.server.allThreads;
+    const mainThread = after.server.mainThread - before.server.mainThread;
+    const own = (after.own.user + after.own.system - before.own.user - before.own.system) / 1e6;
+    return { allThreads, mainThread, others: after.machine - before.machine - allThreads - own };
+  };
+}
+
+function figures({ answered, latenciesMs }: LoadResult, seconds: number, meter: Meter) {
   const at = (share: number) => latenciesMs[Math.min(answered - 1, Math.floor(answered * share))] as number;
   return {
     deliveries: answered,
@@ -130,7 +149,9 @@ function figures({ answered, latenciesMs }: LoadResult, seconds: number, cpuSeco
     perSecond: answered / seconds,
     p50Ms: at(0.5),
     p99Ms: at(0.99),
-    cpuMicros: (cpuSeconds / answered) * 1e6,
+    cpuMicros: (meter.allThreads / answered) * 1e6,
+    mainThreadMicros: (meter.mainThread / answered) * 1e6,
+    othersShare: Math.max(0, meter.others / seconds / CORES),
   };
 }
 

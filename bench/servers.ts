@@ -12,8 +12,8 @@ export type Server = {
   port: number;
   /** From its start to the first 200 of `/readyz`. */
   readySeconds: number;
-  /** User and system time of all its threads so far; NaN where the system does not say. */
-  cpuSeconds(): number;
+  /** User and system time so far; NaN where the system does not say. */
+  cpuSeconds(): { allThreads: number; mainThread: number };
   /** NaN where the system does not say. */
   rssMiB(): number;
   /** What it has done since its start; null for one that stores nothing. */
@@ -94,6 +94,21 @@ function script(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
+let profileFolder: string | null = null;
+
+/** Has every server write its CPU profiles to a folder when it ends. The figures of such a run are not true. */
+export function profileInto(folder: string): void {
+  profileFolder = folder;
+}
+
+/** User and system time of the whole machine so far, without interrupts; NaN where the system does not say. */
+export function machineCpuSeconds(): number {
+  const fields = readProc('/proc/stat')?.split('\n', 1)[0]?.split(/ +/);
+  if (fields === undefined) return Number.NaN;
+  const [user, nice, system] = fields.slice(1, 4).map(Number) as [number, number, number];
+  return (user + nice + system) / CLOCK_TICKS_PER_SECOND;
+}
+
 /** Every server that runs, so that none outlives the bench. */
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
@@ -111,7 +126,8 @@ async function start(options: {
   const { args, port, log, environment, progress } = options;
   const output = openSync(log, 'a');
   const startMs = performance.now();
-  const child = spawn(process.execPath, args, {
+  const profiling = profileFolder === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`];
+  const child = spawn(process.execPath, [...profiling, ...args], {
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', output, output],
   });
@@ -129,11 +145,15 @@ async function start(options: {
   return {
     port,
     readySeconds: (performance.now() - startMs) / 1000,
-    cpuSeconds: () => cpuSeconds(child.pid as number),
+    cpuSeconds: () => ({
+      allThreads: cpuSeconds(`/proc/${child.pid}/stat`),
+      mainThread: cpuSeconds(`/proc/${child.pid}/task/${child.pid}/stat`),
+    }),
     rssMiB: () => rssMiB(child.pid as number),
     progress,
     kill: () => {
-      child.kill('SIGKILL');
+      // A profile is written on the way out.
+      child.kill(profileFolder === null ? 'SIGKILL' : 'SIGTERM');
       return exit;
     },
   };
@@ -162,8 +182,8 @@ function freePort(): Promise<number> {
   });
 }
 
-function cpuSeconds(pid: number): number {
-  const text = readProc(`/proc/${pid}/stat`);
+function cpuSeconds(path: string): number {
+  const text = readProc(path);
   // The command's name, in parentheses, may hold spaces; fields are counted after it.
   const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
   return fields === undefined ? Number.NaN : (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;

@@ -111,3 +111,5 @@ app.get('/stats', (_request, response) => {
 });
 
 app.listen(Number(portText), '127.0.0.1');
+
+process.once('SIGTERM', () => process.exit(0));

@@ -25,6 +25,9 @@ const COMMIT_TIMEOUT_MS = 10_000;
 const HEARTBEAT_EVERY_MS = 2_000;
 const HEARTBEAT_OVERDUE_MS = 6_000;
 
+/** The event loop is blocked when a timer of this period comes later than this, so many times in a row. */
+const LOOP = { tickMs: 100, lateMs: 200, lateTicks: 3 } as const;
+
 /** Milliseconds after the stop was asked for. */
 const STOP = { closeMs: 1_000, refuseBodiesMs: 3_000, refuseCommitsMs: 4_000, destroyMs: 4_700 } as const;
 
@@ -124,11 +127,18 @@ class Life {
   #fault: Error | null = null;
   #beatFault: string | null = null;
   #lastBeatMs: number;
+  #lateTicks = 0;
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#lastBeatMs = clock.monotonicMs();
+    let lastTickMs = clock.monotonicMs();
+    clock.every(LOOP.tickMs, () => {
+      const nowMs = clock.monotonicMs();
+      this.#lateTicks = nowMs - lastTickMs - LOOP.tickMs > LOOP.lateMs ? this.#lateTicks + 1 : 0;
+      lastTickMs = nowMs;
+    });
     const { promise, reject } = Promise.withResolvers<never>();
     promise.catch(() => {});
     this.failed = promise;
@@ -147,7 +157,10 @@ class Life {
     const overdue = this.#clock.monotonicMs() - this.#lastBeatMs > HEARTBEAT_OVERDUE_MS;
     const reason = this.draining
       ? 'the process is stopping'
-      : (this.#fault?.message ?? this.#beatFault ?? (overdue ? 'the store does not answer' : null));
+      : (this.#fault?.message ??
+        this.#beatFault ??
+        (overdue ? 'the store does not answer' : null) ??
+        (this.#lateTicks >= LOOP.lateTicks ? 'the event loop is blocked' : null));
     return reason === null ? { ready: true } : { ready: false, reason };
   };
 }

@@ -60,7 +60,7 @@ export function readConfig(environment: Environment = process.env): Config {
     }
   }
   const { operatorToken, shopToken } = values;
-  if (operatorToken !== null && operatorToken === shopToken) {
+  if (typeof operatorToken === 'string' && operatorToken === shopToken) {
     faults.push('SETTLED_SHOP_TOKEN must not be the operator token: the shop may do less');
   }
   if (faults.length > 0) {

@@ -22,7 +22,7 @@ export function registerLink(options: ApiOptions): RequestHandler {
     if (asked === null) return;
     const amount = readAmount(asked, options.currency, response);
     if (amount === null) return;
-    const { store, keyring, clock } = options;
+    const { store, keyring, credentials, clock } = options;
     const freshSecret = randomBytes(SECRET_BYTES).toString('base64url');
     const registration: Registration = {
       reference: asked.reference,
@@ -39,7 +39,11 @@ export function registerLink(options: ApiOptions): RequestHandler {
       if (known === null) return refuseWithoutSecret(response);
     }
     const registered = await store.registerLink(registration);
-    if (registered.outcome === 'corrected') options.credentials.forget(registered.token);
+    if (registered.outcome === 'corrected') credentials.forget(registered.token);
+    if (registered.outcome === 'created') {
+      const { linkKey, token } = registered;
+      credentials.keep({ linkKey, token, secret: asked.webhookSecret ?? freshSecret });
+    }
     answer(options, response, asked, registered, freshSecret);
   };
 }

@@ -15,7 +15,7 @@ import { listOrders, resolveOrder, showOrder, showTimeline } from './orders.ts';
 export type ApiOptions = {
   store: Store;
   keyring: Keyring;
-  credentials: Pick<Credentials, 'forget'>;
+  credentials: Pick<Credentials, 'keep' | 'forget'>;
   tokens: Tokens;
   clock: Clock;
   metrics: Metrics;

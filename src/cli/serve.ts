@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { flushCompileCache } from 'node:module';
 import type { App } from '../app.ts';
 import { readConfig } from '../config.ts';
 import { type Log, openLog } from '../observe/log.ts';
@@ -38,6 +39,8 @@ export const serve = defineCommand({
         { hooks: hooksAddress, operator: operatorAddress, store: config.storePath },
         'settled is serving',
       );
+      // Written now, because a process that is killed never gets to write it at its end.
+      flushCompileCache();
       await untilStopped(app, stopped, log);
       return null;
     } catch (fault) {

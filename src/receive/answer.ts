@@ -10,7 +10,8 @@ const RETRY_AFTER_SECONDS = 5;
 export type Answer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
+  /** A string, which Node sends with the headers in one write. */
+  readonly body: string;
 };
 
 export const ANSWERS = {
@@ -64,10 +65,10 @@ function make(
   content: object,
   headers: Record<string, string> = {},
 ): Answer {
-  const body = Buffer.from(JSON.stringify(content));
+  const body = JSON.stringify(content);
   return {
     status,
     body,
-    headers: { ...headers, 'content-type': contentType, 'content-length': String(body.length) },
+    headers: { ...headers, 'content-type': contentType, 'content-length': String(Buffer.byteLength(body)) },
   };
 }

@@ -22,6 +22,7 @@ export const DELIVERY_OUTCOMES = [
   'encoded',
   'aborted',
   'refused',
+  'shed',
   'failed',
 ] as const;
 export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];

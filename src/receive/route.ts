@@ -83,21 +83,41 @@ async function take(
   way: Way,
   headersAtMs: number,
 ): Promise<Ended> {
-  if (options.isClosed()) return { answer: ANSWERS.stopping, outcome: 'refused' };
+  const { isClosed, bodies, log } = options;
+  if (isClosed()) return { answer: ANSWERS.stopping, outcome: 'refused' };
   const refused = refuseByHeaders(request);
   if (refused !== null) return refused;
   try {
     const before = way.lookUpFirst ? await way.lookUp(EMPTY) : null;
-    const read = await options.bodies.read(request);
-    if (read.outcome !== 'read') return { outcome: read.outcome, answer: UNREAD[read.outcome] };
-    const { body } = read;
-    const credentials = way.lookUpFirst ? before : await way.lookUp(body);
-    const { rawHeaders } = request;
-    return await takeDelivery(options, { rawHeaders, body, credentials, headersAtMs }, way.keepsRejections);
+    const share = before === null ? 'others' : 'addressed';
+    const held = bodies.hold(request, share);
+    if (held === null) {
+      await bodies.skip(request);
+      return { answer: ANSWERS.unavailable, outcome: 'shed' };
+    }
+    try {
+      return await takeBody(options, request, way, { before, headersAtMs });
+    } finally {
+      bodies.release(held, share);
+    }
   } catch (error) {
-    options.log.warn({ fault: error }, 'a delivery could not be recorded');
+    log.warn({ fault: error }, 'a delivery could not be recorded');
     return { answer: ANSWERS.unavailable, outcome: 'failed' };
   }
+}
+
+async function takeBody(
+  options: ReceiveOptions,
+  request: Request,
+  way: Way,
+  { before, headersAtMs }: { before: LinkCredentials | null; headersAtMs: number },
+): Promise<Ended> {
+  const read = await options.bodies.read(request);
+  if (read.outcome !== 'read') return { outcome: read.outcome, answer: UNREAD[read.outcome] };
+  const { body } = read;
+  const credentials = way.lookUpFirst ? before : await way.lookUp(body);
+  const { rawHeaders } = request;
+  return takeDelivery(options, { rawHeaders, body, credentials, headersAtMs }, way.keepsRejections);
 }
 
 const UNREAD: Record<'too_large' | 'aborted' | 'refused', Answer> = {

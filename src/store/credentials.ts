@@ -13,6 +13,8 @@ export type Credentials = {
   cachedByToken(token: string): LinkCredentials | undefined;
   cachedByLinkKey(linkKey: number): LinkCredentials | undefined;
   find(by: CredentialsKey): Promise<LinkCredentials | null>;
+  /** Takes in the credentials of a link that was made just now: its first delivery should not have to look them up. */
+  keep(credentials: LinkCredentials): void;
   /** Drops a link's cached secret after it was corrected. */
   forget(token: string): void;
 };
@@ -50,6 +52,7 @@ export function openCredentials(store: Pick<Store, 'findCredentials'>, keyring: 
       if (corrections === correctionsBefore) keep(credentials);
       return credentials;
     },
+    keep,
     forget: (token) => {
       corrections++;
       const credentials = byToken.get(token);

@@ -109,7 +109,7 @@ export type Registration = {
 export type SealedSecret = { sealed: Uint8Array; keyId: string; fingerprint: Uint8Array };
 
 export type Registered =
-  | { outcome: 'created' | 'same' | 'bound' | 'corrected'; order: Order; token: string }
+  | { outcome: 'created' | 'same' | 'bound' | 'corrected'; order: Order; token: string; linkKey: number }
   | {
       outcome: 'reference_conflict' | 'link_id_conflict' | 'link_id_taken' | 'correction_forbidden';
       order: Order;

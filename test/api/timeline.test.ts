@@ -46,11 +46,12 @@ describe('api: why an order stands where it stands', () => {
     const found = await explained(reference);
     const { order, answer, entries, next } = found;
     expect(order).toEqual(await settled().order(reference));
-    expect(answer).toMatch(new RegExp(`^Order ${reference} .*100\\.00 BRL is paid.*webhook`));
+    expect(answer).toContain(reference);
+    expect(answer).toMatch(/100\.00 BRL.* is paid.*webhook/);
     expect(entries.map(({ kind }) => kind)).toEqual(['registration', 'delivery', 'decision', 'notice']);
     expect(entries.map(({ at }) => at)).toEqual(entries.map(({ at }) => at).sort());
-    expect(linesOf(found, 'delivery')).toMatch(/payment_status_changed.*applied, rule paid/);
-    expect(linesOf(found, 'decision')).toMatch(/awaiting_payment → paid.*rule paid, by event \d+/);
+    expect(linesOf(found, 'delivery')).toMatch(/payment_status_changed.*applied.*rule paid/);
+    expect(linesOf(found, 'decision')).toMatch(/awaiting_payment → paid.*rule paid.*by event \d+/);
     expect(linesOf(found, 'decision')).toContain(`captured 100.00 BRL, payment pay_${reference}`);
     expect(linesOf(found, 'notice')).toContain('order.paid');
     expect(next).toHaveLength(1);
@@ -59,7 +60,7 @@ describe('api: why an order stands where it stands', () => {
   it('held: says how much came and why that is not enough, and that a person decides, and how', async () => {
     const { reference } = await heldOrder(settled());
     const found = await explained(reference);
-    expect(found.answer).toMatch(/100\.00 BRL.*person.*less.*60\.00 BRL/);
+    expect(found.answer).toMatch(/100\.00 BRL.*held.*person.*less.*60\.00 BRL/);
     expect(linesOf(found, 'decision')).toMatch(/captured 60\.00 BRL.*hold hold_2: amount_mismatch/);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --accept`);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --reject`);
@@ -90,8 +91,8 @@ describe('api: why an order stands where it stands', () => {
     const forged = signedHeaders('not-the-secret-of-this-link', body);
     for (let i = 0; i < 2; i++) expect((await settled().deliver(link, body, forged)).status).toBe(401);
     expect((await settled().deliver(link, body, {})).status).toBe(401);
-    await withEntry(link.reference, 'refused', /signature_missing/);
-    const { answer, next } = await withEntry(link.reference, 'refused', /signature_wrong, 2 times/);
+    await withEntry(link.reference, 'rejected', /signature_missing/);
+    const { answer, next } = await withEntry(link.reference, 'rejected', /2 deliveries.*signature_wrong/);
     expect(answer).toMatch(/is not paid.*3 deliveries.*refused/);
     expect(answer).toMatch(/without a signature/);
     expect(answer).toMatch(/does not match/);
@@ -103,7 +104,7 @@ describe('api: why an order stands where it stands', () => {
     const body = event(link, { id: 'evt_stale', amount: '100.00' });
     const stale = signedHeaders(link.webhookSecret, body, '1700000000000');
     expect((await settled().deliver(link, body, stale)).status).toBe(400);
-    const { answer, next } = await withEntry(link.reference, 'stale', /evt_stale.*2023-11-14T22:13:20/);
+    const { answer, next } = await withEntry(link.reference, 'stale', /2023-11-14T22:13:20.*evt_stale/);
     expect(answer).toMatch(/is not paid.*clock/);
     expect(next.join('\n')).toMatch(/clock/);
   });
@@ -119,7 +120,7 @@ describe('api: why an order stands where it stands', () => {
   it('pending: says that a payment has begun', async () => {
     const link = await settled().reserve(freshReference());
     await deliverAndSee(settled(), link, event(link, { status: 'PENDING' }), 'payment_pending');
-    expect((await explained(link.reference)).answer).toMatch(/100\.00 BRL is not paid yet/);
+    expect((await explained(link.reference)).answer).toMatch(/is not paid yet.*100\.00 BRL/);
   });
 
   it('paid twice: stays paid, shows both payments and that a person must see to it', async () => {
@@ -135,7 +136,7 @@ describe('api: why an order stands where it stands', () => {
   it('a late event: shows that it changed nothing', async () => {
     const { reference, link } = await paidOrder(settled());
     await deliverAndSee(settled(), link, event(link, { id: 'evt_late', status: 'PENDING' }), 'paid');
-    const { order } = await withEntry(reference, 'delivery', /evt_late.*ignored, rule changes_nothing/);
+    const { order } = await withEntry(reference, 'delivery', /ignored.*rule changes_nothing.*evt_late/);
     expect(order).toMatchObject({ state: 'paid', flags: [] });
   });
 

@@ -58,7 +58,7 @@ describe('metrics: what a scrape shows', () => {
       ...['recorded', 'duplicate', 'conflict', 'unreadable', 'stale', 'rejected', 'unknown_link'].map(
         outcome,
       ),
-      ...['too_large', 'encoded', 'aborted', 'refused', 'failed'].map(outcome),
+      ...['too_large', 'encoded', 'aborted', 'refused', 'shed', 'failed'].map(outcome),
       ...['awaiting_payment', 'payment_pending', 'paid', 'held', 'expired'].map(orders),
       ...['cancelled', 'refunded', 'disputed'].map(orders),
       ...['pending', 'leased', 'done', 'dead'].map(events),

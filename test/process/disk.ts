@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, openSync, rmSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, vi } from 'vitest';
 
@@ -12,17 +12,58 @@ export type FreezableDisk = {
   thaw(): void;
 };
 
-/** A disk that can stop answering: see frozen_disk.ts. `pipe` is a path where nothing is. */
+/** A disk that can stop answering: see frozen-disk.ts. `pipe` is a path where nothing is. */
 export function freezableDisk(pipe: string): FreezableDisk {
-  const preload = fileURLToPath(new URL('frozen_disk.ts', import.meta.url));
+  const preload = fileURLToPath(new URL('frozen-disk.ts', import.meta.url));
   return {
     environment: { NODE_OPTIONS: `--import=${preload}`, FROZEN_DISK: pipe },
     freeze: () => void execFileSync('mkfifo', [pipe]),
     hangs: () => vi.waitFor(() => expect(existsSync(`${pipe}.waiting`)).toBe(true), { timeout: 5_000 }),
     thaw: () => {
-      const writing = openSync(pipe, 'r+');
+      // Whoever waits to read the pipe goes on once somebody opens it for writing.
+      const pipeEnd = openSync(pipe, 'r+');
       rmSync(pipe);
-      void writing;
+      closeSync(pipeEnd);
     },
   };
+}
+
+export type SmallDisk = {
+  /** Runs a command that sees the disk: it is mounted for that command alone. */
+  through: readonly string[];
+  /** Where the disk is for the command. */
+  folder: string;
+  /** The same folder as everybody else reaches it, while the process of the command lives. */
+  folderOf(pid: number): string;
+};
+
+/** A disk of `bytes` that is mounted at `folder`; null where this system lets nobody mount. */
+export function smallDisk(folder: string, bytes: number): SmallDisk | null {
+  const mount = `mount -t tmpfs -o size=${bytes} settled "$0" && exec "$@"`;
+  const ways = [
+    ['unshare', '-Urm', 'sh', '-c', mount, folder],
+    ['unshare', '-m', 'sh', '-c', mount, folder],
+  ];
+  const through = ways.find(
+    ([command, ...rest]) => spawnSync(command as string, [...rest, 'true']).status === 0,
+  );
+  if (through === undefined) return null;
+  return { through, folder, folderOf: (pid) => `/proc/${pid}/root${folder}` };
+}
+
+/** Writes a file until the disk has no byte left. */
+export function fillDisk(path: string): void {
+  const file = openSync(path, 'a');
+  try {
+    for (let bytes = 1 << 20; bytes > 0; ) {
+      try {
+        writeSync(file, Buffer.alloc(bytes));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+        bytes >>= 1;
+      }
+    }
+  } finally {
+    closeSync(file);
+  }
 }

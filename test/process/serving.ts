@@ -1,5 +1,6 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
-import { type RunningProcess, spawnSettled } from '../support/process.ts';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { type RunningProcess, type SpawnOptions, spawnSettled } from '../support/process.ts';
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 
@@ -27,8 +28,9 @@ export function serveEnvironment(storePath: string): Record<string, string> {
 export async function startServing(
   storePath: string,
   environment: Record<string, string> = {},
+  options: SpawnOptions = {},
 ): Promise<Serving> {
-  return whenServing(spawnSettled(['serve'], { ...serveEnvironment(storePath), ...environment }));
+  return whenServing(spawnSettled(['serve'], { ...serveEnvironment(storePath), ...environment }, options));
 }
 
 export async function whenServing(running: RunningProcess): Promise<Serving> {
@@ -70,6 +72,32 @@ export function readReserved(body: {
     path: new URL(body.link.webhookUrl).pathname,
     secret: body.link.webhookSecret,
   };
+}
+
+const oneConnectionEach = new Agent();
+
+/** Signs an event and delivers it, over a connection of its own unless an agent is given. */
+export function deliver(
+  { hooksPort }: { hooksPort: number },
+  { path, secret }: Reserved,
+  body: string | Buffer,
+  agent: Agent = oneConnectionEach,
+): Promise<Exchanged> {
+  return exchange({ agent, port: hooksPort, path, headers: signedHeaders(secret, body), body });
+}
+
+export function get(
+  { hooksPort }: { hooksPort: number },
+  path: string,
+  agent: Agent = oneConnectionEach,
+): Promise<Exchanged> {
+  return exchange({ agent, port: hooksPort, path, method: 'GET' });
+}
+
+/** The COMPLETED event of a reserved link. */
+export function completedEvent({ reference }: Reserved, eventId = `evt_${reference}`): string {
+  const money = { linkId: `pl_${reference}`, amount: '100.00' };
+  return paymentEvent({ id: eventId, paymentId: `pay_${reference}`, ...money });
 }
 
 export type Exchanged = { status: number; headers: IncomingMessage['headers']; text: string };

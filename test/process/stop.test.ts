@@ -8,7 +8,15 @@ import { describe, expect, it, vi } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { freezableDisk } from './disk.ts';
-import { type Exchanged, exchange, type Reserved, type Serving, startServing } from './serving.ts';
+import {
+  completedEvent,
+  deliver,
+  type Exchanged,
+  get,
+  type Reserved,
+  type Serving,
+  startServing,
+} from './serving.ts';
 
 const LIFE_AFTER_SIGTERM_MS = 5_000;
 /** A connection that the system took but the process had not seen yet is lost when the listener closes. */
@@ -52,7 +60,9 @@ describe('a process that is told to stop', () => {
     serving.child.kill('SIGTERM');
     serving.child.kill('SIGINT');
     await after(300);
-    expect(await deliver(serving, link as Reserved, 'evt_late')).toMatchObject({
+    expect(
+      await deliver(serving, link as Reserved, completedEvent(link as Reserved, 'evt_late')),
+    ).toMatchObject({
       status: 200,
       headers: { connection: 'close' },
     });
@@ -104,7 +114,9 @@ describe('a process that is told to stop', () => {
     const other = new Database(storePath);
     other.exec('BEGIN IMMEDIATE');
     const stopping = tell(serving, 'SIGTERM');
-    expect((await deliver(serving, link as Reserved, 'evt_locked')).status).toBe(503);
+    expect(
+      (await deliver(serving, link as Reserved, completedEvent(link as Reserved, 'evt_locked'))).status,
+    ).toBe(503);
     expect(await stopping.end).toMatchObject({ code: 0, inTime: true });
     other.exec('ROLLBACK');
     other.close();
@@ -117,7 +129,7 @@ describe('a process that is told to stop', () => {
     const [link] = await reserveMany(serving, 1);
     disk.freeze();
     await disk.hangs();
-    const delivery = deliver(serving, link as Reserved, 'evt_hanging');
+    const delivery = deliver(serving, link as Reserved, completedEvent(link as Reserved, 'evt_hanging'));
     const stopping = tell(serving, 'SIGTERM');
     expect((await delivery).status).toBe(503);
     expect(Date.now() - stopping.toldAt).toBeGreaterThan(3_700);
@@ -172,7 +184,7 @@ async function deliverUntilRefused(
       code: null,
     };
     try {
-      attempt.answer = await deliver(serving, link, attempt.eventId, agent);
+      attempt.answer = await deliver(serving, link, completedEvent(link, attempt.eventId), agent);
     } catch (error) {
       attempt.code = (error as NodeJS.ErrnoException).code ?? 'unknown';
     }
@@ -180,27 +192,6 @@ async function deliverUntilRefused(
     if (isRefusal(attempt)) break;
   }
   agent.destroy();
-}
-
-const oneConnectionEach = new Agent();
-
-function deliver(
-  serving: Serving,
-  link: Reserved,
-  eventId: string,
-  agent: Agent = oneConnectionEach,
-): Promise<Exchanged> {
-  const body = paymentEvent({
-    id: eventId,
-    paymentId: `pay_${link.reference}`,
-    linkId: `pl_${link.reference}`,
-  });
-  const headers = signedHeaders(link.secret, body);
-  return exchange({ agent, port: serving.hooksPort, path: link.path, headers, body });
-}
-
-function get(serving: Serving, path: string, agent: Agent = oneConnectionEach): Promise<Exchanged> {
-  return exchange({ agent, port: serving.hooksPort, path, method: 'GET' });
 }
 
 async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {

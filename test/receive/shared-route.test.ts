@@ -153,6 +153,15 @@ describe('receive: the shared route', () => {
     expect(traces(link)).toEqual({ ...NONE, hints: 1, checks: 1 });
   });
 
+  it('finds a link that was registered after it had been asked for in vain', async () => {
+    const reference = freshReference();
+    const link = { reference, id: `pl_${reference}`, webhookSecret: `the-secret-of-${reference}!` };
+    const body = completed({ linkId: link.id });
+    await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.unauthorized);
+    expect((await app().api('/v1/links', { body: { ...link, amount: '100.00' } })).status).toBe(201);
+    await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
+  });
+
   it('refuses what one link signed for another', async () => {
     const [first, second] = [await registered(), await registered()];
     const body = completed({ linkId: second.id });

@@ -21,6 +21,7 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
     cachedByToken: () => LINK,
     cachedByLinkKey: () => LINK,
     find: async () => LINK,
+    keep: () => {},
     forget: () => {},
   };
   const routes = hookRoutes({

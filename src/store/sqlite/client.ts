@@ -5,7 +5,7 @@ import type { FromThread, NumberedCall, ThreadStart, ToThread } from './messages
 import { receiveError } from './messages.ts';
 import { packCalls } from './packing.ts';
 
-/** Calls that may wait for the thread at once; beyond it they are refused, so that a stuck disk cannot fill memory. */
+/** Calls that the thread may hold at once; beyond it they are refused, so that a stuck disk cannot fill memory. */
 const WAITING_MAX = 20_000;
 const DEADLINE_CHECK_MS = 250;
 
@@ -77,6 +77,8 @@ class WaitingCalls {
   readonly #exited: Promise<void>;
   #unsent: NumberedCall[] = [];
   #lastId = 0;
+  /** Calls that the thread has not answered, given up or not: it still holds them. */
+  #unanswered = 0;
   #refusal: Error | null = null;
 
   constructor(worker: Worker, { clock, callTimeoutMs, onBatch, onFailed }: ThreadClientOptions) {
@@ -105,8 +107,9 @@ class WaitingCalls {
 
   call(verb: string, args: readonly unknown[]): Promise<unknown> {
     if (this.#refusal !== null) return Promise.reject(this.#refusal);
-    if (this.#waiting.size >= WAITING_MAX) return Promise.reject(busy('too many calls are waiting'));
+    if (this.#unanswered >= WAITING_MAX) return Promise.reject(busy('too many calls are waiting'));
     const id = ++this.#lastId;
+    this.#unanswered++;
     if (this.#unsent.push({ id, verb, args }) === 1) setImmediate(() => this.#send());
     const sinceMs = this.#clock.monotonicMs();
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject, sinceMs }));
@@ -139,6 +142,7 @@ class WaitingCalls {
   }
 
   #settle(answers: Extract<FromThread, { answers: unknown }>['answers']): void {
+    this.#unanswered -= answers.length;
     for (const answer of answers) {
       const waiting = this.#waiting.get(answer.id);
       if (waiting === undefined) continue;

@@ -26,9 +26,9 @@ export function linkVerbs(db: Database): Synchronous<Links> {
       const taken = linkId !== null && linkIdTaken.get(linkId, loaded?.orderKey ?? 0) !== undefined;
       if (loaded === null) {
         if (taken) return takenBy(linkId);
-        create(registration);
+        const linkKey = create(registration);
         const { order } = orders.byReference(reference) as LoadedOrder;
-        return { outcome: 'created', order, token: registration.token };
+        return { outcome: 'created', order, token: registration.token, linkKey };
       }
       const { order, orderKey } = loaded;
       if (order.amount.amountMinor !== amount.amountMinor || order.amount.currency !== amount.currency) {
@@ -43,7 +43,8 @@ export function linkVerbs(db: Database): Synchronous<Links> {
         registration.secret !== null && !link.secret_fingerprint.equals(registration.secret.fingerprint);
       if (corrects && !registration.mayCorrectSecret) return { outcome: 'correction_forbidden', order };
       const outcome = change(orderKey, link, registration, corrects);
-      return { outcome, order: (orders.byReference(reference) as LoadedOrder).order, token: link.token };
+      const after = orders.byReference(reference) as LoadedOrder;
+      return { outcome, order: after.order, token: link.token, linkKey: link.key };
     },
   };
 
@@ -53,7 +54,7 @@ export function linkVerbs(db: Database): Synchronous<Links> {
   }
 }
 
-function linkCreator(db: Database): (registration: Registration) => void {
+function linkCreator(db: Database): (registration: Registration) => number {
   const insertOrder = db.prepare(
     `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
      VALUES (?, ?, ?, 'awaiting_payment', ?, ?)`,
@@ -70,7 +71,9 @@ function linkCreator(db: Database): (registration: Registration) => void {
     const { sealed, keyId, fingerprint }: SealedSecret = secret ?? freshSecret;
     const inserted = insertLink.run(orderKey, linkId, token, sealed, keyId, fingerprint, atMs);
     note(orderKey, atMs, linkId === null ? 'link reserved' : `link ${linkId} registered`);
-    checks.request(Number(inserted.lastInsertRowid), 'registered', atMs);
+    const linkKey = Number(inserted.lastInsertRowid);
+    checks.request(linkKey, 'registered', atMs);
+    return linkKey;
   };
 }
 

@@ -30,9 +30,13 @@ export function linksContract({ shared }: Worlds): void {
     it('reserves a link for a new order, with the fresh secret', async () => {
       const registration = world.registration({ amount: BRL(12_345) });
       const { reference, token, freshSecret } = registration;
-      expect(await world.store.registerLink(registration)).toEqual({
+      const registered = await world.store.registerLink(registration);
+      expect(registered).toMatchObject({
         outcome: 'created',
         token,
+        linkKey: (await world.store.findCredentials({ token }))?.linkKey,
+      });
+      expect(registered).toMatchObject({
         order: {
           reference,
           amount: BRL(12_345),
@@ -63,7 +67,7 @@ export function linksContract({ shared }: Worlds): void {
 
     it('answers the same registration again with the same order and token, and changes nothing', async () => {
       const { again, token, before, registration } = await registerTwice({}, {});
-      expect(again).toEqual({ outcome: 'same', token, order: before.order });
+      expect(again).toMatchObject({ outcome: 'same', token, order: before.order });
       expect(await secretOf(token)).toBe(hex(registration.freshSecret.sealed));
       expect((await world.timeline(registration)).history).toEqual(before.history);
     });

@@ -53,19 +53,21 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(await references({ state: 'awaiting_payment', limit: 1 })).toEqual(['c']);
     });
 
-    it.each([
-      ['%', ['50% off']],
-      ['_', ['under_score']],
-      ['\\', ['back\\slash']],
-      ['\\%', []],
-      ["'", ["o'clock"]],
-      ['o', ["o'clock", 'under_score', '50% off']],
-      ['%off', []],
-      ['0% o', ['50% off']],
-      ['nowhere', []],
-    ])('searches references for %j as it is written', async (search, found) => {
+    it('searches references for what is written, whatever its characters mean elsewhere', async () => {
       await newOrders('50% off', 'under_score', 'back\\slash', "o'clock");
-      expect(await references({ search })).toEqual(found);
+      const found: [string, string[]][] = [
+        ['%', ['50% off']],
+        ['_', ['under_score']],
+        ['\\', ['back\\slash']],
+        ['\\%', []],
+        ["'", ["o'clock"]],
+        ['o', ["o'clock", 'under_score', '50% off']],
+        ['%off', []],
+        ['0% o', ['50% off']],
+        ['nowhere', []],
+      ];
+      for (const [search, expected] of found)
+        expect([search, await references({ search })]).toEqual([search, expected]);
     });
 
     it('searches orders by link id and by payment id', async () => {

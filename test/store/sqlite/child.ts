@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { secretsKeyFile } from '../../../src/store/files.ts';
 import { openForWriting } from '../../../src/store/sqlite/open.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -44,10 +45,11 @@ async function fillDisk() {
       fault = error as NodeJS.ErrnoException;
     }
   }
-  const beat = await store.heartbeat(2).then(
-    () => 'well',
+  const backup = await store.backup({ path: `${path}.backup` }).then(
+    () => null,
     (error) => error.code,
   );
+  const files = readdirSync(dirname(path)).filter((name) => /backup|ballast/.test(name));
   const events = await store.listEvents({ limit: 1000, after: null, status: null, reference: null });
   rmSync(ballast);
   acknowledged.push(await record(store, linkKey));
@@ -57,7 +59,8 @@ async function fillDisk() {
   await reopened.store.close();
   return {
     code: fault?.code,
-    beat,
+    backup,
+    files,
     whileFull: events.map(({ key }) => key).reverse(),
     acknowledged,
     kept: kept.map(({ key }) => key).reverse(),

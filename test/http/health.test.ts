@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { OPERATOR_TOKEN, SHOP_TOKEN } from '../support/app.ts';
+import { sharedApp } from '../support/shared.ts';
+
+const app = sharedApp();
+
+const listeners = () => [app().hooksUrl, app().apiUrl];
+
+describe('http: health', () => {
+  it('says on both listeners, without a token, that the process lives', async () => {
+    for (const url of listeners()) {
+      const answer = await fetch(`${url}/livez`);
+      expect([answer.status, await answer.json()]).toEqual([200, { live: true }]);
+    }
+  });
+
+  it('says on both listeners, without a token, that it is ready', async () => {
+    for (const url of listeners()) {
+      const answer = await fetch(`${url}/readyz`);
+      expect([answer.status, await answer.json()]).toEqual([200, { ready: true }]);
+    }
+  });
+
+  it.each(['/livez/', '/Livez', '/readyz/', '/READYZ'])(
+    'is at its own address only, not at %s',
+    async (path) => {
+      for (const url of listeners()) expect((await fetch(url + path)).status).toBe(404);
+    },
+  );
+});
+
+describe('http: metrics', () => {
+  const scrape = (token?: string) =>
+    fetch(
+      `${app().apiUrl}/metrics`,
+      token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } },
+    );
+
+  it('are shown to the operator on the private listener', async () => {
+    const answer = await scrape(OPERATOR_TOKEN);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+    expect(await answer.text()).toMatch(/^settled_deliveries_total\{outcome="recorded"\} \d+$/m);
+  });
+
+  it.each([
+    ['nobody', undefined, 401],
+    ['who has a wrong token', 'another-token-of-the-tests', 401],
+    ['the shop', SHOP_TOKEN, 403],
+  ])('are not shown to %s', async (_name, token, status) => {
+    const answer = await scrape(token);
+    expect(answer.status).toBe(status);
+    expect(await answer.text()).not.toContain('settled_deliveries_total');
+  });
+
+  it('are not on the public listener, whoever asks', async () => {
+    const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
+    expect((await fetch(`${app().hooksUrl}/metrics`, { headers })).status).toBe(404);
+  });
+});
+
+describe('http: the public listener', () => {
+  it.each(['/', '/v1/orders', '/v1/stats', '/v1/links', '/v1/admin/doctor', '/openapi.json'])(
+    'has nothing of the private one: %s',
+    async (path) => {
+      const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
+      const answer = await fetch(app().hooksUrl + path, { headers });
+      expect(answer.status).toBe(404);
+      expect(await answer.json()).toMatchObject({ title: 'not_found' });
+    },
+  );
+});

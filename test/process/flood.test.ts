@@ -1,0 +1,159 @@
+import { readFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as after } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { testFolder } from '../support/app.ts';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import {
+  completedEvent,
+  deliver,
+  exchange,
+  get,
+  type Reserved,
+  type Serving,
+  startServing,
+} from './serving.ts';
+
+const BODY_BYTES_MAX = 256 * 1024;
+const MIB = 1024 * 1024;
+
+describe('a flood', () => {
+  it('of forged deliveries delays no genuine one, and leaves counts instead of rows', async () => {
+    const serving = await startServing(join(testFolder(), 'settled.db'));
+    const links = await reserveMany(serving, 200);
+    const attacked = links.slice(0, 4);
+    const forging = new Agent({ keepAlive: true, maxSockets: 64 });
+    const genuine = new Agent({ keepAlive: true, maxSockets: 8 });
+    const forged: Promise<number>[] = [];
+    const delivered: Promise<{ status: number; tookMs: number }>[] = [];
+    // 2 000 forged and 50 genuine ones a second, for four seconds.
+    const startedAt = Date.now();
+    for (let tick = 0; tick < 200; tick++) {
+      for (let n = 0; n < 40; n++) forged.push(forge(serving, attacked[n % 8], forging));
+      delivered.push(deliverTimed(serving, links[tick] as Reserved, genuine));
+      await after(Math.max(0, startedAt + 20 * (tick + 1) - Date.now()));
+    }
+    const answers = await Promise.all(delivered);
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    const tookMs = answers.map((answer) => answer.tookMs).sort((a, b) => a - b);
+    expect(tookMs[Math.floor(tookMs.length / 2)]).toBeLessThan(250);
+    expect(tookMs.at(-1)).toBeLessThan(2_000);
+    expect(new Set(await Promise.all(forged))).toEqual(new Set([401]));
+
+    await vi.waitFor(async () => {
+      const { rejections } = (await serving.api('/v1/rejections')).body;
+      expect(rejections).toHaveLength(attacked.length);
+      for (const { reason, count } of rejections) {
+        expect({ reason, count }).toEqual({ reason: 'signature_wrong', count: forged.length / 8 });
+      }
+    }, 5_000);
+    await vi.waitFor(async () => {
+      const { stats } = (await serving.api('/v1/stats')).body;
+      expect(stats).toMatchObject({ orders: { paid: 200 }, checks: 200, rejections: forged.length / 2 });
+    }, 5_000);
+    expect(peakMemoryBytes(serving)).toBeLessThan(300 * MIB);
+    forging.destroy();
+    genuine.destroy();
+  });
+
+  it('of a thousand connections with the largest bodies is answered within bounded memory', async () => {
+    const serving = await startServing(join(testFolder(), 'settled.db'));
+    const links = await reserveMany(serving, 400);
+    const bodies = Array.from({ length: 1000 }, (_, n) => largestBody(links[n % 400] as Reserved, n));
+    const unfinished = await Promise.all(
+      bodies.map(({ path, headers, body }) => sendAllButTheEnd(serving, path, headers, body)),
+    );
+    const answers = await Promise.all(unfinished.map((finish) => finish()));
+    const counts = { 200: 0, 401: 0, 503: 0 };
+    for (const status of answers) {
+      expect(counts).toHaveProperty(String(status));
+      counts[status as keyof typeof counts]++;
+    }
+    expect(counts[200]).toBeGreaterThan(100);
+    expect(counts[200]).toBeLessThanOrEqual(400);
+    expect(peakMemoryBytes(serving)).toBeLessThan(600 * MIB);
+
+    expect((await get(serving, '/readyz')).status).toBe(200);
+    const link = await serving.reserve('afterwards');
+    expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+    await vi.waitFor(async () => {
+      const { orders, events } = (await serving.api('/v1/stats')).body.stats;
+      expect(orders.paid).toBe(counts[200] + 1);
+      expect(events).toMatchObject({ pending: 0, leased: 0, dead: 0 });
+    }, 10_000);
+  });
+});
+
+/** With a wrong signature for a link, or for no link at all. */
+async function forge({ hooksPort }: Serving, link: Reserved | undefined, agent: Agent): Promise<number> {
+  const body = paymentEvent();
+  const path = link?.path ?? `/hooks/${'x'.repeat(32)}`;
+  const headers = signedHeaders('not the secret of any link', body);
+  return (await exchange({ agent, port: hooksPort, path, headers, body })).status;
+}
+
+async function deliverTimed(
+  serving: Serving,
+  link: Reserved,
+  agent: Agent,
+): Promise<{ status: number; tookMs: number }> {
+  const sentAt = Date.now();
+  const { status } = await deliver(serving, link, completedEvent(link), agent);
+  return { status, tookMs: Date.now() - sentAt };
+}
+
+/** Genuine for the first four hundred; then forged for a link or for none. */
+function largestBody(
+  link: Reserved,
+  n: number,
+): { path: string; headers: Record<string, string>; body: string } {
+  const event = completedEvent(link);
+  const body = event.padEnd(BODY_BYTES_MAX, ' ');
+  const genuine = n < 400;
+  const path = n < 700 ? link.path : `/hooks/${'x'.repeat(32)}`;
+  return { path, headers: signedHeaders(genuine ? link.secret : 'not the secret of any link', body), body };
+}
+
+/** Resolves when all but the last byte is on its way; what it resolves to sends that, and waits for the status. */
+function sendAllButTheEnd(
+  { hooksPort }: Serving,
+  path: string,
+  headers: Record<string, string>,
+  body: string,
+): Promise<() => Promise<number>> {
+  return new Promise((resolve, reject) => {
+    const sent = request({
+      host: '127.0.0.1',
+      port: hooksPort,
+      path,
+      method: 'POST',
+      agent: false,
+      headers: { ...headers, 'content-length': String(body.length) },
+    });
+    const answered = new Promise<number>((answer, fail) => {
+      sent.once('response', (response) => {
+        response.resume();
+        response.once('end', () => answer(response.statusCode ?? 0));
+      });
+      sent.once('error', fail);
+    });
+    answered.catch(reject);
+    sent.write(body.slice(0, -1), () => {
+      resolve(() => {
+        sent.end(body.slice(-1));
+        return answered;
+      });
+    });
+  });
+}
+
+async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
+  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`order-${n + 1}`)));
+}
+
+/** The most that the process ever had in memory. */
+function peakMemoryBytes({ child }: Serving): number {
+  const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'));
+  return Number(peak?.[1]) * 1024;
+}

@@ -1,0 +1,169 @@
+import { copyFileSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it, vi } from 'vitest';
+import { testFolder } from '../support/app.ts';
+import { fillDisk, freezableDisk, smallDisk } from './disk.ts';
+import { completedEvent, deliver, get, type Reserved, type Serving, startServing } from './serving.ts';
+
+const CANNOT_OPEN = 73;
+const DISK_BYTES = 12 * 1024 * 1024;
+
+describe('a store that fails while the process runs', () => {
+  it('acknowledges nothing while the disk is full, and goes on by itself when there is space', async (context) => {
+    const disk = smallDisk(testFolder(), DISK_BYTES);
+    if (disk === null) return context.skip('this system lets nobody mount a disk for a test');
+    const serving = await startServing(join(disk.folder, 'settled.db'), {}, disk);
+    const folder = disk.folderOf(serving.child.pid as number);
+    const links = await reserveMany(serving, 60);
+    const acknowledged: Reserved[] = [];
+    const owed = [...links];
+    const deliverNext = async (): Promise<number> => {
+      const [link] = owed as [Reserved];
+      const { status } = await deliver(serving, link, completedEvent(link));
+      if (status === 200) acknowledged.push(owed.shift() as Reserved);
+      return status;
+    };
+    for (let n = 0; n < 10; n++) expect(await deliverNext()).toBe(200);
+
+    fillDisk(join(folder, 'ballast'));
+    // SQLite still has room in its log until it must grow.
+    await vi.waitFor(async () => expect(await deliverNext()).toBe(503), { timeout: 5_000, interval: 1 });
+    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(503), {
+      timeout: 10_000,
+    });
+    const refused = await deliver(serving, owed[0] as Reserved, completedEvent(owed[0] as Reserved));
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/)]);
+    expect((await get(serving, '/livez')).status).toBe(200);
+    const [first] = acknowledged as [Reserved];
+    expect((await serving.api(`/v1/orders/${first.reference}`)).status).toBe(200);
+    const { reason } = JSON.parse((await get(serving, '/readyz')).text);
+    expect(reason).toContain('No space is left');
+
+    rmSync(join(folder, 'ballast'));
+    while (owed.length > 0) {
+      await vi.waitFor(async () => expect(await deliverNext()).toBe(200), { timeout: 5_000 });
+    }
+    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(200), {
+      timeout: 5_000,
+    });
+    await expectPaidOnce(serving, acknowledged);
+    const { path } = (await serving.api('/v1/admin/backup', {})).body.backup;
+    const copy = join(testFolder(), 'backup.db');
+    copyFileSync(join(folder, 'backups', basename(path)), copy);
+    expectWhole(copy, acknowledged);
+    expect(serving.child.exitCode).toBeNull();
+  });
+
+  it('ends with the code for a lost database when its file is removed, and acknowledges nothing more', async () => {
+    const storePath = join(testFolder(), 'settled.db');
+    const serving = await startServing(storePath);
+    const link = await serving.reserve('order-1');
+    rmSync(storePath);
+    const removedAt = Date.now();
+    const { status } = await deliver(serving, link, completedEvent(link));
+    expect(status).toBe(503);
+    const end = await serving.finished;
+    expect({ code: end.code, stderr: end.stderr }).toEqual({
+      code: CANNOT_OPEN,
+      stderr: expect.stringContaining(`${storePath} was removed or replaced`),
+    });
+    expect(end.stderr).not.toMatch(/^\s+at /m);
+    expect(Date.now() - removedAt).toBeLessThan(5_000);
+  });
+
+  it('notices by itself that its file is gone, though nothing is delivered', async () => {
+    const storePath = join(testFolder(), 'settled.db');
+    const serving = await startServing(storePath);
+    rmSync(storePath);
+    expect((await serving.finished).code).toBe(CANNOT_OPEN);
+  });
+
+  it('answers 503 at once while another program locks the database, and goes on when it lets go', async () => {
+    const storePath = join(testFolder(), 'settled.db');
+    const serving = await startServing(storePath);
+    const [paid, link] = (await reserveMany(serving, 2)) as [Reserved, Reserved];
+    expect((await deliver(serving, paid, completedEvent(paid))).status).toBe(200);
+    await expectPaidOnce(serving, [paid]);
+    const other = new Database(storePath);
+    other.exec('BEGIN IMMEDIATE');
+    const askedAt = Date.now();
+    expect((await deliver(serving, link, completedEvent(link))).status).toBe(503);
+    expect(Date.now() - askedAt).toBeLessThan(2_000);
+    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(503), {
+      timeout: 5_000,
+    });
+    expect((await serving.api('/v1/orders/order-1')).status).toBe(200);
+    other.exec('ROLLBACK');
+    other.close();
+    await vi.waitFor(
+      async () => expect((await deliver(serving, link, completedEvent(link))).status).toBe(200),
+      { timeout: 5_000 },
+    );
+    await expectPaidOnce(serving, [paid, link]);
+  });
+
+  it('answers 503 after ten seconds to a commit that hangs, serves everything else, and settles it once', async () => {
+    const folder = testFolder();
+    const disk = freezableDisk(join(folder, 'pipe'));
+    const serving = await startServing(join(folder, 'settled.db'), disk.environment);
+    const links = await reserveMany(serving, 4);
+    disk.freeze();
+    await disk.hangs();
+    const askedAt = Date.now();
+    const deliveries = links.map(async (link) => {
+      const { status } = await deliver(serving, link, completedEvent(link));
+      return { status, tookMs: Date.now() - askedAt };
+    });
+    // The loop that serves must not wait for the disk.
+    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(503), {
+      timeout: 9_000,
+    });
+    const livezAt = Date.now();
+    expect((await get(serving, '/livez')).status).toBe(200);
+    expect((await serving.api('/v1/orders/order-1')).status).toBe(200);
+    expect(Date.now() - livezAt).toBeLessThan(1_000);
+    for (const { status, tookMs } of await Promise.all(deliveries)) {
+      expect(status).toBe(503);
+      expect(tookMs).toBeGreaterThan(9_500);
+      expect(tookMs).toBeLessThan(11_500);
+    }
+    disk.thaw();
+    for (const link of links) {
+      expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+    }
+    await expectPaidOnce(serving, links);
+    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(200), {
+      timeout: 5_000,
+    });
+  });
+});
+
+async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
+  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`order-${n + 1}`)));
+}
+
+async function expectPaidOnce(serving: Serving, links: readonly Reserved[]): Promise<void> {
+  for (const { reference } of links) {
+    const order = await vi.waitFor(
+      async () => {
+        const { body } = await serving.api(`/v1/orders/${reference}`);
+        expect(body.order.state).toBe('paid');
+        return body.order;
+      },
+      { timeout: 5_000 },
+    );
+    expect(order.payments).toEqual([
+      { id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL' },
+    ]);
+  }
+}
+
+function expectWhole(path: string, acknowledged: readonly Reserved[]): void {
+  const db = new Database(path, { readonly: true });
+  expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+  expect(db.pragma('foreign_key_check')).toEqual([]);
+  const bodies = db.prepare('SELECT CAST(body AS TEXT) FROM inbox_body').pluck().all();
+  expect(bodies.sort()).toEqual(acknowledged.map((link) => completedEvent(link)).sort());
+  db.close();
+}

@@ -1,0 +1,83 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { operatorTokenFile, operatorTokenPath, secretsKeyFile } from '../../src/store/files.ts';
+import { testFolder } from '../support/app.ts';
+import { makeDatabase, startChild, thrownBy } from './sqlite/opening.ts';
+
+describe('the files beside the database', () => {
+  let folder: string;
+  let path: string;
+  beforeEach(() => {
+    folder = testFolder();
+    path = join(folder, 'data', 'settled.db');
+  });
+
+  describe('the secrets key', () => {
+    it('is made on the first start, for its owner alone, and is the same afterwards', () => {
+      const key = secretsKeyFile(path);
+      expect(key).toHaveLength(32);
+      expect(statSync(`${path}.key`).mode & 0o777).toBe(0o600);
+      expect(readdirSync(join(folder, 'data'))).toEqual(['settled.db.key']);
+      makeDatabase(path);
+      expect(secretsKeyFile(path)).toEqual(key);
+    });
+
+    it('is another one for another store', () => {
+      expect(secretsKeyFile(path)).not.toEqual(secretsKeyFile(`${path}2`));
+    });
+
+    it('is not made anew for a store that has lost it', () => {
+      makeDatabase(path);
+      const fault = thrownBy(() => secretsKeyFile(path));
+      expect(fault).toMatchObject({ code: 'secrets_key_missing', kind: 'terminal' });
+      expect(fault.message).toContain(`${path}.key`);
+      expect(readdirSync(join(folder, 'data'))).not.toContain('settled.db.key');
+    });
+
+    it('is not made anew for a store that is lost itself', () => {
+      makeDatabase(path);
+      rmSync(path);
+      expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({ code: 'secrets_key_missing' });
+    });
+
+    it.each(['', 'c2hvcnQ=', 'x'.repeat(100)])('is refused where its file holds %j', (text) => {
+      mkdirSync(join(folder, 'data'));
+      writeFileSync(`${path}.key`, text);
+      expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({
+        code: 'secrets_key_wrong',
+        kind: 'terminal',
+      });
+    });
+
+    it('is one and the same for processes that start at once', async () => {
+      const keys = await Promise.all(Array.from({ length: 4 }, () => startChild(['key', path]).line));
+      expect(new Set(keys).size).toBe(1);
+      expect(keys[0]).toBe(secretsKeyFile(path).toString('hex'));
+    });
+
+    it('says where it cannot be made', () => {
+      writeFileSync(join(folder, 'data'), 'a file where a folder should be');
+      expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({
+        code: 'store_unwritable',
+        kind: 'terminal',
+      });
+    });
+  });
+
+  describe('the operator token', () => {
+    it('is made once, for its owner alone', () => {
+      const token = operatorTokenFile(path);
+      expect(token).toMatch(/^[A-Za-z0-9_-]{32}$/);
+      expect(operatorTokenFile(path)).toBe(token);
+      expect(statSync(operatorTokenPath(path)).mode & 0o777).toBe(0o600);
+      expect(readFileSync(operatorTokenPath(path), 'utf8')).toBe(`${token}\n`);
+    });
+
+    it('is refused where it is too short to be one', () => {
+      mkdirSync(join(folder, 'data'));
+      writeFileSync(operatorTokenPath(path), 'short');
+      expect(thrownBy(() => operatorTokenFile(path))).toMatchObject({ code: 'configuration_invalid' });
+    });
+  });
+});
