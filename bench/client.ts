@@ -56,7 +56,13 @@ export async function runLoad(load: Load): Promise<LoadResult> {
   const sockets = await Promise.all(Array.from({ length: load.connections }, () => open(load.port)));
   const latenciesMs = new Float64Array(load.to - load.from);
   const startMs = performance.now();
-  const state: State = { next: load.from, answered: 0, lastMs: startMs, untilMs: startMs + load.forMs, latenciesMs };
+  const state: State = {
+    next: load.from,
+    answered: 0,
+    lastMs: startMs,
+    untilMs: startMs + load.forMs,
+    latenciesMs,
+  };
   try {
     await Promise.all(sockets.map((socket) => drive(socket, load, state)));
   } finally {

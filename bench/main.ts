@@ -1,54 +1,160 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { burst, sustained, type Figures } from './measure.ts';
-import { signedDeliveries } from './deliveries.ts';
-import { startCeiling, startSettled, startTextbook } from './servers.ts';
-import { copyStore, makeTextbookStore, registerLinks } from './stores.ts';
+import { writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { CONTESTANTS, type Contestant, runContest } from './contest.ts';
+import { runFilled } from './filled.ts';
+import { runIdle } from './idle.ts';
+import { type Results, report, verdicts } from './report.ts';
+import { profileInto } from './servers.ts';
+import { openWorkspace } from './workspace.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'settled-bench-'));
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-const log = join(folder, 'servers.log');
-const forMs = Number(process.argv[2] ?? 3000);
-const rounds = Number(process.argv[3] ?? 2);
-const count = Number(process.argv[4] ?? 60000);
-const warmUp = 5000;
-const range = { from: 0, count };
-let t = Date.now();
-const tick = (what: string) => { console.log(what, Date.now() - t); t = Date.now(); };
-const deliveries = signedDeliveries(0, count);
-tick('signed');
-registerLinks(join(folder, 'settled.template'), range);
-tick('registered');
-makeTextbookStore(join(folder, 'textbook.template'), range);
-tick('textbook');
-const plan = { deliveries, firstLink: 0, warmUp, connections: 64, forMs, warmCredentials: true };
-function show(name: string, f: Figures) {
-  console.log(name.padEnd(26), f.perSecond.toFixed(0).padStart(7), f.p50Ms.toFixed(2), f.p99Ms.toFixed(2), f.cpuMicros.toFixed(1), f.backlog, f.lagSecondsMax, f.deliveries);
-}
-for (let r = 0; r < rounds; r++) {
-  let s = await startCeiling(log, range);
-  tick('start');
-  show('ceiling', await burst(s, plan));
-  await s.kill();
-  for (const [name, run, warmCredentials] of [['settled burst', burst, true], ['settled burst cold', burst, false], ['settled sustained', sustained, true]] as const) {
-    const path = join(folder, 'settled.db');
-    for (const x of ['', '-wal', '-shm', '.lock']) rmSync(path + x, { force: true });
-    copyStore(join(folder, 'settled.template'), path);
-    tick('copy');
-    s = await startSettled(log, path);
-    tick('start');
-    show(name, await run(s, { ...plan, warmCredentials }));
-    tick('run');
-    await s.kill();
+/** `npm run bench`: prints the figures of docs/bench.md. Fails on errors, not on figures. */
+
+const HELP = `npm run bench -- [options]
+
+  --quick             three short rounds: about a minute, for a first impression
+  --only PART         burst, sustained, filled or idle
+  --rounds N          rounds of each comparison (5; quick 3)
+  --seconds N         how long deliveries are sent in a round (5; quick 1)
+  --connections N     keep-alive connections of the client (64)
+  --filled N          events that the filled store holds (1000000; quick 20000)
+  --json FILE         write every round's figures, too
+  --profile FOLDER    have the servers write CPU profiles; the figures of such a run are not true
+`;
+
+const PARTS = ['burst', 'sustained', 'filled', 'idle'] as const;
+type Part = (typeof PARTS)[number];
+
+type Arguments = {
+  parts: readonly Part[];
+  quick: boolean;
+  rounds: number;
+  seconds: number;
+  connections: number;
+  filledEvents: number;
+  json: string | null;
+  profile: string | null;
+};
+
+async function main({
+  parts,
+  quick,
+  rounds,
+  seconds,
+  connections,
+  filledEvents,
+}: Arguments): Promise<Results> {
+  const workspace = openWorkspace();
+  const onProgress = showProgress();
+  const common = {
+    workspace,
+    rounds,
+    forMs: seconds * 1000,
+    warmUp: quick ? 2_000 : 5_000,
+    connections,
+    onProgress,
+  };
+  const contestants = CONTESTANTS.filter((name) => takesPart(name, parts, quick));
+  try {
+    return {
+      rounds: contestants.length === 0 ? null : await runContest({ ...common, contestants }),
+      filled: parts.includes('filled') ? await runFilled({ ...common, events: filledEvents }) : null,
+      idle: parts.includes('idle')
+        ? await runIdle({ workspace, starts: quick ? 1 : 3, idleMs: quick ? 2_000 : 10_000, onProgress })
+        : null,
+    };
+  } catch (error) {
+    process.stderr.write(`\nthe servers' output ends with:\n${workspace.logTail()}\n`);
+    throw error;
+  } finally {
+    onProgress('');
   }
-  for (const synchronous of ['FULL', 'NORMAL'] as const) for (const [mode, run] of [['record', burst], ['settle', sustained]] as const) {
-    const path = join(folder, 'textbook.db');
-    for (const x of ['', '-wal', '-shm', '.lock']) rmSync(path + x, { force: true });
-    copyStore(join(folder, 'textbook.template'), path);
-    s = await startTextbook(log, { path, synchronous, mode });
-    show(`textbook ${synchronous} ${mode}`, await run(s, { ...plan, warmCredentials: false }));
-    await s.kill();
-  }
 }
-process.exit(0);
+
+/** The ceiling is part of both comparisons; a quick run leaves out what is only there to be complete. */
+function takesPart(name: Contestant, parts: readonly Part[], quick: boolean): boolean {
+  if (quick && (name.includes('NORMAL') || name.includes('cold'))) return false;
+  const sustained = name.endsWith('sustained');
+  if (name === 'ceiling') return parts.includes('burst') || parts.includes('sustained');
+  return parts.includes(sustained ? 'sustained' : 'burst');
+}
+
+function readArguments(): Arguments {
+  const { values } = parseArgs({
+    options: {
+      help: { type: 'boolean', short: 'h' },
+      quick: { type: 'boolean' },
+      only: { type: 'string' },
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      connections: { type: 'string' },
+      filled: { type: 'string' },
+      json: { type: 'string' },
+      profile: { type: 'string' },
+    },
+  });
+  if (values.help === true) {
+    process.stdout.write(HELP);
+    process.exit(0);
+  }
+  const { only } = values;
+  const parts = only === undefined ? PARTS : PARTS.filter((part) => part === only);
+  if (parts.length === 0) throw new Error(`--only is "${only}"; write one of ${PARTS.join(', ')}`);
+  const quick = values.quick === true;
+  return {
+    parts,
+    quick,
+    rounds: whole('--rounds', values.rounds ?? (quick ? '3' : '5'), 100),
+    seconds: whole('--seconds', values.seconds ?? (quick ? '1' : '5'), 60),
+    connections: whole('--connections', values.connections ?? '64', 1_000),
+    filledEvents: whole('--filled', values.filled ?? (quick ? '20000' : '1000000'), 20_000_000),
+    json: values.json ?? null,
+    profile: values.profile ?? null,
+  };
+}
+
+function whole(name: string, text: string, max: number): number {
+  const value = Number(text);
+  if (!/^[1-9][0-9]*$/.test(text) || value > max) {
+    throw new Error(`${name} is "${text}"; write a whole number from 1 to ${max}`);
+  }
+  return value;
+}
+
+/** One line that is written over again, where a person looks on. */
+function showProgress(): (text: string) => void {
+  if (!process.stderr.isTTY) return () => {};
+  return (text) => process.stderr.write(`\r\x1b[K${text}`);
+}
+
+function write(given: Arguments, results: Results): void {
+  const cores = availableParallelism();
+  const { rounds, seconds, connections } = given;
+  const machine = `Node ${process.versions.node}, ${process.platform} ${process.arch}, ${cores} cores`;
+  const how = `${rounds} rounds of ${seconds} s, ${connections} connections`;
+  process.stdout.write(`${machine}; ${how}\n\n${report(results)}\n`);
+  if (cores > 2) {
+    process.stdout.write("\nThe design's figures are for two cores: `taskset -c 0,1 npm run bench`.\n");
+  }
+  if (given.json === null) return;
+  const contest = results.rounds === null ? null : Object.fromEntries(results.rounds);
+  const all = {
+    machine,
+    ...given,
+    contest,
+    filled: results.filled,
+    idle: results.idle,
+    verdicts: verdicts(results),
+  };
+  writeFileSync(given.json, `${JSON.stringify(all, null, 2)}\n`);
+}
+
+try {
+  const given = readArguments();
+  if (given.profile !== null) profileInto(given.profile);
+  write(given, await main(given));
+  process.exit(0);
+} catch (error) {
+  process.stderr.write(`${(error as Error).stack ?? error}\n`);
+  process.exit(1);
+}

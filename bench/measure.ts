@@ -13,6 +13,8 @@ export type Figures = {
   /** User and system time of the server process for each delivery, and its main thread's part of it. */
   cpuMicros: number;
   mainThreadMicros: number;
+  /** The client's own processor time for each delivery: it shares the cores with the server. */
+  clientMicros: number;
   /** Of the machine's processor time, what processes took that have no part in the measurement. */
   othersShare: number;
   /** Recorded and not settled when the clock stopped; null for a server that stores nothing. */
@@ -116,7 +118,8 @@ async function untilSettled(server: Server, onProgress: (now: Progress) => void)
     const now = await progress(server);
     onProgress(now);
     if (now.unsettled === 0) return now;
-    if (performance.now() > deadlineMs) throw new Error(`${now.unsettled} deliveries were not settled in time`);
+    if (performance.now() > deadlineMs)
+      throw new Error(`${now.unsettled} deliveries were not settled in time`);
     await delay(DRAIN_POLL_MS);
   }
 }
@@ -126,7 +129,7 @@ function assertRecorded(before: Progress, after: Progress, acknowledged: number)
   if (recorded !== acknowledged) throw new Error(`${acknowledged} were acknowledged, ${recorded} recorded`);
 }
 
-type Meter = { allThreads: number; mainThread: number; others: number };
+type Meter = { allThreads: number; mainThread: number; client: number; others: number };
 
 /** Counts processor time from now on. */
 function startMeter(server: Server): () => Meter {
@@ -136,8 +139,8 @@ function startMeter(server: Server): () => Meter {
     const after = read();
     const allThreads = after.server.allThreads - before.server.allThreads;
     const mainThread = after.server.mainThread - before.server.mainThread;
-    const own = (after.own.user + after.own.system - before.own.user - before.own.system) / 1e6;
-    return { allThreads, mainThread, others: after.machine - before.machine - allThreads - own };
+    const client = (after.own.user + after.own.system - before.own.user - before.own.system) / 1e6;
+    return { allThreads, mainThread, client, others: after.machine - before.machine - allThreads - client };
   };
 }
 
@@ -151,6 +154,7 @@ function figures({ answered, latenciesMs }: LoadResult, seconds: number, meter: 
     p99Ms: at(0.99),
     cpuMicros: (meter.allThreads / answered) * 1e6,
     mainThreadMicros: (meter.mainThread / answered) * 1e6,
+    clientMicros: (meter.client / answered) * 1e6,
     othersShare: Math.max(0, meter.others / seconds / CORES),
   };
 }

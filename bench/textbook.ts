@@ -35,8 +35,12 @@ const findOrder = db.prepare(
    JOIN orders o ON o.key = l.order_key WHERE l.key = ?`,
 );
 const payOrder = db.prepare(`UPDATE orders SET state = 'paid', paid_at_ms = ?, payment_id = ? WHERE key = ?`);
-const insertLedger = db.prepare('INSERT INTO ledger (order_key, payment_id, amount_minor, at_ms) VALUES (?, ?, ?, ?)');
-const insertHistory = db.prepare('INSERT INTO history (order_key, at_ms, what, event_key) VALUES (?, ?, ?, ?)');
+const insertLedger = db.prepare(
+  'INSERT INTO ledger (order_key, payment_id, amount_minor, at_ms) VALUES (?, ?, ?, ?)',
+);
+const insertHistory = db.prepare(
+  'INSERT INTO history (order_key, at_ms, what, event_key) VALUES (?, ?, ?, ?)',
+);
 const insertNotice = db.prepare(
   'INSERT INTO outbox (notice_id, order_key, type, body, created_at_ms) VALUES (?, ?, ?, ?, ?)',
 );
@@ -59,7 +63,9 @@ const settle = db.transaction((eventKey: number | bigint, linkKey: number, event
     const document = {
       type: 'order.paid',
       timestamp: new Date(now).toISOString(),
-      data: { order: { ...order, state: 'paid', paidAt: new Date(now).toISOString(), payment: { id: paymentId } } },
+      data: {
+        order: { ...order, state: 'paid', paidAt: new Date(now).toISOString(), payment: { id: paymentId } },
+      },
     };
     insertNotice.run(randomUUID(), order.key, 'order.paid', JSON.stringify(document), now);
   }
@@ -81,10 +87,16 @@ app.disable('etag');
 
 app.post('/hooks/:token', async (request, response) => {
   const link = secrets.get(request.params.token);
-  const body = await getRawBody(request, { limit: '256kb', length: request.headers['content-length'] ?? null });
+  const body = await getRawBody(request, {
+    limit: '256kb',
+    length: request.headers['content-length'] ?? null,
+  });
   const timestamp = String(request.headers['x-service-timestamp']);
   const given = Buffer.from(String(request.headers['x-service-signature']), 'hex');
-  const mac = createHmac('sha256', link?.secret ?? '').update(`${timestamp}.`).update(body).digest();
+  const mac = createHmac('sha256', link?.secret ?? '')
+    .update(`${timestamp}.`)
+    .update(body)
+    .digest();
   const isFresh = Math.abs(Date.now() - Number(timestamp)) <= 86_400_000;
   if (link === undefined || given.length !== mac.length || !timingSafeEqual(given, mac) || !isFresh) {
     response.status(401).json({ error: 'unauthorized' });

@@ -11,6 +11,9 @@ CREATE TABLE outbox (
 ) STRICT;
 CREATE INDEX outbox_by_order ON outbox (order_key, key);
 
+-- Counts the notices that are not pending; most are pending, done soon, or counted by what is left.
+CREATE INDEX outbox_not_pending ON outbox (status, key) WHERE status <> 'pending';
+
 -- Standing matters for a person. One open row per kind and subject.
 CREATE TABLE attention (
   key          INTEGER PRIMARY KEY,

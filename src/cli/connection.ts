@@ -43,7 +43,12 @@ export function connect(config: Config): Connection {
   const address = reachable(config.operatorListen);
   const url = `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
   const send = async <T>(sent: Sent): Promise<T> => {
-    const token = config.operatorToken ?? readToken(config.storePath, url);
+    const token = config.operatorToken ?? readToken(config.storePath);
+    if (token instanceof Error) {
+      // First things first: where no server is, no token would help.
+      await exchange({ address, url, token: '' }, { method: 'GET', path: '/livez' });
+      throw token;
+    }
     return (await call({ address, url, token }, sent)) as T;
   };
   return {
@@ -59,18 +64,17 @@ function reachable({ host, port }: ListenAddress): ListenAddress {
   return { host: host === '::' ? '::1' : host, port };
 }
 
-function readToken(storePath: string, url: string): string {
+function readToken(storePath: string): string | Fault {
   const path = operatorTokenPath(storePath);
   try {
     return readFileSync(path, 'utf8').trim();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const why = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
-    throw new Fault(
+    return new Fault(
       'terminal',
       'not_authorized',
-      `There is no operator token for ${url}: SETTLED_OPERATOR_TOKEN is not set, and ${path} ${why}. The server makes ` +
-        'that file when it starts: if it never ran, start it with `settled serve`; else run this command with the ' +
+      `There is no operator token: SETTLED_OPERATOR_TOKEN is not set, and ${path} ${why}. Run this command with the ` +
         "server's configuration, in its folder and as its user.",
     );
   }

@@ -52,7 +52,8 @@ export function noSuchCommand(commands: readonly Command[], words: readonly stri
     return new UsageError(`\`settled ${first}\` needs one more word. There are: ${list}.`);
   }
   const list = commands.map(({ name }) => name).join(', ');
-  return new UsageError(`There is no command "${first}". There are: ${list}. See: settled help`);
+  const what = first === '' ? 'Say which command.' : `There is no command "${first}".`;
+  return new UsageError(`${what} There are: ${list}. See: settled help`);
 }
 
 function commandHelp(command: Command): string[] {

@@ -31,7 +31,7 @@ async function main(): Promise<ExitCode> {
 /** Finds the command by its one or two words, reads what follows them, and runs it. */
 async function dispatch(all: readonly string[]): Promise<Report | null> {
   const words = all.filter((word, at) => word !== '--json' || at > firstWord(all));
-  if (words.length === 0) throw noSuchCommand(COMMANDS, ['']);
+  if (words.length === 0) throw noSuchCommand(COMMANDS, []);
   if (words[0] === '--help' || words[0] === '-h') return overview(COMMANDS);
   if (words[0] === '--version' || words[0] === '-V') return version();
   const command = findCommand(words);

@@ -9,46 +9,49 @@ import { EXIT } from './exit.ts';
 import { failure } from './failure.ts';
 
 /** A stop takes 5 s at most, whatever the disk does. */
-const STOP_DEADLINE_MS = 4_900;
+const STOP_DEADLINE_MS = 4_800;
 
 export const serve = defineCommand({
   name: 'serve',
   positionals: '',
   about: 'receive deliveries and settle them, until SIGTERM or SIGINT',
-  details: ['The log goes to standard output, a line of JSON each. docs/operations.md tells how to run it.'],
+  details: ['The log goes to standard output, a line of JSON each. docs/errors.md tells how it may end.'],
   options: {},
   async run() {
     const stopped = stopAsked();
-    let log = openLog('info');
-    process.prependListener('uncaughtException', (fault) =>
-      log.fatal({ fault }, 'settled has a bug and ends'),
-    );
-    try {
-      const config = readConfig();
-      log = openLog(config.logLevel);
-      const { startApp } = await import('../app.ts');
-      const app = await startApp({
-        config,
-        clock: systemClock,
-        random: Math.random,
-        newId: randomUUID,
-        log,
-      });
-      const { hooksAddress, operatorAddress } = app;
-      log.info(
-        { hooks: hooksAddress, operator: operatorAddress, store: config.storePath },
-        'settled is serving',
-      );
-      // Written now, because a process that is killed never gets to write it at its end.
-      flushCompileCache();
-      await untilStopped(app, stopped, log);
-      return null;
-    } catch (fault) {
-      log.fatal({ fault }, 'settled cannot serve');
-      throw fault;
-    }
+    const { app, log } = await start();
+    await untilStopped(app, stopped, log);
+    return null;
   },
 });
+
+async function start(): Promise<{ app: App; log: Log }> {
+  let log = openLog('info');
+  process.prependListener('uncaughtException', (fault) => log.fatal({ fault }, 'settled has a bug and ends'));
+  try {
+    const config = readConfig();
+    log = openLog(config.logLevel);
+    const { startApp } = await import('../app.ts');
+    const app = await startApp({
+      config,
+      clock: systemClock,
+      random: Math.random,
+      newId: randomUUID,
+      log,
+    });
+    const { hooksAddress, operatorAddress } = app;
+    log.info(
+      { hooks: hooksAddress, operator: operatorAddress, store: config.storePath },
+      'settled is serving',
+    );
+    // Written now, because a process that is killed never gets to write it at its end.
+    flushCompileCache();
+    return { app, log };
+  } catch (fault) {
+    log.fatal({ fault }, 'settled cannot serve');
+    throw fault;
+  }
+}
 
 /** Resolves when somebody wants this process to stop. Asking again, as process groups and npm do, changes nothing. */
 function stopAsked(): Promise<string> {

@@ -31,8 +31,18 @@ export function openLog(level: LogLevel): Log {
       serializers: { fault: serializeFault },
       redact: { paths: SECRET_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
     },
-    pino.destination({ fd: 1, sync: true }),
+    openOutput(),
   );
+}
+
+/** Lines that wait while the output cannot be written, at most; later ones are lost. */
+const WAITING_BYTES_MAX = 1024 * 1024;
+
+/** Standard output. Where it is a file on a full disk the log pauses, and payments go on. */
+function openOutput(): pino.DestinationStream {
+  const output = pino.destination({ fd: 1, sync: true, maxLength: WAITING_BYTES_MAX });
+  output.on('error', () => {});
+  return output;
 }
 
 /** The code, the message and, for a bug, the stack; never the cause, which may quote data. */

@@ -80,6 +80,8 @@ async function readWhole(request: IncomingMessage): Promise<BodyOutcome> {
 
 function passed(request: IncomingMessage): Promise<BodyOutcome> {
   return new Promise((resolve) => {
+    // A sender that has gone already closes nothing a second time.
+    if (request.destroyed) resolve({ outcome: 'aborted' });
     request.once('close', () => resolve({ outcome: 'aborted' })).resume();
   });
 }

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { operatorTokenFile, operatorTokenPath, secretsKeyFile } from '../../src/store/files.ts';
 import { testFolder } from '../support/app.ts';
 import { makeDatabase, startChild, thrownBy } from './sqlite/opening.ts';
@@ -51,9 +51,16 @@ describe('the files beside the database', () => {
     });
 
     it('is one and the same for processes that start at once', async () => {
-      const keys = await Promise.all(Array.from({ length: 4 }, () => startChild(['key', path]).line));
-      expect(new Set(keys).size).toBe(1);
-      expect(keys[0]).toBe(secretsKeyFile(path).toString('hex'));
+      const at = join(folder, 'settled.db');
+      const children = [1, 2, 3].map(() => startChild(['keys', at]));
+      const ready = () => readdirSync(folder).filter((name) => name.includes('.ready.'));
+      await vi.waitFor(() => expect(ready()).toHaveLength(3), 10_000);
+      writeFileSync(`${at}.go`, '');
+      const [first, second, third] = await Promise.all(children.map(({ line }) => line));
+      expect(first).toEqual(
+        Array.from({ length: 20 }, (_, n) => secretsKeyFile(`${at}.${n}`).toString('hex')),
+      );
+      expect([second, third]).toEqual([first, first]);
     });
 
     it('says where it cannot be made', () => {

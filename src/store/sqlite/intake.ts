@@ -55,9 +55,12 @@ function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
     'SELECT key, body_sha256, status FROM inbox WHERE link_key = ? AND event_id = ?',
   );
   const countDuplicate = db.prepare('UPDATE inbox SET duplicates = duplicates + 1 WHERE key = ?');
+  // What came now is verified; what is stored may have been damaged, or signed with a secret that was corrected since.
   const rearm = db.prepare(
-    `UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = ?, ended_at_ms = NULL WHERE key = ? AND status = 'dead'`,
+    `UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = ?, ended_at_ms = NULL, timestamp = ?, mac = ?
+     WHERE key = ? AND status = 'dead'`,
   );
+  const restoreBody = db.prepare('UPDATE inbox_body SET body = ? WHERE inbox_key = ?');
   const attention = attentionVerbs(db);
 
   return (delivery) => {
@@ -67,7 +70,8 @@ function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
     if (same !== undefined) {
       countDuplicate.run(same.key);
       if (same.status === 'dead') {
-        rearm.run(receivedAtMs, same.key);
+        rearm.run(receivedAtMs, delivery.timestamp, delivery.mac, same.key);
+        restoreBody.run(delivery.body, same.key);
         attention.endForEvent(same.key, receivedAtMs);
       }
       return { outcome: 'duplicate', eventKey: same.key };

@@ -253,6 +253,14 @@ export function asOpenFault(error: unknown, path: string): unknown {
       { cause: error },
     );
   }
+  if (code === 'ENOENT') {
+    return new Fault(
+      'terminal',
+      'store_unwritable',
+      `The folder of ${path} cannot be made: a link on its way leads nowhere. If it is on a volume, mount the volume.`,
+      { cause: error },
+    );
+  }
   if (code === 'ENOSPC') {
     return new Fault('transient', 'store_full', `No space is left for ${path}. Free some.`, { cause: error });
   }

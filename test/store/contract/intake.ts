@@ -153,6 +153,21 @@ export function intakeContract({ shared }: Worlds): void {
       expect((await world.claimOne(eventKey)).attempt).toBe(1);
     });
 
+    it('re-arms a dead row with what came now: what is stored may not carry its signature any more', async () => {
+      const delivery = world.delivery(link);
+      const { eventKey } = await world.store.recordDelivery(delivery);
+      const { attempt } = await world.claimOne(eventKey);
+      await world.store.buryEvent({ eventKey, attempt, nowMs: world.nowMs, fault: FAULT });
+      const again = { ...delivery, timestamp: '1700000000999', mac: randomBytes(32) };
+      await world.store.recordDelivery(again);
+      const claimed = await world.claimOne(eventKey);
+      expect([claimed.timestamp, hex(claimed.mac), hex(claimed.body)]).toEqual([
+        again.timestamp,
+        hex(again.mac),
+        hex(again.body),
+      ]);
+    });
+
     it('leaves a leased row alone when its event is delivered again', async () => {
       const delivery = world.delivery(link);
       const { eventKey } = await world.store.recordDelivery(delivery);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { stated } from '../../support/orders.ts';
-import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
+import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 export function queriesContract({ fresh, shared }: Worlds): void {
   let world: World;
@@ -163,7 +163,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(await world.store.stats(world.nowMs)).toEqual({
         orders: {},
         events: { pending: 0, leased: 0, dead: 0, done: 0 },
-        notices: {},
+        notices: { pending: 0, leased: 0, done: 0, dead: 0 },
         holds: 0,
         attention: 0,
         checks: 0,
@@ -199,6 +199,8 @@ export function queriesContract({ fresh, shared }: Worlds): void {
 
     it('gives the age of the oldest row that is due', async () => {
       const link = await world.newLink();
+      await world.settle(link, [said('completed')]);
+      world.tick(LEASE_MS * 2);
       const { eventKey, attempt } = await world.claimNew(link);
       await world.deliver(link, { receivedAtMs: world.tick(500) });
       expect((await world.store.stats(world.tick(2000))).lagMs).toBe(2000);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { secretsKeyFile } from '../../../src/store/files.ts';
 import { openForWriting } from '../../../src/store/sqlite/open.ts';
@@ -19,7 +19,7 @@ const DEEDS: Record<string, () => unknown> = {
     setInterval(() => {}, 60_000);
     return DEEDS.open?.();
   },
-  key: () => secretsKeyFile(path).toString('hex'),
+  keys: makeKeys,
   fill: fillDisk,
 };
 
@@ -28,6 +28,13 @@ try {
 } catch (error) {
   const { code, message } = error as NodeJS.ErrnoException;
   console.log(JSON.stringify({ code, message }));
+}
+
+/** Makes the keys of many stores as soon as the test says go. */
+function makeKeys(): string[] {
+  writeFileSync(`${path}.ready.${process.pid}`, '');
+  while (!existsSync(`${path}.go`));
+  return Array.from({ length: 20 }, (_, n) => secretsKeyFile(`${path}.${n}`).toString('hex'));
 }
 
 /** Fills the disk under the store, frees some of it, and tells what became of the deliveries. */

@@ -111,6 +111,19 @@ describe('the client of a database thread', () => {
     expect(ended.every(({ status }) => status === 'rejected')).toBe(true);
   });
 
+  it('counts the calls that it gave up until the thread answers them: it still holds them', async () => {
+    const calls = Array.from({ length: 20_000 }, () => client.call('wait', []).catch(() => 'given up'));
+    await nextTurn();
+    pass(10_000);
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['given up']));
+    await expect(client.call('one too many', [])).rejects.toMatchObject({ code: 'store_busy' });
+    answer(thread.sent[0]?.calls?.[0]?.id ?? 0, 'late');
+    const next = client.call('next', []);
+    await nextTurn();
+    answer(thread.sent[1]?.calls?.[0]?.id ?? 0, 'well');
+    expect(await next).toBe('well');
+  });
+
   it('refuses at once what waits when it is abandoned, and everything after', async () => {
     const waiting = client.call('wait', []);
     client.abandon();

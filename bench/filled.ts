@@ -1,0 +1,54 @@
+import { withServer } from './contest.ts';
+import { signedDeliveries } from './deliveries.ts';
+import { type Figures, sustained } from './measure.ts';
+import { startSettled } from './servers.ts';
+import { fillStore, registerLinks } from './stores.ts';
+import type { Workspace } from './workspace.ts';
+
+export type FilledOptions = {
+  workspace: Workspace;
+  /** Events that the filled store holds, each settled. */
+  events: number;
+  rounds: number;
+  forMs: number;
+  warmUp: number;
+  connections: number;
+  onProgress: (text: string) => void;
+};
+
+export type FilledFigures = { events: number; empty: Figures[]; filled: Figures[] };
+
+const FILL_FROM = 100_000_000;
+const MEASURE_FROM = 200_000_000;
+/** More than a server settles in a second on the machines that this was made for; a round that runs out is shorter. */
+const PER_SECOND_MAX = 8_000;
+
+/** The whole way of a delivery, on an empty store and on a filled one in turns. */
+export async function runFilled(options: FilledOptions): Promise<FilledFigures> {
+  const { workspace, events, rounds, forMs, warmUp, connections, onProgress } = options;
+  const paths = { empty: workspace.path('empty.db'), filled: workspace.path('filled.db') };
+  fillStore(paths.filled, { from: FILL_FROM, count: events }, (done) =>
+    onProgress(`filling a store: ${done} of ${events} events`),
+  );
+  const found: FilledFigures = { events, empty: [], filled: [] };
+  for (let round = 1; round <= rounds; round++) {
+    const count = warmUp + Math.ceil((PER_SECOND_MAX * forMs) / 1000);
+    // The filled store is used again and again, so each round brings links of its own.
+    const range = { from: MEASURE_FROM + round * count, count };
+    const deliveries = signedDeliveries(range.from, range.count);
+    const plan = { deliveries, firstLink: range.from, warmUp, connections, forMs, warmCredentials: true };
+    const order = round % 2 === 1 ? (['empty', 'filled'] as const) : (['filled', 'empty'] as const);
+    for (const store of order) {
+      onProgress(`round ${round} of ${rounds}: sustained on the ${store} store`);
+      if (store === 'empty') workspace.remove('empty.db');
+      registerLinks(paths[store], range);
+      const measuring = withServer(startSettled(workspace.log, paths[store]), (server) =>
+        sustained(server, plan),
+      );
+      found[store].push(await measuring);
+    }
+  }
+  workspace.remove('empty.db');
+  workspace.remove('filled.db');
+  return found;
+}

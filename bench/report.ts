@@ -1,0 +1,226 @@
+import type { Contestant, Rounds } from './contest.ts';
+import type { FilledFigures } from './filled.ts';
+import type { IdleFigures } from './idle.ts';
+import type { Figures } from './measure.ts';
+
+export type Results = { rounds: Rounds | null; filled: FilledFigures | null; idle: IdleFigures | null };
+
+/** A figure of the design beside its limit. */
+export type Verdict = { figure: string; found: number; text: string; must: string; met: boolean };
+
+/** Above this share of the machine's time in other hands, a run says little. */
+const OTHERS_SHARE_MAX = 0.05;
+
+export function report(results: Results): string {
+  const { rounds, filled, idle } = results;
+  const parts = [
+    rounds === null ? null : contestTable(rounds),
+    filled === null ? null : filledTable(filled),
+    idle === null ? null : idleTable(idle),
+    verdictTable(verdicts(results)),
+    othersWarning(results),
+  ];
+  return parts.filter((part) => part !== null).join('\n\n');
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const upper = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN;
+  return (lower + upper) / 2;
+}
+
+/** The median of a figure over the rounds. */
+function typical(figures: readonly Figures[], read: (figures: Figures) => number | null): number | null {
+  const values = figures.map(read).filter((value) => value !== null);
+  return values.length === 0 ? null : median(values);
+}
+
+/** Ratios are taken within a round, where the machine was the same for both, and then their median. */
+function ratio(
+  some: readonly Figures[] | undefined,
+  others: readonly Figures[] | undefined,
+  read: (figures: Figures) => number,
+): number | null {
+  if (some === undefined || others === undefined || others.length === 0) return null;
+  return median(some.map((figures, round) => read(figures) / read(others[round] as Figures)));
+}
+
+const perSecond = (figures: Figures) => figures.perSecond;
+
+function contestTable(rounds: Rounds): string {
+  const rows = [...rounds].map(([name, figures]) => {
+    const likeness = name.endsWith('sustained') ? 'textbook FULL sustained' : 'textbook FULL burst';
+    return [
+      name,
+      fixed(typical(figures, perSecond), 0),
+      fixed(
+        typical(figures, ({ p50Ms }) => p50Ms),
+        1,
+      ),
+      fixed(
+        typical(figures, ({ p99Ms }) => p99Ms),
+        1,
+      ),
+      fixed(
+        typical(figures, ({ cpuMicros }) => cpuMicros),
+        0,
+      ),
+      fixed(
+        typical(figures, ({ mainThreadMicros }) => mainThreadMicros),
+        0,
+      ),
+      fixed(ratio(figures, rounds.get('ceiling'), perSecond), 2),
+      fixed(ratio(figures, rounds.get(likeness), perSecond), 1),
+      fixed(
+        typical(figures, ({ backlog }) => backlog),
+        0,
+      ),
+      fixed(worst(figures), 2),
+    ];
+  });
+  const head = [
+    '',
+    'deliveries/s',
+    'p50 ms',
+    'p99 ms',
+    'CPU µs',
+    'main µs',
+    '÷ ceiling',
+    '÷ textbook FULL',
+    'backlog',
+    'max lag s',
+  ];
+  return table('One COMPLETED delivery per registered link; medians of the rounds', head, rows);
+}
+
+function worst(figures: readonly Figures[]): number | null {
+  const lags = figures.map(({ lagSecondsMax }) => lagSecondsMax).filter((lag) => lag !== null);
+  return lags.length === 0 ? null : Math.max(...lags);
+}
+
+function filledTable({ events, empty, filled }: FilledFigures): string {
+  const row = (name: string, figures: readonly Figures[]) => [
+    name,
+    fixed(typical(figures, perSecond), 0),
+    fixed(
+      typical(figures, ({ p99Ms }) => p99Ms),
+      1,
+    ),
+    fixed(
+      typical(figures, ({ cpuMicros }) => cpuMicros),
+      0,
+    ),
+    fixed(worst(figures), 2),
+  ];
+  const head = ['', 'deliveries/s', 'p99 ms', 'CPU µs', 'max lag s'];
+  const rows = [row('empty store', empty), row(`${events} stored events`, filled)];
+  return table('Sustained, on an empty and on a filled store in turns', head, rows);
+}
+
+function idleTable({ readySeconds, rssMiBAtStart, rssMiBIdle }: IdleFigures): string {
+  const row = [readySeconds, rssMiBAtStart, rssMiBIdle].map((values, index) =>
+    fixed(median(values), index === 0 ? 2 : 0),
+  );
+  const head = ['', 'ready after s', 'RSS MiB when ready', 'RSS MiB idle'];
+  return table('The server process, left alone', head, [['settled serve', ...row]]);
+}
+
+/** What the design asks for, as far as this run can tell. */
+export function verdicts({ rounds, filled, idle }: Results): Verdict[] {
+  const of = (name: Contestant) => rounds?.get(name);
+  const found: (Verdict | null)[] = [
+    atLeast('burst ÷ ceiling', ratio(of('settled burst'), of('ceiling'), perSecond), 0.85),
+    latency(of('settled burst'), of('ceiling')),
+    atLeast('sustained ÷ ceiling', ratio(of('settled sustained'), of('ceiling'), perSecond), 0.4),
+    atMost(
+      'sustained: max lag s',
+      of('settled sustained') === undefined ? null : worst(of('settled sustained') ?? []),
+      1,
+    ),
+    atLeast(
+      'sustained ÷ textbook FULL sustained',
+      ratio(of('settled sustained'), of('textbook FULL sustained'), perSecond),
+      4,
+    ),
+    atMost(
+      'filled: time per delivery ÷ empty',
+      filled && ratio(filled.empty, filled.filled, perSecond),
+      1.25,
+    ),
+    atMost(
+      'filled: CPU per delivery ÷ empty',
+      filled && ratio(filled.filled, filled.empty, (f) => f.cpuMicros),
+      1.25,
+    ),
+    atMost('idle: RSS MiB', idle && median(idle.rssMiBIdle), 150),
+    atMost('ready after s', idle && median(idle.readySeconds), 1),
+  ];
+  return found.filter((verdict) => verdict !== null);
+}
+
+function atLeast(figure: string, found: number | null, least: number): Verdict | null {
+  if (found === null) return null;
+  return { figure, found, text: found.toFixed(2), must: `≥ ${least}`, met: found >= least };
+}
+
+function atMost(figure: string, found: number | null, most: number): Verdict | null {
+  if (found === null) return null;
+  return { figure, found, text: found.toFixed(2), must: `≤ ${most}`, met: found <= most };
+}
+
+/** At most twice the ceiling's, or 10 ms more. */
+function latency(
+  settled: readonly Figures[] | undefined,
+  ceiling: readonly Figures[] | undefined,
+): Verdict | null {
+  const p99 = (figures: readonly Figures[] | undefined) => typical(figures ?? [], ({ p99Ms }) => p99Ms);
+  const [found, limit] = [p99(settled), p99(ceiling)];
+  if (found === null || limit === null) return null;
+  const most = Math.max(limit * 2, limit + 10);
+  return {
+    figure: 'burst: p99 ms',
+    found,
+    text: found.toFixed(1),
+    must: `≤ ${most.toFixed(1)}`,
+    met: found <= most,
+  };
+}
+
+function verdictTable(found: readonly Verdict[]): string {
+  const rows = found.map(({ figure, text, must, met }) => [figure, text, must, met ? 'met' : 'NOT MET']);
+  return table('Against the design', ['', 'found', 'must', ''], rows);
+}
+
+/** Null where the machine was ours. */
+function othersWarning({ rounds, filled }: Results): string | null {
+  const all = [...(rounds?.values() ?? []), ...(filled === null ? [] : [filled.empty, filled.filled])].flat();
+  const shares = all.map(({ othersShare }) => othersShare).filter((share) => !Number.isNaN(share));
+  const worstShare = Math.max(0, ...shares);
+  if (worstShare <= OTHERS_SHARE_MAX) return null;
+  const [typicalPercent, worstPercent] = [median(shares), worstShare].map((share) =>
+    (share * 100).toFixed(0),
+  );
+  return (
+    `Other processes took ${typicalPercent} % of the machine's processor time during a typical measurement, ` +
+    `${worstPercent} % at worst: the absolute figures are too low, and the ratios uncertain.`
+  );
+}
+
+function fixed(value: number | null, digits: number): string {
+  return value === null || Number.isNaN(value) ? '–' : value.toFixed(digits);
+}
+
+function table(title: string, head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((cell, column) =>
+    Math.max(cell.length, ...rows.map((row) => (row[column] ?? '').length)),
+  );
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd();
+  return [title, line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
+}

@@ -1,0 +1,46 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { copyStore } from './stores.ts';
+
+/** A temporary folder that goes when the bench ends, for the databases and for what the servers print. */
+export type Workspace = {
+  path(name: string): string;
+  /** Where servers write their output. */
+  readonly log: string;
+  /** The end of that output. */
+  logTail(): string;
+  /** A new copy of a database under the name `name`, in place of the last one. */
+  freshCopy(template: string, name: string): string;
+  remove(name: string): void;
+};
+
+/** What SQLite, and settled, keep beside a database. */
+const SUFFIXES = ['', '-wal', '-shm', '-journal', '.lock', '.new'];
+
+export function openWorkspace(): Workspace {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-bench-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const path = (name: string) => join(folder, name);
+  const log = path('servers.log');
+  const remove = (name: string) => {
+    for (const suffix of SUFFIXES) rmSync(path(name) + suffix, { force: true });
+  };
+  return {
+    path,
+    log,
+    logTail: () => {
+      try {
+        return readFileSync(log, 'utf8').slice(-4000);
+      } catch {
+        return '';
+      }
+    },
+    freshCopy: (template, name) => {
+      remove(name);
+      copyStore(path(template), path(name));
+      return path(name);
+    },
+    remove,
+  };
+}

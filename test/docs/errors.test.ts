@@ -1,0 +1,92 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { VERDICTS } from '../../src/cli/diagnosis.ts';
+import { EXIT, EXIT_MEANINGS, EXIT_OF_FAULT, EXIT_OF_PROBLEM } from '../../src/cli/exit.ts';
+import { FAULT_CODES } from '../../src/fault.ts';
+import { PROBLEM_CODES } from '../../src/http/problem.ts';
+import { ANSWERS } from '../../src/receive/answer.ts';
+import { REJECTION_REASONS } from '../../src/store/store.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const page = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8');
+
+/** The rows of a section's tables, by their first cell without its backticks. */
+function rows(section: string): Map<string, string[]> {
+  const text = page.split(/^## /m).find((part) => part.startsWith(section)) ?? '';
+  const lines = text.split('\n').filter((line) => /^\| (?:`|\d)/.test(line));
+  return new Map(
+    lines.map((line) => {
+      const [first = '', ...others] = line.split('|').slice(1, -1);
+      return [first.trim().replaceAll('`', ''), others.map((cell) => cell.trim())] as const;
+    }),
+  );
+}
+
+const codes = (section: string) => [...rows(section).keys()].sort();
+const sorted = (names: Iterable<string>) => [...new Set(names)].sort();
+
+const hookProblems = Object.values(ANSWERS)
+  .filter(({ status }) => status >= 300)
+  .map(({ status, body }) => ({ status, code: JSON.parse(String(body)).title as string }));
+
+describe('docs: errors', () => {
+  it('lists every exit code', () => {
+    const listed = [...rows('Exit codes').keys()].filter((code) => /^\d/.test(code));
+    expect(listed).toEqual(Object.keys(EXIT_MEANINGS));
+    expect(sorted(Object.values(EXIT).map(String))).toEqual(sorted(listed));
+  });
+
+  it('lists every fault with the exit code that it has', () => {
+    expect(codes('Faults')).toEqual(sorted(FAULT_CODES));
+    const exits = [...rows('Faults')].map(([code, [exit]]) => [code, exit]);
+    // A fault that ends no process would be a bug if it did.
+    const expected = FAULT_CODES.map((code) => [code, String(EXIT_OF_FAULT[code]).replace('70', '–')]);
+    expect(new Map(exits as [string, string][])).toEqual(new Map(expected as [string, string][]));
+  });
+
+  it('lists every problem of the API with the exit code that it gives', () => {
+    expect(codes('Problems of the API')).toEqual(sorted(PROBLEM_CODES));
+    for (const [code, [, exit]] of rows('Problems of the API')) {
+      expect([code, exit]).toEqual([code, String(EXIT_OF_PROBLEM[code as keyof typeof EXIT_OF_PROBLEM])]);
+    }
+  });
+
+  it('lists every refusal of the hook with its status', () => {
+    expect(codes('Answers of the hook')).toEqual(sorted(hookProblems.map(({ code }) => code)));
+    for (const { code, status } of hookProblems) {
+      expect([code, rows('Answers of the hook').get(code)?.[0]]).toEqual([code, String(status)]);
+    }
+  });
+
+  it('lists every reason of a rejection', () => {
+    expect(codes('Reasons of rejections')).toEqual(sorted(REJECTION_REASONS));
+  });
+
+  it('lists every verdict of verify', () => {
+    expect(codes('Verdicts of `settled verify`')).toEqual(sorted(VERDICTS));
+  });
+
+  it('says of every code what it means and what to do', () => {
+    const sections = [
+      'Exit codes',
+      'Faults',
+      'Problems of the API',
+      'Answers of the hook',
+      'Reasons of rejections',
+      'Verdicts',
+    ];
+    for (const [code, cells] of sections.flatMap((section) => [...rows(section)])) {
+      expect([code, cells.filter((cell) => cell === '')]).toEqual([code, []]);
+    }
+  });
+
+  it('has no fault that nothing in the source raises', () => {
+    const sources = readdirSync(join(ROOT, 'src'), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !['fault.ts', 'exit.ts'].includes(entry.name))
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'))
+      .join('\n');
+    expect(FAULT_CODES.filter((code) => !sources.includes(`'${code}'`))).toEqual([]);
+  });
+});

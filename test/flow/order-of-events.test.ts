@@ -1,0 +1,133 @@
+import { describe, expect, it, vi } from 'vitest';
+import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+
+const ATONCE = 24;
+
+describe('the order in which events arrive', () => {
+  it('does not matter: every permutation of them, copies included, ends in the same state', async () => {
+    const settled = await startTestApp();
+    const sequences = permutations<Kind>([
+      'created',
+      'pending',
+      'pending',
+      'completed',
+      'completed',
+      'refunded',
+    ]);
+    expect(sequences).toHaveLength(180);
+    await eachAtOnce(sequences, async (sequence, index) => {
+      const link = await settled.reserve(`order-${index}`);
+      for (const kind of sequence) expect((await deliver(settled, link, kind)).status).toBe(200);
+    });
+    await allSettled(settled);
+    const orders = await Promise.all(sequences.map((_, index) => standing(settled, `order-${index}`)));
+    for (const [index, order] of orders.entries()) {
+      expect(order, String(sequences[index])).toEqual(refunded(`order-${index}`));
+    }
+    expect((await settled.api('/v1/attention')).body.attention).toEqual([]);
+  });
+
+  it('does not matter where they arrive all at once', async () => {
+    const settled = await startTestApp();
+    const links = await Promise.all(Array.from({ length: 40 }, (_, n) => settled.reserve(`order-${n}`)));
+    const kinds: Kind[] = ['refunded', 'completed', 'pending', 'created', 'completed', 'refunded', 'pending'];
+    const answers = await Promise.all(
+      links.flatMap((link) => kinds.map((kind) => deliver(settled, link, kind))),
+    );
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    await allSettled(settled);
+    for (const { reference } of links)
+      expect(await standing(settled, reference)).toEqual(refunded(reference));
+  });
+
+  it('leaves a paid order paid whatever earlier news comes late', async () => {
+    const settled = await startTestApp();
+    const link = await settled.reserve('order-1');
+    await deliver(settled, link, 'completed');
+    await vi.waitFor(async () => expect((await settled.order('order-1')).state).toBe('paid'));
+    const paid = await settled.order('order-1');
+    await deliver(settled, link, 'pending');
+    await deliver(settled, link, 'created');
+    await allSettled(settled);
+    expect(await settled.order('order-1')).toEqual(paid);
+  });
+});
+
+type Kind = 'created' | 'pending' | 'completed' | 'refunded';
+
+/** The same bytes for the same order and kind: what comes twice is a copy. */
+function deliver(settled: TestApp, link: ReservedLink, kind: Kind): Promise<Response> {
+  const { reference } = link;
+  const linkId = `pl_${reference}`;
+  if (kind === 'created') {
+    const event = {
+      id: `${reference}_created`,
+      type: 'payment_link.created',
+      data: { paymentLink: { id: linkId } },
+    };
+    return settled.deliver(link, JSON.stringify(event));
+  }
+  const body = paymentEvent({
+    id: `${reference}_${kind}`,
+    status: kind.toUpperCase(),
+    paymentId: `pay_${reference}`,
+    linkId,
+    amount: '100.00',
+  });
+  return settled.deliver(link, body);
+}
+
+async function allSettled(settled: TestApp): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      const { events } = (await settled.api('/v1/stats')).body.stats;
+      expect(events).toMatchObject({ pending: 0, leased: 0, dead: 0 });
+    },
+    { timeout: 10_000 },
+  );
+}
+
+/** An order without its times and its number of changes, which differ. */
+async function standing(settled: TestApp, reference: string): Promise<Record<string, unknown>> {
+  const { createdAt: _, paidAt, version: __, ...order } = await settled.order(reference);
+  return { ...order, wasPaid: paidAt !== null };
+}
+
+function refunded(reference: string): Record<string, unknown> {
+  const payment = { id: `pay_${reference}`, status: 'refunded', amount: '100.00', currency: 'BRL' };
+  return {
+    reference,
+    state: 'refunded',
+    flags: [],
+    amount: '100.00',
+    currency: 'BRL',
+    learnedBy: 'webhook',
+    payment,
+    payments: [payment],
+    holds: [],
+    hold: null,
+    link: { id: `pl_${reference}`, url: null, shortUrl: null, status: null },
+    wasPaid: true,
+  };
+}
+
+/** Every different sequence of the items, of which some are alike. */
+function permutations<T>(items: readonly T[]): T[][] {
+  if (items.length === 0) return [[]];
+  return [...new Set(items)].flatMap((first) => {
+    const at = items.indexOf(first);
+    return permutations(items.toSpliced(at, 1)).map((rest) => [first, ...rest]);
+  });
+}
+
+async function eachAtOnce<T>(
+  items: readonly T[],
+  work: (item: T, index: number) => Promise<void>,
+): Promise<void> {
+  const left = items.entries();
+  const workers = Array.from({ length: ATONCE }, async () => {
+    for (const [index, item] of left) await work(item, index);
+  });
+  await Promise.all(workers);
+}

@@ -1,0 +1,136 @@
+import Database from 'better-sqlite3';
+import { describe, expect, it, vi } from 'vitest';
+import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+
+describe('an event that cannot be settled', () => {
+  it('waits for a person and holds up none of the others', async () => {
+    const settled = await startTestApp();
+    const links = await Promise.all(Array.from({ length: 100 }, (_, n) => settled.reserve(`order-${n}`)));
+    const answers = await Promise.all(
+      links.flatMap((link, n) => [
+        settled.deliver(link, poison(n)),
+        settled.deliver(link, completed(link)),
+        settled.deliver(link, namingAnotherLink(link)),
+      ]),
+    );
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 202]));
+    await vi.waitFor(
+      async () => {
+        const { orders, events } = (await settled.api('/v1/stats')).body.stats;
+        expect(orders).toEqual({ paid: 100 });
+        expect(events).toEqual({ pending: 0, leased: 0, dead: 200, done: 100 });
+      },
+      { timeout: 10_000 },
+    );
+    const { events } = (await settled.api('/v1/events?status=dead&limit=200')).body;
+    const faults = events.map(({ fault }: { fault: { code: string } }) => fault.code).sort();
+    expect(faults).toEqual([...Array(100).fill('link_mismatch'), ...Array(100).fill('unreadable_event')]);
+  });
+
+  it('is dead again after a replay that changes nothing about it', async () => {
+    const settled = await startTestApp();
+    const link = await settled.reserve('order-1');
+    await settled.deliver(link, poison(1));
+    const event = await theDeadEvent(settled);
+    const before = (await settled.api(`/v1/events/${event}`)).body.event;
+    expect((await replay(settled, event)).status).toBe(202);
+    expect(await theDeadEvent(settled)).toBe(event);
+    const after = (await settled.api(`/v1/events/${event}`)).body.event;
+    expect(after).toEqual({ ...before, endedAt: expect.any(String) });
+    expect(after.endedAt > before.endedAt).toBe(true);
+    expect((await settled.order('order-1')).state).toBe('awaiting_payment');
+  });
+
+  it('is settled by a replay once its cause is gone, and once only', async () => {
+    const settled = await startTestApp();
+    const { link, repair } = await damagedEvent(settled);
+    const event = await theDeadEvent(settled);
+    expect((await settled.order(link.reference)).state).toBe('awaiting_payment');
+    repair();
+    expect((await replay(settled, event)).status).toBe(202);
+    const order = await paidOrder(settled, link);
+    expect(order.payments).toHaveLength(1);
+    expect((await settled.api('/v1/attention')).body.attention).toEqual([]);
+
+    expect((await replay(settled, event)).status).toBe(202);
+    await vi.waitFor(async () => {
+      const { events } = (await settled.api('/v1/stats')).body.stats;
+      expect(events).toMatchObject({ pending: 0, leased: 0, dead: 0 });
+    });
+    expect(await settled.order(link.reference)).toEqual(order);
+  });
+
+  it('whose stored bytes were damaged is settled when the service sends it again', async () => {
+    const settled = await startTestApp();
+    const { link, repairDisk } = await damagedEvent(settled);
+    await theDeadEvent(settled);
+    repairDisk();
+    const again = await settled.deliver(link, completed(link));
+    expect([again.status, await again.json()]).toEqual([200, { received: true, duplicate: true }]);
+    expect((await paidOrder(settled, link)).payments).toHaveLength(1);
+    expect((await settled.api('/v1/attention')).body.attention).toEqual([]);
+  });
+});
+
+/** Authentic, but not JSON. */
+function poison(n: number): string {
+  return `{"id":"evt_poison_${n}",`;
+}
+
+function completed({ reference }: ReservedLink): string {
+  return paymentEvent({ id: `evt_${reference}`, linkId: `pl_${reference}`, amount: '100.00' });
+}
+
+function namingAnotherLink({ reference }: ReservedLink): string {
+  return JSON.stringify({
+    id: `evt_${reference}_other`,
+    type: 'payment_link.created',
+    data: { paymentLinkId: 'pl_a', linkId: 'pl_b' },
+  });
+}
+
+/** A COMPLETED event that the disk damages between its acknowledgement and its settlement. */
+async function damagedEvent(
+  settled: TestApp,
+): Promise<{ link: ReservedLink; repair: () => void; repairDisk: () => void }> {
+  const link = await settled.reserve('order-1');
+  change(
+    settled,
+    `CREATE TRIGGER damage AFTER INSERT ON inbox_body
+     BEGIN UPDATE inbox_body SET body = x'7b' WHERE inbox_key = new.inbox_key; END`,
+  );
+  expect((await settled.deliver(link, completed(link))).status).toBe(200);
+  const repairDisk = () => change(settled, 'DROP TRIGGER damage');
+  const repair = () => {
+    repairDisk();
+    change(settled, 'UPDATE inbox_body SET body = CAST(? AS BLOB)', completed(link));
+  };
+  return { link, repair, repairDisk };
+}
+
+function change({ storePath }: TestApp, sql: string, ...values: string[]): void {
+  const db = new Database(storePath, { timeout: 5_000 });
+  db.prepare(sql).run(...values);
+  db.close();
+}
+
+async function theDeadEvent(settled: TestApp): Promise<string> {
+  return vi.waitFor(async () => {
+    const { events } = (await settled.api('/v1/events?status=dead')).body;
+    expect(events).toHaveLength(1);
+    return events[0].id;
+  });
+}
+
+function replay(settled: TestApp, event: string): ReturnType<TestApp['api']> {
+  return settled.api(`/v1/events/${event}/replay`, { method: 'POST' });
+}
+
+async function paidOrder(settled: TestApp, { reference }: ReservedLink): Promise<Record<string, unknown>> {
+  return vi.waitFor(async () => {
+    const order = await settled.order(reference);
+    expect(order.state).toBe('paid');
+    return order;
+  });
+}

@@ -1,0 +1,125 @@
+import { chmodSync, mkdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { openForWriting } from '../../../src/store/sqlite/open.ts';
+import { testFolder } from '../../support/app.ts';
+import { makeDatabase, openOptions, startChild, thrownBy } from './opening.ts';
+
+describe('opening a SQLite store', () => {
+  let folder: string;
+  let path: string;
+  beforeEach(() => {
+    folder = testFolder();
+    path = join(folder, 'settled.db');
+  });
+
+  /** What is thrown where the store cannot be opened; what stands there stays as it was. */
+  function refused(over: Parameters<typeof openOptions>[1] = {}) {
+    const size = () => statSync(path, { throwIfNoEntry: false })?.size;
+    const before = size();
+    const fault = thrownBy(() => openForWriting(openOptions(path, over)));
+    expect(size()).toBe(before);
+    return fault;
+  }
+
+  /** Changes the database as another program would. */
+  function change(sql: string): void {
+    const db = new Database(path);
+    db.exec(sql);
+    db.close();
+  }
+
+  describe('a file that is not ours to use', () => {
+    it('refuses an empty file', () => {
+      writeFileSync(path, '');
+      const fault = refused();
+      expect(fault).toMatchObject({ code: 'store_foreign', kind: 'terminal' });
+      expect(fault.message).toContain('is an empty file');
+    });
+
+    it('refuses garbage', () => {
+      writeFileSync(path, 'this is not a database at all; it is a text. '.repeat(100));
+      expect(refused()).toMatchObject({ code: 'store_corrupt', kind: 'terminal' });
+    });
+
+    it('refuses a database that lost its end', () => {
+      makeDatabase(path);
+      truncateSync(path, 4096 * 3);
+      expect(refused()).toMatchObject({ code: 'store_corrupt', kind: 'terminal' });
+    });
+
+    it('refuses a database of another program', () => {
+      change('CREATE TABLE something (x)');
+      expect(refused()).toMatchObject({ code: 'store_foreign', kind: 'terminal' });
+    });
+
+    it('refuses a database without its instance row', () => {
+      makeDatabase(path);
+      change('DELETE FROM instance');
+      expect(refused()).toMatchObject({ code: 'store_foreign', kind: 'terminal' });
+    });
+
+    it('refuses a database whose version is newer', () => {
+      makeDatabase(path);
+      change('PRAGMA user_version = 9999');
+      expect(refused()).toMatchObject({ code: 'store_newer', kind: 'terminal' });
+    });
+
+    it('refuses a database with a migration that it does not know', () => {
+      makeDatabase(path);
+      change("INSERT INTO migration VALUES (9999, '9999_later.sql', 'x')");
+      const fault = refused();
+      expect(fault).toMatchObject({ code: 'store_newer', kind: 'terminal' });
+      expect(fault.message).toContain('9999_later.sql');
+    });
+
+    it('refuses a database that was migrated with another file', () => {
+      makeDatabase(path);
+      change("UPDATE migration SET sha256 = 'x' WHERE number = 2");
+      expect(refused()).toMatchObject({ code: 'store_migration_changed', kind: 'terminal' });
+    });
+
+    it('refuses a database that was made with another secrets key, and names both keys', () => {
+      makeDatabase(path);
+      const fault = refused({ secretsKeyId: 'key-2' });
+      expect(fault).toMatchObject({ code: 'secrets_key_wrong', kind: 'terminal' });
+      expect(fault.message).toMatch(/id key-2.*id key-1/s);
+    });
+
+    it('refuses a folder in the place of the database', () => {
+      mkdirSync(path);
+      expect(refused()).toMatchObject({ code: 'store_unwritable' });
+    });
+
+    it('refuses a path through a file', () => {
+      writeFileSync(path, 'a file');
+      path = join(path, 'settled.db');
+      expect(refused()).toMatchObject({ code: 'store_unwritable', kind: 'terminal' });
+    });
+  });
+
+  describe('a place that cannot be written', () => {
+    const NOBODY = 65_534;
+    const isRoot = process.getuid?.() === 0;
+
+    async function openAsNobody(): Promise<{ code?: string; message?: string }> {
+      return startChild(['open', path], { uid: NOBODY }).line;
+    }
+
+    it('is refused where nothing is there yet', async ({ skip }) => {
+      skip(!isRoot, 'only root can start a process as another user');
+      chmodSync(folder, 0o755);
+      expect(await openAsNobody()).toMatchObject({ code: 'store_unwritable' });
+    });
+
+    it('is refused where the database can be read but not written', async ({ skip }) => {
+      skip(!isRoot, 'only root can start a process as another user');
+      makeDatabase(path);
+      chmodSync(folder, 0o755);
+      const { code, message } = await openAsNobody();
+      expect(code).toBe('store_unwritable');
+      expect(message).toContain('Give the user that runs settled write access');
+    });
+  });
+});
