@@ -1,5 +1,6 @@
 import { signedDeliveries } from './deliveries.ts';
 import { burst, type Figures, type Plan, sustained } from './measure.ts';
+import type { Take } from './patience.ts';
 import { type Server, startCeiling, startSettled, startTextbook } from './servers.ts';
 import { makeTextbookStore, type Range, registerLinks } from './stores.ts';
 import type { Workspace } from './workspace.ts';
@@ -26,6 +27,7 @@ export type ContestOptions = {
   warmUp: number;
   connections: number;
   contestants: readonly Contestant[];
+  take: Take;
   onProgress: (text: string) => void;
 };
 
@@ -37,7 +39,7 @@ const DELIVERIES_MAX = 250_000;
 
 /** Every contestant once a round, each as a new process on a new database: same deliveries, same client. */
 export async function runContest(options: ContestOptions): Promise<Rounds> {
-  const { workspace, rounds, contestants, warmUp, connections, forMs, onProgress } = options;
+  const { workspace, rounds, contestants, warmUp, connections, forMs, take, onProgress } = options;
   const range = { from: 0, count: await deliveriesNeeded(options) };
   onProgress(`signing ${range.count} deliveries and registering their links`);
   const deliveries = signedDeliveries(range.from, range.count);
@@ -48,7 +50,7 @@ export async function runContest(options: ContestOptions): Promise<Rounds> {
   for (let round = 1; round <= rounds; round++) {
     for (const contestant of contestants) {
       onProgress(`round ${round} of ${rounds}: ${contestant}`);
-      found.get(contestant)?.push(await measure(contestant, workspace, plan, range));
+      found.get(contestant)?.push(await take(() => measure(contestant, workspace, plan, range)));
     }
   }
   for (const template of [SETTLED_TEMPLATE, TEXTBOOK_TEMPLATE]) workspace.remove(template);

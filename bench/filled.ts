@@ -1,6 +1,7 @@
 import { withServer } from './contest.ts';
 import { signedDeliveries } from './deliveries.ts';
 import { type Figures, sustained } from './measure.ts';
+import type { Take } from './patience.ts';
 import { startSettled } from './servers.ts';
 import { fillStore, registerLinks } from './stores.ts';
 import type { Workspace } from './workspace.ts';
@@ -13,6 +14,7 @@ export type FilledOptions = {
   forMs: number;
   warmUp: number;
   connections: number;
+  take: Take;
   onProgress: (text: string) => void;
 };
 
@@ -25,27 +27,29 @@ const PER_SECOND_MAX = 8_000;
 
 /** The whole way of a delivery, on an empty store and on a filled one in turns. */
 export async function runFilled(options: FilledOptions): Promise<FilledFigures> {
-  const { workspace, events, rounds, forMs, warmUp, connections, onProgress } = options;
+  const { workspace, events, rounds, forMs, warmUp, connections, take, onProgress } = options;
   const paths = { empty: workspace.path('empty.db'), filled: workspace.path('filled.db') };
   fillStore(paths.filled, { from: FILL_FROM, count: events }, (done) =>
     onProgress(`filling a store: ${done} of ${events} events`),
   );
   const found: FilledFigures = { events, empty: [], filled: [] };
-  for (let round = 1; round <= rounds; round++) {
-    const count = warmUp + Math.ceil((PER_SECOND_MAX * forMs) / 1000);
-    // The filled store is used again and again, so each round brings links of its own.
-    const range = { from: MEASURE_FROM + round * count, count };
+  let nextLink = MEASURE_FROM;
+
+  /** Each measurement brings links of its own, because the filled store is used again and again. */
+  async function measureOn(store: 'empty' | 'filled'): Promise<Figures> {
+    const range = { from: nextLink, count: warmUp + Math.ceil((PER_SECOND_MAX * forMs) / 1000) };
+    nextLink += range.count;
+    if (store === 'empty') workspace.remove('empty.db');
+    registerLinks(paths[store], range);
     const deliveries = signedDeliveries(range.from, range.count);
     const plan = { deliveries, firstLink: range.from, warmUp, connections, forMs, warmCredentials: true };
-    const order = round % 2 === 1 ? (['empty', 'filled'] as const) : (['filled', 'empty'] as const);
-    for (const store of order) {
+    return withServer(startSettled(workspace.log, paths[store]), (server) => sustained(server, plan));
+  }
+
+  for (let round = 1; round <= rounds; round++) {
+    for (const store of round % 2 === 1 ? (['empty', 'filled'] as const) : (['filled', 'empty'] as const)) {
       onProgress(`round ${round} of ${rounds}: sustained on the ${store} store`);
-      if (store === 'empty') workspace.remove('empty.db');
-      registerLinks(paths[store], range);
-      const measuring = withServer(startSettled(workspace.log, paths[store]), (server) =>
-        sustained(server, plan),
-      );
-      found[store].push(await measuring);
+      found[store].push(await take(() => measureOn(store)));
     }
   }
   workspace.remove('empty.db');

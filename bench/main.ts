@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { CONTESTANTS, type Contestant, runContest } from './contest.ts';
 import { runFilled } from './filled.ts';
 import { runIdle } from './idle.ts';
+import { takeOnce, takePatiently } from './patience.ts';
 import { type Results, report, verdicts } from './report.ts';
 import { profileInto } from './servers.ts';
 import { openWorkspace } from './workspace.ts';
@@ -18,6 +19,7 @@ const HELP = `npm run bench -- [options]
   --seconds N         how long deliveries are sent in a round (5; quick 1)
   --connections N     keep-alive connections of the client (64)
   --filled N          events that the filled store holds (1000000; quick 20000)
+  --patient           wait for an idle machine before each measurement, and repeat disturbed ones
   --json FILE         write every round's figures, too
   --profile FOLDER    have the servers write CPU profiles; the figures of such a run are not true
 `;
@@ -32,18 +34,13 @@ type Arguments = {
   seconds: number;
   connections: number;
   filledEvents: number;
+  patient: boolean;
   json: string | null;
   profile: string | null;
 };
 
-async function main({
-  parts,
-  quick,
-  rounds,
-  seconds,
-  connections,
-  filledEvents,
-}: Arguments): Promise<Results> {
+async function main(given: Arguments): Promise<Results> {
+  const { parts, quick, rounds, seconds, connections, filledEvents, patient } = given;
   const workspace = openWorkspace();
   const onProgress = showProgress();
   const common = {
@@ -52,6 +49,7 @@ async function main({
     forMs: seconds * 1000,
     warmUp: quick ? 2_000 : 5_000,
     connections,
+    take: patient ? takePatiently : takeOnce,
     onProgress,
   };
   const contestants = CONTESTANTS.filter((name) => takesPart(name, parts, quick));
@@ -89,6 +87,7 @@ function readArguments(): Arguments {
       seconds: { type: 'string' },
       connections: { type: 'string' },
       filled: { type: 'string' },
+      patient: { type: 'boolean' },
       json: { type: 'string' },
       profile: { type: 'string' },
     },
@@ -108,6 +107,7 @@ function readArguments(): Arguments {
     seconds: whole('--seconds', values.seconds ?? (quick ? '1' : '5'), 60),
     connections: whole('--connections', values.connections ?? '64', 1_000),
     filledEvents: whole('--filled', values.filled ?? (quick ? '20000' : '1000000'), 20_000_000),
+    patient: values.patient === true,
     json: values.json ?? null,
     profile: values.profile ?? null,
   };

@@ -80,14 +80,14 @@ describe('log: of a serving process', () => {
     const { hooks, operator } = JSON.parse(await serving.line(/settled is serving/));
     const operatorToken = readFileSync(`${storePath}.operator-token`, 'utf8').trim();
     const key = readFileSync(`${storePath}.key`, 'utf8').trim();
-    const api = async (path: string, body?: object, token = operatorToken) =>
-      (
-        await fetch(`http://127.0.0.1:${operator.port}${path}`, {
-          method: body === undefined ? 'GET' : 'POST',
-          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        })
-      ).json();
+    const api = async (path: string, body?: object, token = operatorToken) => {
+      const response = await fetch(`http://127.0.0.1:${operator.port}${path}`, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      return (await response.json()) as { link: { webhookUrl: string; webhookSecret: string } };
+    };
     const send = async (path: string, body: string, headers: Record<string, string>) =>
       (await fetch(`http://127.0.0.1:${hooks.port}${path}`, { method: 'POST', body, headers })).status;
 

@@ -72,7 +72,7 @@ describe('a flood', () => {
     }
     expect(counts[200]).toBeGreaterThan(100);
     expect(counts[200]).toBeLessThanOrEqual(400);
-    expect(peakMemoryBytes(serving)).toBeLessThan(600 * MIB);
+    expect(peakMemoryBytes(serving)).toBeLessThan(550 * MIB);
 
     expect((await get(serving, '/readyz')).status).toBe(200);
     const link = await serving.reserve('afterwards');

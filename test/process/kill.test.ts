@@ -184,7 +184,7 @@ class Supervisor {
     const planned = [completed];
     if (this.#random() < 0.25) planned.push(completed, completed);
     if (this.#random() < 0.15) planned.push(make(`evt_${reference}`, 'COMPLETED', '\n'));
-    if (this.#random() < 0.15) planned.push({ ...make(`evt_${reference}_s`, 'COMPLETED'), stale: true });
+    if (this.#random() < 0.25) planned.push({ ...make(`evt_${reference}_s`, 'COMPLETED'), stale: true });
     if (this.#random() < 0.15) planned.push(make(`evt_${reference}_p`, 'PENDING'));
     return planned;
   }

@@ -38,7 +38,7 @@ describe('a store that fails while the process runs', () => {
     const [first] = acknowledged as [Reserved];
     expect((await serving.api(`/v1/orders/${first.reference}`)).status).toBe(200);
     const { reason } = JSON.parse((await get(serving, '/readyz')).text);
-    expect(reason).toContain('No space is left');
+    expect(reason, serving.stdout()).toContain('No space is left');
 
     rmSync(join(folder, 'ballast'));
     while (owed.length > 0) {

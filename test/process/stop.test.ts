@@ -18,7 +18,8 @@ import {
   startServing,
 } from './serving.ts';
 
-const LIFE_AFTER_SIGTERM_MS = 5_000;
+/** Five seconds, and what a busy machine needs to notice the end. */
+const LIFE_AFTER_SIGTERM_MS = 5_000 + 300;
 /** A connection that the system took but the process had not seen yet is lost when the listener closes. */
 const CLOSING_MS = 250;
 

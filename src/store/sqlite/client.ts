@@ -8,6 +8,12 @@ import { packCalls } from './packing.ts';
 /** Calls that the thread may hold at once; beyond it they are refused, so that a stuck disk cannot fill memory. */
 const WAITING_MAX = 20_000;
 const DEADLINE_CHECK_MS = 250;
+/**
+ * Calls of one turn travel together, but no more than this: the thread commits the first while the turn goes on.
+ * Deliveries recorded per second at 64 connections, against one message a turn: 4 calls 1.2 times, 16 calls 1.35 times,
+ * 32 calls 1.1 times.
+ */
+const MESSAGE_CALLS = 16;
 
 export type ThreadClientOptions = {
   start: ThreadStart;
@@ -110,7 +116,9 @@ class WaitingCalls {
     if (this.#unanswered >= WAITING_MAX) return Promise.reject(busy('too many calls are waiting'));
     const id = ++this.#lastId;
     this.#unanswered++;
-    if (this.#unsent.push({ id, verb, args }) === 1) setImmediate(() => this.#send());
+    const unsent = this.#unsent.push({ id, verb, args });
+    if (unsent === 1) setImmediate(() => this.#send());
+    if (unsent >= MESSAGE_CALLS) this.#send();
     const sinceMs = this.#clock.monotonicMs();
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject, sinceMs }));
   }

@@ -1,0 +1,118 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { ROUTES } from '../../src/api/router.ts';
+import { startTestApp, testFolder } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { spawnSettled } from '../support/process.ts';
+import { deliverAndSee } from './client.ts';
+
+const document = (name: string) =>
+  readFileSync(fileURLToPath(new URL(`../../docs/${name}`, import.meta.url)), 'utf8');
+
+describe('docs/api.md', () => {
+  const text = document('api.md');
+
+  it('has every route in its table, with who may use it', () => {
+    const rows = ROUTES.map(({ method, path, allowed }) => {
+      const who = allowed.length === 2 ? 'both' : allowed[0];
+      return { named: `\`${method.toUpperCase()} ${path}\``, who };
+    });
+    const missing = rows.filter(({ named, who }) => {
+      const row = text.split('\n').find((line) => line.startsWith(`| [${named}](`));
+      return row === undefined || !row.includes(` | ${who} | `);
+    });
+    expect(missing).toEqual([]);
+  });
+
+  it('has a place for every link within it', () => {
+    const anchors = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\w -]/g, '')
+        .replaceAll(' ', '-'),
+    );
+    const targets = [...text.matchAll(/\]\(#([^)]*)\)/g)].map(([, target]) => target as string);
+    expect(targets.filter((target) => !anchors.includes(target))).toEqual([]);
+    expect(targets.length).toBeGreaterThan(ROUTES.length);
+  });
+
+  it('shows commands that do what it says when they are pasted one after the other', async ({ skip }) => {
+    const missing = ['bash', 'curl', 'openssl'].filter(
+      (tool) => spawnSync(tool, ['version']).error !== undefined,
+    );
+    skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+    const store = `${testFolder()}/data/settled.db`;
+    const served = spawnSettled(['serve'], {
+      SETTLED_STORE: `sqlite:${store}`,
+      SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+      SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+    });
+    const { hooks, operator } = JSON.parse(await served.line(/settled is serving/));
+    const blocks = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block as string);
+    const script = blocks
+      .join("printf '\\n--\\n'\n")
+      .replace('http://127.0.0.1:8788', `http://127.0.0.1:${operator.port}`)
+      .replace('deliver "$URL"', `deliver "\${URL/8787/${hooks.port}}"`)
+      .replace('data/settled.db', store)
+      .replaceAll('curl -s ', "curl -s -w ' %{http_code}\\n' ");
+    const output = execFileSync('bash', ['-euc', script], { encoding: 'utf8' });
+    const statuses = output.split('\n--\n').map((said) => said.match(/ \d{3}$/gm)?.map(Number));
+    expect(statuses).toEqual([
+      undefined,
+      [201],
+      [200],
+      [201],
+      [200],
+      ...Array(3).fill([200]),
+      [200, 200],
+      [200],
+      [200],
+      [202],
+      ...Array(3).fill([200]),
+      [201],
+      [200],
+      [200, 200, 200],
+    ]);
+    expect(output).toContain('"learnedBy":"person"');
+    expect(output).toContain('"bodyText":"{\\"id\\":\\"evt_2003\\"');
+  });
+});
+
+describe('docs/operations.md', () => {
+  it('restores a backup by the commands that it shows', async ({ skip }) => {
+    skip(spawnSync('bash', ['--version']).error !== undefined, 'bash is not installed');
+    const folder = testFolder();
+    const storePath = join(folder, 'data', 'settled.db');
+    const before = await startTestApp({ storePath });
+    const link = await before.reserve('order-1');
+    expect((await before.api('/v1/admin/backup', { method: 'POST' })).status).toBe(201);
+    await before.reserve('order-2');
+    await before.app.stop();
+
+    const block = /## Restore[\s\S]*?```sh\n([\s\S]*?)```/.exec(document('operations.md'))?.[1] as string;
+    execFileSync('bash', ['-euc', block], { cwd: folder });
+
+    const restored = await startTestApp({ storePath });
+    expect((await restored.api('/v1/orders')).body.orders).toMatchObject([{ reference: 'order-1' }]);
+    const moved = { ...link, webhookUrl: link.webhookUrl.replace(before.hooksUrl, restored.hooksUrl) };
+    await deliverAndSee(restored, moved, paymentEvent({ linkId: 'pl_1', amount: '100.00' }), 'paid');
+    expect(existsSync(join(folder, 'data', 'aside', 'settled.db'))).toBe(true);
+  });
+
+  it('speaks of every metric, and of none that is not there', async () => {
+    const app = await startTestApp();
+    const { body } = await app.api('/metrics');
+    const shown = new Set(
+      (body as string).match(/^# TYPE settled_\w+/gm)?.map((line) => line.slice('# TYPE '.length)),
+    );
+    const spoken = new Set(
+      document('operations.md')
+        .match(/settled_[a-z_]+/g)
+        ?.map((name) => name.replace(/_(bucket|sum|count)$/, '')),
+    );
+    expect(spoken).toEqual(shown);
+  });
+});

@@ -1,0 +1,145 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { EXIT } from '../../src/cli/exit.ts';
+import { testFolder } from '../support/app.ts';
+import type { Finished } from '../support/process.ts';
+
+const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
+const LAUNCHER = join(BIN, 'settled.mjs');
+
+/** The machine's own Node, where it is too old to run settled itself: only then does the launcher start a child. */
+const OLD_NODE = findOldNode();
+const withOldNode = OLD_NODE === null ? describe.skip : describe;
+
+function findOldNode(): string | null {
+  const found = execFileSync('node', ['-p', 'process.versions.node + " " + process.execPath'], {
+    encoding: 'utf8',
+  });
+  const [version = '', path = ''] = found.trim().split(' ');
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < 22 || (major === 22 && minor < 18)) return path;
+  console.warn(`the launcher's tests with an old Node are skipped: \`node\` is ${version}`);
+  return null;
+}
+
+type Running = { child: ChildProcess; stdout(): string; serving: Promise<void>; finished: Promise<Finished> };
+
+/** Starts a script as the leader of a process group of its own, as a shell or npm does. */
+function start(node: string, args: readonly string[], environment: Record<string, string> = {}): Running {
+  const child = spawn(node, args, {
+    env: { PATH: process.env.PATH ?? '', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  let stdout = '';
+  let stderr = '';
+  const { promise: serving, resolve } = Promise.withResolvers<void>();
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    stdout += chunk;
+    if (stdout.includes('settled is serving')) resolve();
+  });
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    stderr += chunk;
+  });
+  // Both outputs are closed when the launcher *and* its child are gone.
+  const finished = new Promise<Finished>((end) => {
+    child.once('close', (code, signal) => end({ code, signal, stdout, stderr }));
+  });
+  onTestFinished(() => {
+    try {
+      process.kill(-(child.pid as number), 'SIGKILL');
+    } catch {
+      // The whole group is gone already.
+    }
+  });
+  return { child, stdout: () => stdout, serving, finished };
+}
+
+function startServing(node: string): Running {
+  return start(node, [LAUNCHER, 'serve'], {
+    SETTLED_STORE: `sqlite:${join(testFolder(), 'settled.db')}`,
+    SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+    SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+  });
+}
+
+function logged({ stdout }: Finished): string[] {
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).msg);
+}
+
+describe('cli: the launcher on a fitting Node', () => {
+  it('runs settled in this very process', async () => {
+    const { child, finished } = start(process.execPath, [LAUNCHER, '--version', '--json']);
+    const { code, stdout } = await finished;
+    expect([code, JSON.parse(stdout).node]).toEqual([0, process.version]);
+    expect(child.spawnargs).toContain('--version');
+  });
+});
+
+withOldNode('cli: the launcher on an old Node', () => {
+  const node = OLD_NODE as string;
+
+  it('runs settled on the pinned Node, and passes arguments, outputs and the exit code on', async () => {
+    const asked = start(node, [LAUNCHER, 'help', 'orders', 'list', '--json']);
+    const refused = start(node, [LAUNCHER, 'frobnicate']);
+    expect(await asked.finished).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^{"name":"orders list"/),
+    });
+    expect(await refused.finished).toMatchObject({
+      code: EXIT.usage,
+      stdout: '',
+      stderr: expect.stringContaining('no command "frobnicate"'),
+    });
+  });
+
+  it('passes SIGTERM on, and a second one, as npm sends it, does not cut the stop short', async () => {
+    const { child, serving, finished } = startServing(node);
+    await serving;
+    child.kill('SIGTERM');
+    child.kill('SIGTERM');
+    const end = await finished;
+    expect(end).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(logged(end).slice(-2)).toEqual(['stopping', 'stopped']);
+  });
+
+  it('stops in order when the whole process group is told, as a terminal does', async () => {
+    const { child, serving, finished } = startServing(node);
+    await serving;
+    process.kill(-(child.pid as number), 'SIGINT');
+    const end = await finished;
+    expect(end).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(logged(end).filter((message) => message === 'stopped')).toHaveLength(1);
+  });
+
+  it('takes the server along in order when it is killed itself', async () => {
+    const { child, serving, finished } = startServing(node);
+    await serving;
+    child.kill('SIGKILL');
+    const end = await finished;
+    expect(end.signal).toBe('SIGKILL');
+    expect(logged(end).slice(-2)).toEqual(['stopping', 'stopped']);
+  });
+
+  it('ends with 128 and the number of the signal that killed its child', async () => {
+    const script = join(testFolder(), 'dies.mjs');
+    writeFileSync(script, `process.kill(process.pid, 'SIGKILL');\n`);
+    const { finished } = start(node, [join(BIN, 'fitting-node.mjs'), script]);
+    expect(await finished).toMatchObject({ code: 137, signal: null });
+  });
+
+  it('says in one sentence what is missing where there is no fitting Node', async () => {
+    const folder = join(testFolder(), 'bin');
+    mkdirSync(folder);
+    cpSync(BIN, folder, { recursive: true });
+    const end = await start(node, [join(folder, 'settled.mjs'), 'serve']).finished;
+    expect(end).toMatchObject({ code: EXIT.unreachable, stdout: '' });
+    expect(end.stderr).toMatch(/^settled needs Node 22\.18 or newer.*npm ci.*\n$/);
+  });
+});

@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { EXIT } from '../../src/cli/exit.ts';
+import { testFolder } from '../support/app.ts';
+import { MAIN, runSettled, spawnSettled } from '../support/process.ts';
+
+function environment(over: Record<string, string> = {}): Record<string, string> {
+  return {
+    SETTLED_STORE: `sqlite:${join(testFolder(), 'settled.db')}`,
+    SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+    SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+    ...over,
+  };
+}
+
+/** Runs a line of JavaScript in the process, shortly after its start. */
+function planted(code: string): Record<string, string> {
+  const later = `setTimeout(() => { ${code} }, 50)`;
+  return { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(later)}` };
+}
+
+describe('cli: serve', () => {
+  it('that cannot start says why in a sentence and a fatal line, without a stack', async () => {
+    const end = await runSettled(['serve'], environment({ SETTLED_TOLERANCE_SECONDS: '0' }));
+    expect(end.code).toBe(EXIT.configuration);
+    expect(end.stderr).toBe(
+      'settled: The configuration cannot be used:\n' +
+        '  - SETTLED_TOLERANCE_SECONDS is "0"; write whole seconds from 1 to 86400\n',
+    );
+    expect(JSON.parse(end.stdout)).toMatchObject({
+      level: 'fatal',
+      fault: { code: 'configuration_invalid' },
+    });
+  });
+
+  it('prints its failure as JSON where that is wanted', async () => {
+    const { stderr } = await runSettled(['serve', '--json'], environment({ SETTLED_NONSENSE: '1' }));
+    expect(JSON.parse(stderr).error).toMatchObject({
+      code: 'configuration_invalid',
+      exit: EXIT.configuration,
+    });
+  });
+
+  it.each([
+    ['an exception that nobody caught', `throw new Error('planted')`],
+    ['a rejection that nobody handled', `Promise.reject(new Error('planted'))`],
+  ])('ends with 70 for %s, with its stack', async (_what, code) => {
+    const end = await runSettled(['serve'], { ...environment(), ...planted(code) });
+    expect(end.code).toBe(EXIT.bug);
+    expect(end.stderr).toMatch(
+      /^settled: This is a bug in settled\. Please report it\.\nError: planted\n +at /,
+    );
+    const last = JSON.parse(end.stdout.trim().split('\n').at(-1) as string);
+    expect(last).toMatchObject({ level: 'fatal', fault: { message: 'planted' } });
+  });
+
+  it('stops when it was told to before it served', async () => {
+    const env = environment(planted(`process.kill(process.pid, 'SIGTERM')`));
+    const end = await spawnSettled(['serve'], env).finished;
+    expect(end).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(end.stdout).toContain('"stopped"');
+  });
+
+  it('goes on while its log cannot be written, as on a full disk', async (context) => {
+    if (!existsSync('/dev/full')) return context.skip('this system has no /dev/full');
+    const port = await freePort();
+    const full = openSync('/dev/full', 'w');
+    const child = spawn(process.execPath, [MAIN, 'serve'], {
+      env: environment({ SETTLED_OPERATOR_LISTEN: `127.0.0.1:${port}` }),
+      stdio: ['ignore', full, 'inherit'],
+    });
+    closeSync(full);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const code = new Promise((resolve) => child.once('exit', resolve));
+    await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200), {
+      timeout: 10_000,
+    });
+    child.kill('SIGTERM');
+    expect(await code).toBe(0);
+  });
+});
+
+describe('cli: an output that nobody reads to its end', () => {
+  it('is no error', async () => {
+    const running = spawnSettled(['help'], {});
+    running.child.stdout?.destroy();
+    expect(await running.finished).toMatchObject({ code: 0, stderr: '' });
+  });
+});
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}

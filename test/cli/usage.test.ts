@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest';
+import { readArguments } from '../../src/cli/arguments.ts';
+import { COMMANDS } from '../../src/cli/commands.ts';
+import { EXIT, EXIT_MEANINGS } from '../../src/cli/exit.ts';
+import { runSettled } from '../support/process.ts';
+import { failing } from './settled.ts';
+
+const command = (name: string) => COMMANDS.find((one) => one.name === name) as (typeof COMMANDS)[number];
+const read = (name: string, ...args: string[]) => readArguments(command(name), args);
+
+describe('cli: the command line', () => {
+  it('without a command: lists what there is', async () => {
+    const end = await runSettled([]);
+    expect(end).toMatchObject({ code: EXIT.usage, stdout: '' });
+    for (const { name } of COMMANDS) expect(end.stderr).toContain(name);
+  });
+
+  it('with an unknown command: lists what there is', async () => {
+    const error = await failing(['frobnicate']);
+    expect(error).toMatchObject({ code: 'usage', exit: EXIT.usage });
+    expect(error.message).toMatch(/no command "frobnicate".*orders list.*verify/);
+  });
+
+  it('with half a command: lists the other halves', async () => {
+    const error = await failing(['orders', 'delete']);
+    expect(error.message).toBe(
+      '`settled orders` needs one more word. There are: settled orders list, settled orders show, settled orders resolve.',
+    );
+  });
+
+  it('with an unknown option: lists those that there are', async () => {
+    const error = await failing(['events', 'list', '--colour', 'red']);
+    expect(error.message).toBe(
+      '`settled events list` has no option --colour. It has: --status, --reference, --limit, --all, --json, --help.',
+    );
+  });
+
+  it('takes --json before the command as well', async () => {
+    const end = await runSettled(['--json', '--version']);
+    expect(JSON.parse(end.stdout)).toEqual({
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      node: process.version,
+    });
+  });
+});
+
+describe('cli: help', () => {
+  it('names every command and every exit code', async () => {
+    const { stdout, code } = await runSettled(['help']);
+    expect(code).toBe(EXIT.ok);
+    for (const { name, positionals } of COMMANDS)
+      expect(stdout).toContain(`settled ${name} ${positionals}`.trim());
+    for (const [exit, meaning] of Object.entries(EXIT_MEANINGS)) {
+      expect(stdout).toContain(`\n  ${exit.padStart(2)}  ${meaning}\n`);
+    }
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(120);
+  });
+
+  it('on one command, however it is asked for: names its options', async () => {
+    const ends = await Promise.all([
+      runSettled(['help', 'orders', 'list']),
+      runSettled(['orders', 'list', '--help']),
+      runSettled(['orders', 'list', '-h', '--limit', 'x']),
+    ]);
+    expect(new Set(ends.map(({ stdout }) => stdout)).size).toBe(1);
+    expect(ends[0]?.stdout).toMatch(
+      /Usage: settled orders list \[OPTION\.\.\.\]\n\n +--state STATE .*awaiting_payment/,
+    );
+  });
+});
+
+describe('cli: arguments', () => {
+  it('reads options before, between and after the positionals', () => {
+    expect(read('events replay', '--yes', '1', '--dry-run', '2', '--reference=a')).toEqual({
+      positionals: ['1', '2'],
+      options: { yes: true, 'dry-run': true, reference: 'a' },
+    });
+  });
+
+  it('takes what follows -- as it is, and a value that begins with a dash after =', () => {
+    expect(read('orders show', '--', '--json')).toEqual({ positionals: ['--json'], options: {} });
+    expect(read('orders list', '--q=-x').options).toEqual({ q: '-x' });
+    expect(read('verify', '--body', '-').options).toEqual({ body: '-' });
+  });
+
+  it.each<[string, string[], RegExp]>([
+    ['orders show', [], /needs REFERENCE\. Usage: settled orders show REFERENCE/],
+    ['orders show', [''], /REFERENCE must not be empty/],
+    ['orders show', ['a', 'b'], /takes one REFERENCE, so "b" is too much/],
+    ['stats', ['a'], /takes no argument, so "a" is too much/],
+    ['orders list', ['--limit'], /--limit needs a value: --limit N/],
+    ['orders list', ['--q', '--all'], /--q needs a value, and --all looks like an option/],
+    ['orders list', ['--all=yes'], /--all is a switch/],
+    ['orders list', ['--q', 'a', '--q', 'b'], /--q is given twice/],
+    ['orders list', ['--state', 'payed'], /--state is "payed"\. Choose one of: awaiting_payment, .*paid/],
+    ['orders list', ['-x'], /no option -x/],
+    ['orders list', ['--constructor'], /no option --constructor/],
+  ])('%s %j is refused', (name, args, message) => {
+    expect(() => read(name, ...args)).toThrow(message);
+  });
+
+  it.each<[string[], RegExp]>([
+    [['orders', 'list', '--limit', '0'], /--limit is "0"\. Write a whole number from 1 on/],
+    [['orders', 'resolve', 'a', '--reason', 'x'], /either --accept or --reject/],
+    [['orders', 'resolve', 'a', '--accept', '--reject', '--reason', 'x'], /either --accept or --reject/],
+    [['orders', 'resolve', 'a', '--accept'], /needs --reason/],
+    [['links', 'reserve', 'a'], /needs --amount/],
+    [['links', 'add', 'a', '--amount', '1'], /needs --id.*links reserve/],
+    [['events', 'replay'], /needs ID\.\.\., --status or --reference/],
+    [['events', 'replay', '1', '--status', 'dead'], /not both/],
+    [['verify', '--body', 'x'], /needs --body FILE and --secret-file/],
+    [['verify', '--body', 'x', '--secret', 'y'], /needs --signature TEXT and --timestamp TEXT/],
+  ])('%j is refused before anything is asked of the server', async ([first = '', ...rest], message) => {
+    const two = COMMANDS.find(({ name }) => name === `${first} ${rest[0]}`);
+    const found = two ?? command(first);
+    const { positionals, options } = readArguments(found, two ? rest.slice(1) : rest);
+    const call = {
+      positionals,
+      first: positionals[0] ?? '',
+      options: options as Record<string, never>,
+      server: () => ({ url: '', get: unasked, post: unasked }),
+    };
+    await expect(found.run(call)).rejects.toThrow(message);
+  });
+});
+
+function unasked(): never {
+  throw new Error('the server was asked');
+}

@@ -1,0 +1,239 @@
+import { createHmac } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type Captured, diagnose } from '../../src/cli/diagnosis.ts';
+import { EXIT } from '../../src/cli/exit.ts';
+import { testFolder } from '../support/app.ts';
+import { signatureHex } from '../support/deliveries.ts';
+import { runSettled } from '../support/process.ts';
+import vectors from '../vectors/signatures.json' with { type: 'json' };
+import { say } from './settled.ts';
+
+const SECRET = 'c2VjcmV0IG9mIHRoZSB0ZXN0cyE=';
+const TIMESTAMP = '1760000000000';
+const BODY = '{"id":"evt_1","amount":100.00,\n "name":"São"}\n';
+
+type Signed = { body?: string | Buffer; timestamp?: string; secret?: string | Buffer };
+
+function hex({ body = BODY, timestamp = TIMESTAMP, secret = SECRET }: Signed = {}): string {
+  return createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest('hex');
+}
+
+function capture(over: Partial<Omit<Captured, 'body'>> & { body?: string | Buffer } = {}) {
+  return diagnose({
+    signature: hex(),
+    timestamp: TIMESTAMP,
+    secret: SECRET,
+    nowMs: Number(TIMESTAMP) + 1000,
+    toleranceSeconds: 300,
+    ...over,
+    body: Buffer.from(over.body ?? BODY),
+  });
+}
+
+describe('cli: verify', () => {
+  it.each(vectors)('$name: is authentic, in hex and in base64', (vector) => {
+    const { secret, timestamp } = vector;
+    const body = Buffer.from(vector.bodyHex, 'hex');
+    for (const signature of [vector.hex, vector.base64]) {
+      const nowMs = Number(timestamp);
+      expect(capture({ body, secret, timestamp, signature, nowMs })).toMatchObject({
+        authentic: true,
+        verdict: 'authentic',
+      });
+    }
+  });
+
+  it.each([
+    [7_500_000, /2 h 5 min before/],
+    [-301_000, /5 min 1 s after/],
+  ])(
+    'an authentic delivery %i ms off is a matter of the clock, and says by how much',
+    (clockAheadMs, words) => {
+      const found = capture({ nowMs: Number(TIMESTAMP) + clockAheadMs });
+      expect(found).toMatchObject({ authentic: false, verdict: 'stale_clock', clockAheadMs });
+      expect(found.answer).toMatch(words);
+      expect(found.answer).toContain('300 s are tolerated');
+    },
+  );
+
+  it('takes spaces around a header for nothing, as HTTP does', () => {
+    const found = capture({ signature: ` ${hex()}\t`, timestamp: ` ${TIMESTAMP} ` });
+    expect(found.verdict).toBe('authentic');
+  });
+
+  it.each<[string, string | Buffer, RegExp]>([
+    ['its final line end lost', BODY.trimEnd(), /with a final line end/],
+    ['a line end added', `${BODY}\n`, /without its final line end/],
+    ['CR LF for LF', BODY.replaceAll('\n', '\r\n'), /with LF instead of CR LF/],
+    ['a byte order mark added', `\uFEFF${BODY}`, /without its byte order mark/],
+    ['its text encoded twice', Buffer.from(Buffer.from(BODY).toString('latin1')), /decoded as Latin-1/],
+    ['a digit changed', BODY.replace('100.00', '900.00'), /with "1" instead of "9" at byte 23/],
+    ['a character lost', BODY.replace('evt_1', 'evt1'), /with "_" added at byte 10/],
+    ['a character added', BODY.replace('evt_1', 'evt__1'), /without "_" at byte/],
+  ])('a body with %s is an altered body, and says how', (_how, body, words) => {
+    const found = capture({ body });
+    expect(found).toMatchObject({ authentic: false, verdict: 'altered_body' });
+    expect(found.answer).toMatch(words);
+  });
+
+  it.each<[string, string, RegExp]>([
+    ['compact JSON', JSON.stringify(JSON.parse(BODY)), /written again as compact JSON/],
+    ['indented JSON', JSON.stringify(JSON.parse(BODY), null, 2), /indented by two/],
+    ['JSON without white space', '{"id":"evt_1","amount":100.00,"name":"São"}', /without the white space/],
+    ['JSON of Python', '{"id": "evt_1", "amount": 100.00, "name": "S\\u00e3o"}', /Python/],
+  ])('a signature over the same body as %s says so', (_what, signed, words) => {
+    const found = capture({ signature: hex({ body: signed }) });
+    expect(found.verdict).toBe('altered_body');
+    expect(found.answer).toMatch(words);
+  });
+
+  it.each<[string, Buffer, RegExp]>([
+    ['cut', Buffer.from(BODY).subarray(0, 20), /is not JSON/],
+    ['empty', Buffer.alloc(0), /is empty/],
+    ['not UTF-8', Buffer.from('{"id":"\xff\xfe"}', 'latin1'), /is not UTF-8/],
+    ['decoded wrongly', Buffer.from('{"id":"\uFFFD\uFFFD"}'), /replacement characters/],
+  ])('a body that is %s and cannot be explained is altered all the same', (_how, body, words) => {
+    const found = capture({ body, signature: hex({ body: 'x'.repeat(50) }) });
+    expect(found.verdict).toBe('altered_body');
+    expect(found.answer).toMatch(words);
+  });
+
+  it.each<[string, string | Buffer, string, RegExp]>([
+    ['used with a line end after it', `${SECRET}\n`, SECRET, /with a line end after it/],
+    ['given with spaces around it', SECRET, ` ${SECRET} `, /without the white space around it/],
+    ['given in quotation marks', SECRET, `"${SECRET}"`, /without its quotation marks/],
+    ['decoded as base64', Buffer.from(SECRET, 'base64'), SECRET, /decoded as base64/],
+    ['without whsec_ and decoded', Buffer.from(SECRET, 'base64'), `whsec_${SECRET}`, /decoded as base64/],
+    ['without whsec_', SECRET, `whsec_${SECRET}`, /without its prefix whsec_/],
+    ['with whsec_', `whsec_${SECRET}`, SECRET, /with the prefix whsec_/],
+    [
+      'decoded as hexadecimal',
+      Buffer.from('ab'.repeat(16), 'hex'),
+      'ab'.repeat(16),
+      /decoded as hexadecimal/,
+    ],
+    ['left empty', '', SECRET, /an empty secret/],
+  ])('a secret %s is a wrong secret, and says so', (_how, signedWith, secret, words) => {
+    const found = capture({ secret, signature: hex({ secret: signedWith }) });
+    expect(found).toMatchObject({ authentic: false, verdict: 'wrong_secret' });
+    expect(found.answer).toMatch(words);
+  });
+
+  it.each<[string, string, string, RegExp]>([
+    [
+      'the body alone',
+      createHmac('sha256', SECRET).update(BODY).digest('hex'),
+      'signed_otherwise',
+      /body alone/,
+    ],
+    [
+      'no full stop',
+      createHmac('sha256', SECRET)
+        .update(TIMESTAMP + BODY)
+        .digest('hex'),
+      'signed_otherwise',
+      /without the full stop/,
+    ],
+    ['the timestamp in seconds', hex({ timestamp: '1760000000' }), 'altered_timestamp', /in whole seconds/],
+    [
+      'another digit in the timestamp',
+      hex({ timestamp: '1760000000001' }),
+      'altered_timestamp',
+      /with "1" instead/,
+    ],
+  ])('a signature over %s says so', (_what, signature, verdict, words) => {
+    const found = capture({ signature });
+    expect(found.verdict).toBe(verdict);
+    expect(found.answer).toMatch(words);
+  });
+
+  it('finds two mistakes at once', () => {
+    const signature = hex({ secret: Buffer.from(SECRET, 'base64'), body: BODY.trimEnd() });
+    const { answer } = capture({ signature });
+    expect(answer).toMatch(/the body without its final line end and the secret decoded as base64/);
+  });
+
+  it('does not say more than it knows: another secret and a well-made other body look alike', () => {
+    const found = capture({ secret: 'the-secret-of-another-link' });
+    expect(found.verdict).toBe('wrong_secret_or_altered_body');
+    expect(found.remarks.join(' ')).toMatch(/verify another delivery of the same link/);
+    expect(capture({ body: BODY.replace('evt_1', 'evt_23') }).verdict).toBe(found.verdict);
+  });
+
+  const RIGHT = 'Apart from that the signature is right';
+  it.each<[string, string, RegExp, string | undefined]>([
+    ['empty', '', /is empty/, undefined],
+    ['named', `x-service-signature: ${hex()}`, /begins with the header's name/, RIGHT],
+    ['quoted', `"${hex()}"`, /in quotation marks/, RIGHT],
+    ['cut', hex().slice(0, 60), /has 60 hexadecimal digits, and HMAC-SHA256 has 64: it is cut/, undefined],
+    [
+      'of SHA-512',
+      createHmac('sha512', SECRET).update(`${TIMESTAMP}.${BODY}`).digest('hex'),
+      /has 128 hexadecimal digits.*SHA-512/,
+      'HMAC with SHA512',
+    ],
+    ['of an unknown prefix', `hmac=${hex()}`, /has the prefix `hmac=`/, RIGHT],
+    [
+      'unpadded base64',
+      Buffer.from(hex(), 'hex').toString('base64').replace('=', ''),
+      /without its final `=`/,
+      RIGHT,
+    ],
+    ['encoded twice', Buffer.from(hex()).toString('base64'), /encoded twice/, RIGHT],
+    ["in another service's style", `t=1760000000,v1=${hex()}`, /holds a timestamp/, RIGHT],
+    ['a list of nine', Array(9).fill(hex()).join(' '), /in 9 parts/, RIGHT],
+    ['a word', 'signature', /base64 of 6 bytes/, undefined],
+  ])('a signature header that is %s is malformed, and says how', (_how, signature, words, remark) => {
+    const found = capture({ signature });
+    expect(found).toMatchObject({ authentic: false, verdict: 'malformed_signature' });
+    expect(found.answer).toMatch(words);
+    expect(found.remarks.join(' ')).toContain(remark ?? '');
+    if (remark === undefined) expect(found.remarks).toEqual([]);
+  });
+
+  it.each([
+    ['1760000000', /has 10 digits, so it seems to be in seconds/],
+    ['1760000000000000', /16 digits, so it seems to be in microseconds/],
+    ['1760000000.000', /has a fraction/],
+    ['-1760000000000', /has a sign/],
+    ['2025-10-09T08:53:20Z', /is a date in words/],
+    ['x-service-timestamp: 1760000000000', /begins with the header's name/],
+    ['now', /does not consist of digits/],
+  ])('the timestamp %s is malformed, and says how', (timestamp, words) => {
+    const found = capture({ timestamp, signature: hex({ timestamp }) });
+    expect(found).toMatchObject({ authentic: false, verdict: 'malformed_timestamp' });
+    expect(found.answer).toMatch(words);
+    expect(found.remarks.join(' ')).toContain(RIGHT);
+  });
+
+  it('a secret that is too short is unusable, though it matches', () => {
+    const found = capture({ secret: 'short', signature: hex({ secret: 'short' }) });
+    expect(found).toMatchObject({ authentic: false, verdict: 'unusable_secret' });
+    expect(found.answer).toMatch(/has 5 bytes.*fewer than 16/);
+  });
+
+  it('works from files without a server, and ends with 65 for what is not authentic', async () => {
+    const folder = testFolder();
+    const [body, secret] = [join(folder, 'body'), join(folder, 'secret')];
+    writeFileSync(body, BODY);
+    writeFileSync(secret, `${SECRET}\n`);
+    const timestamp = String(Date.now());
+    const args = ['verify', '--body', body, '--secret-file', secret, '--timestamp', timestamp, '--signature'];
+    const right = await say([...args, signatureHex(SECRET, timestamp, BODY)], {});
+    expect(right.text).toMatch(/^authentic: The signature is right, and fresh\./);
+    expect(right.data).toMatchObject({ authentic: true });
+    const wrong = await say([...args, signatureHex(SECRET, timestamp, `${BODY}\n`)], {}, EXIT.notAuthentic);
+    expect(wrong.text).toMatch(/^altered_body: .*with a final line end/);
+    expect(wrong.data).toMatchObject({ authentic: false, verdict: 'altered_body' });
+    expect(wrong.text + JSON.stringify(wrong.data)).not.toContain(SECRET);
+  });
+
+  it('names a file that cannot be read', async () => {
+    const given = ['--signature', hex(), '--timestamp', TIMESTAMP, '--secret', SECRET];
+    const end = await runSettled(['verify', '--body', '/nowhere/body', ...given]);
+    expect(end).toMatchObject({ code: EXIT.usage, stdout: '' });
+    expect(end.stderr).toBe('settled: --body /nowhere/body cannot be read: ENOENT.\n');
+  });
+});
