@@ -62,9 +62,6 @@ export function openDisk(base: string | null): Disk {
   return {
     take: (operation) => {
       switch (operation.do) {
-        case 'session':
-          open.clear();
-          return;
         case 'open': {
           if (operation.created) add(operation.path, newFile());
           const node = nodeAt(operation.path);
@@ -102,6 +99,8 @@ export function openDisk(base: string | null): Disk {
           return;
         }
         case 'mark':
+          // The files of a process that ended are closed.
+          if (operation.mark.mark === 'session') open.clear();
       }
     },
     writeTo: (folder, fate) => {

@@ -80,12 +80,24 @@ static void note(uint32_t kind, int file, int64_t number, const void *first, siz
   append(second, second_length);
 }
 
+/* Paths are noted without the folder before them. */
+static void note_path(uint32_t kind, int file, int64_t number, const char *path, const char *to) {
+  const char *inside = path + strlen(folder);
+  note(kind, file, number, inside, strlen(inside), to == NULL ? NULL : to + strlen(folder));
+}
+
 static int place_of(const char *path) {
   if (log_file < 0) return ELSEWHERE;
   if (strcmp(path, marks) == 0) return MARKS;
   size_t length = strlen(folder);
   if (strncmp(path, folder, length) != 0) return ELSEWHERE;
   return path[length] == '\0' || path[length] == '/' ? FOLDER : ELSEWHERE;
+}
+
+static int both_inside(const char *from, const char *to) {
+  int inside = (place_of(from) == FOLDER) + (place_of(to) == FOLDER);
+  if (inside == 1) fail("a file crossed the border of the folder");
+  return inside == 2;
 }
 
 static int place_of_file(int file) {
@@ -116,7 +128,7 @@ static int do_open(int at, const char *path, int flags, mode_t mode) {
     place[file] = (unsigned char)where;
     int64_t how = existed ? 0 : CREATED;
     if (flags & O_TRUNC) how |= EMPTIED;
-    if (where == FOLDER) note(OPEN, file, how, full, strlen(full), NULL);
+    if (where == FOLDER) note_path(OPEN, file, how, full, NULL);
   }
   pthread_mutex_unlock(&lock);
   return file;
@@ -229,7 +241,7 @@ static int do_unlink(int at, const char *path, int flags) {
   if (place_of(full) != FOLDER) return (int)syscall(SYS_unlinkat, at, path, flags);
   pthread_mutex_lock(&lock);
   int result = (int)syscall(SYS_unlinkat, at, path, flags);
-  if (result == 0) note(UNLINK, 0, 0, full, strlen(full), NULL);
+  if (result == 0) note_path(UNLINK, 0, 0, full, NULL);
   pthread_mutex_unlock(&lock);
   return result;
 }
@@ -242,23 +254,23 @@ int remove(const char *path) {
 }
 
 int rename(const char *from, const char *to) {
-  if (place_of(from) != FOLDER && place_of(to) != FOLDER) {
+  if (!both_inside(from, to)) {
     return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
   }
   pthread_mutex_lock(&lock);
   int result = (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
-  if (result == 0) note(RENAME, 0, 0, from, strlen(from), to);
+  if (result == 0) note_path(RENAME, 0, 0, from, to);
   pthread_mutex_unlock(&lock);
   return result;
 }
 
 int link(const char *from, const char *to) {
-  if (place_of(from) != FOLDER && place_of(to) != FOLDER) {
+  if (!both_inside(from, to)) {
     return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
   }
   pthread_mutex_lock(&lock);
   int result = (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
-  if (result == 0) note(LINK, 0, 0, from, strlen(from), to);
+  if (result == 0) note_path(LINK, 0, 0, from, to);
   pthread_mutex_unlock(&lock);
   return result;
 }
@@ -267,7 +279,7 @@ int mkdir(const char *path, mode_t mode) {
   if (place_of(path) != FOLDER) return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
   pthread_mutex_lock(&lock);
   int result = (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
-  if (result == 0) note(MKDIR, 0, 0, path, strlen(path), NULL);
+  if (result == 0) note_path(MKDIR, 0, 0, path, NULL);
   pthread_mutex_unlock(&lock);
   return result;
 }

@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openDisk } from './disk.ts';
 import type { Mark, Session } from './workload.ts';
 import type { Progress } from './world.ts';
 
@@ -18,7 +17,6 @@ export type Recording = {
 
 /** One successful call of a recorded process, or a mark that it made in between. */
 export type Operation =
-  | { do: 'session' }
   | { do: 'open'; file: number; path: string; created: boolean; emptied: boolean }
   | { do: 'close' | 'sync'; file: number }
   | { do: 'write'; file: number; at: number; bytes: Buffer }
@@ -73,11 +71,10 @@ function runSession(session: Session, environment: Record<string, string>): Prom
   });
 }
 
-/** The operations of a recording whose process saw the recorded folder at `folder`. */
+/** The operations of a log. What they write is not copied out of it. */
 export function readLog(log: SharedArrayBuffer): Operation[] {
   const bytes = Buffer.from(log);
   const operations: Operation[] = [];
-  let root = '';
   for (let at = 0; at < bytes.length; ) {
     const first = at + HEADER_BYTES;
     const second = first + bytes.readUInt32LE(at + 16);
@@ -91,4 +88,35 @@ export function readLog(log: SharedArrayBuffer): Operation[] {
     at = end;
   }
   return operations;
+}
+
+type Header = { kind: number; file: number; number: number };
+
+/** The kinds are numbered as in recorder.c. */
+function readOperation({ kind, file, number }: Header, first: Buffer, second: Buffer): Operation {
+  const path = kind === 3 ? '' : first.toString();
+  switch (kind) {
+    case 1:
+      return { do: 'open', file, path, created: (number & CREATED) !== 0, emptied: (number & EMPTIED) !== 0 };
+    case 2:
+      return { do: 'close', file };
+    case 3:
+      return { do: 'write', file, at: number, bytes: first };
+    case 4:
+      return { do: 'truncate', file, length: number };
+    case 5:
+      return { do: 'sync', file };
+    case 6:
+      return { do: 'unlink', path };
+    case 7:
+      return { do: 'rename', path, to: second.toString() };
+    case 8:
+      return { do: 'link', path, to: second.toString() };
+    case 9:
+      return { do: 'mkdir', path };
+    case 10:
+      return { do: 'mark', mark: JSON.parse(path) as Mark };
+    default:
+      throw new Error(`the log is not one of recorder.c: kind ${kind}`);
+  }
 }

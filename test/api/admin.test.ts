@@ -141,7 +141,7 @@ describe('api: stats', () => {
         stats: {
           orders: { paid: 1, held: 1, awaiting_payment: 1 },
           events: { pending: 0, leased: 0, dead: 1, done: 2 },
-          notices: { pending: 2 },
+          notices: { pending: 2, leased: 0, done: 0, dead: 0 },
           holds: 1,
           attention: 1,
           checks: 3,

@@ -171,6 +171,23 @@ describe('api: replaying an event', () => {
     expect(await settled().order(reference)).toEqual(before);
   });
 
+  it('wakes settlement, which would look by itself only once a second', async () => {
+    const { reference } = await paidOrder(settled());
+    const { id } = await eventIn(settled(), reference, 'done');
+    const startedMs = performance.now();
+    for (let i = 0; i < 6; i++) {
+      expect((await post(settled(), `/v1/events/${id}/replay`, {})).status).toBe(202);
+      await vi.waitFor(
+        async () => {
+          const { event } = (await get(settled(), `/v1/events/${id}`)).body;
+          expect(event.status).toBe('done');
+        },
+        { timeout: 5_000 },
+      );
+    }
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
+  });
+
   it('is refused for an event that waits or is in work', async () => {
     const app = await startTestApp();
     await paidOrder(app, 'order');

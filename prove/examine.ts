@@ -1,0 +1,183 @@
+import { secretsKeyFile } from '../src/store/files.ts';
+import { openKeyring } from '../src/store/keyring.ts';
+import { openWriter } from '../src/store/sqlite/engine.ts';
+import { type OpenedDatabase, openForWriting } from '../src/store/sqlite/open.ts';
+import {
+  amountOf,
+  eventNumber,
+  inWords,
+  isSame,
+  NOTHING,
+  type ProvedEvent,
+  type Progress,
+  referenceOf,
+} from './world.ts';
+
+/** What was promised when the power failed, and what may be found. */
+export type Promised = {
+  acknowledged: Progress;
+  /** What was asked for and not acknowledged: all of it may be there, or nothing of it. */
+  asked: Progress;
+  /** What stood after each batch up to now. Anything else is half a transaction. */
+  boundaries: readonly Progress[];
+};
+
+/**
+ * - kept: everything that was acknowledged is there, byte for byte, and nothing that was not asked for
+ * - lost: something that was acknowledged is gone; what is there is whole
+ * - half: part of a transaction is there
+ * - damaged: SQLite finds the file damaged
+ * - refused: settled does not start
+ */
+export type Verdict = 'kept' | 'lost' | 'half' | 'damaged' | 'refused';
+
+export type Finding = { verdict: Verdict; detail: string; found: Progress };
+
+/** Starts settled's engine on a database after a loss of power, and compares it with what was promised. */
+export function examine(path: string, { acknowledged, asked, boundaries }: Promised): Finding {
+  let opened: OpenedDatabase;
+  let close = () => {};
+  try {
+    const { keyId } = openKeyring(secretsKeyFile(path));
+    const options = { path, secretsKeyId: keyId, newInstanceId: 'another', nowMs: 2, newId: () => 'notice' };
+    opened = openForWriting(options);
+    const writer = openWriter(options, opened);
+    close = () => writer.close();
+    const [answer] = writer.run([{ verb: 'heartbeat', args: [3] }]);
+    if (answer?.ok !== true) throw answer?.error;
+  } catch (error) {
+    close();
+    const { code, message } = error as NodeJS.ErrnoException;
+    return { verdict: 'refused', detail: `${code}: ${message}`, found: NOTHING };
+  }
+  try {
+    const damage = damageOf(opened);
+    if (damage !== null) return { verdict: 'damaged', detail: damage, found: NOTHING };
+    const { found, fault } = readAll(opened);
+    if (fault !== null) return { verdict: 'half', detail: fault, found };
+    if (isSame(found, acknowledged) || isSame(found, asked)) return { verdict: 'kept', detail: '', found };
+    const isWhole = boundaries.some((boundary) => isSame(found, boundary));
+    const detail = `acknowledged: ${inWords(acknowledged)}; found: ${inWords(found)}`;
+    return { verdict: isWhole ? 'lost' : 'half', detail, found };
+  } catch (error) {
+    return { verdict: 'damaged', detail: String(error), found: NOTHING };
+  } finally {
+    close();
+  }
+}
+
+function damageOf({ db }: OpenedDatabase): string | null {
+  const check = db.pragma('integrity_check', { simple: true });
+  if (check !== 'ok') return String(check);
+  const strays = db.pragma('foreign_key_check') as unknown[];
+  return strays.length === 0 ? null : `foreign_key_check: ${JSON.stringify(strays[0])}`;
+}
+
+type Read = { found: Progress; fault: string | null };
+
+/** Reads every order and event. The fault is the first that does not fit the number of events that are settled. */
+function readAll(opened: OpenedDatabase): Read {
+  const events = readEvents(opened);
+  const orders = readOrders(opened);
+  const settled = events.filter(({ status }) => status === 'done').length;
+  const found = { links: orders.length, events: events.length, settled };
+  const states = statesAfter(settled);
+  const fault =
+    firstFault(events, (row, index) => eventFault(row, index + 1, settled)) ??
+    firstFault(orders, (row, index) => orderFault(row, index + 1, states.get(index + 1) ?? 'awaiting_payment')) ??
+    strayFault(opened, found, [...states.values()]);
+  return { found, fault };
+}
+
+function firstFault<T>(rows: readonly T[], faultOf: (row: T, index: number) => string | null): string | null {
+  for (const [index, row] of rows.entries()) {
+    const fault = faultOf(row, index);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+type EventRow = { key: number; link: number; eventId: string; status: string; body: Buffer | null };
+
+function readEvents({ db }: OpenedDatabase): EventRow[] {
+  return db
+    .prepare(
+      `SELECT i.key, i.link_key AS link, i.event_id AS eventId, i.status, b.body
+       FROM inbox i LEFT JOIN inbox_body b ON b.inbox_key = i.key ORDER BY i.key`,
+    )
+    .all() as EventRow[];
+}
+
+const known: ProvedEvent[] = [];
+
+function eventFault({ key, link, eventId, status, body }: EventRow, number: number, settled: number): string | null {
+  known[number] ??= eventNumber(number);
+  const event = known[number];
+  if (key !== number || eventId !== `evt_${number}` || link !== event.link) return `event ${number} is not there`;
+  if (body === null || !body.equals(event.body)) return `the bytes of event ${number} are not the same`;
+  const expected = number <= settled ? 'done' : 'pending';
+  return status === expected ? null : `event ${number} is ${status}, though ${settled} are settled`;
+}
+
+type OrderRow = {
+  key: number;
+  reference: string;
+  state: string;
+  link: number | null;
+  settlements: number;
+  captured: number;
+  paidNotices: number;
+  pendingNotices: number;
+};
+
+function readOrders({ db }: OpenedDatabase): OrderRow[] {
+  return db
+    .prepare(
+      `SELECT o.key, o.reference, o.state, l.key AS link,
+         (SELECT count(*) FROM settlement s WHERE s.order_key = o.key) AS settlements,
+         (SELECT coalesce(sum(amount_minor), 0) FROM ledger e WHERE e.order_key = o.key) AS captured,
+         (SELECT count(*) FROM outbox n WHERE n.order_key = o.key AND n.type = 'order.paid') AS paidNotices,
+         (SELECT count(*) FROM outbox n WHERE n.order_key = o.key AND n.type = 'order.payment_pending')
+           AS pendingNotices
+       FROM orders o LEFT JOIN link l ON l.order_key = o.key ORDER BY o.key`,
+    )
+    .all() as OrderRow[];
+}
+
+type State = 'awaiting_payment' | 'payment_pending' | 'paid';
+
+/** The states of the orders that the first `settled` events are about. */
+function statesAfter(settled: number): Map<number, State> {
+  const states = new Map<number, State>();
+  for (let number = 1; number <= settled; number++) {
+    known[number] ??= eventNumber(number);
+    const { link, kind } = known[number];
+    states.set(link, kind === 'completed' ? 'paid' : 'payment_pending');
+  }
+  return states;
+}
+
+function orderFault(row: OrderRow, number: number, state: State): string | null {
+  const { key, reference, link } = row;
+  if (key !== number || reference !== referenceOf(number) || link !== number) return `order ${number} is not there`;
+  const paid = state === 'paid' ? 1 : 0;
+  if (row.state !== state) return `${reference} is ${row.state} instead of ${state}`;
+  if (row.settlements !== paid) return `${reference} is ${state} with ${row.settlements} settlements`;
+  if (row.paidNotices !== paid) return `${reference} is ${state} with ${row.paidNotices} notices of it`;
+  if (row.captured !== paid * amountOf(number)) return `${reference} is ${state} with ${row.captured} in its ledger`;
+  if (state === 'payment_pending' && row.pendingNotices !== 1) {
+    return `${reference} is pending with ${row.pendingNotices} notices of it`;
+  }
+  return null;
+}
+
+/** Rows beside those that belong to an order or event. */
+function strayFault({ db }: OpenedDatabase, { links, events }: Progress, states: readonly State[]): string | null {
+  const paid = states.filter((state) => state === 'paid').length;
+  const expected: Record<string, number> = { link: links, inbox_body: events, settlement: paid, ledger: paid };
+  for (const [table, rows] of Object.entries(expected)) {
+    const count = db.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+    if (count !== rows) return `${table} has ${count} rows instead of ${rows}`;
+  }
+  return null;
+}

@@ -1,0 +1,89 @@
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { parentPort, workerData } from 'node:worker_threads';
+import { chanceOf } from './chance.ts';
+import { openDisk } from './disk.ts';
+import { examine, type Finding, type Promised } from './examine.ts';
+import { type Operation, type Recording, readLog } from './recording.ts';
+import { isSame, type Progress } from './world.ts';
+
+/** A thread that makes crash states of one recording and examines each. */
+export type Replay = {
+  recording: Recording;
+  /** The power fails in state `number` after so many operations. In their order. */
+  crashes: readonly Crash[];
+  seed: number;
+  /** States are made below this folder. */
+  scratch: string;
+  /** How many states to leave there that are not as promised. */
+  keepMax: number;
+};
+
+export type Crash = { number: number; after: number };
+
+/** A state in which something was not as promised. `kept`: where it can be looked at. */
+export type Broken = Finding & { number: number; recording: string; lostEvents: number; kept: string | null };
+
+export type Replayed = {
+  states: number;
+  /** States in which something had not reached the disk. */
+  withLoss: number;
+  /** States in which a batch was whole that nobody had been told of. */
+  unacknowledgedKept: number;
+  broken: Broken[];
+};
+
+/** What was promised after each operation, so far as it was taken in. */
+export function openPromises(progress: Progress): Promised & { take(operation: Operation): void } {
+  const boundaries = [progress];
+  return {
+    acknowledged: progress,
+    asked: progress,
+    boundaries,
+    take(operation) {
+      if (operation.do !== 'mark') return;
+      const { mark } = operation;
+      if (mark.mark === 'asked') {
+        this.asked = mark.progress;
+        boundaries.push(mark.progress);
+      } else if (mark.mark === 'acknowledged') this.acknowledged = mark.progress;
+    },
+  };
+}
+
+/** Makes and examines the states, each in a folder of its own that is removed again. */
+export function replay({ recording, crashes, seed, scratch, keepMax }: Replay): Replayed {
+  const operations = readLog(recording.log);
+  const disk = openDisk(recording.base);
+  const promises = openPromises(recording.progress);
+  const result: Replayed = { states: 0, withLoss: 0, unacknowledgedKept: 0, broken: [] };
+  let done = 0;
+  for (const { number, after } of crashes) {
+    for (; done < after; done++) {
+      const operation = operations[done] as Operation;
+      disk.take(operation);
+      promises.take(operation);
+    }
+    const folder = join(scratch, String(number));
+    mkdirSync(folder, { recursive: true });
+    const { lost } = disk.writeTo(folder, chanceOf(seed, number));
+    const finding = examine(join(folder, 'data', 'settled.db'), promises);
+    const { acknowledged } = promises;
+    result.states++;
+    if (lost > 0) result.withLoss++;
+    if (finding.verdict === 'kept' && !isSame(finding.found, acknowledged)) result.unacknowledgedKept++;
+    rmSync(folder, { recursive: true });
+    if (finding.verdict === 'kept') continue;
+    let kept: string | null = null;
+    if (result.broken.length < keepMax) {
+      kept = folder;
+      mkdirSync(folder);
+      disk.writeTo(folder, chanceOf(seed, number));
+    }
+    const lostEvents = acknowledged.events - finding.found.events;
+    result.broken.push({ ...finding, number, recording: recording.name, lostEvents, kept });
+  }
+  return result;
+}
+
+parentPort?.postMessage(replay(workerData as Replay));
