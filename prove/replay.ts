@@ -15,8 +15,8 @@ export type Replay = {
   seed: number;
   /** States are made below this folder. */
   scratch: string;
-  /** How many states to leave there that are not as promised. */
-  keepMax: number;
+  /** Where the first states that are not as promised are kept; null: nowhere. */
+  keepIn: string | null;
 };
 
 export type Crash = { number: number; after: number };
@@ -33,8 +33,11 @@ export type Replayed = {
   broken: Broken[];
 };
 
+/** States that a thread keeps at most. */
+const KEPT_MAX = 2;
+
 /** What was promised after each operation, so far as it was taken in. */
-export function openPromises(progress: Progress): Promised & { take(operation: Operation): void } {
+function openPromises(progress: Progress): Promised & { take(operation: Operation): void } {
   const boundaries = [progress];
   return {
     acknowledged: progress,
@@ -52,7 +55,7 @@ export function openPromises(progress: Progress): Promised & { take(operation: O
 }
 
 /** Makes and examines the states, each in a folder of its own that is removed again. */
-export function replay({ recording, crashes, seed, scratch, keepMax }: Replay): Replayed {
+function replay({ recording, crashes, seed, scratch, keepIn }: Replay): Replayed {
   const operations = readLog(recording.log);
   const disk = openDisk(recording.base);
   const promises = openPromises(recording.progress);
@@ -74,11 +77,10 @@ export function replay({ recording, crashes, seed, scratch, keepMax }: Replay): 
     if (finding.verdict === 'kept' && !isSame(finding.found, acknowledged)) result.unacknowledgedKept++;
     rmSync(folder, { recursive: true });
     if (finding.verdict === 'kept') continue;
-    let kept: string | null = null;
-    if (result.broken.length < keepMax) {
-      kept = folder;
-      mkdirSync(folder);
-      disk.writeTo(folder, chanceOf(seed, number));
+    const kept = keepIn === null || result.broken.length >= KEPT_MAX ? null : join(keepIn, `state-${number}`);
+    if (kept !== null) {
+      mkdirSync(kept, { recursive: true });
+      disk.writeTo(kept, chanceOf(seed, number));
     }
     const lostEvents = acknowledged.events - finding.found.events;
     result.broken.push({ ...finding, number, recording: recording.name, lostEvents, kept });

@@ -42,7 +42,6 @@ export type Mark =
 
 const session = JSON.parse(process.argv[2] ?? '') as Session;
 const marks = openSync(session.marks, 'a');
-work();
 
 function work(): void {
   const { path, seed, batches, end } = session;
@@ -62,7 +61,8 @@ function work(): void {
     mark({ mark: 'acknowledged', progress });
     claimed = claimed.slice(batch.settles).concat(newlyClaimed);
   }
-  if (!isSame(progress, progressOf(opened))) throw new Error('the database does not hold what was acknowledged');
+  if (!isSame(progress, progressOf(opened)))
+    throw new Error('the database does not hold what was acknowledged');
   if (end === 'kill') process.kill(process.pid, 'SIGKILL');
   writer.close();
 }
@@ -99,7 +99,9 @@ function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], ch
     return { calls, progress: { links: links + size, events, settled }, settles: 0 };
   }
   const deliveries = chance.oneIn(3) ? 0 : size;
-  const calls = numbers(events, deliveries).map((event) => call('recordDelivery', deliveryOf(eventNumber(event))));
+  const calls = numbers(events, deliveries).map((event) =>
+    call('recordDelivery', deliveryOf(eventNumber(event))),
+  );
   if (events > 0 && chance.oneIn(4)) {
     const again = eventNumber(chance.between(1, events));
     calls.push(call('recordDelivery', deliveryOf(again)));
@@ -146,3 +148,5 @@ function numbers(after: number, count: number): number[] {
 function mark(given: Mark): void {
   writeSync(marks, `${JSON.stringify(given)}\n`);
 }
+
+work();

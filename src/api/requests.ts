@@ -9,7 +9,7 @@ import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
 const PRINTABLE = /^[^\p{Cc}\p{Cs}]+$/u;
 const text = (max: number) => z.string().min(1).max(max).regex(PRINTABLE, 'must not have control characters');
 
-export const reference = text(128);
+const reference = text(128);
 
 const webhookSecret = z
   .string()
@@ -96,7 +96,7 @@ export function readEventKey(request: Request, response: Response): number | nul
 }
 
 /** A cursor hides the key of the last row seen, so that callers do not count on what it is. */
-export function writeCursor(key: number): string {
+function writeCursor(key: number): string {
   return Buffer.from(`k${key}`).toString('base64url');
 }
 

@@ -11,7 +11,7 @@ export type Option = {
 export type Options = Readonly<Record<string, Option>>;
 
 /** The options that were given: a text each, or true for a switch. */
-export type Given<O extends Options> = {
+type Given<O extends Options> = {
   readonly [Name in keyof O]?: O[Name] extends { readonly value: string } ? string : true;
 };
 

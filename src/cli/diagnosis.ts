@@ -19,7 +19,7 @@ export const VERDICTS = [
   'signed_otherwise',
   'wrong_secret_or_altered_body',
 ] as const;
-export type Verdict = (typeof VERDICTS)[number];
+type Verdict = (typeof VERDICTS)[number];
 
 export type Captured = {
   body: Buffer;

@@ -27,7 +27,7 @@ type EventDetail = EventRow & {
   bodyText: string | null;
 };
 
-export const EVENT_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
+const EVENT_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
 
 export const eventsList = defineCommand({
   name: 'events list',

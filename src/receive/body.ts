@@ -3,7 +3,7 @@ import getRawBody from 'raw-body';
 
 export const BODY_BYTES_MAX = 256 * 1024;
 
-export type BodyOutcome =
+type BodyOutcome =
   | { outcome: 'read'; body: Buffer }
   | { outcome: 'too_large' }
   | { outcome: 'aborted' }
@@ -15,7 +15,7 @@ export type BodyOutcome =
  * address have a share of their own, so that a flood of them takes no place from the others.
  */
 const HELD_BYTES_MAX = { addressed: 64 * 1024 * 1024, others: 16 * 1024 * 1024 } as const;
-export type Share = keyof typeof HELD_BYTES_MAX;
+type Share = keyof typeof HELD_BYTES_MAX;
 
 /** Reads raw request bodies, at most 256 KiB each, and can refuse the ones that are still on their way. */
 export type BodyReader = {

@@ -16,7 +16,7 @@ export type Queries = {
   stats(nowMs: number): Promise<Stats>;
 };
 
-export type Page = { limit: number; after: number | null };
+type Page = { limit: number; after: number | null };
 export type Keyed<T> = { key: number; value: T };
 
 export type EventSummary = {

@@ -204,7 +204,7 @@ describe('api: registering a link that exists', () => {
     const { reference, id } = await register();
     const other = { reference: freshReference(), amount: '100.00', id, webhookSecret: SECRET };
     const response = await post(settled(), '/v1/links', other);
-    expect(problem(response, 409, 'link_id_taken')).toContain(reference);
+    expect(problem(response, 409, 'link_id_taken')).toContain(`belongs to order ${reference}.`);
     expect((await get(settled(), orderPath(other.reference))).status).toBe(404);
   });
 
@@ -247,7 +247,7 @@ describe('api: binding a reserved link', () => {
     const { reference, id } = await register();
     const link = await settled().reserve(freshReference());
     const response = await post(settled(), '/v1/links', { reference: link.reference, amount: '100.00', id });
-    expect(problem(response, 409, 'link_id_taken')).toContain(reference);
+    expect(problem(response, 409, 'link_id_taken')).toContain(`belongs to order ${reference}.`);
     expect(await settled().order(link.reference)).toMatchObject({ link: { id: null } });
   });
 });

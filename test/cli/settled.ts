@@ -41,7 +41,7 @@ export async function failing(
   return readFailure(end);
 }
 
-export function readFailure(end: Finished): { code: string; message: string; exit: number } {
+function readFailure(end: Finished): { code: string; message: string; exit: number } {
   expect(end.stdout).toBe('');
   expect(end.stderr.trim().split('\n')).toHaveLength(1);
   const { error } = JSON.parse(end.stderr);

@@ -98,7 +98,10 @@ async function damagedEvent(
   change(
     settled,
     `CREATE TRIGGER damage AFTER INSERT ON inbox_body
-     BEGIN UPDATE inbox_body SET body = x'7b' WHERE inbox_key = new.inbox_key; END`,
+     BEGIN
+       UPDATE inbox_body SET body = CAST(replace(CAST(body AS TEXT), 'pay_1', 'pay_2') AS BLOB)
+       WHERE inbox_key = new.inbox_key;
+     END`,
   );
   expect((await settled.deliver(link, completed(link))).status).toBe(200);
   const repairDisk = () => change(settled, 'DROP TRIGGER damage');

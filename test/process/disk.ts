@@ -17,7 +17,7 @@ export function freezableDisk(pipe: string): FreezableDisk {
   const preload = fileURLToPath(new URL('frozen-disk.ts', import.meta.url));
   return {
     environment: { NODE_OPTIONS: `--import=${preload}`, FROZEN_DISK: pipe },
-    freeze: () => void execFileSync('mkfifo', [pipe]),
+    freeze: () => void execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]),
     hangs: () => vi.waitFor(() => expect(existsSync(`${pipe}.waiting`)).toBe(true), { timeout: 5_000 }),
     thaw: () => {
       // Whoever waits to read the pipe goes on once somebody opens it for writing.

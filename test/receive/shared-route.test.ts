@@ -95,9 +95,14 @@ describe('receive: the shared route', () => {
     ['a link id that is no text', (id) => completed({ linkId: { id } })],
     ['a link id in no accepted place', (id) => completed({ paymentLink: { linkId: id }, id })],
     ['two link ids that disagree', (id) => completed({ linkId: id, paymentLinkId: 'pl_other' })],
+    ['two link ids that disagree, ours first', (id) => completed({ paymentLinkId: id, linkId: 'pl_other' })],
     [
-      'two link ids that disagree, one inside',
-      (id) => completed({ linkId: id, data: { link: { id: 'pl_other' } } }),
+      'two link ids that disagree, the other one inside',
+      (id) => completed({ paymentLink: { id }, data: { link: { id: 'pl_other' } } }),
+    ],
+    [
+      'two link ids that disagree, ours inside',
+      (id) => completed({ linkId: 'pl_other', data: { link: { id } } }),
     ],
     ['the id of no link of ours', () => completed({ linkId: 'pl_nobody' })],
     ['a link id that differs in case', (id) => completed({ linkId: id.toUpperCase() })],

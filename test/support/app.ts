@@ -27,7 +27,7 @@ export type TestApp = {
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read answers of many shapes
-export type ApiAnswer = { status: number; headers: Headers; body: any };
+type ApiAnswer = { status: number; headers: Headers; body: any };
 export type ReservedLink = { webhookUrl: string; webhookSecret: string; reference: string };
 
 /** A folder that is removed after the test, unless it failed: then its path is printed. */

@@ -16,8 +16,8 @@ export type Synchronous<T> = {
   [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R> ? (...args: A) => R : never;
 };
 
-export type WriteVerbs = Synchronous<Intake & Links & Inbox & Orders & Pick<Keeping, 'heartbeat'>>;
-export type ReadVerbs = Synchronous<Queries>;
+type WriteVerbs = Synchronous<Intake & Links & Inbox & Orders & Pick<Keeping, 'heartbeat'>>;
+type ReadVerbs = Synchronous<Queries>;
 
 export type Call = { verb: string; args: readonly unknown[] };
 export type Answer = { ok: true; value: unknown } | { ok: false; error: unknown };

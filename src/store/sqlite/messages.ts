@@ -3,7 +3,7 @@ import type { Call } from './engine.ts';
 import type { PackedCalls } from './packing.ts';
 
 /** What travels between the thread that holds the database and the rest of the process. */
-export type ThreadRole = 'writer' | 'reader' | 'backup';
+type ThreadRole = 'writer' | 'reader' | 'backup';
 
 export type ThreadStart = {
   role: ThreadRole;
@@ -15,9 +15,7 @@ export type ThreadStart = {
 };
 
 export type NumberedCall = Call & { id: number };
-export type NumberedAnswer =
-  | { id: number; ok: true; value: unknown }
-  | { id: number; ok: false; error: SentError };
+type NumberedAnswer = { id: number; ok: true; value: unknown } | { id: number; ok: false; error: SentError };
 
 export type ToThread = PackedCalls | { close: true };
 export type FromThread =
