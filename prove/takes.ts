@@ -10,7 +10,7 @@ import { NOTHING, type Progress } from './world.ts';
 /** The recordings whose crash states are examined, and the control's. */
 export type Takes = { proof: Recording[]; control: Recording };
 
-const BATCHES = 50;
+const BATCHES = 35;
 /** So few pages lead to a checkpoint in half of the recordings that the power often fails within one. */
 const CHECKPOINT_PAGES = 40;
 

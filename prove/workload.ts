@@ -93,8 +93,8 @@ type Batch = { calls: Call[]; progress: Progress; settles: number };
 
 /** 1 to 40 calls of a kind, mixed as in settled's own batches: deliveries first, and what they leave room for. */
 function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], chance: Chance): Batch {
-  const size = chance.between(1, 40);
-  if (links < 60 || links < linksOfEvents(events + size) || chance.oneIn(12)) {
+  const size = chance.between(1, chance.oneIn(2) ? 8 : 40);
+  if (links < 40 || links < linksOfEvents(events + size) || chance.oneIn(12)) {
     const calls = numbers(links, size).map((link) => call('registerLink', registrationOf(link)));
     return { calls, progress: { links: links + size, events, settled }, settles: 0 };
   }

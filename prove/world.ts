@@ -53,7 +53,7 @@ export function linksOfEvents(events: number): number {
 /** Most bodies are some hundred bytes; some fill several pages. */
 function bodyOf(number: number): Buffer {
   const chance = chanceOf(number, 7);
-  const length = chance.oneIn(20) ? chance.between(4_000, 20_000) : chance.between(200, 1_500);
+  const length = chance.oneIn(25) ? chance.between(4_000, 12_000) : chance.between(100, 900);
   const body = Buffer.alloc(length);
   for (let at = 0; at + 4 <= length; at += 4) body.writeUInt32LE(chance.below(2 ** 32), at);
   return body;

@@ -18,6 +18,8 @@ export const serve = defineCommand({
   details: ['The log goes to standard output, a line of JSON each. docs/errors.md tells how it may end.'],
   options: {},
   async run() {
+    // The database, its log and its backups hold what customers paid: nobody else on this machine reads them.
+    process.umask(0o077);
     const stopped = stopAsked();
     const { app, log } = await start();
     await untilStopped(app, stopped, log);

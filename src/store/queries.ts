@@ -9,7 +9,9 @@ export type Queries = {
   listOrders(page: Page & { state: string | null; search: string | null }): Promise<Keyed<Order>[]>;
   /** Everything known of an order, oldest first; null where there is no such order. */
   timeline(reference: string): Promise<Timeline | null>;
-  listEvents(page: Page & { status: string | null; reference: string | null }): Promise<EventSummary[]>;
+  listEvents(
+    page: Page & { status: EventSummary['status'] | null; reference: string | null },
+  ): Promise<EventSummary[]>;
   findEvent(eventKey: number): Promise<EventDetail | null>;
   listRejections(page: Page & { reference: string | null }): Promise<RejectionSummary[]>;
   listAttention(page: Page): Promise<AttentionSummary[]>;
