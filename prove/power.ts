@@ -8,7 +8,7 @@ import { Worker } from 'node:worker_threads';
 import { chanceOf } from './chance.ts';
 import { type Operation, type Recording, readLog } from './recording.ts';
 import type { Broken, Crash, Replay, Replayed } from './replay.ts';
-import { recordAll, type Takes } from './takes.ts';
+import { allOf, recordAll, type Takes } from './takes.ts';
 
 /**
  * `npm run prove:power`: records what settled's engine does to its files, lets the power fail at thousands of points,
@@ -99,7 +99,7 @@ async function replayAll(recordings: readonly Recording[], plan: Plan): Promise<
       jobs.push({ recording, crashes: share, seed: plan.seed, scratch: plan.scratch, keepIn: plan.keepIn });
     }
   }
-  await Promise.all(
+  await allOf(
     Array.from({ length: plan.threads }, async () => {
       for (let job = jobs.shift(); job !== undefined; job = jobs.shift()) add(totals, await inThread(job));
     }),

@@ -79,6 +79,7 @@ function replay({ recording, crashes, seed, scratch, keepIn }: Replay): Replayed
     if (finding.verdict === 'kept') continue;
     const kept = keepIn === null || result.broken.length >= KEPT_MAX ? null : join(keepIn, `state-${number}`);
     if (kept !== null) {
+      rmSync(kept, { recursive: true, force: true });
       mkdirSync(kept, { recursive: true });
       disk.writeTo(kept, chanceOf(seed, number));
     }

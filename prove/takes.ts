@@ -26,7 +26,7 @@ export async function recordAll(workspace: string, recorder: string, seed: numbe
   const first = studio('first');
   const often = studio('often');
   const normal = studio('control');
-  const [firstTake, oftenTake, control] = await Promise.all([
+  const [firstTake, oftenTake, control] = await allOf([
     take('first start', first, [
       { ...FULL, seed },
       { ...FULL, seed: seed + 1, end: 'kill' },
@@ -41,7 +41,7 @@ export async function recordAll(workspace: string, recorder: string, seed: numbe
   ]);
   const restored = studio('restored');
   const restarted = studio('restarted');
-  const [restoredTake, restartedTake] = await Promise.all([
+  const [restoredTake, restartedTake] = await allOf([
     take('restored backup', restored, [{ ...FULL, seed: seed + 7 }], restore(first, firstTake, restored)),
     take(
       'after a loss of power',
@@ -51,6 +51,12 @@ export async function recordAll(workspace: string, recorder: string, seed: numbe
     ),
   ]);
   return { proof: [firstTake, oftenTake, restartedTake, restoredTake], control };
+}
+
+/** Waits for every one, whatever becomes of the others: none must be left at work when the workspace is removed. */
+export async function allOf<T extends readonly unknown[]>(promises: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
+  await Promise.allSettled(promises);
+  return (await Promise.all(promises)) as unknown as T;
 }
 
 type Before = { base: string; progress: Progress };

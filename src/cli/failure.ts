@@ -4,6 +4,14 @@ import { Refusal } from './connection.ts';
 import { EXIT, EXIT_OF_FAULT, type ExitCode } from './exit.ts';
 import { printableLines } from './layout.ts';
 
+/** Codes of the command itself, beside those of faults and of the API. docs/errors.md lists them. */
+export const COMMAND_CODES = ['usage', 'output_failed', 'bug'] as const;
+
+/** What was found cannot be printed whole. */
+export class OutputError extends Error {
+  readonly code = 'output_failed';
+}
+
 export type Failure = {
   /** From docs/errors.md. */
   readonly code: string;
@@ -15,6 +23,8 @@ export type Failure = {
 /** What an error means for the person at the command line. What nobody foresaw is a bug. */
 export function failure(error: unknown): Failure {
   if (error instanceof UsageError) return { code: error.code, message: error.message, exit: EXIT.usage };
+  if (error instanceof OutputError)
+    return { code: error.code, message: error.message, exit: EXIT.diskFailed };
   if (error instanceof Fault) {
     return { code: error.code, message: error.message, exit: EXIT_OF_FAULT[error.code] };
   }

@@ -5,23 +5,23 @@ import type { Command, Report } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { connect } from './connection.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { failure, failureText } from './failure.ts';
+import { failure, failureText, OutputError } from './failure.ts';
 import { helpOn, noSuchCommand, overview } from './help.ts';
 
 const args = process.argv.slice(2);
 const wantsJson = args.includes('--json');
 
 process.on('uncaughtException', (error) => process.exit(printFailure(error)));
-// Whoever reads the output may have seen enough, like `head`.
+// Each write sees its own error.
 process.stdout.on('error', () => {});
 // Never awaited at the top level: a process whose loop runs empty would end with Node's code for that, not ours.
-void main().then((exit) => process.stdout.write('', () => process.exit(exit)));
+void main().then((exit) => process.exit(exit));
 
 async function main(): Promise<ExitCode> {
   try {
     const report = await dispatch(args);
     if (report === null) return EXIT.ok;
-    process.stdout.write(wantsJson ? `${JSON.stringify(report.data)}\n` : `${report.lines.join('\n')}\n`);
+    await print(wantsJson ? `${JSON.stringify(report.data)}\n` : `${report.lines.join('\n')}\n`);
     return report.exit ?? EXIT.ok;
   } catch (error) {
     return printFailure(error);
@@ -67,6 +67,16 @@ function version(): Report {
     data: { version, node: process.version },
     lines: [`settled ${version} (Node ${process.versions.node})`],
   };
+}
+
+/** Resolves when all is written. A reader that has seen enough, like `head`, is no error. */
+function print(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error?: NodeJS.ErrnoException | null) => {
+      if (!error || error.code === 'EPIPE') resolve();
+      else reject(new OutputError(`The output cannot be written (${error.code}), and is not whole.`));
+    });
+  });
 }
 
 function printFailure(error: unknown): ExitCode {

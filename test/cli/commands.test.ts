@@ -116,7 +116,7 @@ describe('cli: orders', () => {
     [['orders', 'resolve', 'paid', '--accept', '--reason', 'x'], 'not_held', EXIT.refused],
     [['orders', 'show', 'nope'], 'not_found', EXIT.notFound],
     [['orders', 'show', '..'], 'not_found', EXIT.notFound],
-    [['orders', 'show', 'a/timeline'], 'not_found', EXIT.notFound],
+    [['orders', 'show', 'paid/timeline'], 'not_found', EXIT.notFound],
     [['why', 'nope'], 'not_found', EXIT.notFound],
     [['events', 'show', '999'], 'not_found', EXIT.notFound],
   ])('%j ends with %s', async (args, code, exit) => {

@@ -83,11 +83,24 @@ describe('cli: serve', () => {
   });
 });
 
-describe('cli: an output that nobody reads to its end', () => {
-  it('is no error', async () => {
+describe('cli: an output', () => {
+  it('that nobody reads to its end is no error', async () => {
     const running = spawnSettled(['help'], {});
     running.child.stdout?.destroy();
     expect(await running.finished).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('that cannot be written is an error', async (context) => {
+    if (!existsSync('/dev/full')) return context.skip('this system has no /dev/full');
+    const full = openSync('/dev/full', 'w');
+    const child = spawn(process.execPath, [MAIN, 'help'], { env: {}, stdio: ['ignore', full, 'pipe'] });
+    closeSync(full);
+    let stderr = '';
+    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+      stderr += chunk;
+    });
+    expect(await new Promise((resolve) => child.once('close', resolve))).toBe(EXIT.diskFailed);
+    expect(stderr).toBe('settled: The output cannot be written (ENOSPC), and is not whole.\n');
   });
 });
 

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { VERDICTS } from '../../src/cli/diagnosis.ts';
 import { EXIT, EXIT_MEANINGS, EXIT_OF_FAULT, EXIT_OF_PROBLEM } from '../../src/cli/exit.ts';
+import { COMMAND_CODES } from '../../src/cli/failure.ts';
 import { FAULT_CODES } from '../../src/fault.ts';
 import { PROBLEM_CODES } from '../../src/http/problem.ts';
 import { ANSWERS } from '../../src/receive/answer.ts';
@@ -36,6 +37,11 @@ describe('docs: errors', () => {
     const listed = [...rows('Exit codes').keys()].filter((code) => /^\d/.test(code));
     expect(listed).toEqual(Object.keys(EXIT_MEANINGS));
     expect(sorted(Object.values(EXIT).map(String))).toEqual(sorted(listed));
+  });
+
+  it("lists the command's own codes", () => {
+    const listed = codes('Exit codes').filter((code) => !/^\d/.test(code));
+    expect(listed).toEqual(sorted(COMMAND_CODES));
   });
 
   it('lists every fault with the exit code that it has', () => {

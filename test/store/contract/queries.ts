@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { EventSummary } from '../../../src/store/queries.ts';
 import { stated } from '../../support/orders.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
@@ -98,7 +99,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       await world.store.buryEvent({ ...dead, nowMs: world.nowMs, fault: FAULT });
       const pending = (await world.deliver(a)).eventKey;
       const other = (await world.deliver(b)).eventKey;
-      const list = async (status: string | null, reference: string | null) =>
+      const list = async (status: EventSummary['status'] | null, reference: string | null) =>
         (await world.store.listEvents({ limit: 9, after: null, status, reference })).map(({ key }) => key);
       expect(await list('dead', null)).toEqual([dead.eventKey]);
       expect(await list('pending', null)).toEqual([other, pending]);
