@@ -23,7 +23,7 @@ export type Disk = {
 };
 
 /** How many changes were not durable, and how many of them (or parts of them) got lost. */
-export type Loss = { unsure: number; lost: number };
+type Loss = { unsure: number; lost: number };
 
 const SECTOR_BYTES = 512;
 

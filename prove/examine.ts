@@ -29,7 +29,7 @@ export type Promised = {
  * - damaged: SQLite finds the file damaged
  * - refused: settled does not start
  */
-export type Verdict = 'kept' | 'lost' | 'half' | 'damaged' | 'refused';
+type Verdict = 'kept' | 'lost' | 'half' | 'damaged' | 'refused';
 
 export type Finding = { verdict: Verdict; detail: string; found: Progress };
 
@@ -112,13 +112,17 @@ function readEvents({ db }: OpenedDatabase): EventRow[] {
 
 const known: ProvedEvent[] = [];
 
+function knownEvent(number: number): ProvedEvent {
+  known[number] ??= eventNumber(number);
+  return known[number] as ProvedEvent;
+}
+
 function eventFault(
   { key, link, eventId, status, body }: EventRow,
   number: number,
   settled: number,
 ): string | null {
-  known[number] ??= eventNumber(number);
-  const event = known[number];
+  const event = knownEvent(number);
   if (key !== number || eventId !== `evt_${number}` || link !== event.link)
     return `event ${number} is not there`;
   if (body === null || !body.equals(event.body)) return `the bytes of event ${number} are not the same`;
@@ -157,8 +161,7 @@ type State = 'awaiting_payment' | 'payment_pending' | 'paid';
 function statesAfter(settled: number): Map<number, State> {
   const states = new Map<number, State>();
   for (let number = 1; number <= settled; number++) {
-    known[number] ??= eventNumber(number);
-    const { link, kind } = known[number];
+    const { link, kind } = knownEvent(number);
     states.set(link, kind === 'completed' ? 'paid' : 'payment_pending');
   }
   return states;

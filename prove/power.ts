@@ -29,6 +29,7 @@ type Arguments = { states: number; seed: number; threads: number };
 const START_STATES_IN_TEN = 3;
 const CONTROL_STATES_MIN = 50;
 const BROKEN_SHOWN_MAX = 5;
+const DETAIL_MAX = 160;
 const FAILED = 1;
 
 async function main({ states, seed, threads }: Arguments): Promise<number> {
@@ -177,7 +178,7 @@ function figures({ states, atStart, withLoss, unacknowledgedKept, broken }: Tota
 }
 
 function inWords({ number, recording, verdict, detail, kept }: Broken): string {
-  return `  state ${number} (${recording}) ${verdict}: ${detail}${kept === null ? '' : `; see ${kept}`}`;
+  return `  state ${number} (${recording}) ${verdict}: ${detail.slice(0, DETAIL_MAX)}${kept === null ? '' : `; see ${kept}`}`;
 }
 
 function readArguments(): Arguments {

@@ -54,7 +54,9 @@ export async function recordAll(workspace: string, recorder: string, seed: numbe
 }
 
 /** Waits for every one, whatever becomes of the others: none must be left at work when the workspace is removed. */
-export async function allOf<T extends readonly unknown[]>(promises: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
+export async function allOf<T extends readonly unknown[]>(
+  promises: { [K in keyof T]: Promise<T[K]> },
+): Promise<T> {
   await Promise.allSettled(promises);
   return (await Promise.all(promises)) as unknown as T;
 }

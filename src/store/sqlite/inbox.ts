@@ -23,7 +23,7 @@ export function inboxVerbs(db: Database, newId: () => string): Synchronous<Inbox
       release.run({ eventKey, attempt, dueAtMs, ...fault });
     },
     buryEvent: ({ eventKey, attempt, nowMs, fault }) => {
-      bury({ eventKey, attempt }, fault, nowMs);
+      bury({ eventKey, attempt }, { fault, kind: 'event_dead', nowMs });
     },
     requeueEvent: ({ eventKey, nowMs }) => {
       const row = find.get(eventKey) as { status: string } | undefined;
@@ -55,23 +55,19 @@ function claimer(db: Database): Synchronous<Inbox>['claimEvents'] {
   };
 }
 
-/** Retires a leased row; false where the lease is not the caller's any more. */
-export function burier(db: Database): (claim: ClaimRef, fault: FaultNote, nowMs: number) => boolean {
+type Burial = { fault: FaultNote; kind: 'event_dead' | 'link_mismatch'; nowMs: number };
+
+/** Retires a leased row and raises the matter for a person; does nothing where the lease is not the caller's any more. */
+export function burier(db: Database): (claim: ClaimRef, burial: Burial) => void {
   const retire = db.prepare(
     `UPDATE inbox SET status = 'dead', ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
      WHERE key = @eventKey AND attempt = @attempt AND status = 'leased' RETURNING link_key AS linkKey`,
   );
   const attention = attentionVerbs(db);
-  return ({ eventKey, attempt }, fault, nowMs) => {
+  return ({ eventKey, attempt }, { fault, kind, nowMs }) => {
     const row = retire.get({ eventKey, attempt, nowMs, ...fault }) as { linkKey: number } | undefined;
-    if (row === undefined) return false;
+    if (row === undefined) return;
     const detail = `Event ${eventKey} cannot be settled (${fault.code}): ${fault.message}`;
-    attention.raiseForLink('event_dead', {
-      subject: String(eventKey),
-      linkKey: row.linkKey,
-      detail,
-      atMs: nowMs,
-    });
-    return true;
+    attention.raiseForLink(kind, { subject: String(eventKey), linkKey: row.linkKey, detail, atMs: nowMs });
   };
 }

@@ -24,15 +24,24 @@ export type FromThread =
   | { failed: SentError }
   | { closed: true; bytes?: number };
 
-/** An error without its class, which a message cannot carry. */
-export type SentError = { code: FaultCode | null; kind: 'transient' | 'terminal'; message: string };
+/** An error without its class, which a message cannot carry. A bug keeps its stack, for the log. */
+export type SentError = {
+  code: FaultCode | null;
+  kind: 'transient' | 'terminal';
+  message: string;
+  stack: string | null;
+};
 
 export function sendError(error: unknown): SentError {
-  if (error instanceof Fault) return { code: error.code, kind: error.kind, message: error.message };
-  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { code: null, kind: 'terminal', message };
+  if (error instanceof Fault)
+    return { code: error.code, kind: error.kind, message: error.message, stack: null };
+  if (!(error instanceof Error)) return { code: null, kind: 'terminal', message: String(error), stack: null };
+  return { code: null, kind: 'terminal', message: error.message, stack: error.stack ?? null };
 }
 
-export function receiveError({ code, kind, message }: SentError): Error {
-  return code === null ? new Error(message) : new Fault(kind, code, message);
+export function receiveError({ code, kind, message, stack }: SentError): Error {
+  if (code !== null) return new Fault(kind, code, message);
+  const bug = new Error(message);
+  if (stack !== null) bug.stack = stack;
+  return bug;
 }

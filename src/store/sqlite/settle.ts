@@ -4,7 +4,7 @@ import { decide } from '../../domain/settlement.ts';
 import type { SettleJob, SettleResult } from '../store.ts';
 import { type Cause, decisionWriter } from './decisions.ts';
 import { burier } from './inbox.ts';
-import { attentionVerbs, linkChecks } from './matters.ts';
+import { linkChecks } from './matters.ts';
 import { orderLoader } from './orders.ts';
 
 /** The verb that settles one claimed event. See `Inbox.settle` in store.ts. */
@@ -69,12 +69,10 @@ function linkBinder(db: Database): (lease: Lease, linkIds: readonly string[]) =>
 
 function mismatchRefuser(db: Database): (job: SettleJob, linkKey: number) => void {
   const bury = burier(db);
-  const attention = attentionVerbs(db);
   const checks = linkChecks(db);
   return ({ eventKey, attempt, linkIds, nowMs }, linkKey) => {
-    const detail = `Event ${eventKey} is signed for this order's link but names link ${linkIds.join(', ')}.`;
-    bury({ eventKey, attempt }, { code: 'link_mismatch', message: detail }, nowMs);
-    attention.raiseForLink('link_mismatch', { subject: String(eventKey), linkKey, detail, atMs: nowMs });
+    const message = `It is signed for this order's link but names link ${linkIds.join(', ')}.`;
+    bury({ eventKey, attempt }, { fault: { code: 'link_mismatch', message }, kind: 'link_mismatch', nowMs });
     checks.request(linkKey, 'link_mismatch', nowMs);
   };
 }

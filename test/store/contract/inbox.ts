@@ -170,7 +170,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         history: before.history,
         notices: [],
       });
-      expect(attention.map(({ kind }) => kind).sort()).toEqual(['event_dead', 'link_mismatch']);
+      expect(attention.map(({ kind }) => kind).sort()).toEqual(['link_mismatch']);
       expect(check?.reason).toBe('link_mismatch');
       expect(await world.event(claimed.eventKey)).toMatchObject({
         status: 'dead',
