@@ -6,8 +6,8 @@ import { createHash, createHmac } from 'node:crypto';
  */
 export type BenchLink = { reference: string; linkId: string; token: string; secret: string };
 
-export const AMOUNT = '149.90';
-export const AMOUNT_MINOR = 14_990;
+const AMOUNT = '149.90';
+const AMOUNT_MINOR = 14_990;
 export const CURRENCY = 'BRL';
 
 /** Link number `n`: a token of 24 bytes, a signing secret of 32. */
@@ -68,7 +68,7 @@ export function completedEvent(n: number, { linkId, reference }: BenchLink): str
   });
 }
 
-export function signature(secret: string, timestamp: string, body: string): string {
+function signature(secret: string, timestamp: string, body: string): string {
   return createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex');
 }
 

@@ -23,7 +23,7 @@ export function report(results: Results): string {
   return parts.filter((part) => part !== null).join('\n\n');
 }
 
-export function median(values: readonly number[]): number {
+function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const upper = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
   const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN;

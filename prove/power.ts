@@ -79,8 +79,9 @@ function describe({ proof, control }: Takes): string {
     const batches = operations.filter(
       (operation) => operation.do === 'mark' && operation.mark.mark === 'acknowledged',
     );
-    const syncs = operations.filter((operation) => operation.do === 'sync');
-    return `  ${name}: ${operations.length} calls, ${syncs.length} of them syncs; ${batches.length} batches`;
+    const calls = operations.filter((operation) => operation.do !== 'mark');
+    const syncs = calls.filter((operation) => operation.do === 'sync');
+    return `  ${name}: ${calls.length} calls, ${syncs.length} of them syncs; ${batches.length} batches`;
   });
   return `recorded\n${takes.join('\n')}`;
 }

@@ -10,7 +10,7 @@ import { NOTHING, type Progress } from './world.ts';
 /** The recordings whose crash states are examined, and the control's. */
 export type Takes = { proof: Recording[]; control: Recording };
 
-const BATCHES = 35;
+const BATCHES = 24;
 /** So few pages lead to a checkpoint in half of the recordings that the power often fails within one. */
 const CHECKPOINT_PAGES = 40;
 
@@ -28,7 +28,7 @@ export async function recordAll(workspace: string, recorder: string, seed: numbe
   const normal = studio('control');
   const [firstTake, oftenTake, control] = await allOf([
     take('first start', first, [
-      { ...FULL, seed },
+      { ...FULL, seed, end: 'kill' },
       { ...FULL, seed: seed + 1, end: 'kill' },
       { ...FULL, seed: seed + 2 },
     ]),
@@ -37,7 +37,7 @@ export async function recordAll(workspace: string, recorder: string, seed: numbe
       { ...OFTEN, seed: seed + 4 },
       { ...OFTEN, seed: seed + 5, end: 'kill' },
     ]),
-    take('control', normal, [{ ...FULL, seed: seed + 6, batches: 2 * BATCHES, synchronous: 'NORMAL' }]),
+    take('control', normal, [{ ...FULL, seed: seed + 6, batches: 3 * BATCHES, synchronous: 'NORMAL' }]),
   ]);
   const restored = studio('restored');
   const restarted = studio('restarted');

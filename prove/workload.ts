@@ -91,7 +91,7 @@ function progressOf({ db }: OpenedDatabase): Progress {
 
 type Batch = { calls: Call[]; progress: Progress; settles: number };
 
-/** 1 to 40 calls of a kind, mixed as in settled's own batches: deliveries first, and what they leave room for. */
+/** 1 to some 80 calls, mixed as in settled's own batches: deliveries first, then settlements and a claim. */
 function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], chance: Chance): Batch {
   const size = chance.between(1, chance.oneIn(2) ? 8 : 40);
   if (links < 40 || links < linksOfEvents(events + size) || chance.oneIn(12)) {

@@ -22,7 +22,7 @@ export type Config = {
   readonly logLevel: LogLevel;
 };
 
-const TOKEN_LENGTH_MIN = 16;
+const TOKEN_LENGTH = { min: 16, max: 512 } as const;
 
 /** Throws a sentence that says what is wrong with the text. */
 type Parser<T> = (text: string) => T;
@@ -127,8 +127,10 @@ function parseListen(text: string): ListenAddress {
 }
 
 function parseToken(text: string): string {
-  if (text.length < TOKEN_LENGTH_MIN)
-    throw new Error(`has ${text.length} characters; use ${TOKEN_LENGTH_MIN} or more`);
+  const { min, max } = TOKEN_LENGTH;
+  if (text.length < min || text.length > max) {
+    throw new Error(`has ${text.length} characters; use ${min} to ${max}`);
+  }
   if (!/^[\x21-\x7e]+$/.test(text)) throw new Error('must be printable ASCII without spaces');
   return text;
 }

@@ -66,8 +66,17 @@ const SETTINGS: Record<string, Setting> = {
   SETTLED_OPERATOR_TOKEN: {
     key: 'operatorToken',
     unset: null,
-    good: [['sixteen-letters!', 'sixteen-letters!']],
-    bad: ['fifteen-letters', 'with a space in the middle', 'with-umläuts-in-it', 'line\nbreak-in-the-middle'],
+    good: [
+      ['sixteen-letters!', 'sixteen-letters!'],
+      ['x'.repeat(512), 'x'.repeat(512)],
+    ],
+    bad: [
+      'x'.repeat(513),
+      'fifteen-letters',
+      'with a space in the middle',
+      'with-umläuts-in-it',
+      'line\nbreak-in-the-middle',
+    ],
   },
   SETTLED_SHOP_TOKEN: {
     key: 'shopToken',

@@ -1,9 +1,10 @@
 import { mkdir, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { RequestHandler } from 'express';
+import { Fault } from '../fault.ts';
 import type { Readiness } from '../http/health.ts';
+import type { ApiOptions } from './options.ts';
 import { nothing, read } from './requests.ts';
-import type { ApiOptions } from './router.ts';
 
 /** Less free space than this is worth a warning before it becomes an outage. */
 const FREE_BYTES_LOW = 256 * 1024 * 1024;
@@ -17,21 +18,29 @@ export function showStats({ store, clock }: ApiOptions): RequestHandler {
 
 /** Writes a consistent copy of the database beside it, while serving. The secrets key is not in it. */
 export function makeBackup({ store, clock, storePath, secretsKeyPlace }: ApiOptions): RequestHandler {
+  let isRunning = false;
   return async (request, response) => {
     if (read(nothing, request.body, response) === null) return;
+    // Each takes the room of a whole database and the time of the disk that deliveries wait for.
+    if (isRunning)
+      throw new Fault('transient', 'store_busy', 'A backup is being written. Try again after it.');
+    isRunning = true;
+    try {
+      response.status(201).json({ backup: await writeBackup() });
+    } finally {
+      isRunning = false;
+    }
+  };
+
+  async function writeBackup(): Promise<object> {
     const folder = join(dirname(storePath), 'backups');
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const name = `settled-${new Date(clock.nowMs()).toISOString().replace(/[:.]/g, '-')}.db`;
     const path = join(folder, name);
     const { bytes } = await store.backup({ path });
-    response.status(201).json({
-      backup: {
-        path,
-        bytes,
-        notIncluded: `The secrets key is not in the backup. It is kept in ${secretsKeyPlace}; keep a copy apart from the backup.`,
-      },
-    });
-  };
+    const notIncluded = `The secrets key is not in the backup. It is kept in ${secretsKeyPlace}; keep a copy apart from the backup.`;
+    return { path, bytes, notIncluded };
+  }
 }
 
 type Check = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };

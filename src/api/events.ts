@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import { sendProblem } from '../http/problem.ts';
 import type { AttentionSummary, EventSummary, RejectionSummary } from '../store/queries.ts';
+import type { ApiOptions } from './options.ts';
 import {
   attentionQuery,
   eventsQuery,
@@ -10,7 +11,6 @@ import {
   readPage,
   rejectionsQuery,
 } from './requests.ts';
-import type { ApiOptions } from './router.ts';
 
 export function listEvents({ store }: ApiOptions): RequestHandler {
   return async (request, response) => {

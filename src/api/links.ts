@@ -5,8 +5,8 @@ import { isCurrency, parseAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { sendProblem } from '../http/problem.ts';
 import type { Registered, Registration } from '../store/store.ts';
+import type { ApiOptions } from './options.ts';
 import { linkRequest, read } from './requests.ts';
-import type { ApiOptions } from './router.ts';
 
 const TOKEN_BYTES = 24;
 const SECRET_BYTES = 32;

@@ -2,8 +2,8 @@ import type { RequestHandler, Response } from 'express';
 import { orderDocument } from '../domain/notice.ts';
 import { sendProblem } from '../http/problem.ts';
 import { explain } from './explain.ts';
+import type { ApiOptions } from './options.ts';
 import { ordersQuery, read, readCursor, readPage, readReference, resolveRequest } from './requests.ts';
-import type { ApiOptions } from './router.ts';
 
 export function listOrders({ store }: ApiOptions): RequestHandler {
   return async (request, response) => {

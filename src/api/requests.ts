@@ -6,15 +6,18 @@ import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
 
 /** What the API accepts. Every unknown field is refused by its name. */
 
-const PRINTABLE = /^[^\p{Cc}\p{Cs}]+$/u;
-const text = (max: number) => z.string().min(1).max(max).regex(PRINTABLE, 'must not have control characters');
+// U+FFFD is what bytes become that are not UTF-8.
+const PRINTABLE = /^[^\p{Cc}\p{Cs}\uFFFD]+$/u;
+const NOT_PRINTABLE = 'must be UTF-8 without control characters';
+const text = (max: number) => z.string().min(1).max(max).regex(PRINTABLE, NOT_PRINTABLE);
 
-const reference = text(128);
+// HTTP clients take a dot, or two, in a path for the way up.
+const reference = text(128).regex(/^(?!\.{1,2}$)/, 'must not be . or ..');
 
 const webhookSecret = z
   .string()
   .max(512)
-  .regex(PRINTABLE, 'must not have control characters')
+  .regex(PRINTABLE, NOT_PRINTABLE)
   .refine((secret) => Buffer.byteLength(secret) >= SIGNING_SECRET_BYTES_MIN, {
     message: `must have at least ${SIGNING_SECRET_BYTES_MIN} bytes: shorter secrets can be guessed`,
   });
@@ -41,7 +44,7 @@ const page = { limit: limit.default(50), cursor: z.string().max(64).optional() }
 export const ordersQuery = z.strictObject({
   ...page,
   state: z.enum(ORDER_STATES).optional(),
-  q: z.string().min(1).max(128).optional(),
+  q: text(128).optional(),
 });
 export const eventsQuery = z.strictObject({
   ...page,

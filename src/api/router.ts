@@ -1,33 +1,11 @@
 import express, { type RequestHandler, type Router } from 'express';
-import type { Readiness } from '../http/health.ts';
 import { sendProblem } from '../http/problem.ts';
-import type { Metrics } from '../observe/metrics.ts';
-import type { Credentials } from '../store/credentials.ts';
-import type { Keyring } from '../store/keyring.ts';
-import type { Store } from '../store/store.ts';
-import type { Clock } from '../work/clock.ts';
 import { doctor, makeBackup, showStats } from './admin.ts';
-import { type Role, requireRole, type Tokens } from './auth.ts';
+import { type Role, requireRole } from './auth.ts';
 import { listAttention, listEvents, listRejections, replayEvent, showEvent } from './events.ts';
 import { registerLink } from './links.ts';
+import type { ApiOptions } from './options.ts';
 import { listOrders, resolveOrder, showOrder, showTimeline } from './orders.ts';
-
-export type ApiOptions = {
-  store: Store;
-  keyring: Keyring;
-  credentials: Pick<Credentials, 'keep' | 'forget'>;
-  tokens: Tokens;
-  clock: Clock;
-  metrics: Metrics;
-  readiness: Readiness;
-  publicUrl: string;
-  currency: string;
-  storePath: string;
-  /** Where the secrets key is kept, in words for a person. */
-  secretsKeyPlace: string;
-  /** Called when an event was made pending again. */
-  onRequeued: () => void;
-};
 
 const BODY_BYTES_MAX = 65_536;
 

@@ -18,6 +18,8 @@ export function deliveryMac(secret: string, timestamp: string, body: Uint8Array)
 
 /** Nesting beyond this is refused before parsing; a reviver would recurse as deep. */
 const DEPTH_MAX = 32;
+/** Values in a body that is not verified yet, at most: building them is what parsing costs. Events have far fewer. */
+const UNVERIFIED_VALUES_MAX = 2_000;
 
 /** A JSON number by its own characters: amounts must not pass through floating point. */
 class JsonNumber {
@@ -43,17 +45,23 @@ export function parseBodyExactly(body: Uint8Array): unknown {
 
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
 
-function parse(body: Uint8Array, reviver: Reviver | undefined): unknown {
+function parse(
+  body: Uint8Array,
+  reviver: Reviver | undefined,
+  valuesMax = Number.POSITIVE_INFINITY,
+): unknown {
   try {
     const text = utf8.decode(body);
-    return isDeeperThan(text, DEPTH_MAX) ? undefined : JSON.parse(text, reviver);
+    return exceeds(text, DEPTH_MAX, valuesMax) ? undefined : JSON.parse(text, reviver);
   } catch {
     return undefined;
   }
 }
 
-function isDeeperThan(text: string, depthMax: number): boolean {
+/** Whether JSON text is nested deeper, or holds more values, than is allowed. Reads characters and builds nothing. */
+function exceeds(text: string, depthMax: number, valuesMax: number): boolean {
   let depth = 0;
+  let values = 1;
   let inString = false;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
@@ -62,8 +70,9 @@ function isDeeperThan(text: string, depthMax: number): boolean {
       else if (code === 0x22) inString = false;
     } else if (code === 0x22) inString = true;
     else if (code === 0x7b || code === 0x5b) {
-      if (++depth > depthMax) return true;
+      if (++depth > depthMax || ++values > valuesMax) return true;
     } else if (code === 0x7d || code === 0x5d) depth--;
+    else if (code === 0x2c && ++values > valuesMax) return true;
   }
   return false;
 }
@@ -88,6 +97,11 @@ export function readEnvelope(body: unknown): Envelope {
     type: firstText([root], TYPE_NAMES)?.slice(0, ID_LENGTH_MAX) ?? null,
     linkIds: linkIds(places(root)),
   };
+}
+
+/** The link ids that an unverified body names. One of very many values names none: parsing it would hold up others. */
+export function readUnverifiedLinkIds(body: Uint8Array): readonly string[] {
+  return readEnvelope(parse(body, undefined, UNVERIFIED_VALUES_MAX)).linkIds;
 }
 
 /** What an authentic event says. `unsure`: it says less than settled needs, so the API should be asked. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type Request, type Response, type Router } from 'express';
-import { parseBody, readEnvelope } from '../paylink/wire.ts';
+import { readUnverifiedLinkIds } from '../paylink/wire.ts';
 import type { LinkCredentials } from '../store/credentials.ts';
 import { ANSWERS, type Answer, send } from './answer.ts';
 import { announcesTooMuch, type BodyReader } from './body.ts';
@@ -48,7 +48,7 @@ function byToken(options: ReceiveOptions, request: Request, response: Response):
 /** One lookup key is read from the unverified body; the signature then decides. Failures leave no trace. */
 function byBody(options: ReceiveOptions, request: Request, response: Response): Promise<void> {
   const lookUp: LookUp = async (body) => {
-    const { linkIds } = readEnvelope(parseBody(body));
+    const linkIds = readUnverifiedLinkIds(body);
     const [linkId] = linkIds;
     if (linkId === undefined || linkIds.length > 1) return null;
     return options.credentials.find({ linkId });

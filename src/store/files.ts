@@ -39,11 +39,11 @@ export function operatorTokenPath(storePath: string): string {
 export function operatorTokenFile(storePath: string): string {
   const path = operatorTokenPath(storePath);
   const token = readOrMake(path, () => randomBytes(24).toString('base64url'));
-  if (token.length >= 16) return token;
+  if (/^[\x21-\x7e]{16,512}$/.test(token)) return token;
   throw new Fault(
     'terminal',
     'configuration_invalid',
-    `${path} holds no token of 16 characters or more. Remove it.`,
+    `${path} holds no token of 16 to 512 printable ASCII characters without spaces. Remove it.`,
   );
 }
 

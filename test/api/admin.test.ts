@@ -66,6 +66,15 @@ describe('api: backup', () => {
     expect(copy.includes(Buffer.from(key, 'base64'))).toBe(false);
   });
 
+  it('is written once at a time: another one is to come back after it', async () => {
+    const app = await startTestApp();
+    const answers = await Promise.all([1, 2, 3].map(() => post(app, '/v1/admin/backup', {})));
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 503, 503]);
+    const refused = answers.find(({ status }) => status === 503);
+    expect(refused?.body.detail).toContain('A backup is being written');
+    await backUp(app);
+  });
+
   it('names the setting where the key comes from the configuration', async () => {
     const SETTLED_SECRETS_KEY = Buffer.alloc(32, 7).toString('base64');
     const app = await startTestApp({ environment: { SETTLED_SECRETS_KEY } });

@@ -50,7 +50,7 @@ export function orderPath(reference: string): string {
 }
 
 /** Reserves an order of 100.00 BRL and delivers an event for it, then waits until the order is in the state. */
-export async function orderIn(
+async function orderIn(
   settled: TestApp,
   state: string,
   event: Parameters<typeof paymentEvent>[0],

@@ -100,6 +100,11 @@ describe('api: the list of orders', () => {
     expect(await references(app, 'state=refunded')).toEqual([]);
   });
 
+  it('is not searched for a control character: a database ends its pattern there', async () => {
+    const answer = await get(settled(), '/v1/orders?q=%00');
+    expect(problem(answer, 400, 'invalid_request')).toMatch(/^q: /);
+  });
+
   it('has no state that orders cannot have', async () => {
     expect(problem(await get(settled(), '/v1/orders?state=lost'), 400, 'invalid_request')).toMatch(
       /^state: /,

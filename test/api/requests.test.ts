@@ -76,9 +76,24 @@ describe('api: what a body must be', () => {
   });
 
   it.each([
+    ['a dot', '.'],
+    ['two dots', '..'],
+    ['a line break', 'a\nb'],
+    ['what was not UTF-8', 'a\uFFFDb'],
+  ])('of POST /v1/links: takes no reference of %s', async (_name, reference) => {
+    const response = await post(settled(), '/v1/links', { reference, amount: '30.00' });
+    expect(problem(response, 400, 'invalid_request')).toMatch(/^reference: must/);
+  });
+
+  it('of POST /v1/links: takes a reference of three dots', async () => {
+    expect((await post(settled(), '/v1/links', { reference: '...', amount: '30.00' })).status).toBe(201);
+  });
+
+  it.each([
     ['15 bytes', 'x'.repeat(15)],
     ['513 characters', 'x'.repeat(513)],
     ['a control character', `${'x'.repeat(20)}\u0007`],
+    ['what was not UTF-8', `${'x'.repeat(20)}\uFFFD`],
   ])('of POST /v1/links: takes no webhookSecret of %s', async (_name, webhookSecret) => {
     const asked = { reference: 'unused', amount: '30.00', id: 'pl_x', webhookSecret };
     const response = await post(settled(), '/v1/links', asked);

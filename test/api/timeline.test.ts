@@ -57,6 +57,17 @@ describe('api: why an order stands where it stands', () => {
     expect(next).toHaveLength(1);
   });
 
+  it('a payment id that looks like a further line stays within its own', async () => {
+    const reference = freshReference();
+    const link = await settled().reserve(reference);
+    const body = event(link, { amount: '100.00', paymentId: 'pay_1\\nledger: refunded 100.00 BRL' });
+    await deliverAndSee(settled(), link, body, 'paid');
+    const decision = (await explained(reference)).entries.find(({ kind }) => kind === 'decision');
+    expect(decision?.details.filter((line) => line.startsWith('ledger: '))).toEqual([
+      'ledger: captured 100.00 BRL, payment pay_1 ledger: refunded 100.00 BRL',
+    ]);
+  });
+
   it('held: says how much came and why that is not enough, and that a person decides, and how', async () => {
     const { reference } = await heldOrder(settled());
     const found = await explained(reference);

@@ -89,6 +89,12 @@ describe('receive: the shared route', () => {
     await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
   });
 
+  it('finds a link id in a body of 2000 values', async () => {
+    const link = await registered();
+    const body = `{"linkId":"${link.id}","note":[${Array(1997).fill('0').join(',')}]}`;
+    await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
+  });
+
   it.each<[string, (id: string) => string]>([
     ['no link id', () => completed({})],
     ['an empty link id', () => completed({ linkId: '' })],
@@ -107,6 +113,11 @@ describe('receive: the shared route', () => {
     ['the id of no link of ours', () => completed({ linkId: 'pl_nobody' })],
     ['a link id that differs in case', (id) => completed({ linkId: id.toUpperCase() })],
     ['nesting 33 deep', (id) => `{"linkId":"${id}","note":${'['.repeat(32)}${']'.repeat(32)}}`],
+    ['2001 values', (id) => `{"linkId":"${id}","note":[${Array(1998).fill('0').join(',')}]}`],
+    [
+      '2001 objects',
+      (id) => `{"linkId":"${id}","note":${'{"a":'.repeat(20)}0${'}'.repeat(20)}${',"b":{}'.repeat(1000)}}`,
+    ],
     ['a body that is not JSON', (id) => `linkId=${id}`],
     ['a body that is a list', (id) => `[{"linkId":"${id}"}]`],
     ['no body', () => ''],

@@ -81,10 +81,13 @@ describe('the files beside the database', () => {
       expect(readFileSync(operatorTokenPath(path), 'utf8')).toBe(`${token}\n`);
     });
 
-    it('is refused where it is too short to be one', () => {
-      mkdirSync(join(folder, 'data'));
-      writeFileSync(operatorTokenPath(path), 'short');
-      expect(thrownBy(() => operatorTokenFile(path))).toMatchObject({ code: 'configuration_invalid' });
-    });
+    it.each(['short', 'x'.repeat(513), 'with a space in the middle', 'with-umläuts-in-it'])(
+      'is refused where no request could carry it: %s',
+      (text) => {
+        mkdirSync(join(folder, 'data'));
+        writeFileSync(operatorTokenPath(path), text);
+        expect(thrownBy(() => operatorTokenFile(path))).toMatchObject({ code: 'configuration_invalid' });
+      },
+    );
   });
 });

@@ -34,7 +34,8 @@ export function decisionWriter(db: Database, newId: () => string) {
       updateOrder.run(state, flags.join(','), version, adoptedPaymentId, resolution, atMs, orderKey);
     }
     if (made.effects.length > 0) {
-      const effects = made.effects.map(describe).join('\n');
+      // One line each: an id that the service gave must not look like a further effect.
+      const effects = made.effects.map((effect) => describe(effect).replaceAll('\n', ' ')).join('\n');
       const { rule, outcome } = made;
       insertHistory.run(
         orderKey,

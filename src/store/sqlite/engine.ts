@@ -10,11 +10,7 @@ import { intakeVerbs } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
 import { queryVerbs } from './queries.ts';
-
-/** The same verbs as they run inside the engine: synchronous, without a promise. */
-export type Synchronous<T> = {
-  [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R> ? (...args: A) => R : never;
-};
+import type { Synchronous } from './synchronous.ts';
 
 type WriteVerbs = Synchronous<Intake & Links & Inbox & Orders & Pick<Keeping, 'heartbeat'>>;
 type ReadVerbs = Synchronous<Queries>;

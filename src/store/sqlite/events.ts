@@ -1,7 +1,7 @@
 import type { Database } from 'better-sqlite3';
 import type { EventDetail, EventSummary, Queries } from '../queries.ts';
-import type { Synchronous } from './engine.ts';
 import { KEY_MAX } from './rows.ts';
+import type { Synchronous } from './synchronous.ts';
 
 export const EVENT_COLUMNS = `i.key, i.event_id AS eventId, i.type, o.reference, l.link_id AS linkId, i.status, i.outcome,
   i.rule, i.attempt, i.conflict, i.duplicates, i.received_at_ms AS receivedAtMs, i.due_at_ms AS dueAtMs,

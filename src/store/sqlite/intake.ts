@@ -8,8 +8,8 @@ import type {
   Rejection,
   SealedCredentials,
 } from '../store.ts';
-import type { Synchronous } from './engine.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
+import type { Synchronous } from './synchronous.ts';
 
 /** Stale deliveries kept per link; beyond it the oldest go. */
 const HINTS_PER_LINK_MAX = 20;

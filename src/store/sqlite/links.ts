@@ -3,9 +3,9 @@ import { bareFact } from '../../domain/fact.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { Links, Orders, Registered, Registration, SealedSecret } from '../store.ts';
 import { decisionWriter } from './decisions.ts';
-import type { Synchronous } from './engine.ts';
 import { linkChecks } from './matters.ts';
 import { type LoadedOrder, orderLoader } from './orders.ts';
+import type { Synchronous } from './synchronous.ts';
 
 type LinkRow = { key: number; link_id: string | null; token: string; secret_fingerprint: Buffer };
 

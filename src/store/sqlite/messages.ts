@@ -1,6 +1,5 @@
 import { Fault, type FaultCode } from '../../fault.ts';
 import type { Call } from './engine.ts';
-import type { PackedCalls } from './packing.ts';
 
 /** What travels between the thread that holds the database and the rest of the process. */
 type ThreadRole = 'writer' | 'reader' | 'backup';
@@ -16,6 +15,15 @@ export type ThreadStart = {
 
 export type NumberedCall = Call & { id: number };
 type NumberedAnswer = { id: number; ok: true; value: unknown } | { id: number; ok: false; error: SentError };
+
+/**
+ * The byte arrays of many calls as one. A message would copy each of them with the whole buffer that it is a view of
+ * (for a request's body, the socket's 64 KiB); packed, they are copied once and change hands.
+ */
+export type PackedCalls = { calls: NumberedCall[]; slices: Slice[]; bytes: ArrayBuffer };
+
+/** Field `field` of the first argument of call number `call` is `length` bytes from `at`. */
+export type Slice = { call: number; field: string; at: number; length: number };
 
 export type ToThread = PackedCalls | { close: true };
 export type FromThread =

@@ -1,4 +1,14 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
@@ -39,6 +49,7 @@ export function openForWriting(options: OpenOptions): OpenedDatabase {
   const { path } = options;
   try {
     makeFolder(dirname(path));
+    refuseLink(path);
     const lock = takeLock(`${path}.lock`, path);
     try {
       return openLocked(options, lock);
@@ -83,6 +94,16 @@ export function makeFolder(folder: string): void {
     syncPath(dirname(made));
     if (made === last) return;
   }
+}
+
+/** The lock stands beside the name: under two names of one database two processes could work on it. */
+function refuseLink(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+  throw new Fault(
+    'terminal',
+    'configuration_invalid',
+    `${path} is a symbolic link. Name the database itself: SETTLED_STORE. A link in the place of its folder is fine.`,
+  );
 }
 
 function openLocked(options: OpenOptions, lock: Database.Database): OpenedDatabase {

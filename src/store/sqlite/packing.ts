@@ -1,14 +1,6 @@
-import type { NumberedCall } from './messages.ts';
+import type { NumberedCall, PackedCalls, Slice } from './messages.ts';
 
-/**
- * The byte arrays of many calls as one. A message would copy each of them with the whole buffer that it is a view of
- * (for a request's body, the socket's 64 KiB); packed, they are copied once and change hands.
- */
-export type PackedCalls = { calls: NumberedCall[]; slices: Slice[]; bytes: ArrayBuffer };
-
-/** Field `field` of the first argument of call number `call` is `length` bytes from `at`. */
-type Slice = { call: number; field: string; at: number; length: number };
-
+/** Packs the byte arrays of many calls into one. */
 export function packCalls(calls: readonly NumberedCall[]): PackedCalls {
   const slices: Slice[] = [];
   const arrays: Uint8Array[] = [];

@@ -1,11 +1,11 @@
 import type { Database } from 'better-sqlite3';
 import type { Order } from '../../domain/order.ts';
 import type { AttentionSummary, Keyed, Queries, RejectionSummary } from '../queries.ts';
-import type { Synchronous } from './engine.ts';
 import { eventQueries } from './events.ts';
 import { type OrderRow, orderCompleter, orderLoader } from './orders.ts';
 import { ATTENTION, KEY_MAX } from './rows.ts';
 import { statsQuery } from './stats.ts';
+import type { Synchronous } from './synchronous.ts';
 import { timelineQuery } from './timeline.ts';
 
 export function queryVerbs(db: Database): Synchronous<Queries> {

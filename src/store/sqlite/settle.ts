@@ -2,8 +2,8 @@ import type { Database } from 'better-sqlite3';
 import type { Decision } from '../../domain/decision.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { SettleJob, SettleResult } from '../store.ts';
+import { burier } from './burial.ts';
 import { type Cause, decisionWriter } from './decisions.ts';
-import { burier } from './inbox.ts';
 import { linkChecks } from './matters.ts';
 import { orderLoader } from './orders.ts';
 

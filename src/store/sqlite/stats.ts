@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import type { Queries, Stats } from '../queries.ts';
-import type { Synchronous } from './engine.ts';
+import type { Synchronous } from './synchronous.ts';
 
 export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
   const count = (sql: string) => db.prepare(sql).pluck();

@@ -1,9 +1,9 @@
 import type { Database } from 'better-sqlite3';
 import type { HistoryRow, Queries, Timeline } from '../queries.ts';
-import type { Synchronous } from './engine.ts';
 import { EVENT_COLUMNS, EVENT_TABLES, type EventRow, eventSummary } from './events.ts';
 import { orderLoader } from './orders.ts';
 import { ATTENTION } from './rows.ts';
+import type { Synchronous } from './synchronous.ts';
 
 /** Rows of one kind that a timeline shows at most; the newest. */
 const TIMELINE_ROWS_MAX = 500;

@@ -1,11 +1,13 @@
 import {
   copyFileSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -170,6 +172,30 @@ describe('opening a SQLite store', () => {
       const fault = thrownBy(() => open());
       expect(fault).toMatchObject({ code: 'store_corrupt' });
       expect(fault.message).toContain(`${path}.lock is not a lock file`);
+    });
+  });
+
+  describe('a symbolic link in the place of the database', () => {
+    it('is refused: under two names two processes could work on one database', () => {
+      const target = join(folder, 'target.db');
+      makeDatabase(target);
+      symlinkSync(target, path);
+      const fault = thrownBy(() => open());
+      expect(fault).toMatchObject({ code: 'configuration_invalid', kind: 'terminal' });
+      expect(fault.message).toContain(`${path} is a symbolic link`);
+    });
+
+    it('that leads nowhere is not replaced by a new database', () => {
+      symlinkSync(join(folder, 'not mounted', 'settled.db'), path);
+      expect(thrownBy(() => open())).toMatchObject({ code: 'configuration_invalid' });
+      expect(lstatSync(path).isSymbolicLink()).toBe(true);
+    });
+
+    it('is fine in the place of its folder', () => {
+      mkdirSync(join(folder, 'volume'));
+      symlinkSync(join(folder, 'volume'), join(folder, 'data'));
+      path = join(folder, 'data', 'settled.db');
+      expect(open().created).toBe(true);
     });
   });
 
