@@ -95,7 +95,8 @@ function readText(environment: Environment, name: string): string | undefined {
 }
 
 function parseStore(text: string): string {
-  const match = /^sqlite:(.+)$/s.exec(text);
+  // The driver drops spaces at the ends, and would open another file than the one that was looked for.
+  const match = /^sqlite:(\S|\S.*\S)$/s.exec(text);
   if (match?.[1] === undefined || match[1] === ':memory:') {
     throw new Error(
       `is "${withoutPassword(text)}"; write sqlite: and the path of a file, like sqlite:./data/settled.db`,

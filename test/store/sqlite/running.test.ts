@@ -74,7 +74,8 @@ describe('a running SQLite store', () => {
       await Promise.all(Array.from({ length: 100 }, () => world.deliver(link)));
       const sizes = onBatch.mock.calls.map(([calls]) => calls as number);
       expect(sizes.reduce((sum, calls) => sum + calls, 0)).toBe(100);
-      expect(sizes.length).toBeLessThanOrEqual(2);
+      // They travel in messages of sixteen, so seven at most; what waits during a commit shares the next.
+      expect(sizes.length).toBeLessThan(7);
       await opened.store.close();
     });
   });
