@@ -6,8 +6,7 @@ import { createHash, createHmac } from 'node:crypto';
  */
 export type BenchLink = { reference: string; linkId: string; token: string; secret: string };
 
-const AMOUNT = '149.90';
-const AMOUNT_MINOR = 14_990;
+export const AMOUNT_MINOR = 14_990;
 export const CURRENCY = 'BRL';
 
 /** Link number `n`: a token of 24 bytes, a signing secret of 32. */

@@ -29,6 +29,9 @@ const SETTINGS: Record<string, Setting> = {
       'sqlite::memory:',
       'postgres://me:hidden@db/settled',
       'SQLITE:./x',
+      'sqlite: ./x',
+      'sqlite:./x ',
+      'sqlite: :memory:',
     ],
   },
   SETTLED_PUBLIC_URL: {

@@ -1,4 +1,4 @@
-import { mkdir, statfs } from 'node:fs/promises';
+import { mkdir, readdir, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { RequestHandler } from 'express';
 import { Fault } from '../fault.ts';
@@ -35,12 +35,19 @@ export function makeBackup({ store, clock, storePath, secretsKeyPlace }: ApiOpti
   async function writeBackup(): Promise<object> {
     const folder = join(dirname(storePath), 'backups');
     await mkdir(folder, { recursive: true, mode: 0o700 });
+    await removeDrafts(folder);
     const name = `settled-${new Date(clock.nowMs()).toISOString().replace(/[:.]/g, '-')}.db`;
     const path = join(folder, name);
     const { bytes } = await store.backup({ path });
     const notIncluded = `The secrets key is not in the backup. It is kept in ${secretsKeyPlace}; keep a copy apart from the backup.`;
     return { path, bytes, notIncluded };
   }
+}
+
+/** What a process left that was killed while it wrote a backup; nobody else writes one now. */
+async function removeDrafts(folder: string): Promise<void> {
+  const drafts = (await readdir(folder)).filter((name) => /^settled-.*\.db\.part(?:-journal)?$/.test(name));
+  for (const draft of drafts) await rm(join(folder, draft), { force: true });
 }
 
 type Check = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };

@@ -48,11 +48,12 @@ function paidWords(order: Order): string {
   const { settlement } = order;
   if (settlement === null) return '';
   const counted = payments(order).find(({ key }) => key === settlement.paymentKey);
-  const sum = counted === undefined ? 'it' : money(counted.captured);
+  const isNamed = counted !== undefined && !order.flags.includes('money_unnamed');
+  const sum = isNamed ? money(counted.captured) : 'the payment';
   const learned = {
     webhook: `The service reported ${sum} in an authentic webhook`,
     reconciliation: `The service reported ${sum} when it was asked`,
-    person: `A person accepted ${counted === undefined ? 'its money' : sum}`,
+    person: `A person accepted ${isNamed ? sum : 'its money'}`,
   };
   return `${learned[settlement.learnedBy]}; settled marked it paid at ${iso(settlement.paidAtMs)}.`;
 }
@@ -143,8 +144,11 @@ function nextOfRefused({ order, hints, rejections }: Timeline): string[] {
   ];
 }
 
-function nextOfDoubt({ check }: Timeline): string[] {
+function nextOfDoubt({ order, check }: Timeline): string[] {
   if (check === null || check.reason === 'registered') return [];
+  // A delivery that was not believed says nothing of an order that a later one has paid.
+  const isOver = !UNPAID.includes(order.state);
+  if (isOver && (check.reason === 'stale' || check.reason === 'rejected')) return [];
   return [
     `Look at the payment in the service's panel (${check.reason}): this version cannot ask the service itself.`,
   ];
@@ -160,6 +164,9 @@ function nextOfOrder(order: Order): string[] {
     );
   }
   if (order.flags.includes('refund_due')) lines.push("Refund the captured money in the service's panel.");
+  if (order.flags.includes('overpaid')) {
+    lines.push("Decide whether what was paid too much goes back: refund it in the service's panel.");
+  }
   if (order.flags.includes('duplicate_payment')) {
     lines.push("Refund the payment that is too many in the service's panel.");
   }

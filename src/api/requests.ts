@@ -9,7 +9,10 @@ import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
 // U+FFFD is what bytes become that are not UTF-8.
 const PRINTABLE = /^[^\p{Cc}\p{Cs}\uFFFD]+$/u;
 const NOT_PRINTABLE = 'must be UTF-8 without control characters';
-const text = (max: number) => z.string().min(1).max(max).regex(PRINTABLE, NOT_PRINTABLE);
+const text = (max: number) => {
+  const length = `must have 1 to ${max} characters`;
+  return z.string().min(1, { error: length, abort: true }).max(max, length).regex(PRINTABLE, NOT_PRINTABLE);
+};
 
 // HTTP clients take a dot, or two, in a path for the way up.
 const reference = text(128).regex(/^(?!\.{1,2}$)/, 'must not be . or ..');

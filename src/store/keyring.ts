@@ -1,4 +1,12 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 import { Fault } from '../fault.ts';
 import type { SealedCredentials, SealedSecret } from './store.ts';
 
@@ -14,12 +22,14 @@ export type Keyring = {
   open(credentials: Pick<SealedCredentials, 'sealedSecret' | 'keyId' | 'reference'>): string;
 };
 
-/** @param key 32 bytes */
-export function openKeyring(key: Uint8Array): Keyring {
-  if (key.length !== KEY_BYTES)
-    throw new Error(`a secrets key has ${KEY_BYTES} bytes, this one ${key.length}`);
-  const keyId = createHash('sha256').update('settled key id').update(key).digest('hex').slice(0, 16);
-  const fingerprintKey = createHash('sha256').update('settled fingerprint').update(key).digest();
+/** @param bytes 32 of them */
+export function openKeyring(bytes: Uint8Array): Keyring {
+  if (bytes.length !== KEY_BYTES)
+    throw new Error(`a secrets key has ${KEY_BYTES} bytes, this one ${bytes.length}`);
+  const keyId = createHash('sha256').update('settled key id').update(bytes).digest('hex').slice(0, 16);
+  const fingerprintKey = createHash('sha256').update('settled fingerprint').update(bytes).digest();
+  // A key object is prepared once; plain bytes would be prepared for every secret.
+  const key = createSecretKey(bytes);
   return {
     keyId,
     seal: (secret, reference) => ({
@@ -47,14 +57,14 @@ function associatedData(reference: string, keyId: string): Buffer {
   return Buffer.from(`${reference}\0${keyId}`);
 }
 
-function seal(key: Uint8Array, secret: string, aad: Buffer): Buffer {
+function seal(key: KeyObject, secret: string, aad: Buffer): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES });
   cipher.setAAD(aad);
   return Buffer.concat([iv, cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()]);
 }
 
-function unseal(key: Uint8Array, sealed: Uint8Array, aad: Buffer): string {
+function unseal(key: KeyObject, sealed: Uint8Array, aad: Buffer): string {
   if (sealed.length < IV_BYTES + TAG_BYTES) throw new Error('sealed secret is too short');
   const iv = sealed.subarray(0, IV_BYTES);
   const tag = sealed.subarray(sealed.length - TAG_BYTES);

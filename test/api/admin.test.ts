@@ -1,5 +1,5 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
@@ -73,6 +73,16 @@ describe('api: backup', () => {
     const refused = answers.find(({ status }) => status === 503);
     expect(refused?.body.detail).toContain('A backup is being written');
     await backUp(app);
+  });
+
+  it('removes what a backup left behind that was cut off, and nothing else', async () => {
+    const app = await startTestApp();
+    const folder = dirname((await backUp(app)).path);
+    const [first] = readdirSync(folder);
+    const draft = 'settled-2026-01-01T00-00-00-000Z.db.part';
+    for (const name of [draft, `${draft}-journal`, 'notes.part']) writeFileSync(join(folder, name), 'half');
+    const { path } = await backUp(app);
+    expect(readdirSync(folder).sort()).toEqual([first, basename(path), 'notes.part'].sort());
   });
 
   it('names the setting where the key comes from the configuration', async () => {

@@ -1,14 +1,12 @@
 /** Calls of one lane in one batch at most: it bounds the time between a call and its fsync. */
 const BATCH_MAX = 256;
-/** While deliveries wait, other work gets one call for so many of them. */
-const INTAKE_PER_OTHER = 16;
-
 /**
- * A delivery that comes while other work is under way waits for that whole batch. So after deliveries, this many batches
- * of other work stay small; only when none came in between do they become large.
+ * Other work beside deliveries, and in the batches right after them: a delivery that comes while a batch is under way
+ * waits for the whole of it. Large enough that one fsync serves many settlements, small enough for a few milliseconds.
  */
-const SMALL_BATCHES = 8;
-const SMALL_BATCH_MAX = 16;
+const OTHER_BESIDE_INTAKE_MAX = 64;
+/** Batches without a delivery after which none is expected. */
+const QUIET_BATCHES = 8;
 
 /** Verbs that a delivery's answer waits for. */
 const INTAKE: ReadonlySet<string> = new Set([
@@ -29,19 +27,14 @@ export type Lanes<Call> = {
 export function openLanes<Call extends { verb: string }>(): Lanes<Call> {
   const intake: Call[] = [];
   const other: Call[] = [];
-  let batchesSinceIntake = SMALL_BATCHES;
-
-  function otherShare(deliveries: number): number {
-    if (deliveries > 0) return Math.max(1, Math.floor(deliveries / INTAKE_PER_OTHER));
-    return batchesSinceIntake > SMALL_BATCHES ? BATCH_MAX : SMALL_BATCH_MAX;
-  }
-
+  let batchesSinceIntake = QUIET_BATCHES;
   return {
     add: (call) => void (INTAKE.has(call.verb) ? intake : other).push(call),
     next: () => {
       const deliveries = intake.splice(0, BATCH_MAX);
       batchesSinceIntake = deliveries.length > 0 ? 0 : batchesSinceIntake + 1;
-      return deliveries.concat(other.splice(0, otherShare(deliveries.length)));
+      const share = batchesSinceIntake > QUIET_BATCHES ? BATCH_MAX : OTHER_BESIDE_INTAKE_MAX;
+      return deliveries.concat(other.splice(0, share));
     },
   };
 }
