@@ -18,7 +18,7 @@ export type Load = {
   forMs: number;
   /** What each answer must be: the bench measures nothing but right answers. */
   expect: { status: number; contains: string };
-  /** While closed, nothing new is sent. */
+  /** Says how many are sent per second; without it, each connection sends as soon as it is answered. */
   gate?: Gate;
 };
 
@@ -30,25 +30,46 @@ export type LoadResult = {
   latenciesMs: Float64Array;
 };
 
-/** Lets the sender be paused. */
+const REFILL_EVERY_MS = 2;
+/** Requests that may be sent at once after a pause of the client itself. */
+const CREDIT_MAX = 64;
+
+/** Lets no more requests through than `perSecond`, which may be changed while it is in use. */
 export class Gate {
-  #open = true;
+  perSecond: number;
+  #credit = 0;
   #parked: (() => void)[] = [];
+  #filledMs = performance.now();
+  readonly #timer: NodeJS.Timeout;
 
-  get isOpen(): boolean {
-    return this.#open;
+  constructor(perSecond: number) {
+    this.perSecond = perSecond;
+    this.#timer = setInterval(() => this.#refill(), REFILL_EVERY_MS);
   }
 
-  park(resume: () => void): void {
-    this.#parked.push(resume);
+  /** Calls `pass` now, or when its turn comes. */
+  admit(pass: () => void): void {
+    if (this.#credit < 1) {
+      this.#parked.push(pass);
+      return;
+    }
+    this.#credit--;
+    pass();
   }
 
-  set(open: boolean): void {
-    this.#open = open;
-    if (!open) return;
-    const parked = this.#parked;
-    this.#parked = [];
-    for (const resume of parked) resume();
+  close(): void {
+    clearInterval(this.#timer);
+    for (const pass of this.#parked.splice(0)) pass();
+  }
+
+  #refill(): void {
+    const nowMs = performance.now();
+    this.#credit = Math.min(CREDIT_MAX, this.#credit + ((nowMs - this.#filledMs) / 1000) * this.perSecond);
+    this.#filledMs = nowMs;
+    while (this.#credit >= 1 && this.#parked.length > 0) {
+      this.#credit--;
+      this.#parked.shift()?.();
+    }
   }
 }
 
@@ -96,10 +117,13 @@ function drive(socket: Socket, { requests, to, expect, gate }: Load, state: Stat
     let received = '';
 
     function sendNext(): void {
+      if (gate === undefined) send();
+      else gate.admit(send);
+    }
+
+    function send(): void {
       if (state.next >= to || performance.now() >= state.untilMs) {
         resolve();
-      } else if (gate !== undefined && !gate.isOpen) {
-        gate.park(sendNext);
       } else {
         sentMs = performance.now();
         socket.write(requests.at(state.next++));

@@ -38,11 +38,15 @@ export type Plan = {
 const CORES = availableParallelism();
 const RECORDED = { status: 200, contains: '"duplicate":false' };
 const REFUSED = { status: 401, contains: '' };
-const PROGRESS_EVERY_MS = 100;
+const PROGRESS_EVERY_MS = 250;
 const DRAIN_POLL_MS = 20;
 const DRAINED_WITHIN_MS = 120_000;
-/** The sender pauses while the oldest delivery waits for longer. */
-const LAG_SECONDS_TO_PAUSE = 0.5;
+/**
+ * The sender looks for the highest rate that the server sustains: it slows down while the oldest unsettled delivery
+ * waits for longer than this, and speeds up while it does not.
+ */
+const LAG_SECONDS_AIM = 0.2;
+const PACE = { firstPerSecond: 4_000, faster: 1.05, slower: 0.85 } as const;
 /** As many links as a receiver keeps credentials of in memory. */
 const LOOK_UPS_MAX = 100_000;
 
@@ -61,7 +65,7 @@ export async function burst(server: Server, plan: Plan): Promise<Figures> {
 /** Acknowledged, settled and told: the clock runs until the last notice is written. */
 export async function sustained(server: Server, plan: Plan): Promise<Figures> {
   const before = (await warmUp(server, plan)) as Progress;
-  const gate = new Gate();
+  const gate = new Gate(PACE.firstPerSecond);
   let lagSecondsMax = 0;
   const noteLag = ({ lagSeconds }: Progress) => {
     lagSecondsMax = Math.max(lagSecondsMax, lagSeconds);
@@ -71,7 +75,7 @@ export async function sustained(server: Server, plan: Plan): Promise<Figures> {
     while (sending) {
       const now = await progress(server);
       noteLag(now);
-      gate.set(now.lagSeconds <= LAG_SECONDS_TO_PAUSE);
+      gate.perSecond *= now.lagSeconds > LAG_SECONDS_AIM ? PACE.slower : PACE.faster;
       await delay(PROGRESS_EVERY_MS);
     }
   };
@@ -80,6 +84,7 @@ export async function sustained(server: Server, plan: Plan): Promise<Figures> {
   const send = async () => {
     const result = await runLoad({ ...measured(server, plan), forMs: plan.forMs, gate });
     sending = false;
+    gate.close();
     return result;
   };
   const [result] = await Promise.all([send(), pace()]);

@@ -112,7 +112,16 @@ export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
   };
   const nowMs = START_MS + 1_000_000 + eventKey;
   const policy = { canAsk: false };
-  return { eventKey, attempt, linkIds: [linkIdOf(link)], facts: [fact], unsure: false, policy, nowMs };
+  return {
+    eventKey,
+    attempt,
+    linkIds: [linkIdOf(link)],
+    facts: [fact],
+    unsure: false,
+    speaksOfPayment: true,
+    policy,
+    nowMs,
+  };
 }
 
 function linkIdOf(link: number): string {

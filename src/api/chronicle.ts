@@ -71,7 +71,7 @@ function rejectionEntry({ reason, count, firstAtMs, lastAtMs }: RejectionSummary
 
 function noticeEntry({ type, version, status, createdAtMs, id }: Timeline['notices'][number]): Dated {
   const state: Record<string, string> = {
-    pending: 'waits to be sent',
+    pending: 'waits in the database (this version sends none)',
     leased: 'is being sent',
     done: 'was sent',
     dead: 'could not be sent',

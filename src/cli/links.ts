@@ -10,7 +10,7 @@ type LinkAnswer = {
 };
 
 const MONEY = {
-  amount: { value: 'AMOUNT', about: 'what the order costs, like 100.50' },
+  amount: { value: 'AMOUNT', about: 'what the order costs, like 100.50; needed' },
   currency: { value: 'CODE', about: 'ISO 4217, like BRL; the configured currency where it is left out' },
 } as const;
 
@@ -24,7 +24,7 @@ export const linksAdd = defineCommand({
   ],
   options: {
     ...MONEY,
-    id: { value: 'ID', about: "the link's id at the service" },
+    id: { value: 'ID', about: "the link's id at the service; needed" },
     'secret-file': { value: 'FILE', about: "a file that holds the link's webhookSecret" },
     secret: { value: 'SECRET', about: "the link's webhookSecret" },
   },

@@ -57,9 +57,9 @@ export const ordersResolve = defineCommand({
     "--reject cancels it; captured money is then to be refunded in the service's panel.",
   ],
   options: {
-    accept: { about: 'the money is fine' },
+    accept: { about: 'the money is fine; this or --reject is needed' },
     reject: { about: 'the money is not' },
-    reason: { value: 'TEXT', about: "why; kept in the order's history" },
+    reason: { value: 'TEXT', about: "why; kept in the order's history; needed" },
   },
   async run({ first: reference, options: { accept, reject, reason }, server }) {
     if (accept === reject) {

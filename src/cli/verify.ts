@@ -17,9 +17,9 @@ export const verifyDelivery = defineCommand({
     'A secret on the command line can be seen by other users of the machine: prefer --secret-file.',
   ],
   options: {
-    body: { value: 'FILE', about: 'the raw body; - reads standard input' },
-    signature: { value: 'TEXT', about: 'the value of the header x-service-signature' },
-    timestamp: { value: 'TEXT', about: 'the value of the header x-service-timestamp' },
+    body: { value: 'FILE', about: 'the raw body; - reads standard input; needed' },
+    signature: { value: 'TEXT', about: 'the value of the header x-service-signature; needed' },
+    timestamp: { value: 'TEXT', about: 'the value of the header x-service-timestamp; needed' },
     'secret-file': { value: 'FILE', about: "a file that holds the link's webhookSecret" },
     secret: { value: 'SECRET', about: "the link's webhookSecret" },
     now: {

@@ -56,6 +56,7 @@ export const ATTENTION_KINDS = [
   'duplicate_payment',
   'event_conflict',
   'event_dead',
+  'event_not_understood',
   'link_disabled',
   'link_mismatch',
   'service_disagrees',

@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { bareFact, type FactKind, type PaymentFact } from '../domain/fact.ts';
 import { UNNAMED } from '../domain/ledger.ts';
-import type { StatedMoney } from '../domain/money.ts';
+import { parseAmount, type StatedMoney } from '../domain/money.ts';
+import { JsonNumber, parseJson } from './json.ts';
 
 /**
  * The payment-link service's words, and the only file that knows them: header names, what is signed, and where an
@@ -16,65 +17,17 @@ export function deliveryMac(secret: string, timestamp: string, body: Uint8Array)
   return createHmac('sha256', secret).update(timestamp).update('.').update(body).digest();
 }
 
-/** Nesting beyond this is refused before parsing; a reviver would recurse as deep. */
-const DEPTH_MAX = 32;
 /** Values in a body that is not verified yet, at most: building them is what parsing costs. Events have far fewer. */
 const UNVERIFIED_VALUES_MAX = 2_000;
 
-/** A JSON number by its own characters: amounts must not pass through floating point. */
-class JsonNumber {
-  readonly text: string;
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
 /** Parses a body as JSON; undefined where it is not UTF-8, not JSON, or nested more than 32 deep. */
 export function parseBody(body: Uint8Array): unknown {
-  return parse(body, undefined);
+  return parseJson(body);
 }
 
 /** As `parseBody`, with every number kept as the characters that were sent. */
 export function parseBodyExactly(body: Uint8Array): unknown {
-  return parse(body, (_key, value, context) =>
-    typeof value === 'number' ? new JsonNumber(context?.source ?? String(value)) : value,
-  );
-}
-
-type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
-
-function parse(
-  body: Uint8Array,
-  reviver: Reviver | undefined,
-  valuesMax = Number.POSITIVE_INFINITY,
-): unknown {
-  try {
-    const text = utf8.decode(body);
-    return exceeds(text, DEPTH_MAX, valuesMax) ? undefined : JSON.parse(text, reviver);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether JSON text is nested deeper, or holds more values, than is allowed. Reads characters and builds nothing. */
-function exceeds(text: string, depthMax: number, valuesMax: number): boolean {
-  let depth = 0;
-  let values = 1;
-  let inString = false;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (inString) {
-      if (code === 0x5c) i++;
-      else if (code === 0x22) inString = false;
-    } else if (code === 0x22) inString = true;
-    else if (code === 0x7b || code === 0x5b) {
-      if (++depth > depthMax || ++values > valuesMax) return true;
-    } else if (code === 0x7d || code === 0x5d) depth--;
-    else if (code === 0x2c && ++values > valuesMax) return true;
-  }
-  return false;
+  return parseJson(body, { exact: true });
 }
 
 const ID_LENGTH_MAX = 255;
@@ -101,36 +54,44 @@ export function readEnvelope(body: unknown): Envelope {
 
 /** The link ids that an unverified body names. One of very many values names none: parsing it would hold up others. */
 export function readUnverifiedLinkIds(body: Uint8Array): readonly string[] {
-  return readEnvelope(parse(body, undefined, UNVERIFIED_VALUES_MAX)).linkIds;
+  return readEnvelope(parseJson(body, { valuesMax: UNVERIFIED_VALUES_MAX })).linkIds;
 }
 
-/** What an authentic event says. `unsure`: it says less than settled needs, so the API should be asked. */
+/** What an authentic event says. */
 export type EventReading = {
   readonly linkIds: readonly string[];
   readonly facts: readonly PaymentFact[];
+  /** It says less than settled needs, so the API should be asked. */
   readonly unsure: boolean;
+  /** It says something of a payment, be it in words that settled does not know. */
+  readonly speaksOfPayment: boolean;
 };
 
+const PAYMENT_STATUS_CHANGED = 'payment_link.payment_status_changed';
 const KNOWN_TYPES: ReadonlySet<string> = new Set([
   'payment_link.created',
   'payment_link.status_changed',
-  'payment_link.payment_status_changed',
+  PAYMENT_STATUS_CHANGED,
 ]);
 
 /** Reads an event that was parsed with `parseBodyExactly` into payment facts. */
 export function readEvent(body: unknown): EventReading {
   const root = asObject(body);
-  if (root === null) return { linkIds: [], facts: [], unsure: true };
+  if (root === null) return { linkIds: [], facts: [], unsure: true, speaksOfPayment: false };
   const found = places(root);
   const type = firstText([root], TYPE_NAMES)?.toLowerCase() ?? null;
-  if (type !== null && !KNOWN_TYPES.has(type)) return { linkIds: linkIds(found), facts: [], unsure: true };
   const statement = readPaymentStatement(found);
+  const speaksOfPayment = statement.ofPayment || type === PAYMENT_STATUS_CHANGED;
+  if (type !== null && !KNOWN_TYPES.has(type)) {
+    return { linkIds: linkIds(found), facts: [], unsure: true, speaksOfPayment };
+  }
   const expired = type === 'payment_link.status_changed' && linkStatus(found) === 'EXPIRED';
   const silent = !statement.speaks && type !== 'payment_link.created';
   return {
     linkIds: linkIds(found),
     facts: [...statement.facts, ...(expired ? [bareFact('expired', { by: 'event' })] : [])],
     unsure: silent || statement.unsure || type === 'payment_link.status_changed',
+    speaksOfPayment,
   };
 }
 
@@ -159,9 +120,9 @@ function linkStatus({ payloads, links }: Places): string | null {
   return firstText([...links, ...payloads], ['status'])?.toUpperCase() ?? null;
 }
 
-/** Every text under `name`, in capitals. */
+/** Every status under `name`, in capitals. */
 function statuses(places: readonly JsonObject[], name: string): string[] {
-  const named = places.map((place) => scalarText(field(place, name)));
+  const named = places.map((place) => statedText(field(place, name)));
   return named.filter((status) => status !== null).map((status) => status.toUpperCase());
 }
 
@@ -172,37 +133,93 @@ const FACT_KINDS_BY_STATUS: ReadonlyMap<string, FactKind> = new Map([
   ['DISPUTED', 'disputed'],
 ]);
 
+type Statement = { facts: PaymentFact[]; unsure: boolean; speaks: boolean; ofPayment: boolean };
+
 /**
  * The status that the link as a whole has beside its latest payment's: alike, or the statement is unclear. It does not
- * speak where neither is there.
+ * speak where neither is there, and speaks of no payment where nothing was begun.
  */
-function readPaymentStatement(found: Places): { facts: PaymentFact[]; unsure: boolean; speaks: boolean } {
-  const everywhere = [...found.payloads, ...found.links];
-  const latest = objects(everywhere.map((place) => field(place, 'latestPayment')));
+function readPaymentStatement({ links, payloads }: Places): Statement {
+  const everywhere = [...links, ...payloads];
+  const latest = parts(everywhere, 'latestPayment');
   const ofLink = statuses(everywhere, 'paymentStatus');
-  const said = [...ofLink, ...statuses(latest, 'status')];
+  const said = [...ofLink, ...statuses(latest.objects, 'status')];
+  const begun = said.some((status) => status !== 'NOT_STARTED');
+  const spoken = { speaks: said.length > 0, ofPayment: begun || latest.objects.length > 0 || latest.isOdd };
   const [status] = ofLink;
   const kind = status === undefined ? undefined : FACT_KINDS_BY_STATUS.get(status);
   if (kind !== undefined && said.every((other) => other === status)) {
-    return { facts: [readFact(kind, found, latest[0])], unsure: false, speaks: true };
+    const fact = readFact(kind, everywhere, latest);
+    return { facts: [fact], unsure: fact.kind === 'unclear', ...spoken };
   }
   if (said.some((other) => other === 'COMPLETED' || other === 'REFUNDED' || other === 'DISPUTED')) {
-    return { facts: [readFact('unclear', found, latest[0])], unsure: true, speaks: true };
+    return { facts: [readFact('unclear', everywhere, latest)], unsure: true, ...spoken };
   }
-  const unsure = said.some((other) => other !== 'NOT_STARTED');
-  return { facts: [], unsure, speaks: said.length > 0 };
+  return { facts: [], unsure: begun, ...spoken };
 }
 
-function readFact(kind: FactKind, found: Places, latest: JsonObject | undefined): PaymentFact {
-  const quote = latest === undefined ? null : asObject(field(latest, 'quote'));
+/** A fact of this kind; unclear instead where its money, reference or payment id is said in two ways, or is no object. */
+function readFact(kind: FactKind, everywhere: readonly JsonObject[], latest: Parts): PaymentFact {
+  const quotes = parts(latest.objects, 'quote');
+  const paymentId = agreed(latest.objects.map((payment) => usableId(field(payment, 'id'))));
+  const reference = agreed(everywhere.map((place) => scalarText(field(place, 'externalReference'))));
+  const linkMoney = agreedMoney(everywhere);
+  const quoteMoney = agreedMoney(quotes.objects);
+  const isClear =
+    !latest.isOdd &&
+    !quotes.isOdd &&
+    [paymentId, reference, linkMoney, quoteMoney].every(({ isAgreed }) => isAgreed);
   return {
-    kind,
+    kind: isClear || kind === 'pending' ? kind : 'unclear',
     authority: { by: 'event' },
-    paymentId: latest === undefined ? null : usableId(field(latest, 'id')),
-    linkMoney: firstMoney([...found.links, ...found.payloads]),
-    quoteMoney: quote === null ? null : readMoney(quote),
-    reference: firstReference([...found.links, ...found.payloads]),
+    paymentId: paymentId.first,
+    linkMoney: linkMoney.first,
+    quoteMoney: quoteMoney.first,
+    reference: reference.first,
   };
+}
+
+/** The objects under one name, and whether something that is no object stands there. */
+type Parts = { objects: JsonObject[]; isOdd: boolean };
+
+function parts(places: readonly JsonObject[], name: string): Parts {
+  const values = places.map((place) => field(place, name) ?? null).filter((value) => value !== null);
+  const found = objects(values);
+  return { objects: found, isOdd: found.length < values.length };
+}
+
+/** What several places name: the first of it, and whether all of them name the same. */
+type Agreed<T> = { first: T | null; isAgreed: boolean };
+
+function agreed(
+  named: readonly (string | null)[],
+  isSame: (one: string, other: string) => boolean = (one, other) => one === other,
+): Agreed<string> {
+  let first: string | null = null;
+  let isAgreed = true;
+  for (const value of named) {
+    if (first === null) first = value;
+    else if (value !== null && !isSame(first, value)) isAgreed = false;
+  }
+  return { first, isAgreed };
+}
+
+/** Amounts and currencies agree each by themselves: one place may name what another leaves out. */
+function agreedMoney(places: readonly JsonObject[]): Agreed<StatedMoney> {
+  const named = places.map(readMoney).filter((money) => money !== null);
+  const currency = agreed(named.map((money) => money.currency));
+  const amount = agreed(
+    named.map((money) => money.amount),
+    (one, other) => one === other || isSameAmount(one, other, currency.first ?? ''),
+  );
+  const money = { amount: amount.first, currency: currency.first };
+  return { first: named.length === 0 ? null : money, isAgreed: amount.isAgreed && currency.isAgreed };
+}
+
+/** `100` and `100.00` are one amount. */
+function isSameAmount(one: string, other: string, currency: string): boolean {
+  const [read, reread] = [parseAmount(one, currency), parseAmount(other, currency)];
+  return read.ok && reread.ok && read.amountMinor === reread.amountMinor;
 }
 
 /**
@@ -218,19 +235,6 @@ function usableId(value: unknown): string | null {
 function wholeNumberText(value: unknown): string | null {
   const number = value instanceof JsonNumber ? Number(value.text) : value;
   return Number.isSafeInteger(number) ? String(number) : null;
-}
-
-function firstReference(candidates: readonly JsonObject[]): string | null {
-  for (const candidate of candidates) {
-    const reference = scalarText(field(candidate, 'externalReference'));
-    if (reference !== null) return reference;
-  }
-  return null;
-}
-
-function firstMoney(candidates: readonly JsonObject[]): StatedMoney | null {
-  const named = candidates.map(readMoney).filter((money) => money !== null);
-  return named.find(({ amount }) => amount !== null) ?? named[0] ?? null;
 }
 
 function readMoney(place: JsonObject): StatedMoney | null {

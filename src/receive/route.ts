@@ -90,15 +90,16 @@ async function take(
   try {
     const before = way.lookUpFirst ? await way.lookUp(EMPTY) : null;
     const share = before === null ? 'others' : 'addressed';
-    const held = bodies.hold(request, share);
-    if (held === null) {
+    const read = await bodies.read(request, share);
+    if (read.outcome === 'no_room') {
       await bodies.skip(request);
       return { answer: ANSWERS.unavailable, outcome: 'shed' };
     }
+    if (read.outcome !== 'read') return { outcome: read.outcome, answer: UNREAD[read.outcome] };
     try {
-      return await takeBody(options, request, way, { before, headersAtMs });
+      return await takeBody(options, request, way, { before, headersAtMs, body: read.body });
     } finally {
-      bodies.release(held, share);
+      bodies.giveBack(read.room);
     }
   } catch (error) {
     log.warn({ fault: error }, 'a delivery could not be recorded');
@@ -110,11 +111,8 @@ async function takeBody(
   options: ReceiveOptions,
   request: Request,
   way: Way,
-  { before, headersAtMs }: { before: LinkCredentials | null; headersAtMs: number },
+  { before, headersAtMs, body }: { before: LinkCredentials | null; headersAtMs: number; body: Buffer },
 ): Promise<Ended> {
-  const read = await options.bodies.read(request);
-  if (read.outcome !== 'read') return { outcome: read.outcome, answer: UNREAD[read.outcome] };
-  const { body } = read;
   const credentials = way.lookUpFirst ? before : await way.lookUp(body);
   const { rawHeaders } = request;
   return takeDelivery(options, { rawHeaders, body, credentials, headersAtMs }, way.keepsRejections);

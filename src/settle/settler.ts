@@ -20,6 +20,9 @@ const REST_FACTOR = 15;
 const REST_MS_MAX = 200;
 /** The event loop is full above this share of its time. */
 const LOAD_FULL = 0.9;
+/** Above this share a short rest lets more events come together: they share a claim and a commit. */
+const LOAD_BUSY = 0.4;
+const GATHER_MS = 4;
 /** An event that waits for longer than this is settled whatever else there is to do. */
 const YIELD_MS_MAX = 10_000;
 
@@ -49,12 +52,14 @@ export function startSettler(options: SettlerOptions): BackgroundWorker {
     pollMs: POLL_MS,
     claim: (limit) => store.claimEvents({ limit, nowMs: clock.nowMs(), leaseMs: LEASE_MS }),
     work: (event) => settleOne(options, event),
-    restMs: ([oldest], workedMs) => {
+    restMs: (batch, workedMs) => {
       const deliveriesCame = arrivals > 0;
       arrivals = 0;
-      const waitedMs = clock.nowMs() - (oldest?.receivedAtMs ?? 0);
-      const yields = load() > LOAD_FULL && deliveriesCame && waitedMs < YIELD_MS_MAX;
-      return yields ? Math.min(REST_MS_MAX, workedMs * REST_FACTOR) : 0;
+      const busy = load();
+      if (!deliveriesCame) return 0;
+      const waitedMs = clock.nowMs() - (batch[0]?.receivedAtMs ?? 0);
+      if (busy > LOAD_FULL && waitedMs < YIELD_MS_MAX) return Math.min(REST_MS_MAX, workedMs * REST_FACTOR);
+      return busy > LOAD_BUSY && batch.length < BATCH_MAX ? GATHER_MS : 0;
     },
     onClaimFailed: (fault) => log.warn({ fault }, 'recorded events cannot be claimed; trying again'),
   });
@@ -92,7 +97,10 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
   const fault = describe(error);
   try {
     if (delayMs === null) {
-      await store.buryEvent({ eventKey, attempt, nowMs, fault });
+      const end = await store.buryEvent({ eventKey, attempt, nowMs, fault });
+      if (end === 'done')
+        log.warn({ event: eventKey, fault: error }, 'a replayed event stays as it was settled');
+      if (end !== 'dead') return;
       log.error({ event: eventKey, fault: error }, 'an event cannot be settled and waits for a person');
       onFailed('buried');
     } else {

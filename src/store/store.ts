@@ -127,8 +127,11 @@ export type Inbox = {
   settle(job: SettleJob): Promise<SettleResult>;
   /** Gives a claimed row back, due again at `dueAtMs`. */
   retryEvent(job: ClaimRef & { dueAtMs: number; fault: FaultNote }): Promise<void>;
-  /** Retires a claimed row for a person to look at. */
-  buryEvent(job: ClaimRef & { nowMs: number; fault: FaultNote }): Promise<void>;
+  /**
+   * Retires a claimed row for a person to look at: `dead`. A row that was settled before and is replayed stays `done` as
+   * it was, with the fault noted: what it says was applied.
+   */
+  buryEvent(job: ClaimRef & { nowMs: number; fault: FaultNote }): Promise<'dead' | 'done' | 'lost'>;
   /** Makes dead and done rows pending again. The settlement row still guards against paying twice. */
   requeueEvent(replay: { eventKey: number; nowMs: number }): Promise<'requeued' | 'in_work' | 'unknown'>;
 };
@@ -149,6 +152,8 @@ export type SettleJob = ClaimRef & {
   facts: readonly PaymentFact[];
   /** Whether the event says too little, so that the API should be asked. */
   unsure: boolean;
+  /** Whether it says something of a payment. Where no fact came of that and nobody can be asked, a person is told. */
+  speaksOfPayment: boolean;
   policy: SettlementPolicy;
   nowMs: number;
 };

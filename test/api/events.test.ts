@@ -171,6 +171,26 @@ describe('api: replaying an event', () => {
     expect(await settled().order(reference)).toEqual(before);
   });
 
+  it('leaves a settled event settled where its secret was corrected meanwhile', async () => {
+    const app = await startTestApp();
+    await paidOrder(app, 'order');
+    const before = await app.order('order');
+    const { id } = await eventIn(app, 'order', 'done');
+    const webhookSecret = 'another-secret-than-before';
+    await app.api('/v1/links', { body: { reference: 'order', amount: '100.00', webhookSecret } });
+    expect((await post(app, `/v1/events/${id}/replay`, {})).status).toBe(202);
+    await vi.waitFor(async () => {
+      const { event } = (await get(app, `/v1/events/${id}`)).body;
+      expect(event).toMatchObject({
+        status: 'done',
+        outcome: 'applied',
+        fault: { code: 'stored_event_damaged' },
+      });
+    });
+    expect((await get(app, '/v1/attention')).body.attention).toEqual([]);
+    expect(await app.order('order')).toEqual(before);
+  });
+
   it('wakes settlement, which would look by itself only once a second', async () => {
     const { reference } = await paidOrder(settled());
     const { id } = await eventIn(settled(), reference, 'done');

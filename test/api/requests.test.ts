@@ -43,6 +43,11 @@ describe('api: what a body must be', () => {
     problem(await postText(settled(), '/v1/links', '[]'), 400, 'invalid_request');
   });
 
+  it('says how long a text must be, and nothing else of one that is empty', async () => {
+    const response = await post(settled(), '/v1/orders/unused/resolve', { decision: 'accept', reason: '' });
+    expect(problem(response, 400, 'invalid_request')).toBe('reason: must have 1 to 500 characters');
+  });
+
   it('is answered with every fault at once, each by its place', async () => {
     const response = await post(settled(), '/v1/links', {
       reference: 1,

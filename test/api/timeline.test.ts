@@ -144,6 +144,33 @@ describe('api: why an order stands where it stands', () => {
     expect(found.next.join('\n')).toMatch(/Refund/);
   });
 
+  it('paid by an event that names no money: the doubt about money comes before any other', async () => {
+    const link = await settled().reserve(freshReference());
+    const body = `{"id":"evt_unnamed","paymentLinkId":"pl_${link.reference}","paymentStatus":"COMPLETED","latestPayment":{"id":"pay_unnamed","status":"COMPLETED"}}`;
+    await settled().deliver(link, body, signedHeaders('another-secret-of-24-bytes', body));
+    await withEntry(link.reference, 'rejected', /signature_wrong/);
+    await deliverAndSee(settled(), link, body, 'paid');
+    const { answer, next } = await explained(link.reference);
+    expect(answer).toMatch(/reported the payment in .*did not say how much/);
+    expect(next.join('\n')).toMatch(/service's panel \(doubtful_money\)/);
+  });
+
+  it('paid too much: a person decides about the rest', async () => {
+    const link = await settled().reserve(freshReference());
+    await deliverAndSee(settled(), link, event(link, { amount: '101.00' }), 'paid');
+    expect((await explained(link.reference)).next.join('\n')).toMatch(/too much/);
+  });
+
+  it('paid after a refused delivery: nothing is left to do', async () => {
+    const link = await settled().reserve(freshReference());
+    const body = event(link, { amount: '100.00' });
+    await settled().deliver(link, body, signedHeaders('another-secret-of-24-bytes', body));
+    const found = await withEntry(link.reference, 'rejected', /signature_wrong/);
+    expect(found.next.join('\n')).toMatch(/service's panel \(rejected\)/);
+    await deliverAndSee(settled(), link, body, 'paid');
+    expect((await explained(link.reference)).next).toEqual(['Nothing: the order is done.']);
+  });
+
   it('a late event: shows that it changed nothing', async () => {
     const { reference, link } = await paidOrder(settled());
     await deliverAndSee(settled(), link, event(link, { id: 'evt_late', status: 'PENDING' }), 'paid');

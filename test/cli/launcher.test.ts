@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
@@ -15,8 +15,13 @@ const OLD_NODE = findOldNode();
 const withOldNode = OLD_NODE === null ? describe.skip : describe;
 
 function findOldNode(): string | null {
+  // npm puts node_modules/.bin in front of the PATH, and with it the fitting Node.
+  const folders = (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((folder) => !folder.includes('node_modules'));
   const found = execFileSync('node', ['-p', 'process.versions.node + " " + process.execPath'], {
     encoding: 'utf8',
+    env: { ...process.env, PATH: folders.join(delimiter) },
   });
   const [version = '', path = ''] = found.trim().split(' ');
   const [major = 0, minor = 0] = version.split('.').map(Number);

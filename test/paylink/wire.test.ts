@@ -130,13 +130,18 @@ describe('wire: the envelope', () => {
     'of %s holds nothing',
     (text) => {
       expect(readEnvelope(parseBody(bytes(text)))).toEqual({ eventId: null, type: null, linkIds: [] });
-      expect(eventOfText(text)).toEqual({ linkIds: [], facts: [], unsure: true });
+      expect(eventOfText(text)).toEqual({ linkIds: [], facts: [], unsure: true, speaksOfPayment: false });
     },
   );
 
   it('of a body that could not be parsed holds nothing', () => {
     expect(readEnvelope(undefined)).toEqual({ eventId: null, type: null, linkIds: [] });
-    expect(readEvent(undefined)).toEqual({ linkIds: [], facts: [], unsure: true });
+    expect(readEvent(undefined)).toEqual({
+      linkIds: [],
+      facts: [],
+      unsure: true,
+      speaksOfPayment: false,
+    });
   });
 
   it('reads nothing through a __proto__ key', () => {
@@ -263,6 +268,7 @@ describe('wire: the type', () => {
       linkIds: ['pl_1'],
       facts: [],
       unsure: false,
+      speaksOfPayment: false,
     });
   });
 
@@ -426,8 +432,8 @@ describe('wire: money', () => {
     expect(moneyOf(text)).toBeNull();
   });
 
-  it('of the link stands before money beside it', () => {
-    expect(moneyOf('"amount":1,"data":{"paymentLink":{"amount":2}}')?.amount).toBe('2');
+  it('is put together where one place names the amount and another the currency', () => {
+    expect(moneyOf('"amount":1,"link":{"currency":"USD"}')).toEqual({ amount: '1', currency: 'USD' });
   });
 
   it('of the payload serves where the link names a currency only', () => {
@@ -463,6 +469,86 @@ describe('wire: the reference', () => {
     [{}, null],
   ])('%j is read as %j', (said, reference) => {
     expect(referenceOf(said)).toBe(reference);
+  });
+});
+
+describe('wire: what is said in several places', () => {
+  const link = { amount: 100, currency: 'BRL', externalReference: 'order-1' };
+  const payment = { id: 'pay_1', status: 'COMPLETED', quote: { amount: 100, currency: 'BRL' } };
+
+  it.each([
+    ['two amounts', { paymentLink: link, link: { amount: 1 } }],
+    ['an amount beside one that is none', { paymentLink: link, link: { amount: true } }],
+    ['two currencies', { link, amount: 100, currency: 'USD' }],
+    ['another amount in another currency at the root', { link, amount: 1, currency: 'USD' }],
+    ['two references', { link, data: { externalReference: 'order-2' } }],
+    ['two quotes', { latestPayment: payment, link: { latestPayment: { quote: { amount: 1 } } } }],
+    ['two payment ids', { latestPayment: payment, link: { latestPayment: { id: 'pay_2' } } }],
+    ['a latest payment that is text', { link, latestPayment: 'pay_1' }],
+    ['a latest payment that is a list', { link, latestPayment: [payment] }],
+    ['a quote that is a number', { link, latestPayment: { ...payment, quote: 100 } }],
+  ])('is unclear, and asks, with %s', (_name, body) => {
+    expect(eventOf({ paymentStatus: 'COMPLETED', ...body })).toMatchObject({
+      facts: [{ kind: 'unclear' }],
+      unsure: true,
+    });
+  });
+
+  it.each([['REFUNDED'], ['DISPUTED']])('is unclear of a payment %s too', (paymentStatus) => {
+    const body = { paymentStatus, link, amount: 1 };
+    expect(eventOf(body)).toMatchObject({ facts: [{ kind: 'unclear' }], unsure: true });
+  });
+
+  it('moves no money while the payment is pending', () => {
+    expect(factOf({ paymentStatus: 'PENDING', link, amount: 1 }).kind).toBe('pending');
+  });
+
+  it.each([
+    ['the same', { paymentLink: link, link }],
+    ['one amount written in two ways', { link, amount: '100.00', currency: 'brl' }],
+    ['nulls', { link, amount: null, externalReference: null, latestPayment: null }],
+    ['a quote of null', { link, latestPayment: { id: 'pay_1', quote: null } }],
+    ['one payment twice', { latestPayment: payment, link: { ...link, latestPayment: payment } }],
+    ['the payment id in one of them', { latestPayment: {}, link: { latestPayment: payment } }],
+  ])('is clear with %s', (_name, body) => {
+    expect(eventOf({ paymentStatus: 'COMPLETED', ...body })).toMatchObject({
+      facts: [{ kind: 'completed' }],
+      unsure: false,
+    });
+  });
+
+  it('names the payment where one of them does', () => {
+    const body = { paymentStatus: 'COMPLETED', latestPayment: {}, link: { latestPayment: payment } };
+    expect(factOf(body)).toMatchObject({
+      paymentId: 'pay_1',
+      quoteMoney: { amount: '100', currency: 'BRL' },
+    });
+  });
+
+  it('that is a status but no text leaves a completion unclear', () => {
+    const body = { paymentStatus: 'COMPLETED', link: { paymentStatus: ['REFUNDED'] } };
+    expect(factOf(body).kind).toBe('unclear');
+  });
+});
+
+describe('wire: an event speaks of a payment', () => {
+  it.each([
+    ['a status under an unknown type', { type: 'payment.captured', paymentStatus: 'COMPLETED' }],
+    ['a status that is unknown', { paymentStatus: 'FAILED' }],
+    ['a status that is no text', { paymentStatus: ['COMPLETED'] }],
+    ['a latest payment without a status', { type: STATUS_CHANGED, latestPayment: { id: 'pay_1' } }],
+    ['a latest payment that is no object', { type: STATUS_CHANGED, latestPayment: 'pay_1' }],
+    ['its type', { type: PAYMENT_CHANGED }],
+  ])('by %s', (_name, body) => {
+    expect(eventOf(body)).toMatchObject({ facts: [], unsure: true, speaksOfPayment: true });
+  });
+
+  it.each([
+    ['a link that changed', { type: STATUS_CHANGED, link: { status: 'INACTIVE' } }],
+    ['NOT_STARTED', { type: STATUS_CHANGED, paymentStatus: 'NOT_STARTED', latestPayment: null }],
+    ['an unknown type alone', { type: 'payment_link.viewed', link: { id: 'pl_1', amount: 100 } }],
+  ])('not by %s', (_name, body) => {
+    expect(eventOf(body).speaksOfPayment).toBe(false);
   });
 });
 

@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { BODY_BYTES_MAX, bodyReader } from '../../src/receive/body.ts';
+import { BODY_BYTES_MAX, type BodyReader, bodyReader, type Share } from '../../src/receive/body.ts';
 
 /** A request of which only the headers have come. */
 function requestOf(headers: Record<string, string>): IncomingMessage {
@@ -10,23 +10,150 @@ function requestOf(headers: Record<string, string>): IncomingMessage {
   return request;
 }
 
-describe('receive: the room for bodies', () => {
-  it('is counted by what is announced, and by the largest body where nothing is', () => {
-    const bodies = bodyReader();
-    expect(bodies.hold(requestOf({ 'content-length': '1000' }), 'others')).toBe(1000);
-    expect(bodies.hold(requestOf({ 'transfer-encoding': 'chunked' }), 'others')).toBe(BODY_BYTES_MAX);
+/** Waits until what was pushed has come to its reader. */
+const arrived = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Reads a body of so many bytes of which the last one does not come. */
+async function readAllButTheEnd(bodies: BodyReader, share: Share, bytes = BODY_BYTES_MAX) {
+  const request = requestOf({ 'content-length': String(bytes) });
+  const read = bodies.read(request, share);
+  request.push(Buffer.alloc(bytes - 1));
+  await arrived();
+  const finish = () => {
+    request.push(Buffer.alloc(1));
+    request.push(null);
+    return read;
+  };
+  return { request, finish };
+}
+
+/** Fills a share with bodies on their way; how many there are room for. */
+async function fill(bodies: BodyReader, share: Share) {
+  const reading: Awaited<ReturnType<typeof readAllButTheEnd>>[] = [];
+  for (let n = 0; n < ROOM_FOR[share]; n++) reading.push(await readAllButTheEnd(bodies, share));
+  return reading;
+}
+
+const ROOM_FOR = { addressed: 256, others: 64 };
+
+describe('receive: a body', () => {
+  it.each([
+    ['no piece', []],
+    ['one piece', ['a body']],
+    ['many pieces', ['a', ' body', ' of', ' many, many, many', ' pieces', '', '.']],
+  ])('of %s is read whole', async (_name, pieces) => {
+    const request = requestOf({ 'transfer-encoding': 'chunked' });
+    const read = bodyReader().read(request, 'others');
+    for (const piece of pieces) request.push(piece);
+    request.push(null);
+    expect(await read).toMatchObject({ outcome: 'read', body: Buffer.from(pieces.join('')) });
   });
 
-  it('ends, comes back with what is released, and one share takes nothing from the other', () => {
+  it('in pieces of one byte takes room by its bytes, not by its pieces', async () => {
     const bodies = bodyReader();
-    const largest = requestOf({});
-    let held = 0;
-    while (bodies.hold(largest, 'others') !== null && held < 10_000) held++;
-    expect(held).toBeLessThan(10_000);
-    expect(bodies.hold(largest, 'addressed')).toBe(BODY_BYTES_MAX);
-    bodies.release(BODY_BYTES_MAX, 'others');
-    expect(bodies.hold(largest, 'others')).toBe(BODY_BYTES_MAX);
-    expect(bodies.hold(largest, 'others')).toBeNull();
+    const request = requestOf({ 'transfer-encoding': 'chunked' });
+    const reading = bodies.read(request, 'others');
+    for (let n = 0; n < 1500; n++) request.push(Buffer.from([n]));
+    request.push(null);
+    const read = await reading;
+    if (read.outcome !== 'read') throw new Error(`the body was ${read.outcome}`);
+    expect(read.body).toEqual(Buffer.from(Array.from({ length: 1500 }, (_, n) => n)));
+    expect([read.body.buffer.byteLength, read.room]).toEqual([2048, { share: 'others', bytes: 2048 }]);
+  });
+
+  it('of the largest size is read, and of a byte more is not', async () => {
+    const bodies = bodyReader();
+    const { finish } = await readAllButTheEnd(bodies, 'others');
+    expect(await finish()).toMatchObject({ outcome: 'read', room: { bytes: BODY_BYTES_MAX } });
+    const request = requestOf({ 'transfer-encoding': 'chunked' });
+    const read = bodies.read(request, 'others');
+    request.push(Buffer.alloc(BODY_BYTES_MAX));
+    request.push(Buffer.alloc(1));
+    expect(await read).toEqual({ outcome: 'too_large' });
+  });
+
+  it.each([
+    ['before', async () => {}],
+    ['while', arrived],
+  ])('whose sender goes %s it is read is given up', async (_when, later) => {
+    const request = requestOf({ 'content-length': '10' });
+    const gone = new Promise((resolve) => request.once('close', resolve));
+    request.push('half');
+    request.destroy();
+    await later();
+    const read = bodyReader().read(request, 'others');
+    await gone;
+    expect(await read).toEqual({ outcome: 'aborted' });
+  });
+
+  it('is refused while it comes, when the process stops', async () => {
+    const bodies = bodyReader();
+    const read = bodies.read(requestOf({}), 'others');
+    bodies.refuseIncomplete();
+    expect(await read).toEqual({ outcome: 'refused' });
+  });
+});
+
+describe('receive: the room for bodies', () => {
+  it('is not taken by what is only announced', async () => {
+    const bodies = bodyReader();
+    for (let n = 0; n < 1000; n++) {
+      void bodies.read(requestOf({ 'content-length': String(BODY_BYTES_MAX) }), 'others');
+      const dribbling = requestOf({ 'transfer-encoding': 'chunked' });
+      void bodies.read(dribbling, 'others');
+      dribbling.push('x');
+    }
+    await arrived();
+    const { finish } = await readAllButTheEnd(bodies, 'others');
+    expect(await finish()).toMatchObject({ outcome: 'read' });
+  });
+
+  it.each<[Share, Share]>([
+    ['others', 'addressed'],
+    ['addressed', 'others'],
+  ])('of %s ends, and takes nothing from the share of %s', async (share, other) => {
+    const bodies = bodyReader();
+    await fill(bodies, share);
+    const [late, elsewhere] = [requestOf({}), requestOf({})];
+    const reading = [bodies.read(late, share), bodies.read(elsewhere, other)];
+    for (const request of [late, elsewhere]) {
+      request.push(Buffer.alloc(1000));
+      request.push(null);
+    }
+    expect(await Promise.all(reading)).toMatchObject([{ outcome: 'no_room' }, { outcome: 'read' }]);
+  });
+
+  it.each<[string, (reading: { request: IncomingMessage }, bodies: BodyReader) => unknown]>([
+    ['a sender goes', ({ request }) => request.destroy()],
+    ['the process stops', (_reading, bodies) => bodies.refuseIncomplete()],
+  ])('comes back when %s', async (_why, happens) => {
+    const bodies = bodyReader();
+    const [first] = await fill(bodies, 'others');
+    happens(first as { request: IncomingMessage }, bodies);
+    await arrived();
+    const { finish } = await readAllButTheEnd(bodies, 'others');
+    expect(await finish()).toMatchObject({ outcome: 'read' });
+  });
+
+  it('comes back when a body turns out too large', async () => {
+    const bodies = bodyReader();
+    for (let n = 0; n < 2 * ROOM_FOR.others; n++) {
+      const request = requestOf({});
+      const read = bodies.read(request, 'others');
+      request.push(Buffer.alloc(BODY_BYTES_MAX));
+      request.push(Buffer.alloc(1));
+      expect(await read).toEqual({ outcome: 'too_large' });
+    }
+  });
+
+  it('of a whole body is taken until it is given back', async () => {
+    const bodies = bodyReader();
+    const reading = await fill(bodies, 'others');
+    const [read] = await Promise.all(reading.map(({ finish }) => finish()));
+    const again = async () => (await (await readAllButTheEnd(bodies, 'others')).finish()).outcome;
+    expect(await again()).toBe('no_room');
+    if (read?.outcome === 'read') bodies.giveBack(read.room);
+    expect([await again(), await again()]).toEqual(['read', 'no_room']);
   });
 });
 

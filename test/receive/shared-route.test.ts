@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { signedHeaders } from '../support/deliveries.ts';
 import { peek, tamper } from '../support/peek.ts';
+import { rawConnection } from '../support/raw.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventsOf, expectSaid, SAID } from './answers.ts';
 
@@ -183,5 +184,20 @@ describe('receive: the shared route', () => {
     const body = completed({ linkId: second.id });
     await expectSaid(await post(body, signedHeaders(first.webhookSecret, body)), SAID.unauthorized);
     expect(await eventsOf(app(), second.reference)).toEqual([]);
+  });
+
+  it.each([
+    ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n'],
+    ['announced as the largest', 'Content-Length: 262144\r\n\r\n{'],
+  ])('takes a genuine delivery while a hundred dribble bodies %s', async (_how, dribble) => {
+    const link = await registered();
+    for (let n = 0; n < 100; n++) {
+      const connection = await rawConnection(app().hooksUrl);
+      connection.send(`POST /hooks HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n${dribble}`);
+      // From here on its body is being read.
+      await connection.continued();
+    }
+    const body = completed({ paymentLinkId: link.id });
+    await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
   });
 });

@@ -4,8 +4,8 @@ import { attentionVerbs } from './matters.ts';
 
 type Burial = { fault: FaultNote; kind: 'event_dead' | 'link_mismatch'; nowMs: number };
 
-/** Retires a leased row and raises the matter for a person; does nothing where the lease is not the caller's any more. */
-export function burier(db: Database): (claim: ClaimRef, burial: Burial) => void {
+/** Retires a leased row and raises the matter for a person; false where the lease is not the caller's any more. */
+export function burier(db: Database): (claim: ClaimRef, burial: Burial) => boolean {
   const retire = db.prepare(
     `UPDATE inbox SET status = 'dead', ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
      WHERE key = @eventKey AND attempt = @attempt AND status = 'leased' RETURNING link_key AS linkKey`,
@@ -13,8 +13,9 @@ export function burier(db: Database): (claim: ClaimRef, burial: Burial) => void 
   const attention = attentionVerbs(db);
   return ({ eventKey, attempt }, { fault, kind, nowMs }) => {
     const row = retire.get({ eventKey, attempt, nowMs, ...fault }) as { linkKey: number } | undefined;
-    if (row === undefined) return;
+    if (row === undefined) return false;
     const detail = `Event ${eventKey} cannot be settled (${fault.code}): ${fault.message}`;
     attention.raiseForLink(kind, { subject: String(eventKey), linkKey: row.linkKey, detail, atMs: nowMs });
+    return true;
   };
 }

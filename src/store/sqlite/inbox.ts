@@ -10,6 +10,10 @@ export function inboxVerbs(db: Database, newId: () => string): Synchronous<Inbox
     `UPDATE inbox SET status = 'pending', due_at_ms = @dueAtMs, fault_code = @code, fault_message = @message
      WHERE key = @eventKey AND attempt = @attempt AND status = 'leased'`,
   );
+  const keepSettled = db.prepare(
+    `UPDATE inbox SET status = 'done', ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
+     WHERE key = @eventKey AND attempt = @attempt AND status = 'leased' AND outcome IS NOT NULL`,
+  );
   const find = db.prepare('SELECT status FROM inbox WHERE key = ?');
   const requeue = db.prepare(
     `UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = ?, ended_at_ms = NULL WHERE key = ?`,
@@ -24,7 +28,8 @@ export function inboxVerbs(db: Database, newId: () => string): Synchronous<Inbox
       release.run({ eventKey, attempt, dueAtMs, ...fault });
     },
     buryEvent: ({ eventKey, attempt, nowMs, fault }) => {
-      bury({ eventKey, attempt }, { fault, kind: 'event_dead', nowMs });
+      if (keepSettled.run({ eventKey, attempt, nowMs, ...fault }).changes === 1) return 'done';
+      return bury({ eventKey, attempt }, { fault, kind: 'event_dead', nowMs }) ? 'dead' : 'lost';
     },
     requeueEvent: ({ eventKey, nowMs }) => {
       const row = find.get(eventKey) as { status: string } | undefined;
@@ -38,12 +43,12 @@ export function inboxVerbs(db: Database, newId: () => string): Synchronous<Inbox
 }
 
 function claimer(db: Database): Synchronous<Inbox>['claimEvents'] {
-  const lapse = db.prepare(`UPDATE inbox SET status = 'pending' WHERE status = 'leased' AND due_at_ms <= ?`);
+  const lapse = db.prepare(`UPDATE inbox SET status = 'pending' WHERE status = 'leased' AND due_at_ms <= +?`);
   const due = db.prepare(
     `SELECT i.key AS eventKey, i.attempt + 1 AS attempt, i.link_key AS linkKey, b.body, i.timestamp, i.mac,
        i.received_at_ms AS receivedAtMs
      FROM inbox i JOIN inbox_body b ON b.inbox_key = i.key
-     WHERE i.status = 'pending' AND i.due_at_ms <= ? ORDER BY i.due_at_ms, i.key LIMIT ?`,
+     WHERE i.status = 'pending' AND i.due_at_ms <= +? ORDER BY i.due_at_ms, i.key LIMIT +?`,
   );
   const lease = db.prepare(
     `UPDATE inbox SET status = 'leased', attempt = attempt + 1, due_at_ms = ? WHERE key = ?`,

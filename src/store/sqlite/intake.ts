@@ -17,9 +17,9 @@ const HINTS_PER_LINK_MAX = 20;
 export function intakeVerbs(db: Database): Synchronous<Intake> {
   const columns = `SELECT l.key AS linkKey, l.token, o.reference, l.sealed_secret AS sealedSecret,
     l.secrets_key_id AS keyId FROM link l JOIN orders o ON o.key = l.order_key`;
-  const byToken = db.prepare(`${columns} WHERE l.token = ?`);
-  const byLinkId = db.prepare(`${columns} WHERE l.link_id = ?`);
-  const byLinkKey = db.prepare(`${columns} WHERE l.key = ?`);
+  const byToken = db.prepare(`${columns} WHERE l.token = +?`);
+  const byLinkId = db.prepare(`${columns} WHERE l.link_id = +?`);
+  const byLinkKey = db.prepare(`${columns} WHERE l.key = +?`);
   const checks = linkChecks(db);
   const record = deliveryRecorder(db);
 
@@ -52,7 +52,7 @@ function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
   );
   const insertBody = db.prepare('INSERT INTO inbox_body VALUES (?, ?)');
   const findSameId = db.prepare(
-    'SELECT key, body_sha256, status FROM inbox WHERE link_key = ? AND event_id = ?',
+    'SELECT key, body_sha256, status FROM inbox WHERE link_key = +? AND event_id = +?',
   );
   const countDuplicate = db.prepare('UPDATE inbox SET duplicates = duplicates + 1 WHERE key = ?');
   // What came now is verified; what is stored may have been damaged, or signed with a secret that was corrected since.

@@ -46,7 +46,7 @@ export function orderLoader(db: Database) {
 /** Completes an order's row from the tables beside it. */
 export function orderCompleter(db: Database): (row: OrderRow) => Order {
   const link = db.prepare(
-    'SELECT link_id AS id, url, short_url AS shortUrl, status FROM link WHERE order_key = ? ORDER BY key DESC LIMIT 1',
+    'SELECT link_id AS id, url, short_url AS shortUrl, status FROM link WHERE order_key = +? ORDER BY key DESC LIMIT 1',
   );
   const settlement = db.prepare(
     `SELECT paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
@@ -54,10 +54,10 @@ export function orderCompleter(db: Database): (row: OrderRow) => Order {
   );
   const entries = db.prepare(
     `SELECT payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency
-     FROM ledger WHERE order_key = ? ORDER BY number`,
+     FROM ledger WHERE order_key = +? ORDER BY number`,
   );
   const holds = db.prepare(
-    'SELECT id, reason FROM hold WHERE order_key = ? AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id',
+    'SELECT id, reason FROM hold WHERE order_key = +? AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id',
   );
   return (row) => {
     // Money is counted and settled only by leaving the open states, so an open order has neither; most orders are open

@@ -1,3 +1,9 @@
+/*
+ * How values are bound: where a statement is on the way of a delivery and is more than a look-up by its whole key (a join,
+ * an order, a range, a part of a key), a value is written `+?`. This SQLite is built with STAT4: it looks at a bare `?` when
+ * it plans, so every new value makes it plan again, which costs 6 to 25 µs, several times the statement itself.
+ */
+
 /** Lists go from the newest key down; this is the one above them all. */
 export const KEY_MAX = Number.MAX_SAFE_INTEGER;
 

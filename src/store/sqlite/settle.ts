@@ -1,17 +1,17 @@
 import type { Database } from 'better-sqlite3';
-import type { Decision } from '../../domain/decision.ts';
+import type { Decision, Outcome } from '../../domain/decision.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { SettleJob, SettleResult } from '../store.ts';
 import { burier } from './burial.ts';
 import { type Cause, decisionWriter } from './decisions.ts';
-import { linkChecks } from './matters.ts';
+import { attentionVerbs, linkChecks } from './matters.ts';
 import { orderLoader } from './orders.ts';
 
 /** The verb that settles one claimed event. See `Inbox.settle` in store.ts. */
 export function settler(db: Database, newId: () => string): (job: SettleJob) => SettleResult {
   const findLease = db.prepare(
-    `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId
-     FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = ? AND i.attempt = ? AND i.status = 'leased'`,
+    `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, i.outcome AS outcomeBefore
+     FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = +? AND i.attempt = +? AND i.status = 'leased'`,
   );
   const finish = db.prepare(
     `UPDATE inbox SET status = 'done', outcome = ?, rule = ?, ended_at_ms = ?, fault_code = NULL, fault_message = NULL
@@ -22,6 +22,7 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
   const write = decisionWriter(db, newId);
   const bindLink = linkBinder(db);
   const refuse = mismatchRefuser(db);
+  const tellOfUnread = unreadTeller(db);
 
   return (job) => {
     const lease = findLease.get(job.eventKey, job.attempt) as Lease | undefined;
@@ -44,6 +45,7 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
       }
     }
     if (job.unsure) checks.request(linkKey, 'not_understood', job.nowMs);
+    tellOfUnread(job, lease);
     const outcome = last?.outcome ?? 'ignored';
     const rule = last?.rule ?? null;
     finish.run(outcome, rule, job.nowMs, job.eventKey);
@@ -51,7 +53,7 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
   };
 }
 
-type Lease = { linkKey: number; orderKey: number; linkId: string | null };
+type Lease = { linkKey: number; orderKey: number; linkId: string | null; outcomeBefore: Outcome | null };
 
 /** Binds the link id that an authentic event brings; false where the event speaks of another link. */
 function linkBinder(db: Database): (lease: Lease, linkIds: readonly string[]) => boolean {
@@ -64,6 +66,21 @@ function linkBinder(db: Database): (lease: Lease, linkIds: readonly string[]) =>
     if (linkIds.length > 1 || taken.get(named) !== undefined) return false;
     bind.run(named, linkKey);
     return true;
+  };
+}
+
+/** Tells a person of a payment that nobody understood and nobody can be asked about; ends that where it is over. */
+function unreadTeller(db: Database): (job: SettleJob, lease: Lease) => void {
+  const kind = 'event_not_understood';
+  const attention = attentionVerbs(db);
+  return ({ eventKey, facts, unsure, speaksOfPayment, policy, nowMs }, { orderKey, outcomeBefore }) => {
+    const subject = String(eventKey);
+    if (unsure && speaksOfPayment && facts.length === 0 && !policy.canAsk) {
+      const detail =
+        `Event ${eventKey} speaks of a payment in words that settled does not know; nothing was counted. Look at it ` +
+        `(settled events show ${eventKey}), and at the payment in the service's panel.`;
+      attention.raiseForOrder(kind, { subject, orderKey, detail, atMs: nowMs });
+    } else if (outcomeBefore !== null) attention.end(kind, subject, nowMs);
   };
 }
 

@@ -119,6 +119,40 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       expect(await world.check(link)).toBe('not_understood');
     });
 
+    describe('an event that speaks of a payment without a fact', () => {
+      const unread = { unsure: true, speaksOfPayment: true };
+      const kinds = async () => (await world.timeline(link)).attention.map(({ kind }) => kind);
+
+      it('is told to a person where nobody can be asked', async () => {
+        const claimed = await world.claimNew(link);
+        await world.store.settle(world.job(claimed, unread));
+        const [matter, ...others] = (await world.timeline(link)).attention;
+        expect(others).toEqual([]);
+        expect(matter).toMatchObject({ kind: 'event_not_understood', subject: String(claimed.eventKey) });
+        expect(matter?.detail).toContain(`settled events show ${claimed.eventKey}`);
+      });
+
+      it.each([
+        ['the service can be asked', { ...unread, policy: { canAsk: true } }],
+        ['it is sure all the same', { speaksOfPayment: true }],
+        ['it speaks of no payment', { unsure: true }],
+        ['a fact came of it', { ...unread, facts: [said('pending')] }],
+      ])('is not where %s', async (_why, over) => {
+        await world.store.settle(world.job(await world.claimNew(link), over));
+        expect(await kinds()).toEqual([]);
+      });
+
+      it('is over once a replay understands it', async () => {
+        const { eventKey, attempt } = await world.claimNew(link);
+        await world.store.settle(world.job({ eventKey, attempt }, unread));
+        await world.store.requeueEvent({ eventKey, nowMs: world.tick() });
+        expect(await kinds()).toEqual(['event_not_understood']);
+        const again = await world.claimOne(eventKey);
+        await world.store.settle(world.job(again, { ...unread, facts: [said('completed')] }));
+        expect(await kinds()).toEqual([]);
+      });
+    });
+
     it('takes back everything of a job that fails half-way, and leaves its lease', async () => {
       const claimed = await world.claimNew(link);
       const before = [await world.timeline(link), await world.event(claimed.eventKey)];
@@ -237,6 +271,36 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       await world.store.buryEvent({ eventKey, attempt, nowMs: world.nowMs, fault: FAULT });
       expect(await world.event(eventKey)).toEqual(before);
       expect((await world.timeline(link)).attention).toEqual([]);
+    });
+  });
+
+  describe('buryEvent, of a row that was settled before and is replayed', () => {
+    it('leaves it done as it was, with what went wrong, and tells nobody', async () => {
+      const eventKey = await done();
+      await world.store.requeueEvent({ eventKey, nowMs: world.tick() });
+      const { attempt } = await world.claimOne(eventKey);
+      const burial = { eventKey, attempt, nowMs: world.tick(), fault: FAULT };
+      expect(await world.store.buryEvent(burial)).toBe('done');
+      expect(await world.event(eventKey)).toMatchObject({
+        status: 'done',
+        outcome: 'applied',
+        rule: 'paid',
+        fault: FAULT,
+        endedAtMs: world.nowMs,
+      });
+      expect((await world.timeline(link)).attention).toEqual([]);
+    });
+
+    it('does nothing where the lease went to another attempt', async () => {
+      const eventKey = await done();
+      await world.store.requeueEvent({ eventKey, nowMs: world.tick() });
+      const { attempt } = await world.claimOne(eventKey);
+      world.tick(LEASE_MS);
+      await world.claimOne(eventKey);
+      const before = await world.event(eventKey);
+      const burial = { eventKey, attempt, nowMs: world.nowMs, fault: FAULT };
+      expect(await world.store.buryEvent(burial)).toBe('lost');
+      expect(await world.event(eventKey)).toEqual(before);
     });
   });
 

@@ -226,11 +226,12 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const link = await world.newLink({ reference });
       const other = await world.newLink();
       await world.settle(other, [said('completed')]);
+      const rejectedAtMs = world.tick();
       await world.store.recordRejection({
         linkKey: link.linkKey,
         reason: 'signature_wrong',
         count: 2,
-        lastAtMs: world.tick(),
+        lastAtMs: rejectedAtMs,
       });
       await world.store.recordHint(world.hint(link));
       await world.settle(link, [said('pending')], { linkIds: [linkId] });
@@ -259,7 +260,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(told.rejections).toMatchObject([{ reason: 'signature_wrong', count: 2 }]);
       expect(told.attention).toEqual([]);
       expect(told.notices.map(({ type }) => type)).toEqual(['order.payment_pending', 'order.paid']);
-      expect(told.check).toEqual({ reason: 'registered', requestedAtMs: linkAtMs });
+      expect(told.check).toEqual({ reason: 'rejected', requestedAtMs: rejectedAtMs });
     });
 
     it('knows nothing of an unknown order or event', async () => {

@@ -140,7 +140,17 @@ export class World {
     over: Partial<SettleJob> = {},
   ): SettleJob {
     const policy = { canAsk: false };
-    return { eventKey, attempt, linkIds: [], facts: [], unsure: false, policy, nowMs: this.nowMs, ...over };
+    return {
+      eventKey,
+      attempt,
+      linkIds: [],
+      facts: [],
+      unsure: false,
+      speaksOfPayment: false,
+      policy,
+      nowMs: this.nowMs,
+      ...over,
+    };
   }
 
   /** A new event with these facts, recorded, claimed and settled. */
