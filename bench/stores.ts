@@ -105,7 +105,7 @@ function registration(n: number, keyring: ReturnType<typeof openKeyring>): Call 
     token,
     secret: sealed,
     freshSecret: sealed,
-    mayCorrectSecret: false,
+    mayCorrect: false,
     atMs: Date.now(),
   };
   return { verb: 'registerLink', args: [args] };

@@ -91,7 +91,7 @@ export function registrationOf(link: number): Registration {
     token: sha256(`token ${link}`).toString('base64url'),
     secret: null,
     freshSecret: { sealed: sha256(`sealed ${link}`), keyId: 'key', fingerprint: sha256(`secret ${link}`) },
-    mayCorrectSecret: true,
+    mayCorrect: true,
     atMs: START_MS + link,
   };
 }

@@ -16,7 +16,7 @@ import { operatorTokenFile, secretsKeyFile } from './store/files.ts';
 import { type Keyring, openKeyring } from './store/keyring.ts';
 import { openStore } from './store/open.ts';
 import type { Store } from './store/store.ts';
-import type { Clock } from './work/clock.ts';
+import type { Cancel, Clock } from './work/clock.ts';
 import { loopLoad } from './work/load.ts';
 import type { BackgroundWorker } from './work/worker.ts';
 
@@ -90,10 +90,10 @@ export async function startApp(options: AppOptions): Promise<App> {
     bodies: bodyReader(),
   };
   const rejections = keepRejections(parts);
-  const beat = startHeartbeat(parts);
+  const watches = [startHeartbeat(parts), life.watchLoop()];
   try {
     const servers = await openServers(parts, rejections);
-    const stop = () => stopApp(parts, { servers, rejections, beat, abandon });
+    const stop = () => stopApp(parts, { servers, rejections, watches, abandon });
     return {
       hooksAddress: servers[0].address,
       operatorAddress: servers[1].address,
@@ -101,7 +101,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       stop,
     };
   } catch (error) {
-    beat();
+    for (const cancel of watches) cancel();
     await settler.stop();
     await store.close();
     throw error;
@@ -133,12 +133,6 @@ class Life {
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#lastBeatMs = clock.monotonicMs();
-    let lastTickMs = clock.monotonicMs();
-    clock.every(LOOP.tickMs, () => {
-      const nowMs = clock.monotonicMs();
-      this.#lateTicks = nowMs - lastTickMs - LOOP.tickMs > LOOP.lateMs ? this.#lateTicks + 1 : 0;
-      lastTickMs = nowMs;
-    });
     const { promise, reject } = Promise.withResolvers<never>();
     promise.catch(() => {});
     this.failed = promise;
@@ -146,6 +140,16 @@ class Life {
       this.#fault ??= fault;
       reject(fault);
     };
+  }
+
+  /** Watches for an event loop that is blocked, until it is cancelled. */
+  watchLoop(): Cancel {
+    let lastTickMs = this.#clock.monotonicMs();
+    return this.#clock.every(LOOP.tickMs, () => {
+      const nowMs = this.#clock.monotonicMs();
+      this.#lateTicks = nowMs - lastTickMs - LOOP.tickMs > LOOP.lateMs ? this.#lateTicks + 1 : 0;
+      lastTickMs = nowMs;
+    });
   }
 
   beat(fault: Error | null): void {
@@ -166,7 +170,7 @@ class Life {
 }
 
 /** Writes a sign of life now and then: it finds a store that cannot be written while no delivery comes. */
-function startHeartbeat({ store, clock, life, log }: Parts): () => void {
+function startHeartbeat({ store, clock, life, log }: Parts): Cancel {
   let wasWell = true;
   return clock.every(HEARTBEAT_EVERY_MS, () => {
     store.heartbeat(clock.nowMs()).then(
@@ -240,13 +244,13 @@ async function openServers(parts: Parts, rejections: RejectionLog): Promise<[Htt
 type Stopping = {
   servers: readonly HttpServer[];
   rejections: RejectionLog;
-  beat: () => void;
+  watches: readonly Cancel[];
   abandon: () => void;
 };
 
 /** Serves for one more second, then closes; what cannot be answered with the truth in time is answered 503. */
 async function stopApp({ clock, life, bodies, settler, store }: Parts, stopping: Stopping): Promise<void> {
-  const { servers, rejections, beat, abandon } = stopping;
+  const { servers, rejections, watches, abandon } = stopping;
   life.draining = true;
   for (const server of servers) server.startDraining();
   clock.after(STOP.refuseBodiesMs, bodies.refuseIncomplete);
@@ -256,7 +260,7 @@ async function stopApp({ clock, life, bodies, settler, store }: Parts, stopping:
   });
   await new Promise<void>((resolve) => clock.after(STOP.closeMs, resolve));
   life.closed = true;
-  beat();
+  for (const cancel of watches) cancel();
   await Promise.all([...servers.map((server) => server.close()), settler.stop()]);
   await rejections.flush();
   await store.close();

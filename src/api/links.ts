@@ -14,7 +14,8 @@ const SECRET_BYTES = 32;
 /**
  * `POST /v1/links`, for links that the shop makes itself. Without `id` it reserves: the answer holds the webhookUrl and,
  * this once, the webhookSecret to give to the service. With `id` it registers a link that exists, or binds the id of a
- * reserved one. Called again with the same content it changes nothing.
+ * reserved one. Called again with the same content it changes nothing; with another secret, or another id while the order
+ * is open, it corrects the link.
  */
 export function registerLink(options: ApiOptions): RequestHandler {
   return async (request, response) => {
@@ -31,7 +32,7 @@ export function registerLink(options: ApiOptions): RequestHandler {
       token: randomBytes(TOKEN_BYTES).toString('base64url'),
       secret: asked.webhookSecret === undefined ? null : keyring.seal(asked.webhookSecret, asked.reference),
       freshSecret: keyring.seal(freshSecret, asked.reference),
-      mayCorrectSecret: response.locals.role === 'operator',
+      mayCorrect: response.locals.role === 'operator',
       atMs: clock.nowMs(),
     };
     if (registration.linkId !== null && registration.secret === null) {
@@ -88,9 +89,11 @@ function answer(
   const { order, outcome } = registered;
   const refusals = {
     reference_conflict: `Order ${reference} exists with another amount or currency. Use a new reference.`,
-    link_id_conflict: `Order ${reference} has another link already: ${order.link?.id}.`,
+    link_id_conflict:
+      `Order ${reference} has another link already: ${order.link?.id}. The id of a link can be corrected only while its ` +
+      `order is open; this one is ${order.state}.`,
     link_id_taken: `Link ${id} belongs to order ${order.reference}.`,
-    correction_forbidden: 'Only the operator may replace the signing secret of a link.',
+    correction_forbidden: 'Only the operator may replace the signing secret or the id of a link.',
   };
   if (!('token' in registered)) {
     const status = registered.outcome === 'correction_forbidden' ? 403 : 409;

@@ -22,7 +22,7 @@ const REST_MS_MAX = 200;
 const LOAD_FULL = 0.9;
 /** Above this share a short rest lets more events come together: they share a claim and a commit. */
 const LOAD_BUSY = 0.4;
-const GATHER_MS = 4;
+const GATHER_MS = 15;
 /** An event that waits for longer than this is settled whatever else there is to do. */
 const YIELD_MS_MAX = 10_000;
 

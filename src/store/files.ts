@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { Fault } from '../fault.ts';
-import { asOpenFault, isFirstStart, makeFolder, syncPath } from './sqlite/open.ts';
+import { asOpenFault } from './sqlite/faults.ts';
+import { isFirstStart, makeFolder, refuseFolder, syncPath } from './sqlite/open.ts';
 
 /** The small files that live beside the database: the secrets key and the operator's token. */
 
@@ -11,6 +12,11 @@ import { asOpenFault, isFirstStart, makeFolder, syncPath } from './sqlite/open.t
  * secrets.
  */
 export function secretsKeyFile(storePath: string): Buffer {
+  try {
+    refuseFolder(storePath);
+  } catch (error) {
+    throw asOpenFault(error, storePath);
+  }
   const path = `${storePath}.key`;
   if (!existsSync(path) && !isFirstStart(storePath)) {
     throw new Fault(
@@ -54,7 +60,9 @@ export function operatorTokenFile(storePath: string): string {
 function readOrMake(path: string, make: () => string): string {
   try {
     if (!existsSync(path)) makeWhole(path, `${make()}\n`);
-    return readFileSync(path, 'utf8').trim();
+    const text = readFileSync(path, 'utf8').trim();
+    removeDrafts(path);
+    return text;
   } catch (error) {
     throw asOpenFault(error, path);
   }
@@ -68,8 +76,18 @@ function makeWhole(path: string, text: string): void {
     linkSync(draft, path);
     syncPath(dirname(path));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    // Another process made it first, and may have removed this draft already.
+    if (!existsSync(path)) throw error;
   } finally {
     rmSync(draft, { force: true });
+  }
+}
+
+/** A kill in the first start leaves a draft behind, which may be a second name of the key itself. */
+function removeDrafts(path: string): void {
+  const folder = dirname(path);
+  for (const name of readdirSync(folder)) {
+    const isDraft = name.startsWith(`${basename(path)}.`) && /\.[0-9a-f]{12}\.new$/.test(name);
+    if (isDraft) rmSync(join(folder, name), { force: true });
   }
 }

@@ -86,7 +86,7 @@ export type Rejection = {
 export type Links = {
   /**
    * Registers an order and its link, or compares with what is there: reserves without `linkId`, binds an id that was
-   * missing, corrects a signing secret. Always queues a check of the link.
+   * missing, corrects a signing secret, or the id of a link while its order is open. Always queues a check of the link.
    */
   registerLink(registration: Registration): Promise<Registered>;
 };
@@ -100,8 +100,8 @@ export type Registration = {
   /** Null: keep the secret that is there; on a new link `freshSecret` is used. */
   secret: SealedSecret | null;
   freshSecret: SealedSecret;
-  /** Whether the caller may replace the signing secret of a link that is there. */
-  mayCorrectSecret: boolean;
+  /** Whether the caller may replace the signing secret of a link that is there, or the id of an open order's link. */
+  mayCorrect: boolean;
   atMs: number;
 };
 

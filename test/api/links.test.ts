@@ -236,8 +236,10 @@ describe('api: binding a reserved link', () => {
     expect(again.status).toBe(200);
   });
 
-  it('refuses another id than the one that is bound', async () => {
+  it('refuses another id than the one that is bound, once the order is paid', async () => {
     const { reference, id } = await register();
+    expect((await deliverShared(id, SECRET)).status).toBe(200);
+    await vi.waitFor(async () => expect((await settled().order(reference)).state).toBe('paid'));
     const response = await post(settled(), '/v1/links', { reference, amount: '100.00', id: 'pl_other' });
     expect(problem(response, 409, 'link_id_conflict')).toContain(id);
     expect(await settled().order(reference)).toMatchObject({ link: { id } });
@@ -249,6 +251,39 @@ describe('api: binding a reserved link', () => {
     const response = await post(settled(), '/v1/links', { reference: link.reference, amount: '100.00', id });
     expect(problem(response, 409, 'link_id_taken')).toContain(`belongs to order ${reference}.`);
     expect(await settled().order(link.reference)).toMatchObject({ link: { id: null } });
+  });
+});
+
+describe('api: correcting the id of a link', () => {
+  /** An order whose link was bound by a wrong id, so that its COMPLETED is dead. */
+  async function mistyped() {
+    const link = await settled().reserve(freshReference());
+    const { reference } = link;
+    const asked = { reference, amount: '100.00', id: `typo_${reference}` };
+    expect((await post(settled(), '/v1/links', asked)).status).toBe(200);
+    const completed = paymentEvent({ linkId: `pl_${reference}`, amount: '100.00' });
+    expect((await settled().deliver(link, completed)).status).toBe(200);
+    const event = await vi.waitFor(async () => {
+      const { events } = (await get(settled(), `/v1/events?status=dead&reference=${reference}`)).body;
+      expect(events).toMatchObject([{ fault: { code: 'link_mismatch' } }]);
+      return events[0].id as string;
+    });
+    return { reference, event, right: { ...asked, id: `pl_${reference}` } };
+  }
+
+  it('lets the event that died of it settle by a replay', async () => {
+    const { reference, event, right } = await mistyped();
+    const response = await post(settled(), '/v1/links', right);
+    expect([response.status, response.body.link.id]).toEqual([200, right.id]);
+    expect(await historyOf(reference)).toContain(`link id corrected from typo_${reference} to ${right.id}`);
+    expect((await post(settled(), `/v1/events/${event}/replay`, {})).status).toBe(202);
+    await vi.waitFor(async () => expect((await settled().order(reference)).state).toBe('paid'));
+  });
+
+  it('is refused to the shop, and changes nothing', async () => {
+    const { reference, right } = await mistyped();
+    problem(await post(settled(), '/v1/links', right, 'shop'), 403, 'correction_forbidden');
+    expect(await settled().order(reference)).toMatchObject({ link: { id: `typo_${reference}` } });
   });
 });
 

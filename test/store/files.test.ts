@@ -63,6 +63,40 @@ describe('the files beside the database', () => {
       expect([second, third]).toEqual([first, first]);
     });
 
+    it('says that its place is taken by a folder', () => {
+      mkdirSync(`${path}.key`, { recursive: true });
+      const fault = thrownBy(() => secretsKeyFile(path));
+      expect(fault).toMatchObject({ code: 'store_unwritable', kind: 'terminal' });
+      expect(fault.message).toContain(`${path}.key is a folder`);
+    });
+
+    it('is not missed where a folder is in the place of the database', () => {
+      mkdirSync(path, { recursive: true });
+      const fault = thrownBy(() => secretsKeyFile(path));
+      expect(fault).toMatchObject({ code: 'configuration_invalid', kind: 'terminal' });
+      expect(fault.message).toContain(`${path} is a folder`);
+    });
+
+    it.each([
+      ['before it had its name', false],
+      ['after', true],
+    ])('leaves no draft of a start that was killed %s', (_when, isMade) => {
+      const key = isMade ? secretsKeyFile(path) : null;
+      mkdirSync(join(folder, 'data'), { recursive: true });
+      for (const name of ['key.0123456789ab.new', 'key.0123456789ab.old', 'db.key.0123456789ab.new']) {
+        writeFileSync(join(folder, 'data', `settled.${name}`), '');
+      }
+      writeFileSync(`${path}.new`, '');
+      if (isMade) expect(secretsKeyFile(path)).toEqual(key);
+      else secretsKeyFile(path);
+      expect(readdirSync(join(folder, 'data')).sort()).toEqual([
+        'settled.db.key',
+        'settled.db.new',
+        'settled.key.0123456789ab.new',
+        'settled.key.0123456789ab.old',
+      ]);
+    });
+
     it('says where it cannot be made', () => {
       writeFileSync(join(folder, 'data'), 'a file where a folder should be');
       expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({

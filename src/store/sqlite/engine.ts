@@ -113,12 +113,16 @@ function batchRunner({
   const release = db.prepare('RELEASE call');
   const rollbackTo = db.prepare('ROLLBACK TO call');
 
-  function runOne(call: Call): Answer {
+  function run(call: Call): Answer {
+    return { ok: true, value: invoke(verbs, call) };
+  }
+
+  function runGuarded(call: Call): Answer {
     savepoint.run();
     try {
-      const value = invoke(verbs, call);
+      const answer = run(call);
       release.run();
-      return { ok: true, value };
+      return answer;
     } catch (error) {
       // A full disk takes back the whole transaction; then nothing of the batch is left to commit.
       if (!db.inTransaction) throw error;
@@ -130,13 +134,38 @@ function batchRunner({
     }
   }
 
+  function commitAll(calls: readonly Call[], runOne: (call: Call) => Answer): Answer[] {
+    begin.run();
+    const answers = calls.map(runOne);
+    assertInPlace();
+    commit.run();
+    return answers;
+  }
+
+  /** Null where a call failed for a reason of its own: then nothing was kept. */
+  function tryUnguarded(calls: readonly Call[]): Answer[] | null {
+    let failedInCall = false;
+    const runOne = (call: Call): Answer => {
+      failedInCall = true;
+      const answer = run(call);
+      failedInCall = false;
+      return answer;
+    };
+    try {
+      return commitAll(calls, runOne);
+    } catch (error) {
+      if (db.inTransaction) rollback.run();
+      const fault = storeFault(error, path);
+      if (!failedInCall || fault instanceof Fault) throw fault;
+      return null;
+    }
+  }
+
   return (calls) => {
     try {
-      begin.run();
-      const answers = calls.map(runOne);
-      assertInPlace();
-      commit.run();
-      return answers;
+      // A savepoint makes SQLite copy every page that a call changes. Calls hardly ever fail, so they run without; a batch
+      // in which one failed is taken back and run again with a savepoint for each.
+      return tryUnguarded(calls) ?? commitAll(calls, runGuarded);
     } catch (error) {
       if (db.inTransaction) rollback.run();
       const fault = storeFault(error, path);

@@ -59,3 +59,39 @@ function corrupt(path: string, message: string): string {
     `restore the newest backup in its place.`
   );
 }
+
+/** What the system answers where a folder or file cannot be made; EEXIST: a file stands where a folder should. */
+const NO_WAY_IN: ReadonlySet<string> = new Set(['EACCES', 'EROFS', 'EPERM', 'ENOTDIR', 'EEXIST']);
+
+/** Names what kept a file of the store from being opened or made. */
+export function asOpenFault(error: unknown, path: string): unknown {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  if (NO_WAY_IN.has(code)) {
+    return new Fault(
+      'terminal',
+      'store_unwritable',
+      `The folder of ${path} cannot be written (${code}). Give the user that runs settled write access to it.`,
+      { cause: error },
+    );
+  }
+  if (code === 'EISDIR') {
+    return new Fault(
+      'terminal',
+      'store_unwritable',
+      `${path} is a folder, and should be a file. Remove the folder, or put the file back in its place.`,
+      { cause: error },
+    );
+  }
+  if (code === 'ENOENT') {
+    return new Fault(
+      'terminal',
+      'store_unwritable',
+      `The folder of ${path} cannot be made: a link on its way leads nowhere. If it is on a volume, mount the volume.`,
+      { cause: error },
+    );
+  }
+  if (code === 'ENOSPC') {
+    return new Fault('transient', 'store_full', `No space is left for ${path}. Free some.`, { cause: error });
+  }
+  return storeFault(error, path);
+}

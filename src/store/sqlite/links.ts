@@ -1,5 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import { bareFact } from '../../domain/fact.ts';
+import { isOpen } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { Links, Orders, Registered, Registration, SealedSecret } from '../store.ts';
 import { decisionWriter } from './decisions.ts';
@@ -35,14 +36,15 @@ export function linkVerbs(db: Database): Synchronous<Links> {
         return { outcome: 'reference_conflict', order };
       }
       const link = newestLink.get(orderKey) as LinkRow;
-      if (linkId !== null && link.link_id !== null && link.link_id !== linkId) {
-        return { outcome: 'link_id_conflict', order };
-      }
+      const correctsId = linkId !== null && link.link_id !== null && link.link_id !== linkId;
+      // An open order has no ledger: no money was counted by the id that it has.
+      if (correctsId && !isOpen(order.state)) return { outcome: 'link_id_conflict', order };
       if (taken) return takenBy(linkId);
-      const corrects =
+      const correctsSecret =
         registration.secret !== null && !link.secret_fingerprint.equals(registration.secret.fingerprint);
-      if (corrects && !registration.mayCorrectSecret) return { outcome: 'correction_forbidden', order };
-      const outcome = change(orderKey, link, registration, corrects);
+      const corrects = correctsId || correctsSecret;
+      if (corrects && !registration.mayCorrect) return { outcome: 'correction_forbidden', order };
+      const outcome = change(orderKey, link, registration, { correctsId, correctsSecret });
       const after = orders.byReference(reference) as LoadedOrder;
       return { outcome, order: after.order, token: link.token, linkKey: link.key };
     },
@@ -78,28 +80,36 @@ function linkCreator(db: Database): (registration: Registration) => number {
 }
 
 type Change = 'same' | 'bound' | 'corrected';
+type Corrections = { correctsId: boolean; correctsSecret: boolean };
 
 function linkChanger(
   db: Database,
-): (orderKey: number, link: LinkRow, registration: Registration, corrects: boolean) => Change {
+): (orderKey: number, link: LinkRow, registration: Registration, corrections: Corrections) => Change {
   const bind = db.prepare('UPDATE link SET link_id = ? WHERE key = ?');
-  const correct = db.prepare(
+  const correctId = db.prepare(
+    'UPDATE link SET link_id = ?, url = NULL, short_url = NULL, status = NULL WHERE key = ?',
+  );
+  const correctSecret = db.prepare(
     'UPDATE link SET sealed_secret = ?, secrets_key_id = ?, secret_fingerprint = ? WHERE key = ?',
   );
   const note = historyNote(db);
   const checks = linkChecks(db);
-  return (orderKey, link, { linkId, secret, atMs }, corrects) => {
+  return (orderKey, link, { linkId, secret, atMs }, { correctsId, correctsSecret }) => {
     const binds = linkId !== null && link.link_id === null;
     if (binds) {
       bind.run(linkId, link.key);
       note(orderKey, atMs, `link ${linkId} bound`);
     }
-    if (corrects && secret !== null) {
-      correct.run(secret.sealed, secret.keyId, secret.fingerprint, link.key);
+    if (correctsId) {
+      correctId.run(linkId, link.key);
+      note(orderKey, atMs, `link id corrected from ${link.link_id} to ${linkId}`);
+    }
+    if (correctsSecret && secret !== null) {
+      correctSecret.run(secret.sealed, secret.keyId, secret.fingerprint, link.key);
       note(orderKey, atMs, 'signing secret corrected');
     }
     checks.request(link.key, 'registered', atMs);
-    return corrects ? 'corrected' : binds ? 'bound' : 'same';
+    return correctsId || correctsSecret ? 'corrected' : binds ? 'bound' : 'same';
   };
 }
 

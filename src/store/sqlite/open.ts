@@ -13,7 +13,7 @@ import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import { migrate } from '../migrate.ts';
-import { storeFault } from './faults.ts';
+import { asOpenFault } from './faults.ts';
 
 /** `settled`, as the four bytes that mark its databases. */
 const APPLICATION_ID = 0x5e771ed0;
@@ -49,6 +49,7 @@ export function openForWriting(options: OpenOptions): OpenedDatabase {
   const { path } = options;
   try {
     makeFolder(dirname(path));
+    refuseFolder(path);
     refuseLink(path);
     const lock = takeLock(`${path}.lock`, path);
     try {
@@ -94,6 +95,17 @@ export function makeFolder(folder: string): void {
     syncPath(dirname(made));
     if (made === last) return;
   }
+}
+
+/** SQLite would only say that it cannot open it; an empty volume that is mounted in the file's place is a folder. */
+export function refuseFolder(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return;
+  throw new Fault(
+    'terminal',
+    'configuration_invalid',
+    `${path} is a folder. Name the database, a file: SETTLED_STORE. A folder is what a container is given where the file ` +
+      `that it should mount does not exist.`,
+  );
 }
 
 /** The lock stands beside the name: under two names of one database two processes could work on it. */
@@ -258,32 +270,4 @@ function lost(path: string): Fault {
       `is lost, restore it: \`rm -f ${path}-wal ${path}-shm; cp BACKUP.db ${path}\`. To begin with an empty store, ` +
       `remove ${path}.lock, ${path}-wal and ${path}-shm.`,
   );
-}
-
-/** What the system answers where a folder or file cannot be made; EEXIST: a file stands where a folder should. */
-const NO_WAY_IN: ReadonlySet<string> = new Set(['EACCES', 'EROFS', 'EPERM', 'ENOTDIR', 'EEXIST']);
-
-/** Names what kept a file of the store from being opened or made. */
-export function asOpenFault(error: unknown, path: string): unknown {
-  const { code = '' } = error as NodeJS.ErrnoException;
-  if (NO_WAY_IN.has(code)) {
-    return new Fault(
-      'terminal',
-      'store_unwritable',
-      `The folder of ${path} cannot be written (${code}). Give the user that runs settled write access to it.`,
-      { cause: error },
-    );
-  }
-  if (code === 'ENOENT') {
-    return new Fault(
-      'terminal',
-      'store_unwritable',
-      `The folder of ${path} cannot be made: a link on its way leads nowhere. If it is on a volume, mount the volume.`,
-      { cause: error },
-    );
-  }
-  if (code === 'ENOSPC') {
-    return new Fault('transient', 'store_full', `No space is left for ${path}. Free some.`, { cause: error });
-  }
-  return storeFault(error, path);
 }

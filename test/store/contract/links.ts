@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Registration } from '../../../src/store/store.ts';
-import { hex, sealedSecret, type World, type Worlds } from './world.ts';
+import { hex, said, sealedSecret, type World, type Worlds } from './world.ts';
 
 const BRL = (amountMinor: number) => ({ amountMinor, currency: 'BRL' });
 
@@ -116,11 +116,46 @@ export function linksContract({ shared }: Worlds): void {
       expect(await world.timeline(registration)).toEqual(before);
     });
 
-    it('refuses another link id for an order that has one', async () => {
-      const linkId = world.name('pl');
-      const { again, before, registration } = await registerTwice({ linkId }, { linkId: world.name('pl') });
-      expect(again).toEqual({ outcome: 'link_id_conflict', order: before.order });
+    it('corrects the link id of an open order, and says from which to which in the history', async () => {
+      const [typo, linkId] = [world.name('typo'), world.name('pl')];
+      const { again, token, registration } = await registerTwice({ linkId: typo }, { linkId });
+      expect(again).toMatchObject({ outcome: 'corrected', token, order: { link: { id: linkId } } });
+      const { history } = await world.timeline(registration);
+      expect(history.map(({ what }) => what)).toEqual([
+        `link ${typo} registered`,
+        `link id corrected from ${typo} to ${linkId}`,
+      ]);
+      expect(history.at(-1)?.cause).toEqual({ kind: 'person', id: null });
+      expect((await world.store.findCredentials({ linkId }))?.token).toBe(token);
+      expect(await world.store.findCredentials({ linkId: typo })).toBeNull();
+    });
+
+    it('refuses the correction of a link id by a caller who may not', async () => {
+      const forbidden = { linkId: world.name('pl'), mayCorrect: false };
+      const { again, before, registration } = await registerTwice({ linkId: world.name('pl') }, forbidden);
+      expect(again).toEqual({ outcome: 'correction_forbidden', order: before.order });
       expect(await world.timeline(registration)).toEqual(before);
+    });
+
+    it('refuses to correct a link id to that of another order', async () => {
+      const linkId = world.name('pl');
+      const owner = await world.newLink({ linkId });
+      const { again, before, registration } = await registerTwice({ linkId: world.name('pl') }, { linkId });
+      expect(again).toMatchObject({ outcome: 'link_id_taken', order: { reference: owner.reference } });
+      expect(await world.timeline(registration)).toEqual(before);
+    });
+
+    it.each([
+      ['paid', {}],
+      ['held', { linkMoney: { amount: '60.00', currency: 'BRL' } }],
+    ])('refuses another link id for an order that is %s', async (state, money) => {
+      const link = await world.newLink({ linkId: world.name('pl') });
+      await world.settle(link, [said('completed', money)]);
+      const before = await world.timeline(link);
+      expect(before.order.state).toBe(state);
+      const again = await world.register({ reference: link.reference, linkId: world.name('pl') });
+      expect(again).toEqual({ outcome: 'link_id_conflict', order: before.order });
+      expect(await world.timeline(link)).toEqual(before);
     });
 
     it('refuses the link id of another order for a new order, and names the owner', async () => {
@@ -146,7 +181,7 @@ export function linksContract({ shared }: Worlds): void {
       const refused = {
         secret: sealedSecret('forged'),
         linkId: world.name('pl'),
-        mayCorrectSecret: false,
+        mayCorrect: false,
       };
       const { again, token, before, registration } = await registerTwice({}, refused);
       expect(again).toEqual({ outcome: 'correction_forbidden', order: before.order });
@@ -156,7 +191,7 @@ export function linksContract({ shared }: Worlds): void {
 
     it('lets such a caller repeat the secret that is there', async () => {
       const secret = sealedSecret('known');
-      const { again } = await registerTwice({ secret }, { secret, mayCorrectSecret: false });
+      const { again } = await registerTwice({ secret }, { secret, mayCorrect: false });
       expect(again.outcome).toBe('same');
     });
 

@@ -72,7 +72,7 @@ export class World {
       token: randomBytes(24).toString('base64url'),
       secret: null,
       freshSecret: sealedSecret(this.name('secret')),
-      mayCorrectSecret: true,
+      mayCorrect: true,
       atMs: this.nowMs,
       ...over,
     };

@@ -78,7 +78,7 @@ async function newLink(store: Store): Promise<number> {
   const token = 'the token';
   const freshSecret = sealedSecret('secret');
   const amount = { amountMinor: 100, currency: 'BRL' };
-  const rest = { linkId: null, secret: null, mayCorrectSecret: true, atMs: 1 };
+  const rest = { linkId: null, secret: null, mayCorrect: true, atMs: 1 };
   await store.registerLink({ reference: 'order-1', amount, token, freshSecret, ...rest });
   return (await store.findCredentials({ token }))?.linkKey ?? 0;
 }

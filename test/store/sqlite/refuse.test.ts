@@ -89,7 +89,9 @@ describe('opening a SQLite store', () => {
 
     it('refuses a folder in the place of the database', () => {
       mkdirSync(path);
-      expect(refused()).toMatchObject({ code: 'store_unwritable' });
+      const fault = refused();
+      expect(fault).toMatchObject({ code: 'configuration_invalid', kind: 'terminal' });
+      expect(fault.message).toContain(`${path} is a folder`);
     });
 
     it('refuses a path through a file', () => {
