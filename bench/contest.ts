@@ -7,6 +7,7 @@ import type { Workspace } from './workspace.ts';
 
 export const CONTESTANTS = [
   'ceiling',
+  'ceiling, grouped',
   'settled burst',
   'settled burst, cold',
   'settled sustained',
@@ -72,7 +73,9 @@ async function deliveriesNeeded({ workspace, warmUp, connections, forMs }: Conte
     forMs: CALIBRATION_MS,
     warmCredentials: false,
   };
-  const { perSecond } = await withServer(startCeiling(workspace.log, range), (server) => burst(server, plan));
+  const { perSecond } = await withServer(startCeiling(workspace.log, range, 'each'), (server) =>
+    burst(server, plan),
+  );
   return Math.min(DELIVERIES_MAX, warmUp + Math.ceil((perSecond * ROOM * forMs) / 1000));
 }
 
@@ -86,7 +89,9 @@ function measure(contestant: Contestant, workspace: Workspace, plan: Plan, range
     startTextbook(log, { path: workspace.freshCopy(TEXTBOOK_TEMPLATE, 'textbook.db'), synchronous, mode });
   switch (contestant) {
     case 'ceiling':
-      return withServer(startCeiling(log, range), (server) => burst(server, warm));
+      return withServer(startCeiling(log, range, 'each'), (server) => burst(server, warm));
+    case 'ceiling, grouped':
+      return withServer(startCeiling(log, range, 'grouped'), (server) => burst(server, warm));
     case 'settled burst':
       return withServer(settled(), (server) => burst(server, warm));
     case 'settled burst, cold':

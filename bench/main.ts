@@ -69,11 +69,14 @@ async function main(given: Arguments): Promise<Results> {
   }
 }
 
-/** The ceiling is part of both comparisons; a quick run leaves out what is only there to be complete. */
+/** What is only there to be complete. */
+const OPTIONAL = /NORMAL|cold|grouped/;
+
+/** The ceiling is part of both comparisons; a quick run leaves out the optional rows. */
 function takesPart(name: Contestant, parts: readonly Part[], quick: boolean): boolean {
-  if (quick && (name.includes('NORMAL') || name.includes('cold'))) return false;
+  if (quick && OPTIONAL.test(name)) return false;
   const sustained = name.endsWith('sustained');
-  if (name === 'ceiling') return parts.includes('burst') || parts.includes('sustained');
+  if (name.startsWith('ceiling')) return parts.includes('burst') || parts.includes('sustained');
   return parts.includes(sustained ? 'sustained' : 'burst');
 }
 

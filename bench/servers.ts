@@ -34,9 +34,13 @@ const OPERATOR_TOKEN = 'operator-token-of-the-bench';
 const READY_WITHIN_MS = 30_000;
 const CLOCK_TICKS_PER_SECOND = 100;
 
-export async function startCeiling(log: string, { from, count }: Range): Promise<Server> {
+export async function startCeiling(
+  log: string,
+  { from, count }: Range,
+  manner: 'each' | 'grouped',
+): Promise<Server> {
   const port = await freePort();
-  const args = [script('./ceiling.ts'), String(port), String(from), String(count)];
+  const args = [script('./ceiling.ts'), String(port), String(from), String(count), manner];
   return start({ args, port, log, environment: {}, progress: null });
 }
 
@@ -70,7 +74,7 @@ export async function startSettled(log: string, path: string): Promise<Server> {
     // The deliveries are signed once, before the first round.
     SETTLED_TOLERANCE_SECONDS: '86400',
   };
-  const args = [script('../src/cli/main.ts'), 'serve'];
+  const args = [script('../bin/settled.mjs'), 'serve'];
   const progress = () => settledProgress(apiPort);
   return start({ args, port, log, environment, progress });
 }

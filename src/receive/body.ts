@@ -1,12 +1,17 @@
 import type { IncomingMessage } from 'node:http';
+import { type Readable, Transform } from 'node:stream';
+import getRawBody from 'raw-body';
 
 export const BODY_BYTES_MAX = 256 * 1024;
 
 /** `room` is to be given back once the body is not needed any more. */
 type BodyRead = { outcome: 'read'; body: Buffer; room: Room };
 
-type BodyOutcome =
-  | BodyRead
+type Ended = { outcome: 'read'; body: Buffer } | NotRead;
+
+type BodyOutcome = BodyRead | NotRead;
+
+type NotRead =
   | { outcome: 'too_large' }
   | { outcome: 'aborted' }
   /** There is no memory left for it. The rest is still on its way: see `skip`. */
@@ -21,6 +26,12 @@ type BodyOutcome =
 const ROOM_BYTES_MAX = { addressed: 64 * 1024 * 1024, others: 16 * 1024 * 1024 } as const;
 export type Share = keyof typeof ROOM_BYTES_MAX;
 type Room = { share: Share; bytes: number };
+
+/** An announced body of this size takes no room: connections are bounded, and so are these bodies together. */
+const UNMETERED_BYTES_MAX = 16 * 1024;
+/** What a piece costs beside its bytes, beyond so many pieces: a body can come byte by byte. */
+const PIECE_BYTES = 256;
+const PIECES_FREE = 64;
 
 /** Reads raw request bodies, at most 256 KiB each, and can refuse the ones that are still on their way. */
 export type BodyReader = {
@@ -37,37 +48,32 @@ export function bodyReader(): BodyReader {
   const taken = { addressed: 0, others: 0 };
 
   /** False where there is not so much room left. */
-  function take(share: Share, bytes: number): boolean {
-    if (taken[share] + bytes > ROOM_BYTES_MAX[share]) return false;
-    taken[share] += bytes;
+  function take(room: Room, bytes: number): boolean {
+    if (taken[room.share] + bytes > ROOM_BYTES_MAX[room.share]) return false;
+    taken[room.share] += bytes;
+    room.bytes += bytes;
     return true;
   }
 
-  function read(request: IncomingMessage, share: Share): Promise<BodyOutcome> {
-    const { promise, resolve } = Promise.withResolvers<BodyOutcome>();
-    const body = new GrowingBody(request);
-    const end = (outcome: BodyOutcome) => {
-      incomplete.delete(refuse);
-      request.off('data', arrive).off('end', finish).off('close', abort).off('error', abort);
-      if (outcome.outcome !== 'read') taken[share] -= body.size;
-      resolve(outcome);
-    };
-    const arrive = (chunk: Buffer) => {
-      const size = body.sizeWith(chunk);
-      if (size > BODY_BYTES_MAX) {
-        request.pause();
-        end({ outcome: 'too_large' });
-      } else if (!take(share, size - body.size)) end({ outcome: 'no_room' });
-      else body.add(chunk, size);
-    };
-    const finish = () => end({ outcome: 'read', body: body.whole(), room: { share, bytes: body.size } });
-    const abort = () => end({ outcome: 'aborted' });
+  function giveBack(room: Room): void {
+    taken[room.share] -= room.bytes;
+    room.bytes = 0;
+  }
+
+  async function read(request: IncomingMessage, share: Share): Promise<BodyOutcome> {
+    const room: Room = { share, bytes: 0 };
+    const { promise: ended, resolve: end } = Promise.withResolvers<Ended>();
     const refuse = () => end({ outcome: 'refused' });
     incomplete.add(refuse);
-    request.on('data', arrive).on('end', finish).on('close', abort).on('error', abort);
-    // A sender that has gone already closes nothing a second time.
-    if (request.destroyed) abort();
-    return promise;
+    const full = () => end({ outcome: 'no_room' });
+    const source = announcesLittle(request) ? request : metered(request, (bytes) => take(room, bytes), full);
+    void readWhole(source, request).then(end);
+    const outcome = await ended;
+    incomplete.delete(refuse);
+    if (outcome.outcome === 'read') return { ...outcome, room };
+    if (source !== request) source.destroy();
+    giveBack(room);
+    return outcome;
   }
 
   function skip(request: IncomingMessage): Promise<void> {
@@ -78,15 +84,14 @@ export function bodyReader(): BodyReader {
       };
       incomplete.add(end);
       request.once('close', end).resume();
+      // A sender that has gone already closes nothing a second time.
       if (request.destroyed) end();
     });
   }
 
   return {
     read,
-    giveBack: ({ share, bytes }) => {
-      taken[share] -= bytes;
-    },
+    giveBack,
     skip,
     refuseIncomplete: () => {
       for (const refuse of incomplete) refuse();
@@ -94,50 +99,45 @@ export function bodyReader(): BodyReader {
   };
 }
 
-const EMPTY = Buffer.alloc(0);
-
-/**
- * The bytes of one body. A body that comes in one piece, as nearly all do, is not copied. Others are gathered in one
- * buffer that doubles: kept as they come, pieces of one byte would each take a hundred times their size.
- */
-class GrowingBody {
-  readonly #bytesMax: number;
-  #buffer: Buffer = EMPTY;
-  #length = 0;
-
-  constructor(request: IncomingMessage) {
-    this.#bytesMax = Number(request.headers['content-length'] ?? BODY_BYTES_MAX);
-  }
-
-  /** The memory that it takes. */
-  get size(): number {
-    return this.#buffer.length;
-  }
-
-  /** The memory that it will take with a further piece. */
-  sizeWith(chunk: Buffer): number {
-    const needed = this.#length + chunk.length;
-    if (needed <= this.size || this.#length === 0) return Math.max(needed, this.size);
-    return Math.max(needed, Math.min(this.#bytesMax, 2 * this.size));
-  }
-
-  /** Adds a piece; `size` as `sizeWith` has it. */
-  add(chunk: Buffer, size: number): void {
-    if (this.#length === 0) this.#buffer = chunk;
-    else {
-      if (size > this.size) {
-        const larger = Buffer.allocUnsafeSlow(size);
-        this.#buffer.copy(larger, 0, 0, this.#length);
-        this.#buffer = larger;
+/** The request's bytes, counted as they pass. Where there is no room for more, they stop. */
+function metered(request: IncomingMessage, take: (bytes: number) => boolean, full: () => void): Readable {
+  let pieces = 0;
+  const meter = new Transform({
+    transform(chunk: Buffer, _encoding, pass) {
+      pieces++;
+      if (take(chunk.length + (pieces > PIECES_FREE ? PIECE_BYTES : 0))) pass(null, chunk);
+      else {
+        request.unpipe(meter);
+        full();
       }
-      chunk.copy(this.#buffer, this.#length);
-    }
-    this.#length += chunk.length;
-  }
+    },
+  });
+  // A pipe does not hand on that its source went away.
+  request.once('close', () => {
+    if (!request.readableEnded) meter.destroy();
+  });
+  if (request.destroyed) meter.destroy();
+  return request.pipe(meter);
+}
 
-  whole(): Buffer {
-    return this.#length === this.size ? this.#buffer : this.#buffer.subarray(0, this.#length);
+async function readWhole(source: Readable, request: IncomingMessage): Promise<Ended> {
+  try {
+    const length = request.headers['content-length'];
+    const body = await getRawBody(source, {
+      limit: BODY_BYTES_MAX,
+      ...(length === undefined ? {} : { length }),
+    });
+    return { outcome: 'read', body };
+  } catch (error) {
+    if ((error as { type?: string }).type !== 'entity.too.large') return { outcome: 'aborted' };
+    request.unpipe().pause();
+    return { outcome: 'too_large' };
   }
+}
+
+function announcesLittle({ headers }: IncomingMessage): boolean {
+  const length = headers['content-length'];
+  return length !== undefined && Number(length) <= UNMETERED_BYTES_MAX;
 }
 
 /** Whether the request announces more than will be read. */

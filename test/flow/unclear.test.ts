@@ -20,7 +20,11 @@ describe('an authentic event that says COMPLETED, but not plainly', () => {
   it('is told to a person where its type is unknown', async () => {
     const settled = await startTestApp();
     const link = await settled.reserve('order-1');
-    const body = JSON.stringify({ type: 'payment.captured', paymentLinkId: 'pl_1', paymentStatus: 'COMPLETED' });
+    const body = JSON.stringify({
+      type: 'payment.captured',
+      paymentLinkId: 'pl_1',
+      paymentStatus: 'COMPLETED',
+    });
     expect((await settled.deliver(link, body)).status).toBe(200);
     await vi.waitFor(async () => {
       const { attention } = (await settled.api('/v1/attention')).body;
