@@ -13,8 +13,8 @@ import { openWorkspace } from './workspace.ts';
 
 const HELP = `npm run bench -- [options]
 
-  --quick             three short rounds: about a minute, for a first impression
-  --only PART         burst, sustained, filled or idle
+  --quick             three short rounds: about two minutes, for a first impression
+  --only PART         burst, sustained, filled or idle; may be repeated
   --rounds N          rounds of each comparison (5; quick 3)
   --seconds N         how long deliveries are sent in a round (5; quick 1)
   --connections N     keep-alive connections of the client (64)
@@ -85,7 +85,7 @@ function readArguments(): Arguments {
     options: {
       help: { type: 'boolean', short: 'h' },
       quick: { type: 'boolean' },
-      only: { type: 'string' },
+      only: { type: 'string', multiple: true },
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       connections: { type: 'string' },
@@ -100,8 +100,9 @@ function readArguments(): Arguments {
     process.exit(0);
   }
   const { only } = values;
-  const parts = only === undefined ? PARTS : PARTS.filter((part) => part === only);
-  if (parts.length === 0) throw new Error(`--only is "${only}"; write one of ${PARTS.join(', ')}`);
+  const parts = only === undefined ? PARTS : PARTS.filter((part) => only.includes(part));
+  const wrong = only?.find((part) => !PARTS.some((known) => known === part));
+  if (wrong !== undefined) throw new Error(`--only is "${wrong}"; write one of ${PARTS.join(', ')}`);
   const quick = values.quick === true;
   return {
     parts,
@@ -152,8 +153,18 @@ function write(given: Arguments, results: Results): void {
   writeFileSync(given.json, `${JSON.stringify(all, null, 2)}\n`);
 }
 
+/** A wrong argument needs a sentence, not a stack. */
+function readArgumentsOrExit(): Arguments {
+  try {
+    return readArguments();
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n\n${HELP}`);
+    process.exit(64);
+  }
+}
+
 try {
-  const given = readArguments();
+  const given = readArgumentsOrExit();
   if (given.profile !== null) profileInto(given.profile);
   write(given, await main(given));
   process.exit(0);

@@ -45,8 +45,8 @@ const DRAINED_WITHIN_MS = 120_000;
  * The sender looks for the highest rate that the server sustains: it slows down while the oldest unsettled delivery
  * waits for longer than this, and speeds up while it does not.
  */
-const LAG_SECONDS_AIM = 0.4;
-const PACE = { firstPerSecond: 4_000, faster: 1.08, slower: 0.85 } as const;
+const LAG_SECONDS_AIM = 0.3;
+const PACE = { firstPerSecond: 4_000, faster: 1.05, slower: 0.85 } as const;
 /** As many links as a receiver keeps credentials of in memory. */
 const LOOK_UPS_MAX = 100_000;
 
