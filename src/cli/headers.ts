@@ -1,7 +1,7 @@
+import { CANDIDATES_MAX, HEADER_LENGTH_MAX, splitElements, withoutPrefix } from '../receive/signature.ts';
+
 /** What is wrong with the form of a captured header, in words; and what a malformed signature may have meant. */
 
-const HEADER_LENGTH_MAX = 1024;
-const CANDIDATES_MAX = 8;
 const ALGORITHM_BY_HEX_DIGITS: Readonly<Record<number, string>> = {
   32: 'MD5',
   40: 'SHA-1',
@@ -19,9 +19,9 @@ export function signatureFault(header: string): string {
   if (/(?:^|[, ])t=[0-9]/.test(header)) {
     return 'The signature holds a timestamp (`t=`). This service sends the timestamp in its own header, and only codes here.';
   }
-  const elements = split(header);
+  const elements = splitElements(header);
   if (header.length > HEADER_LENGTH_MAX || elements.length > CANDIDATES_MAX) {
-    return `The signature has ${header.length} characters in ${elements.length} parts; 1024 characters and 8 parts are the most.`;
+    return `The signature has ${header.length} characters in ${elements.length} parts; ${HEADER_LENGTH_MAX} characters and ${CANDIDATES_MAX} parts are the most.`;
   }
   const faults = elements.map(elementFault).filter((found) => found !== null);
   const which = elements.length > 1 ? 'A part of the signature' : 'The signature';
@@ -57,7 +57,7 @@ function wholeFault(header: string): string | null {
 }
 
 function elementFault(element: string): string | null {
-  const text = element.replace(/^(?:sha256=|v1=|v1,)/, '');
+  const text = withoutPrefix(element);
   const prefix = /^([A-Za-z][A-Za-z0-9_-]{0,15})[=,:](?=.{20})/.exec(text)?.[0];
   if (prefix !== undefined) return `has the prefix \`${prefix}\`: only sha256=, v1= and v1, are known`;
   if (/^[0-9A-Fa-f]{64}$/.test(text)) return null;
@@ -89,7 +89,7 @@ function urlSafe(base64: string): string {
 /** Codes that a malformed signature may have meant, for telling whether only its form is wrong. */
 export function guessSignatures(header: string): Buffer[] {
   const bare = header.replace(NAMED, '').trim().replace(QUOTED, '$2').trim();
-  return split(bare)
+  return splitElements(bare)
     .map((element) => element.replace(/^[A-Za-z][A-Za-z0-9_-]{0,15}[=,:](?=.{20})/, ''))
     .flatMap((text) => {
       const digits = text.replace(/^0x/i, '').replaceAll(':', '');
@@ -99,8 +99,4 @@ export function guessSignatures(header: string): Buffer[] {
       return /^(?:[0-9A-Fa-f]{2})+$/.test(inner) ? [Buffer.from(inner, 'hex'), bytes] : [bytes];
     })
     .slice(0, CANDIDATES_MAX);
-}
-
-function split(header: string): string[] {
-  return header.split(header.includes('v1,') ? / +/ : / *, *| +/);
 }

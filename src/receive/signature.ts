@@ -6,8 +6,8 @@ import { timingSafeEqual } from 'node:crypto';
  */
 
 const MAC_BYTES = 32;
-const CANDIDATES_MAX = 8;
-const HEADER_LENGTH_MAX = 1024;
+export const CANDIDATES_MAX = 8;
+export const HEADER_LENGTH_MAX = 1024;
 
 const HEX = /^[0-9a-fA-F]{64}$/;
 // 32 bytes are 43 digits; the last one carries four bits of data and two zero bits, or the encoding is not canonical.
@@ -17,17 +17,26 @@ const BASE64URL = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?$/;
 /** The signatures in a header's value, 32 bytes each; null where it does not follow the grammar. */
 export function readSignatures(header: string): Buffer[] | null {
   if (header.length > HEADER_LENGTH_MAX) return null;
-  // `v1,` has a comma of its own, so a header that uses it separates by spaces alone.
-  const separator = header.includes('v1,') ? / +/ : / *, *| +/;
-  const elements = header.split(separator, CANDIDATES_MAX + 1);
+  const elements = splitElements(header, CANDIDATES_MAX + 1);
   if (elements.length > CANDIDATES_MAX) return null;
   const candidates: Buffer[] = [];
   for (const element of elements) {
-    const mac = decode(element.replace(/^(?:sha256=|v1=|v1,)/, ''));
+    const mac = decode(withoutPrefix(element));
     if (mac === null) return null;
     candidates.push(mac);
   }
   return candidates;
+}
+
+/** The elements of a header's value, `most` at most. */
+export function splitElements(header: string, most?: number): string[] {
+  // `v1,` has a comma of its own, so a header that uses it separates by spaces alone.
+  return header.split(header.includes('v1,') ? / +/ : / *, *| +/, most);
+}
+
+/** An element without the prefix that it may have. */
+export function withoutPrefix(element: string): string {
+  return element.replace(/^(?:sha256=|v1=|v1,)/, '');
 }
 
 function decode(text: string): Buffer | null {

@@ -33,7 +33,7 @@ export type SettlerOptions = {
   clock: Clock;
   random: () => number;
   log: Log;
-  /** How busy the event loop was since it was asked last, from 0 to 1. */
+  /** How busy the event loop was of late, from 0 to 1. */
   load: () => number;
   onSettled: (result: SettleResult) => void;
   onFailed: (outcome: 'retried' | 'buried') => void;

@@ -16,7 +16,7 @@ export function linkVerbs(db: Database): Synchronous<Links> {
     `SELECT l.key, l.link_id, l.token, l.secret_fingerprint FROM link l
      WHERE l.order_key = ? ORDER BY l.key DESC LIMIT 1`,
   );
-  const linkIdTaken = db.prepare('SELECT 1 FROM link WHERE link_id = ? AND order_key <> ?').pluck();
+  const ownerOf = db.prepare('SELECT order_key FROM link WHERE link_id = ?').pluck();
   const create = linkCreator(db);
   const change = linkChanger(db);
 
@@ -24,9 +24,10 @@ export function linkVerbs(db: Database): Synchronous<Links> {
     registerLink: (registration: Registration): Registered => {
       const { reference, amount, linkId } = registration;
       const loaded = orders.byReference(reference);
-      const taken = linkId !== null && linkIdTaken.get(linkId, loaded?.orderKey ?? 0) !== undefined;
+      const owner = linkId === null ? undefined : (ownerOf.get(linkId) as number | undefined);
+      const isTaken = owner !== undefined && owner !== loaded?.orderKey;
       if (loaded === null) {
-        if (taken) return takenBy(linkId);
+        if (isTaken) return takenBy(owner);
         const linkKey = create(registration);
         const { order } = orders.byReference(reference) as LoadedOrder;
         return { outcome: 'created', order, token: registration.token, linkKey };
@@ -39,7 +40,7 @@ export function linkVerbs(db: Database): Synchronous<Links> {
       const correctsId = linkId !== null && link.link_id !== null && link.link_id !== linkId;
       // An open order has no ledger: no money was counted by the id that it has.
       if (correctsId && !isOpen(order.state)) return { outcome: 'link_id_conflict', order };
-      if (taken) return takenBy(linkId);
+      if (isTaken) return takenBy(owner);
       const correctsSecret =
         registration.secret !== null && !link.secret_fingerprint.equals(registration.secret.fingerprint);
       const corrects = correctsId || correctsSecret;
@@ -50,8 +51,7 @@ export function linkVerbs(db: Database): Synchronous<Links> {
     },
   };
 
-  function takenBy(linkId: string): Registered {
-    const owner = db.prepare('SELECT order_key FROM link WHERE link_id = ?').pluck().get(linkId) as number;
+  function takenBy(owner: number): Registered {
     return { outcome: 'link_id_taken', order: orders.byKey(owner).order };
   }
 }

@@ -11,7 +11,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import {
   assertDurable,
@@ -20,7 +19,14 @@ import {
   openForWriting,
 } from '../../../src/store/sqlite/open.ts';
 import { testFolder } from '../../support/app.ts';
-import { makeDatabase, openOptions, openTestStore, startChild, thrownBy } from './opening.ts';
+import {
+  changeAsAnother,
+  makeDatabase,
+  openOptions,
+  openTestStore,
+  startChild,
+  thrownBy,
+} from './opening.ts';
 
 describe('opening a SQLite store', () => {
   let folder: string;
@@ -39,12 +45,7 @@ describe('opening a SQLite store', () => {
     return opened;
   }
 
-  /** Changes the database as another program would. */
-  function change(sql: string): void {
-    const db = new Database(path);
-    db.exec(sql);
-    db.close();
-  }
+  const change = (sql: string) => changeAsAnother(path, sql);
 
   describe('durability', () => {
     it('writes ahead, syncs every commit and holds foreign keys', () => {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import Database from 'better-sqlite3';
 import { type OpenOptions, openForWriting } from '../../../src/store/sqlite/open.ts';
 import {
   type OpenedStore,
@@ -72,4 +73,11 @@ export function thrownBy(work: () => unknown): Error & { code?: string } {
     return error as Error;
   }
   throw new Error('nothing was thrown');
+}
+
+/** Changes a database as another program would. */
+export function changeAsAnother(path: string, sql: string): void {
+  const db = new Database(path);
+  db.exec(sql);
+  db.close();
 }

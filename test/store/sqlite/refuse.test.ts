@@ -1,10 +1,9 @@
 import { chmodSync, mkdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openForWriting } from '../../../src/store/sqlite/open.ts';
 import { testFolder } from '../../support/app.ts';
-import { makeDatabase, openOptions, startChild, thrownBy } from './opening.ts';
+import { changeAsAnother, makeDatabase, openOptions, startChild, thrownBy } from './opening.ts';
 
 describe('opening a SQLite store', () => {
   let folder: string;
@@ -23,12 +22,7 @@ describe('opening a SQLite store', () => {
     return fault;
   }
 
-  /** Changes the database as another program would. */
-  function change(sql: string): void {
-    const db = new Database(path);
-    db.exec(sql);
-    db.close();
-  }
+  const change = (sql: string) => changeAsAnother(path, sql);
 
   describe('a file that is not ours to use', () => {
     it('refuses an empty file', () => {
