@@ -1,5 +1,5 @@
 import { signedDeliveries } from './deliveries.ts';
-import { burst, type Figures, type Plan, sustained } from './measure.ts';
+import { burst, type Figures, type Plan, SEARCH_MS, sustained } from './measure.ts';
 import type { Take } from './patience.ts';
 import { type Server, startCeiling, startSettled, startTextbook } from './servers.ts';
 import { makeTextbookStore, type Range, registerLinks } from './stores.ts';
@@ -62,7 +62,8 @@ const SETTLED_TEMPLATE = 'settled-template.db';
 const TEXTBOOK_TEMPLATE = 'textbook-template.db';
 
 /** As many as the fastest contestant may take in the time that it is given. */
-async function deliveriesNeeded({ workspace, warmUp, connections, forMs }: ContestOptions): Promise<number> {
+async function deliveriesNeeded(options: ContestOptions): Promise<number> {
+  const { workspace, warmUp, connections, forMs } = options;
   const range = { from: 0, count: warmUp + CALIBRATION_DELIVERIES };
   const deliveries = signedDeliveries(range.from, range.count);
   const plan = {
@@ -76,7 +77,7 @@ async function deliveriesNeeded({ workspace, warmUp, connections, forMs }: Conte
   const { perSecond } = await withServer(startCeiling(workspace.log, range, 'each'), (server) =>
     burst(server, plan),
   );
-  return Math.min(DELIVERIES_MAX, warmUp + Math.ceil((perSecond * ROOM * forMs) / 1000));
+  return Math.min(DELIVERIES_MAX, warmUp + Math.ceil((perSecond * ROOM * (SEARCH_MS + forMs)) / 1000));
 }
 
 function measure(contestant: Contestant, workspace: Workspace, plan: Plan, range: Range): Promise<Figures> {

@@ -41,12 +41,23 @@ const REFUSED = { status: 401, contains: '' };
 const PROGRESS_EVERY_MS = 250;
 const DRAIN_POLL_MS = 20;
 const DRAINED_WITHIN_MS = 120_000;
+/** How long the sender looks for the rate that the server sustains, before anything is measured. */
+export const SEARCH_MS = 5_000;
+/** The oldest unsettled delivery waits for longer than this: the rate is too high. */
+const LAG_SECONDS_AIM = 0.4;
 /**
- * The sender looks for the highest rate that the server sustains: it slows down while the oldest unsettled delivery
- * waits for longer than this, and speeds up while it does not.
+ * How the sender looks for that rate, a step every quarter of a second. It goes faster until the server falls behind or
+ * takes no more; where the server falls behind, it lets it catch up, goes on a little below what was taken then, and
+ * creeps up again, the faster the longer it has kept up.
  */
-const LAG_SECONDS_AIM = 0.3;
-const PACE = { firstPerSecond: 4_000, faster: 1.05, slower: 0.85 } as const;
+const PACE = {
+  firstPerSecond: 3_000,
+  faster: 1.08,
+  beyondTaken: 1.2,
+  whileBehind: 0.8,
+  afterFailure: 0.92,
+  creep: 0.002,
+} as const;
 /** As many links as a receiver keeps credentials of in memory. */
 const LOOK_UPS_MAX = 100_000;
 
@@ -62,37 +73,68 @@ export async function burst(server: Server, plan: Plan): Promise<Figures> {
   return { ...figures(result, result.seconds, meter), backlog, lagSecondsMax: null };
 }
 
-/** Acknowledged, settled and told: the clock runs until the last notice is written. */
+/** Acknowledged, settled and told at the highest rate that is found: the clock runs until the last notice is written. */
 export async function sustained(server: Server, plan: Plan): Promise<Figures> {
-  const before = (await warmUp(server, plan)) as Progress;
+  await warmUp(server, plan);
   const gate = new Gate(PACE.firstPerSecond);
   let lagSecondsMax = 0;
   const noteLag = ({ lagSeconds }: Progress) => {
     lagSecondsMax = Math.max(lagSecondsMax, lagSeconds);
   };
-  let sending = true;
-  const pace = async () => {
-    while (sending) {
-      const now = await progress(server);
-      noteLag(now);
-      gate.perSecond *= now.lagSeconds > LAG_SECONDS_AIM ? PACE.slower : PACE.faster;
-      await delay(PROGRESS_EVERY_MS);
-    }
-  };
+  const load = { ...measured(server, plan), gate };
+  const stopPacing = startPacing(server, gate, noteLag);
+  const search = await runLoad({ ...load, forMs: SEARCH_MS });
+  const before = await untilSettled(server, () => {});
+  lagSecondsMax = 0;
   const stop = startMeter(server);
   const startMs = performance.now();
-  const send = async () => {
-    const result = await runLoad({ ...measured(server, plan), forMs: plan.forMs, gate });
-    sending = false;
-    gate.close();
-    return result;
-  };
-  const [result] = await Promise.all([send(), pace()]);
+  const result = await runLoad({ ...load, from: load.from + search.answered, forMs: plan.forMs });
   const after = await untilSettled(server, noteLag);
   const seconds = (performance.now() - startMs) / 1000;
   const meter = stop();
+  await stopPacing();
   assertRecorded(before, after, result.answered);
   return { ...figures(result, seconds, meter), backlog: 0, lagSecondsMax };
+}
+
+/** Has the gate let through what the server keeps up with. */
+function startPacing(server: Server, gate: Gate, onProgress: (now: Progress) => void): () => Promise<void> {
+  let stopped = false;
+  const run = async () => {
+    let most = Number.POSITIVE_INFINITY;
+    let behind = false;
+    let steps = 0;
+    let last = await progress(server);
+    let lastMs = performance.now();
+    while (!stopped) {
+      await delay(PROGRESS_EVERY_MS);
+      const now = await progress(server);
+      const nowMs = performance.now();
+      const taken = ((now.recorded - last.recorded) / (nowMs - lastMs)) * 1000;
+      [last, lastMs] = [now, nowMs];
+      onProgress(now);
+      if (!behind && now.lagSeconds > LAG_SECONDS_AIM) {
+        behind = true;
+        most = Math.min(gate.perSecond, taken) * PACE.afterFailure;
+      } else if (behind && now.lagSeconds < LAG_SECONDS_AIM / 4) {
+        behind = false;
+        steps = 0;
+        gate.perSecond = most;
+      }
+      if (behind) gate.perSecond *= PACE.whileBehind;
+      else {
+        most *= 1 + PACE.creep * ++steps;
+        const reach = Math.max(taken * PACE.beyondTaken, PACE.firstPerSecond);
+        gate.perSecond = Math.min(gate.perSecond * PACE.faster, reach, most);
+      }
+    }
+  };
+  const running = run();
+  return async () => {
+    stopped = true;
+    await running;
+    gate.close();
+  };
 }
 
 /** Lets the server's code be compiled and its caches be filled; what it did is settled before anything is measured. */

@@ -14,7 +14,7 @@ export const TIMESTAMP_HEADER = 'x-service-timestamp';
 
 /** HMAC-SHA256 over the timestamp header's characters, `.`, and the raw body; 32 bytes (spec §6). */
 export function deliveryMac(secret: string, timestamp: string, body: Uint8Array): Buffer {
-  return createHmac('sha256', secret).update(timestamp).update('.').update(body).digest();
+  return createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest();
 }
 
 /** Values in a body that is not verified yet, at most: building them is what parsing costs. Events have far fewer. */

@@ -9,7 +9,7 @@ import { type BackgroundWorker, startWorker } from '../work/worker.ts';
 import { readStoredEvent } from './event.ts';
 
 /** Events settled together; each is a transaction of its own, and one fsync serves them all. */
-const BATCH_MAX = 128;
+const BATCH_MAX = 256;
 const POLL_MS = 1000;
 const LEASE_MS = 30_000;
 /** Some 40 minutes in all. What fails for longer is not passing by itself. */
@@ -19,10 +19,10 @@ const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
 const REST_FACTOR = 15;
 const REST_MS_MAX = 200;
 /** The event loop is full above this share of its time. */
-const LOAD_FULL = 0.9;
+const LOAD_FULL = 0.89;
 /** Above this share a short rest lets more events come together: they share a claim and a commit. */
 const LOAD_BUSY = 0.4;
-const GATHER_MS = 15;
+const GATHER_MS = 40;
 /** An event that waits for longer than this is settled whatever else there is to do. */
 const YIELD_MS_MAX = 10_000;
 

@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
-import type { FromThread, NumberedCall, ThreadStart, ToThread } from './messages.ts';
-import { receiveError } from './messages.ts';
-import { packCalls } from './packing.ts';
+import type { FromThread, NumberedAnswer, NumberedCall, ThreadStart, ToThread } from './messages.ts';
+import { receiveError, recordsOfAnswers, recordsOfCalls } from './messages.ts';
+import { pack, unpack } from './packing.ts';
 
 /** Calls that the thread may hold at once; beyond it they are refused, so that a stuck disk cannot fill memory. */
 const WAITING_MAX = 20_000;
@@ -106,6 +106,7 @@ class WaitingCalls {
     worker.on('message', (message: FromThread) => {
       if ('answers' in message) {
         onBatch(message.answers.length, message.seconds);
+        unpack(recordsOfAnswers(message.answers), message.packed);
         this.#settle(message.answers);
       } else if ('failed' in message) fail(receiveError(message.failed));
     });
@@ -116,7 +117,7 @@ class WaitingCalls {
     if (this.#unanswered >= WAITING_MAX) return Promise.reject(busy('too many calls are waiting'));
     const id = ++this.#lastId;
     this.#unanswered++;
-    const unsent = this.#unsent.push({ id, verb, args });
+    const unsent = this.#unsent.push({ id, verb, args: args.map(copied) });
     if (unsent === 1) setImmediate(() => this.#send());
     if (unsent >= MESSAGE_CALLS) this.#send();
     const sinceMs = this.#clock.monotonicMs();
@@ -140,16 +141,17 @@ class WaitingCalls {
 
   #send(): void {
     if (this.#unsent.length === 0) return;
-    const packed = packCalls(this.#unsent);
+    const calls = this.#unsent;
     this.#unsent = [];
-    this.#post(packed, [packed.bytes]);
+    const packed = pack(recordsOfCalls(calls));
+    this.#post({ calls, packed }, [packed.bytes]);
   }
 
   #post(message: ToThread, transfer: ArrayBuffer[] = []): void {
     this.#worker.postMessage(message, transfer);
   }
 
-  #settle(answers: Extract<FromThread, { answers: unknown }>['answers']): void {
+  #settle(answers: readonly NumberedAnswer[]): void {
     this.#unanswered -= answers.length;
     for (const answer of answers) {
       const waiting = this.#waiting.get(answer.id);
@@ -169,6 +171,11 @@ class WaitingCalls {
       reject(busy(`no answer within ${this.#callTimeoutMs} ms`));
     }
   }
+}
+
+/** Packing takes byte arrays out of their records, and an argument is still its caller's. */
+function copied(arg: unknown): unknown {
+  return typeof arg === 'object' && arg !== null && !Array.isArray(arg) ? { ...arg } : arg;
 }
 
 function busy(why: string): Fault {

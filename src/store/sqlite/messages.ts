@@ -1,5 +1,6 @@
 import { Fault, type FaultCode } from '../../fault.ts';
 import type { Call } from './engine.ts';
+import type { Packed } from './packing.ts';
 
 /** What travels between the thread that holds the database and the rest of the process. */
 type ThreadRole = 'writer' | 'reader' | 'backup';
@@ -14,23 +15,26 @@ export type ThreadStart = {
 };
 
 export type NumberedCall = Call & { id: number };
-type NumberedAnswer = { id: number; ok: true; value: unknown } | { id: number; ok: false; error: SentError };
+export type NumberedAnswer =
+  | { id: number; ok: true; value: unknown }
+  | { id: number; ok: false; error: SentError };
 
-/**
- * The byte arrays of many calls as one. A message would copy each of them with the whole buffer that it is a view of
- * (for a request's body, the socket's 64 KiB); packed, they are copied once and change hands.
- */
-export type PackedCalls = { calls: NumberedCall[]; slices: Slice[]; bytes: ArrayBuffer };
-
-/** Field `field` of the first argument of call number `call` is `length` bytes from `at`. */
-export type Slice = { call: number; field: string; at: number; length: number };
-
-export type ToThread = PackedCalls | { close: true };
+export type ToThread = { calls: NumberedCall[]; packed: Packed } | { close: true };
 export type FromThread =
   | { opened: { created: boolean; instanceId: string } }
-  | { answers: NumberedAnswer[]; seconds: number }
+  | { answers: NumberedAnswer[]; packed: Packed; seconds: number }
   | { failed: SentError }
   | { closed: true; bytes?: number };
+
+/** What of calls may hold byte arrays: the first argument of each. */
+export function recordsOfCalls(calls: readonly NumberedCall[]): unknown[] {
+  return calls.map(({ args }) => args[0]);
+}
+
+/** What of answers may hold byte arrays: the value of each, or its rows. */
+export function recordsOfAnswers(answers: readonly NumberedAnswer[]): unknown[] {
+  return answers.flatMap((answer) => (answer.ok ? answer.value : null));
+}
 
 /** An error without its class, which a message cannot carry. A bug keeps its stack, for the log. */
 export type SentError = {

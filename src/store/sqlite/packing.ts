@@ -1,33 +1,55 @@
-import type { NumberedCall, PackedCalls, Slice } from './messages.ts';
+/** Records whose byte arrays travel beside them as one. */
+export type Packed = {
+  /** The fields that held byte arrays, with the number of their record and the array's length, in the arrays' order. */
+  readonly fields: readonly string[];
+  readonly records: Uint32Array;
+  readonly lengths: Uint32Array;
+  readonly bytes: ArrayBuffer;
+};
 
-/** Packs the byte arrays of many calls into one. */
-export function packCalls(calls: readonly NumberedCall[]): PackedCalls {
-  const slices: Slice[] = [];
+type Fields = Record<string, unknown>;
+
+/**
+ * Takes the byte arrays out of records, which keep null in their place, and packs them into one. A message would copy
+ * each of them with the whole buffer that it is a view of (for a request's body, the socket's 64 KiB); packed, they are
+ * copied once and change hands.
+ */
+export function pack(records: readonly unknown[]): Packed {
+  const fields: string[] = [];
+  const owners: number[] = [];
   const arrays: Uint8Array[] = [];
   let size = 0;
-  const stripped = calls.map((call, index) => {
-    const [first, ...rest] = call.args;
-    if (typeof first !== 'object' || first === null) return call;
-    const plain: Record<string, unknown> = {};
-    for (const [field, value] of Object.entries(first)) {
-      if (value instanceof Uint8Array) {
-        slices.push({ call: index, field, at: size, length: value.length });
-        arrays.push(value);
-        size += value.length;
-      } else plain[field] = value;
+  for (const [index, record] of records.entries()) {
+    if (typeof record !== 'object' || record === null || ArrayBuffer.isView(record)) continue;
+    for (const field in record) {
+      const value = (record as Fields)[field];
+      if (!(value instanceof Uint8Array)) continue;
+      (record as Fields)[field] = null;
+      fields.push(field);
+      owners.push(index);
+      arrays.push(value);
+      size += value.length;
     }
-    return { ...call, args: [plain, ...rest] };
-  });
+  }
   const bytes = new Uint8Array(size);
-  for (const [index, slice] of slices.entries()) bytes.set(arrays[index] as Uint8Array, slice.at);
-  return { calls: stripped, slices, bytes: bytes.buffer };
+  let at = 0;
+  for (const array of arrays) {
+    bytes.set(array, at);
+    at += array.length;
+  }
+  const lengths = Uint32Array.from(arrays, (array) => array.length);
+  return { fields, records: Uint32Array.from(owners), lengths, bytes: bytes.buffer };
 }
 
-/** The calls as they were before packing; their byte arrays are views into one buffer. */
-export function unpackCalls({ calls, slices, bytes }: PackedCalls): NumberedCall[] {
-  for (const { call, field, at, length } of slices) {
-    const [first] = (calls[call] as NumberedCall).args;
-    (first as Record<string, unknown>)[field] = Buffer.from(bytes, at, length);
+/** Puts the byte arrays back into the same records; they are views into one buffer. */
+export function unpack(
+  records: readonly unknown[],
+  { fields, records: owners, lengths, bytes }: Packed,
+): void {
+  let at = 0;
+  for (const [index, field] of fields.entries()) {
+    const length = lengths[index] as number;
+    (records[owners[index] as number] as Fields)[field] = Buffer.from(bytes, at, length);
+    at += length;
   }
-  return calls;
 }

@@ -8,12 +8,15 @@ import { backUp, openReader, openWriter } from './engine.ts';
 import { openLanes } from './lanes.ts';
 import {
   type FromThread,
+  type NumberedAnswer,
   type NumberedCall,
+  recordsOfAnswers,
+  recordsOfCalls,
   sendError,
   type ThreadStart,
   type ToThread,
 } from './messages.ts';
-import { unpackCalls } from './packing.ts';
+import { pack, unpack } from './packing.ts';
 
 // Written now, because a process that is killed never gets to write it at its end.
 flushCompileCache();
@@ -44,7 +47,7 @@ function serveWriter(): void {
       closing = true;
       return;
     }
-    for (const call of unpackCalls(message)) lanes.add(call);
+    for (const call of received(message)) lanes.add(call);
   }
 
   port.on('message', (first: ToThread) => {
@@ -78,22 +81,26 @@ function serveReader(): void {
       port.close();
       return;
     }
-    for (const call of unpackCalls(message)) answer([call], [reader.run(call)], 0);
+    for (const call of received(message)) answer([call], [reader.run(call)], 0);
   });
 }
 
+function received({ calls, packed }: Extract<ToThread, { calls: unknown }>): NumberedCall[] {
+  unpack(recordsOfCalls(calls), packed);
+  return calls;
+}
+
 /** Posts the answers; true where one of them is a fault after which this database must not be used. */
-function answer(batch: readonly NumberedCall[], answers: readonly Answer[], seconds: number): boolean {
+function answer(batch: readonly NumberedCall[], given: readonly Answer[], seconds: number): boolean {
   let fatal: unknown;
-  post({
-    seconds,
-    answers: answers.map((given, index) => {
-      const id = (batch[index] as NumberedCall).id;
-      if (given.ok) return { id, ok: true, value: given.value };
-      if (given.error instanceof Fault && given.error.kind === 'terminal') fatal = given.error;
-      return { id, ok: false, error: sendError(given.error) };
-    }),
+  const answers = given.map((one, index): NumberedAnswer => {
+    const id = (batch[index] as NumberedCall).id;
+    if (one.ok) return { id, ok: true, value: one.value };
+    if (one.error instanceof Fault && one.error.kind === 'terminal') fatal = one.error;
+    return { id, ok: false, error: sendError(one.error) };
   });
+  const packed = pack(recordsOfAnswers(answers));
+  port.postMessage({ answers, packed, seconds } satisfies FromThread, [packed.bytes]);
   if (fatal !== undefined) post({ failed: sendError(fatal) });
   return fatal !== undefined;
 }

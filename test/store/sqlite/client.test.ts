@@ -1,6 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { startThread, type ThreadClient } from '../../../src/store/sqlite/client.ts';
+import { recordsOfAnswers } from '../../../src/store/sqlite/messages.ts';
+import { pack } from '../../../src/store/sqlite/packing.ts';
 import type { Clock } from '../../../src/work/clock.ts';
 
 /** A thread that does nothing by itself: the test says what it answers and when it ends. */
@@ -65,7 +67,8 @@ describe('the client of a database thread', () => {
   }
 
   function answer(id: number, value: unknown): void {
-    thread.emit('message', { seconds: 0, answers: [{ id, ok: true, value }] });
+    const answers = [{ id, ok: true as const, value }];
+    thread.emit('message', { seconds: 0, answers, packed: pack(recordsOfAnswers(answers)) });
   }
 
   it('sends the calls of one turn as one message, and gives each its answer', async () => {
