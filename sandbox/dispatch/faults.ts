@@ -1,0 +1,190 @@
+import { z } from 'zod';
+import { EVENT_KINDS, Refusal } from '../model.ts';
+import { UnknownName } from '../silences.ts';
+import type { SandboxStore } from '../store/store.ts';
+
+const count = (least: number, most: number) => z.number().int().min(least).max(most);
+
+/** Mischief that is done to deliveries, with what each takes. */
+const DELIVERY_FAULTS = {
+  drop: {
+    about: 'nothing is sent; the attempt counts as failed, or, with forGood, as if it had arrived',
+    takes: { forGood: z.boolean().default(true) },
+  },
+  duplicate: { about: 'the same request is sent several times', takes: { times: count(2, 100).default(2) } },
+  reorder: {
+    about: 'held back until so many later deliveries of the same link were sent',
+    takes: { by: count(1, 100).default(1) },
+  },
+  delay: {
+    about: 'sent later, by milliseconds of the sandbox',
+    takes: { ms: count(1, 86_400_000).default(60_000) },
+  },
+  tamper: {
+    about: 'the body is changed after it was signed: the amount, the status, or one byte',
+    takes: { what: z.enum(['amount', 'status', 'byte']).default('amount') },
+  },
+  're-encode': {
+    about: 'the body is written anew after it was signed: the same JSON in other bytes',
+    takes: {},
+  },
+  'stale-timestamp': {
+    about: 'signed rightly, with a timestamp that is so old',
+    takes: { ageMs: z.number().int().default(3_600_000) },
+  },
+  'wrong-secret': { about: 'signed with another secret', takes: {} },
+  truncate: { about: 'the end of the body is missing', takes: { bytes: count(1, 1_000_000).default(10) } },
+} as const;
+
+/** Mischief that is done to requests of the API. */
+const REQUEST_FAULTS = {
+  'early-event': { about: 'the creation is answered only after its event was delivered', takes: {} },
+  'lose-response': {
+    about: 'the connection breaks before the request is carried out, or after it',
+    takes: { when: z.enum(['before', 'after']).default('after') },
+  },
+  'rate-limit': {
+    about: '429, as if the limit were reached',
+    takes: { retryAfterSeconds: count(1, 3_600).default(30) },
+  },
+  'server-error': { about: 'an error of the service', takes: { status: count(500, 599).default(503) } },
+  slow: { about: 'answered later, by real milliseconds', takes: { ms: count(1, 600_000).default(5_000) } },
+} as const;
+
+export const FAULTS = { ...DELIVERY_FAULTS, ...REQUEST_FAULTS } as const;
+export type FaultName = keyof typeof FAULTS;
+export type DeliveryFaultName = keyof typeof DELIVERY_FAULTS;
+export type RequestFaultName = keyof typeof REQUEST_FAULTS;
+
+/** What a plan is done to; what it does not name may be anything. */
+const DELIVERY_MATCH = { event: z.enum(EVENT_KINDS), link: z.string(), attempt: count(1, 1_000) };
+const REQUEST_MATCH = { method: z.enum(['GET', 'POST']), path: z.string() };
+
+/** A plan of mischief: which fault, what it is done to, and how often. Nothing is left to probability. */
+export type FaultPlan = {
+  number: number;
+  fault: FaultName;
+  match: {
+    event?: string | undefined;
+    link?: string | undefined;
+    attempt?: number | undefined;
+    method?: string | undefined;
+    path?: string | undefined;
+  };
+  /** How many that match pass unharmed before the first. */
+  skip: number;
+  /** How many more it is done to; null for every one, until it is taken away. */
+  remaining: number | null;
+  applied: number;
+  /** What the fault takes: `ms`, `times`, `when` … */
+  with: Record<string, unknown>;
+};
+
+export type FaultPlans = {
+  /** Adds a plan of the shape `{fault, match?, skip?, count?, with?}`. Throws a refusal that names the wrong field. */
+  add(plan: unknown): FaultPlan;
+  list(): FaultPlan[];
+  /** False where there is no such plan. */
+  remove(number: number): boolean;
+  clear(): void;
+  /** The plans that are to be done to this attempt, in the order in which they were made; each is counted as done. */
+  forDelivery(attempt: { event: string; link: string; attempt: number }): FaultPlan[];
+  /** The same for a request; `path` without the query. */
+  forRequest(request: { method: string; path: string }): FaultPlan[];
+};
+
+export function openFaultPlans({ db }: SandboxStore): FaultPlans {
+  const insert = db.prepare('INSERT INTO fault_plan (fault, plan, remaining) VALUES (?, ?, ?)');
+  const rows = db.prepare('SELECT * FROM fault_plan ORDER BY number');
+  const update = db.prepare('UPDATE fault_plan SET plan = ?, remaining = ?, applied = ? WHERE number = ?');
+  const remove = db.prepare('DELETE FROM fault_plan WHERE number = ?');
+  const clear = db.prepare('DELETE FROM fault_plan');
+  const plans: FaultPlan[] = (rows.all() as Row[]).map(readRow);
+
+  function save({ number, match, skip, with: params, remaining, applied }: FaultPlan): void {
+    update.run(JSON.stringify({ match, skip, with: params }), remaining, applied, number);
+  }
+
+  function take(names: object, fits: (plan: FaultPlan) => boolean): FaultPlan[] {
+    const taken: FaultPlan[] = [];
+    for (const plan of plans) {
+      if (!Object.hasOwn(names, plan.fault) || plan.remaining === 0 || !fits(plan)) continue;
+      if (plan.skip > 0) plan.skip--;
+      else {
+        plan.applied++;
+        if (plan.remaining !== null) plan.remaining--;
+        taken.push({ ...plan });
+      }
+      save(plan);
+    }
+    return taken;
+  }
+
+  return {
+    add: (given) => {
+      const { fault, match, skip, count, with: params } = readPlan(given);
+      const { lastInsertRowid } = insert.run(fault, JSON.stringify({ match, skip, with: params }), count);
+      const number = Number(lastInsertRowid);
+      const plan: FaultPlan = { number, fault, match, skip, remaining: count, applied: 0, with: params };
+      plans.push(plan);
+      return { ...plan };
+    },
+    list: () => plans.map((plan) => ({ ...plan })),
+    remove: (number) => {
+      const at = plans.findIndex((plan) => plan.number === number);
+      if (at >= 0) plans.splice(at, 1);
+      return remove.run(number).changes === 1;
+    },
+    clear: () => {
+      plans.length = 0;
+      clear.run();
+    },
+    forDelivery: ({ event, link, attempt }) =>
+      take(DELIVERY_FAULTS, ({ match }) => {
+        const isKind = match.event === undefined || match.event === event;
+        const isLink = match.link === undefined || match.link === link;
+        return isKind && isLink && (match.attempt === undefined || match.attempt === attempt);
+      }),
+    forRequest: ({ method, path }) =>
+      take(REQUEST_FAULTS, ({ match }) => {
+        const isMethod = match.method === undefined || match.method === method;
+        return isMethod && (match.path === undefined || match.path === path);
+      }),
+  };
+}
+
+function readPlan(given: unknown) {
+  const name = (given as { fault?: unknown } | null)?.fault;
+  if (typeof name !== 'string' || !Object.hasOwn(FAULTS, name)) {
+    const message = new UnknownName('fault', String(name), Object.keys(FAULTS)).message;
+    throw new Refusal(400, 'validation_error', message, 'fault');
+  }
+  const fault = name as FaultName;
+  const match = Object.hasOwn(DELIVERY_FAULTS, fault) ? DELIVERY_MATCH : REQUEST_MATCH;
+  const shape = z.strictObject({
+    fault: z.literal(fault),
+    match: z.strictObject(match).partial().default({}),
+    skip: count(0, 1_000_000).default(0),
+    count: count(1, 1_000_000).nullable().default(1),
+    with: z.strictObject(FAULTS[fault].takes).prefault({}),
+  });
+  const read = shape.safeParse(given);
+  if (!read.success) {
+    const [issue] = read.error.issues;
+    const field = issue?.path.join('.') || (issue as { keys?: string[] }).keys?.join(', ') || 'fault';
+    throw new Refusal(400, 'validation_error', `${field}: ${issue?.message}.`, field);
+  }
+  return read.data as unknown as {
+    fault: FaultName;
+    match: FaultPlan['match'];
+    skip: number;
+    count: number | null;
+    with: Record<string, unknown>;
+  };
+}
+
+type Row = { number: number; fault: string; plan: string; remaining: number | null; applied: number };
+
+function readRow({ number, fault, plan, remaining, applied }: Row): FaultPlan {
+  return { number, fault: fault as FaultName, remaining, applied, ...JSON.parse(plan) };
+}

@@ -1,0 +1,57 @@
+import type { EventKind, Link, Payment } from './model.ts';
+import { linkDetails, paymentResource, paymentsSummary } from './resources.ts';
+import type { Silences } from './silences.ts';
+
+/** What an event is made of: the link as it stands when the event is emitted. */
+export type EventContent = {
+  id: string;
+  kind: EventKind;
+  link: Link;
+  payments: readonly Payment[];
+  nowMs: number;
+};
+
+/**
+ * The body of an event, as JSON text. The spec (section 6) names `id`, and for payment events `paymentStatus`,
+ * `latestPayment` and counts; where they stand is a silence, so it is a switch.
+ */
+export function eventBody(content: EventContent, options: { baseUrl: string; silences: Silences }): string {
+  const { id, kind, link, payments, nowMs } = content;
+  const { silences } = options;
+  const {
+    paymentStatus,
+    payments: _payments,
+    paymentsSummary: _summary,
+    ...paymentLink
+  } = linkDetails(link, payments, options);
+  const latest = payments.at(-1);
+  const ofPayment = {
+    paymentStatus,
+    latestPayment: latest === undefined ? null : paymentResource(latest),
+    counts: paymentsSummary(payments),
+  };
+  const envelope = { id, [silences['type-name']]: kind, createdAt: new Date(nowMs).toISOString() };
+  const payload =
+    kind === 'payment_link.payment_status_changed' ? { paymentLink, ...ofPayment } : { paymentLink };
+  switch (silences.envelope) {
+    case 'data':
+      return JSON.stringify({ ...envelope, data: payload });
+    case 'payload':
+      return JSON.stringify({ ...envelope, payload });
+    case 'flat':
+      return JSON.stringify({ ...envelope, ...payload });
+    case 'bare':
+      return JSON.stringify({ ...envelope, ...bare(content, paymentStatus) });
+  }
+}
+
+/** No more than the link's id, its money, and the statuses that the event is about. */
+function bare({ kind, link, payments }: EventContent, paymentStatus: string) {
+  const { amount, currency, externalReference } = link;
+  const named = { paymentLinkId: link.id, externalReference };
+  if (kind === 'payment_link.created') return named;
+  if (kind === 'payment_link.status_changed') return { ...named, status: link.status };
+  const latest = payments.at(-1);
+  const latestPayment = latest === undefined ? null : { id: latest.id, status: latest.status };
+  return { ...named, amount, currency, paymentStatus, latestPayment };
+}

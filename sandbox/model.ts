@@ -1,0 +1,86 @@
+/** The service's words (spec sections 2 and 3). */
+export const LINK_STATUSES = ['ACTIVE', 'INACTIVE', 'EXPIRED'] as const;
+export type LinkStatus = (typeof LINK_STATUSES)[number];
+
+export const PAYMENT_STATUSES = ['PENDING', 'COMPLETED', 'DISPUTED', 'REFUNDED'] as const;
+export type PaymentStatus = (typeof PAYMENT_STATUSES)[number];
+
+/** The aggregate over a link's payments. */
+export type LinkPaymentStatus = 'NOT_STARTED' | 'PENDING' | 'COMPLETED';
+
+export const PAYMENT_METHODS = ['PIX', 'CREDIT_CARD'] as const;
+export type PaymentMethod = (typeof PAYMENT_METHODS)[number];
+
+export const EVENT_KINDS = [
+  'payment_link.created',
+  'payment_link.status_changed',
+  'payment_link.payment_status_changed',
+] as const;
+export type EventKind = (typeof EVENT_KINDS)[number];
+
+export type Environment = 'sandbox' | 'production';
+
+export type Link = {
+  number: number;
+  id: string;
+  short: string;
+  externalReference: string | null;
+  title: string;
+  description: string | null;
+  amount: number;
+  currency: string;
+  status: LinkStatus;
+  expiresAtMs: number | null;
+  metadata: Record<string, unknown> | null;
+  callbackUrl: string | null;
+  webhookUrl: string | null;
+  webhookSecret: string;
+  createdAtMs: number;
+};
+
+export type Payment = {
+  number: number;
+  id: string;
+  linkNumber: number;
+  status: PaymentStatus;
+  createdAtMs: number;
+  completedAtMs: number | null;
+  availableAtMs: number | null;
+  customer: { name: string | null; email: string | null } | null;
+  method: PaymentMethod;
+  installments: number;
+  /** In the link's currency, without instalment interest. */
+  amount: number;
+  currency: string;
+  /** What the customer pays, instalment interest included. */
+  totalBRL: number;
+};
+
+/** NOT_STARTED without payments; COMPLETED once one has completed, whatever became of it (spec section 3). */
+export function aggregateStatus(payments: readonly Payment[]): LinkPaymentStatus {
+  if (payments.length === 0) return 'NOT_STARTED';
+  return payments.some(({ status }) => status !== 'PENDING') ? 'COMPLETED' : 'PENDING';
+}
+
+export const INSTALLMENTS_MAX = 12;
+const INTEREST_PER_MONTH = 0.0199;
+
+/** What is paid in so many instalments: the first is free of interest, each further one adds a month's. */
+export function totalWithInterest(amount: number, installments: number): number {
+  return Math.round(amount * (1 + INTEREST_PER_MONTH * (installments - 1)) * 100) / 100;
+}
+
+/** A refusal, with the status that section 7 of the spec gives it. */
+export class Refusal extends Error {
+  readonly status: 400 | 401 | 403 | 404 | 409 | 429;
+  readonly code: string;
+  /** The field that is wrong, where one is. */
+  readonly field: string | null;
+  constructor(status: Refusal['status'], code: string, message: string, field: string | null = null) {
+    super(message);
+    this.name = 'Refusal';
+    this.status = status;
+    this.code = code;
+    this.field = field;
+  }
+}

@@ -1,0 +1,67 @@
+import { aggregateStatus, type Link, PAYMENT_STATUSES, type Payment } from './model.ts';
+import type { Silences } from './silences.ts';
+
+/** Link resources as section 2 of the spec writes them: every field of it and no other. */
+type RenderOptions = { baseUrl: string; silences: Silences };
+
+export function listItem(link: Link, { baseUrl, silences }: RenderOptions) {
+  return {
+    id: link.id,
+    externalReference: link.externalReference,
+    title: link.title,
+    description: link.description,
+    amount: link.amount,
+    currency: link.currency,
+    status: link.status,
+    isMultiUse: false,
+    isActive: silences['is-active'] === 'not-expired' ? link.status !== 'EXPIRED' : link.status === 'ACTIVE',
+    isExpired: link.status === 'EXPIRED',
+    expiresAt: timeText(link.expiresAtMs),
+    url: `${baseUrl}/pay/${link.id}`,
+    shortUrl: `${baseUrl}/s/${link.short}`,
+    metadata: link.metadata,
+    callbackUrl: link.callbackUrl,
+    createdAt: timeText(link.createdAtMs),
+  };
+}
+
+/** A link with what only its details carry. */
+export function linkDetails(link: Link, payments: readonly Payment[], options: RenderOptions) {
+  return {
+    ...listItem(link, options),
+    paymentStatus: aggregateStatus(payments),
+    webhookUrl: link.webhookUrl,
+    paymentsSummary: paymentsSummary(payments),
+    payments: payments.map(paymentResource),
+  };
+}
+
+export function paymentsSummary(payments: readonly Payment[]) {
+  const count = (status: string) => payments.filter((payment) => payment.status === status).length;
+  return {
+    total: payments.length,
+    byStatus: Object.fromEntries(PAYMENT_STATUSES.map((status) => [status, count(status)])),
+  };
+}
+
+export function paymentResource(payment: Payment) {
+  return {
+    id: payment.id,
+    status: payment.status,
+    createdAt: timeText(payment.createdAtMs),
+    completedAt: timeText(payment.completedAtMs),
+    availableAt: timeText(payment.availableAtMs),
+    customer: payment.customer,
+    quote: {
+      amount: payment.amount,
+      currency: payment.currency,
+      paymentMethod: payment.method,
+      installments: payment.installments,
+      totalBRL: payment.totalBRL,
+    },
+  };
+}
+
+function timeText(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}

@@ -1,0 +1,132 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { apiRoutes } from './api/routes.ts';
+import { type Chance, openChance } from './chance.ts';
+import { openClock, type TurnableClock } from './clock.ts';
+import { controlRoutes } from './control/routes.ts';
+import { openDispatcher } from './dispatch/dispatcher.ts';
+import { type FaultPlans, openFaultPlans } from './dispatch/faults.ts';
+import type { SandboxOptions } from './options.ts';
+import { pageRoutes } from './page/routes.ts';
+import { Service } from './service.ts';
+import type { Silences } from './silences.ts';
+import { openStore, type SandboxStore } from './store/store.ts';
+
+/** What the routes work with. */
+export type Parts = {
+  options: SandboxOptions;
+  store: SandboxStore;
+  chance: Chance;
+  clock: TurnableClock;
+  service: Service;
+  faults: FaultPlans;
+  apiKey: string;
+  /** `http://127.0.0.1:8790`: where this sandbox is reached. */
+  baseUrl: () => string;
+  silences: () => Silences;
+  /** Sets switches while it runs. */
+  setSilences: (silences: Silences) => void;
+  /** Turns the clock forward and remembers that it was turned. */
+  advance: (byMs: number) => Promise<void>;
+  /** Resolves when no delivery that is due is waiting or on its way. */
+  idle: () => Promise<void>;
+};
+
+export type Sandbox = {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly seed: string;
+  readonly clock: TurnableClock;
+  /** Resolves when no delivery that is due is waiting or on its way. */
+  idle(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** Throws where the address is not loopback and `allowRemote` is not said. */
+export function assertMayListen({
+  listen,
+  allowRemote,
+}: Pick<SandboxOptions, 'listen' | 'allowRemote'>): void {
+  const isLoopback =
+    listen.host === 'localhost' || listen.host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(listen.host);
+  if (isLoopback || allowRemote) return;
+  throw new Error(
+    `The sandbox listens on loopback only: it shows everything to everybody. ${listen.host} is not loopback; ` +
+      'say --allow-remote where that is meant.',
+  );
+}
+
+/** Starts a payment-link service of one's own. */
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  assertMayListen(options);
+  const store = openStore(options.data ?? ':memory:');
+  const seed = options.seed ?? store.setting('seed') ?? randomBytes(8).toString('hex');
+  store.setSetting('seed', seed);
+  const chance = openChance(seed);
+  const turnedMs = Number(store.setting('turned_ms') ?? 0);
+  const clock = openClock({ startMs: Date.now() + turnedMs, scale: options.timeScale });
+  let silences = options.silences;
+  let url = '';
+  const faults = openFaultPlans(store);
+  const parts = { options, store, chance, clock, faults, silences: () => silences, baseUrl: () => url };
+  const dispatcher = openDispatcher(parts);
+  const { environment } = options;
+  const service = new Service({ ...parts, environment, onDelivery: dispatcher.wake });
+  const apiKey = options.apiKey ?? chance.apiKey();
+  const server = createServer(
+    createApp({
+      ...parts,
+      service,
+      apiKey,
+      idle: dispatcher.idle,
+      setSilences: (changed) => {
+        silences = changed;
+      },
+      advance: async (byMs) => {
+        await dispatcher.idle();
+        await clock.advance(byMs);
+        await dispatcher.idle();
+        store.setSetting('turned_ms', String(clock.nowMs() - Date.now()));
+      },
+    }),
+  );
+  const { port } = await listen(server, options.listen);
+  const { host } = options.listen;
+  url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  dispatcher.wake();
+  return {
+    url,
+    apiKey,
+    seed,
+    clock,
+    idle: dispatcher.idle,
+    stop: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+      service.stop();
+      await dispatcher.stop();
+      clock.stop();
+      store.close();
+    },
+  };
+}
+
+function createApp(parts: Parts): express.Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.use('/api/v1', apiRoutes(parts));
+  app.use('/_control', controlRoutes(parts));
+  app.use(pageRoutes(parts));
+  return app;
+}
+
+function listen(server: Server, { host, port }: { host: string; port: number }): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => resolve(server.address() as AddressInfo));
+  });
+}

@@ -1,0 +1,243 @@
+import type { Chance } from './chance.ts';
+import type { Cancel, TurnableClock } from './clock.ts';
+import { eventBody } from './events.ts';
+import {
+  aggregateStatus,
+  type Environment,
+  type EventKind,
+  INSTALLMENTS_MAX,
+  type Link,
+  type LinkStatus,
+  type Payment,
+  type PaymentMethod,
+  Refusal,
+  totalWithInterest,
+} from './model.ts';
+import type { Silences } from './silences.ts';
+import type { Delivery } from './store/deliveries.ts';
+import type { StoredEvent } from './store/events.ts';
+import type { NewLink } from './store/links.ts';
+import type { SandboxStore } from './store/store.ts';
+
+/** The spec does not say when a payment's money becomes available; here it takes 30 days. */
+const AVAILABLE_AFTER_MS = 30 * 86_400_000;
+
+export type PaymentChoice = {
+  method: PaymentMethod;
+  /** 1 for PIX, and for a card that is not charged in instalments. */
+  installments: number;
+  customer: { name: string | null; email: string | null } | null;
+};
+
+export type ServiceOptions = {
+  store: SandboxStore;
+  chance: Chance;
+  clock: TurnableClock;
+  environment: Environment;
+  silences: () => Silences;
+  baseUrl: () => string;
+  /** A delivery may be waiting to be sent. */
+  onDelivery: () => void;
+};
+
+/** An event, and how it goes out; null where nobody is told. */
+export type Emitted = { event: StoredEvent; delivery: Delivery | null };
+
+/** The life of links and payments (spec section 3), and the events that it emits (section 6). */
+export class Service {
+  readonly #store: SandboxStore;
+  readonly #chance: Chance;
+  readonly #clock: TurnableClock;
+  readonly #options: ServiceOptions;
+  #cancelExpiry: Cancel = () => {};
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+    this.#store = options.store;
+    this.#chance = options.chance;
+    this.#clock = options.clock;
+    this.#watchExpiry();
+  }
+
+  /** The link as it stands; throws the refusal 404 where there is none. */
+  link(id: string): Link {
+    const link = this.#store.findLink({ id });
+    if (link === null) throw new Refusal(404, 'link_not_found', `There is no payment link ${id}.`, 'id');
+    return link;
+  }
+
+  payments(link: Link): Payment[] {
+    return this.#store.paymentsOf(link.number);
+  }
+
+  create(given: Omit<NewLink, 'createdAtMs'>): Link {
+    const link = this.#change(() => {
+      const { externalReference } = given;
+      if (externalReference !== null && this.#store.findLink({ externalReference }) !== null) {
+        const message = `externalReference "${externalReference}" exists already for this merchant.`;
+        throw new Refusal(409, 'duplicate_external_reference', message, 'externalReference');
+      }
+      const link = this.#store.addLink(this.#chance, { ...given, createdAtMs: this.#clock.nowMs() });
+      this.#emit(link, 'payment_link.created', 'automatic');
+      return link;
+    });
+    this.#watchExpiry();
+    return link;
+  }
+
+  /** A customer chooses how to pay: a payment that is not complete yet. */
+  startPayment(link: Link, { method, installments, customer }: PaymentChoice): Payment {
+    if (link.status !== 'ACTIVE') {
+      throw new Refusal(403, 'link_not_active', `Link ${link.id} is ${link.status} and cannot be paid.`);
+    }
+    const most = method === 'PIX' ? 1 : INSTALLMENTS_MAX;
+    if (!Number.isInteger(installments) || installments < 1 || installments > most) {
+      const message = `installments must be a whole number from 1 to ${most} for ${method}.`;
+      throw new Refusal(400, 'validation_error', message, 'installments');
+    }
+    return this.#change(() => {
+      const before = aggregateStatus(this.payments(link));
+      const payment = this.#store.addPayment(this.#chance, {
+        linkNumber: link.number,
+        status: 'PENDING',
+        createdAtMs: this.#clock.nowMs(),
+        completedAtMs: null,
+        availableAtMs: null,
+        customer,
+        method,
+        installments,
+        amount: link.amount,
+        currency: link.currency,
+        totalBRL: totalWithInterest(link.amount, installments),
+      });
+      if (before === 'NOT_STARTED') this.#emit(link, 'payment_link.payment_status_changed', 'automatic');
+      return payment;
+    });
+  }
+
+  /** The latest pending payment completes, and with it the link, which is single-use. */
+  completePayment(link: Link): Payment {
+    return this.#change(() => {
+      const payment = this.#latest(link, 'PENDING');
+      const wasCompleted = aggregateStatus(this.payments(link)) === 'COMPLETED';
+      const completedAtMs = this.#clock.nowMs();
+      const availableAtMs = completedAtMs + AVAILABLE_AFTER_MS;
+      this.#store.completePayment(payment.number, completedAtMs, availableAtMs);
+      if (!wasCompleted) {
+        this.#store.setLinkStatus(link.number, 'INACTIVE');
+        const used: Link = { ...link, status: 'INACTIVE' };
+        this.#emit(used, 'payment_link.payment_status_changed', 'automatic');
+        if (link.status !== 'INACTIVE') this.#emit(used, 'payment_link.status_changed', 'automatic');
+      }
+      return { ...payment, status: 'COMPLETED', completedAtMs, availableAtMs };
+    });
+  }
+
+  refund(link: Link): Payment {
+    return this.#reverse(link, 'REFUNDED');
+  }
+
+  dispute(link: Link): Payment {
+    return this.#reverse(link, 'DISPUTED');
+  }
+
+  /** The link's time is over now. */
+  expire(link: Link): Link {
+    const expired = this.#change(() => {
+      const expiresAtMs = this.#clock.nowMs();
+      this.#store.setExpiry(link.number, expiresAtMs);
+      return this.#changeStatus({ ...link, expiresAtMs }, 'EXPIRED');
+    });
+    this.#watchExpiry();
+    return expired;
+  }
+
+  setStatus(link: Link, status: LinkStatus): Link {
+    return this.#change(() => {
+      const isPast = link.expiresAtMs !== null && link.expiresAtMs <= this.#clock.nowMs();
+      if (status !== 'ACTIVE' || !isPast) return this.#changeStatus(link, status);
+      // An active link whose time has passed would expire again at once.
+      this.#store.setExpiry(link.number, null);
+      return this.#changeStatus({ ...link, expiresAtMs: null }, status);
+    });
+  }
+
+  /** An event of this kind about the link as it stands, whether or not anything changed. */
+  emit(link: Link, kind: EventKind, origin: 'panel' | 'automatic'): Emitted {
+    return this.#change(() => this.#emit(link, kind, origin));
+  }
+
+  /** Sends an event again, on the way that every delivery takes. */
+  resend(event: StoredEvent): Delivery {
+    if (this.#store.findLink({ number: event.linkNumber })?.webhookUrl === null) {
+      throw new Refusal(404, 'no_webhook_url', `The link of event ${event.id} has no webhookUrl.`);
+    }
+    const nowMs = this.#clock.nowMs();
+    return this.#change(() => this.#store.addDelivery(this.#chance, { event, origin: 'resend', nowMs }));
+  }
+
+  stop(): void {
+    this.#cancelExpiry();
+  }
+
+  /** Runs a change with the events that it emits as one transaction, then has them sent. */
+  #change<T>(work: () => T): T {
+    const result = this.#store.transaction(work);
+    this.#options.onDelivery();
+    return result;
+  }
+
+  /** By itself nobody is told in the sandbox environment (spec section 1). */
+  #emit(link: Link, kind: EventKind, origin: 'panel' | 'automatic'): Emitted {
+    const { environment, baseUrl, silences } = this.#options;
+    const nowMs = this.#clock.nowMs();
+    const payments = this.payments(link);
+    const about = { linkNumber: link.number, kind, createdAtMs: nowMs };
+    const event = this.#store.addEvent(this.#chance, about, (id) =>
+      eventBody({ id, kind, link, payments, nowMs }, { baseUrl: baseUrl(), silences: silences() }),
+    );
+    const isSent = link.webhookUrl !== null && (origin === 'panel' || environment === 'production');
+    return {
+      event,
+      delivery: isSent ? this.#store.addDelivery(this.#chance, { event, origin, nowMs }) : null,
+    };
+  }
+
+  #changeStatus(link: Link, status: LinkStatus): Link {
+    if (link.status === status) return link;
+    this.#store.setLinkStatus(link.number, status);
+    const changed = { ...link, status };
+    this.#emit(changed, 'payment_link.status_changed', 'automatic');
+    return changed;
+  }
+
+  #reverse(link: Link, status: 'REFUNDED' | 'DISPUTED'): Payment {
+    return this.#change(() => {
+      const payment = this.#latest(link, 'COMPLETED');
+      this.#store.setPaymentStatus(payment.number, status);
+      if (this.#options.silences()['refund-event'] === 'payment-status') {
+        this.#emit(link, 'payment_link.payment_status_changed', 'automatic');
+      }
+      return { ...payment, status };
+    });
+  }
+
+  #latest(link: Link, status: Payment['status']): Payment {
+    const payment = this.payments(link).findLast((payment) => payment.status === status);
+    if (payment !== undefined) return payment;
+    throw new Refusal(404, 'payment_not_found', `Link ${link.id} has no payment that is ${status}.`);
+  }
+
+  /** Wakes when the next link expires. */
+  #watchExpiry(): void {
+    this.#cancelExpiry();
+    const nextMs = this.#store.nextExpiryMs();
+    if (nextMs === null) return;
+    this.#cancelExpiry = this.#clock.after(Math.max(0, nextMs - this.#clock.nowMs()), () => {
+      this.#change(() => {
+        for (const link of this.#store.expiredLinks(this.#clock.nowMs())) this.#changeStatus(link, 'EXPIRED');
+      });
+      this.#watchExpiry();
+    });
+  }
+}

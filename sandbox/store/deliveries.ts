@@ -1,0 +1,138 @@
+import type { Database } from 'better-sqlite3';
+import type { Chance } from '../chance.ts';
+import type { StoredEvent } from './events.ts';
+import { numbering, type Row, statements } from './statements.ts';
+
+/** One way of an event to its link's webhookUrl, with as many attempts as it takes. */
+export type Delivery = {
+  number: number;
+  id: string;
+  eventNumber: number;
+  linkNumber: number;
+  /** Why it is sent: by itself, because somebody asked for it again, or from the panel. */
+  origin: 'automatic' | 'resend' | 'panel';
+  /** `lost`: mischief swallowed it, and the service believes that it arrived. */
+  status: 'waiting' | 'acknowledged' | 'given_up' | 'lost';
+  dueAtMs: number | null;
+  attempts: number;
+  firstAttemptMs: number | null;
+  /** What the first attempt was stamped with; retries that are signed once carry it again. */
+  firstTimestamp: string | null;
+  createdAtMs: number;
+};
+
+export type Attempt = {
+  deliveryNumber: number;
+  /** 1 for the first. */
+  ordinal: number;
+  atMs: number;
+  tookMs: number;
+  /** The mischief that was done to it. */
+  faults: string[];
+  timestamp: string;
+  signature: string;
+  responseStatus: number | null;
+  responseBody: string | null;
+  error: string | null;
+};
+
+type DeliveryKey = { id: string } | { number: number };
+type NewDelivery = { event: StoredEvent; origin: Delivery['origin']; nowMs: number };
+
+export function deliveryRows(db: Database) {
+  const { one, all, run } = statements(db);
+  const nextNumber = numbering(db, 'delivery');
+  const insert = run(
+    `INSERT INTO delivery (number, id, event_number, link_number, origin, status, due_at_ms, created_at_ms)
+     VALUES (?, ?, ?, ?, ?, 'waiting', ?, ?)`,
+  );
+  const by = {
+    id: one('SELECT * FROM delivery WHERE id = ?'),
+    number: one('SELECT * FROM delivery WHERE number = ?'),
+  };
+  const ofLink = all('SELECT * FROM delivery WHERE ?1 IS NULL OR link_number = ?1 ORDER BY number');
+  const due = all(
+    `SELECT * FROM delivery WHERE status = 'waiting' AND due_at_ms <= ? ORDER BY due_at_ms, number LIMIT ?`,
+  );
+  const nextDue = one(`SELECT min(due_at_ms) AS n FROM delivery WHERE status = 'waiting'`);
+  const update = run(
+    `UPDATE delivery SET status = ?, due_at_ms = ?, attempts = ?, first_attempt_ms = ?, first_timestamp = ?
+     WHERE number = ?`,
+  );
+  return {
+    addDelivery: (chance: Chance, { event, origin, nowMs }: NewDelivery): Delivery => {
+      const number = nextNumber();
+      insert(number, chance.id('delivery', number), event.number, event.linkNumber, origin, nowMs, nowMs);
+      return readDelivery(by.number(number) as Row);
+    },
+    findDelivery: (key: DeliveryKey): Delivery | null => {
+      const [[name, value]] = Object.entries(key) as [[keyof typeof by, string | number]];
+      const row = by[name](value);
+      return row === undefined ? null : readDelivery(row);
+    },
+    /** Of one link, or of all. */
+    deliveries: (linkNumber: number | null) => ofLink(linkNumber).map(readDelivery),
+    dueDeliveries: (nowMs: number, limit: number) => due(nowMs, limit).map(readDelivery),
+    nextDueMs: () => (nextDue() as Row).n as number | null,
+    updateDelivery: (delivery: Delivery) => {
+      const { number, status, dueAtMs, attempts, firstAttemptMs, firstTimestamp } = delivery;
+      update(status, dueAtMs, attempts, firstAttemptMs, firstTimestamp, number);
+    },
+  };
+}
+
+export function attemptRows(db: Database) {
+  const { all, run } = statements(db);
+  const insert = run(
+    `INSERT INTO attempt (delivery_number, ordinal, at_ms, took_ms, faults, timestamp, signature, response_status,
+       response_body, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const ofDelivery = all('SELECT * FROM attempt WHERE delivery_number = ? ORDER BY number');
+  return {
+    addAttempt: (attempt: Attempt) =>
+      insert(
+        attempt.deliveryNumber,
+        attempt.ordinal,
+        attempt.atMs,
+        attempt.tookMs,
+        JSON.stringify(attempt.faults),
+        attempt.timestamp,
+        attempt.signature,
+        attempt.responseStatus,
+        attempt.responseBody,
+        attempt.error,
+      ),
+    attemptsOf: (deliveryNumber: number) => ofDelivery(deliveryNumber).map(readAttempt),
+  };
+}
+
+function readDelivery(row: Row): Delivery {
+  return {
+    number: row.number as number,
+    id: row.id as string,
+    eventNumber: row.event_number as number,
+    linkNumber: row.link_number as number,
+    origin: row.origin as Delivery['origin'],
+    status: row.status as Delivery['status'],
+    dueAtMs: row.due_at_ms as number | null,
+    attempts: row.attempts as number,
+    firstAttemptMs: row.first_attempt_ms as number | null,
+    firstTimestamp: row.first_timestamp as string | null,
+    createdAtMs: row.created_at_ms as number,
+  };
+}
+
+function readAttempt(row: Row): Attempt {
+  return {
+    deliveryNumber: row.delivery_number as number,
+    ordinal: row.ordinal as number,
+    atMs: row.at_ms as number,
+    tookMs: row.took_ms as number,
+    faults: JSON.parse(row.faults as string),
+    timestamp: row.timestamp as string,
+    signature: row.signature as string,
+    responseStatus: row.response_status as number | null,
+    responseBody: row.response_body as string | null,
+    error: row.error as string | null,
+  };
+}
