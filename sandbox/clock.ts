@@ -31,6 +31,7 @@ const REAL_DELAY_MS_MAX = 2_147_483_647;
 export function openClock({ startMs, scale }: { startMs: number; scale: number }): TurnableClock {
   const originMs = performance.now();
   const timers = new Set<Timer>();
+  const running = new Set<Promise<void>>();
   let turnedMs = 0;
   let turning: Promise<void> | null = null;
   let wakeUp: NodeJS.Timeout | undefined;
@@ -52,11 +53,18 @@ export function openClock({ startMs, scale }: { startMs: number; scale: number }
     if (timer === undefined || turning !== null || stopped) return;
     const realMs = Math.min(REAL_DELAY_MS_MAX, Math.max(0, timer.dueMs - nowMs()) / scale);
     wakeUp = setTimeout(() => {
+      if (turning !== null) return;
       for (const due of [...timers].filter(({ dueMs }) => dueMs <= nowMs()).sort(byTime)) {
-        if (timers.delete(due)) void run(due, nowMs());
+        if (timers.delete(due)) void start(due, nowMs());
       }
       arm();
     }, realMs).unref();
+  }
+
+  function start(timer: Timer, endMs: number): Promise<void> {
+    const work = run(timer, endMs).finally(() => running.delete(work));
+    running.add(work);
+    return work;
   }
 
   async function run(timer: Timer, endMs: number): Promise<void> {
@@ -75,10 +83,12 @@ export function openClock({ startMs, scale }: { startMs: number; scale: number }
 
   async function turn(byMs: number): Promise<void> {
     const targetMs = nowMs() + byMs;
+    // What runs already ends at its own time: the clock is not turned under it.
+    await Promise.all(running);
     for (let timer = next(); timer !== undefined && timer.dueMs <= targetMs && !stopped; timer = next()) {
       timers.delete(timer);
       turnedMs += Math.max(0, timer.dueMs - nowMs());
-      await run(timer, targetMs);
+      await start(timer, targetMs);
     }
     turnedMs += Math.max(0, targetMs - nowMs());
   }

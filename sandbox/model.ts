@@ -18,6 +18,9 @@ export const EVENT_KINDS = [
 ] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
+/** The seller, as the merchant profile and every hosted page name it. */
+export const MERCHANT_NAME = 'Sandbox Merchant';
+
 export type Environment = 'sandbox' | 'production';
 
 export type Link = {

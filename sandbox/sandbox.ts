@@ -41,6 +41,7 @@ export type Sandbox = {
   readonly clock: TurnableClock;
   /** Resolves when no delivery that is due is waiting or on its way. */
   idle(): Promise<void>;
+  /** Stopping twice is stopping once. */
   stop(): Promise<void>;
 };
 
@@ -66,7 +67,10 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   store.setSetting('seed', seed);
   const chance = openChance(seed);
   const turnedMs = Number(store.setting('turned_ms') ?? 0);
-  const clock = openClock({ startMs: Date.now() + turnedMs, scale: options.timeScale });
+  // A process that was killed has not said how far its clock was turned: time never goes back before what happened.
+  const startMs = Math.max(Date.now() + turnedMs, store.latestMs());
+  const clock = openClock({ startMs, scale: options.timeScale });
+  const rememberTime = () => store.setSetting('turned_ms', String(clock.nowMs() - Date.now()));
   let silences = options.silences;
   let url = '';
   const faults = openFaultPlans(store);
@@ -88,11 +92,28 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         await dispatcher.idle();
         await clock.advance(byMs);
         await dispatcher.idle();
-        store.setSetting('turned_ms', String(clock.nowMs() - Date.now()));
+        rememberTime();
       },
     }),
   );
-  const { port } = await listen(server, options.listen);
+  const end = async () => {
+    service.stop();
+    await dispatcher.stop();
+    rememberTime();
+    clock.stop();
+    store.close();
+  };
+  const stop = async () => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
+    await end();
+  };
+  let stopping: Promise<void> | null = null;
+  const { port } = await listen(server, options.listen).catch(async (error: unknown) => {
+    await end();
+    throw error;
+  });
   const { host } = options.listen;
   url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   dispatcher.wake();
@@ -102,14 +123,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     seed,
     clock,
     idle: dispatcher.idle,
-    stop: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-      service.stop();
-      await dispatcher.stop();
-      clock.stop();
-      store.close();
+    stop: () => {
+      stopping ??= stop();
+      return stopping;
     },
   };
 }

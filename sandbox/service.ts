@@ -115,10 +115,14 @@ export class Service {
     });
   }
 
-  /** The latest pending payment completes, and with it the link, which is single-use. */
-  completePayment(link: Link): Payment {
+  /**
+   * A pending payment completes, and with it the link, which is single-use.
+   *
+   * @param paymentId the latest one where none is named
+   */
+  completePayment(link: Link, paymentId: string | null = null): Payment {
     return this.#change(() => {
-      const payment = this.#latest(link, 'PENDING');
+      const payment = this.#latest(link, 'PENDING', paymentId);
       const wasCompleted = aggregateStatus(this.payments(link)) === 'COMPLETED';
       const completedAtMs = this.#clock.nowMs();
       const availableAtMs = completedAtMs + AVAILABLE_AFTER_MS;
@@ -222,8 +226,10 @@ export class Service {
     });
   }
 
-  #latest(link: Link, status: Payment['status']): Payment {
-    const payment = this.payments(link).findLast((payment) => payment.status === status);
+  #latest(link: Link, status: Payment['status'], paymentId: string | null = null): Payment {
+    const payment = this.payments(link).findLast(
+      (payment) => payment.status === status && (paymentId === null || payment.id === paymentId),
+    );
     if (payment !== undefined) return payment;
     throw new Refusal(404, 'payment_not_found', `Link ${link.id} has no payment that is ${status}.`);
   }

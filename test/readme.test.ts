@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { testFolder } from './support/app.ts';
-import { spawnSettled } from './support/process.ts';
+import { spawnSandbox, spawnSettled } from './support/process.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
@@ -16,7 +16,7 @@ describe('the README', () => {
       [],
     );
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test', 'settled']));
+    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test', 'settled', 'sandbox']));
   });
 
   it('has every local link of the other documents lead somewhere', () => {
@@ -33,34 +33,71 @@ describe('the README', () => {
   });
 
   it('shows commands that turn an order paid when they are pasted', async ({ skip }) => {
-    for (const tool of ['bash', 'curl', 'openssl']) {
-      const missing =
-        spawnSync(tool, ['--version']).error !== undefined && spawnSync(tool, ['version']).error;
-      skip(Boolean(missing), `${tool} is not installed, and the README's commands need it`);
-    }
-    const folder = testFolder();
-    const environment = {
-      SETTLED_STORE: `sqlite:${folder}/data/settled.db`,
-      SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
-      SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
-    };
-    const served = spawnSettled(['serve'], environment);
-    const { hooks, operator } = JSON.parse(await served.line(/settled is serving/));
+    skipWithout(skip, ['bash', 'curl', 'openssl']);
+    const { folder, hooks, operator, environment } = await serve();
     const block = /## See an order paid[\s\S]*?```sh\n([\s\S]*?)```/.exec(README)?.[1] as string;
     const script = block
       .replaceAll('http://127.0.0.1:8788', `http://127.0.0.1:${operator.port}`)
       .replace('curl -i "$WEBHOOK_URL"', `curl -i "\${WEBHOOK_URL/8787/${hooks.port}}"`)
       .replaceAll('data/settled.db', `${folder}/data/settled.db`)
       .replace('npm run -s settled --', `'${process.execPath}' bin/settled.mjs`);
-    const output = execFileSync('bash', ['-euc', script], {
-      cwd: ROOT,
-      encoding: 'utf8',
-      env: { PATH: process.env.PATH, ...environment, SETTLED_OPERATOR_LISTEN: `127.0.0.1:${operator.port}` },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const output = paste(script, environment);
     expect(output).toContain('HTTP/1.1 200 OK');
     expect(output).toContain('{"received":true,"duplicate":false}');
     expect(output).toContain('"state":"paid"');
     expect(output).toMatch(/Order order-1001 .*is paid/);
   });
+
+  it('shows commands that pay an order without the service when they are pasted', async ({ skip }) => {
+    skipWithout(skip, ['bash', 'curl']);
+    const { folder, hooks, operator, environment } = await serve();
+    const section = /## Try it without the service[\s\S]*?\n## /.exec(README)?.[0] as string;
+    const [start = '', rest = ''] = [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block);
+    const [, options = ''] = /^npm run -s sandbox -- (.*)\n$/.exec(start) ?? [];
+    const sandbox = spawnSandbox([...options.split(' '), '--listen', '127.0.0.1:0', '--json']);
+    const { url } = JSON.parse(await sandbox.line(/"url"/));
+    const launcher = `'${process.execPath}' bin/settled.mjs`;
+    const script = rest
+      .replaceAll('http://127.0.0.1:8788', `http://127.0.0.1:${operator.port}`)
+      .replaceAll('http://127.0.0.1:8790', url)
+      .replace('"$WEBHOOK_URL"', `"\${WEBHOOK_URL/8787/${hooks.port}}"`)
+      .replaceAll('data/settled.db', `${folder}/data/settled.db`)
+      .replace('npm run -s sandbox -- pay order-2001', `${launcher} sandbox pay order-2001 --url ${url}`)
+      .replace('npm run -s settled --', launcher);
+    const output = paste(script, environment);
+    expect(output).toContain(`"url":"${url}/pay/`);
+    expect(output).toMatch(/payment_status_changed +acknowledged +1 +200/);
+    expect(output).toMatch(/Order order-2001 .*is paid/);
+  });
 });
+
+function skipWithout(skip: (condition: boolean, note: string) => void, tools: readonly string[]): void {
+  for (const tool of tools) {
+    const missing = spawnSync(tool, ['--version']).error !== undefined && spawnSync(tool, ['version']).error;
+    skip(Boolean(missing), `${tool} is not installed, and the README's commands need it`);
+  }
+}
+
+/** settled on free ports, and the environment in which its commands find it. */
+async function serve() {
+  const folder = testFolder();
+  const environment = {
+    SETTLED_STORE: `sqlite:${folder}/data/settled.db`,
+    SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+    SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+  };
+  const served = spawnSettled(['serve'], environment);
+  const { hooks, operator } = JSON.parse(await served.line(/settled is serving/));
+  const reachable = { ...environment, SETTLED_OPERATOR_LISTEN: `127.0.0.1:${operator.port}` };
+  return { folder, hooks, operator, environment: reachable };
+}
+
+/** What the commands print; throws where one fails. */
+function paste(script: string, environment: Record<string, string>): string {
+  return execFileSync('bash', ['-euc', script], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}

@@ -6,14 +6,14 @@ import type { SandboxStore } from '../store/store.ts';
 const count = (least: number, most: number) => z.number().int().min(least).max(most);
 
 /** Mischief that is done to deliveries, with what each takes. */
-const DELIVERY_FAULTS = {
+export const DELIVERY_FAULTS = {
   drop: {
     about: 'nothing is sent; the attempt counts as failed, or, with forGood, as if it had arrived',
     takes: { forGood: z.boolean().default(true) },
   },
   duplicate: { about: 'the same request is sent several times', takes: { times: count(2, 100).default(2) } },
   reorder: {
-    about: 'held back until so many later deliveries of the same link were sent',
+    about: 'held back until so many later deliveries of the same link were sent; it waits for them',
     takes: { by: count(1, 100).default(1) },
   },
   delay: {
@@ -146,7 +146,9 @@ export function openFaultPlans({ db }: SandboxStore): FaultPlans {
         return isKind && isLink && (match.attempt === undefined || match.attempt === attempt);
       }),
     forRequest: ({ method, path }) =>
-      take(REQUEST_FAULTS, ({ match }) => {
+      take(REQUEST_FAULTS, ({ fault, match }) => {
+        // Only a creation has an event; another request is not to use the plan up.
+        if (fault === 'early-event' && method !== 'POST') return false;
         const isMethod = match.method === undefined || match.method === method;
         return isMethod && (match.path === undefined || match.path === path);
       }),

@@ -1,6 +1,185 @@
-import { Router } from 'express';
+import { readFileSync } from 'node:fs';
+import express, { type ErrorRequestHandler, type Request, type Response, Router } from 'express';
+import { aggregateStatus, MERCHANT_NAME, PAYMENT_METHODS, Refusal } from '../model.ts';
 import type { Parts } from '../sandbox.ts';
+import type { PaymentChoice } from '../service.ts';
+import { checkoutPage } from './checkout.ts';
+import { protect, refuseOtherSites } from './guard.ts';
+import { messagePage } from './layout.ts';
+import { forBrowser, sendFromServer, simulatePayment, simulateStatus } from './simulation.ts';
+import { pageState } from './view.ts';
 
-export function pageRoutes(_parts: Parts): Router {
-  return Router();
+const FORM_BYTES_MAX = 4096;
+const TEXT_LENGTH_MAX = 200;
+
+/** What each address is made of. */
+const ASSETS = {
+  'page.css': ['base.css', 'payment.css', 'outcome.css', 'panel.css', 'wide.css'],
+  'page.js': ['page.js'],
+} as const;
+
+/** The hosted page at a link's `url` and `shortUrl`, and everything that it asks the server for. */
+export function pageRoutes(parts: Parts): Router {
+  const router = Router();
+  router.use((_request, response, next) => {
+    protect(response);
+    next();
+  });
+  router.use(refuseOtherSites(parts.options));
+  assetRoutes(router);
+  router.get('/s/:short', (request, response) => {
+    const link = parts.store.findLink({ short: request.params.short });
+    if (link === null) throw unknownLink();
+    response.redirect(302, `/pay/${link.id}`);
+  });
+  router.get('/pay/:id', (request, response) => showLink(parts, request, response));
+  router.get('/pay/:id/state', (request, response) => {
+    const { link, payments, payment } = visit(parts, request);
+    response.json({ state: pageState({ link, payments, payment }) });
+  });
+  paymentRoutes(router, parts);
+  panelRoutes(router, parts);
+  router.use(() => {
+    throw new Refusal(404, 'not_found', 'There is no such page. Open a payment link by its url or shortUrl.');
+  });
+  router.use(answerRefusal(parts));
+  return router;
+}
+
+function assetRoutes(router: Router): void {
+  const read = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8');
+  for (const [name, files] of Object.entries(ASSETS)) {
+    const text = files.map(read).join('\n');
+    router.get(`/assets/${name}`, (_request, response) => {
+      response.type(name).set('cache-control', 'no-cache').send(text);
+    });
+  }
+}
+
+/** Every step is a form and an address of its own, so it works without script and survives a reload. */
+function paymentRoutes(router: Router, parts: Parts): void {
+  const form = express.urlencoded({ extended: false, limit: FORM_BYTES_MAX });
+  const { service } = parts;
+  router.post('/pay/:id/payments', form, (request, response) => {
+    assertPaymentsEnabled(parts);
+    const { link } = visit(parts, request);
+    // Paid, expired or switched off in the meantime: its page says so.
+    if (link.status !== 'ACTIVE') return response.redirect(303, `/pay/${link.id}`);
+    const payment = service.startPayment(link, readChoice(request.body ?? {}));
+    response.redirect(303, `/pay/${link.id}?payment=${payment.id}`);
+  });
+  router.post('/pay/:id/complete', form, (request, response) => {
+    assertPaymentsEnabled(parts);
+    const { link, payments } = visit(parts, request);
+    const id = String(request.body?.payment ?? '');
+    const payment = payments.find((payment) => payment.id === id);
+    if (payment === undefined) {
+      const message = `Link ${link.id} has no payment "${id}".`;
+      throw new Refusal(404, 'payment_not_found', message, 'payment');
+    }
+    const isOpen = link.status === 'ACTIVE' && aggregateStatus(payments) !== 'COMPLETED';
+    if (isOpen) service.completePayment(link, payment.id);
+    response.redirect(303, `/pay/${link.id}?payment=${payment.id}`);
+  });
+}
+
+function panelRoutes(router: Router, parts: Parts): void {
+  const panel = Router({ mergeParams: true });
+  panel.use((_request, _response, next) => {
+    if (parts.options.environment === 'sandbox') return next();
+    const message = 'The Sandbox panel is there in the environment "sandbox" only.';
+    throw new Refusal(403, 'no_panel', message);
+  });
+  panel.use(express.json({ limit: FORM_BYTES_MAX }));
+  const change = (name: string, work: typeof simulateStatus) =>
+    panel.post(`/${name}`, (request, response) => {
+      work(parts, visit(parts, request).link, request.body?.value);
+      response.json({ atMs: parts.clock.nowMs() });
+    });
+  change('status', simulateStatus);
+  change('payment', simulatePayment);
+  panel.post('/send', async (request, response) => {
+    response.json(await sendFromServer(parts, visit(parts, request).link, request.body?.value));
+  });
+  panel.post('/sign', (request, response) => {
+    response.json(forBrowser(parts, visit(parts, request).link, request.body?.value));
+  });
+  router.use('/pay/:id/panel', panel);
+}
+
+function showLink(parts: Parts, request: Request, response: Response, problem: string | null = null): void {
+  const { environment } = parts.options;
+  const view = visit(parts, request);
+  protect(response, environment === 'sandbox' ? view.link : null);
+  response.type('html').send(checkoutPage({ ...view, environment, merchantName: MERCHANT_NAME, problem }));
+}
+
+/** The link of the address, and the payment that the visit is about. */
+function visit({ store, service }: Parts, request: Request) {
+  const link = store.findLink({ id: String(request.params.id) });
+  if (link === null) throw unknownLink();
+  const payments = service.payments(link);
+  const payment = payments.find(({ id }) => id === request.query.payment) ?? null;
+  return { link, payments, payment };
+}
+
+function unknownLink(): Refusal {
+  const message = 'There is no such payment link. Check the address, or ask the seller for a new one.';
+  return new Refusal(404, 'link_not_found', message);
+}
+
+function readChoice(body: Record<string, unknown>): PaymentChoice {
+  const method = PAYMENT_METHODS.find((known) => known === body.method);
+  if (method === undefined) {
+    const message = `Choose how to pay: method is one of ${PAYMENT_METHODS.join(', ')}.`;
+    throw new Refusal(400, 'validation_error', message, 'method');
+  }
+  const [name, email] = [readText(body.name), readText(body.email)];
+  return {
+    method,
+    installments: method === 'PIX' ? 1 : Number(body.installments ?? 1),
+    customer: name === null && email === null ? null : { name, email },
+  };
+}
+
+function readText(given: unknown): string | null {
+  const text = typeof given === 'string' ? given.trim().slice(0, TEXT_LENGTH_MAX) : '';
+  return text === '' ? null : text;
+}
+
+/** Spec section 1, restriction 2; section 7 gives it 403. */
+function assertPaymentsEnabled({ options }: Parts): void {
+  if (options.environment === 'production') return;
+  const message =
+    'Payments are disabled in the environment "sandbox". Simulate them in the Sandbox panel on the link\'s page, or ' +
+    'start with --environment production.';
+  throw new Refusal(403, 'payments_disabled', message);
+}
+
+/** As JSON to the page's script, as a page to everybody else; a form that was filled in wrongly comes back. */
+function answerRefusal(parts: Parts): ErrorRequestHandler {
+  return (error, request, response, next) => {
+    const refusal = asRefusal(error);
+    if (refusal === null) return next(error);
+    const { status, code, message } = refusal;
+    response.status(status);
+    if (request.is('json') || /\/(panel\/|state$)/.test(request.path)) response.json({ code, message });
+    else if (status === 400 && request.path.endsWith('/payments')) showForm();
+    else response.type('html').send(messagePage({ title: TITLES[status] ?? 'Refused', text: message }));
+
+    function showForm(): void {
+      const id = request.path.split('/')[2] as string;
+      showLink(parts, Object.assign(request, { params: { id } }), response, message);
+    }
+  };
+}
+
+const TITLES: Record<number, string> = { 400: 'Not understood', 403: 'Refused', 404: 'Not found' };
+
+/** An address or a body that cannot be read fails in express, with a status of its own. */
+function asRefusal(error: unknown): { status: number; code: string; message: string } | null {
+  if (error instanceof Refusal) return error;
+  const { status, message } = error as { status?: number; message?: string };
+  if (status === undefined || status < 400 || status > 499) return null;
+  return { status, code: 'unreadable', message: `The request cannot be read: ${message}.` };
 }

@@ -18,7 +18,19 @@ export type Delivery = {
   firstAttemptMs: number | null;
   /** What the first attempt was stamped with; retries that are signed once carry it again. */
   firstTimestamp: string | null;
+  /** The mischief of the next attempt, where there is any and it is drawn already. */
+  held: Held | null;
   createdAtMs: number;
+};
+
+export type DrawnFault = { fault: string; takes: Record<string, unknown> };
+
+export type Held = {
+  faults: DrawnFault[];
+  /** How many of the faults that put a delivery off have done so. */
+  postponed: number;
+  /** How many later deliveries of the link had been sent when this one was held back by a reorder. */
+  sentBefore: number;
 };
 
 export type Attempt = {
@@ -52,12 +64,21 @@ export function deliveryRows(db: Database) {
   };
   const ofLink = all('SELECT * FROM delivery WHERE ?1 IS NULL OR link_number = ?1 ORDER BY number');
   const due = all(
-    `SELECT * FROM delivery WHERE status = 'waiting' AND due_at_ms <= ? ORDER BY due_at_ms, number LIMIT ?`,
+    `SELECT * FROM delivery AS this WHERE status = 'waiting' AND due_at_ms <= ?1 AND (attempts > 0 OR NOT EXISTS (
+       SELECT 1 FROM delivery AS before WHERE before.status = 'waiting' AND before.attempts = 0
+       AND before.link_number = this.link_number AND before.number < this.number AND before.due_at_ms <= ?1))
+     ORDER BY due_at_ms, number LIMIT ?2`,
   );
-  const nextDue = one(`SELECT min(due_at_ms) AS n FROM delivery WHERE status = 'waiting'`);
+  const nextDue = one(`SELECT min(due_at_ms) AS n FROM delivery WHERE status = 'waiting' AND due_at_ms > ?`);
   const update = run(
-    `UPDATE delivery SET status = ?, due_at_ms = ?, attempts = ?, first_attempt_ms = ?, first_timestamp = ?
-     WHERE number = ?`,
+    `UPDATE delivery SET status = ?, due_at_ms = ?, attempts = ?, first_attempt_ms = ?, first_timestamp = ?,
+       held = ? WHERE number = ?`,
+  );
+  const heldBack = all(
+    `SELECT * FROM delivery WHERE link_number = ? AND status = 'waiting' AND due_at_ms IS NULL ORDER BY number`,
+  );
+  const sentAfter = one(
+    'SELECT count(*) AS n FROM delivery WHERE link_number = ? AND number > ? AND attempts > 0',
   );
   return {
     addDelivery: (chance: Chance, { event, origin, nowMs }: NewDelivery): Delivery => {
@@ -72,12 +93,19 @@ export function deliveryRows(db: Database) {
     },
     /** Of one link, or of all. */
     deliveries: (linkNumber: number | null) => ofLink(linkNumber).map(readDelivery),
+    /** Oldest first. Of the first attempts of a link only the one whose turn it is. */
     dueDeliveries: (nowMs: number, limit: number) => due(nowMs, limit).map(readDelivery),
-    nextDueMs: () => (nextDue() as Row).n as number | null,
+    /** The earliest that is due later than this. */
+    nextDueMs: (afterMs: number) => (nextDue(afterMs) as Row).n as number | null,
     updateDelivery: (delivery: Delivery) => {
       const { number, status, dueAtMs, attempts, firstAttemptMs, firstTimestamp } = delivery;
-      update(status, dueAtMs, attempts, firstAttemptMs, firstTimestamp, number);
+      const held = delivery.held === null ? null : JSON.stringify(delivery.held);
+      update(status, dueAtMs, attempts, firstAttemptMs, firstTimestamp, held, number);
     },
+    /** Those of a link that are due once others were sent. */
+    heldBack: (linkNumber: number) => heldBack(linkNumber).map(readDelivery),
+    /** How many deliveries of a link that are later than this one were attempted. */
+    sentAfter: (linkNumber: number, number: number) => (sentAfter(linkNumber, number) as Row).n as number,
   };
 }
 
@@ -118,6 +146,7 @@ function readDelivery(row: Row): Delivery {
     attempts: row.attempts as number,
     firstAttemptMs: row.first_attempt_ms as number | null,
     firstTimestamp: row.first_timestamp as string | null,
+    held: row.held === null ? null : JSON.parse(row.held as string),
     createdAtMs: row.created_at_ms as number,
   };
 }

@@ -61,9 +61,12 @@ CREATE TABLE IF NOT EXISTS delivery (
   first_attempt_ms INTEGER,
   -- What the first attempt was stamped with; retries that are signed once carry it again.
   first_timestamp  TEXT,
+  -- The mischief of the next attempt, where it is drawn already, as JSON.
+  held             TEXT,
   created_at_ms    INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS delivery_due ON delivery (due_at_ms) WHERE status = 'waiting';
+CREATE INDEX IF NOT EXISTS delivery_first ON delivery (link_number, number) WHERE status = 'waiting' AND attempts = 0;
 CREATE INDEX IF NOT EXISTS delivery_by_link ON delivery (link_number);
 
 CREATE TABLE IF NOT EXISTS attempt (

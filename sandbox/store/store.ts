@@ -8,17 +8,30 @@ import { statements } from './statements.ts';
 
 export type SandboxStore = ReturnType<typeof openStore>;
 
+/** `sbox`, in the header of the file. */
+const APPLICATION_ID = 0x73_62_6f_78;
+
+/** A file that another sandbox has is not given up while one waits. */
+const BUSY_MS_MAX = 200;
+
 /**
  * Everything that the sandbox knows.
  *
  * @param path a file, or `:memory:`
  */
 export function openStore(path: string) {
-  const db = new Database(path);
+  const db = new Database(path, { timeout: BUSY_MS_MAX });
+  // Two sandboxes of one file would both send its deliveries.
+  db.pragma('locking_mode = EXCLUSIVE');
+  claim(db);
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = NORMAL');
   db.exec(readFileSync(new URL('./schema.sql', import.meta.url), 'utf8'));
   const { one, run } = statements(db);
+  const latest = one(
+    `SELECT max((SELECT coalesce(max(created_at_ms), 0) FROM event),
+                (SELECT coalesce(max(at_ms + took_ms), 0) FROM attempt)) AS n`,
+  );
   const setting = one('SELECT value FROM setting WHERE name = ?');
   const setSetting = run(
     'INSERT INTO setting VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
@@ -28,6 +41,8 @@ export function openStore(path: string) {
     db,
     transaction: <T>(work: () => T): T => db.transaction(work).immediate(),
     close: () => void db.close(),
+    /** Epoch milliseconds of the last thing that happened; 0 where nothing did. */
+    latestMs: () => latest()?.n as number,
     setting: (name: string) => (setting(name)?.value as string | undefined) ?? null,
     setSetting: (name: string, value: string) => setSetting(name, value),
     ...linkRows(db),
@@ -36,4 +51,15 @@ export function openStore(path: string) {
     ...deliveryRows(db),
     ...attemptRows(db),
   };
+}
+
+/** Marks an empty file as a sandbox's. Throws where it is a database of something else, and leaves that as it is. */
+function claim(db: Database.Database): void {
+  if (db.pragma('application_id', { simple: true }) === APPLICATION_ID) return;
+  const tables = db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get();
+  if (tables !== 0) {
+    db.close();
+    throw Object.assign(new Error('it is a database of another program'), { code: 'SQLITE_FOREIGN' });
+  }
+  db.pragma(`application_id = ${APPLICATION_ID}`);
 }

@@ -25,6 +25,8 @@ export function overview(commands: readonly Command[]): Report {
       'settled this is. The configuration is in the environment, SETTLED_*: all commands but `verify` and `help` need the',
       "server's own.",
       '',
+      'In a checkout, `settled sandbox` starts a payment-link service of your own to try settled with: `settled sandbox help`.',
+      '',
       'Exit codes:',
       ...exits.map(([code, meaning]) => `  ${code.padStart(2)}  ${meaning}`),
     ],

@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 
 export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+/** `settled sandbox`, as the launcher runs it. */
+const SANDBOX_MAIN = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));
 
 /** The launcher's own; it halves the processor time of a start. */
 const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compile', import.meta.url));
@@ -18,15 +20,15 @@ export type RunningProcess = {
 };
 
 /** As another user, or by another command that runs the command line it is given. */
-export type SpawnOptions = { uid?: number; through?: readonly string[] };
+export type SpawnOptions = { uid?: number; through?: readonly string[]; script?: string };
 
 /** Starts `settled` as a process of its own, with only the environment that is given. */
 export function spawnSettled(
   args: readonly string[],
   environment: Record<string, string>,
-  { uid, through = [] }: SpawnOptions = {},
+  { uid, through = [], script = MAIN }: SpawnOptions = {},
 ): RunningProcess {
-  const [command, ...rest] = [...through, process.execPath, MAIN, ...args] as [string, ...string[]];
+  const [command, ...rest] = [...through, process.execPath, script, ...args] as [string, ...string[]];
   const child = spawn(command, rest, {
     ...(uid === undefined ? {} : { uid, gid: uid }),
     env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment },
@@ -73,4 +75,12 @@ export function runSettled(
   environment: Record<string, string> = {},
 ): Promise<Finished> {
   return spawnSettled(args, environment).finished;
+}
+
+/** Starts `settled sandbox` as a process of its own. */
+export function spawnSandbox(
+  args: readonly string[],
+  environment: Record<string, string> = {},
+): RunningProcess {
+  return spawnSettled(args, environment, { script: SANDBOX_MAIN });
 }

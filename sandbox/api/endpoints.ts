@@ -1,0 +1,75 @@
+import type { IncomingMessage } from 'node:http';
+import { type Link, MERCHANT_NAME, Refusal } from '../model.ts';
+import { linkDetails, listItem } from '../resources.ts';
+import type { Parts } from '../sandbox.ts';
+import { readJson } from './body.ts';
+import type { Answer } from './errors.ts';
+import { readListQuery } from './query.ts';
+import { readCreation } from './validate.ts';
+
+export type Call = {
+  request: IncomingMessage;
+  /** The last part of the path, for a link's details. */
+  id: string;
+  query: URLSearchParams;
+};
+type Endpoint = (call: Call, parts: Parts) => Answer | Promise<Answer>;
+
+/** The endpoints of section 4, each with its path under the address of the sandbox. */
+export const ENDPOINTS: readonly { path: RegExp; methods: Readonly<Record<string, Endpoint>> }[] = [
+  { path: /^\/api\/v1\/merchant\/profile$/, methods: { GET: showMerchant } },
+  { path: /^\/api\/v1\/payment-links$/, methods: { GET: listLinks, POST: createLink } },
+  { path: /^\/api\/v1\/payment-links\/([^/]+)$/, methods: { GET: showLink } },
+];
+
+function showMerchant(_call: Call, { chance }: Parts): Answer {
+  // An inactive merchant was refused before.
+  const merchant = { id: chance.id('merchant', 1), businessName: MERCHANT_NAME, status: 'ACTIVE' };
+  return { status: 200, body: { success: true, merchant } };
+}
+
+async function createLink({ request }: Call, parts: Parts): Promise<Answer> {
+  const body = await readJson(request);
+  const link = parts.service.create(readCreation(body, parts.clock.nowMs()));
+  return {
+    status: Number(parts.silences()['creation-status']),
+    body: creationBody(link, parts),
+  };
+}
+
+/** The only place that ever shows the secret (spec section 2). Where it stands in the answer is a switch. */
+function creationBody(link: Link, parts: Parts): object {
+  const paymentLink = details(link, parts);
+  const { webhookSecret } = link;
+  switch (parts.silences()['creation-envelope']) {
+    case 'in-link':
+      return { success: true, paymentLink: { ...paymentLink, webhookSecret } };
+    case 'beside-link':
+      return { success: true, paymentLink, webhookSecret };
+    case 'bare':
+      return { ...paymentLink, webhookSecret };
+  }
+}
+
+function listLinks({ query }: Call, { options, store, baseUrl, silences }: Parts): Answer {
+  if (options.environment === 'sandbox') {
+    const message =
+      'The list of payment links is not there in the sandbox environment; read a link by its id.';
+    throw new Refusal(403, 'not_in_sandbox', message);
+  }
+  const wanted = readListQuery(query);
+  const { links, total } = store.links(wanted);
+  const rendering = { baseUrl: baseUrl(), silences: silences() };
+  const { page, pageSize } = wanted;
+  const pagination = { page, pageSize, total, totalPages: Math.ceil(total / pageSize) };
+  const paymentLinks = links.map((link) => listItem(link, rendering));
+  return { status: 200, body: { success: true, paymentLinks, pagination } };
+}
+
+function showLink({ id }: Call, parts: Parts): Answer {
+  return { status: 200, body: { success: true, paymentLink: details(parts.service.link(id), parts) } };
+}
+
+function details(link: Link, { service, baseUrl, silences }: Parts) {
+  return linkDetails(link, service.payments(link), { baseUrl: baseUrl(), silences: silences() });
+}

@@ -1,0 +1,56 @@
+import { Refusal } from '../model.ts';
+import type { Silences } from '../silences.ts';
+
+/** What goes back to the caller. */
+export type Answer = { status: number; body: unknown; headers?: Record<string, string> };
+
+/** A failure that carries headers, or a status that section 7 of the spec does not have. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly field: string | null;
+  readonly headers: Record<string, string>;
+  constructor(
+    { status, code, field, headers }: Pick<ApiError, 'status' | 'code'> & Partial<Pick<ApiError, Given>>,
+    message: string,
+  ) {
+    super(message);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = code;
+    this.field = field ?? null;
+    this.headers = headers ?? {};
+  }
+}
+
+type Given = 'field' | 'headers';
+
+/** The answer to a request that failed. What nobody foresaw is told on stderr and not to the caller. */
+export function errorAnswer(error: unknown, silences: Silences): Answer {
+  if (error instanceof ApiError || error instanceof Refusal) {
+    const headers = error instanceof ApiError ? error.headers : {};
+    return { status: error.status, headers, body: errorBody(error, silences) };
+  }
+  const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.stderr.write(`The sandbox failed at a request: ${told}\n`);
+  const unknown = {
+    code: 'internal_error',
+    message: 'The sandbox failed; its stderr says why.',
+    field: null,
+  };
+  return { status: 500, body: errorBody(unknown, silences) };
+}
+
+type Told = { code: string; message: string; field: string | null };
+
+/** Section 7 does not show the body of an error, so its shape is a switch. Every shape names the field in its text. */
+export function errorBody({ code, message, field }: Told, silences: Silences): object {
+  switch (silences['error-body']) {
+    case 'object':
+      return { success: false, error: { code, message, field } };
+    case 'error-text':
+      return { success: false, error: message };
+    case 'message':
+      return { success: false, message };
+  }
+}

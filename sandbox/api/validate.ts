@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { Refusal } from '../model.ts';
+import type { NewLink } from '../store/links.ts';
+
+/** What makes a link: all but the moment of its creation. */
+export type Creation = Omit<NewLink, 'createdAtMs'>;
+
+/** The spec names no currency among the fields of a creation; installments are quoted in BRL (section 2). */
+const CURRENCY = 'BRL';
+/** Exclusive (spec section 8). */
+const AMOUNT_MIN = 25;
+/** The spec shows no bound (section 8, gaps). Up to this one a number holds every cent, also of a total with interest. */
+const AMOUNT_MAX = 1_000_000_000_000;
+/** Deeper metadata could not be written as JSON everywhere. */
+const METADATA_DEPTH_MAX = 100;
+
+/**
+ * Reads the body of a creation (spec section 4). Where the spec is silent:
+ * - `description` is taken; fields that the spec does not name are ignored, as it names no refusal for them;
+ * - null stands for a field that is not given;
+ * - an amount is a number, not text, with at most two decimals;
+ * - `expiresAt` is in the future, and says its offset from UTC;
+ * - lengths are bounded by the size of the body alone.
+ *
+ * Throws the refusal 400 that says what is wrong with each field; it carries the name of the first.
+ */
+export function readCreation(body: unknown, nowMs: number): Creation {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new Refusal(400, 'validation_error', 'The body must be a JSON object.', 'body');
+  }
+  const read = shape(nowMs).safeParse(body);
+  if (!read.success) {
+    const { issues } = read.error;
+    const message = issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('; ');
+    throw new Refusal(400, 'validation_error', `${message}.`, String(issues[0]?.path[0]));
+  }
+  const { expiresAt, ...given } = read.data;
+  return { ...given, currency: CURRENCY, expiresAtMs: expiresAt === null ? null : Date.parse(expiresAt) };
+}
+
+function shape(nowMs: number) {
+  return z.object({
+    title: text('is required: a text that is not empty').refine((title) => title.trim() !== '', {
+      error: 'must not be empty',
+    }),
+    amount: amount(),
+    externalReference: optional(filled()),
+    description: optional(text()),
+    expiresAt: optional(
+      z.iso
+        .datetime({ offset: true, error: 'must be an ISO 8601 date-time with Z or an offset', abort: true })
+        .refine((time) => Date.parse(time) > nowMs, { error: 'must be in the future' }),
+    ),
+    metadata: optional(metadata()),
+    webhookUrl: optional(address()),
+    webhookSecret: optional(filled()),
+    callbackUrl: optional(address()),
+  });
+}
+
+function optional<Type extends z.ZodType>(type: Type) {
+  return type.nullish().transform((value) => value ?? null);
+}
+
+/** Text that UTF-8 can hold: a lone surrogate would come back as something else. */
+function text(error = 'must be a text') {
+  return z.string({ error }).refine((value) => value.isWellFormed(), {
+    error: 'must be a text without lone surrogates',
+  });
+}
+
+function filled() {
+  return text('must be a text that is not empty').min(1, { error: 'must not be empty' });
+}
+
+function amount() {
+  return z
+    .number({ error: `is required: a number greater than ${AMOUNT_MIN}` })
+    .gt(AMOUNT_MIN, { error: `must be greater than ${AMOUNT_MIN}` })
+    .max(AMOUNT_MAX, { error: `must be at most ${AMOUNT_MAX}` })
+    .refine((value) => Number(value.toFixed(2)) === value, { error: 'must have at most two decimals' });
+}
+
+function address() {
+  return text('must be an http or https address').refine(
+    (value) => /^https?:\/\/\S+$/i.test(value) && URL.canParse(value),
+    { error: 'must be an http or https address' },
+  );
+}
+
+function metadata() {
+  return z
+    .custom<Record<string, unknown>>(
+      (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+      { error: 'must be a JSON object', abort: true },
+    )
+    .refine((value) => isShallow(value), {
+      error: `must be nested at most ${METADATA_DEPTH_MAX} deep`,
+    });
+}
+
+/** Walks by levels and not by recursion, which deep nesting would exhaust. */
+function isShallow(value: object): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; depth <= METADATA_DEPTH_MAX; depth++) {
+    if (level.length === 0) return true;
+    level = level.flatMap((part) => (typeof part === 'object' && part !== null ? Object.values(part) : []));
+  }
+  return level.length === 0;
+}

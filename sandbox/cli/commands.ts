@@ -1,0 +1,32 @@
+import { clock } from './clock.ts';
+import { type Command, defineCommand } from './command.ts';
+import { deliveries, resend } from './deliveries.ts';
+import { faults } from './faults.ts';
+import { helpOn } from './help.ts';
+import { dispute, expire, links, pay, refund } from './links.ts';
+import { play } from './play.ts';
+import { serve } from './serve.ts';
+
+const help = defineCommand({
+  name: 'help',
+  positional: '[COMMAND]',
+  about: 'say what commands there are, or how one is used',
+  options: {},
+  run: async ({ first }) => helpOn(COMMANDS, first),
+});
+
+/** Every command of `settled sandbox`, in the order in which help shows them. */
+export const COMMANDS: readonly Command[] = [
+  serve,
+  links,
+  pay,
+  refund,
+  dispute,
+  expire,
+  deliveries,
+  resend,
+  clock,
+  faults,
+  play,
+  help,
+];

@@ -1,0 +1,182 @@
+import type { Scenario, Step } from '../scenarios.ts';
+import { readSilences } from '../silences.ts';
+import { type Control, connect } from './control.ts';
+import { UsageError } from './exit.ts';
+
+export type Receiver = {
+  webhookUrl: string;
+  webhookSecret: string;
+  reference: string;
+  amount: number;
+};
+
+export type PlayedAttempt = {
+  kind: string;
+  delivery: string;
+  attempt: number;
+  at: string;
+  faults: string[];
+  responseStatus: number | null;
+  responseBody: string | null;
+  error: string | null;
+};
+
+export type PlayedDelivery = {
+  id: string;
+  kind: string;
+  origin: string;
+  status: string;
+  attempts: number;
+  body: string;
+};
+
+type ApiAnswer = { at: string; request: string; status: number };
+
+/** What happened while a scenario was played. */
+export type Course = {
+  attempts: PlayedAttempt[];
+  deliveries: PlayedDelivery[];
+  api: ApiAnswer[];
+  /** As the API told it in the end. */
+  paymentStatus: string;
+};
+
+type Stage = {
+  control: Control;
+  receiver: Receiver;
+  /** The link's id, once it is created. */
+  link: string;
+  api: ApiAnswer[];
+  call(path: string, body?: object): Promise<{ status: number; retryAfter: number; body: Json }>;
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
+type Json = any;
+
+/** How often a refused request of the API is made again. */
+const API_TRIES_MAX = 10;
+
+/** Plays a scenario at a sandbox of its own, whose links and events differ for each reference. */
+export async function playScenario(
+  scenario: Scenario,
+  receiver: Receiver,
+  { name, seed, set }: { name: string; seed: string | null; set: readonly string[] },
+): Promise<Course> {
+  const { startSandbox } = await import('../sandbox.ts');
+  const sandbox = await startSandbox({
+    environment: 'production',
+    listen: { host: '127.0.0.1', port: 0 },
+    allowRemote: false,
+    data: null,
+    apiKey: null,
+    // A receiver that sees two plays must not take the second for a repetition of the first.
+    seed: seed ?? `play ${name} ${receiver.reference}`,
+    timeScale: 1,
+    silences: readSilences([...scenario.silences, ...set]),
+    rateLimit: 60,
+    merchantInactive: false,
+  });
+  const stage: Stage = {
+    control: connect(sandbox.url),
+    receiver,
+    link: '',
+    api: [],
+    call: async (path, body) => {
+      const at = new Date(sandbox.clock.nowMs()).toISOString();
+      const response = await fetch(`${sandbox.url}/api/v1${path}`, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: { 'x-api-key': sandbox.apiKey, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const request = body === undefined ? 'GET /payment-links/{id}' : 'POST /payment-links';
+      stage.api.push({ at, request, status: response.status });
+      const retryAfter = Number(response.headers.get('retry-after') ?? 1);
+      return { status: response.status, retryAfter, body: await response.json() };
+    },
+  };
+  try {
+    for (const step of scenario.steps) await take(step, stage);
+    return await courseOf(stage);
+  } finally {
+    await sandbox.stop();
+  }
+}
+
+async function take(step: Step, stage: Stage): Promise<void> {
+  const { control, link } = stage;
+  switch (step.do) {
+    case 'fault':
+      await control.post('/faults', step.plan);
+      return;
+    case 'create':
+      stage.link = await createLink(stage);
+      return;
+    case 'pay':
+      await control.post(`/links/${link}/pay`);
+      await control.post('/idle');
+      return;
+    case 'resend':
+      await resendCompleted(stage, step.times);
+      return;
+    case 'poll':
+      for (let time = 0; time < step.times; time++) await stage.call(`/payment-links/${link}`);
+      return;
+    case 'advance':
+      await control.post('/clock', { advance: step.by });
+      return;
+  }
+}
+
+async function createLink(stage: Stage): Promise<string> {
+  const { webhookUrl, webhookSecret, reference, amount } = stage.receiver;
+  const answer = await persist(stage, '/payment-links', {
+    title: `Order ${reference}`,
+    amount,
+    externalReference: reference,
+    webhookUrl,
+    webhookSecret,
+  });
+  if (answer.status >= 400) {
+    throw new UsageError(`The link cannot be created: ${JSON.stringify(answer.body)}`);
+  }
+  await stage.control.post('/idle');
+  return (await stage.control.get('/links')).links[0].id;
+}
+
+/** Asks again as the API tells, turning the clock instead of waiting. */
+async function persist(stage: Stage, path: string, body?: object) {
+  for (let tries = 1; ; tries++) {
+    const answer = await stage.call(path, body);
+    const isTemporary = answer.status === 429 || answer.status >= 500;
+    if (!isTemporary || tries === API_TRIES_MAX) return answer;
+    await stage.control.post('/clock', { advance: `${answer.retryAfter}s` });
+  }
+}
+
+async function resendCompleted({ control, link }: Stage, times: number): Promise<void> {
+  const { events }: { events: { id: string; body: string }[] } = await control.get(`/events?link=${link}`);
+  const completed = events.find(({ body }) => isCompletion(body));
+  for (let time = 0; time < times; time++) await control.post(`/events/${completed?.id}/resend`);
+  await control.post('/idle');
+}
+
+async function courseOf(stage: Stage): Promise<Course> {
+  const { control, link, api } = stage;
+  await control.post('/idle');
+  const told = await persist(stage, `/payment-links/${link}`);
+  const listed: { deliveries: { id: string }[] } = await control.get(`/deliveries?link=${link}`);
+  const deliveries: PlayedDelivery[] = [];
+  for (const { id } of listed.deliveries) deliveries.push(await control.get(`/deliveries/${id}`));
+  const { attempts }: { attempts: PlayedAttempt[] } = await control.get(`/attempts?link=${link}`);
+  return {
+    attempts,
+    deliveries,
+    api,
+    paymentStatus: told.body.paymentLink.paymentStatus,
+  };
+}
+
+/** Whether the event tells of a completed payment, in every envelope. */
+export function isCompletion(body: string): boolean {
+  return body.includes('"paymentStatus":"COMPLETED"');
+}

@@ -1,0 +1,30 @@
+/** Rows in columns under a line of headings; `nothing` where there are none. Text from outside cannot steer a terminal. */
+export function table(
+  headings: readonly string[],
+  rows: readonly (readonly (string | number | null)[])[],
+  nothing: string,
+): string[] {
+  if (rows.length === 0) return [nothing];
+  const all = [headings.map((heading) => heading.toUpperCase()), ...rows.map((row) => row.map(cell))];
+  const widths = headings.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all.map((row) =>
+    row
+      .map((text, column) => text.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** Names and values, a pair a line. */
+export function record(pairs: readonly (readonly [string, string | number | null])[]): string[] {
+  const width = Math.max(...pairs.map(([name]) => name.length));
+  return pairs.map(([name, value]) => `  ${name.padEnd(width)}  ${cell(value)}`);
+}
+
+function cell(value: string | number | null): string {
+  const text = value === null || value === '' ? '-' : String(value);
+  return text.replace(
+    /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

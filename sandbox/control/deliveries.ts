@@ -1,0 +1,63 @@
+import type { Router } from 'express';
+import { Refusal } from '../model.ts';
+import type { Parts } from '../sandbox.ts';
+import type { Delivery } from '../store/deliveries.ts';
+import type { StoredEvent } from '../store/events.ts';
+import { attemptsInOrder, deliveryView, deliveryWithLog, eventView } from './answers.ts';
+import { linkOf } from './requests.ts';
+
+/** A list tells of so many at most, the latest. */
+const LISTED_MAX = 1_000;
+
+/** Events, their deliveries with every attempt, and sending again. */
+export function deliveryRoutes(router: Router, parts: Parts): void {
+  const { store, service } = parts;
+  router.get('/events', (request, response) => {
+    const link = linkAsked(parts, request.query.link);
+    const links = link === null ? everyLink(parts) : [link];
+    const events = links.flatMap((number) => store.eventsOf(number)).sort((a, b) => a.number - b.number);
+    response.json({ events: latest(events).map((event) => eventView(parts, event)), total: events.length });
+  });
+  router.get('/deliveries', (request, response) => {
+    const found = store.deliveries(linkAsked(parts, request.query.link));
+    const deliveries = latest(found).map((delivery) => deliveryView(parts, delivery));
+    response.json({ deliveries, total: found.length });
+  });
+  router.get('/attempts', (request, response) => {
+    const found = store.deliveries(linkAsked(parts, request.query.link));
+    const attempts = attemptsInOrder(parts, found);
+    response.json({ attempts: latest(attempts), total: attempts.length });
+  });
+  router.get('/deliveries/:id', (request, response) => {
+    response.json(deliveryWithLog(parts, deliveryOf(parts, request.params.id)));
+  });
+  router.post('/deliveries/:id/resend', (request, response) => {
+    const { eventNumber } = deliveryOf(parts, request.params.id);
+    const event = store.findEvent({ number: eventNumber }) as StoredEvent;
+    response.status(201).json(deliveryView(parts, service.resend(event)));
+  });
+  router.post('/events/:id/resend', (request, response) => {
+    const { id } = request.params;
+    const event = store.findEvent({ id });
+    if (event === null) throw new Refusal(404, 'event_not_found', `There is no event ${id}.`, 'id');
+    response.status(201).json(deliveryView(parts, service.resend(event)));
+  });
+}
+
+function latest<T>(all: readonly T[]): readonly T[] {
+  return all.slice(-LISTED_MAX);
+}
+
+function linkAsked(parts: Parts, asked: unknown): number | null {
+  return asked === undefined ? null : linkOf(parts, String(asked)).number;
+}
+
+function everyLink({ store }: Parts): number[] {
+  return store.db.prepare('SELECT number FROM link ORDER BY number').pluck().all() as number[];
+}
+
+function deliveryOf({ store }: Parts, id: string): Delivery {
+  const delivery = store.findDelivery({ id });
+  if (delivery === null) throw new Refusal(404, 'delivery_not_found', `There is no delivery ${id}.`, 'id');
+  return delivery;
+}

@@ -1,0 +1,48 @@
+import { Refusal } from '../model.ts';
+
+/** One turn passes over a year at most. */
+export const TURN_MS_MAX = 366 * 86_400_000;
+
+const UNITS_MS = [86_400_000, 3_600_000, 60_000, 1_000, 1] as const;
+const DURATION = /^(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(?:(\d{1,12})ms)?$/;
+
+/** Milliseconds of `17h`, `2h30m` or `500ms`; null where the text is none of that. */
+function durationMs(text: string): number | null {
+  const match = text === '' ? null : DURATION.exec(text);
+  if (match === null) return null;
+  return UNITS_MS.reduce((sum, unitMs, at) => sum + unitMs * Number(match[at + 1] ?? 0), 0);
+}
+
+/** By how many milliseconds `{advance}`, `{advanceMs}` or `{to}` turns the clock. Throws a refusal. */
+export function turnMs(given: Record<string, unknown>, nowMs: number): number {
+  const [[name, value] = ['', null], ...more] = Object.entries(given);
+  if (more.length > 0 || !['advance', 'advanceMs', 'to'].includes(name)) {
+    throw wrong(
+      'Say one of advance ("17h"), advanceMs (a number) or to (an ISO 8601 time).',
+      name || 'advance',
+    );
+  }
+  const byMs =
+    name === 'advanceMs' ? value : name === 'to' ? untilMs(value, nowMs) : durationMs(String(value));
+  if (typeof byMs !== 'number' || !Number.isInteger(byMs)) {
+    const known = {
+      advance: '"17h", "90m", "2h30m" or "500ms"',
+      advanceMs: 'a whole number',
+      to: 'an ISO time',
+    };
+    throw wrong(`${name} must be ${known[name as keyof typeof known]}.`, name);
+  }
+  if (byMs < 0) throw wrong('The clock turns forward only.', name);
+  if (byMs > TURN_MS_MAX) throw wrong('The clock turns by 366 days at most.', name);
+  return byMs;
+}
+
+function untilMs(value: unknown, nowMs: number): number | null {
+  const isTime = typeof value === 'string' && /^\d{4}-\d{2}-\d{2}T/.test(value);
+  const ms = isTime ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(ms) ? null : ms - nowMs;
+}
+
+function wrong(message: string, field: string): Refusal {
+  return new Refusal(400, 'validation_error', message, field);
+}

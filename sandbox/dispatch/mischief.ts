@@ -1,0 +1,129 @@
+import type { TurnableClock } from '../clock.ts';
+import type { Delivery, DrawnFault, Held } from '../store/deliveries.ts';
+import type { SandboxStore } from '../store/store.ts';
+import type { DeliveryFaultName, FaultPlans } from './faults.ts';
+
+/** What one attempt sends. */
+export type Shipment = { secret: string; timestamp: string; body: Buffer };
+
+type MischiefOptions = { store: SandboxStore; clock: TurnableClock; faults: FaultPlans };
+
+/**
+ * The mischief of the delivery's next attempt. It is drawn once, and kept with the delivery until the attempt is
+ * written down: a delay does not draw again when it is over, and neither does a restart.
+ */
+export function drawMischief(
+  delivery: Delivery,
+  about: { event: string; link: string },
+  { store, faults }: MischiefOptions,
+): Held | null {
+  if (delivery.held !== null) return delivery.held;
+  const plans = faults.forDelivery({ ...about, attempt: delivery.attempts + 1 });
+  if (plans.length === 0) return null;
+  const held: Held = {
+    faults: plans.map(({ fault, with: takes }) => ({ fault, takes })),
+    postponed: 0,
+    sentBefore: 0,
+  };
+  store.updateDelivery({ ...delivery, held });
+  return held;
+}
+
+/**
+ * Puts off a delivery that a delay or a reorder is planned for, one after the other.
+ *
+ * @returns false where nothing (more) puts it off, and its attempt is to be made
+ */
+export function postpone(delivery: Delivery, held: Held | null, { store, clock }: MischiefOptions): boolean {
+  const reasons = held?.faults.filter(({ fault }) => fault === 'delay' || fault === 'reorder') ?? [];
+  const reason = reasons[held?.postponed ?? 0];
+  if (held === null || reason === undefined) return false;
+  const { linkNumber, number } = delivery;
+  store.updateDelivery({
+    ...delivery,
+    dueAtMs: reason.fault === 'delay' ? clock.nowMs() + (reason.takes.ms as number) : null,
+    held: {
+      ...held,
+      postponed: held.postponed + 1,
+      sentBefore: reason.fault === 'reorder' ? store.sentAfter(linkNumber, number) : 0,
+    },
+  });
+  return true;
+}
+
+/**
+ * Lets go what is held back by a reorder, once as many later deliveries of its link were sent as the plan says. Where
+ * no later one comes, it waits on: whoever planned it can send one.
+ */
+export function release(linkNumber: number, { store, clock }: MischiefOptions): void {
+  for (const delivery of store.heldBack(linkNumber)) {
+    const held = delivery.held as Held;
+    const reasons = held.faults.filter(({ fault }) => fault === 'delay' || fault === 'reorder');
+    const by = reasons[held.postponed - 1]?.takes.by as number;
+    const sent = store.sentAfter(linkNumber, delivery.number) - held.sentBefore;
+    if (sent >= by) store.updateDelivery({ ...delivery, dueAtMs: clock.nowMs() });
+  }
+}
+
+/** What is planned of this kind, if it is; null otherwise. */
+export function planned(held: Held | null, name: DeliveryFaultName): DrawnFault | null {
+  return held?.faults.find(({ fault }) => fault === name) ?? null;
+}
+
+/** What is done before the signature is made: it fits what is sent, and still must not be believed. */
+export function beforeSigning(shipment: Shipment, held: Held | null): Shipment {
+  const stale = planned(held, 'stale-timestamp');
+  const timestamp =
+    stale === null ? shipment.timestamp : String(Number(shipment.timestamp) - (stale.takes.ageMs as number));
+  const secret =
+    planned(held, 'wrong-secret') === null ? shipment.secret : `not the secret: ${shipment.secret}`;
+  return { ...shipment, timestamp, secret };
+}
+
+/** What is done to the body after it was signed, in the order of the plans. */
+export function afterSigning(body: Buffer, held: Held | null): Buffer {
+  let changed = body;
+  for (const { fault, takes } of held?.faults ?? []) {
+    if (fault === 'tamper') changed = tampered(changed, takes.what as string);
+    if (fault === 're-encode') changed = reEncoded(changed);
+    if (fault === 'truncate')
+      changed = changed.subarray(0, Math.max(0, changed.length - (takes.bytes as number)));
+  }
+  return changed;
+}
+
+/** What is no JSON any more, because another plan spoiled it, gets a line break. */
+function reEncoded(body: Buffer): Buffer {
+  try {
+    return Buffer.from(JSON.stringify(JSON.parse(body.toString()), null, 2));
+  } catch {
+    return Buffer.concat([body, Buffer.from('\n')]);
+  }
+}
+
+/** A status, and what a forger would write in its place. */
+const FORGED: Record<string, string> = {
+  NOT_STARTED: 'COMPLETED',
+  PENDING: 'COMPLETED',
+  COMPLETED: 'PENDING',
+  ACTIVE: 'INACTIVE',
+  INACTIVE: 'ACTIVE',
+};
+
+/** A body without an amount or a status has one byte changed. */
+function tampered(body: Buffer, what: string): Buffer {
+  const text = body.toString();
+  const amounts = () =>
+    text.replaceAll(/"amount":([\d.]+)/g, (_all, amount) => `"amount":${Number(amount) + 1}`);
+  const statuses = () =>
+    text.replaceAll(
+      /"(status|paymentStatus)":"(\w+)"/g,
+      (_all, name, status) => `"${name}":"${FORGED[status] ?? status}"`,
+    );
+  const forged = what === 'amount' ? amounts() : what === 'status' ? statuses() : text;
+  if (forged !== text || body.length === 0) return Buffer.from(forged);
+  const bytes = Buffer.from(body);
+  const middle = Math.floor(bytes.length / 2);
+  bytes.writeUInt8(bytes.readUInt8(middle) ^ 1, middle);
+  return bytes;
+}

@@ -1,0 +1,79 @@
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+
+export type Outgoing = {
+  url: string;
+  headers: Record<string, string>;
+  body: Buffer;
+  /** Real milliseconds until an answer must have come. */
+  timeoutMs: number;
+  /** What is said where none came. */
+  timeoutError: string;
+  /** Ends it at once. */
+  signal: AbortSignal;
+};
+
+/** What came back; `error` tells in words why nothing did. */
+export type Answer = { status: number | null; body: string | null; error: string | null };
+
+const ANSWER_BYTES_MAX = 4096;
+
+/**
+ * POSTs a body and reads the answer's status and the first 4 KB of its text. Never throws. Redirects are not followed.
+ * Each request has a connection of its own: one that was kept open may be closed by the other side just as it is
+ * used again, and a delivery would fail that nobody refused.
+ */
+export function send({ url, headers, body, timeoutMs, timeoutError, signal }: Outgoing): Promise<Answer> {
+  return new Promise((resolve) => {
+    const failed = (error: string) => resolve({ status: null, body: null, error });
+    let request: ClientRequest;
+    try {
+      const open = new URL(url).protocol === 'https:' ? httpsRequest : httpRequest;
+      const options = {
+        method: 'POST',
+        agent: false,
+        headers: { ...headers, 'content-length': body.length },
+      };
+      request = open(url, { ...options, signal });
+    } catch (error) {
+      failed(errorText(error));
+      return;
+    }
+    const timer = setTimeout(() => {
+      request.destroy(new Error(timeoutError));
+    }, timeoutMs);
+    request.on('error', (error) => failed(errorText(error)));
+    request.on('close', () => {
+      clearTimeout(timer);
+      failed('the connection was closed before an answer came');
+    });
+    request.on('response', (response) => readAnswer(response, resolve));
+    request.end(body);
+  });
+}
+
+/** The status counts as soon as it is there, whatever becomes of the text after it. */
+function readAnswer(response: IncomingMessage, resolve: (answer: Answer) => void): void {
+  const status = response.statusCode as number;
+  const error =
+    status >= 300 && status < 400 && response.headers.location !== undefined
+      ? `a redirect to ${response.headers.location}, which is not followed`
+      : null;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  response.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > ANSWER_BYTES_MAX) response.destroy();
+  });
+  response.on('error', () => {});
+  response.on('close', () => {
+    const text = Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX).toString('utf8');
+    resolve({ status, body: text, error });
+  });
+}
+
+function errorText(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(errorText).join('; ');
+  return error instanceof Error ? error.message : String(error);
+}

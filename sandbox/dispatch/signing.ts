@@ -1,0 +1,43 @@
+import { createHmac } from 'node:crypto';
+import type { Silences } from '../silences.ts';
+
+export type Signed = {
+  secret: string;
+  /** Epoch milliseconds, as the header carries them. */
+  timestamp: string;
+  /** The bytes as they are sent; text stands for its UTF-8. */
+  body: Buffer | string;
+  encoding: Silences['signature'];
+};
+
+/** The value of x-service-signature: HMAC-SHA256 over timestamp + "." + raw body (spec section 6). */
+export function sign({ secret, timestamp, body, encoding }: Signed): string {
+  const digest = createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest();
+  switch (encoding) {
+    case 'hex':
+      return digest.toString('hex');
+    case 'hex-upper':
+      return digest.toString('hex').toUpperCase();
+    case 'base64':
+      return digest.toString('base64');
+    case 'base64url':
+      return digest.toString('base64url');
+    case 'sha256=hex':
+      return `sha256=${digest.toString('hex')}`;
+    case 'sha256=base64':
+      return `sha256=${digest.toString('base64')}`;
+    case 'v1=hex':
+      return `v1=${digest.toString('hex')}`;
+    case 'v1,base64':
+      return `v1,${digest.toString('base64')}`;
+  }
+}
+
+/** The headers of a delivery. Method and content type are not in the spec; here it is a POST of JSON. */
+export function deliveryHeaders({ timestamp, signature }: { timestamp: string; signature: string }) {
+  return {
+    'content-type': 'application/json',
+    'x-service-signature': signature,
+    'x-service-timestamp': timestamp,
+  };
+}

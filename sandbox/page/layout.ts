@@ -1,0 +1,53 @@
+import { type Html, html } from './html.ts';
+
+type PageOptions = {
+  title: string;
+  body: Html;
+  /** Where the browser goes by itself after a moment. */
+  goesTo?: string | null;
+};
+
+/** How long the receipt stands before the customer is sent on. */
+const RECEIPT_SECONDS = 3;
+
+export function page({ title, body, goesTo = null }: PageOptions): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<meta name="color-scheme" content="light dark">
+${goesTo !== null && html`<meta http-equiv="refresh" content="${RECEIPT_SECONDS};url=${goesTo}">`}
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/assets/page.css">
+<script type="module" src="/assets/page.js"></script>
+</head>
+<body>
+<p class="banner" role="note"><strong>Sandbox.</strong> No money is real. Never type in the data of a real card.</p>
+${body}
+</body>
+</html>
+`.text;
+}
+
+/** A page that only says something. */
+export function messagePage({ title, text }: { title: string; text: string }): string {
+  const body = html`<main class="lone">
+<section class="card message">${icon('unknown')}<h1>${title}</h1><p>${text}</p></section>
+</main>`;
+  return page({ title, body });
+}
+
+const ICONS = {
+  done: html`<path d="M7 12.5l3.5 3.5L17 8.5"/>`,
+  closed: html`<path d="M8 8l8 8M16 8l-8 8"/>`,
+  late: html`<path d="M12 7v5.5l3.5 2"/>`,
+  unknown: html`<path d="M12 7v6M12 16.5v.01"/>`,
+};
+
+/** A round sign; what it says stands in words beside it. */
+export function icon(name: keyof typeof ICONS): Html {
+  return html`<svg class="sign ${name}" viewBox="0 0 24 24" aria-hidden="true"><circle cx="12" cy="12" r="11"/>${ICONS[name]}</svg>`;
+}

@@ -1,0 +1,100 @@
+import { deliveryHeaders, sign } from '../dispatch/signing.ts';
+import {
+  aggregateStatus,
+  EVENT_KINDS,
+  type EventKind,
+  LINK_STATUSES,
+  type Link,
+  PAYMENT_STATUSES,
+  type PaymentStatus,
+  Refusal,
+} from '../model.ts';
+import type { Parts } from '../sandbox.ts';
+import { UnknownName } from '../silences.ts';
+
+/** What the panel's script is answered about an event that the server sent. */
+export type ServerSending = {
+  atMs: number;
+  event: string;
+  status: number | null;
+  body: string | null;
+  error: string | null;
+};
+
+/** A signed event for the panel's script to send. */
+export type BrowserSending = {
+  atMs: number;
+  event: string;
+  url: string;
+  headers: Record<string, string>;
+  body: string;
+};
+
+export function simulateStatus({ service }: Parts, link: Link, given: unknown): void {
+  service.setStatus(link, knownName('link status', given, LINK_STATUSES));
+}
+
+/** PENDING starts a payment by PIX, COMPLETED completes one (and starts it where none is pending). */
+export function simulatePayment({ service }: Parts, link: Link, given: unknown): void {
+  const status = knownName('payment status', given, PAYMENT_STATUSES);
+  const start = () => service.startPayment(link, { method: 'PIX', installments: 1, customer: null });
+  const moves: Record<PaymentStatus, () => void> = {
+    PENDING: start,
+    COMPLETED: () => {
+      if (aggregateStatus(service.payments(link)) !== 'PENDING') start();
+      service.completePayment(link);
+    },
+    REFUNDED: () => service.refund(link),
+    DISPUTED: () => service.dispute(link),
+  };
+  moves[status]();
+}
+
+/** Sends an event on the way that every delivery takes, and waits for what comes back of the first attempt. */
+export async function sendFromServer(parts: Parts, link: Link, given: unknown): Promise<ServerSending> {
+  const { service, store, clock, idle } = parts;
+  const kind = eventKind(link, given);
+  const atMs = clock.nowMs();
+  const { event, delivery } = service.emit(link, kind, 'panel');
+  if (delivery === null) throw noReceiver(link);
+  await idle();
+  const attempt = store.attemptsOf(delivery.number).at(-1);
+  if (attempt === undefined) {
+    const error = 'Not sent yet: mischief holds it back. The control API lists the plans.';
+    return { atMs, event: event.id, status: null, body: null, error };
+  }
+  const { responseStatus, responseBody, error } = attempt;
+  return { atMs, event: event.id, status: responseStatus, body: responseBody, error };
+}
+
+/**
+ * The same request, for the page's script to send. It is no delivery: in the environment `sandbox` an event has one
+ * only where the panel asks for it.
+ */
+export function forBrowser({ service, clock, silences }: Parts, link: Link, given: unknown): BrowserSending {
+  const kind = eventKind(link, given);
+  if (link.webhookUrl === null) throw noReceiver(link);
+  const atMs = clock.nowMs();
+  const { event } = service.emit(link, kind, 'automatic');
+  const { signature: encoding, timestamps } = silences();
+  const timestamp = String(timestamps === 'true' ? Date.now() : atMs);
+  const signature = sign({ secret: link.webhookSecret, timestamp, body: event.body, encoding });
+  const headers = deliveryHeaders({ timestamp, signature });
+  return { atMs, event: event.id, url: link.webhookUrl, headers, body: event.body };
+}
+
+function eventKind(link: Link, given: unknown): EventKind {
+  if (link.webhookUrl === null) throw noReceiver(link);
+  return knownName('event kind', given, EVENT_KINDS);
+}
+
+function noReceiver({ id }: Link): Refusal {
+  const message = `Link ${id} has no webhookUrl, so there is nobody to tell. Give one when you create the link.`;
+  return new Refusal(404, 'no_webhook_url', message, 'webhookUrl');
+}
+
+function knownName<Name extends string>(what: string, given: unknown, known: readonly Name[]): Name {
+  const name = known.find((name) => name === given);
+  if (name !== undefined) return name;
+  throw new Refusal(400, 'validation_error', `${new UnknownName(what, String(given), known).message}.`);
+}

@@ -1,0 +1,166 @@
+/** Named courses of events that `settled sandbox play` puts a receiver through, and what an honest one does in each. */
+export type Scenario = {
+  about: string;
+  /** Switches that it needs, as `name=value`. */
+  silences: readonly string[];
+  steps: readonly Step[];
+  /** What must be true in the end. */
+  verdict: readonly Expectation[];
+};
+
+export type Step =
+  /** A plan of mischief (dispatch/faults.ts). */
+  | { do: 'fault'; plan: Record<string, unknown> }
+  /** Creates the link; waits and asks again where the API answers 429 or 5xx. */
+  | { do: 'create' }
+  | { do: 'pay' }
+  /** Sends the first event of this kind and payment status again. */
+  | { do: 'resend'; times: number }
+  /** Reads the link so many times, as a merchant who polls. */
+  | { do: 'poll'; times: number }
+  | { do: 'advance'; by: string };
+
+export type Expectation = { says: string } & (
+  | { expect: 'acknowledged' }
+  /** Every attempt that this fault was done to is refused. */
+  | { expect: 'refused'; fault: string }
+  | { expect: 'nothing-sent' }
+  /** The completed payment is told after so many attempts. */
+  | { expect: 'attempts'; count: number }
+  /** So many requests of the API, or more, were answered with one of these statuses. */
+  | { expect: 'api-answered'; status: number; atLeast: number }
+  | { expect: 'api-says'; paymentStatus: string }
+);
+
+const PAYMENT_EVENT = 'payment_link.payment_status_changed';
+
+const ALL_ACKNOWLEDGED = {
+  expect: 'acknowledged',
+  says: 'every delivery is acknowledged in the end',
+} as const satisfies Expectation;
+const API_SAYS_COMPLETED = {
+  expect: 'api-says',
+  paymentStatus: 'COMPLETED',
+  says: 'the API says COMPLETED',
+} as const satisfies Expectation;
+
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  happy: {
+    about: 'a link is created and paid; every event arrives once',
+    silences: [],
+    steps: [{ do: 'create' }, { do: 'pay' }],
+    verdict: [
+      ALL_ACKNOWLEDGED,
+      { expect: 'attempts', count: 1, says: 'the first attempt is acknowledged' },
+      API_SAYS_COMPLETED,
+    ],
+  },
+  'duplicate-storm': {
+    about: 'every event arrives five times, and the completed payment three times more',
+    silences: [],
+    steps: [
+      { do: 'fault', plan: { fault: 'duplicate', count: null, with: { times: 5 } } },
+      { do: 'create' },
+      { do: 'pay' },
+      { do: 'resend', times: 3 },
+    ],
+    verdict: [{ ...ALL_ACKNOWLEDGED, says: 'every copy is acknowledged, the first as the last' }],
+  },
+  'out-of-order': {
+    about: 'the completed payment is told first, the pending one and the creation after it',
+    silences: [],
+    steps: [
+      {
+        do: 'fault',
+        plan: { fault: 'reorder', match: { event: 'payment_link.created' }, with: { by: 3 } },
+      },
+      { do: 'fault', plan: { fault: 'reorder', match: { event: PAYMENT_EVENT }, with: { by: 2 } } },
+      { do: 'create' },
+      { do: 'pay' },
+    ],
+    verdict: [{ ...ALL_ACKNOWLEDGED, says: 'every event is acknowledged, in whatever order it comes' }],
+  },
+  'lost-webhook': {
+    about: 'nothing arrives, and the service believes that everything did',
+    silences: [],
+    steps: [
+      { do: 'fault', plan: { fault: 'drop', count: null, with: { forGood: true } } },
+      { do: 'create' },
+      { do: 'pay' },
+      { do: 'advance', by: '24h' },
+    ],
+    verdict: [
+      { expect: 'nothing-sent', says: 'nothing arrives, so the receiver has nothing to answer' },
+      { ...API_SAYS_COMPLETED, says: 'only the API tells: it says COMPLETED' },
+    ],
+  },
+  'clock-skew': {
+    about: 'the completed payment is stamped an hour ago, then an hour ahead, then rightly',
+    silences: ['timestamps=true'],
+    steps: [
+      { do: 'create' },
+      {
+        do: 'fault',
+        plan: { fault: 'stale-timestamp', match: { event: PAYMENT_EVENT, attempt: 1 }, count: null },
+      },
+      {
+        do: 'fault',
+        plan: {
+          fault: 'stale-timestamp',
+          match: { event: PAYMENT_EVENT, attempt: 2 },
+          count: null,
+          with: { ageMs: -3_600_000 },
+        },
+      },
+      { do: 'pay' },
+      { do: 'advance', by: '10m' },
+    ],
+    verdict: [
+      { expect: 'refused', fault: 'stale-timestamp', says: 'a timestamp that is not fresh is refused' },
+      { expect: 'attempts', count: 3, says: 'the retry with a fresh timestamp is acknowledged' },
+      ALL_ACKNOWLEDGED,
+    ],
+  },
+  'rate-limited': {
+    about:
+      'the API answers 429 to a creation and to a merchant who polls too often; events arrive all the same',
+    silences: ['timestamps=true'],
+    steps: [
+      { do: 'fault', plan: { fault: 'rate-limit', count: 2, with: { retryAfterSeconds: 30 } } },
+      { do: 'create' },
+      { do: 'poll', times: 65 },
+      { do: 'pay' },
+      { do: 'advance', by: '1m' },
+    ],
+    verdict: [
+      { expect: 'api-answered', status: 429, atLeast: 3, says: 'the API answers 429' },
+      { expect: 'attempts', count: 1, says: 'the completed payment is acknowledged nevertheless' },
+      ALL_ACKNOWLEDGED,
+      { ...API_SAYS_COMPLETED, says: 'the API says COMPLETED when it answers again' },
+    ],
+  },
+  outage: {
+    about: 'the API answers 503, then no event comes through for two hours; the retry after four hours does',
+    silences: ['timestamps=true'],
+    steps: [
+      { do: 'fault', plan: { fault: 'server-error', count: 2 } },
+      ...[1, 2, 3, 4, 5].map(
+        (attempt) =>
+          ({
+            do: 'fault',
+            plan: { fault: 'drop', match: { attempt }, count: null, with: { forGood: false } },
+          }) as const,
+      ),
+      { do: 'create' },
+      { do: 'pay' },
+      { do: 'advance', by: '2h' },
+      { do: 'advance', by: '4h' },
+    ],
+    verdict: [
+      { expect: 'api-answered', status: 503, atLeast: 2, says: 'the API answers 503' },
+      { expect: 'attempts', count: 6, says: 'the retry after four hours is acknowledged' },
+      ALL_ACKNOWLEDGED,
+      API_SAYS_COMPLETED,
+    ],
+  },
+};

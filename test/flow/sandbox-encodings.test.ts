@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import { SILENCES } from '../../sandbox/silences.ts';
+import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
+import { peek } from '../support/peek.ts';
+import { allSettled, expectPaid, payLink, type Shop, sell, startShop } from '../support/shop.ts';
+
+const TYPE_NAMES = SILENCES['type-name'].values;
+
+async function set({ sandbox }: Shop, silences: Record<string, string>): Promise<void> {
+  expect((await sandbox.control('/silences', { body: silences })).status).toBe(200);
+}
+
+describe('settled with the sandbox, whatever the service means by its silences', () => {
+  it.each(SILENCES.signature.values)(
+    'is paid where the signature is %s: in every envelope, by the first attempt and by either kind of retry',
+    async (signature) => {
+      const shop = await startShop();
+      await set(shop, { signature });
+      const paid: string[] = [];
+      for (const retries of SILENCES.retries.values) {
+        for (const [at, envelope] of SILENCES.envelope.values.entries()) {
+          await set(shop, { retries, envelope, 'type-name': TYPE_NAMES[at % TYPE_NAMES.length] as string });
+          const reference = `${envelope}, at once, ${retries}`;
+          await payLink(shop, await sell(shop, reference));
+          paid.push(reference);
+        }
+        await plan(shop.sandbox, {
+          fault: 'drop',
+          match: { attempt: 1 },
+          count: null,
+          with: { forGood: false },
+        });
+        const links = [];
+        for (const envelope of SILENCES.envelope.values) {
+          await set(shop, { envelope });
+          const reference = `${envelope}, by a retry, ${retries}`;
+          const link = await sell(shop, reference);
+          await payLink(shop, link);
+          expect((await shop.settled.order(reference)).state).toBe('awaiting_payment');
+          links.push(link);
+          paid.push(reference);
+        }
+        await turn(shop.sandbox, MINUTE_MS);
+        for (const link of links) {
+          const attempts = (await deliveriesOf(shop.sandbox, link)).map(({ status, attempts }) => [
+            status,
+            attempts,
+          ]);
+          expect(attempts).toEqual(Array(4).fill(['acknowledged', 2]));
+        }
+        await shop.sandbox.control('/faults', { method: 'DELETE' });
+      }
+      expect(paid).toHaveLength(16);
+      for (const reference of paid) await expectPaid(shop, reference);
+      expect((await shop.settled.api('/v1/rejections')).body.rejections).toEqual([]);
+      expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
+    },
+  );
+
+  it('is paid on a bare event by the money that it names, as on a full one', async () => {
+    const shop = await startShop({ silences: ['envelope=bare'] });
+    const link = await sell(shop, 'order-1', { amount: 149.9 });
+    await payLink(shop, link);
+    await allSettled(shop);
+    const [, , completed] = await deliveriesOf(shop.sandbox, link);
+    expect(JSON.parse(completed.body)).toMatchObject({
+      paymentLinkId: link.id,
+      amount: 149.9,
+      currency: 'BRL',
+    });
+    await expectPaid(shop, 'order-1', '149.90');
+  });
+
+  it('keeps an order paid whose refund or dispute is told as COMPLETED beside it, and tells a person', async () => {
+    const shop = await startShop({ silences: ['refund-event=payment-status'] });
+    for (const [what, status] of [
+      ['refund', 'REFUNDED'],
+      ['dispute', 'DISPUTED'],
+    ] as const) {
+      const link = await sell(shop, what);
+      await payLink(shop, link);
+      await expectPaid(shop, what);
+      await act(shop.sandbox, link, what);
+      await shop.sandbox.idle();
+      await allSettled(shop);
+      const told = (await deliveriesOf(shop.sandbox, link)).at(-1);
+      expect(JSON.parse(told.body).data).toMatchObject({
+        paymentStatus: 'COMPLETED',
+        latestPayment: { status },
+      });
+      expect((await shop.settled.order(what)).state).toBe('paid');
+    }
+    const { attention } = (await shop.settled.api('/v1/attention')).body;
+    const told = attention.map(({ reference, kind }: { reference: string; kind: string }) => [
+      reference,
+      kind,
+    ]);
+    expect(told.sort()).toEqual([
+      ['dispute', 'status_unclear'],
+      ['refund', 'status_unclear'],
+    ]);
+    // The service's API says which of the two it is; the question is queued.
+    const checks = peek(shop.settled.storePath, 'SELECT reason FROM link_check');
+    expect(checks).toEqual(Array(2).fill({ reason: 'not_understood' }));
+  });
+});

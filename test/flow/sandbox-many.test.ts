@@ -1,0 +1,71 @@
+import { expect, it, vi } from 'vitest';
+import { createLink } from '../support/dispatch.ts';
+import { bindLink, reserveLink, startShop } from '../support/shop.ts';
+
+const LINKS = 1_000;
+const AT_ONCE = 32;
+/** A read of the API in which deliveries had starved it would take seconds. */
+const READ_MS_P99_MAX = 1_000;
+
+it('pays 1000 links, all told to settled, within a minute, and the sandbox goes on answering', async () => {
+  const shop = await startShop({ rateLimit: null });
+  const startMs = performance.now();
+  const links: { id: string }[] = [];
+  await eachAtOnce(LINKS, async (n) => {
+    const reference = `order-${n}`;
+    const link = await createLink(shop.sandbox, await reserveLink(shop, reference));
+    links.push(link);
+    await bindLink(shop, reference, link);
+  });
+  const reads = startReading(async () => {
+    const { id } = links[Math.floor(Math.random() * links.length)] as { id: string };
+    expect((await shop.sandbox.call(`/payment-links/${id}`)).status).toBe(200);
+  });
+  await eachAtOnce(LINKS, async (n) => {
+    await shop.sandbox.control(`/links/order-${n}/pay`, { method: 'POST' });
+  });
+  await shop.sandbox.idle();
+  const readMs = await reads.stop();
+  await vi.waitFor(
+    async () => {
+      const { orders } = (await shop.settled.api('/v1/stats')).body.stats;
+      expect(orders).toMatchObject({ paid: LINKS });
+    },
+    { timeout: 20_000 },
+  );
+  expect(performance.now() - startMs).toBeLessThan(60_000);
+  expect(readMs.length).toBeGreaterThan(100);
+  expect(percentile(readMs, 0.99)).toBeLessThan(READ_MS_P99_MAX);
+}, 90_000);
+
+/** Reads again and again, one after the other; gives the milliseconds that each took. */
+function startReading(read: () => Promise<void>) {
+  const tookMs: number[] = [];
+  let stopped = false;
+  const reading = (async () => {
+    while (!stopped) {
+      const startMs = performance.now();
+      await read();
+      tookMs.push(performance.now() - startMs);
+    }
+  })();
+  return {
+    stop: async () => {
+      stopped = true;
+      await reading;
+      return tookMs.sort((one, other) => one - other);
+    },
+  };
+}
+
+function percentile(sorted: readonly number[], part: number): number {
+  return sorted[Math.floor(sorted.length * part)] as number;
+}
+
+async function eachAtOnce(count: number, work: (n: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async () => {
+    for (let n = next++; n < count; n = next++) await work(n);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+}

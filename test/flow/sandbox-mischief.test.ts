@@ -1,0 +1,182 @@
+import { describe, expect, it } from 'vitest';
+import { act, createLink, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
+import { peek } from '../support/peek.ts';
+import {
+  allSettled,
+  bindLink,
+  expectPaid,
+  payLink,
+  reserveLink,
+  type Shop,
+  sell,
+  startShop,
+} from '../support/shop.ts';
+
+const PAYMENT_STATUS = 'payment_link.payment_status_changed';
+/** Of the two payment events of a link the second: that the payment is completed. */
+const OF_COMPLETED = { match: { event: PAYMENT_STATUS, attempt: 1 }, skip: 1 };
+
+/** A paid link whose news of the completion was spoiled. */
+async function spoiled(fault: object) {
+  const shop = await startShop();
+  await plan(shop.sandbox, { ...OF_COMPLETED, ...fault });
+  const link = await sell(shop, 'order-1');
+  await payLink(shop, link);
+  await allSettled(shop);
+  return { shop, link, completed: () => completedOf(shop, link) };
+}
+
+async function completedOf({ sandbox }: Shop, link: { id: string }) {
+  const deliveries = await deliveriesOf(sandbox, link);
+  return deliveries.filter(({ kind }) => kind === PAYMENT_STATUS)[1];
+}
+
+const stateOf = async ({ settled }: Shop) => (await settled.order('order-1')).state;
+
+const eventsAt = async ({ settled }: Shop) => (await settled.api('/v1/events?reference=order-1')).body.events;
+
+describe('settled with the sandbox, which loses, repeats and shuffles', () => {
+  it('drop: is paid by the retry', async () => {
+    const { shop, completed } = await spoiled({ fault: 'drop', with: { forGood: false } });
+    expect(await stateOf(shop)).toBe('payment_pending');
+    await turn(shop.sandbox, MINUTE_MS);
+    await expectPaid(shop, 'order-1');
+    expect(await completed()).toMatchObject({ status: 'acknowledged', attempts: 2 });
+  });
+
+  it('drop for good: stays unpaid, with nothing said that is not true, until the event is sent again', async () => {
+    const { shop, completed } = await spoiled({ fault: 'drop' });
+    await turn(shop.sandbox, 24 * 60 * MINUTE_MS);
+    await allSettled(shop);
+    expect(await stateOf(shop)).toBe('payment_pending');
+    const { id, status } = await completed();
+    expect(status).toBe('lost');
+    await shop.sandbox.control(`/deliveries/${id}/resend`, { method: 'POST' });
+    await shop.sandbox.idle();
+    await expectPaid(shop, 'order-1');
+  });
+
+  it('duplicate: is paid once, and every copy is acknowledged', async () => {
+    const { shop, completed } = await spoiled({ fault: 'duplicate', with: { times: 10 } });
+    await expectPaid(shop, 'order-1');
+    const { log } = await completed();
+    const answers = log.map((attempt: { responseBody: string }) => JSON.parse(attempt.responseBody));
+    const copies = answers.filter(({ duplicate }: { duplicate: boolean }) => duplicate);
+    expect([answers.length, copies.length]).toEqual([10, 9]);
+  });
+
+  it('reorder: is paid where COMPLETED comes before PENDING, and stays so', async () => {
+    const shop = await startShop();
+    await plan(shop.sandbox, { fault: 'reorder', match: { event: PAYMENT_STATUS } });
+    const link = await sell(shop, 'order-1');
+    await payLink(shop, link);
+    await expectPaid(shop, 'order-1');
+    const arrived = (await eventsAt(shop)).map(({ eventId }: { eventId: string }) => eventId).reverse();
+    const [created, pending, completed, used] = (await deliveriesOf(shop.sandbox, link)).map(
+      ({ event }) => event,
+    );
+    expect(arrived).toEqual([created, completed, pending, used]);
+  });
+
+  it('delay: is paid when the news comes, though it is an hour late', async () => {
+    const { shop } = await spoiled({ fault: 'delay', with: { ms: 60 * MINUTE_MS } });
+    await turn(shop.sandbox, 59 * MINUTE_MS);
+    expect(await stateOf(shop)).toBe('payment_pending');
+    await turn(shop.sandbox, 2 * MINUTE_MS);
+    await expectPaid(shop, 'order-1');
+  });
+});
+
+describe('settled with the sandbox, which forges and spoils', () => {
+  it.each([
+    ['tamper', { what: 'amount' }],
+    ['tamper', { what: 'status' }],
+    ['tamper', { what: 'byte' }],
+    ['re-encode', {}],
+    ['wrong-secret', {}],
+    ['truncate', { bytes: 1 }],
+    ['truncate', { bytes: 1_000_000 }],
+  ])(
+    '%s %o: refused as not authentic, noted, and paid by the retry that is as it should be',
+    async (fault, takes) => {
+      const { shop, completed } = await spoiled({ fault, with: takes });
+      expect(await stateOf(shop)).toBe('payment_pending');
+      expect((await completed()).log).toMatchObject([{ faults: [fault], responseStatus: 401 }]);
+      expect((await shop.settled.api('/v1/rejections?reference=order-1')).body.rejections).toMatchObject([
+        { reference: 'order-1', count: 1 },
+      ]);
+      expect(await eventsAt(shop)).toHaveLength(3);
+      await turn(shop.sandbox, MINUTE_MS);
+      await expectPaid(shop, 'order-1');
+    },
+  );
+
+  it('tamper: a PENDING that is forged into COMPLETED pays nothing', async () => {
+    const shop = await startShop();
+    await plan(shop.sandbox, { fault: 'tamper', match: { event: PAYMENT_STATUS }, with: { what: 'status' } });
+    const link = await sell(shop, 'order-1');
+    await act(shop.sandbox, link, 'pay', { complete: false });
+    await shop.sandbox.idle();
+    await allSettled(shop);
+    expect(await stateOf(shop)).toBe('awaiting_payment');
+    await turn(shop.sandbox, MINUTE_MS);
+    await allSettled(shop);
+    expect(await stateOf(shop)).toBe('payment_pending');
+  });
+
+  it.each([
+    ['an hour old', 60 * MINUTE_MS],
+    ['an hour ahead', -60 * MINUTE_MS],
+  ])(
+    'stale-timestamp: refused where it is %s, kept as a hint, and paid by the fresh retry',
+    async (_name, ageMs) => {
+      const { shop, completed } = await spoiled({ fault: 'stale-timestamp', with: { ageMs } });
+      expect(await stateOf(shop)).toBe('payment_pending');
+      const { event, log } = await completed();
+      expect(log).toMatchObject([{ faults: ['stale-timestamp'], responseStatus: 400 }]);
+      const hints = peek(shop.settled.storePath, 'SELECT event_id, timestamp FROM hint');
+      expect(hints).toEqual([{ event_id: event, timestamp: log[0].timestamp }]);
+      await turn(shop.sandbox, MINUTE_MS);
+      await expectPaid(shop, 'order-1');
+    },
+  );
+});
+
+describe('settled with the sandbox, whose API misbehaves at the creation', () => {
+  it('early-event: verifies and records what comes before the creation is answered, and is paid', async () => {
+    const shop = await startShop();
+    await plan(shop.sandbox, { fault: 'early-event' });
+    const link = await createLink(shop.sandbox, await reserveLink(shop, 'order-1'));
+    // Nothing is awaited in between: it was there before the answer.
+    const [created] = await deliveriesOf(shop.sandbox, link);
+    expect(created).toMatchObject({ status: 'acknowledged', attempts: 1 });
+    expect(await eventsAt(shop)).toMatchObject([{ eventId: created.event, linkId: link.id }]);
+    await bindLink(shop, 'order-1', link);
+    await payLink(shop, link);
+    await expectPaid(shop, 'order-1');
+  });
+
+  it.each([
+    ['lose-response', { when: 'before' }, 1],
+    ['lose-response', { when: 'after' }, 1],
+    ['rate-limit', { retryAfterSeconds: 1 }, 3],
+    ['server-error', { status: 502 }, 3],
+    ['slow', { ms: 50 }, 1],
+  ])('%s %o: the shop asks again, there is one link, and the order is paid', async (fault, takes, count) => {
+    const shop = await startShop();
+    await plan(shop.sandbox, { fault, match: { method: 'POST' }, count, with: takes });
+    const fields = { title: 'A chair', ...(await reserveLink(shop, 'order-1')) };
+    const answers: number[] = [];
+    do {
+      const answer = await shop.sandbox.call('/payment-links', { body: fields }).catch(() => ({ status: 0 }));
+      answers.push(answer.status);
+    } while (answers.length < 10 && ![201, 409].includes(answers.at(-1) as number));
+    const isCreatedUnheard = fault === 'lose-response' && (takes as { when?: string }).when === 'after';
+    expect(answers.at(-1)).toBe(isCreatedUnheard ? 409 : 201);
+    const { body } = await shop.sandbox.call('/payment-links?externalReference=order-1');
+    expect(body.paymentLinks).toHaveLength(1);
+    // The shop has not told settled the link's id: the first event binds it.
+    await payLink(shop, body.paymentLinks[0]);
+    await expectPaid(shop, 'order-1');
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import { deliveriesOf, HOUR_MS, MINUTE_MS, offsetsMs, turn } from '../support/dispatch.ts';
+import { startReceiver } from '../support/hook.ts';
+import { peek } from '../support/peek.ts';
+import { allSettled, expectPaid, payLink, type Shop, sell, startShop } from '../support/shop.ts';
+
+/** A door before settled that can be shut: what comes then is answered 503. */
+async function startDoor() {
+  const door = await startReceiver();
+  return {
+    through: (settledsUrl: string) => {
+      const { origin, pathname } = new URL(settledsUrl);
+      door.answerWith(503);
+      return { webhookUrl: new URL(pathname, door.url).href, open: () => forward(origin) };
+    },
+  };
+
+  function forward(origin: string): void {
+    door.answerWith(({ path, headers, body }, response) => {
+      const { host: _, connection: __, 'content-length': ___, ...kept } = headers;
+      const sent = fetch(`${origin}${path}`, {
+        method: 'POST',
+        headers: kept as Record<string, string>,
+        body,
+      });
+      void sent.then(async (answer) => response.writeHead(answer.status).end(await answer.text()));
+      return undefined;
+    });
+  }
+}
+
+/** An order whose payment is told while the receiver is down, for two hours. */
+async function outage(silences: readonly string[]) {
+  const shop = await startShop({ silences });
+  const door = await startDoor();
+  let open = () => {};
+  const link = await sell(shop, 'order-1', {
+    webhookUrl: (url) => {
+      const through = door.through(url);
+      open = through.open;
+      return through.webhookUrl;
+    },
+  });
+  await payLink(shop, link);
+  await turn(shop.sandbox, 2 * HOUR_MS);
+  expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
+  open();
+  return { shop, link };
+}
+
+function kept({ settled }: Shop) {
+  return {
+    hints: peek(settled.storePath, 'SELECT event_id, timestamp FROM hint ORDER BY key'),
+    checks: peek(settled.storePath, 'SELECT reason FROM link_check'),
+  };
+}
+
+describe('a receiver that is down for two hours', () => {
+  it.each([
+    ['delays', [0, 1, 6, 21, 81, 321]],
+    ['offsets', [0, 1, 5, 15, 60, 240]],
+  ])(
+    'is paid on the 4-hour retry, where retries are signed again and counted as %s',
+    async (schedule, minutes) => {
+      const { shop, link } = await outage([`schedule=${schedule}`]);
+      await turn(shop.sandbox, HOUR_MS);
+      expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
+      await turn(shop.sandbox, 3 * HOUR_MS);
+      await expectPaid(shop, 'order-1');
+      const [, , completed] = await deliveriesOf(shop.sandbox, link);
+      expect(offsetsMs(completed).map((ms) => Math.floor(ms / MINUTE_MS))).toEqual(minutes);
+      expect(completed.log.map((attempt: { responseStatus: number }) => attempt.responseStatus)).toEqual([
+        503, 503, 503, 503, 503, 200,
+      ]);
+    },
+  );
+
+  it('refuses the 4-hour retry as stale where it carries the signature of the first attempt, and keeps it as a hint', async () => {
+    const { shop, link } = await outage(['retries=signed-once']);
+    await turn(shop.sandbox, 4 * HOUR_MS);
+    await allSettled(shop);
+    const deliveries = await deliveriesOf(shop.sandbox, link);
+    for (const { status, log } of deliveries) {
+      expect([status, log.at(-1).attempt, log.at(-1).responseStatus]).toEqual(['waiting', 6, 400]);
+      expect(JSON.parse(log.at(-1).responseBody)).toMatchObject({ title: 'stale_timestamp' });
+    }
+    const { hints, checks } = kept(shop);
+    const told = deliveries.map(({ event, log }) => ({ event_id: event, timestamp: log[0].timestamp }));
+    expect(hints).toEqual(expect.arrayContaining(told));
+    expect([hints.length, told.length]).toEqual([4, 4]);
+    // The check by the service's API finds the payment from here.
+    expect(checks).toHaveLength(1);
+    expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
+  });
+});

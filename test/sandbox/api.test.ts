@@ -1,0 +1,277 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { errorAnswer } from '../../sandbox/api/errors.ts';
+import { DEFAULT_SILENCES } from '../../sandbox/silences.ts';
+import { rawConnection } from '../support/raw.ts';
+import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { BARE, create, details, RICH } from './client.ts';
+
+const PROFILE = '/merchant/profile';
+const LINKS = '/payment-links';
+/** A clock that stands still unless it is turned. */
+const STILL = 1e-9;
+
+describe('the API key', () => {
+  it.each([
+    ['both headers with the key', { 'x-api-key': 'key', authorization: 'Bearer key' }, 200],
+    ['a scheme in small letters', { authorization: 'bearer key' }, 200],
+    ['two headers that disagree', { 'x-api-key': 'key', authorization: 'Bearer other' }, 401],
+    ['two headers that disagree the other way', { 'x-api-key': 'other', authorization: 'Bearer key' }, 401],
+    ['another scheme beside the key', { 'x-api-key': 'key', authorization: 'Basic a2V5' }, 401],
+    ['the key without a scheme', { authorization: 'key' }, 401],
+    ['an empty key', { 'x-api-key': '' }, 401],
+    ['the start of the key', { 'x-api-key': 'ke' }, 401],
+    ['no header', {}, 401],
+  ])('%s', async (_what, headers: Record<string, string>, status) => {
+    const sandbox = await startTestSandbox({ apiKey: 'key' });
+    const response = await fetch(`${sandbox.url}/api/v1${PROFILE}`, { headers });
+    expect(response.status).toBe(status);
+    expect(response.headers.get('www-authenticate')).toBe(status === 401 ? 'Bearer' : null);
+    expect(response.headers.has('x-ratelimit-limit')).toBe(status === 200);
+  });
+
+  it('given twice must be right twice', async () => {
+    const sandbox = await startTestSandbox({ apiKey: 'key' });
+    const connection = await rawConnection(sandbox.url);
+    const request = `GET /api/v1${PROFILE} HTTP/1.1\r\nhost: x\r\nx-api-key: key\r\nx-api-key: other\r\n\r\n`;
+    connection.send(request);
+    expect((await connection.answer()).status).toBe(401);
+    connection.send(request.replace('other', 'key'));
+    expect((await connection.answer()).status).toBe(200);
+  });
+});
+
+describe('the rate limit', () => {
+  it.each([
+    ['seconds', 40, 40],
+    ['epoch', 40, 40],
+  ])('tells the reset as %s', async (reading, retryAfter, resetAfter) => {
+    const sandbox = await startTestSandbox({
+      rateLimit: 2,
+      timeScale: STILL,
+      silences: [`rate-reset=${reading}`],
+    });
+    const startSeconds = reading === 'epoch' ? sandbox.clock.nowMs() / 1_000 : 0;
+    const startReset = async () => Number((await sandbox.call(PROFILE)).headers.get('x-ratelimit-reset'));
+    expect(await startReset()).toBe(Math.ceil(startSeconds + 60));
+    await sandbox.clock.advance(20_000);
+    const nowSeconds = reading === 'epoch' ? startSeconds + 20 : 0;
+    expect(await startReset()).toBe(Math.ceil(nowSeconds + resetAfter));
+    const { headers } = await sandbox.call(PROFILE);
+    expect(headers.get('retry-after')).toBe(String(retryAfter));
+    expect(headers.get('x-ratelimit-reset')).toBe(String(Math.ceil(nowSeconds + resetAfter)));
+  });
+
+  it('counts what is refused after it, and not what is refused before it', async () => {
+    const sandbox = await startTestSandbox({ timeScale: STILL });
+    await sandbox.call('/unknown');
+    await sandbox.call(PROFILE, { headers: { 'x-api-key': 'wrong' } });
+    await sandbox.call(LINKS, { body: {} });
+    await sandbox.call(`${LINKS}/unknown`);
+    await sandbox.call(PROFILE, { method: 'DELETE' });
+    expect((await sandbox.call(PROFILE)).headers.get('x-ratelimit-remaining')).toBe('56');
+  });
+
+  it('is lifted where there is none', async () => {
+    const sandbox = await startTestSandbox({ rateLimit: null });
+    for (let request = 0; request < 70; request++) {
+      const { status, headers } = await sandbox.call(PROFILE);
+      expect([status, headers.has('x-ratelimit-limit')]).toEqual([200, false]);
+    }
+  });
+});
+
+describe('a body that cannot be read', () => {
+  const large = JSON.stringify({ ...BARE, description: 'x'.repeat(102_400) });
+  it.each([
+    ['malformed JSON', '{"title":', {}, 'body'],
+    ['nothing', '', {}, 'body'],
+    ['an array', '[]', {}, 'body'],
+    ['null', 'null', {}, 'body'],
+    ['text', '"title"', {}, 'body'],
+    ['more than 100 KB', large, {}, 'body'],
+    ['another type', JSON.stringify(BARE), { 'content-type': 'text/plain' }, 'content-type'],
+    ['a packed body', JSON.stringify(BARE), { 'content-encoding': 'gzip' }, 'content-encoding'],
+  ])('%s is 400', async (_what, body, headers: Record<string, string>, field) => {
+    const sandbox = await startTestSandbox();
+    const answer = await sandbox.call(LINKS, { method: 'POST', body, headers });
+    expect(answer).toMatchObject({ status: 400, body: { error: { field } } });
+    expect(answer.body.error.message).toContain(field);
+  });
+
+  it('bytes that are no UTF-8 are 400', async () => {
+    const sandbox = await startTestSandbox();
+    const answer = await postBytes(sandbox, Buffer.from('{"title":"\xff","amount":30}', 'latin1'));
+    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('UTF-8')]);
+  });
+});
+
+describe('a creation', () => {
+  it.each([
+    ['title', [undefined, null, '', '  ', 7, 'a\ud800']],
+    ['amount', [undefined, null, '30', '30.00', 25, 0, -30, 30.001, 1e13, true, [30]]],
+    ['externalReference', ['', 7, {}]],
+    ['description', [7, []]],
+    [
+      'expiresAt',
+      ['', 'tomorrow', '2099-01-01', '2099-01-01T00:00:00', '2099-02-30T00:00:00Z', 4_102_444_800_000],
+    ],
+    ['metadata', ['{}', [], 7, { deep: JSON.parse('['.repeat(20_000) + ']'.repeat(20_000)) }]],
+    [
+      'webhookUrl',
+      ['', 'x', 'ftp://shop.example', 'http://', 'http://a b', 'http://a:99999', 'javascript:alert(1)', 7],
+    ],
+    ['webhookSecret', ['', 7]],
+    ['callbackUrl', ['', 'javascript:alert(1)', 'data:text/html,x', 7]],
+  ] as [string, unknown[]][])('with a wrong %s is 400 and names it in every shape', async (field, wrongs) => {
+    const sandbox = await startTestSandbox({ rateLimit: null });
+    for (const shape of ['object', 'error-text', 'message']) {
+      await sandbox.control('/silences', { body: { 'error-body': shape } });
+      for (const wrong of wrongs) {
+        // Written by hand where JSON.stringify would not nest so deep.
+        const body = field === 'metadata' ? write(BARE, wrong) : { ...BARE, [field]: wrong };
+        const answer = await sandbox.call(LINKS, { method: 'POST', body });
+        expect(answer.status).toBe(400);
+        expect(messageOf(answer.body, shape)).toMatch(new RegExp(`^${field} `));
+      }
+    }
+    expect((await sandbox.call(LINKS)).body.pagination.total).toBe(0);
+  });
+
+  it('tells everything that is wrong at once', async () => {
+    const sandbox = await startTestSandbox();
+    const { body } = await sandbox.call(LINKS, { body: { amount: 3, webhookUrl: 'x' } });
+    expect(body.error.message).toMatch(/title .*amount .*webhookUrl /);
+  });
+
+  it('ignores fields that the spec does not name, the currency among them', async () => {
+    const sandbox = await startTestSandbox();
+    const link = await create(sandbox, {
+      ...BARE,
+      currency: 'USD',
+      isMultiUse: true,
+      status: 'EXPIRED',
+      x: 1,
+    });
+    expect(link).toMatchObject({ currency: 'BRL', isMultiUse: false, status: 'ACTIVE' });
+    expect(link).not.toHaveProperty('x');
+  });
+
+  it('takes null for a field that is not given', async () => {
+    const sandbox = await startTestSandbox();
+    const nothing = Object.fromEntries(Object.keys(RICH).map((field) => [field, null]));
+    const link = await create(sandbox, { ...nothing, ...BARE });
+    expect(link).toMatchObject({
+      externalReference: null,
+      metadata: null,
+      webhookSecret: expect.any(String),
+    });
+  });
+
+  it('keeps metadata as it is, whatever its names', async () => {
+    const sandbox = await startTestSandbox();
+    const text = '{"__proto__":{"a":1},"constructor":2,"deep":[[{"b":null}]]}';
+    const body = `{"title":"A","amount":30,"metadata":${text}}`;
+    const { id } = (await sandbox.call(LINKS, { method: 'POST', body })).body.paymentLink;
+    expect(JSON.stringify((await details(sandbox, id)).metadata)).toBe(text);
+  });
+
+  it.each(['200', '201'])('answers %s where the switch says so', async (status) => {
+    const sandbox = await startTestSandbox({ silences: [`creation-status=${status}`] });
+    expect((await sandbox.call(LINKS, { body: BARE })).status).toBe(Number(status));
+  });
+
+  it.each([
+    ['in-link', ['success', 'paymentLink'], ['paymentLink', 'webhookSecret']],
+    ['beside-link', ['success', 'paymentLink', 'webhookSecret'], ['webhookSecret']],
+    ['bare', null, ['webhookSecret']],
+  ])('answers in the envelope %s', async (envelope, names, secretPath) => {
+    const sandbox = await startTestSandbox({ silences: [`creation-envelope=${envelope}`] });
+    const { body } = await sandbox.call(LINKS, { body: { ...BARE, webhookSecret: 'chosen' } });
+    expect(body).toHaveProperty(secretPath, 'chosen');
+    expect(JSON.stringify(body).split('"chosen"')).toHaveLength(2);
+    const link = body.paymentLink ?? body;
+    expect(link).toMatchObject({ title: 'A table', url: expect.any(String), shortUrl: expect.any(String) });
+    if (names !== null) expect(Object.keys(body)).toEqual(names);
+    else expect(body).not.toHaveProperty('success');
+  });
+});
+
+describe('a request for what is not there', () => {
+  it.each(['', '/', '/unknown', `${LINKS}/`, `${LINKS}/a/b`, '/Payment-Links'])('%j is 404', async (path) => {
+    const sandbox = await startTestSandbox();
+    const answer = await sandbox.call(path, { headers: { 'x-api-key': 'wrong' } });
+    expect(answer).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } });
+  });
+
+  it.each([
+    [PROFILE, 'POST', 'GET, HEAD'],
+    [LINKS, 'DELETE', 'GET, HEAD, POST'],
+    [`${LINKS}/pl_1`, 'PATCH', 'GET, HEAD'],
+  ])('%s by %s is 405 and says what is allowed', async (path, method, allow) => {
+    const sandbox = await startTestSandbox();
+    const { status, headers } = await sandbox.call(path, { method });
+    expect([status, headers.get('allow')]).toEqual([405, allow]);
+    const unknown = await sandbox.call(path, { method, headers: { 'x-api-key': 'wrong' } });
+    expect(unknown.status).toBe(401);
+  });
+});
+
+describe('a failure', () => {
+  it('that nobody foresaw is told on stderr, and nothing of it to the caller', () => {
+    const told = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    onTestFinished(() => told.mockRestore());
+    const { status, body } = errorAnswer(new Error('disk on fire'), DEFAULT_SILENCES);
+    expect([status, JSON.stringify(body)]).toEqual([500, expect.not.stringMatching(/disk|at /)]);
+    expect(told).toHaveBeenCalledWith(expect.stringMatching(/disk on fire\n +at /));
+  });
+
+  it('names no framework', async () => {
+    const { headers } = await (await startTestSandbox()).call('/unknown');
+    expect(headers.has('x-powered-by')).toBe(false);
+  });
+});
+
+describe('the list', () => {
+  it.each([
+    ['page=0', 1, 20],
+    ['page=-1&pageSize=-1', 1, 20],
+    ['page=2.5&pageSize=x', 1, 20],
+    ['page=&pageSize=', 1, 20],
+    ['page=1e3', 1, 20],
+    ['page=99999999999999999999', 1, 20],
+    ['page=999999999&pageSize=100', 999_999_999, 100],
+    ['pageSize=0', 1, 20],
+    ['pageSize=101', 1, 100],
+    ['page=3&page=4', 3, 20],
+    ['page[a]=3', 1, 20],
+  ])('takes %s', async (query, page, pageSize) => {
+    const sandbox = await startTestSandbox();
+    await create(sandbox, BARE);
+    const { status, body } = await sandbox.call(`${LINKS}?${query}`);
+    expect(status).toBe(200);
+    expect(body.pagination).toEqual({ page, pageSize, total: 1, totalPages: 1 });
+  });
+
+  it('has no pages where there are no links', async () => {
+    const { body } = await (await startTestSandbox()).call(LINKS);
+    expect(body.pagination).toEqual({ page: 1, pageSize: 20, total: 0, totalPages: 0 });
+  });
+});
+
+function write(fields: object, metadata: unknown): string {
+  const isDeep = (metadata as { deep?: unknown }).deep !== undefined;
+  const text = isDeep ? `{"deep":${'['.repeat(20_000)}${']'.repeat(20_000)}}` : JSON.stringify(metadata);
+  return `${JSON.stringify(fields).slice(0, -1)},"metadata":${text}}`;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the shape is what is tested
+function messageOf(body: any, shape: string): string {
+  expect(body.success).toBe(false);
+  if (shape === 'object') return body.error.message;
+  return shape === 'error-text' ? body.error : body.message;
+}
+
+async function postBytes(sandbox: TestSandbox, body: Uint8Array<ArrayBuffer>): Promise<Response> {
+  const headers = { 'x-api-key': sandbox.apiKey, 'content-type': 'application/json' };
+  return await fetch(`${sandbox.url}/api/v1${LINKS}`, { method: 'POST', headers, body });
+}

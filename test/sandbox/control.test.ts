@@ -1,0 +1,304 @@
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { FAULTS } from '../../sandbox/dispatch/faults.ts';
+import { SILENCES } from '../../sandbox/silences.ts';
+import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+
+type Received = { event: { id: string; type: string }; signature: string };
+
+/** A receiver that answers each delivery with the next status, and 200 when there are no more. */
+async function startReceiver(...statuses: number[]): Promise<{ webhookUrl: string; received: Received[] }> {
+  const received: Received[] = [];
+  const server = createServer(async (incoming, response) => {
+    let text = '';
+    for await (const chunk of incoming) text += chunk;
+    const signature = incoming.headers['x-service-signature'] as string;
+    received.push({ event: JSON.parse(text), signature });
+    response.writeHead(statuses.shift() ?? 200).end('noted');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { webhookUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, received };
+}
+
+async function createLink(sandbox: TestSandbox, over: object = {}) {
+  const body = { title: 'Order 1', amount: 100, externalReference: 'order-1', ...over };
+  const answer = await sandbox.call('/payment-links', { body });
+  expect(answer.status).toBe(201);
+  return answer.body.paymentLink;
+}
+
+/** What `fetch` would not send: the headers of a browser. */
+function send(url: string, method: string, headers: Record<string, string>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers: { 'content-length': 2, ...headers } }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode as number));
+    });
+    sent.on('error', reject).end('{}');
+  });
+}
+
+describe('control: the sandbox', () => {
+  it('tells what it is, and no secret', async () => {
+    const sandbox = await startTestSandbox({ seed: 'known' });
+    const { webhookSecret } = await createLink(sandbox);
+    const { status, body } = await sandbox.control('/');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      environment: 'production',
+      url: sandbox.url,
+      seed: 'known',
+      counts: { links: 1, payments: 0, events: 1, deliveries: 0 },
+    });
+    const everything = await Promise.all(
+      ['/', '/links', '/links/order-1', '/events', '/deliveries', '/attempts', '/silences', '/faults'].map(
+        async (path) => JSON.stringify((await sandbox.control(path)).body),
+      ),
+    );
+    expect(everything.filter((text) => text.includes(webhookSecret))).toEqual([]);
+    expect(everything.filter((text) => text.includes(sandbox.apiKey))).toEqual([]);
+  });
+
+  it('sets switches while it runs, and keeps the others', async () => {
+    const sandbox = await startTestSandbox({ silences: ['signature=base64'] });
+    const { body } = await sandbox.control('/silences', { body: { 'type-name': 'event' } });
+    expect(body.silences).toMatchObject({ signature: 'base64', 'type-name': 'event' });
+    await createLink(sandbox);
+    const { events } = (await sandbox.control('/events')).body;
+    expect(JSON.parse(events[0].body)).toMatchObject({ event: 'payment_link.created' });
+    expect((await sandbox.control('/silences')).body.known).toEqual(SILENCES);
+  });
+
+  it('names the known switches and values where one is unknown, and sets nothing then', async () => {
+    const sandbox = await startTestSandbox();
+    const name = await sandbox.control('/silences', { body: { signature: 'base64', colour: 'red' } });
+    expect(name.status).toBe(400);
+    for (const known of Object.keys(SILENCES)) expect(name.body.error.message).toContain(known);
+    const value = await sandbox.control('/silences', { body: { signature: 'rot13' } });
+    expect(value.status).toBe(400);
+    for (const known of SILENCES.signature.values) expect(value.body.error.message).toContain(known);
+    expect((await sandbox.control('/silences')).body.silences.signature).toBe('hex');
+  });
+
+  it('says what it does not know: the route, the body, the field', async () => {
+    const sandbox = await startTestSandbox();
+    await createLink(sandbox);
+    const refused = [
+      [await sandbox.control('/nothing'), 404, null],
+      [await sandbox.control('/clock', { body: '{"advance"' }), 400, 'body'],
+      [await sandbox.control('/clock', { body: '[1]' }), 400, 'body'],
+      [await sandbox.control('/silences', { body: 'x'.repeat(70_000) }), 413, 'body'],
+      [await sandbox.control('/links/nobody'), 404, 'id'],
+      [await sandbox.control('/links?pageSize=0'), 400, 'pageSize'],
+      [await sandbox.control('/links/order-1/pay', { body: { method: 'CASH' } }), 400, 'method'],
+      [await sandbox.control('/links/order-1/pay', { body: { instalments: 3 } }), 400, 'instalments'],
+      [await sandbox.control('/links/order-1/pay', { body: { installments: 2 } }), 400, 'installments'],
+      [await sandbox.control('/links/order-1/events', { body: { kind: 'paid' } }), 400, 'kind'],
+      [await sandbox.control('/deliveries/dlv_0'), 404, 'id'],
+      [await sandbox.control('/deliveries?link=nobody'), 404, 'id'],
+      [await sandbox.control('/events/evt_0/resend', { method: 'POST' }), 404, 'id'],
+    ] as const;
+    for (const [{ body, status }, expected, field] of refused) {
+      expect([status, body.error]).toEqual([
+        expected,
+        { code: expect.any(String), message: expect.any(String), field },
+      ]);
+    }
+    expect(refused[9][0].body.error.message).toContain('payment_link.payment_status_changed');
+  });
+});
+
+describe('control: faults', () => {
+  it('adds, lists and takes away plans', async () => {
+    const sandbox = await startTestSandbox();
+    const added = await sandbox.control('/faults', { body: { fault: 'slow', with: { ms: 1 } } });
+    expect([added.status, added.body]).toEqual([201, expect.objectContaining({ number: 1, fault: 'slow' })]);
+    await sandbox.control('/faults', { body: { fault: 'drop' } });
+    const { body } = await sandbox.control('/faults');
+    expect(body.faults.map(({ fault }: { fault: string }) => fault)).toEqual(['slow', 'drop']);
+    expect(Object.keys(body.known)).toEqual(Object.keys(FAULTS));
+    expect((await sandbox.control('/faults/1', { method: 'DELETE' })).status).toBe(200);
+    const gone = await sandbox.control('/faults/1', { method: 'DELETE' });
+    expect([gone.status, gone.body.error.message]).toEqual([404, expect.stringContaining('known: 2')]);
+    await sandbox.control('/faults', { method: 'DELETE' });
+    expect((await sandbox.control('/faults')).body.faults).toEqual([]);
+  });
+
+  it('lists the known faults where one is unknown', async () => {
+    const sandbox = await startTestSandbox();
+    const { status, body } = await sandbox.control('/faults', { body: { fault: 'gremlin' } });
+    expect([status, body.error.field]).toEqual([400, 'fault']);
+    for (const name of Object.keys(FAULTS)) expect(body.error.message).toContain(name);
+  });
+});
+
+describe('control: links', () => {
+  it('finds a link by its id, its short code and its externalReference', async () => {
+    const sandbox = await startTestSandbox();
+    const { id, shortUrl } = await createLink(sandbox);
+    for (const key of [id, shortUrl.split('/').at(-1), 'order-1']) {
+      expect((await sandbox.control(`/links/${key}`)).body.id).toBe(id);
+    }
+    expect((await sandbox.control('/links')).body).toMatchObject({ total: 1, links: [{ id }] });
+  });
+
+  it('shows a link as the API shows it', async () => {
+    const sandbox = await startTestSandbox();
+    const { id } = await createLink(sandbox);
+    await sandbox.control('/links/order-1/pay', { method: 'POST' });
+    const { body } = await sandbox.call(`/payment-links/${id}`);
+    expect((await sandbox.control('/links/order-1')).body).toEqual(body.paymentLink);
+  });
+
+  it('pays by PIX, in instalments, and in two steps', async () => {
+    const sandbox = await startTestSandbox();
+    for (const reference of ['pix', 'card', 'later'])
+      await createLink(sandbox, { externalReference: reference });
+    const pix = await sandbox.control('/links/pix/pay', { method: 'POST' });
+    expect(pix.body).toMatchObject({
+      status: 'INACTIVE',
+      paymentStatus: 'COMPLETED',
+      payments: [{ status: 'COMPLETED', customer: null, quote: { paymentMethod: 'PIX', installments: 1 } }],
+    });
+    const customer = { name: 'Ana', email: 'ana@example.com' };
+    const card = { method: 'CREDIT_CARD', installments: 3, customer };
+    expect((await sandbox.control('/links/card/pay', { body: card })).body.payments).toEqual([
+      expect.objectContaining({ customer, quote: expect.objectContaining({ installments: 3 }) }),
+    ]);
+    const started = await sandbox.control('/links/later/pay', { body: { complete: false } });
+    expect(started.body).toMatchObject({ status: 'ACTIVE', paymentStatus: 'PENDING' });
+    const completed = await sandbox.control('/links/later/complete', { method: 'POST' });
+    expect(completed.body).toMatchObject({ status: 'INACTIVE', paymentStatus: 'COMPLETED' });
+  });
+
+  it('refunds, disputes, expires and disables', async () => {
+    const sandbox = await startTestSandbox();
+    const names = ['refund', 'dispute', 'expire', 'disable'];
+    for (const name of names) await createLink(sandbox, { externalReference: name });
+    for (const name of ['refund', 'dispute']) await sandbox.control(`/links/${name}/pay`, { method: 'POST' });
+    const bodies = await Promise.all(
+      names.map(async (name) => (await sandbox.control(`/links/${name}/${name}`, { method: 'POST' })).body),
+    );
+    expect(bodies).toMatchObject([
+      { payments: [{ status: 'REFUNDED' }] },
+      { payments: [{ status: 'DISPUTED' }] },
+      { status: 'EXPIRED', isExpired: true },
+      { status: 'INACTIVE' },
+    ]);
+  });
+
+  it('refuses what the state of the link does not allow', async () => {
+    const sandbox = await startTestSandbox();
+    await createLink(sandbox);
+    expect((await sandbox.control('/links/order-1/refund', { method: 'POST' })).status).toBe(404);
+    await sandbox.control('/links/order-1/expire', { method: 'POST' });
+    const { status, body } = await sandbox.control('/links/order-1/pay', { method: 'POST' });
+    expect([status, body.error.code]).toEqual([403, 'link_not_active']);
+  });
+
+  it('disables payments in the sandbox environment, and says what to do instead', async () => {
+    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    await createLink(sandbox);
+    for (const name of ['pay', 'complete']) {
+      const { status, body } = await sandbox.control(`/links/order-1/${name}`, { method: 'POST' });
+      expect([status, body.error.message]).toEqual([
+        403,
+        expect.stringContaining('--environment production'),
+      ]);
+    }
+  });
+
+  it.for(['sandbox', 'production'] as const)('emits an event in the %s environment', async (environment) => {
+    const { webhookUrl, received } = await startReceiver();
+    const sandbox = await startTestSandbox({ environment });
+    await createLink(sandbox, { webhookUrl });
+    await sandbox.control('/idle', { method: 'POST' });
+    const before = received.length;
+    const kind = 'payment_link.status_changed';
+    const { status, body } = await sandbox.control('/links/order-1/events', { body: { kind } });
+    expect([status, body.delivery.origin]).toEqual([201, 'panel']);
+    await sandbox.control('/idle', { method: 'POST' });
+    expect(received.slice(before).map(({ event }) => event)).toEqual([
+      expect.objectContaining({ id: body.event.id, type: kind }),
+    ]);
+  });
+});
+
+describe('control: deliveries', () => {
+  it('shows every attempt of a delivery', async () => {
+    const { webhookUrl } = await startReceiver(500);
+    const sandbox = await startTestSandbox();
+    await createLink(sandbox, { webhookUrl });
+    await sandbox.control('/clock', { body: { advance: '1m' } });
+    const { deliveries } = (await sandbox.control('/deliveries?link=order-1')).body;
+    const { body } = await sandbox.control(`/deliveries/${deliveries[0].id}`);
+    expect(body).toMatchObject({ status: 'acknowledged', attempts: 2, origin: 'automatic', dueAt: null });
+    expect(body.log).toEqual([
+      {
+        attempt: 1,
+        at: expect.stringMatching(/Z$/),
+        tookMs: expect.any(Number),
+        faults: [],
+        timestamp: expect.stringMatching(/^\d{13}$/),
+        signature: expect.stringMatching(/^[0-9a-f]{64}$/),
+        responseStatus: 500,
+        responseBody: 'noted',
+        error: null,
+      },
+      expect.objectContaining({ attempt: 2, responseStatus: 200 }),
+    ]);
+    expect((await sandbox.control('/attempts')).body.attempts).toEqual(
+      body.log.map((attempt: object) => ({
+        ...attempt,
+        delivery: body.id,
+        event: body.event,
+        kind: 'payment_link.created',
+      })),
+    );
+  });
+
+  it('sends an event again: as a delivery of its own, signed and logged like every other', async () => {
+    const { webhookUrl, received } = await startReceiver();
+    const sandbox = await startTestSandbox();
+    await createLink(sandbox, { webhookUrl });
+    await sandbox.control('/idle', { method: 'POST' });
+    const [first] = (await sandbox.control('/deliveries')).body.deliveries;
+    const byDelivery = await sandbox.control(`/deliveries/${first.id}/resend`, { method: 'POST' });
+    const byEvent = await sandbox.control(`/events/${first.event}/resend`, { method: 'POST' });
+    await sandbox.control('/idle', { method: 'POST' });
+    for (const { status, body } of [byDelivery, byEvent]) {
+      expect([status, body.origin, body.event]).toEqual([201, 'resend', first.event]);
+      const again = (await sandbox.control(`/deliveries/${body.id}`)).body;
+      expect(again).toMatchObject({ status: 'acknowledged', log: [{ responseStatus: 200 }] });
+    }
+    expect(received.map(({ event }) => event.id)).toEqual([first.event, first.event, first.event]);
+    expect(received.every(({ signature }) => /^[0-9a-f]{64}$/.test(signature))).toBe(true);
+  });
+});
+
+describe('control: pages of others', () => {
+  it.for([
+    ['another origin', { origin: 'https://evil.example' }, false],
+    ['another port of this machine', { origin: 'http://127.0.0.1:1' }, false],
+    ['a page without an origin', { origin: 'null' }, false],
+    ['another site by Sec-Fetch-Site', { 'sec-fetch-site': 'cross-site' }, false],
+    ['a name that is led to loopback', { host: 'evil.example' }, false],
+    ['its own page', { 'sec-fetch-site': 'same-origin' }, true],
+    ['a program', {}, true],
+  ] as const)('are told apart: %s', async ([, headers, mayDrive]) => {
+    const sandbox = await startTestSandbox();
+    await sandbox.control('/faults', { body: { fault: 'drop' } });
+    const removed = await send(`${sandbox.url}/_control/faults`, 'DELETE', headers);
+    const waited = await send(`${sandbox.url}/_control/idle`, 'POST', headers);
+    const left = (await sandbox.control('/faults')).body.faults.length;
+    expect({ removed, waited, left }).toEqual(
+      mayDrive ? { removed: 200, waited: 200, left: 0 } : { removed: 403, waited: 403, left: 1 },
+    );
+  });
+
+  it('answers under another name where that was allowed', async () => {
+    const sandbox = await startTestSandbox({ allowRemote: true });
+    expect(await send(`${sandbox.url}/_control/idle`, 'POST', { host: 'sandbox.test' })).toBe(200);
+  });
+});

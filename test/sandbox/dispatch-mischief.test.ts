@@ -1,0 +1,282 @@
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import {
+  act,
+  createLink,
+  deliveriesOf,
+  firstDelivery,
+  HOUR_MS,
+  MINUTE_MS,
+  offsetsMs,
+  plan,
+  startPair,
+  turn,
+} from '../support/dispatch.ts';
+import type { Received } from '../support/hook.ts';
+
+const SECRET = 'a-secret-of-the-merchant-of-this-test';
+const CREATED = 'payment_link.created';
+const PAYMENT_STATUS = 'payment_link.payment_status_changed';
+
+/** Whether a delivery carries the signature of its own bytes. */
+function isGenuine({ headers, body }: Received): boolean {
+  const mac = createHmac('sha256', SECRET).update(`${headers['x-service-timestamp']}.`).update(body);
+  return headers['x-service-signature'] === mac.digest('hex');
+}
+
+/** A link with one plan of mischief, whose creation has been told of. */
+async function planned(fault: object, silences: readonly string[] = []) {
+  const { sandbox, receiver } = await startPair({ silences });
+  await plan(sandbox, fault);
+  const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
+  await sandbox.idle();
+  return { sandbox, receiver, link };
+}
+
+describe('sandbox: mischief with whether and when a delivery is sent', () => {
+  it('drop: nothing is sent, ever, and the service believes that it arrived', async () => {
+    const { sandbox, receiver, link } = await planned({ fault: 'drop' });
+    await turn(sandbox, 18 * HOUR_MS);
+    expect(receiver.received).toEqual([]);
+    expect(await firstDelivery(sandbox, link)).toMatchObject({
+      status: 'lost',
+      attempts: 1,
+      dueAt: null,
+      log: [{ faults: ['drop'], responseStatus: null, error: 'dropped by a fault plan: nothing was sent' }],
+    });
+  });
+
+  it('drop, but not for good: the attempt has failed, and the retry arrives', async () => {
+    const { sandbox, receiver, link } = await planned({ fault: 'drop', with: { forGood: false } });
+    expect(receiver.received).toEqual([]);
+    expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'waiting', attempts: 1 });
+    await turn(sandbox, MINUTE_MS);
+    expect(receiver.received.map(isGenuine)).toEqual([true]);
+    const { status, log } = await firstDelivery(sandbox, link);
+    expect(status).toBe('acknowledged');
+    expect(log).toMatchObject([
+      { faults: ['drop'], error: 'dropped by a fault plan: nothing was sent' },
+      { faults: [], responseStatus: 204, error: null },
+    ]);
+  });
+
+  it('duplicate: the same request so many times, and every answer is in the log', async () => {
+    const { sandbox, receiver, link } = await planned({ fault: 'duplicate', with: { times: 20 } });
+    expect(receiver.received).toHaveLength(20);
+    const same = receiver.received.map(({ headers, body }) => [
+      headers['x-service-timestamp'],
+      headers['x-service-signature'],
+      body.toString(),
+    ]);
+    expect(new Set(same.map(String)).size).toBe(1);
+    expect(receiver.received.every(isGenuine)).toBe(true);
+    const { status, attempts, log } = await firstDelivery(sandbox, link);
+    expect([status, attempts, log.length]).toEqual(['acknowledged', 1, 20]);
+    expect(log[19]).toMatchObject({ attempt: 1, faults: ['duplicate'], responseStatus: 204 });
+  });
+
+  it('duplicate: one acknowledgement of several is enough', async () => {
+    const { sandbox, receiver } = await startPair();
+    let answered = 0;
+    receiver.answerWith(() => (++answered === 1 ? 204 : 500));
+    await plan(sandbox, { fault: 'duplicate', with: { times: 3 } });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await turn(sandbox, HOUR_MS);
+    expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'acknowledged', attempts: 1 });
+    expect(receiver.received).toHaveLength(3);
+  });
+
+  it('reorder: held back until a later delivery of the same link was sent', async () => {
+    const { sandbox, receiver, link } = await planned({ fault: 'reorder', match: { event: CREATED } });
+    await createLink(sandbox, { webhookUrl: `${receiver.url}/other`, externalReference: 'other' });
+    await turn(sandbox, 18 * HOUR_MS);
+    expect(receiver.received.map(({ path }) => path)).toEqual(['/hook/other']);
+    expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'waiting', attempts: 0, dueAt: null });
+    await act(sandbox, link, 'pay');
+    await sandbox.idle();
+    expect(receiver.kinds().slice(1)).toEqual([
+      PAYMENT_STATUS,
+      CREATED,
+      PAYMENT_STATUS,
+      'payment_link.status_changed',
+    ]);
+    expect(receiver.received.slice(1).every(isGenuine)).toBe(true);
+    expect((await firstDelivery(sandbox, link)).log).toMatchObject([{ faults: ['reorder'] }]);
+  });
+
+  it('reorder: by as many as the plan says', async () => {
+    const { sandbox, receiver, link } = await planned({ fault: 'reorder', with: { by: 3 } });
+    await act(sandbox, link, 'pay');
+    await sandbox.idle();
+    expect(receiver.kinds().at(-1)).toBe(CREATED);
+    expect(receiver.received).toHaveLength(4);
+  });
+
+  it('delay: sent later, once, and stamped when it is sent', async () => {
+    const { sandbox, receiver, link } = await planned({
+      fault: 'delay',
+      with: { ms: 90 * MINUTE_MS },
+      count: null,
+    });
+    const createdMs = sandbox.clock.nowMs();
+    await turn(sandbox, 89 * MINUTE_MS);
+    expect(receiver.received).toEqual([]);
+    expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'waiting', attempts: 0 });
+    await turn(sandbox, 2 * MINUTE_MS);
+    expect(receiver.received.map(isGenuine)).toEqual([true]);
+    const stampedMs = Number(receiver.received[0]?.headers['x-service-timestamp']) - createdMs;
+    expect(Math.abs(stampedMs - 90 * MINUTE_MS)).toBeLessThan(5_000);
+    expect((await firstDelivery(sandbox, link)).log).toMatchObject([{ faults: ['delay'], attempt: 1 }]);
+  });
+
+  it('delay: does not hold up later events of the link', async () => {
+    const { sandbox, receiver, link } = await planned({ fault: 'delay', match: { event: CREATED } });
+    await act(sandbox, link, 'pay', { complete: false });
+    await sandbox.idle();
+    expect(receiver.kinds()).toEqual([PAYMENT_STATUS]);
+    await turn(sandbox, MINUTE_MS);
+    expect(receiver.kinds()).toEqual([PAYMENT_STATUS, CREATED]);
+  });
+});
+
+describe('sandbox: mischief with what a delivery says', () => {
+  const changed = async (fault: object) => {
+    const { sandbox, receiver, link } = await planned(fault);
+    const [sent] = receiver.received as [Received];
+    const { body, log } = await firstDelivery(sandbox, link);
+    expect(isGenuine(sent)).toBe(false);
+    // Signed over what it should have been.
+    expect(isGenuine({ ...sent, body: Buffer.from(body) })).toBe(true);
+    expect(log).toMatchObject([{ faults: [(fault as { fault: string }).fault] }]);
+    return { sent, original: body as string };
+  };
+
+  it('tamper: another amount', async () => {
+    const { sent, original } = await changed({ fault: 'tamper' });
+    expect(sent.body.toString()).toBe(original.replace('"amount":100', '"amount":101'));
+  });
+
+  it('tamper: another status', async () => {
+    const { sent, original } = await changed({ fault: 'tamper', with: { what: 'status' } });
+    expect(sent.body.toString()).toBe(original.replace('"ACTIVE"', '"INACTIVE"'));
+  });
+
+  it('tamper: one byte', async () => {
+    const { sent, original } = await changed({ fault: 'tamper', with: { what: 'byte' } });
+    const before = Buffer.from(original);
+    const differing = [...sent.body].filter((byte, at) => byte !== before[at]);
+    expect([sent.body.length, differing.length]).toEqual([before.length, 1]);
+  });
+
+  it('re-encode: the same JSON in other bytes', async () => {
+    const { sent, original } = await changed({ fault: 're-encode' });
+    expect(sent.event).toEqual(JSON.parse(original));
+    expect(sent.body.toString()).not.toBe(original);
+  });
+
+  it('truncate: the end is missing', async () => {
+    const { sent, original } = await changed({ fault: 'truncate', with: { bytes: 25 } });
+    expect(sent.body.toString()).toBe(original.slice(0, -25));
+  });
+
+  it('truncate: of a body that is shorter nothing is left', async () => {
+    const { sent } = await changed({ fault: 'truncate', with: { bytes: 1_000_000 } });
+    expect(sent.body).toHaveLength(0);
+  });
+
+  it('wrong-secret: signed with another', async () => {
+    const { sandbox, receiver, link } = await planned({ fault: 'wrong-secret' });
+    const [sent] = receiver.received as [Received];
+    expect(isGenuine(sent)).toBe(false);
+    expect(sent.headers['x-service-signature']).toMatch(/^[0-9a-f]{64}$/);
+    expect(sent.body.toString()).toBe((await firstDelivery(sandbox, link)).body);
+  });
+
+  it.each([
+    ['stale', 3_600_000],
+    ['of the future', -3_600_000],
+  ])('stale-timestamp: signed rightly with a timestamp that is %s', async (_name, ageMs) => {
+    const { sandbox, receiver } = await planned({ fault: 'stale-timestamp', with: { ageMs } });
+    const [sent] = receiver.received as [Received];
+    expect(isGenuine(sent)).toBe(true);
+    const aheadMs = Number(sent.headers['x-service-timestamp']) - sandbox.clock.nowMs();
+    expect(Math.abs(aheadMs + ageMs)).toBeLessThan(5_000);
+  });
+});
+
+describe('sandbox: plans of mischief', () => {
+  it('are done to the attempt they name alone, and the next is as it should be, also where it is signed once', async () => {
+    const { sandbox, receiver } = await startPair({ silences: ['retries=signed-once'] });
+    receiver.answerWith(503);
+    for (const fault of ['tamper', 'wrong-secret', 'stale-timestamp', 'truncate'])
+      await plan(sandbox, { fault });
+    await plan(sandbox, { fault: 're-encode', match: { attempt: 3 } });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
+    await turn(sandbox, HOUR_MS);
+    expect(receiver.received.map(isGenuine)).toEqual([false, true, false, true]);
+    const { log } = await firstDelivery(sandbox, link);
+    expect(log.map(({ faults }: { faults: string[] }) => faults)).toEqual([
+      ['tamper', 'wrong-secret', 'stale-timestamp', 'truncate'],
+      [],
+      ['re-encode'],
+      [],
+    ]);
+    const stamps = receiver.received.map(({ headers }) => headers['x-service-timestamp']);
+    expect(new Set(stamps.slice(1)).size).toBe(1);
+  });
+
+  it('go together: a delivery that is delayed and held back is then sent twice', async () => {
+    const { sandbox, receiver } = await startPair();
+    await plan(sandbox, { fault: 'delay', match: { event: CREATED }, with: { ms: HOUR_MS } });
+    await plan(sandbox, { fault: 'reorder', match: { event: CREATED } });
+    await plan(sandbox, { fault: 'duplicate', match: { event: CREATED } });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await turn(sandbox, 2 * HOUR_MS);
+    expect(receiver.received).toEqual([]);
+    await act(sandbox, link, 'pay', { complete: false });
+    await sandbox.idle();
+    expect(receiver.kinds()).toEqual([PAYMENT_STATUS, CREATED, CREATED]);
+    expect((await firstDelivery(sandbox, link)).log).toMatchObject([
+      { faults: ['delay', 'reorder', 'duplicate'] },
+      { faults: ['delay', 'reorder', 'duplicate'] },
+    ]);
+  });
+
+  it('can spoil what another has spoiled', async () => {
+    const { sandbox, receiver } = await startPair();
+    await plan(sandbox, { fault: 'truncate', count: 2, with: { bytes: 1_000_000 } });
+    await plan(sandbox, { fault: 're-encode', count: 1 });
+    await plan(sandbox, { fault: 'tamper', count: 2, with: { what: 'byte' } });
+    for (let n = 0; n < 2; n++) await createLink(sandbox, { webhookUrl: receiver.url });
+    await sandbox.idle();
+    expect(receiver.received.map(({ body }) => body.length).sort()).toEqual([0, 1]);
+  });
+
+  it('are done to what is sent again, and to what the panel sends, as to everything else', async () => {
+    const { sandbox, receiver } = await startPair({ environment: 'sandbox' });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
+    await plan(sandbox, { fault: 'tamper', count: 2 });
+    await act(sandbox, link, 'events', { kind: CREATED });
+    await sandbox.idle();
+    const { id } = await firstDelivery(sandbox, link);
+    await sandbox.control(`/deliveries/${id}/resend`, { method: 'POST' });
+    await sandbox.control(`/deliveries/${id}/resend`, { method: 'POST' });
+    await sandbox.idle();
+    expect(receiver.received.map(isGenuine)).toEqual([false, false, true]);
+    expect((await deliveriesOf(sandbox, link)).map(({ origin }) => origin)).toEqual([
+      'panel',
+      'resend',
+      'resend',
+    ]);
+  });
+
+  it('leave the schedule as it is: a retry is counted from the attempt that was spoiled', async () => {
+    const { sandbox, receiver } = await startPair({ silences: ['schedule=offsets'] });
+    receiver.answerWith(401);
+    await plan(sandbox, { fault: 'delay', match: { attempt: 1 }, with: { ms: HOUR_MS } });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await turn(sandbox, HOUR_MS + 2 * MINUTE_MS);
+    const [, retryMs] = offsetsMs(await firstDelivery(sandbox, link)) as [number, number];
+    expect(Math.abs(retryMs - MINUTE_MS)).toBeLessThan(5_000);
+  });
+});

@@ -1,0 +1,166 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import {
+  act,
+  createLink,
+  deliveriesOf,
+  firstDelivery,
+  HOUR_MS,
+  MINUTE_MS,
+  offsetsMs,
+  plan,
+  turn,
+} from '../support/dispatch.ts';
+import { startReceiver } from '../support/hook.ts';
+import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+
+const MAIN = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));
+
+function dataFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sandbox-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, 'sandbox.db');
+}
+
+/** A sandbox as a process of its own, and what calls it. */
+async function spawnSandbox(data: string) {
+  const args = [
+    MAIN,
+    'serve',
+    '--listen',
+    '127.0.0.1:0',
+    '--data',
+    data,
+    '--seed',
+    'test',
+    '--no-rate-limit',
+  ];
+  const child = spawn(process.execPath, [...args, '--json'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const line = await new Promise<string>((resolve) => {
+    child.stdout.setEncoding('utf8').once('data', resolve);
+  });
+  const { url, apiKey } = JSON.parse(line) as { url: string; apiKey: string };
+  const post = async (path: string, body: object) => {
+    const headers = { 'content-type': 'application/json', 'x-api-key': apiKey };
+    const response = await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
+    return (await response.json()) as any;
+  };
+  const killed = new Promise((resolve) => child.once('close', resolve));
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await killed;
+  };
+  return { post, kill };
+}
+
+function restart(data: string, options: Parameters<typeof startTestSandbox>[0] = {}): Promise<TestSandbox> {
+  return startTestSandbox({ data, rateLimit: null, ...options });
+}
+
+describe('sandbox: deliveries over a restart', () => {
+  it('goes on where it was: what failed is retried at its time, with its log', async () => {
+    const data = dataFile();
+    const receiver = await startReceiver();
+    receiver.answerWith(503);
+    const before = await restart(data, { silences: ['retries=signed-once'] });
+    const link = await createLink(before, { webhookUrl: receiver.url });
+    await turn(before, 2 * HOUR_MS);
+    await before.stop();
+    const after = await restart(data, { silences: ['retries=signed-once'] });
+    await turn(after, 18 * HOUR_MS);
+    const delivery = await firstDelivery(after, link);
+    expect(delivery).toMatchObject({ status: 'given_up', attempts: 7 });
+    const minutes = offsetsMs(delivery).map((ms) => Math.round(ms / MINUTE_MS));
+    expect(minutes).toEqual([0, 1, 6, 21, 81, 321, 1_041]);
+    const signatures = receiver.received.map(({ headers }) => headers['x-service-signature']);
+    expect([signatures.length, new Set(signatures).size]).toEqual([7, 1]);
+  });
+
+  it('sends at the start what fell due while it was stopped', async () => {
+    const data = dataFile();
+    const receiver = await startReceiver();
+    receiver.answerWith(503);
+    const before = await restart(data);
+    const link = await createLink(before, { webhookUrl: receiver.url });
+    await before.idle();
+    const [delivery] = await deliveriesOf(before, link);
+    await before.stop();
+    receiver.answerWith(204);
+    const waitedMs = 2 * MINUTE_MS;
+    const now = vi.spyOn(Date, 'now').mockImplementation(() => Date.parse(delivery.dueAt) + waitedMs);
+    onTestFinished(() => void now.mockRestore());
+    const after = await restart(data);
+    await after.idle();
+    expect(await firstDelivery(after, link)).toMatchObject({ status: 'acknowledged', attempts: 2 });
+  });
+
+  it('keeps what mischief was planned, delayed and held back', async () => {
+    const data = dataFile();
+    const receiver = await startReceiver();
+    const before = await restart(data);
+    await plan(before, { fault: 'delay', with: { ms: HOUR_MS } });
+    await plan(before, { fault: 'reorder', skip: 1 });
+    await plan(before, { fault: 'duplicate', match: { event: 'payment_link.status_changed' } });
+    const delayed = await createLink(before, { webhookUrl: receiver.url, title: 'delayed' });
+    const held = await createLink(before, { webhookUrl: receiver.url, title: 'held' });
+    await before.idle();
+    expect(receiver.received).toEqual([]);
+    await before.stop();
+    const after = await restart(data);
+    await turn(after, 2 * HOUR_MS);
+    expect((await firstDelivery(after, delayed)).log).toMatchObject([{ faults: ['delay'] }]);
+    expect(await firstDelivery(after, held)).toMatchObject({ status: 'waiting', attempts: 0 });
+    await act(after, held, 'disable');
+    await after.idle();
+    expect(receiver.received.map(({ event }) => [event.data.paymentLink.title, event.type])).toEqual([
+      ['delayed', 'payment_link.created'],
+      ['held', 'payment_link.status_changed'],
+      ['held', 'payment_link.status_changed'],
+      ['held', 'payment_link.created'],
+    ]);
+  });
+
+  it('makes an attempt again that was on its way when the process was killed', async () => {
+    const data = dataFile();
+    const receiver = await startReceiver();
+    receiver.answerWith(() => undefined);
+    const killed = await spawnSandbox(data);
+    const fields = { title: 'A chair', amount: 100, webhookUrl: receiver.url };
+    const { paymentLink: link } = await killed.post('/api/v1/payment-links', fields);
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(1));
+    await killed.post(`/_control/links/${link.id}/pay`, {});
+    await killed.kill();
+    receiver.answerWith(204);
+    const after = await restart(data);
+    await after.idle();
+    const deliveries = await deliveriesOf(after, link);
+    expect(deliveries.map(({ status, attempts }) => [status, attempts])).toEqual(
+      Array(4).fill(['acknowledged', 1]),
+    );
+    const ids = receiver.received.map(({ event }) => event.id);
+    expect(ids).toEqual([deliveries[0].event, ...deliveries.map(({ event }) => event)]);
+  });
+
+  it('breaks off an attempt that is not answered when it is stopped, and makes it after the restart', async () => {
+    const data = dataFile();
+    const receiver = await startReceiver();
+    receiver.answerWith(() => undefined);
+    const before = await restart(data);
+    const link = await createLink(before, { webhookUrl: receiver.url });
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(1));
+    const stoppedAtMs = performance.now();
+    await before.stop();
+    expect(performance.now() - stoppedAtMs).toBeLessThan(5_000);
+    receiver.answerWith(204);
+    const after = await restart(data);
+    await after.idle();
+    expect(await firstDelivery(after, link)).toMatchObject({ status: 'acknowledged', attempts: 1 });
+    expect(receiver.received).toHaveLength(2);
+  });
+});

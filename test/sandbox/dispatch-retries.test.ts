@@ -1,0 +1,224 @@
+import { describe, expect, it, vi } from 'vitest';
+import {
+  act,
+  createLink,
+  deliveriesOf,
+  firstDelivery,
+  HOUR_MS,
+  MINUTE_MS,
+  offsetsMs,
+  startPair,
+  turn,
+} from '../support/dispatch.ts';
+
+/** Spec section 6, as time since the first attempt. */
+const AS_OFFSETS = [0, 1, 5, 15, 60, 240, 720];
+const AS_DELAYS = [0, 1, 6, 21, 81, 321, 1_041];
+/** What the attempts themselves take, in milliseconds. */
+const SLACK_MS = 5_000;
+
+async function failing(silences: readonly string[] = []) {
+  const { sandbox, receiver } = await startPair({ silences });
+  receiver.answerWith(503);
+  const link = await createLink(sandbox, { webhookUrl: receiver.url });
+  return { sandbox, receiver, link };
+}
+
+function expectMinutes(delivery: { log: { at: string }[] }, minutes: readonly number[]): void {
+  const lateMs = offsetsMs(delivery).map((ms, at) => ms - (minutes[at] ?? Number.NaN) * MINUTE_MS);
+  expect(lateMs).toHaveLength(minutes.length);
+  for (const ms of lateMs) expect([ms >= 0, ms < SLACK_MS]).toEqual([true, true]);
+}
+
+describe('sandbox: retries', () => {
+  it('come 1 min, 5 min, 15 min, 1 h, 4 h and 12 h after the attempt before', async () => {
+    const { sandbox, link } = await failing();
+    await turn(sandbox, 18 * HOUR_MS);
+    const delivery = await firstDelivery(sandbox, link);
+    expectMinutes(delivery, AS_DELAYS);
+    expect(delivery.log.map(({ attempt }: { attempt: number }) => attempt)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  it('come 1 min, 5 min, 15 min, 1 h, 4 h and 12 h after the first attempt, in the other reading', async () => {
+    const { sandbox, link } = await failing(['schedule=offsets']);
+    await turn(sandbox, 13 * HOUR_MS);
+    expectMinutes(await firstDelivery(sandbox, link), AS_OFFSETS);
+  });
+
+  it('come at the same times where the clock is turned in many small steps', async () => {
+    const { sandbox, link } = await failing(['schedule=offsets']);
+    for (let step = 0; step < 26; step++) await turn(sandbox, 30 * MINUTE_MS);
+    expectMinutes(await firstDelivery(sandbox, link), AS_OFFSETS);
+  });
+
+  it('come by themselves as time passes', async () => {
+    const { sandbox, receiver } = await startPair({ timeScale: 600 });
+    receiver.answerWith(503);
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(3), 5_000);
+    await sandbox.idle();
+    const [first, second, third] = offsetsMs(await firstDelivery(sandbox, link));
+    expect([first, (second as number) >= MINUTE_MS, (third as number) >= 6 * MINUTE_MS]).toEqual([
+      0,
+      true,
+      true,
+    ]);
+  });
+
+  it('end with the one after 12 hours', async () => {
+    const { sandbox, receiver, link } = await failing();
+    await turn(sandbox, 72 * HOUR_MS);
+    expect(receiver.received).toHaveLength(7);
+    expect(await firstDelivery(sandbox, link)).toMatchObject({
+      status: 'given_up',
+      attempts: 7,
+      dueAt: null,
+    });
+  });
+
+  it.each([
+    ['delays', [...AS_DELAYS, 1_761, 2_481]],
+    ['offsets', [...AS_OFFSETS, 1_440, 2_160, 2_880]],
+  ])('go on every 12 hours where the last one is repeated, counted as %s', async (schedule, minutes) => {
+    const { sandbox, link } = await failing([`schedule=${schedule}`, 'after-last-retry=repeat-last']);
+    await turn(sandbox, 49 * HOUR_MS);
+    const delivery = await firstDelivery(sandbox, link);
+    expectMinutes(delivery, minutes);
+    expect(delivery.status).toBe('waiting');
+  });
+
+  it('end with the first 2xx', async () => {
+    const { sandbox, receiver, link } = await failing();
+    await turn(sandbox, 10 * MINUTE_MS);
+    receiver.answerWith(200);
+    await turn(sandbox, 72 * HOUR_MS);
+    const { status, log } = await firstDelivery(sandbox, link);
+    expect(status).toBe('acknowledged');
+    expect(log.map(({ responseStatus }: { responseStatus: number }) => responseStatus)).toEqual([
+      503, 503, 503, 200,
+    ]);
+  });
+
+  it('log each attempt with what came of it', async () => {
+    const { sandbox, receiver, link } = await failing();
+    await turn(sandbox, MINUTE_MS);
+    receiver.answerWith((_, response) => void response.writeHead(500).end('database is gone'));
+    await turn(sandbox, 5 * MINUTE_MS);
+    await receiver.close();
+    await turn(sandbox, 15 * MINUTE_MS);
+    const { log } = await firstDelivery(sandbox, link);
+    expect(log).toMatchObject([
+      { attempt: 1, responseStatus: 503, responseBody: '', error: null },
+      { attempt: 2, responseStatus: 503 },
+      { attempt: 3, responseStatus: 500, responseBody: 'database is gone', error: null },
+      {
+        attempt: 4,
+        responseStatus: null,
+        responseBody: null,
+        error: expect.stringContaining('ECONNREFUSED'),
+      },
+    ]);
+  });
+});
+
+describe('sandbox: the order of deliveries', () => {
+  it('is that of the events of a link, one after the other', async () => {
+    const { sandbox, receiver } = await startPair();
+    let atOnce = 0;
+    let mostAtOnce = 0;
+    receiver.answerWith((_, response) => {
+      mostAtOnce = Math.max(mostAtOnce, ++atOnce);
+      setImmediate(() => {
+        atOnce--;
+        response.writeHead(204).end();
+      });
+      return undefined;
+    });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    for (let n = 0; n < 20; n++) await act(sandbox, link, 'events', { kind: 'payment_link.created' });
+    await sandbox.idle();
+    const sent = (await deliveriesOf(sandbox, link)).map(({ event }) => event);
+    expect(receiver.received.map(({ event }) => event.id)).toEqual(sent);
+    expect([sent.length, mostAtOnce]).toEqual([21, 1]);
+  });
+
+  it('is kept by a failed one without blocking the next', async () => {
+    const { sandbox, receiver } = await startPair();
+    receiver.answerWith(({ event }) => (event.type === 'payment_link.created' ? 503 : 204));
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await act(sandbox, link, 'pay');
+    await sandbox.idle();
+    const statuses = (await deliveriesOf(sandbox, link)).map(({ status }) => status);
+    expect(statuses).toEqual(['waiting', 'acknowledged', 'acknowledged', 'acknowledged']);
+  });
+
+  it('holds up nobody else: other links are served while one receiver does not answer', async () => {
+    const { sandbox, receiver } = await startPair();
+    const waiting: (() => void)[] = [];
+    receiver.answerWith(({ event }, response) => {
+      if (event.data.paymentLink.title !== 'slow') return 204;
+      waiting.push(() => void response.writeHead(204).end());
+      return undefined;
+    });
+    const slow = await createLink(sandbox, { webhookUrl: receiver.url, title: 'slow' });
+    for (let n = 0; n < 40; n++) await act(sandbox, slow, 'events', { kind: 'payment_link.created' });
+    for (let n = 0; n < 20; n++) await createLink(sandbox, { webhookUrl: receiver.url });
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(21));
+    expect(waiting).toHaveLength(1);
+  });
+
+  it('never has more than 16 on their way', async () => {
+    const { sandbox, receiver } = await startPair();
+    const waiting: (() => void)[] = [];
+    receiver.answerWith((_, response) => {
+      waiting.push(() => void response.writeHead(204).end());
+      return undefined;
+    });
+    for (let n = 0; n < 40; n++) await createLink(sandbox, { webhookUrl: receiver.url });
+    await vi.waitFor(() => expect(waiting).toHaveLength(16));
+    for (const answer of waiting.splice(0)) answer();
+    await vi.waitFor(() => expect(waiting).toHaveLength(16));
+    for (const answer of waiting.splice(0)) answer();
+    await vi.waitFor(() => expect(waiting).toHaveLength(8));
+    for (const answer of waiting.splice(0)) answer();
+    await sandbox.idle();
+    expect(receiver.received).toHaveLength(40);
+  });
+
+  it('is not moved by a turn of the clock while one is on its way', async () => {
+    const { sandbox, receiver } = await startPair();
+    let answer = () => {};
+    receiver.answerWith((_, response) => {
+      answer = () => void response.writeHead(503).end();
+      return undefined;
+    });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(1));
+    const turned = sandbox.clock.advance(18 * HOUR_MS);
+    receiver.answerWith(503);
+    answer();
+    await turned;
+    expectMinutes(await firstDelivery(sandbox, link), AS_DELAYS);
+  });
+});
+
+describe('sandbox: sending again', () => {
+  it('sends the same event with a timestamp of its own, and retries like any other', async () => {
+    const { sandbox, receiver } = await startPair();
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await sandbox.idle();
+    const { id } = await firstDelivery(sandbox, link);
+    await turn(sandbox, HOUR_MS);
+    receiver.answerWith(503);
+    const resent = await sandbox.control(`/deliveries/${id}/resend`, { method: 'POST' });
+    expect(resent.status).toBe(201);
+    await turn(sandbox, 18 * HOUR_MS);
+    const [first, again] = await deliveriesOf(sandbox, link);
+    expect([first.status, first.attempts]).toEqual(['acknowledged', 1]);
+    expect(again).toMatchObject({ event: first.event, origin: 'resend', status: 'given_up', attempts: 7 });
+    expectMinutes(again, AS_DELAYS);
+    const [one, other] = receiver.received.map(({ headers, body }) => ({ headers, body: body.toString() }));
+    expect(other?.body).toBe(one?.body);
+    expect(other?.headers['x-service-signature']).not.toBe(one?.headers['x-service-signature']);
+  });
+});

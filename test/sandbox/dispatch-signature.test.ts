@@ -1,0 +1,117 @@
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { sign } from '../../sandbox/dispatch/signing.ts';
+import { SILENCES } from '../../sandbox/silences.ts';
+import { createLink, firstDelivery, HOUR_MS, MINUTE_MS, startPair, turn } from '../support/dispatch.ts';
+import type { Received } from '../support/hook.ts';
+
+const SECRET = 'a-secret-of-the-merchant: áé🔑';
+
+/** Written here once more, and not as the sandbox writes it. */
+function mac({ headers, body }: Received, secret = SECRET): Buffer {
+  const text = Buffer.concat([Buffer.from(`${headers['x-service-timestamp']}.`), body]);
+  return createHmac('sha256', Buffer.from(secret, 'utf8')).update(text).digest();
+}
+
+const ENCODINGS: Record<string, (digest: Buffer) => string> = {
+  hex: (digest) => digest.toString('hex'),
+  'hex-upper': (digest) => digest.toString('hex').toUpperCase(),
+  base64: (digest) => digest.toString('base64'),
+  base64url: (digest) =>
+    digest.toString('base64').replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', ''),
+  'sha256=hex': (digest) => `sha256=${digest.toString('hex')}`,
+  'sha256=base64': (digest) => `sha256=${digest.toString('base64')}`,
+  'v1=hex': (digest) => `v1=${digest.toString('hex')}`,
+  'v1,base64': (digest) => `v1,${digest.toString('base64')}`,
+};
+
+describe('sandbox: the signature', () => {
+  it('is known to this test in every encoding there is', () => {
+    expect(Object.keys(ENCODINGS)).toEqual([...SILENCES.signature.values]);
+  });
+
+  it.each(SILENCES.signature.values)(
+    'is HMAC-SHA256 over timestamp, full stop and body, as %s',
+    async (encoding) => {
+      const { sandbox, receiver } = await startPair({ silences: [`signature=${encoding}`] });
+      const title = 'Cadeira “de balanço” 🪑';
+      await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET, title });
+      await sandbox.idle();
+      const [delivery] = receiver.received as [Received];
+      expect(delivery.headers['x-service-signature']).toBe(ENCODINGS[encoding]?.(mac(delivery)));
+    },
+  );
+
+  it('is keyed with the secret that the service made, where the merchant gave none', async () => {
+    const { sandbox, receiver } = await startPair();
+    const { webhookSecret } = await createLink(sandbox, { webhookUrl: receiver.url });
+    await sandbox.idle();
+    const [delivery] = receiver.received as [Received];
+    expect(delivery.headers['x-service-signature']).toBe(mac(delivery, webhookSecret).toString('hex'));
+  });
+
+  it('differs from link to link and from body to body', () => {
+    const given = { secret: 'one', timestamp: '1760000000000', body: '{}', encoding: 'hex' } as const;
+    const others = [{ secret: 'two' }, { timestamp: '1760000000001' }, { body: '{ }' }];
+    const signatures = [given, ...others.map((other) => ({ ...given, ...other }))].map(sign);
+    expect(new Set(signatures).size).toBe(4);
+  });
+});
+
+describe('sandbox: what a retry is signed with', () => {
+  async function retried(silence: string) {
+    const { sandbox, receiver } = await startPair({ silences: [`retries=${silence}`] });
+    receiver.answerWith(503);
+    const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
+    await turn(sandbox, 2 * HOUR_MS);
+    const stamps = receiver.received.map(({ headers }) => Number(headers['x-service-timestamp']));
+    return { sandbox, receiver, link, stamps };
+  }
+
+  it('is its own timestamp, where retries are signed again', async () => {
+    const { sandbox, receiver, link, stamps } = await retried('re-signed');
+    expect(stamps).toHaveLength(5);
+    const { log } = await firstDelivery(sandbox, link);
+    expect(stamps).toEqual(log.map(({ at }: { at: string }) => Date.parse(at)));
+    expect(new Set(stamps).size).toBe(5);
+    for (const delivery of receiver.received) {
+      expect(delivery.headers['x-service-signature']).toBe(mac(delivery).toString('hex'));
+    }
+  });
+
+  it('is the timestamp and the signature of the first attempt, where it is signed once', async () => {
+    const { receiver, stamps } = await retried('signed-once');
+    const [first, ...retries] = receiver.received as [Received, ...Received[]];
+    expect(stamps).toEqual(Array(5).fill(stamps[0]));
+    expect(first.headers['x-service-signature']).toBe(mac(first).toString('hex'));
+    for (const { headers } of retries) {
+      expect(headers['x-service-signature']).toBe(first.headers['x-service-signature']);
+    }
+  });
+
+  it('sends the same bytes with every retry', async () => {
+    const { receiver } = await retried('re-signed');
+    expect(new Set(receiver.received.map(({ body }) => body.toString('hex'))).size).toBe(1);
+  });
+});
+
+describe('sandbox: the timestamp', () => {
+  it('follows the clock that was turned', async () => {
+    const { sandbox, receiver } = await startPair();
+    await turn(sandbox, 24 * HOUR_MS);
+    await createLink(sandbox, { webhookUrl: receiver.url });
+    await sandbox.idle();
+    const aheadMs = Number(receiver.received[0]?.headers['x-service-timestamp']) - Date.now();
+    expect(Math.abs(aheadMs - 24 * HOUR_MS)).toBeLessThan(MINUTE_MS);
+  });
+
+  it('is of the true clock where that is asked for, though the clock was turned', async () => {
+    const { sandbox, receiver } = await startPair({ silences: ['timestamps=true'] });
+    await turn(sandbox, 24 * HOUR_MS);
+    await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
+    await sandbox.idle();
+    const [delivery] = receiver.received as [Received];
+    expect(Math.abs(Number(delivery.headers['x-service-timestamp']) - Date.now())).toBeLessThan(MINUTE_MS);
+    expect(delivery.headers['x-service-signature']).toBe(mac(delivery).toString('hex'));
+  });
+});

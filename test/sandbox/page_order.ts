@@ -1,0 +1,50 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished } from 'vitest';
+import type { TestSandbox } from '../support/sandbox.ts';
+
+/** Creates a link through the API; returns it as the answer holds it. */
+export async function createLink(sandbox: TestSandbox, more: Record<string, unknown> = {}) {
+  const { status, body } = await sandbox.call('/payment-links', {
+    body: { title: 'Two tickets', amount: 149.9, ...more },
+  });
+  expect(status).toBe(201);
+  return body.paymentLink as { id: string; url: string; shortUrl: string; webhookSecret: string };
+}
+
+/** The link as the API answers it now. */
+export async function details(sandbox: TestSandbox, { id }: { id: string }) {
+  return (await sandbox.call(`/payment-links/${id}`)).body.paymentLink;
+}
+
+export type Site = { url: string; requests: { method: string; url: string; body: string }[] };
+
+/** A server of somebody else, which writes down what it is asked. */
+export async function startSite(
+  answer: (request: IncomingMessage, response: ServerResponse, body: string) => void,
+): Promise<Site> {
+  const requests: Site['requests'] = [];
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk) => {
+      body += chunk;
+    });
+    request.on('end', () => {
+      requests.push({ method: request.method ?? '', url: request.url ?? '', body });
+      answer(request, response, body);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+}
+
+/** A page that says no more than this. */
+export function saying(text: string) {
+  return (_request: IncomingMessage, response: ServerResponse) => {
+    response.writeHead(200, { 'content-type': 'text/html' }).end(`<!doctype html><p>${text}</p>`);
+  };
+}

@@ -1,0 +1,181 @@
+import { request } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { useBrowser } from '../support/browser.ts';
+import { startTestSandbox } from '../support/sandbox.ts';
+import { createLink, details, startSite } from './page_order.ts';
+import { PAYLOADS } from './page_payloads.ts';
+
+const open = useBrowser();
+
+describe('what a link carries', () => {
+  it('is shown as text and never runs', async () => {
+    const sandbox = await startTestSandbox({ environment: 'sandbox', rateLimit: null });
+    const tab = await open();
+    expect(PAYLOADS.length).toBeGreaterThanOrEqual(50);
+    for (const [at, payload] of PAYLOADS.entries()) {
+      const link = await createLink(sandbox, carrying(payload, at));
+      await tab.goto(link.url);
+      expect(await tab.locator('h1').textContent(), payload).toBe(asShown(payload));
+      expect(await tab.locator('.description').textContent(), payload).toBe(asShown(payload));
+      expect(await tab.evaluate(FOREIGN), payload).toEqual([]);
+      expect(tab.wrongs, payload).toEqual([]);
+    }
+  });
+
+  it('never runs on the way through a payment either', async () => {
+    const sandbox = await startTestSandbox({ rateLimit: null });
+    const tab = await open();
+    const all = PAYLOADS.join(' ');
+    const link = await createLink(sandbox, { ...carrying(all, 0), callbackUrl: null });
+    await tab.goto(link.url);
+    for (const name of ['Get the PIX code', 'I have paid']) {
+      expect(await tab.locator('h1').textContent()).toBe(asShown(all));
+      expect(await tab.evaluate(FOREIGN)).toEqual([]);
+      await tab.getByRole('button', { name }).click();
+    }
+    await tab.getByRole('heading', { name: 'Payment complete' }).waitFor();
+    expect(await tab.evaluate(FOREIGN)).toEqual([]);
+    expect(tab.wrongs).toEqual([]);
+  });
+
+  it('is escaped after the payment too, where the callbackUrl is followed', async () => {
+    const sandbox = await startTestSandbox({ rateLimit: null });
+    for (const callback of [
+      `https://shop.example/"><script>hit=1</script>`,
+      "https://shop.example/?';0;url=x",
+    ]) {
+      const link = await createLink(sandbox, { callbackUrl: callback });
+      const started = await post(`${link.url}/payments`, { form: 'method=PIX' });
+      const payment = String(started.headers.location).split('payment=')[1];
+      await post(`${link.url}/complete`, { form: `payment=${payment}` });
+      const text = await (await fetch(`${link.url}?payment=${payment}`)).text();
+      const refresh = /<meta http-equiv="refresh" content="([^"]*)">/.exec(text)?.[1];
+      const address = new URL(callback).href.replaceAll("'", '&#39;');
+      expect(refresh).toBe(`3;url=${address}`);
+      expect(text).not.toContain('<script>hit');
+    }
+  });
+});
+
+describe('a page of somebody else', () => {
+  it('cannot pay, neither by form nor by script', async () => {
+    const sandbox = await startTestSandbox();
+    const link = await createLink(sandbox);
+    const other = await startSite((_request, response) => {
+      const form = `<form method=post action="${link.url}/payments"><input name=method value=PIX><button>Win</button></form>`;
+      response.writeHead(200, { 'content-type': 'text/html' }).end(`<!doctype html>${form}`);
+    });
+    const tab = await open();
+    await tab.goto(other.url);
+    const byScript = `fetch('${link.url}/payments', { method: 'POST', mode: 'no-cors', body: new URLSearchParams('method=PIX') }).then(() => 'sent')`;
+    expect(await tab.evaluate(byScript)).toBe('sent');
+    const [answer] = await Promise.all([
+      tab.waitForResponse((response) => response.request().method() === 'POST'),
+      tab.getByRole('button', { name: 'Win' }).click(),
+    ]);
+    expect(answer.status()).toBe(403);
+    await tab.getByText('may not pay here').waitFor();
+    expect((await details(sandbox, link)).paymentStatus).toBe('NOT_STARTED');
+  });
+
+  it.each([
+    ['another origin', { origin: 'https://evil.example' }],
+    ['another port of the same machine', { origin: 'http://127.0.0.1:1' }],
+    ['an origin that is not told', { origin: 'null' }],
+    ['another site', { 'sec-fetch-site': 'cross-site' }],
+    ['a neighbour', { 'sec-fetch-site': 'same-site' }],
+    ['a name that leads to loopback', { host: 'evil.example', origin: 'http://evil.example' }],
+  ])('is refused with 403: %s', async (_name, headers) => {
+    const sandbox = await startTestSandbox();
+    const link = await createLink(sandbox);
+    expect((await post(`${link.url}/payments`, { form: 'method=PIX', headers })).status).toBe(403);
+    expect((await details(sandbox, link)).paymentStatus).toBe('NOT_STARTED');
+  });
+
+  it.each([
+    ['its own page', { 'sec-fetch-site': 'same-origin', origin: 'null' }],
+    ['the address bar', { 'sec-fetch-site': 'none' }],
+    ['a program', {}],
+  ])('is told apart from %s', async (_name, headers) => {
+    const sandbox = await startTestSandbox();
+    const link = await createLink(sandbox);
+    expect((await post(`${link.url}/payments`, { form: 'method=PIX', headers })).status).toBe(303);
+  });
+});
+
+describe('the headers of a page', () => {
+  it('allow what is the sandbox’s own, and the receiver where the panel sends to it', async () => {
+    const own =
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; " +
+      "base-uri 'none'; frame-ancestors 'none'";
+    const webhookUrl = 'https://shop.example:8443/hook?x=1';
+    for (const environment of ['production', 'sandbox'] as const) {
+      const sandbox = await startTestSandbox({ environment });
+      const link = await createLink(sandbox, { webhookUrl });
+      const { headers } = await fetch(link.url);
+      const expected =
+        environment === 'production'
+          ? own
+          : own.replace("connect-src 'self'", "connect-src 'self' https://shop.example:8443");
+      expect(headers.get('content-security-policy')).toBe(expected);
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('referrer-policy')).toBe('no-referrer');
+      const missing = await fetch(`${sandbox.url}/pay/nobody`);
+      expect(missing.headers.get('content-security-policy')).toBe(own);
+    }
+  });
+
+  it('cannot be bent by a webhookUrl', async () => {
+    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const link = await createLink(sandbox, { webhookUrl: "http://a;script-src,'unsafe-inline'/hook" });
+    const policy = (await fetch(link.url)).headers.get('content-security-policy');
+    expect(policy).toContain("connect-src 'self'; form-action");
+    expect(policy).not.toContain('unsafe-inline');
+  });
+});
+
+/** What stands in a page that is not its own: elements and handlers of a payload, and the sign that one ran. */
+const FOREIGN = `[
+  ...document.querySelectorAll('img, iframe, object, embed, base, math, video, audio, marquee, template, style'),
+  ...document.querySelectorAll('[onerror], [onload], [onfocus], [onmouseover], [contenteditable], [style], [autofocus]'),
+  ...document.querySelectorAll('script:not([src="/assets/page.js"]), meta[http-equiv], [href^="javascript:"]'),
+].map((element) => element.outerHTML).concat(window.hit === undefined ? [] : ['hit'])`;
+
+function carrying(payload: string, at: number): Record<string, unknown> {
+  const inAddress = payload.replace(/\s/g, '');
+  return {
+    title: payload,
+    description: payload,
+    externalReference: `${payload}${at}`,
+    metadata: { [payload]: payload },
+    callbackUrl: `https://shop.example/${inAddress}`,
+    webhookUrl: `https://shop.example/?${inAddress}`,
+  };
+}
+
+/** The text of a page knows no carriage return and no NUL. */
+function asShown(payload: string): string {
+  return payload.replaceAll('\u0000', '').replaceAll('\r\n', '\n').replaceAll('\r', '\n');
+}
+
+type Posted = { status: number | undefined; headers: Record<string, unknown> };
+
+/** A form as it is, with headers that fetch does not let a program set. */
+function post(
+  url: string,
+  { form, headers = {} }: { form: string; headers?: Record<string, string | undefined> },
+): Promise<Posted> {
+  const type = { 'content-type': 'application/x-www-form-urlencoded' };
+  return new Promise((resolve, reject) => {
+    const asked = request(url, {
+      method: 'POST',
+      headers: { ...type, ...headers } as Record<string, string>,
+    });
+    asked.on('error', reject);
+    asked.on('response', (response) => {
+      response.resume();
+      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers }));
+    });
+    asked.end(form);
+  });
+}

@@ -1,0 +1,165 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { SCENARIOS } from '../../sandbox/scenarios.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { spawnSandbox } from '../support/process.ts';
+
+type Played = {
+  code: number | null;
+  passed: boolean;
+  verdict: { says: string; holds: boolean; why: string | null }[];
+  attempts: { kind: string; faults: string[]; responseStatus: number | null; error: string | null }[];
+};
+
+type Receiver = { webhookUrl: string; webhookSecret: string; reference: string };
+
+/** `settled sandbox play`, as a process of its own. */
+async function playAt(scenario: string, receiver: Receiver): Promise<Played> {
+  const { webhookUrl, webhookSecret, reference } = receiver;
+  const end = await spawnSandbox([
+    ...['play', scenario, '--json', '--reference', reference],
+    ...['--webhook-url', webhookUrl, '--webhook-secret', webhookSecret],
+  ]).finished;
+  expect(end.stderr).toBe('');
+  return { code: end.code, ...JSON.parse(end.stdout) };
+}
+
+/** Plays a scenario at settled, which must pass it, with an order for the money of the link. */
+async function playAtSettled(scenario: string): Promise<Played & { settled: TestApp; reference: string }> {
+  const settled = await startTestApp();
+  const reserved = await settled.reserve(`order ${scenario}`);
+  const played = await playAt(scenario, reserved);
+  expect(played.verdict.filter(({ holds }) => !holds)).toEqual([]);
+  expect([played.code, played.passed]).toEqual([0, true]);
+  return { ...played, settled, reference: reserved.reference };
+}
+
+async function becomesPaid({ settled, reference }: { settled: TestApp; reference: string }): Promise<void> {
+  await expect.poll(async () => (await settled.order(reference)).state).toBe('paid');
+}
+
+/** A receiver of somebody else. */
+async function startReceiver(listener: RequestListener): Promise<Receiver> {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => listener(request, response));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  return { webhookUrl: `http://127.0.0.1:${port}/hook`, webhookSecret: 'a secret', reference: 'order-1' };
+}
+
+/** Answers what it has seen before with a conflict. */
+function refusingKnown(): RequestListener {
+  const known = new Set<unknown>();
+  return (request, response) => {
+    const id = request.headers['x-service-signature'];
+    response.writeHead(known.has(id) ? 409 : 200).end();
+    known.add(id);
+  };
+}
+
+function answering(status: number): RequestListener {
+  return (_request, response) => void response.writeHead(status).end();
+}
+
+const PAID = 'payment_link.payment_status_changed';
+
+const PLAYS = {
+  happy: async () => {
+    const played = await playAtSettled('happy');
+    await becomesPaid(played);
+    expect(played.attempts.map(({ responseStatus }) => responseStatus)).toEqual([200, 200, 200, 200]);
+  },
+  'duplicate-storm': async () => {
+    const played = await playAtSettled('duplicate-storm');
+    await becomesPaid(played);
+    expect(played.attempts).toHaveLength(4 * 5 + 3 * 5);
+    const order = await played.settled.order(played.reference);
+    expect(order).toMatchObject({ payments: [{ status: 'completed', amount: '100.00' }], holds: [] });
+  },
+  'out-of-order': async () => {
+    const played = await playAtSettled('out-of-order');
+    await becomesPaid(played);
+    expect(played.attempts.map(({ kind, faults }) => [kind, ...faults])).toEqual([
+      [PAID],
+      ['payment_link.status_changed'],
+      [PAID, 'reorder'],
+      ['payment_link.created', 'reorder'],
+    ]);
+  },
+  'lost-webhook': async () => {
+    const { settled, reference, attempts } = await playAtSettled('lost-webhook');
+    expect((await settled.order(reference)).state).toBe('awaiting_payment');
+    expect(attempts.map(({ responseStatus }) => responseStatus)).toEqual([null, null, null, null]);
+  },
+  'clock-skew': async () => {
+    const played = await playAtSettled('clock-skew');
+    await becomesPaid(played);
+    const ofPayments = played.attempts.filter(({ kind }) => kind === PAID);
+    expect(ofPayments.map(({ faults, responseStatus }) => [...faults, responseStatus])).toEqual([
+      ...Array(4).fill(['stale-timestamp', 400]),
+      ...Array(2).fill([200]),
+    ]);
+  },
+  'rate-limited': async () => becomesPaid(await playAtSettled('rate-limited')),
+  outage: async () => {
+    const played = await playAtSettled('outage');
+    await becomesPaid(played);
+    expect(played.attempts.filter(({ responseStatus }) => responseStatus !== null)).toHaveLength(4);
+  },
+} satisfies Record<string, () => Promise<void>>;
+
+describe('sandbox: scenarios played at settled', () => {
+  it('covers every scenario', () => {
+    expect(Object.keys(PLAYS)).toEqual(Object.keys(SCENARIOS));
+  });
+
+  it.for(Object.entries(PLAYS))('%s comes out right', ([, play]) => play());
+
+  it('plays the same scenario twice for two orders, and both are paid', async () => {
+    const settled = await startTestApp();
+    for (const reference of ['one', 'two']) {
+      expect((await playAt('happy', await settled.reserve(reference))).code).toBe(0);
+      await becomesPaid({ settled, reference });
+    }
+  });
+
+  it('shows a person what happened, and what it was worth', async () => {
+    const { webhookUrl, webhookSecret } = await (await startTestApp()).reserve('play-happy', '149.90');
+    const receiver = ['--webhook-url', webhookUrl, '--webhook-secret', webhookSecret];
+    const { code, stdout } = await spawnSandbox(['play', 'happy', '--amount', '149.90', ...receiver])
+      .finished;
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/TIME +EVENT +MISCHIEF +RESPONSE/);
+    expect(stdout).toMatch(/payment_status_changed COMPLETED, attempt 1 +- +200/);
+    expect(stdout.trimEnd()).toMatch(/PASSED$/);
+  });
+});
+
+describe('sandbox: scenarios played at receivers that are not honest', () => {
+  it.for([
+    ['believes everything', 'clock-skew', answering(200), 'not fresh is refused'],
+    ['is broken', 'happy', answering(500), 'acknowledged'],
+    ['refuses what it knows already', 'duplicate-storm', refusingKnown(), 'every copy'],
+    ['takes a redirect for an answer', 'rate-limited', answering(302), 'acknowledged'],
+    ['refuses retries', 'outage', answering(410), 'after four hours'],
+  ] as const)('one that %s fails %s', async ([, scenario, listener, says]) => {
+    const { code, passed, verdict } = await playAt(scenario, await startReceiver(listener));
+    expect([code, passed]).toEqual([1, false]);
+    const failed = verdict.filter(({ holds }) => !holds);
+    expect(failed.map((finding) => finding.says).join()).toContain(says);
+    expect(failed.every(({ why }) => typeof why === 'string')).toBe(true);
+  });
+
+  it('one that does not answer at all fails, and the reason is told', async () => {
+    const receiver = { webhookUrl: 'http://127.0.0.1:1/', webhookSecret: 's', reference: 'order-1' };
+    const { code, attempts } = await playAt('happy', receiver);
+    expect(code).toBe(1);
+    expect(attempts[0]).toMatchObject({
+      responseStatus: null,
+      error: expect.stringContaining('ECONNREFUSED'),
+    });
+  });
+});

@@ -1,0 +1,109 @@
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+
+const CACHE = fileURLToPath(new URL('../../node_modules/.cache', import.meta.url));
+
+export type Tab = Page & {
+  /** What the page did that it must not: dialogs, script errors, and what its policy forbade. */
+  readonly wrongs: string[];
+};
+
+export type TabOptions = { width?: number; height?: number; javaScriptEnabled?: boolean };
+
+/**
+ * A real browser for the tests of one file. It fails, with what to do, where there is none.
+ *
+ * @returns opens a tab; tabs of the same test share what they keep, tests share nothing
+ */
+export function useBrowser(): (options?: TabOptions) => Promise<Tab> {
+  let browser: Browser;
+  let context: BrowserContext | null = null;
+  beforeAll(async () => {
+    browser = await launch();
+  }, 120_000);
+  afterAll(() => browser?.close());
+  return async ({ width = 1280, height = 900, javaScriptEnabled = true } = {}) => {
+    if (context === null) {
+      const opened = await browser.newContext({ javaScriptEnabled });
+      opened.setDefaultTimeout(10_000);
+      context = opened;
+      onTestFinished(async () => {
+        context = null;
+        await opened.close();
+      });
+    }
+    const page = await context.newPage();
+    await page.setViewportSize({ width, height });
+    return watched(page);
+  };
+}
+
+function watched(page: Page): Tab {
+  const wrongs: string[] = [];
+  page.on('dialog', (dialog) => {
+    wrongs.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('pageerror', (error) => wrongs.push(`script error: ${error.message}`));
+  page.on('console', (message) => {
+    if (/content security policy/i.test(message.text())) wrongs.push(message.text());
+  });
+  return Object.assign(page, { wrongs });
+}
+
+async function launch(): Promise<Browser> {
+  try {
+    const executablePath = process.env.CHROMIUM ?? (await unpacked());
+    return await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+  } catch (cause) {
+    const message =
+      'No browser could be started, so nothing of the hosted page was tested. Name a Chromium in CHROMIUM=, or see the cause.';
+    throw new Error(message, { cause });
+  }
+}
+
+/**
+ * The Chromium of the development dependencies, unpacked once. Its package takes any file that lies there for a whole
+ * one, so it unpacks aside and is moved into place: two test processes may start at the same time.
+ */
+async function unpacked(): Promise<string> {
+  // Read when the package is loaded: without it, it does not bring the libraries that it needs.
+  process.env.AWS_EXECUTION_ENV ??= 'AWS_Lambda_nodejs22.x';
+  const { default: sparticuz } = await import('@sparticuz/chromium');
+  const folder = join(CACHE, `chromium-${process.arch}`);
+  if (!existsSync(folder)) {
+    mkdirSync(CACHE, { recursive: true });
+    const aside = mkdtempSync(`${folder}-`);
+    await withTemporaryFolder(aside, () => sparticuz.executablePath());
+    writeFileSync(join(aside, 'fonts.conf'), fontsOf(folder));
+    try {
+      renameSync(aside, folder);
+    } catch {
+      // Another process was first.
+      rmSync(aside, { recursive: true, force: true });
+    }
+  }
+  process.env.LD_LIBRARY_PATH = join(folder, 'al2023', 'lib');
+  process.env.FONTCONFIG_FILE = join(folder, 'fonts.conf');
+  return join(folder, 'chromium');
+}
+
+/** The package's own names the temporary folder; a browser that finds no font dies. */
+function fontsOf(folder: string): string {
+  return `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig><dir>${join(folder, 'fonts')}</dir><cachedir>${join(folder, 'fonts-cache')}</cachedir></fontconfig>\n`;
+}
+
+async function withTemporaryFolder<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  const before = process.env.TMPDIR;
+  process.env.TMPDIR = folder;
+  try {
+    return await work();
+  } finally {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+  }
+}
