@@ -60,7 +60,7 @@ export const SILENCES = {
   },
 } as const;
 
-export type SilenceName = keyof typeof SILENCES;
+type SilenceName = keyof typeof SILENCES;
 export type Silences = { readonly [Name in SilenceName]: (typeof SILENCES)[Name]['values'][number] };
 
 export const DEFAULT_SILENCES = Object.fromEntries(

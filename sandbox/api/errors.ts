@@ -44,7 +44,7 @@ export function errorAnswer(error: unknown, silences: Silences): Answer {
 type Told = { code: string; message: string; field: string | null };
 
 /** Section 7 does not show the body of an error, so its shape is a switch. Every shape names the field in its text. */
-export function errorBody({ code, message, field }: Told, silences: Silences): object {
+function errorBody({ code, message, field }: Told, silences: Silences): object {
   switch (silences['error-body']) {
     case 'object':
       return { success: false, error: { code, message, field } };

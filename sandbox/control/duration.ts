@@ -1,7 +1,7 @@
 import { Refusal } from '../model.ts';
 
 /** One turn passes over a year at most. */
-export const TURN_MS_MAX = 366 * 86_400_000;
+const TURN_MS_MAX = 366 * 86_400_000;
 
 const UNITS_MS = [86_400_000, 3_600_000, 60_000, 1_000, 1] as const;
 const DURATION = /^(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(?:(\d{1,12})ms)?$/;

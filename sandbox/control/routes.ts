@@ -1,11 +1,11 @@
 import express, { Router } from 'express';
+import { refuseOtherSites } from '../guard.ts';
 import { Refusal } from '../model.ts';
 import type { Parts } from '../sandbox.ts';
 import { readSilences, SILENCES } from '../silences.ts';
 import { answerFault, timeText } from './answers.ts';
 import { deliveryRoutes } from './deliveries.ts';
-import { TURN_MS_MAX, turnMs } from './duration.ts';
-import { guard } from './guard.ts';
+import { turnMs } from './duration.ts';
 import { KNOWN_FAULTS } from './known.ts';
 import { linkRoutes } from './links.ts';
 import { BODY_BYTES_MAX, objectOf } from './requests.ts';
@@ -13,7 +13,7 @@ import { BODY_BYTES_MAX, objectOf } from './requests.ts';
 /** Everything that may be done to the sandbox itself, under `/_control`: JSON in and out. */
 export function controlRoutes(parts: Parts): Router {
   const router = Router();
-  router.use(guard(parts.options));
+  router.use(refuseOtherSites(parts.options));
   // Whatever the content type says: `curl -d` names another.
   router.use(express.json({ limit: BODY_BYTES_MAX, strict: false, type: () => true }));
   stateRoutes(router, parts);
@@ -68,11 +68,11 @@ function stateRoutes(router: Router, parts: Parts): void {
 
 function clockRoutes(router: Router, { clock, advance }: Parts): void {
   router.get('/clock', (_request, response) => {
-    response.json({ time: timeText(clock.nowMs()), epochMs: clock.nowMs() });
+    response.json(toldTime(clock.nowMs()));
   });
   router.post('/clock', async (request, response) => {
     await advance(turnMs(objectOf(request), clock.nowMs()));
-    response.json({ time: timeText(clock.nowMs()), epochMs: clock.nowMs(), turnMsMax: TURN_MS_MAX });
+    response.json(toldTime(clock.nowMs()));
   });
 }
 
@@ -97,4 +97,8 @@ function faultRoutes(router: Router, { faults }: Parts): void {
     }
     response.json({ removed: 1 });
   });
+}
+
+function toldTime(epochMs: number) {
+  return { time: timeText(epochMs), epochMs };
 }

@@ -52,9 +52,8 @@ const REQUEST_FAULTS = {
 } as const;
 
 export const FAULTS = { ...DELIVERY_FAULTS, ...REQUEST_FAULTS } as const;
-export type FaultName = keyof typeof FAULTS;
+type FaultName = keyof typeof FAULTS;
 export type DeliveryFaultName = keyof typeof DELIVERY_FAULTS;
-export type RequestFaultName = keyof typeof REQUEST_FAULTS;
 
 /** What a plan is done to; what it does not name may be anything. */
 const DELIVERY_MATCH = { event: z.enum(EVENT_KINDS), link: z.string(), attempt: count(1, 1_000) };
@@ -108,6 +107,7 @@ export function openFaultPlans({ db }: SandboxStore): FaultPlans {
   function take(names: object, fits: (plan: FaultPlan) => boolean): FaultPlan[] {
     const taken: FaultPlan[] = [];
     for (const plan of plans) {
+      if (taken.some(endsRequest)) break;
       if (!Object.hasOwn(names, plan.fault) || plan.remaining === 0 || !fits(plan)) continue;
       if (plan.skip > 0) plan.skip--;
       else {
@@ -153,6 +153,12 @@ export function openFaultPlans({ db }: SandboxStore): FaultPlans {
         return isMethod && (match.path === undefined || match.path === path);
       }),
   };
+}
+
+/** After it the request is answered, or never will be: what is planned further waits for the next one. */
+function endsRequest({ fault, with: takes }: FaultPlan): boolean {
+  if (fault === 'lose-response') return takes.when === 'before';
+  return fault === 'rate-limit' || fault === 'server-error';
 }
 
 function readPlan(given: unknown) {

@@ -4,7 +4,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** When a failed delivery is tried again (spec section 6): 1 min, 5 min, 15 min, 1 h, 4 h, 12 h. */
-export const RETRY_MS = [
+const RETRY_MS = [
   1 * MINUTE_MS,
   5 * MINUTE_MS,
   15 * MINUTE_MS,

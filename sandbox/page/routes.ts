@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import express, { type ErrorRequestHandler, type Request, type Response, Router } from 'express';
+import { refuseOtherSites } from '../guard.ts';
 import { aggregateStatus, MERCHANT_NAME, PAYMENT_METHODS, Refusal } from '../model.ts';
 import type { Parts } from '../sandbox.ts';
 import type { PaymentChoice } from '../service.ts';
 import { checkoutPage } from './checkout.ts';
-import { protect, refuseOtherSites } from './guard.ts';
 import { messagePage } from './layout.ts';
+import { protect } from './policy.ts';
 import { forBrowser, sendFromServer, simulatePayment, simulateStatus } from './simulation.ts';
 import { pageState } from './view.ts';
 

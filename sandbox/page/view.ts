@@ -19,7 +19,7 @@ export type View = {
  * - `paid`: another payment has completed, or this one was reversed
  * - `expired`, `closed`: may not be paid any more
  */
-export type PageState = 'quote' | 'pending' | 'receipt' | 'paid' | 'expired' | 'closed';
+type PageState = 'quote' | 'pending' | 'receipt' | 'paid' | 'expired' | 'closed';
 
 export function pageState({
   link,

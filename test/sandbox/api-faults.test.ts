@@ -47,6 +47,15 @@ describe('mischief planned for requests', () => {
     expect((await sandbox.call(LINKS)).body.pagination.total).toBe(0);
   });
 
+  it('two bursts that are planned together follow one another', async () => {
+    const sandbox = await startTestSandbox();
+    await plan(sandbox, { fault: 'rate-limit', count: 2 });
+    await plan(sandbox, { fault: 'server-error', count: 2, with: { status: 503 } });
+    const statuses: number[] = [];
+    for (let n = 0; n < 5; n++) statuses.push((await sandbox.call(PROFILE)).status);
+    expect(statuses).toEqual([429, 429, 503, 503, 200]);
+  });
+
   it('slow: the answer comes so many real milliseconds later, however fast the clock runs', async () => {
     const sandbox = await startTestSandbox({ timeScale: 1_000 });
     await plan(sandbox, { fault: 'slow', with: { ms: 120 } });

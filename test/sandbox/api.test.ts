@@ -225,6 +225,16 @@ describe('a failure', () => {
     expect(told).toHaveBeenCalledWith(expect.stringMatching(/disk on fire\n +at /));
   });
 
+  it('is not what an address with an impossible port leads to', async () => {
+    const sandbox = await startTestSandbox({ apiKey: 'key' });
+    const connection = await rawConnection(sandbox.url);
+    connection.send(
+      `GET http://a:99999/api/v1${LINKS}?pageSize=7 HTTP/1.1\r\nhost: x\r\nx-api-key: key\r\n\r\n`,
+    );
+    const { status, body } = await connection.answer();
+    expect([status, JSON.parse(body).pagination.pageSize]).toEqual([200, 7]);
+  });
+
   it('names no framework', async () => {
     const { headers } = await (await startTestSandbox()).call('/unknown');
     expect(headers.has('x-powered-by')).toBe(false);

@@ -29,7 +29,7 @@ describe('section 3, link status', () => {
     expect((await details(sandbox, id)).payments).toHaveLength(1);
   });
 
-  it('ACTIVE becomes EXPIRED when expiresAt is reached, and not a second before', async () => {
+  it('ACTIVE becomes EXPIRED when expiresAt is reached, and not before', async () => {
     const sandbox = await startTestSandbox();
     const expiresAt = new Date(sandbox.clock.nowMs() + 3_600_000).toISOString();
     const { id } = await create(sandbox, { ...BARE, webhookUrl: RICH.webhookUrl, expiresAt });

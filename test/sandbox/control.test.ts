@@ -1,4 +1,4 @@
-import { createServer, request } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { FAULTS } from '../../sandbox/dispatch/faults.ts';
@@ -27,16 +27,6 @@ async function createLink(sandbox: TestSandbox, over: object = {}) {
   const answer = await sandbox.call('/payment-links', { body });
   expect(answer.status).toBe(201);
   return answer.body.paymentLink;
-}
-
-/** What `fetch` would not send: the headers of a browser. */
-function send(url: string, method: string, headers: Record<string, string>): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers: { 'content-length': 2, ...headers } }, (response) => {
-      response.resume().on('end', () => resolve(response.statusCode as number));
-    });
-    sent.on('error', reject).end('{}');
-  });
 }
 
 describe('control: the sandbox', () => {
@@ -274,31 +264,5 @@ describe('control: deliveries', () => {
     }
     expect(received.map(({ event }) => event.id)).toEqual([first.event, first.event, first.event]);
     expect(received.every(({ signature }) => /^[0-9a-f]{64}$/.test(signature))).toBe(true);
-  });
-});
-
-describe('control: pages of others', () => {
-  it.for([
-    ['another origin', { origin: 'https://evil.example' }, false],
-    ['another port of this machine', { origin: 'http://127.0.0.1:1' }, false],
-    ['a page without an origin', { origin: 'null' }, false],
-    ['another site by Sec-Fetch-Site', { 'sec-fetch-site': 'cross-site' }, false],
-    ['a name that is led to loopback', { host: 'evil.example' }, false],
-    ['its own page', { 'sec-fetch-site': 'same-origin' }, true],
-    ['a program', {}, true],
-  ] as const)('are told apart: %s', async ([, headers, mayDrive]) => {
-    const sandbox = await startTestSandbox();
-    await sandbox.control('/faults', { body: { fault: 'drop' } });
-    const removed = await send(`${sandbox.url}/_control/faults`, 'DELETE', headers);
-    const waited = await send(`${sandbox.url}/_control/idle`, 'POST', headers);
-    const left = (await sandbox.control('/faults')).body.faults.length;
-    expect({ removed, waited, left }).toEqual(
-      mayDrive ? { removed: 200, waited: 200, left: 0 } : { removed: 403, waited: 403, left: 1 },
-    );
-  });
-
-  it('answers under another name where that was allowed', async () => {
-    const sandbox = await startTestSandbox({ allowRemote: true });
-    expect(await send(`${sandbox.url}/_control/idle`, 'POST', { host: 'sandbox.test' })).toBe(200);
   });
 });

@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { EVENT_KINDS } from '../../sandbox/model.ts';
 import {
   act,
   createLink,
@@ -63,6 +65,13 @@ function restart(data: string, options: Parameters<typeof startTestSandbox>[0] =
   return startTestSandbox({ data, rateLimit: null, ...options });
 }
 
+/** As while a computer sleeps: the true clock stands elsewhere from now on. */
+function timePasses(byMs: number): void {
+  const untilMs = Date.now() + byMs;
+  const now = vi.spyOn(Date, 'now').mockImplementation(() => untilMs);
+  onTestFinished(() => void now.mockRestore());
+}
+
 describe('sandbox: deliveries over a restart', () => {
   it('goes on where it was: what failed is retried at its time, with its log', async () => {
     const data = dataFile();
@@ -89,15 +98,41 @@ describe('sandbox: deliveries over a restart', () => {
     const before = await restart(data);
     const link = await createLink(before, { webhookUrl: receiver.url });
     await before.idle();
-    const [delivery] = await deliveriesOf(before, link);
     await before.stop();
     receiver.answerWith(204);
-    const waitedMs = 2 * MINUTE_MS;
-    const now = vi.spyOn(Date, 'now').mockImplementation(() => Date.parse(delivery.dueAt) + waitedMs);
-    onTestFinished(() => void now.mockRestore());
+    timePasses(10 * MINUTE_MS);
     const after = await restart(data);
     await after.idle();
     expect(await firstDelivery(after, link)).toMatchObject({ status: 'acknowledged', attempts: 2 });
+  });
+
+  it('lets no retry wait for an event, and no event for a retry, where neither is answered', async () => {
+    const data = dataFile();
+    const receiver = await startReceiver();
+    receiver.answerWith(503);
+    const before = await restart(data);
+    await plan(before, { fault: 'delay' });
+    const link = await createLink(before, { webhookUrl: receiver.url });
+    await act(before, link, 'disable');
+    await before.idle();
+    expect(receiver.kinds()).toEqual(['payment_link.status_changed']);
+    await before.stop();
+    timePasses(10 * MINUTE_MS);
+    const waiting: Record<string, ServerResponse> = {};
+    receiver.answerWith(({ event }, response) => {
+      waiting[event.type] = response;
+      return undefined;
+    });
+    const after = await restart(data);
+    const [delayed, retried, further] = EVENT_KINDS;
+    await vi.waitFor(() => expect(Object.keys(waiting).sort()).toEqual([delayed, retried]));
+    waiting[delayed]?.writeHead(204).end();
+    await act(after, link, 'events', { kind: further });
+    await vi.waitFor(() => expect(Object.keys(waiting)).toContain(further));
+    expect(waiting[retried]?.closed).toBe(false);
+    for (const kind of [retried, further]) waiting[kind]?.writeHead(204).end();
+    await after.idle();
+    expect((await deliveriesOf(after, link)).map(({ attempts }) => attempts)).toEqual([1, 2, 1]);
   });
 
   it('keeps what mischief was planned, delayed and held back', async () => {

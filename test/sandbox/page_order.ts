@@ -17,7 +17,7 @@ export async function details(sandbox: TestSandbox, { id }: { id: string }) {
   return (await sandbox.call(`/payment-links/${id}`)).body.paymentLink;
 }
 
-export type Site = { url: string; requests: { method: string; url: string; body: string }[] };
+type Site = { url: string; requests: { method: string; url: string; body: string }[] };
 
 /** A server of somebody else, which writes down what it is asked. */
 export async function startSite(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Tab, useBrowser } from '../support/browser.ts';
+import { holdTime, type Tab, useBrowser } from '../support/browser.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { createLink, details, saying, startSite } from './page_order.ts';
 
@@ -50,10 +50,13 @@ describe('paying on the hosted page', () => {
     const tab = await open();
     const sent: string[] = [];
     tab.on('request', (request) => sent.push(request.postData() ?? ''));
+    await holdTime(tab);
     await tab.goto(link.url);
     await fillCard(tab, { installments: '3' });
     await tab.getByRole('button', { name: 'Pay R$ 155.87' }).click();
     await tab.getByRole('status').getByText('PENDING').waitFor();
+    expect(await details(sandbox, link)).toMatchObject({ status: 'ACTIVE', paymentStatus: 'PENDING' });
+    await tab.clock.resume();
     await heading(tab, 'Payment complete');
     await tab.getByText('Credit card, 3 instalments').first().waitFor();
     expect((await details(sandbox, link)).payments).toMatchObject([

@@ -41,8 +41,9 @@ describe('what a link carries', () => {
   it('is escaped after the payment too, where the callbackUrl is followed', async () => {
     const sandbox = await startTestSandbox({ rateLimit: null });
     for (const callback of [
-      `https://shop.example/"><script>hit=1</script>`,
+      'https://shop.example/"><script>hit=1</script>',
       "https://shop.example/?';0;url=x",
+      'https://shop.example/?a=1&copy=2&quot;3',
     ]) {
       const link = await createLink(sandbox, { callbackUrl: callback });
       const started = await post(`${link.url}/payments`, { form: 'method=PIX' });
@@ -50,7 +51,7 @@ describe('what a link carries', () => {
       await post(`${link.url}/complete`, { form: `payment=${payment}` });
       const text = await (await fetch(`${link.url}?payment=${payment}`)).text();
       const refresh = /<meta http-equiv="refresh" content="([^"]*)">/.exec(text)?.[1];
-      const address = new URL(callback).href.replaceAll("'", '&#39;');
+      const address = new URL(callback).href.replaceAll('&', '&#38;').replaceAll("'", '&#39;');
       expect(refresh).toBe(`3;url=${address}`);
       expect(text).not.toContain('<script>hit');
     }
@@ -74,7 +75,7 @@ describe('a page of somebody else', () => {
       tab.getByRole('button', { name: 'Win' }).click(),
     ]);
     expect(answer.status()).toBe(403);
-    await tab.getByText('may not pay here').waitFor();
+    await tab.getByText('may not use the sandbox').waitFor();
     expect((await details(sandbox, link)).paymentStatus).toBe('NOT_STARTED');
   });
 

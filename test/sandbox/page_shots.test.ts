@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Tab, useBrowser } from '../support/browser.ts';
+import { holdTime, type Tab, useBrowser } from '../support/browser.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 
 const WIDTHS = [360, 1280] as const;
@@ -29,6 +29,7 @@ describe.each(WIDTHS)('the hosted page at %i px', (width) => {
   it('shows the card without scrolling sideways', async () => {
     const sandbox = await startTestSandbox();
     const tab = await open({ width });
+    await holdTime(tab);
     await tab.goto(await order(sandbox));
     await tab.getByText('Credit card').click();
     await tab.getByRole('button', { name: 'Fill in a test card' }).click();

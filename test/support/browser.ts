@@ -11,7 +11,7 @@ export type Tab = Page & {
   readonly wrongs: string[];
 };
 
-export type TabOptions = { width?: number; height?: number; javaScriptEnabled?: boolean };
+type TabOptions = { width?: number; height?: number; javaScriptEnabled?: boolean };
 
 /**
  * A real browser for the tests of one file. It fails, with what to do, where there is none.
@@ -39,6 +39,12 @@ export function useBrowser(): (options?: TabOptions) => Promise<Tab> {
     await page.setViewportSize({ width, height });
     return watched(page);
   };
+}
+
+/** Holds the timers of the tab's pages until `tab.clock.resume()`, so that what passes by itself can be looked at. */
+export async function holdTime(tab: Tab): Promise<void> {
+  await tab.clock.install({ time: 0 });
+  await tab.clock.pauseAt(1);
 }
 
 function watched(page: Page): Tab {

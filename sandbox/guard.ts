@@ -1,0 +1,32 @@
+import type { RequestHandler } from 'express';
+import { Refusal } from './model.ts';
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
+
+/**
+ * Keeps web pages of others away from the hosted page and the controls. A page that a browser shows may send requests to
+ * loopback: the browser names its site then, by Sec-Fetch-Site and by Origin, which is `null` for a form of a page
+ * without referrer. A name of others that is led to loopback shows in Host. Programs send neither, and may do everything.
+ */
+export function refuseOtherSites({ allowRemote }: { allowRemote: boolean }): RequestHandler {
+  return (request, _response, next) => {
+    const { host = '', origin, 'sec-fetch-site': site } = request.headers;
+    if (!allowRemote && !LOOPBACK.test(host)) {
+      const message = `This sandbox is reached by a loopback address, not by "${host}".`;
+      throw new Refusal(403, 'foreign_host', message);
+    }
+    if (request.method === 'GET' || request.method === 'HEAD') return next();
+    const isForeignSite = site !== undefined && site !== 'same-origin' && site !== 'none';
+    const isOwn = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
+    const isOwnForm = origin === 'null' && site === 'same-origin';
+    if (isForeignSite || !(isOwn || isOwnForm)) {
+      const page = origin === undefined || origin === 'null' ? 'another site' : origin;
+      throw new Refusal(
+        403,
+        'foreign_origin',
+        `A page of ${page} may not use the sandbox. Open its own page.`,
+      );
+    }
+    next();
+  };
+}
