@@ -117,7 +117,10 @@ export type Registered =
 
 /** The life of an inbox row: pending → leased → done | dead; leased → pending on retry or when the lease lapses. */
 export type Inbox = {
-  /** Leases up to `limit` rows that are due, oldest first, each with its next attempt number. */
+  /**
+   * Leases rows that are due, oldest first, each with its next attempt number: `limit` at most, and fewer where their
+   * bodies are large; at least one where one is due.
+   */
   claimEvents(claim: { limit: number; nowMs: number; leaseMs: number }): Promise<ClaimedEvent[]>;
   /**
    * Applies a claimed event's facts to its order: the order, ledger, history, notices and the row's end in one

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { act, createLink, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
 import { peek } from '../support/peek.ts';
 import {
@@ -150,7 +150,9 @@ describe('settled with the sandbox, whose API misbehaves at the creation', () =>
     // Nothing is awaited in between: it was there before the answer.
     const [created] = await deliveriesOf(shop.sandbox, link);
     expect(created).toMatchObject({ status: 'acknowledged', attempts: 1 });
-    expect(await eventsAt(shop)).toMatchObject([{ eventId: created.event, linkId: link.id }]);
+    expect(await eventsAt(shop)).toMatchObject([{ eventId: created.event }]);
+    // What it names is bound when it is settled, some milliseconds later.
+    await vi.waitFor(async () => expect(await eventsAt(shop)).toMatchObject([{ linkId: link.id }]));
     await bindLink(shop, 'order-1', link);
     await payLink(shop, link);
     await expectPaid(shop, 'order-1');

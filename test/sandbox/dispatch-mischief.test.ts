@@ -228,6 +228,7 @@ describe('sandbox: plans of mischief', () => {
     ]);
     const stamps = receiver.received.map(({ headers }) => headers['x-service-timestamp']);
     expect(new Set(stamps.slice(1)).size).toBe(1);
+    expect(Number(stamps[1]) - Number(stamps[0])).toBe(3_600_000);
   });
 
   it('go together: a delivery that is delayed and held back is then sent twice', async () => {

@@ -12,7 +12,7 @@ export type Received = {
 };
 
 /** Answers a delivery with a status, or itself with the response; one that does nothing leaves it waiting. */
-export type Answering = (received: Received, response: ServerResponse) => number | undefined;
+type Answering = (received: Received, response: ServerResponse) => number | undefined;
 
 export type Receiver = {
   url: string;

@@ -5,6 +5,9 @@ import { attentionVerbs } from './matters.ts';
 import { settler } from './settle.ts';
 import type { Synchronous } from './synchronous.ts';
 
+/** Bodies of one claim: some thousand usual ones, or a few of the largest. All of them are in memory at once. */
+const CLAIM_BYTES_MAX = 2 * 1024 * 1024;
+
 export function inboxVerbs(db: Database, newId: () => string): Synchronous<Inbox> {
   const release = db.prepare(
     `UPDATE inbox SET status = 'pending', due_at_ms = @dueAtMs, fault_code = @code, fault_message = @message
@@ -55,7 +58,13 @@ function claimer(db: Database): Synchronous<Inbox>['claimEvents'] {
   );
   return ({ limit, nowMs, leaseMs }) => {
     lapse.run(nowMs);
-    const claimed = due.all(nowMs, limit) as ClaimedEvent[];
+    const claimed: ClaimedEvent[] = [];
+    let bytes = 0;
+    for (const event of due.iterate(nowMs, limit) as IterableIterator<ClaimedEvent>) {
+      claimed.push(event);
+      bytes += event.body.length;
+      if (bytes >= CLAIM_BYTES_MAX) break;
+    }
     for (const { eventKey } of claimed) lease.run(nowMs + leaseMs, eventKey);
     return claimed;
   };

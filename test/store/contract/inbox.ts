@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
@@ -35,6 +36,21 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         [keys[0]],
         [],
       ]);
+    });
+
+    it('claims a few where bodies are large, and the others after them', async () => {
+      const own = await fresh();
+      const mine = await own.newLink();
+      const keys: number[] = [];
+      for (let n = 0; n < 24; n++)
+        keys.push((await own.deliver(mine, { body: randomBytes(262_144) })).eventKey);
+      const claims: number[][] = [];
+      for (let left = keys.length; left > 0; left -= claims.at(-1)?.length ?? 0) {
+        claims.push((await own.claim()).map(({ eventKey }) => eventKey));
+        expect(claims.at(-1)?.length).toBeGreaterThan(0);
+      }
+      expect(claims.flat()).toEqual(keys);
+      for (const claimed of claims) expect(claimed.length * 262_144).toBeLessThanOrEqual(4 * 1024 * 1024);
     });
 
     it('leases what it claims: nobody else gets it until the lease lapses', async () => {
