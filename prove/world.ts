@@ -118,6 +118,7 @@ export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
     linkIds: [linkIdOf(link)],
     facts: [fact],
     unsure: false,
+    linkChanged: false,
     speaksOfPayment: true,
     policy,
     nowMs,

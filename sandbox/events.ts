@@ -25,8 +25,9 @@ export function eventBody(content: EventContent, options: { baseUrl: string; sil
     ...paymentLink
   } = linkDetails(link, payments, options);
   const latest = payments.at(-1);
+  const isReversed = latest?.status === 'REFUNDED' || latest?.status === 'DISPUTED';
   const ofPayment = {
-    paymentStatus,
+    paymentStatus: isReversed && silences['refund-event'] === 'own-status' ? latest.status : paymentStatus,
     latestPayment: latest === undefined ? null : paymentResource(latest),
     counts: paymentsSummary(payments),
   };
@@ -41,17 +42,26 @@ export function eventBody(content: EventContent, options: { baseUrl: string; sil
     case 'flat':
       return JSON.stringify({ ...envelope, ...payload });
     case 'bare':
-      return JSON.stringify({ ...envelope, ...bare(content, paymentStatus) });
+      return JSON.stringify({
+        ...envelope,
+        ...bare(content, ofPayment.paymentStatus, ['amount', 'currency']),
+      });
+    case 'ids':
+      return JSON.stringify({ ...envelope, ...bare(content, ofPayment.paymentStatus, []) });
   }
 }
 
-/** No more than the link's id, its money, and the statuses that the event is about. */
-function bare({ kind, link, payments }: EventContent, paymentStatus: string) {
-  const { amount, currency, externalReference } = link;
-  const named = { paymentLinkId: link.id, externalReference };
+/** No more than ids, the statuses that the event is about, and what else of the link is named. */
+function bare(
+  { kind, link, payments }: EventContent,
+  paymentStatus: string,
+  also: readonly ('amount' | 'currency')[],
+) {
+  const named = { paymentLinkId: link.id, externalReference: link.externalReference };
   if (kind === 'payment_link.created') return named;
   if (kind === 'payment_link.status_changed') return { ...named, status: link.status };
   const latest = payments.at(-1);
   const latestPayment = latest === undefined ? null : { id: latest.id, status: latest.status };
-  return { ...named, amount, currency, paymentStatus, latestPayment };
+  const money = Object.fromEntries(also.map((name) => [name, link[name]]));
+  return { ...named, ...money, paymentStatus, latestPayment };
 }

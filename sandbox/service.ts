@@ -90,9 +90,12 @@ export class Service {
     if (link.status !== 'ACTIVE') {
       throw new Refusal(403, 'link_not_active', `Link ${link.id} is ${link.status} and cannot be paid.`);
     }
-    const most = method === 'PIX' ? 1 : INSTALLMENTS_MAX;
+    const isPix = method === 'PIX';
+    const most = isPix ? 1 : INSTALLMENTS_MAX;
     if (!Number.isInteger(installments) || installments < 1 || installments > most) {
-      const message = `installments must be a whole number from 1 to ${most} for ${method}.`;
+      const message = isPix
+        ? 'PIX has no instalments; choose CREDIT_CARD.'
+        : `installments must be a whole number from 1 to ${most}.`;
       throw new Refusal(400, 'validation_error', message, 'installments');
     }
     return this.#change(() => {
@@ -217,9 +220,15 @@ export class Service {
 
   #reverse(link: Link, status: 'REFUNDED' | 'DISPUTED'): Payment {
     return this.#change(() => {
+      const payments = this.payments(link);
+      const reversed = payments.findLast((payment) => ['REFUNDED', 'DISPUTED'].includes(payment.status));
+      if (reversed !== undefined && !payments.some((payment) => payment.status === 'COMPLETED')) {
+        const message = `Link ${link.id}: its payment is ${reversed.status} already.`;
+        throw new Refusal(400, 'payment_reversed', message);
+      }
       const payment = this.#latest(link, 'COMPLETED');
       this.#store.setPaymentStatus(payment.number, status);
-      if (this.#options.silences()['refund-event'] === 'payment-status') {
+      if (this.#options.silences()['refund-event'] !== 'none') {
         this.#emit(link, 'payment_link.payment_status_changed', 'automatic');
       }
       return { ...payment, status };

@@ -22,8 +22,9 @@ export const SILENCES = {
   },
   envelope: {
     about:
-      'where an event keeps its parts: under data, under payload, at the root, or as bare ids and statuses',
-    values: ['data', 'payload', 'flat', 'bare'],
+      'where an event keeps its parts: under data, under payload, or at the root; or it is bare: ids, statuses and ' +
+      'money; or ids and statuses alone',
+    values: ['data', 'payload', 'flat', 'bare', 'ids'],
   },
   'type-name': {
     about: "the name of the field that holds the event's kind",
@@ -31,8 +32,9 @@ export const SILENCES = {
   },
   'refund-event': {
     about:
-      'whether a refund or a dispute is told by payment_link.payment_status_changed (section 6 does not say so)',
-    values: ['none', 'payment-status'],
+      'whether a refund or a dispute is told by payment_link.payment_status_changed (section 6 does not say so): ' +
+      "never; beside paymentStatus COMPLETED, as section 3 counts; or with the payment's own status as paymentStatus",
+    values: ['none', 'aggregate', 'own-status'],
   },
   'creation-status': { about: 'the status of a successful creation', values: ['201', '200'] },
   'creation-envelope': {

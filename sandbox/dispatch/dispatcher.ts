@@ -45,8 +45,8 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
     if (stopped) return;
     const nowMs = clock.nowMs();
     if (inFlight.size < CONCURRENCY) {
-      // Those on their way are still waiting in the store, and hold back what comes after them on their link.
-      for (const delivery of store.dueDeliveries(nowMs, CONCURRENCY + inFlight.size)) {
+      // Those on their way are still waiting in the store: among so many there are enough others.
+      for (const delivery of store.dueDeliveries(nowMs, CONCURRENCY)) {
         if (inFlight.size >= CONCURRENCY) break;
         if (!inFlight.has(delivery.number)) void start(delivery);
       }

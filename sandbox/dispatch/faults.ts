@@ -1,28 +1,27 @@
 import { z } from 'zod';
 import { EVENT_KINDS, Refusal } from '../model.ts';
+import { fields, oneOf, readShape, text, trueOrFalse, wholeNumber } from '../shapes.ts';
 import { UnknownName } from '../silences.ts';
 import type { SandboxStore } from '../store/store.ts';
 
-const count = (least: number, most: number) => z.number().int().min(least).max(most);
-
-/** Mischief that is done to deliveries, with what each takes. */
+/** Faults that are done to deliveries, with what each takes. */
 export const DELIVERY_FAULTS = {
   drop: {
     about: 'nothing is sent; the attempt counts as failed, or, with forGood, as if it had arrived',
-    takes: { forGood: z.boolean().default(true) },
+    takes: { forGood: trueOrFalse().default(true) },
   },
-  duplicate: { about: 'the same request is sent several times', takes: { times: count(2, 100).default(2) } },
+  duplicate: { about: 'the same request is sent several times', takes: { times: wholeNumber(2, 100).default(2) } },
   reorder: {
     about: 'held back until so many later deliveries of the same link were sent; it waits for them',
-    takes: { by: count(1, 100).default(1) },
+    takes: { by: wholeNumber(1, 100).default(1) },
   },
   delay: {
     about: 'sent later, by milliseconds of the sandbox',
-    takes: { ms: count(1, 86_400_000).default(60_000) },
+    takes: { ms: wholeNumber(1, 86_400_000).default(60_000) },
   },
   tamper: {
     about: 'the body is changed after it was signed: the amount, the status, or one byte',
-    takes: { what: z.enum(['amount', 'status', 'byte']).default('amount') },
+    takes: { what: oneOf(['amount', 'status', 'byte']).default('amount') },
   },
   're-encode': {
     about: 'the body is written anew after it was signed: the same JSON in other bytes',
@@ -30,25 +29,25 @@ export const DELIVERY_FAULTS = {
   },
   'stale-timestamp': {
     about: 'signed rightly, with a timestamp that is so old',
-    takes: { ageMs: z.number().int().default(3_600_000) },
+    takes: { ageMs: wholeNumber().default(3_600_000) },
   },
   'wrong-secret': { about: 'signed with another secret', takes: {} },
-  truncate: { about: 'the end of the body is missing', takes: { bytes: count(1, 1_000_000).default(10) } },
+  truncate: { about: 'the end of the body is missing', takes: { bytes: wholeNumber(1, 1_000_000).default(10) } },
 } as const;
 
-/** Mischief that is done to requests of the API. */
+/** Faults that are done to requests of the API. */
 const REQUEST_FAULTS = {
   'early-event': { about: 'the creation is answered only after its event was delivered', takes: {} },
   'lose-response': {
     about: 'the connection breaks before the request is carried out, or after it',
-    takes: { when: z.enum(['before', 'after']).default('after') },
+    takes: { when: oneOf(['before', 'after']).default('after') },
   },
   'rate-limit': {
     about: '429, as if the limit were reached',
-    takes: { retryAfterSeconds: count(1, 3_600).default(30) },
+    takes: { retryAfterSeconds: wholeNumber(1, 3_600).default(30) },
   },
-  'server-error': { about: 'an error of the service', takes: { status: count(500, 599).default(503) } },
-  slow: { about: 'answered later, by real milliseconds', takes: { ms: count(1, 600_000).default(5_000) } },
+  'server-error': { about: 'an error of the service', takes: { status: wholeNumber(500, 599).default(503) } },
+  slow: { about: 'answered later, by real milliseconds', takes: { ms: wholeNumber(1, 600_000).default(5_000) } },
 } as const;
 
 export const FAULTS = { ...DELIVERY_FAULTS, ...REQUEST_FAULTS } as const;
@@ -56,10 +55,10 @@ type FaultName = keyof typeof FAULTS;
 export type DeliveryFaultName = keyof typeof DELIVERY_FAULTS;
 
 /** What a plan is done to; what it does not name may be anything. */
-const DELIVERY_MATCH = { event: z.enum(EVENT_KINDS), link: z.string(), attempt: count(1, 1_000) };
-const REQUEST_MATCH = { method: z.enum(['GET', 'POST']), path: z.string() };
+const DELIVERY_MATCH = { event: oneOf(EVENT_KINDS), link: text(300), attempt: wholeNumber(1, 1_000) };
+const REQUEST_MATCH = { method: oneOf(['GET', 'POST']), path: text(300) };
 
-/** A plan of mischief: which fault, what it is done to, and how often. Nothing is left to probability. */
+/** A fault plan: which fault, what it is done to, and how often. Nothing is left to probability. */
 export type FaultPlan = {
   number: number;
   fault: FaultName;
@@ -161,28 +160,30 @@ function endsRequest({ fault, with: takes }: FaultPlan): boolean {
   return fault === 'rate-limit' || fault === 'server-error';
 }
 
-function readPlan(given: unknown) {
+/** Throws a refusal that names the wrong field of a fault plan. */
+export function readPlan(given: unknown) {
   const name = (given as { fault?: unknown } | null)?.fault;
+  if (name === undefined) {
+    const message = `fault is missing; known: ${Object.keys(FAULTS).join(', ')}`;
+    throw new Refusal(400, 'validation_error', message, 'fault');
+  }
   if (typeof name !== 'string' || !Object.hasOwn(FAULTS, name)) {
     const message = new UnknownName('fault', String(name), Object.keys(FAULTS)).message;
     throw new Refusal(400, 'validation_error', message, 'fault');
   }
   const fault = name as FaultName;
-  const match = Object.hasOwn(DELIVERY_FAULTS, fault) ? DELIVERY_MATCH : REQUEST_MATCH;
-  const shape = z.strictObject({
+  const isOfDelivery = Object.hasOwn(DELIVERY_FAULTS, fault);
+  const match = isOfDelivery ? DELIVERY_MATCH : REQUEST_MATCH;
+  const target = isOfDelivery ? 'deliveries' : 'requests';
+  const hint = `is not known: ${fault} is done to ${target}, match by ${Object.keys(match).join(', ')}`;
+  const shape = fields({
     fault: z.literal(fault),
-    match: z.strictObject(match).partial().default({}),
-    skip: count(0, 1_000_000).default(0),
-    count: count(1, 1_000_000).nullable().default(1),
-    with: z.strictObject(FAULTS[fault].takes).prefault({}),
+    match: fields(match, hint).partial().default({}),
+    skip: wholeNumber(0, 1_000_000).default(0),
+    count: wholeNumber(1, 1_000_000).nullable().default(1),
+    with: fields(FAULTS[fault].takes).prefault({}),
   });
-  const read = shape.safeParse(given);
-  if (!read.success) {
-    const [issue] = read.error.issues;
-    const field = issue?.path.join('.') || (issue as { keys?: string[] }).keys?.join(', ') || 'fault';
-    throw new Refusal(400, 'validation_error', `${field}: ${issue?.message}.`, field);
-  }
-  return read.data as unknown as {
+  return readShape(shape, given) as unknown as {
     fault: FaultName;
     match: FaultPlan['match'];
     skip: number;

@@ -1,5 +1,10 @@
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+} from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 
 export type Outgoing = {
   url: string;
@@ -18,6 +23,9 @@ export type Answer = { status: number | null; body: string | null; error: string
 
 const ANSWER_BYTES_MAX = 4096;
 
+const HTTP = [httpRequest, new HttpAgent({ keepAlive: false })] as const;
+const HTTPS = [httpsRequest, new HttpsAgent({ keepAlive: false })] as const;
+
 /**
  * POSTs a body and reads the answer's status and the first 4 KB of its text. Never throws. Redirects are not followed.
  * Each request has a connection of its own: one that was kept open may be closed by the other side just as it is
@@ -28,13 +36,9 @@ export function send({ url, headers, body, timeoutMs, timeoutError, signal }: Ou
     const failed = (error: string) => resolve({ status: null, body: null, error });
     let request: ClientRequest;
     try {
-      const open = new URL(url).protocol === 'https:' ? httpsRequest : httpRequest;
-      const options = {
-        method: 'POST',
-        agent: false,
-        headers: { ...headers, 'content-length': body.length },
-      };
-      request = open(url, { ...options, signal });
+      const [open, agent] = new URL(url).protocol === 'https:' ? HTTPS : HTTP;
+      const lengths = { 'content-length': body.length };
+      request = open(url, { method: 'POST', headers: { ...headers, ...lengths }, agent, signal });
     } catch (error) {
       failed(errorText(error));
       return;

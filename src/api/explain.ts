@@ -149,6 +149,8 @@ function nextOfDoubt({ order, check }: Timeline): string[] {
   // A delivery that was not believed says nothing of an order that a later one has paid.
   const isOver = !UNPAID.includes(order.state);
   if (isOver && (check.reason === 'stale' || check.reason === 'rejected')) return [];
+  // A link changes its status when it is paid, and when it expires: that agrees with such an order.
+  if (check.reason === 'link_changed' && (isOver || order.state === 'expired')) return [];
   return [
     `Look at the payment in the service's panel (${check.reason}): this version cannot ask the service itself.`,
   ];

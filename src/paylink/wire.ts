@@ -63,6 +63,8 @@ export type EventReading = {
   readonly facts: readonly PaymentFact[];
   /** It says less than settled needs, so the API should be asked. */
   readonly unsure: boolean;
+  /** It says that the link's own status changed, which the API tells more of. */
+  readonly linkChanged: boolean;
   /** It says something of a payment, be it in words that settled does not know. */
   readonly speaksOfPayment: boolean;
 };
@@ -77,20 +79,23 @@ const KNOWN_TYPES: ReadonlySet<string> = new Set([
 /** Reads an event that was parsed with `parseBodyExactly` into payment facts. */
 export function readEvent(body: unknown): EventReading {
   const root = asObject(body);
-  if (root === null) return { linkIds: [], facts: [], unsure: true, speaksOfPayment: false };
+  if (root === null)
+    return { linkIds: [], facts: [], unsure: true, linkChanged: false, speaksOfPayment: false };
   const found = places(root);
   const type = firstText([root], TYPE_NAMES)?.toLowerCase() ?? null;
   const statement = readPaymentStatement(found);
   const speaksOfPayment = statement.ofPayment || type === PAYMENT_STATUS_CHANGED;
   if (type !== null && !KNOWN_TYPES.has(type)) {
-    return { linkIds: linkIds(found), facts: [], unsure: true, speaksOfPayment };
+    return { linkIds: linkIds(found), facts: [], unsure: true, linkChanged: false, speaksOfPayment };
   }
-  const expired = type === 'payment_link.status_changed' && linkStatus(found) === 'EXPIRED';
-  const silent = !statement.speaks && type !== 'payment_link.created';
+  const linkChanged = type === 'payment_link.status_changed';
+  const expired = linkChanged && linkStatus(found) === 'EXPIRED';
+  const mustSpeak = type !== 'payment_link.created' && (!linkChanged || statement.ofPayment);
   return {
     linkIds: linkIds(found),
     facts: [...statement.facts, ...(expired ? [bareFact('expired', { by: 'event' })] : [])],
-    unsure: silent || statement.unsure || type === 'payment_link.status_changed',
+    unsure: statement.unsure || (mustSpeak && !statement.speaks),
+    linkChanged,
     speaksOfPayment,
   };
 }

@@ -155,6 +155,8 @@ export type SettleJob = ClaimRef & {
   facts: readonly PaymentFact[];
   /** Whether the event says too little, so that the API should be asked. */
   unsure: boolean;
+  /** Whether it says that the link's own status changed: a reason to ask the API, and none to doubt. */
+  linkChanged: boolean;
   /** Whether it says something of a payment. Where no fact came of that and nobody can be asked, a person is told. */
   speaksOfPayment: boolean;
   policy: SettlementPolicy;

@@ -187,6 +187,26 @@ describe('api: why an order stands where it stands', () => {
     expect((await explained(link.reference)).answer).toMatch(/is paid.*after the link had expired/);
   });
 
+  it.each([
+    ['paid', 'INACTIVE', ['Nothing: the order is done.']],
+    ['expired', 'EXPIRED', ['Nothing: the order is done.']],
+    [
+      'awaiting_payment',
+      'INACTIVE',
+      [expect.stringMatching(/Look at the payment.*link_changed/), expect.anything()],
+    ],
+  ])('%s, and the link turned %s: says what there is to do', async (state, status, next) => {
+    const link =
+      state === 'paid' ? (await paidOrder(settled())).link : await settled().reserve(freshReference());
+    const { reference } = link;
+    const changed = `{"id":"evt_status","type":"payment_link.status_changed","data":{"paymentLink":{"id":"pl_${reference}","status":"${status}"}}}`;
+    await deliverAndSee(settled(), link, changed, state);
+    const settledEvent = /link\.status_changed: done/;
+    expect(await withEntry(reference, 'delivery', settledEvent)).toMatchObject({ order: { state } });
+    const found = await explained(reference);
+    expect(found.next).toEqual(next);
+  });
+
   it('a delivery that came again: counts it', async () => {
     const { reference, link } = await paidOrder(settled());
     const body = event(link, { id: 'evt_again', status: 'PENDING' });

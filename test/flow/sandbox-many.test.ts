@@ -1,10 +1,12 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
 import { createLink } from '../support/dispatch.ts';
 import { bindLink, reserveLink, startShop } from '../support/shop.ts';
 
 const LINKS = 1_000;
 const AT_ONCE = 32;
-/** A read of the API in which deliveries had starved it would take seconds. */
+const READ_EVERY_MS = 20;
+/** A read of the API would take seconds where deliveries starve it. */
 const READ_MS_P99_MAX = 1_000;
 
 it('pays 1000 links, all told to settled, within a minute, and the sandbox goes on answering', async () => {
@@ -34,11 +36,11 @@ it('pays 1000 links, all told to settled, within a minute, and the sandbox goes 
     { timeout: 20_000 },
   );
   expect(performance.now() - startMs).toBeLessThan(60_000);
-  expect(readMs.length).toBeGreaterThan(100);
+  expect(readMs.length).toBeGreaterThan(20);
   expect(percentile(readMs, 0.99)).toBeLessThan(READ_MS_P99_MAX);
 }, 90_000);
 
-/** Reads again and again, one after the other; gives the milliseconds that each took. */
+/** Reads again and again; gives the milliseconds that each took. */
 function startReading(read: () => Promise<void>) {
   const tookMs: number[] = [];
   let stopped = false;
@@ -47,6 +49,7 @@ function startReading(read: () => Promise<void>) {
       const startMs = performance.now();
       await read();
       tookMs.push(performance.now() - startMs);
+      await wait(READ_EVERY_MS);
     }
   })();
   return {

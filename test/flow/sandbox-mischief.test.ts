@@ -1,5 +1,6 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { act, createLink, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
+import { startDoor } from '../support/door.ts';
 import { peek } from '../support/peek.ts';
 import {
   allSettled,
@@ -145,14 +146,17 @@ describe('settled with the sandbox, which forges and spoils', () => {
 describe('settled with the sandbox, whose API misbehaves at the creation', () => {
   it('early-event: verifies and records what comes before the creation is answered, and is paid', async () => {
     const shop = await startShop();
+    const happened: string[] = [];
+    const door = await startDoor(() => happened.push('event'));
     await plan(shop.sandbox, { fault: 'early-event' });
-    const link = await createLink(shop.sandbox, await reserveLink(shop, 'order-1'));
-    // Nothing is awaited in between: it was there before the answer.
+    const fields = await reserveLink(shop, 'order-1', { webhookUrl: door.through });
+    const link = await createLink(shop.sandbox, fields);
+    happened.push('answer');
+    expect(happened).toEqual(['event', 'answer']);
     const [created] = await deliveriesOf(shop.sandbox, link);
     expect(created).toMatchObject({ status: 'acknowledged', attempts: 1 });
-    expect(await eventsAt(shop)).toMatchObject([{ eventId: created.event }]);
-    // What it names is bound when it is settled, some milliseconds later.
-    await vi.waitFor(async () => expect(await eventsAt(shop)).toMatchObject([{ linkId: link.id }]));
+    await allSettled(shop);
+    expect(await eventsAt(shop)).toMatchObject([{ eventId: created.event, linkId: link.id }]);
     await bindLink(shop, 'order-1', link);
     await payLink(shop, link);
     await expectPaid(shop, 'order-1');
@@ -175,6 +179,7 @@ describe('settled with the sandbox, whose API misbehaves at the creation', () =>
     } while (answers.length < 10 && ![201, 409].includes(answers.at(-1) as number));
     const isCreatedUnheard = fault === 'lose-response' && (takes as { when?: string }).when === 'after';
     expect(answers.at(-1)).toBe(isCreatedUnheard ? 409 : 201);
+    expect(answers).toHaveLength(fault === 'slow' ? 1 : count + 1);
     const { body } = await shop.sandbox.call('/payment-links?externalReference=order-1');
     expect(body.paymentLinks).toHaveLength(1);
     // The shop has not told settled the link's id: the first event binds it.

@@ -1,50 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { deliveriesOf, HOUR_MS, MINUTE_MS, offsetsMs, turn } from '../support/dispatch.ts';
-import { startReceiver } from '../support/hook.ts';
+import { startDoor } from '../support/door.ts';
 import { peek } from '../support/peek.ts';
 import { allSettled, expectPaid, payLink, type Shop, sell, startShop } from '../support/shop.ts';
-
-/** A door before settled that can be shut: what comes then is answered 503. */
-async function startDoor() {
-  const door = await startReceiver();
-  return {
-    through: (settledsUrl: string) => {
-      const { origin, pathname } = new URL(settledsUrl);
-      door.answerWith(503);
-      return { webhookUrl: new URL(pathname, door.url).href, open: () => forward(origin) };
-    },
-  };
-
-  function forward(origin: string): void {
-    door.answerWith(({ path, headers, body }, response) => {
-      const { host: _, connection: __, 'content-length': ___, ...kept } = headers;
-      const sent = fetch(`${origin}${path}`, {
-        method: 'POST',
-        headers: kept as Record<string, string>,
-        body,
-      });
-      void sent.then(async (answer) => response.writeHead(answer.status).end(await answer.text()));
-      return undefined;
-    });
-  }
-}
 
 /** An order whose payment is told while the receiver is down, for two hours. */
 async function outage(silences: readonly string[]) {
   const shop = await startShop({ silences });
   const door = await startDoor();
-  let open = () => {};
-  const link = await sell(shop, 'order-1', {
-    webhookUrl: (url) => {
-      const through = door.through(url);
-      open = through.open;
-      return through.webhookUrl;
-    },
-  });
+  door.shut();
+  const link = await sell(shop, 'order-1', { webhookUrl: door.through });
   await payLink(shop, link);
   await turn(shop.sandbox, 2 * HOUR_MS);
   expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
-  open();
+  door.open();
   return { shop, link };
 }
 

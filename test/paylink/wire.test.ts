@@ -20,6 +20,9 @@ function factOf(body: unknown): PaymentFact {
   return facts[0] as PaymentFact;
 }
 
+/** What is read of a body that says nothing. */
+const NOTHING = { linkIds: [], facts: [], unsure: true, linkChanged: false, speaksOfPayment: false };
+
 describe('wire: the signed content', () => {
   it('is the timestamp, a point and the raw bytes', () => {
     // printf '1700000000000.{}' | openssl dgst -sha256 -hmac whole-secret-of-this-test
@@ -130,18 +133,13 @@ describe('wire: the envelope', () => {
     'of %s holds nothing',
     (text) => {
       expect(readEnvelope(parseBody(bytes(text)))).toEqual({ eventId: null, type: null, linkIds: [] });
-      expect(eventOfText(text)).toEqual({ linkIds: [], facts: [], unsure: true, speaksOfPayment: false });
+      expect(eventOfText(text)).toEqual(NOTHING);
     },
   );
 
   it('of a body that could not be parsed holds nothing', () => {
     expect(readEnvelope(undefined)).toEqual({ eventId: null, type: null, linkIds: [] });
-    expect(readEvent(undefined)).toEqual({
-      linkIds: [],
-      facts: [],
-      unsure: true,
-      speaksOfPayment: false,
-    });
+    expect(readEvent(undefined)).toEqual(NOTHING);
   });
 
   it('reads nothing through a __proto__ key', () => {
@@ -268,6 +266,7 @@ describe('wire: the type', () => {
       linkIds: ['pl_1'],
       facts: [],
       unsure: false,
+      linkChanged: false,
       speaksOfPayment: false,
     });
   });
@@ -277,15 +276,17 @@ describe('wire: the type', () => {
     expect(eventOf({ type: PAYMENT_CHANGED, latestPayment: {} })).toMatchObject({ facts: [], unsure: true });
   });
 
-  it('status_changed always asks', () => {
-    expect(eventOf({ type: STATUS_CHANGED, paymentStatus: 'NOT_STARTED' })).toMatchObject({
-      facts: [],
-      unsure: true,
-    });
-    expect(eventOf({ type: STATUS_CHANGED, link: { status: 'INACTIVE' } })).toMatchObject({
-      facts: [],
-      unsure: true,
-    });
+  it.each([[{ paymentStatus: 'NOT_STARTED' }], [{ link: { status: 'INACTIVE' } }], [{}]])(
+    'status_changed asks, and is no doubt: %j',
+    (payload) => {
+      const read = { facts: [], unsure: false, linkChanged: true };
+      expect(eventOf({ type: STATUS_CHANGED, ...payload })).toMatchObject(read);
+    },
+  );
+
+  it('status_changed is doubtful where it speaks of a payment in unknown words', () => {
+    const read = { facts: [], unsure: true, linkChanged: true };
+    expect(eventOf({ type: STATUS_CHANGED, paymentStatus: 'SETTLING' })).toMatchObject(read);
   });
 
   it.each([
@@ -293,9 +294,9 @@ describe('wire: the type', () => {
     ['its link, under data', { data: { link: { status: 'expired' } } }],
     ['itself', { status: 'EXPIRED' }],
   ])('status_changed says that a link expired, in %s', (_name, payload) => {
-    const { facts, unsure } = eventOf({ type: STATUS_CHANGED, ...payload });
+    const { facts, linkChanged } = eventOf({ type: STATUS_CHANGED, ...payload });
     expect(facts.map(({ kind }) => kind)).toEqual(['expired']);
-    expect(unsure).toBe(true);
+    expect(linkChanged).toBe(true);
   });
 
   it('payment_status_changed does not say that a link expired', () => {

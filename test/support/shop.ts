@@ -78,13 +78,17 @@ export async function allSettled({ settled }: Shop): Promise<void> {
 }
 
 /** Waits until the order is paid, and expects it to be so once, by its own money and without a doubt. */
-export async function expectPaid(shop: Shop, reference: string, amount = '100.00'): Promise<void> {
+export async function expectPaid(
+  shop: Shop,
+  reference: string,
+  { amount = '100.00', flags = [] }: { amount?: string; flags?: string[] } = {},
+): Promise<void> {
   await allSettled(shop);
   const order = await shop.settled.order(reference);
   expect(order).toMatchObject({
     state: 'paid',
     learnedBy: 'webhook',
-    flags: [],
+    flags,
     holds: [],
     payment: { status: 'completed', amount, currency: 'BRL' },
   });

@@ -8,18 +8,21 @@ export type CheckReason =
   | 'rejected'
   | 'unreadable'
   | 'not_understood'
+  | 'link_changed'
   | 'link_mismatch'
   | 'doubtful_money';
 
 /**
- * The queue of links to ask the service about. One row per link: a check answers every reason at once. Every link is
- * queued when it is registered, so a doubt takes the place of that; a doubt about money takes the place of any other.
+ * The queue of links to ask the service about. One row per link: a check answers every reason at once. A link is queued
+ * when it is registered and when its status changes, so a doubt takes the place of that; a doubt about money takes the
+ * place of any other.
  */
 export function linkChecks(db: Database) {
   const insert = db.prepare(
     `INSERT INTO link_check (link_key, reason, requested_at_ms) VALUES (?, ?, ?)
      ON CONFLICT (link_key) DO UPDATE SET reason = excluded.reason, requested_at_ms = excluded.requested_at_ms
-     WHERE reason <> excluded.reason AND (reason = 'registered' OR excluded.reason = 'doubtful_money')`,
+     WHERE reason <> excluded.reason AND excluded.reason <> 'registered'
+       AND (reason IN ('registered', 'link_changed') OR excluded.reason = 'doubtful_money')`,
   );
   return {
     request(linkKey: number, reason: CheckReason, atMs: number): void {

@@ -45,6 +45,7 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
       }
     }
     if (job.unsure) checks.request(linkKey, 'not_understood', job.nowMs);
+    else if (job.linkChanged) checks.request(linkKey, 'link_changed', job.nowMs);
     tellOfUnread(job, lease);
     const outcome = last?.outcome ?? 'ignored';
     const rule = last?.rule ?? null;

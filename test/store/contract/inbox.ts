@@ -135,6 +135,16 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       expect(await world.check(link)).toBe('not_understood');
     });
 
+    it("queues a check for a change of the link's status; a doubt takes the place of that", async () => {
+      await world.forgetChecks();
+      await world.settle(link, [], { linkChanged: true });
+      expect(await world.check(link)).toBe('link_changed');
+      await world.settle(link, [], { unsure: true, linkChanged: true });
+      expect(await world.check(link)).toBe('not_understood');
+      await world.settle(link, [], { linkChanged: true });
+      expect(await world.check(link)).toBe('not_understood');
+    });
+
     describe('an event that speaks of a payment without a fact', () => {
       const unread = { unsure: true, speaksOfPayment: true };
       const kinds = async () => (await world.timeline(link)).attention.map(({ kind }) => kind);

@@ -146,6 +146,7 @@ export class World {
       linkIds: [],
       facts: [],
       unsure: false,
+      linkChanged: false,
       speaksOfPayment: false,
       policy,
       nowMs: this.nowMs,
