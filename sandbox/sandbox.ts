@@ -39,11 +39,16 @@ export type Sandbox = {
   readonly apiKey: string;
   readonly seed: string;
   readonly clock: TurnableClock;
+  /** How far ahead of the true clock it was when it started. */
+  readonly aheadMs: number;
   /** Resolves when no delivery that is due is waiting or on its way. */
   idle(): Promise<void>;
   /** Stopping twice is stopping once. */
   stop(): Promise<void>;
 };
+
+/** A request has so many milliseconds to come in. */
+const LIMITS = { headersTimeout: 5_000, requestTimeout: 30_000, connectionsCheckingInterval: 1_000 } as const;
 
 /** Throws where the address is not loopback and `allowRemote` is not said. */
 export function assertMayListen({
@@ -63,14 +68,23 @@ export function assertMayListen({
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   assertMayListen(options);
   const store = openStore(options.data ?? ':memory:');
-  const seed = options.seed ?? store.setting('seed') ?? randomBytes(8).toString('hex');
+  const seedBefore = store.setting('seed');
+  const seed = options.seed ?? seedBefore ?? randomBytes(8).toString('hex');
+  if (seedBefore !== null && seed !== seedBefore) {
+    store.close();
+    const message = `it has the seed "${seedBefore}", not "${seed}"; leave --seed out, or name another file`;
+    throw Object.assign(new Error(message), { code: 'SEED_DIFFERS' });
+  }
   store.setSetting('seed', seed);
   const chance = openChance(seed);
   const turnedMs = Number(store.setting('turned_ms') ?? 0);
   // A process that was killed has not said how far its clock was turned: time never goes back before what happened.
   const startMs = Math.max(Date.now() + turnedMs, store.latestMs());
+  const aheadMs = startMs - Date.now();
   const clock = openClock({ startMs, scale: options.timeScale });
   const rememberTime = () => store.setSetting('turned_ms', String(clock.nowMs() - Date.now()));
+  // A clock that runs at another speed is always somewhere else.
+  const remembering = options.timeScale === 1 ? undefined : setInterval(rememberTime, 1_000).unref();
   let silences = options.silences;
   let url = '';
   const faults = openFaultPlans(store);
@@ -80,6 +94,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const service = new Service({ ...parts, environment, onDelivery: dispatcher.wake });
   const apiKey = options.apiKey ?? chance.apiKey();
   const server = createServer(
+    LIMITS,
     createApp({
       ...parts,
       service,
@@ -97,6 +112,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     }),
   );
   const end = async () => {
+    clearInterval(remembering);
     service.stop();
     await dispatcher.stop();
     rememberTime();
@@ -116,12 +132,14 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   });
   const { host } = options.listen;
   url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  service.start();
   dispatcher.wake();
   return {
     url,
     apiKey,
     seed,
     clock,
+    aheadMs,
     idle: dispatcher.idle,
     stop: () => {
       stopping ??= stop();

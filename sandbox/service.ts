@@ -56,6 +56,10 @@ export class Service {
     this.#store = options.store;
     this.#chance = options.chance;
     this.#clock = options.clock;
+  }
+
+  /** Has links expire from now on. Before, nothing happens by itself. */
+  start(): void {
     this.#watchExpiry();
   }
 
@@ -87,9 +91,7 @@ export class Service {
 
   /** A customer chooses how to pay: a payment that is not complete yet. */
   startPayment(link: Link, { method, installments, customer }: PaymentChoice): Payment {
-    if (link.status !== 'ACTIVE') {
-      throw new Refusal(403, 'link_not_active', `Link ${link.id} is ${link.status} and cannot be paid.`);
-    }
+    this.#assertActive(link);
     const isPix = method === 'PIX';
     const most = isPix ? 1 : INSTALLMENTS_MAX;
     if (!Number.isInteger(installments) || installments < 1 || installments > most) {
@@ -124,18 +126,18 @@ export class Service {
    * @param paymentId the latest one where none is named
    */
   completePayment(link: Link, paymentId: string | null = null): Payment {
+    this.#assertActive(link);
     return this.#change(() => {
       const payment = this.#latest(link, 'PENDING', paymentId);
       const wasCompleted = aggregateStatus(this.payments(link)) === 'COMPLETED';
       const completedAtMs = this.#clock.nowMs();
       const availableAtMs = completedAtMs + AVAILABLE_AFTER_MS;
       this.#store.completePayment(payment.number, completedAtMs, availableAtMs);
-      if (!wasCompleted) {
-        this.#store.setLinkStatus(link.number, 'INACTIVE');
-        const used: Link = { ...link, status: 'INACTIVE' };
-        this.#emit(used, 'payment_link.payment_status_changed', 'automatic');
-        if (link.status !== 'INACTIVE') this.#emit(used, 'payment_link.status_changed', 'automatic');
-      }
+      this.#store.setLinkStatus(link.number, 'INACTIVE');
+      const used: Link = { ...link, status: 'INACTIVE' };
+      // A link that was switched on again may be paid again; its paymentStatus does not change then.
+      if (!wasCompleted) this.#emit(used, 'payment_link.payment_status_changed', 'automatic');
+      this.#emit(used, 'payment_link.status_changed', 'automatic');
       return { ...payment, status: 'COMPLETED', completedAtMs, availableAtMs };
     });
   }
@@ -160,13 +162,15 @@ export class Service {
   }
 
   setStatus(link: Link, status: LinkStatus): Link {
-    return this.#change(() => {
+    const changed = this.#change(() => {
       const isPast = link.expiresAtMs !== null && link.expiresAtMs <= this.#clock.nowMs();
       if (status !== 'ACTIVE' || !isPast) return this.#changeStatus(link, status);
       // An active link whose time has passed would expire again at once.
       this.#store.setExpiry(link.number, null);
       return this.#changeStatus({ ...link, expiresAtMs: null }, status);
     });
+    this.#watchExpiry();
+    return changed;
   }
 
   /** An event of this kind about the link as it stands, whether or not anything changed. */
@@ -233,6 +237,11 @@ export class Service {
       }
       return { ...payment, status };
     });
+  }
+
+  #assertActive({ id, status }: Link): void {
+    if (status === 'ACTIVE') return;
+    throw new Refusal(403, 'link_not_active', `Link ${id} is ${status} and cannot be paid.`);
   }
 
   #latest(link: Link, status: Payment['status'], paymentId: string | null = null): Payment {

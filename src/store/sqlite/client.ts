@@ -175,7 +175,8 @@ class WaitingCalls {
 
 /** Packing takes byte arrays out of their records, and an argument is still its caller's. */
 function copied(arg: unknown): unknown {
-  return typeof arg === 'object' && arg !== null && !Array.isArray(arg) ? { ...arg } : arg;
+  const isRecord = typeof arg === 'object' && arg !== null && !Array.isArray(arg) && !ArrayBuffer.isView(arg);
+  return isRecord ? { ...arg } : arg;
 }
 
 function busy(why: string): Fault {

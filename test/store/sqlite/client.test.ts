@@ -71,6 +71,14 @@ describe('the client of a database thread', () => {
     thread.emit('message', { seconds: 0, answers, packed: pack(recordsOfAnswers(answers)) });
   }
 
+  it('leaves an argument to its caller as it was', async () => {
+    const delivery = { body: Buffer.from('body') };
+    void client.call('record', [delivery]);
+    await nextTurn();
+    expect(thread.sent[0]?.calls).toMatchObject([{ args: [{ body: null }] }]);
+    expect(delivery).toEqual({ body: Buffer.from('body') });
+  });
+
   it('sends the calls of one turn as one message, and gives each its answer', async () => {
     const calls = [client.call('one', []), client.call('two', [])];
     await nextTurn();
