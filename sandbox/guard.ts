@@ -1,6 +1,9 @@
 import type { RequestHandler } from 'express';
 import { Refusal } from './model.ts';
 
+/** A header of every answer of the controls, by which the command knows a sandbox. */
+export const SANDBOX_HEADER = 'x-settled-sandbox';
+
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
 /**

@@ -1,7 +1,7 @@
 import { readArguments } from './cli/arguments.ts';
 import type { Report } from './cli/command.ts';
 import { COMMANDS } from './cli/commands.ts';
-import { EXIT, exitOf } from './cli/exit.ts';
+import { EXIT, failure } from './cli/exit.ts';
 import { helpOn, noSuchCommand } from './cli/help.ts';
 
 /** `settled sandbox …`: bin/settled.mjs runs this with what follows the word `sandbox`. */
@@ -19,11 +19,10 @@ async function main(): Promise<number> {
     await print(args.includes('--json') ? JSON.stringify(report.data) : report.lines.join('\n'));
     return report.exit ?? EXIT.ok;
   } catch (error) {
-    const { exit, message } = exitOf(error);
-    const code = Object.entries(EXIT).find(([, value]) => value === exit)?.[0];
-    const told = args.includes('--json') ? JSON.stringify({ error: { code, message } }) : message;
+    const failed = failure(error);
+    const told = args.includes('--json') ? JSON.stringify({ error: failed }) : failed.message;
     process.stderr.write(`${told}\n`);
-    return exit;
+    return failed.exit;
   }
 }
 

@@ -1,4 +1,5 @@
 import { aggregateStatus, type Link, PAYMENT_STATUSES, type Payment } from './model.ts';
+import type { Parts } from './sandbox.ts';
 import type { Silences } from './silences.ts';
 
 /** Link resources as section 2 of the spec writes them: every field of it and no other. */
@@ -34,6 +35,12 @@ export function linkDetails(link: Link, payments: readonly Payment[], options: R
     paymentsSummary: paymentsSummary(payments),
     payments: payments.map(paymentResource),
   };
+}
+
+/** A link's details as a request now is answered. */
+export function detailsNow(link: Link, parts: Pick<Parts, 'service' | 'baseUrl' | 'silences'>) {
+  const { service, baseUrl, silences } = parts;
+  return linkDetails(link, service.payments(link), { baseUrl: baseUrl(), silences: silences() });
 }
 
 export function paymentsSummary(payments: readonly Payment[]) {

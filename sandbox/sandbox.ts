@@ -32,6 +32,8 @@ export type Parts = {
   advance: (byMs: number) => Promise<void>;
   /** Resolves when no delivery that is due is waiting or on its way. */
   idle: () => Promise<void>;
+  /** Sends what is held back by a reorder, whatever it waits for. */
+  letGo: () => void;
 };
 
 export type Sandbox = {
@@ -100,6 +102,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       service,
       apiKey,
       idle: dispatcher.idle,
+      letGo: dispatcher.letGo,
       setSilences: (changed) => {
         silences = changed;
       },

@@ -9,7 +9,7 @@ export type Scenario = {
 };
 
 export type Step =
-  /** A plan of mischief (dispatch/faults.ts). */
+  /** A fault plan (dispatch/faults.ts). */
   | { do: 'fault'; plan: Record<string, unknown> }
   /** Creates the link; waits and asks again where the API answers 429 or 5xx. */
   | { do: 'create' }

@@ -87,8 +87,9 @@ export function readSilences(pairs: readonly string[], before: Silences = DEFAUL
 
 /** A name that nobody knows, told together with the known ones. */
 export class UnknownName extends Error {
-  constructor(what: string, given: string, known: readonly string[]) {
-    super(`"${given}" is no ${what}; known: ${known.join(', ')}`);
+  /** @param given of a text it is told as it is, of anything else its type: a foreign value may not become text */
+  constructor(what: string, given: unknown, known: readonly string[]) {
+    super(`"${typeof given === 'string' ? given : typeof given}" is no ${what}; known: ${known.join(', ')}`);
     this.name = 'UnknownName';
   }
 }

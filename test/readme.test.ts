@@ -62,12 +62,29 @@ describe('the README', () => {
       .replaceAll('http://127.0.0.1:8790', url)
       .replace('"$WEBHOOK_URL"', `"\${WEBHOOK_URL/8787/${hooks.port}}"`)
       .replaceAll('data/settled.db', `${folder}/data/settled.db`)
-      .replace('npm run -s sandbox -- pay order-2001', `${launcher} sandbox pay order-2001 --url ${url}`)
+      .replace('npm run -s sandbox --', `${launcher} sandbox`)
       .replace('npm run -s settled --', launcher);
     const output = paste(script, environment);
     expect(output).toContain(`"url":"${url}/pay/`);
-    expect(output).toMatch(/payment_status_changed +acknowledged +1 +200/);
+    expect(output).toMatch(/payment_status_changed COMPLETED +acknowledged +1 +1 +- +200/);
     expect(output).toMatch(/Order order-2001 .*is paid/);
+  });
+});
+
+describe('the README of the sandbox', () => {
+  it('shows commands that play a scenario at settled when they are pasted', async ({ skip }) => {
+    skipWithout(skip, ['bash']);
+    const { hooks, environment } = await serve();
+    const readme = readFileSync(join(ROOT, 'sandbox/README.md'), 'utf8');
+    const block = /\n## Scenarios[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme)?.[1] as string;
+    const launcher = `'${process.execPath}' bin/settled.mjs`;
+    const script = block
+      .replace('--webhook-url "$WEBHOOK_URL"', `--webhook-url "\${WEBHOOK_URL/8787/${hooks.port}}"`)
+      .replaceAll('npm run -s settled --', launcher)
+      .replace('npm run -s sandbox --', `${launcher} sandbox`);
+    const output = paste(script, environment);
+    expect(output).toMatch(/^PASSED$/m);
+    expect(output).toMatch(/Order play-1 .*is paid/);
   });
 });
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type Link, MERCHANT_NAME, Refusal } from '../model.ts';
-import { linkDetails, listItem } from '../resources.ts';
+import { detailsNow, listItem } from '../resources.ts';
 import type { Parts } from '../sandbox.ts';
 import { readJson } from './body.ts';
 import type { Answer } from './errors.ts';
@@ -39,7 +39,7 @@ async function createLink({ request }: Call, parts: Parts): Promise<Answer> {
 
 /** The only place that ever shows the secret (spec section 2). Where it stands in the answer is a switch. */
 function creationBody(link: Link, parts: Parts): object {
-  const paymentLink = details(link, parts);
+  const paymentLink = detailsNow(link, parts);
   const { webhookSecret } = link;
   switch (parts.silences()['creation-envelope']) {
     case 'in-link':
@@ -67,9 +67,5 @@ function listLinks({ query }: Call, { options, store, baseUrl, silences }: Parts
 }
 
 function showLink({ id }: Call, parts: Parts): Answer {
-  return { status: 200, body: { success: true, paymentLink: details(parts.service.link(id), parts) } };
-}
-
-function details(link: Link, { service, baseUrl, silences }: Parts) {
-  return linkDetails(link, service.payments(link), { baseUrl: baseUrl(), silences: silences() });
+  return { status: 200, body: { success: true, paymentLink: detailsNow(parts.service.link(id), parts) } };
 }

@@ -1,3 +1,4 @@
+import { tellFailure } from '../failure.ts';
 import { Refusal } from '../model.ts';
 import type { Silences } from '../silences.ts';
 
@@ -31,8 +32,7 @@ export function errorAnswer(error: unknown, silences: Silences): Answer {
     const headers = error instanceof ApiError ? error.headers : {};
     return { status: error.status, headers, body: errorBody(error, silences) };
   }
-  const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  process.stderr.write(`The sandbox failed at a request: ${told}\n`);
+  tellFailure(error);
   const unknown = {
     code: 'internal_error',
     message: 'The sandbox failed; its stderr says why.',

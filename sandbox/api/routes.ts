@@ -31,7 +31,7 @@ export function apiRoutes(parts: Parts): Router {
     response.set(limit.take(key));
     assertActive(options.merchantInactive);
     const plans = parts.faults.forRequest({ method: request.method, path });
-    const query = new URLSearchParams(request.originalUrl.split('?')[1] ?? '');
+    const query = new URLSearchParams(request.originalUrl.replace(/^[^?]*/, ''));
     return await withFaults(
       async () => await methodOf(endpoint, request.method)({ request, id, query }, parts),
       {

@@ -96,15 +96,31 @@ function metadata() {
     )
     .refine((value) => isShallow(value), {
       error: `must be nested at most ${METADATA_DEPTH_MAX} deep`,
+      abort: true,
+    })
+    .refine((value) => isExact(value), {
+      error: `must hold no number above ${Number.MAX_SAFE_INTEGER} that would come back as another; write it as text`,
     });
 }
 
-/** Walks by levels and not by recursion, which deep nesting would exhaust. */
-function isShallow(value: object): boolean {
-  let level: unknown[] = [value];
-  for (let depth = 0; depth <= METADATA_DEPTH_MAX; depth++) {
-    if (level.length === 0) return true;
-    level = level.flatMap((part) => (typeof part === 'object' && part !== null ? Object.values(part) : []));
+/** Walks by levels and not by recursion, which deep nesting would exhaust. The metadata itself is the first level. */
+function isShallow(metadata: object): boolean {
+  let level = [metadata];
+  for (let depth = 1; depth <= METADATA_DEPTH_MAX; depth++) {
+    level = level.flatMap((part) => Object.values(part).filter(isContainer));
   }
   return level.length === 0;
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+/**
+ * Whether every number is one that a double holds for sure. Which digits were written above that is not known any more,
+ * so all whole numbers beyond it are refused, and what is infinite. Fractions are rounded, as everywhere in JSON.
+ */
+function isExact(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isSafeInteger(Math.trunc(value));
+  return !isContainer(value) || Object.values(value).every(isExact);
 }

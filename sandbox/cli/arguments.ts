@@ -27,6 +27,12 @@ export function readArguments(command: Command, args: readonly string[]): Argume
   });
   const read: Arguments = { positionals: [], options: {} };
   for (const token of tokens) {
+    const word = args[token.index] ?? '';
+    // A negative number is a value that a command complains of, not a row of options.
+    if (token.kind === 'option' && /^-\d/.test(word)) {
+      if (token.rawName === word.slice(0, 2)) read.positionals.push(word);
+      continue;
+    }
     if (token.kind === 'positional') read.positionals.push(token.value);
     if (token.kind !== 'option') continue;
     if (!Object.hasOwn(known, token.name)) {

@@ -1,11 +1,12 @@
 import { clock } from './clock.ts';
 import { type Command, defineCommand } from './command.ts';
-import { deliveries, resend } from './deliveries.ts';
+import { deliveries, events, resend } from './deliveries.ts';
 import { faults } from './faults.ts';
 import { helpOn } from './help.ts';
-import { dispute, expire, links, pay, refund } from './links.ts';
+import { complete, dispute, expire, links, pay, refund } from './links.ts';
 import { play } from './play.ts';
 import { serve } from './serve.ts';
+import { silences } from './silences.ts';
 
 const help = defineCommand({
   name: 'help',
@@ -20,13 +21,16 @@ export const COMMANDS: readonly Command[] = [
   serve,
   links,
   pay,
+  complete,
   refund,
   dispute,
   expire,
+  events,
   deliveries,
   resend,
   clock,
   faults,
+  silences,
   play,
   help,
 ];

@@ -1,10 +1,11 @@
+import { SANDBOX_HEADER } from '../guard.ts';
 import { DEFAULT_LISTEN } from '../options.ts';
 import type { Options } from './command.ts';
-import { CommandError, EXIT, UsageError } from './exit.ts';
+import { CommandError, EXIT, exitOfRefusal, UsageError } from './exit.ts';
 
-const DEFAULT_URL = `http://${DEFAULT_LISTEN.host}:${DEFAULT_LISTEN.port}`;
-/** Turning the clock waits for receivers, each of which may take 20 seconds. */
-const ANSWER_MS_MAX = 600_000;
+export const DEFAULT_URL = `http://${DEFAULT_LISTEN.host}:${DEFAULT_LISTEN.port}`;
+/** Turning the clock waits for receivers, each of which may take 20 seconds. After 300 s `fetch` gives up by itself. */
+const ANSWER_MS_MAX = 290_000;
 
 export const URL_OPTION = {
   url: { value: 'URL', about: `the running sandbox; default ${DEFAULT_URL}` },
@@ -37,13 +38,20 @@ export function connect(url: string = DEFAULT_URL): Control {
 }
 
 async function ask(url: string, request: Request): Promise<Json> {
-  const response = await fetch(request, { signal: AbortSignal.timeout(ANSWER_MS_MAX) }).catch(() => {
+  const response = await fetch(request, { signal: AbortSignal.timeout(ANSWER_MS_MAX) }).catch((error) => {
+    if (error instanceof Error && error.name === 'TimeoutError') {
+      const message = `The sandbox at ${url} has not answered for ${ANSWER_MS_MAX / 1_000} s. It goes on; ask it later.`;
+      throw new CommandError(EXIT.unreachable, 'sandbox_busy', message);
+    }
     const message = `No sandbox answers at ${url}. Start one with \`settled sandbox\`, or name another with --url.`;
-    throw new CommandError(EXIT.unreachable, message);
+    throw new CommandError(EXIT.unreachable, 'sandbox_unreachable', message);
   });
   const body = await response.json().catch(() => null);
-  if (body === null) throw new CommandError(EXIT.unreachable, `What answers at ${url} is no sandbox.`);
+  if (body === null || !response.headers.has(SANDBOX_HEADER)) {
+    const message = `What answers at ${url} is no sandbox of settled. Name the sandbox's address with --url.`;
+    throw new CommandError(EXIT.unreachable, 'no_sandbox', message);
+  }
   if (response.ok) return body;
-  const message = (body as Json).error?.message ?? `${url} answered ${response.status}.`;
-  throw new CommandError(response.status === 404 ? EXIT.notFound : EXIT.refused, message);
+  const { code = 'internal', message = `${url} answered ${response.status}.` } = (body as Json).error ?? {};
+  throw new CommandError(exitOfRefusal(response.status, code), code, message);
 }

@@ -16,12 +16,12 @@ export const EXIT = {
 /** What each exit code means, in a line. */
 export const EXIT_MEANINGS: Readonly<Record<number, string>> = {
   0: 'done; for `play`: the receiver did what an honest one must',
-  1: 'the sandbox refused; for `play`: the receiver did not do what an honest one must',
-  64: 'the command line cannot be understood',
-  66: 'there is no such link, payment, event, delivery or fault',
+  1: 'the sandbox refused, as things stand; for `play`: the receiver did not do what an honest one must',
+  64: 'the command line, a value in it or a fault plan cannot be understood',
+  66: 'there is no such link, payment, event, delivery or fault plan',
   69: 'no sandbox answers at the address, or this installation has none',
   70: 'a bug in the sandbox',
-  73: 'the file named by --data cannot be opened',
+  73: 'the file named by --data cannot be opened, or has another seed',
   75: 'the address, or the file named by --data, is in use by another program',
 };
 
@@ -31,17 +31,36 @@ export class UsageError extends Error {}
 /** A command that cannot be carried out, with the exit code that says why. */
 export class CommandError extends Error {
   readonly exit: number;
-  constructor(exit: number, message: string) {
+  readonly code: string;
+  constructor(exit: number, code: string, message: string) {
     super(message);
     this.exit = exit;
+    this.code = code;
   }
 }
 
-/** How the command ends with this error, and what it says. */
-export function exitOf(error: unknown): { exit: number; message: string } {
-  if (error instanceof CommandError) return { exit: error.exit, message: error.message };
+export type Failure = { code: string; message: string; exit: number };
+
+/** How the command ends with this error, and what it says. What nobody foresaw is a bug. */
+export function failure(error: unknown): Failure {
+  if (error instanceof CommandError) return { code: error.code, message: error.message, exit: error.exit };
+  if (error instanceof Refusal) {
+    const { status, code, message } = error;
+    return { code, message, exit: exitOfRefusal(status, code) };
+  }
   const { message, stack } = error as Error;
-  const isUsage = [UsageError, UnknownName, Refusal].some((kind) => error instanceof kind);
-  if (isUsage) return { exit: EXIT.usage, message };
-  return { exit: EXIT.bug, message: stack ?? String(error) };
+  if (error instanceof UsageError || error instanceof UnknownName) {
+    return { code: 'usage', message, exit: EXIT.usage };
+  }
+  const told = `This is a bug in the sandbox. Please report it.\n${stack ?? String(error)}`;
+  return { code: 'bug', message: told, exit: EXIT.bug };
+}
+
+/** Codes of the control API about what was given, whatever the state of things. */
+const GIVEN_WRONG = ['validation_error', 'unknown_name', 'body_unreadable', 'body_too_large'];
+
+export function exitOfRefusal(status: number, code: string): number {
+  if (status === 404) return EXIT.notFound;
+  if (status >= 500) return EXIT.bug;
+  return GIVEN_WRONG.includes(code) ? EXIT.usage : EXIT.refused;
 }

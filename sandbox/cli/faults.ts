@@ -4,41 +4,62 @@ import { connect, URL_OPTION } from './control.ts';
 import { UsageError } from './exit.ts';
 import { table } from './table.ts';
 
+type Found = { faults: FaultPlan[]; known: Record<string, { about: string }> };
+
 export const faults = defineCommand({
   name: 'faults',
   positional: '[PLAN]',
-  about: 'list the plans of mischief with the known faults, or add one: \'{"fault": "duplicate"}\'',
-  options: { clear: { about: 'take every plan away' }, ...URL_OPTION },
-  run: async ({ first, options }) => {
-    const control = connect(options.url);
-    if (options.clear === true) await control.delete('/faults');
-    if (first !== '') await control.post('/faults', readPlan(first));
-    const found: { faults: FaultPlan[]; known: Record<string, { about: string }> } =
-      await control.get('/faults');
-    const plans = found.faults.map(({ number, fault, match, remaining, applied }) => [
-      number,
-      fault,
-      JSON.stringify(match),
-      remaining ?? 'every',
-      applied,
-    ]);
-    const known = Object.entries(found.known).map(([name, { about }]) => [name, about]);
+  about: 'list the fault plans and the known faults, or add a plan: \'{"fault": "duplicate"}\'',
+  options: {
+    remove: { value: 'N', about: 'take the plan of this number away' },
+    clear: { about: 'take every plan away, and send what a reorder holds back' },
+    ...URL_OPTION,
+  },
+  run: async ({ first, options: { remove, clear, url } }) => {
+    if ([first !== '', remove !== undefined, clear === true].filter(Boolean).length > 1) {
+      throw new UsageError('faults does one thing at a time: add PLAN, --remove N, or --clear.');
+    }
+    if (remove !== undefined && !/^\d{1,9}$/.test(remove)) {
+      throw new UsageError(`--remove is "${remove}". Write the number of a plan, as \`faults\` lists it.`);
+    }
+    const plan = first === '' ? null : readPlanText(first);
+    const control = connect(url);
+    if (clear === true) await control.delete('/faults');
+    if (remove !== undefined) await control.delete(`/faults/${remove}`);
+    if (plan !== null) await control.post('/faults', plan);
+    const found: Found = await control.get('/faults');
+    const isList = clear !== true && remove === undefined && plan === null;
     return {
       data: found,
-      lines: [
-        ...table(['plan', 'fault', 'match', 'still', 'done'], plans, 'No mischief is planned.'),
-        '',
-        ...table(['known', 'what it does'], known, ''),
-      ],
+      lines: isList ? [...planTable(found), '', ...knownTable(found)] : planTable(found),
     };
   },
 });
 
-/** A plan of mischief as JSON. Throws `UsageError` where it is none. */
-export function readPlan(text: string): unknown {
+function planTable(found: Found): string[] {
+  const plans = found.faults.map(({ number, fault, match, with: takes, remaining, applied }) => [
+    number,
+    fault,
+    JSON.stringify(match),
+    JSON.stringify(takes),
+    remaining === 0 ? 'spent' : (remaining ?? 'every one'),
+    applied,
+  ]);
+  return table(['plan', 'fault', 'match', 'with', 'still', 'done'], plans, 'There are no fault plans.');
+}
+
+function knownTable(found: Found): string[] {
+  const known = Object.entries(found.known).map(([name, { about }]) => [name, about]);
+  return table(['known', 'what it does'], known, '');
+}
+
+/** A fault plan as JSON. Throws `UsageError` where it is no object. */
+export function readPlanText(text: string): Record<string, unknown> {
+  let plan: unknown;
   try {
-    return JSON.parse(text);
-  } catch {
-    throw new UsageError(`A fault is written as JSON, such as {"fault": "duplicate"}; "${text}" is none.`);
-  }
+    plan = JSON.parse(text);
+  } catch {}
+  if (typeof plan === 'object' && plan !== null && !Array.isArray(plan))
+    return plan as Record<string, unknown>;
+  throw new UsageError(`A fault plan is a JSON object, such as {"fault": "duplicate"}; "${text}" is none.`);
 }

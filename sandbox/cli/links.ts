@@ -1,6 +1,7 @@
+import { SILENCES } from '../silences.ts';
 import { type Command, defineCommand, type Options, type Report } from './command.ts';
 import { type Control, connect, URL_OPTION } from './control.ts';
-import { type DeliveryRow, deliveryTable } from './deliveries.ts';
+import { type DeliveryRow, deliveryLines } from './deliveries.ts';
 import { UsageError } from './exit.ts';
 import { record, table } from './table.ts';
 
@@ -12,6 +13,8 @@ type LinkDetails = {
   status: string;
   paymentStatus: string;
   url: string;
+  shortUrl: string;
+  webhookUrl: string | null;
   payments: { id: string; status: string }[];
 };
 
@@ -24,14 +27,15 @@ export const links = defineCommand({
     const control = connect(options.url);
     if (first !== '') return state(control, await control.get(`/links/${encodeURIComponent(first)}`));
     const found: { links: LinkDetails[]; total: number } = await control.get('/links');
-    const rows = found.links.map(({ id, externalReference, amount, currency, status, paymentStatus }) => [
-      id,
-      externalReference,
-      `${amount} ${currency}`,
-      status,
-      paymentStatus,
+    const rows = found.links.map((link) => [
+      link.id,
+      link.shortUrl.split('/').at(-1) ?? '',
+      link.externalReference,
+      `${link.amount} ${link.currency}`,
+      link.status,
+      link.paymentStatus,
     ]);
-    const headings = ['link', 'reference', 'amount', 'status', 'payment status'];
+    const headings = ['link', 'short code', 'reference', 'amount', 'status', 'payment status'];
     return { data: found, lines: table(headings, rows, 'There are no links.') };
   },
 });
@@ -39,18 +43,23 @@ export const links = defineCommand({
 export const pay = defineCommand({
   name: 'pay',
   positional: 'LINK',
-  about: 'pay a link, and show what the receiver answered',
+  about: 'pay a link, and show what the receiver answered; a payment that is pending is completed',
   options: {
     method: { value: 'METHOD', about: 'PIX or CREDIT_CARD; default PIX' },
     installments: { value: 'N', about: 'instalments of a card, 1 to 12; default 1' },
     pending: { about: 'start the payment and leave it pending' },
     ...URL_OPTION,
   },
-  run: ({ first, options: { method, installments, pending, url } }) => {
+  run: async ({ first, options: { method, installments, pending, url } }) => {
     if (installments !== undefined && !/^\d{1,2}$/.test(installments)) {
       throw new UsageError(`--installments is "${installments}". Write a whole number from 1 to 12.`);
     }
-    return change(connect(url), first, 'pay', {
+    const control = connect(url);
+    const isChosen = method !== undefined || installments !== undefined || pending === true;
+    const link: LinkDetails = await control.get(`/links/${encodeURIComponent(first)}`);
+    const hasPending = link.status === 'ACTIVE' && link.payments.some(({ status }) => status === 'PENDING');
+    if (hasPending && !isChosen) return change(control, first, 'complete', {});
+    return change(control, first, 'pay', {
       ...(method === undefined ? {} : { method }),
       ...(installments === undefined ? {} : { installments: Number(installments) }),
       complete: pending !== true,
@@ -58,6 +67,7 @@ export const pay = defineCommand({
   },
 });
 
+export const complete = changeCommand('complete', 'complete the pending payment of a link');
 export const refund = changeCommand('refund', 'refund the payment of a link');
 export const dispute = changeCommand('dispute', 'dispute the payment of a link');
 export const expire = changeCommand('expire', 'let the time of a link be over');
@@ -77,7 +87,21 @@ function changeCommand(name: string, about: string): Command {
 async function change(control: Control, link: string, name: string, body: object): Promise<Report> {
   const details: LinkDetails = await control.post(`/links/${encodeURIComponent(link)}/${name}`, body);
   await control.post('/idle');
-  return state(control, details);
+  const { data, lines } = await state(control, details);
+  const note = await silenceNote(control, name);
+  return { data, lines: note === null ? lines : [...lines, '', note] };
+}
+
+/** Why nobody was told of the change; null where the link's receiver was, if it has one. */
+async function silenceNote(control: Control, change: string): Promise<string | null> {
+  const { environment, silences } = await control.get('/');
+  if (environment === 'sandbox') {
+    return 'No event was sent: in environment `sandbox` events go out from the panel only, on the page of the link.';
+  }
+  const isReversal = change === 'refund' || change === 'dispute';
+  if (!isReversal || silences['refund-event'] !== 'none') return null;
+  const others = SILENCES['refund-event'].values.filter((value) => value !== 'none').join(' or ');
+  return `No event was sent: refund-event is none. To have them sent: settled sandbox silences refund-event=VALUE, with ${others}`;
 }
 
 async function state(control: Control, link: LinkDetails): Promise<Report> {
@@ -91,6 +115,11 @@ async function state(control: Control, link: LinkDetails): Promise<Report> {
     ['payment status', link.paymentStatus],
     ['payments', link.payments.map(({ id, status }) => `${id} ${status}`).join(', ')],
     ['page', link.url],
+    ['short code', link.shortUrl.split('/').at(-1) ?? null],
   ]);
-  return { data: { link, deliveries }, lines: [...lines, '', ...deliveryTable(deliveries)] };
+  const told =
+    link.webhookUrl === null
+      ? ['The link has no webhookUrl: nobody is told of its events.']
+      : deliveryLines(deliveries);
+  return { data: { link, deliveries }, lines: [...lines, '', ...told] };
 }

@@ -1,19 +1,23 @@
+import { randomBytes } from 'node:crypto';
 import { SCENARIOS } from '../scenarios.ts';
 import { UnknownName } from '../silences.ts';
 import { type Call, defineCommand, type Options } from './command.ts';
+import { answerText, titleOf } from './deliveries.ts';
 import { EXIT, UsageError } from './exit.ts';
-import { type Course, type PlayedDelivery, playScenario, type Receiver } from './player.ts';
+import { type Course, playScenario, type Receiver } from './player.ts';
+import { readSwitches } from './silences.ts';
 import { table } from './table.ts';
 import { answerOf, type Finding, judge } from './verdict.ts';
 
-const RESPONSE_LENGTH_MAX = 60;
-
 const OPTIONS = {
   'webhook-url': { value: 'URL', about: 'the receiver; needed' },
-  'webhook-secret': { value: 'SECRET', about: 'what the deliveries are signed with; needed' },
+  'webhook-secret': {
+    value: 'SECRET',
+    about: 'what the deliveries are signed with, also from SETTLED_SANDBOX_WEBHOOK_SECRET; needed',
+  },
   reference: { value: 'TEXT', about: 'externalReference of the link; default play-SCENARIO' },
   amount: { value: 'N', about: 'amount of the link, above 25; default 100' },
-  seed: { value: 'TEXT', about: 'the seed of ids; default: one from the scenario and the reference' },
+  seed: { value: 'TEXT', about: 'the ids follow from it; default: a new one for each run, which is printed' },
   set: { value: 'NAME=VALUE', isRepeatable: true, about: 'a switch for what the specification leaves open' },
 } as const satisfies Options;
 
@@ -21,26 +25,36 @@ export const play = defineCommand({
   name: 'play',
   positional: 'SCENARIO',
   about: 'play a scenario against a receiver, and judge what it did',
-  details: ['Scenarios:', ...Object.entries(SCENARIOS).map(([name, { about }]) => `  ${name}: ${about}`)],
+  details: [
+    'Scenarios:',
+    ...Object.entries(SCENARIOS).map(([name, { about }]) => `  ${name}: ${about}`),
+    '',
+    'One order for one run: a second run would tell the same order of another link. The verdict judges the answers',
+    'only: look at the order at the receiver.',
+  ],
   options: OPTIONS,
   run: async ({ first, options }) => {
     const scenario = Object.hasOwn(SCENARIOS, first) ? SCENARIOS[first] : undefined;
     if (scenario === undefined) throw new UnknownName('scenario', first, Object.keys(SCENARIOS));
     const receiver = readReceiver(first, options);
-    const { seed = null, set = [] } = options;
-    const course = await playScenario(scenario, receiver, { name: first, seed, set });
+    const { seed = randomBytes(8).toString('hex'), set = [] } = options;
+    const silences = readSwitches('--set', [...scenario.silences, ...set]);
+    const course = await playScenario(scenario, receiver, { seed, silences });
     const findings = judge(course, scenario.verdict);
     const isPassed = findings.every(({ holds }) => holds);
     return {
-      data: { scenario: first, passed: isPassed, verdict: findings, ...course },
+      data: { scenario: first, seed, passed: isPassed, verdict: findings, ...course },
       lines: [
         `${first}: ${scenario.about}`,
         '',
         ...courseTable(course),
         '',
         ...findings.map(findingLine),
+        ...secretNote(course),
         '',
         isPassed ? 'PASSED' : 'FAILED',
+        `This judges the answers only. Look at the order "${receiver.reference}" at the receiver.`,
+        `The same ids again: --seed ${seed}`,
       ],
       exit: isPassed ? EXIT.ok : EXIT.refused,
     };
@@ -48,8 +62,9 @@ export const play = defineCommand({
 });
 
 function readReceiver(scenario: string, options: Call<typeof OPTIONS>['options']): Receiver {
-  const { 'webhook-url': webhookUrl, 'webhook-secret': webhookSecret, amount = '100' } = options;
-  if (webhookUrl === undefined || webhookSecret === undefined || webhookSecret === '') {
+  const { 'webhook-url': webhookUrl, amount = '100' } = options;
+  const webhookSecret = options['webhook-secret'] ?? process.env.SETTLED_SANDBOX_WEBHOOK_SECRET ?? '';
+  if (webhookUrl === undefined || webhookSecret === '') {
     throw new UsageError('play needs a receiver: --webhook-url URL --webhook-secret SECRET');
   }
   if (!/^https?:$/.test(URL.parse(webhookUrl)?.protocol ?? '')) {
@@ -62,18 +77,26 @@ function readReceiver(scenario: string, options: Call<typeof OPTIONS>['options']
   return { webhookUrl, webhookSecret, reference, amount: Number(amount) };
 }
 
-type Row = { at: string; what: string; mischief: string; response: string };
+type Row = { at: string; what: string; faults: string; response: string };
 
 /** Requests of the API and attempts of deliveries, in the order of their times; repetitions are one row. */
 function courseTable({ attempts, deliveries, api }: Course): string[] {
-  const titles = new Map(deliveries.map((delivery) => [delivery.id, titleOf(delivery)]));
+  const titles = new Map(
+    deliveries.map((delivery) => {
+      const again = delivery.origin === 'resend' ? ' again' : '';
+      return [delivery.id, titleOf(delivery) + again];
+    }),
+  );
   const rows: Row[] = [
-    ...api.map(({ at, request, status }) => ({ at, what: request, mischief: '', response: String(status) })),
+    ...api.map(({ at, request, status }) => ({ at, what: request, faults: '', response: String(status) })),
     ...attempts.map((attempt) => ({
       at: attempt.at,
       what: `${titles.get(attempt.delivery)}, attempt ${attempt.attempt}`,
-      mischief: attempt.faults.join(', '),
-      response: `${answerOf(attempt)} ${attempt.responseBody ?? ''}`.slice(0, RESPONSE_LENGTH_MAX),
+      faults: attempt.faults.join(', '),
+      response:
+        attempt.responseStatus === null
+          ? answerOf(attempt)
+          : answerText(attempt.responseStatus, attempt.responseBody ?? ''),
     })),
   ].sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0));
   const runs: { row: Row; times: number }[] = [];
@@ -83,26 +106,29 @@ function courseTable({ attempts, deliveries, api }: Course): string[] {
     else runs.push({ row, times: 1 });
   }
   return table(
-    ['time', 'event', 'mischief', 'response'],
+    ['sandbox time', 'event', 'faults', 'response'],
     runs.map(({ row, times }) => [
       row.at,
       times === 1 ? row.what : `${row.what}, ${times} times`,
-      row.mischief,
+      row.faults,
       row.response,
     ]),
     'Nothing happened.',
   );
 }
 
-/** The event's kind in short, with the payment status that it tells. */
-function titleOf({ kind, origin, body }: PlayedDelivery): string {
-  const [, status = ''] = /"paymentStatus":"(\w+)"/.exec(body) ?? [];
-  const words = [kind.replace('payment_link.', ''), status, origin === 'resend' ? 'again' : ''];
-  return words.filter((word) => word !== '').join(' ');
+function isRepeated(one: Row, other: Row): boolean {
+  return one.what === other.what && one.faults === other.faults && one.response === other.response;
 }
 
-function isRepeated(one: Row, other: Row): boolean {
-  return one.what === other.what && one.mischief === other.mischief && one.response === other.response;
+/** Where everything that was signed rightly is answered 401, the secret is probably not the receiver's. */
+function secretNote({ attempts }: Course): string[] {
+  const rightly = attempts.filter(({ faults }) => faults.length === 0);
+  if (rightly.length === 0 || rightly.some(({ responseStatus }) => responseStatus !== 401)) return [];
+  return [
+    '',
+    'Every delivery was answered 401: is --webhook-secret the one that the receiver has for this address?',
+  ];
 }
 
 function findingLine({ says, holds, why }: Finding): string {

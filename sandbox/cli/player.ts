@@ -1,5 +1,5 @@
 import type { Scenario, Step } from '../scenarios.ts';
-import { readSilences } from '../silences.ts';
+import type { Silences } from '../silences.ts';
 import { type Control, connect } from './control.ts';
 import { UsageError } from './exit.ts';
 
@@ -21,9 +21,10 @@ export type PlayedAttempt = {
   error: string | null;
 };
 
-export type PlayedDelivery = {
+type PlayedDelivery = {
   id: string;
   kind: string;
+  paymentStatus: string | null;
   origin: string;
   status: string;
   attempts: number;
@@ -56,11 +57,11 @@ type Json = any;
 /** How often a refused request of the API is made again. */
 const API_TRIES_MAX = 10;
 
-/** Plays a scenario at a sandbox of its own, whose links and events differ for each reference. */
+/** Plays a scenario at a sandbox of its own, whose ids follow from the seed. */
 export async function playScenario(
   scenario: Scenario,
   receiver: Receiver,
-  { name, seed, set }: { name: string; seed: string | null; set: readonly string[] },
+  { seed, silences }: { seed: string; silences: Silences },
 ): Promise<Course> {
   const { startSandbox } = await import('../sandbox.ts');
   const sandbox = await startSandbox({
@@ -69,10 +70,9 @@ export async function playScenario(
     allowRemote: false,
     data: null,
     apiKey: null,
-    // A receiver that sees two plays must not take the second for a repetition of the first.
-    seed: seed ?? `play ${name} ${receiver.reference}`,
+    seed,
     timeScale: 1,
-    silences: readSilences([...scenario.silences, ...set]),
+    silences,
     rateLimit: 60,
     merchantInactive: false,
   });

@@ -1,12 +1,12 @@
 import { flushCompileCache } from 'node:module';
 import { DEFAULT_LISTEN, type SandboxOptions } from '../options.ts';
 import type { Sandbox } from '../sandbox.ts';
-import { readSilences } from '../silences.ts';
+import { banner, NOTICE } from './banner.ts';
 import { type Call, defineCommand, type Options } from './command.ts';
 import { connect } from './control.ts';
 import { CommandError, EXIT, UsageError } from './exit.ts';
-import { readPlan } from './faults.ts';
-import { record } from './table.ts';
+import { readPlanText } from './faults.ts';
+import { readSwitches } from './silences.ts';
 
 /** Where a real second would be more than a day, retries could not be told apart any more. */
 const TIME_SCALE_MAX = 86_400;
@@ -15,7 +15,7 @@ const OPTIONS = {
   listen: { value: 'HOST:PORT', about: 'where it listens; default 127.0.0.1:8790; port 0 takes a free one' },
   environment: {
     value: 'NAME',
-    about: 'production: links can be paid, events are delivered (the default); or sandbox: neither',
+    about: '`production`: links can be paid, events are delivered (the default); or `sandbox`: neither',
   },
   data: { value: 'FILE', about: 'keep everything in this file; default: in memory' },
   'api-key': {
@@ -28,7 +28,7 @@ const OPTIONS = {
   },
   'time-scale': { value: 'N', about: 'how many seconds of the sandbox pass in a real one; default 1' },
   set: { value: 'NAME=VALUE', isRepeatable: true, about: 'a switch for what the specification leaves open' },
-  fault: { value: 'JSON', isRepeatable: true, about: 'a plan of mischief, such as {"fault": "duplicate"}' },
+  fault: { value: 'JSON', isRepeatable: true, about: 'a fault plan, such as {"fault": "duplicate"}' },
   'no-rate-limit': { about: 'answer more than 60 requests a minute' },
   'merchant-inactive': { about: 'answer every call with 403, as for an inactive merchant' },
   'allow-remote': { about: 'listen where it is not loopback: everybody there may do everything' },
@@ -44,16 +44,14 @@ export const serve = defineCommand({
   run: async ({ options }) => {
     const stopped = stopAsked();
     const chosen = readOptions(options);
-    const plans = (options.fault ?? []).map(readPlan);
+    const plans = await readPlans(options.fault ?? []);
     const sandbox = await start(chosen);
-    try {
-      const control = connect(sandbox.url);
-      for (const plan of plans) await control.post('/faults', plan);
-    } catch (error) {
-      await sandbox.stop();
-      throw new UsageError(`--fault: ${(error as Error).message}`);
-    }
-    const lines = options.json === true ? [JSON.stringify(addresses(sandbox))] : banner(sandbox, chosen);
+    const control = connect(sandbox.url);
+    for (const plan of plans) await control.post('/faults', plan);
+    const planned = (await control.get('/faults')).faults as { remaining: number | null }[];
+    const open = planned.filter(({ remaining }) => remaining !== 0).length;
+    const lines =
+      options.json === true ? [JSON.stringify(addresses(sandbox))] : banner(sandbox, chosen, open);
     process.stdout.write(`${lines.join('\n')}\n`);
     // Written now, because a process that is killed never gets to write it at its end.
     flushCompileCache();
@@ -62,6 +60,22 @@ export const serve = defineCommand({
     return null;
   },
 });
+
+/** Judged before anything listens. */
+async function readPlans(texts: readonly string[]): Promise<Record<string, unknown>[]> {
+  const plans = texts.map(readPlanText);
+  if (plans.length === 0) return plans;
+  // Loaded here, so that the commands that need no fault plan are quick.
+  const { readPlan } = await import('../dispatch/faults.ts');
+  for (const plan of plans) {
+    try {
+      readPlan(plan);
+    } catch (error) {
+      throw new UsageError(`--fault: ${(error as Error).message}`);
+    }
+  }
+  return plans;
+}
 
 /** Resolves when somebody wants this process to stop. Asking again changes nothing. */
 function stopAsked(): Promise<void> {
@@ -99,7 +113,7 @@ function readOptions(given: Given): SandboxOptions {
     apiKey,
     seed: given.seed ?? null,
     timeScale,
-    silences: readSilences(given.set ?? []),
+    silences: readSwitches('--set', given.set ?? []),
     rateLimit: given['no-rate-limit'] === true ? null : 60,
     merchantInactive: given['merchant-inactive'] === true,
   };
@@ -114,7 +128,6 @@ function readListen(text: string): { host: string; port: number } {
 }
 
 async function start(options: SandboxOptions): Promise<Sandbox> {
-  const { listen, data } = options;
   // Loaded here, so that the commands that need no server of their own are quick.
   const { assertMayListen, startSandbox } = await import('../sandbox.ts');
   try {
@@ -123,70 +136,33 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
     throw new UsageError((error as Error).message);
   }
   return await startSandbox(options).catch((error: { code?: string; message: string }) => {
-    const where = `${listen.host}:${listen.port}`;
-    if (error.code === 'EADDRINUSE') {
-      const message = `${where} is in use by another program. Choose another: --listen ${listen.host}:0`;
-      throw new CommandError(EXIT.inUse, message);
-    }
-    if (error.code === 'EADDRNOTAVAIL' || error.code === 'EACCES' || error.code === 'ENOTFOUND') {
-      throw new UsageError(
-        `Nothing can listen at ${where} (${error.code}). Choose another: --listen HOST:PORT`,
-      );
-    }
-    if (error.code === 'SQLITE_BUSY') {
-      throw new CommandError(EXIT.inUse, `${data} is in use by another program. Name another file.`);
-    }
-    if (
-      data === null ||
-      !/^SQLITE_|^ERR_INVALID|directory does not exist/.test(`${error.code ?? error.message}`)
-    ) {
-      throw error;
-    }
-    throw new CommandError(EXIT.cannotOpen, `${data} cannot be opened: ${error.message}.`);
+    throw startError(error, options);
   });
+}
+
+function startError(error: { code?: string; message: string }, { listen, data }: SandboxOptions): unknown {
+  const where = `${listen.host}:${listen.port}`;
+  const { code = '', message } = error;
+  if (code === 'EADDRINUSE') {
+    return new CommandError(
+      EXIT.inUse,
+      'address_in_use',
+      `${where} is in use by another program. Choose another: --listen ${listen.host}:0; ` +
+        `or, where that is a sandbox, use the one that is there: --url http://${where}`,
+    );
+  }
+  if (['EADDRNOTAVAIL', 'EACCES', 'ENOTFOUND'].includes(code)) {
+    return new UsageError(`Nothing can listen at ${where} (${code}). Choose another: --listen HOST:PORT`);
+  }
+  if (code === 'SQLITE_BUSY') {
+    const told = `${data} is in use by another program. Name another file.`;
+    return new CommandError(EXIT.inUse, 'data_in_use', told);
+  }
+  const isData = /^SQLITE_|^ERR_INVALID|^SEED_DIFFERS|directory does not exist/.test(code || message);
+  if (data === null || !isData) return error;
+  return new CommandError(EXIT.cannotOpen, 'data_unusable', `${data} cannot be opened: ${message}.`);
 }
 
 function addresses({ url, apiKey, seed }: Sandbox) {
   return { url, api: `${url}/api/v1`, control: `${url}/_control`, apiKey, seed, notice: NOTICE };
-}
-
-const NOTICE = 'No money here is real.';
-
-function banner(sandbox: Sandbox, options: SandboxOptions): string[] {
-  const { url, apiKey, seed } = sandbox;
-  const isProduction = options.environment === 'production';
-  const environment = isProduction
-    ? 'production: links can be paid, and events are delivered by themselves'
-    : 'sandbox: payments are disabled, and events go out from the panel only';
-  const turnedMs = sandbox.clock.nowMs() - Date.now();
-  const isTurned = Math.abs(turnedMs) > 1_000;
-  // In a checkout the command is npm's, which names its script in the environment.
-  const command = process.env.npm_lifecycle_event === undefined ? 'settled sandbox' : 'npm run -s sandbox --';
-  const other = url === connectDefault() ? '' : ` --url ${url}`;
-  return [
-    '',
-    `  SANDBOX. ${NOTICE.toUpperCase()} Nothing is charged, nobody is paid.`,
-    '',
-    ...record([
-      ['API', `${url}/api/v1`],
-      ['API key', apiKey],
-      ['environment', environment],
-      ['page and panel', `${url}/pay/LINK`],
-      ['control', `${url}/_control`],
-      ['data', options.data ?? 'in memory, gone when it stops; keep it with --data FILE'],
-      ['seed', seed],
-      ['clock', isTurned ? `turned to ${new Date(sandbox.clock.nowMs()).toISOString()}` : 'the true time'],
-    ]),
-    '',
-    '  Create a link, and pay it:',
-    `    curl -s ${url}/api/v1/payment-links -H 'x-api-key: ${apiKey}' -H 'Content-Type: application/json' \\`,
-    `      -d '{"title": "Test", "amount": 100, "externalReference": "order-1"}'`,
-    `    ${command} ${isProduction ? 'pay' : 'links'} order-1${other}`,
-    `  More: ${command} help, and sandbox/README.md. Stop with Ctrl+C.`,
-    '',
-  ];
-}
-
-function connectDefault(): string {
-  return `http://${DEFAULT_LISTEN.host}:${DEFAULT_LISTEN.port}`;
 }

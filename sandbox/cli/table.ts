@@ -21,10 +21,19 @@ export function record(pairs: readonly (readonly [string, string | number | null
   return pairs.map(([name, value]) => `  ${name.padEnd(width)}  ${cell(value)}`);
 }
 
-function cell(value: string | number | null): string {
-  const text = value === null || value === '' ? '-' : String(value);
+/** What was cut off shows as an ellipsis. */
+export function shorten(text: string, lengthMax: number): string {
+  return text.length <= lengthMax ? text : `${text.slice(0, lengthMax - 1)}…`;
+}
+
+/** Text from outside, which cannot steer a terminal. */
+export function printable(text: string): string {
   return text.replace(
     /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
+}
+
+function cell(value: string | number | null): string {
+  return value === null || value === '' ? '-' : printable(String(value));
 }

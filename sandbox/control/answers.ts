@@ -10,6 +10,7 @@ export function eventView({ store }: Parts, { id, linkNumber, kind, body, create
   return {
     id,
     kind,
+    paymentStatus: paymentStatusOf(body),
     link: store.findLink({ number: linkNumber })?.id ?? null,
     createdAt: timeText(createdAtMs),
     body,
@@ -19,21 +20,43 @@ export function eventView({ store }: Parts, { id, linkNumber, kind, body, create
 export function deliveryView({ store }: Parts, delivery: Delivery) {
   const event = store.findEvent({ number: delivery.eventNumber }) as StoredEvent;
   const link = store.findLink({ number: delivery.linkNumber });
-  const last = store.attemptsOf(delivery.number).at(-1);
+  const log = store.attemptsOf(delivery.number);
+  const last = log.at(-1);
   const { id, origin, status, dueAtMs, attempts, createdAtMs } = delivery;
   return {
     id,
     event: event.id,
     kind: event.kind,
+    paymentStatus: paymentStatusOf(event.body),
     link: link?.id ?? null,
     webhookUrl: link?.webhookUrl ?? null,
     origin,
     status,
     attempts,
+    /** How many requests were sent: more than attempts where copies were, fewer where some were dropped. */
+    sent: log.filter(({ faults }) => !faults.includes('drop')).length,
+    faults: [...new Set(log.flatMap(({ faults }) => faults))],
     dueAt: status === 'waiting' && dueAtMs !== null ? timeText(dueAtMs) : null,
+    held: heldView(store, delivery),
     createdAt: timeText(createdAtMs),
     lastAttempt: last === undefined ? null : attemptView(last),
   };
+}
+
+/** The payment status that an event tells, in every envelope; null where it tells none. */
+function paymentStatusOf(body: string): string | null {
+  return /"paymentStatus":"(\w+)"/.exec(body)?.[1] ?? null;
+}
+
+/** The fault plan that holds the delivery back, and for how many later deliveries of its link more. */
+function heldView(store: Parts['store'], delivery: Delivery) {
+  const { held, linkNumber, number } = delivery;
+  const reasons = held?.faults.filter(({ fault }) => fault === 'delay' || fault === 'reorder') ?? [];
+  const reason = reasons[(held?.postponed ?? 0) - 1];
+  if (held === null || reason === undefined || delivery.status !== 'waiting') return null;
+  if (reason.fault === 'delay') return { fault: 'delay', left: null };
+  const sent = store.sentAfter(linkNumber, number) - held.sentBefore;
+  return { fault: 'reorder', left: Math.max(0, (reason.takes.by as number) - sent) };
 }
 
 /** A delivery with the body of its event and every attempt. */

@@ -1,5 +1,5 @@
 import express, { Router } from 'express';
-import { refuseOtherSites } from '../guard.ts';
+import { refuseOtherSites, SANDBOX_HEADER } from '../guard.ts';
 import { Refusal } from '../model.ts';
 import type { Parts } from '../sandbox.ts';
 import { readSilences, SILENCES } from '../silences.ts';
@@ -13,6 +13,10 @@ import { BODY_BYTES_MAX, objectOf } from './requests.ts';
 /** Everything that may be done to the sandbox itself, under `/_control`: JSON in and out. */
 export function controlRoutes(parts: Parts): Router {
   const router = Router();
+  router.use((_request, response, next) => {
+    response.setHeader(SANDBOX_HEADER, '1');
+    next();
+  });
   router.use(refuseOtherSites(parts.options));
   // Whatever the content type says: `curl -d` names another.
   router.use(express.json({ limit: BODY_BYTES_MAX, strict: false, type: () => true }));
@@ -39,9 +43,10 @@ function stateRoutes(router: Router, parts: Parts): void {
       environment: options.environment,
       time: timeText(clock.nowMs()),
       url: parts.baseUrl(),
-      seed: store.setting('seed'),
       silences: parts.silences(),
       rateLimit: options.rateLimit,
+      timeScale: options.timeScale,
+      merchantInactive: options.merchantInactive,
       counts: {
         links: count('link'),
         payments: count('payment'),
@@ -56,7 +61,10 @@ function stateRoutes(router: Router, parts: Parts): void {
     response.json({ silences: parts.silences(), known: SILENCES });
   });
   router.post('/silences', (request, response) => {
-    const pairs = Object.entries(objectOf(request)).map(([name, value]) => `${name}=${value}`);
+    const pairs = Object.entries(objectOf(request)).map(([name, value]) => {
+      if (typeof value === 'string') return `${name}=${value}`;
+      throw new Refusal(400, 'validation_error', `${name} must be a text.`, name);
+    });
     parts.setSilences(readSilences(pairs, parts.silences()));
     response.json({ silences: parts.silences() });
   });
@@ -66,17 +74,23 @@ function stateRoutes(router: Router, parts: Parts): void {
   });
 }
 
-function clockRoutes(router: Router, { clock, advance }: Parts): void {
+function clockRoutes(router: Router, parts: Parts): void {
+  const { clock, advance, silences } = parts;
+  const told = () => {
+    const epochMs = clock.nowMs();
+    const { timestamps } = silences();
+    return { time: timeText(epochMs), epochMs, aheadMs: epochMs - Date.now(), timestamps };
+  };
   router.get('/clock', (_request, response) => {
-    response.json(toldTime(clock.nowMs()));
+    response.json(told());
   });
   router.post('/clock', async (request, response) => {
     await advance(turnMs(objectOf(request), clock.nowMs()));
-    response.json(toldTime(clock.nowMs()));
+    response.json(told());
   });
 }
 
-function faultRoutes(router: Router, { faults }: Parts): void {
+function faultRoutes(router: Router, { faults, letGo }: Parts): void {
   router.get('/faults', (_request, response) => {
     response.json({ faults: faults.list(), known: KNOWN_FAULTS });
   });
@@ -86,6 +100,7 @@ function faultRoutes(router: Router, { faults }: Parts): void {
   router.delete('/faults', (_request, response) => {
     const removed = faults.list().length;
     faults.clear();
+    letGo();
     response.json({ removed });
   });
   router.delete('/faults/:number', (request, response) => {
@@ -97,8 +112,4 @@ function faultRoutes(router: Router, { faults }: Parts): void {
     }
     response.json({ removed: 1 });
   });
-}
-
-function toldTime(epochMs: number) {
-  return { time: timeText(epochMs), epochMs };
 }

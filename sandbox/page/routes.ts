@@ -5,7 +5,7 @@ import { aggregateStatus, MERCHANT_NAME, PAYMENT_METHODS, Refusal } from '../mod
 import type { Parts } from '../sandbox.ts';
 import type { PaymentChoice } from '../service.ts';
 import { checkoutPage } from './checkout.ts';
-import { messagePage } from './layout.ts';
+import { answerError, asRefusal } from './errors.ts';
 import { protect } from './policy.ts';
 import { forBrowser, sendFromServer, simulatePayment, simulateStatus } from './simulation.ts';
 import { pageState } from './view.ts';
@@ -43,7 +43,8 @@ export function pageRoutes(parts: Parts): Router {
   router.use(() => {
     throw new Refusal(404, 'not_found', 'There is no such page. Open a payment link by its url or shortUrl.');
   });
-  router.use(answerRefusal(parts));
+  router.use(showFormAgain(parts));
+  router.use(answerError(parts));
   return router;
 }
 
@@ -72,7 +73,7 @@ function paymentRoutes(router: Router, parts: Parts): void {
   router.post('/pay/:id/complete', form, (request, response) => {
     assertPaymentsEnabled(parts);
     const { link, payments } = visit(parts, request);
-    const id = String(request.body?.payment ?? '');
+    const id = asText(request.body?.payment);
     const payment = payments.find((payment) => payment.id === id);
     if (payment === undefined) {
       const message = `Link ${link.id} has no payment "${id}".`;
@@ -135,17 +136,27 @@ function readChoice(body: Record<string, unknown>): PaymentChoice {
     const message = `Choose how to pay: method is one of ${PAYMENT_METHODS.join(', ')}.`;
     throw new Refusal(400, 'validation_error', message, 'method');
   }
-  const [name, email] = [readText(body.name), readText(body.email)];
+  const [name, email] = [readText('name', body.name), readText('email', body.email)];
   return {
     method,
-    installments: method === 'PIX' ? 1 : Number(body.installments ?? 1),
+    installments: method === 'PIX' ? 1 : Number(asText(body.installments ?? '1')),
     customer: name === null && email === null ? null : { name, email },
   };
 }
 
-function readText(given: unknown): string | null {
-  const text = typeof given === 'string' ? given.trim().slice(0, TEXT_LENGTH_MAX) : '';
+/** Refuses what is too long: where it is cut, half a character may be left. */
+function readText(field: string, given: unknown): string | null {
+  const text = asText(given).trim();
+  if (text.length > TEXT_LENGTH_MAX) {
+    const message = `${field} must be a text of at most ${TEXT_LENGTH_MAX} characters.`;
+    throw new Refusal(400, 'validation_error', message, field);
+  }
   return text === '' ? null : text;
+}
+
+/** A field that is given twice is no text, and is taken as empty. */
+function asText(given: unknown): string {
+  return typeof given === 'string' ? given : '';
 }
 
 /** Spec section 1, restriction 2; section 7 gives it 403. */
@@ -157,30 +168,14 @@ function assertPaymentsEnabled({ options }: Parts): void {
   throw new Refusal(403, 'payments_disabled', message);
 }
 
-/** As JSON to the page's script, as a page to everybody else; a form that was filled in wrongly comes back. */
-function answerRefusal(parts: Parts): ErrorRequestHandler {
+/** A form that was filled in wrongly comes back with what is wrong. Where its link is unknown, that is said instead. */
+function showFormAgain(parts: Parts): ErrorRequestHandler {
   return (error, request, response, next) => {
     const refusal = asRefusal(error);
-    if (refusal === null) return next(error);
-    const { status, code, message } = refusal;
-    response.status(status);
-    if (request.is('json') || /\/(panel\/|state$)/.test(request.path)) response.json({ code, message });
-    else if (status === 400 && request.path.endsWith('/payments')) showForm();
-    else response.type('html').send(messagePage({ title: TITLES[status] ?? 'Refused', text: message }));
-
-    function showForm(): void {
-      const id = request.path.split('/')[2] as string;
-      showLink(parts, Object.assign(request, { params: { id } }), response, message);
-    }
+    const isForm = request.path.endsWith('/payments') && !request.is('json');
+    if (refusal?.status !== 400 || !isForm) return next(error);
+    const id = request.path.split('/')[2] as string;
+    response.status(400);
+    showLink(parts, Object.assign(request, { params: { id } }), response, refusal.message);
   };
-}
-
-const TITLES: Record<number, string> = { 400: 'Not understood', 403: 'Refused', 404: 'Not found' };
-
-/** An address or a body that cannot be read fails in express, with a status of its own. */
-function asRefusal(error: unknown): { status: number; code: string; message: string } | null {
-  if (error instanceof Refusal) return error;
-  const { status, message } = error as { status?: number; message?: string };
-  if (status === undefined || status < 400 || status > 499) return null;
-  return { status, code: 'unreadable', message: `The request cannot be read: ${message}.` };
 }

@@ -95,5 +95,5 @@ function noReceiver({ id }: Link): Refusal {
 function knownName<Name extends string>(what: string, given: unknown, known: readonly Name[]): Name {
   const name = known.find((name) => name === given);
   if (name !== undefined) return name;
-  throw new Refusal(400, 'validation_error', `${new UnknownName(what, String(given), known).message}.`);
+  throw new Refusal(400, 'validation_error', `${new UnknownName(what, given, known).message}.`);
 }

@@ -63,19 +63,26 @@ export function deliveryRows(db: Database) {
     number: one('SELECT * FROM delivery WHERE number = ?'),
   };
   const ofLink = all('SELECT * FROM delivery WHERE ?1 IS NULL OR link_number = ?1 ORDER BY number');
-  const due = all(
-    `SELECT * FROM delivery AS this WHERE status = 'waiting' AND due_at_ms <= ?1 AND (attempts > 0 OR NOT EXISTS (
+  const due = db.prepare(
+    `SELECT this.number, link.webhook_url AS url FROM delivery AS this JOIN link ON link.number = this.link_number
+     WHERE this.status = 'waiting' AND this.due_at_ms <= $nowMs AND this.number <= $last
+     AND (this.attempts > 0 OR NOT EXISTS (
        SELECT 1 FROM delivery AS before WHERE before.status = 'waiting' AND before.attempts = 0
-       AND before.link_number = this.link_number AND before.number < this.number AND before.due_at_ms <= ?1))
-     ORDER BY due_at_ms, number LIMIT ?2`,
+       AND before.link_number = this.link_number AND before.number < this.number AND before.due_at_ms <= $nowMs))
+     ORDER BY this.due_at_ms, this.number`,
   );
+  const anyDue = one(
+    `SELECT 1 FROM delivery WHERE status = 'waiting' AND due_at_ms <= ? AND number <= ? LIMIT 1`,
+  );
+  const last = one('SELECT coalesce(max(number), 0) AS n FROM delivery');
   const nextDue = one(`SELECT min(due_at_ms) AS n FROM delivery WHERE status = 'waiting' AND due_at_ms > ?`);
   const update = run(
     `UPDATE delivery SET status = ?, due_at_ms = ?, attempts = ?, first_attempt_ms = ?, first_timestamp = ?,
        held = ? WHERE number = ?`,
   );
   const heldBack = all(
-    `SELECT * FROM delivery WHERE link_number = ? AND status = 'waiting' AND due_at_ms IS NULL ORDER BY number`,
+    `SELECT * FROM delivery WHERE (?1 IS NULL OR link_number = ?1) AND status = 'waiting' AND due_at_ms IS NULL
+     ORDER BY number`,
   );
   const sentAfter = one(
     'SELECT count(*) AS n FROM delivery WHERE link_number = ? AND number > ? AND attempts > 0',
@@ -93,8 +100,16 @@ export function deliveryRows(db: Database) {
     },
     /** Of one link, or of all. */
     deliveries: (linkNumber: number | null) => ofLink(linkNumber).map(readDelivery),
-    /** Oldest first. Of the first attempts of a link only the one whose turn it is. */
-    dueDeliveries: (nowMs: number, limit: number) => due(nowMs, limit).map(readDelivery),
+    /**
+     * The numbers of those that are due, up to a number, each with where it goes; oldest first. Of the first attempts
+     * of a link only the one whose turn it is. Nothing else can be asked of the store while this is read.
+     */
+    dueDeliveries: (nowMs: number, lastNumber: number) =>
+      due.iterate({ nowMs, last: lastNumber }) as IterableIterator<{ number: number; url: string }>,
+    /** Whether one up to this number is due, on its way or not. */
+    isDue: (nowMs: number, lastNumber: number) => anyDue(nowMs, lastNumber) !== undefined,
+    /** 0 where there is none. */
+    lastDeliveryNumber: () => (last() as Row).n as number,
     /** The earliest that is due later than this. */
     nextDueMs: (afterMs: number) => (nextDue(afterMs) as Row).n as number | null,
     updateDelivery: (delivery: Delivery) => {
@@ -102,8 +117,8 @@ export function deliveryRows(db: Database) {
       const held = delivery.held === null ? null : JSON.stringify(delivery.held);
       update(status, dueAtMs, attempts, firstAttemptMs, firstTimestamp, held, number);
     },
-    /** Those of a link that are due once others were sent. */
-    heldBack: (linkNumber: number) => heldBack(linkNumber).map(readDelivery),
+    /** Those of a link, or of all, that are due once others were sent. */
+    heldBack: (linkNumber: number | null) => heldBack(linkNumber).map(readDelivery),
     /** How many deliveries of a link that are later than this one were attempted. */
     sentAfter: (linkNumber: number, number: number) => (sentAfter(linkNumber, number) as Row).n as number,
   };

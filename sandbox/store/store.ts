@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { attemptRows, deliveryRows } from './deliveries.ts';
 import { eventRows } from './events.ts';
@@ -20,6 +20,7 @@ const BUSY_MS_MAX = 200;
  * @param path a file, or `:memory:`
  */
 export function openStore(path: string) {
+  if (path !== ':memory:') makePrivate(path);
   const db = new Database(path, { timeout: BUSY_MS_MAX });
   // Two sandboxes of one file would both send its deliveries.
   db.pragma('locking_mode = EXCLUSIVE');
@@ -51,6 +52,15 @@ export function openStore(path: string) {
     ...deliveryRows(db),
     ...attemptRows(db),
   };
+}
+
+/** Makes a new file that its user alone may read: it will hold the secrets of webhooks. */
+function makePrivate(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch {
+    // It is there already, or cannot be made: then opening it says why.
+  }
 }
 
 /** Marks an empty file as a sandbox's. Throws where it is a database of something else, and leaves that as it is. */

@@ -53,7 +53,7 @@ export function noSuchCommand(commands: readonly Command[], words: readonly stri
     const list = group.map(({ name }) => `settled ${name}`).join(', ');
     return new UsageError(`\`settled ${first}\` needs one more word. There are: ${list}.`);
   }
-  const list = commands.map(({ name }) => name).join(', ');
+  const list = [...commands.map(({ name }) => name), 'sandbox'].join(', ');
   const what = first === '' ? 'Say which command.' : `There is no command "${first}".`;
   return new UsageError(`${what} There are: ${list}. See: settled help`);
 }

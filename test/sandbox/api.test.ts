@@ -3,7 +3,7 @@ import { errorAnswer } from '../../sandbox/api/errors.ts';
 import { DEFAULT_SILENCES } from '../../sandbox/silences.ts';
 import { rawConnection } from '../support/raw.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
-import { BARE, create, details, RICH } from './client.ts';
+import { BARE, create, RICH } from './client.ts';
 
 const PROFILE = '/merchant/profile';
 const LINKS = '/payment-links';
@@ -115,7 +115,7 @@ describe('a creation', () => {
       'expiresAt',
       ['', 'tomorrow', '2099-01-01', '2099-01-01T00:00:00', '2099-02-30T00:00:00Z', 4_102_444_800_000],
     ],
-    ['metadata', ['{}', [], 7, { deep: JSON.parse('['.repeat(20_000) + ']'.repeat(20_000)) }]],
+    ['metadata', ['{}', [], 7]],
     [
       'webhookUrl',
       ['', 'x', 'ftp://shop.example', 'http://', 'http://a b', 'http://a:99999', 'javascript:alert(1)', 7],
@@ -127,9 +127,7 @@ describe('a creation', () => {
     for (const shape of ['object', 'error-text', 'message']) {
       await sandbox.control('/silences', { body: { 'error-body': shape } });
       for (const wrong of wrongs) {
-        // Written by hand where JSON.stringify would not nest so deep.
-        const body = field === 'metadata' ? write(BARE, wrong) : { ...BARE, [field]: wrong };
-        const answer = await sandbox.call(LINKS, { method: 'POST', body });
+        const answer = await sandbox.call(LINKS, { body: { ...BARE, [field]: wrong } });
         expect(answer.status).toBe(400);
         expect(messageOf(answer.body, shape)).toMatch(new RegExp(`^${field} `));
       }
@@ -165,14 +163,6 @@ describe('a creation', () => {
       metadata: null,
       webhookSecret: expect.any(String),
     });
-  });
-
-  it('keeps metadata as it is, whatever its names', async () => {
-    const sandbox = await startTestSandbox();
-    const text = '{"__proto__":{"a":1},"constructor":2,"deep":[[{"b":null}]]}';
-    const body = `{"title":"A","amount":30,"metadata":${text}}`;
-    const { id } = (await sandbox.call(LINKS, { method: 'POST', body })).body.paymentLink;
-    expect(JSON.stringify((await details(sandbox, id)).metadata)).toBe(text);
   });
 
   it.each(['200', '201'])('answers %s where the switch says so', async (status) => {
@@ -262,17 +252,19 @@ describe('the list', () => {
     expect(body.pagination).toEqual({ page, pageSize, total: 1, totalPages: 1 });
   });
 
+  it('finds an externalReference that holds a question mark', async () => {
+    const sandbox = await startTestSandbox();
+    for (const externalReference of ['a?b', 'a']) await create(sandbox, { ...BARE, externalReference });
+    const { body } = await sandbox.call(`${LINKS}?externalReference=a?b&pageSize=7`);
+    const found = body.paymentLinks.map((link: { externalReference: string }) => link.externalReference);
+    expect([found, body.pagination.pageSize]).toEqual([['a?b'], 7]);
+  });
+
   it('has no pages where there are no links', async () => {
     const { body } = await (await startTestSandbox()).call(LINKS);
     expect(body.pagination).toEqual({ page: 1, pageSize: 20, total: 0, totalPages: 0 });
   });
 });
-
-function write(fields: object, metadata: unknown): string {
-  const isDeep = (metadata as { deep?: unknown }).deep !== undefined;
-  const text = isDeep ? `{"deep":${'['.repeat(20_000)}${']'.repeat(20_000)}}` : JSON.stringify(metadata);
-  return `${JSON.stringify(fields).slice(0, -1)},"metadata":${text}}`;
-}
 
 // biome-ignore lint/suspicious/noExplicitAny: the shape is what is tested
 function messageOf(body: any, shape: string): string {

@@ -211,7 +211,7 @@ describe('command: a running sandbox', () => {
     );
     expect(paid).toMatchObject({ code: 0, stderr: '' });
     expect(paid.stdout).toMatch(/payment status +COMPLETED/);
-    expect(paid.stdout).toMatch(/payment_status_changed +acknowledged +1 +202/);
+    expect(paid.stdout).toMatch(/payment_status_changed COMPLETED +acknowledged +1 +1 +- +202/);
     const [refunded, pending] = await Promise.all([
       say(running, 'refund', 'one'),
       say(running, 'pay', 'two', '--pending'),

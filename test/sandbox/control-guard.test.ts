@@ -19,6 +19,12 @@ describe('control: pages of others', () => {
     ['a page without an origin', { origin: 'null' }, false],
     ['another site by Sec-Fetch-Site', { 'sec-fetch-site': 'cross-site' }, false],
     ['a name that is led to loopback', { host: 'evil.example' }, false],
+    ['a name that begins like localhost', { host: 'localhost.evil.com' }, false],
+    ['a name that begins like loopback', { host: '127.0.0.1.evil.com' }, false],
+    ['a name that begins like loopback, with a port', { host: '127.0.0.1:80.evil.com' }, false],
+    ['a name that ends like localhost', { host: 'evil-localhost' }, false],
+    ['localhost', { host: 'localhost' }, true],
+    ['loopback with a port', { host: '[::1]:8790' }, true],
     ['its own page', { 'sec-fetch-site': 'same-origin' }, true],
     ['a program', {}, true],
   ] as const)('are told apart: %s', async ([, headers, mayDrive]) => {

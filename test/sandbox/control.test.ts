@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { FAULTS } from '../../sandbox/dispatch/faults.ts';
 import { SILENCES } from '../../sandbox/silences.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 
@@ -31,14 +30,13 @@ async function createLink(sandbox: TestSandbox, over: object = {}) {
 
 describe('control: the sandbox', () => {
   it('tells what it is, and no secret', async () => {
-    const sandbox = await startTestSandbox({ seed: 'known' });
+    const sandbox = await startTestSandbox({ seed: 'the seed' });
     const { webhookSecret } = await createLink(sandbox);
     const { status, body } = await sandbox.control('/');
     expect(status).toBe(200);
     expect(body).toMatchObject({
       environment: 'production',
       url: sandbox.url,
-      seed: 'known',
       counts: { links: 1, payments: 0, events: 1, deliveries: 0 },
     });
     const everything = await Promise.all(
@@ -48,6 +46,8 @@ describe('control: the sandbox', () => {
     );
     expect(everything.filter((text) => text.includes(webhookSecret))).toEqual([]);
     expect(everything.filter((text) => text.includes(sandbox.apiKey))).toEqual([]);
+    // The key and every secret follow from the seed.
+    expect(everything.filter((text) => text.includes('the seed'))).toEqual([]);
   });
 
   it('sets switches while it runs, and keeps the others', async () => {
@@ -85,6 +85,11 @@ describe('control: the sandbox', () => {
       [await sandbox.control('/links/order-1/pay', { body: { instalments: 3 } }), 400, 'instalments'],
       [await sandbox.control('/links/order-1/pay', { body: { installments: 2 } }), 400, 'installments'],
       [await sandbox.control('/links/order-1/events', { body: { kind: 'paid' } }), 400, 'kind'],
+      [await sandbox.control('/links/order-1/events', { body: { kind: { toString: 1 } } }), 400, 'kind'],
+      [await sandbox.control('/clock', { body: { advance: { toString: 1 } } }), 400, 'advance'],
+      [await sandbox.control('/clock', { body: { advanceMs: -1 } }), 400, 'advanceMs'],
+      [await sandbox.control('/silences', { body: { signature: { toString: 1 } } }), 400, 'signature'],
+      [await sandbox.control('/faults', { body: { fault: { toString: 1 } } }), 400, 'fault'],
       [await sandbox.control('/deliveries/dlv_0'), 404, 'id'],
       [await sandbox.control('/deliveries?link=nobody'), 404, 'id'],
       [await sandbox.control('/events/evt_0/resend', { method: 'POST' }), 404, 'id'],
@@ -96,30 +101,6 @@ describe('control: the sandbox', () => {
       ]);
     }
     expect(refused[9][0].body.error.message).toContain('payment_link.payment_status_changed');
-  });
-});
-
-describe('control: faults', () => {
-  it('adds, lists and takes away plans', async () => {
-    const sandbox = await startTestSandbox();
-    const added = await sandbox.control('/faults', { body: { fault: 'slow', with: { ms: 1 } } });
-    expect([added.status, added.body]).toEqual([201, expect.objectContaining({ number: 1, fault: 'slow' })]);
-    await sandbox.control('/faults', { body: { fault: 'drop' } });
-    const { body } = await sandbox.control('/faults');
-    expect(body.faults.map(({ fault }: { fault: string }) => fault)).toEqual(['slow', 'drop']);
-    expect(Object.keys(body.known)).toEqual(Object.keys(FAULTS));
-    expect((await sandbox.control('/faults/1', { method: 'DELETE' })).status).toBe(200);
-    const gone = await sandbox.control('/faults/1', { method: 'DELETE' });
-    expect([gone.status, gone.body.error.message]).toEqual([404, expect.stringContaining('known: 2')]);
-    await sandbox.control('/faults', { method: 'DELETE' });
-    expect((await sandbox.control('/faults')).body.faults).toEqual([]);
-  });
-
-  it('lists the known faults where one is unknown', async () => {
-    const sandbox = await startTestSandbox();
-    const { status, body } = await sandbox.control('/faults', { body: { fault: 'gremlin' } });
-    expect([status, body.error.field]).toEqual([400, 'fault']);
-    for (const name of Object.keys(FAULTS)) expect(body.error.message).toContain(name);
   });
 });
 
@@ -182,6 +163,13 @@ describe('control: links', () => {
     const sandbox = await startTestSandbox();
     await createLink(sandbox);
     expect((await sandbox.control('/links/order-1/refund', { method: 'POST' })).status).toBe(404);
+    await createLink(sandbox, { externalReference: 'paid' });
+    await sandbox.control('/links/paid/pay', { method: 'POST' });
+    await sandbox.control('/links/paid/refund', { method: 'POST' });
+    for (const again of ['refund', 'dispute']) {
+      const { status, body } = await sandbox.control(`/links/paid/${again}`, { method: 'POST' });
+      expect([status, body.error.message]).toEqual([400, expect.stringContaining('is REFUNDED already')]);
+    }
     await sandbox.control('/links/order-1/expire', { method: 'POST' });
     const { status, body } = await sandbox.control('/links/order-1/pay', { method: 'POST' });
     expect([status, body.error.code]).toEqual([403, 'link_not_active']);
@@ -212,57 +200,5 @@ describe('control: links', () => {
     expect(received.slice(before).map(({ event }) => event)).toEqual([
       expect.objectContaining({ id: body.event.id, type: kind }),
     ]);
-  });
-});
-
-describe('control: deliveries', () => {
-  it('shows every attempt of a delivery', async () => {
-    const { webhookUrl } = await startReceiver(500);
-    const sandbox = await startTestSandbox();
-    await createLink(sandbox, { webhookUrl });
-    await sandbox.control('/clock', { body: { advance: '1m' } });
-    const { deliveries } = (await sandbox.control('/deliveries?link=order-1')).body;
-    const { body } = await sandbox.control(`/deliveries/${deliveries[0].id}`);
-    expect(body).toMatchObject({ status: 'acknowledged', attempts: 2, origin: 'automatic', dueAt: null });
-    expect(body.log).toEqual([
-      {
-        attempt: 1,
-        at: expect.stringMatching(/Z$/),
-        tookMs: expect.any(Number),
-        faults: [],
-        timestamp: expect.stringMatching(/^\d{13}$/),
-        signature: expect.stringMatching(/^[0-9a-f]{64}$/),
-        responseStatus: 500,
-        responseBody: 'noted',
-        error: null,
-      },
-      expect.objectContaining({ attempt: 2, responseStatus: 200 }),
-    ]);
-    expect((await sandbox.control('/attempts')).body.attempts).toEqual(
-      body.log.map((attempt: object) => ({
-        ...attempt,
-        delivery: body.id,
-        event: body.event,
-        kind: 'payment_link.created',
-      })),
-    );
-  });
-
-  it('sends an event again: as a delivery of its own, signed and logged like every other', async () => {
-    const { webhookUrl, received } = await startReceiver();
-    const sandbox = await startTestSandbox();
-    await createLink(sandbox, { webhookUrl });
-    await sandbox.control('/idle', { method: 'POST' });
-    const [first] = (await sandbox.control('/deliveries')).body.deliveries;
-    const byDelivery = await sandbox.control(`/deliveries/${first.id}/resend`, { method: 'POST' });
-    const byEvent = await sandbox.control(`/events/${first.event}/resend`, { method: 'POST' });
-    await sandbox.control('/idle', { method: 'POST' });
-    for (const { status, body } of [byDelivery, byEvent]) {
-      expect([status, body.origin, body.event]).toEqual([201, 'resend', first.event]);
-      const again = (await sandbox.control(`/deliveries/${body.id}`)).body;
-      expect(again).toMatchObject({ status: 'acknowledged', log: [{ responseStatus: 200 }] });
-    }
-    expect(received.map(({ event }) => event.id)).toEqual([first.event, first.event, first.event]);
-    expect(received.every(({ signature }) => /^[0-9a-f]{64}$/.test(signature))).toBe(true);
   });
 });

@@ -30,7 +30,7 @@ describe('sandbox/README.md', () => {
       return [`\`${name}\``, target, about, told.join('<br>') || 'nothing'];
     });
     expect(Object.keys(KNOWN_FAULTS)).toEqual(Object.keys(FAULTS));
-    expect(tableOf('Mischief')).toEqual(rows);
+    expect(tableOf('Fault plans')).toEqual(rows);
   });
 
   it('lists every request of the control API', () => {
@@ -77,13 +77,19 @@ describe('sandbox/README.md', () => {
     const script = [...blocks, ...inline]
       .join('\n')
       .replaceAll('http://127.0.0.1:8790', url)
-      .replaceAll(/^npm run -s sandbox -- (.*)$/gm, `'${process.execPath}' sandbox/main.ts $1 --url ${url}`);
+      .replace(/^npm run -s sandbox -- clock 2h30m$/m, `$& --url ${url}`)
+      .replaceAll('npm run -s sandbox --', `'${process.execPath}' sandbox/main.ts`);
     const output = execFileSync('bash', ['-euc', script], { cwd: ROOT, encoding: 'utf8' });
     expect(output).toContain('"webhookSecret":');
     expect(output).toMatch(/payment status +COMPLETED/);
-    expect(output).toMatch(/payment_status_changed +given_up +7 +connect ECONNREFUSED/);
-    expect(output).toMatch(/duplicate +\{\} +1 +0/);
+    // The fault hits what it is planned for: both payment events of the second link, and nothing of the first.
+    expect(output.match(/payment_status_changed \w+ +waiting +1 +3 +duplicate/g)).toHaveLength(2);
     expect(output).toMatch(/pay_\w+ REFUNDED/);
+    expect(output).not.toContain('No event was sent');
+    expect(output).toMatch(/^turned by 18h, now .*\nThe sandbox is 18h ahead/m);
+    expect(output.match(/payment_status_changed \w+ +given_up +7 +7 +- +connect ECONNREFUSED/g)).toHaveLength(
+      3,
+    );
     expect(output).toContain('"status":"REFUNDED"');
     expect(output).toContain('"signature":"base64"');
   });

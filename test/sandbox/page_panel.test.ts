@@ -114,6 +114,31 @@ describe('the Sandbox panel', () => {
     },
   );
 
+  it.each(['server', 'browser'] as const)(
+    'shows what a receiver answers the %s as text, also where it is markup',
+    async (from) => {
+      const markup = '<img src=x onerror=hit=1><b>bold</b><script>hit=1</script>';
+      const sandbox = await startTestSandbox({ environment: 'sandbox' });
+      const receiver = await startSite((_request, response) => {
+        response.setHeader('access-control-allow-origin', sandbox.url);
+        response.setHeader('access-control-allow-headers', '*');
+        response.end(markup);
+      });
+      const tab = await open();
+      await tab.goto((await createLink(sandbox, { webhookUrl: receiver.url })).url);
+      if (from === 'browser') await tab.getByLabel('this browser').check();
+      await button(tab, 'payment_link.created').click();
+      const told = entry(tab, 'payment_link.created');
+      for (const isReloaded of [false, true]) {
+        if (isReloaded) await tab.reload();
+        await told.getByText(`from the ${from}`).waitFor();
+        expect(await told.locator('pre').textContent()).toBe(markup);
+        expect(await told.locator('img, script, pre *').count()).toBe(0);
+        expect(tab.wrongs).toEqual([]);
+      }
+    },
+  );
+
   it('shows an answer that is no success, and a receiver that is not there', async () => {
     const sandbox = await startTestSandbox({ environment: 'sandbox' });
     const broken = await startSite((_request, response) => response.writeHead(500).end('out of order'));

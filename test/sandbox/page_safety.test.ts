@@ -22,6 +22,13 @@ describe('what a link carries', () => {
     }
   });
 
+  it('stands escaped in the page, each character that could end a text or an attribute', async () => {
+    const sandbox = await startTestSandbox();
+    const link = await createLink(sandbox, { title: `&<>"'\`` });
+    const text = await (await fetch(link.url)).text();
+    expect(text).toContain('<bdi>&#38;&#60;&#62;&#34;&#39;&#96;</bdi>');
+  });
+
   it('never runs on the way through a payment either', async () => {
     const sandbox = await startTestSandbox({ rateLimit: null });
     const tab = await open();
@@ -54,6 +61,26 @@ describe('what a link carries', () => {
       const address = new URL(callback).href.replaceAll('&', '&#38;').replaceAll("'", '&#39;');
       expect(refresh).toBe(`3;url=${address}`);
       expect(text).not.toContain('<script>hit');
+    }
+  });
+});
+
+describe('the callbackUrl in the environment sandbox', () => {
+  it('is neither followed nor offered', async () => {
+    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const link = await createLink(sandbox, { callbackUrl: 'https://shop.example/thanks' });
+    const headers = { 'content-type': 'application/json' };
+    const body = '{"value":"COMPLETED"}';
+    await fetch(`${link.url}/panel/payment`, { method: 'POST', headers, body });
+    const [payment] = (await details(sandbox, link)).payments;
+    for (const [query, heading] of [
+      [`?payment=${payment.id}`, 'Payment complete'],
+      ['', 'This link is already paid'],
+    ]) {
+      const text = await (await fetch(`${link.url}${query}`)).text();
+      expect(text).toContain(`<h2>${heading}</h2>`);
+      expect(text).not.toContain('http-equiv');
+      expect(text).not.toContain('href="https://shop.example');
     }
   });
 });

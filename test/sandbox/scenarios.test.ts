@@ -132,9 +132,23 @@ describe('sandbox: scenarios played at settled', () => {
     const { code, stdout } = await spawnSandbox(['play', 'happy', '--amount', '149.90', ...receiver])
       .finished;
     expect(code).toBe(0);
-    expect(stdout).toMatch(/TIME +EVENT +MISCHIEF +RESPONSE/);
+    expect(stdout).toMatch(/SANDBOX TIME +EVENT +FAULTS +RESPONSE/);
     expect(stdout).toMatch(/payment_status_changed COMPLETED, attempt 1 +- +200/);
-    expect(stdout.trimEnd()).toMatch(/PASSED$/);
+    expect(stdout).toMatch(/^PASSED\nThis judges the answers only. Look at the order "play-happy"/m);
+  });
+
+  it('has ids of its own in each run, and the same ones again from the seed that it tells', async () => {
+    const receiver = await startReceiver(answering(200));
+    const play = async (...more: string[]) => {
+      const { webhookUrl, webhookSecret } = receiver;
+      const args = ['play', 'happy', '--json', '--webhook-url', webhookUrl, ...more];
+      const end = await spawnSandbox(args, { SETTLED_SANDBOX_WEBHOOK_SECRET: webhookSecret }).finished;
+      const { seed, deliveries } = JSON.parse(end.stdout);
+      return { seed, events: deliveries.map(({ event }: { event: string }) => event) };
+    };
+    const [first, second] = await Promise.all([play(), play()]);
+    expect(second.events).not.toEqual(first.events);
+    expect(await play('--seed', first.seed)).toEqual(first);
   });
 });
 
@@ -151,6 +165,14 @@ describe('sandbox: scenarios played at receivers that are not honest', () => {
     const failed = verdict.filter(({ holds }) => !holds);
     expect(failed.map((finding) => finding.says).join()).toContain(says);
     expect(failed.every(({ why }) => typeof why === 'string')).toBe(true);
+  });
+
+  it('asks for the secret where everything is answered 401', async () => {
+    const settled = await startTestApp();
+    const { webhookUrl } = await settled.reserve('play-happy');
+    const receiver = ['--webhook-url', webhookUrl, '--webhook-secret', 'not the secret of it'];
+    const { code, stdout } = await spawnSandbox(['play', 'happy', ...receiver]).finished;
+    expect([code, stdout]).toEqual([1, expect.stringContaining('answered 401: is --webhook-secret the one')]);
   });
 
   it('one that does not answer at all fails, and the reason is told', async () => {

@@ -1,0 +1,149 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+
+type Received = { event: { id: string; type: string }; signature: string };
+
+/** A receiver that answers each delivery with the next status, and 200 when there are no more. */
+async function startReceiver(...statuses: number[]): Promise<{ webhookUrl: string; received: Received[] }> {
+  const received: Received[] = [];
+  const server = createServer(async (incoming, response) => {
+    let text = '';
+    for await (const chunk of incoming) text += chunk;
+    const signature = incoming.headers['x-service-signature'] as string;
+    received.push({ event: JSON.parse(text), signature });
+    response.writeHead(statuses.shift() ?? 200).end('noted');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { webhookUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, received };
+}
+
+async function createLink(sandbox: TestSandbox, over: object = {}) {
+  const body = { title: 'Order 1', amount: 100, externalReference: 'order-1', ...over };
+  const answer = await sandbox.call('/payment-links', { body });
+  expect(answer.status).toBe(201);
+  return answer.body.paymentLink;
+}
+
+describe('control: deliveries', () => {
+  it('tells how many copies were sent, with which faults, and which payment status the event tells', async () => {
+    const { webhookUrl } = await startReceiver();
+    const sandbox = await startTestSandbox();
+    await sandbox.control('/faults', { body: { fault: 'drop', with: { forGood: true } } });
+    await createLink(sandbox, { webhookUrl });
+    await sandbox.control('/faults', { body: { fault: 'duplicate', with: { times: 3 } } });
+    await sandbox.control('/links/order-1/pay', { method: 'POST' });
+    await sandbox.control('/idle', { method: 'POST' });
+    expect((await sandbox.control('/deliveries')).body.deliveries).toMatchObject([
+      { paymentStatus: null, attempts: 1, sent: 0, faults: ['drop'] },
+      { paymentStatus: 'PENDING', attempts: 1, sent: 3, faults: ['duplicate'] },
+      { paymentStatus: 'COMPLETED', attempts: 1, sent: 1, faults: [] },
+      { paymentStatus: null, attempts: 1, sent: 1, faults: [] },
+    ]);
+  });
+
+  it('sends what a reorder holds back when every plan is taken away', async () => {
+    const { webhookUrl, received } = await startReceiver();
+    const sandbox = await startTestSandbox();
+    await sandbox.control('/faults', { body: { fault: 'reorder', with: { by: 9 } } });
+    await createLink(sandbox, { webhookUrl });
+    await sandbox.control('/idle', { method: 'POST' });
+    expect(received).toEqual([]);
+    await sandbox.control('/faults', { method: 'DELETE' });
+    await sandbox.control('/idle', { method: 'POST' });
+    expect(received).toHaveLength(1);
+  });
+
+  it('counts from the time at which a retry was held back', async () => {
+    const { webhookUrl } = await startReceiver(500);
+    const sandbox = await startTestSandbox();
+    await sandbox.control('/faults', {
+      body: { fault: 'reorder', match: { attempt: 2 }, with: { by: 2 } },
+    });
+    await createLink(sandbox, { webhookUrl });
+    await sandbox.control('/idle', { method: 'POST' });
+    await sandbox.control('/links/order-1/pay', { method: 'POST' });
+    await sandbox.control('/clock', { body: { advance: '1m' } });
+    const [created] = (await sandbox.control('/deliveries')).body.deliveries;
+    expect(created).toMatchObject({ attempts: 1, held: { fault: 'reorder', left: 2 } });
+  });
+
+  it('tells what holds a delivery back, and for how many more', async () => {
+    const { webhookUrl } = await startReceiver();
+    const sandbox = await startTestSandbox();
+    const held = async () => {
+      await sandbox.control('/idle', { method: 'POST' });
+      const { deliveries } = (await sandbox.control('/deliveries')).body;
+      return [deliveries[0].held, deliveries[0].status, deliveries[0].dueAt];
+    };
+    await sandbox.control('/faults', { body: { fault: 'reorder', with: { by: 4 } } });
+    await createLink(sandbox, { webhookUrl });
+    expect(await held()).toEqual([{ fault: 'reorder', left: 4 }, 'waiting', null]);
+    await sandbox.control('/links/order-1/pay', { method: 'POST' });
+    expect(await held()).toEqual([{ fault: 'reorder', left: 1 }, 'waiting', null]);
+    const body = { kind: 'payment_link.status_changed' };
+    await sandbox.control('/links/order-1/events', { body });
+    expect(await held()).toEqual([null, 'acknowledged', null]);
+    const [first] = (await sandbox.control('/events')).body.events;
+    await sandbox.control('/faults', { body: { fault: 'delay' } });
+    await sandbox.control(`/events/${first.id}/resend`, { method: 'POST' });
+    await sandbox.control('/idle', { method: 'POST' });
+    const { deliveries } = (await sandbox.control('/deliveries')).body;
+    expect(deliveries.at(-1)).toMatchObject({
+      held: { fault: 'delay', left: null },
+      dueAt: expect.stringMatching(/Z$/),
+    });
+  });
+
+  it('shows every attempt of a delivery', async () => {
+    const { webhookUrl } = await startReceiver(500);
+    const sandbox = await startTestSandbox();
+    await createLink(sandbox, { webhookUrl });
+    await sandbox.control('/clock', { body: { advance: '1m' } });
+    const { deliveries } = (await sandbox.control('/deliveries?link=order-1')).body;
+    const { body } = await sandbox.control(`/deliveries/${deliveries[0].id}`);
+    expect(body).toMatchObject({ status: 'acknowledged', attempts: 2, origin: 'automatic', dueAt: null });
+    expect(body.log).toEqual([
+      {
+        attempt: 1,
+        at: expect.stringMatching(/Z$/),
+        tookMs: expect.any(Number),
+        faults: [],
+        timestamp: expect.stringMatching(/^\d{13}$/),
+        signature: expect.stringMatching(/^[0-9a-f]{64}$/),
+        responseStatus: 500,
+        responseBody: 'noted',
+        error: null,
+      },
+      expect.objectContaining({ attempt: 2, responseStatus: 200 }),
+    ]);
+    expect((await sandbox.control('/attempts')).body.attempts).toEqual(
+      body.log.map((attempt: object) => ({
+        ...attempt,
+        delivery: body.id,
+        event: body.event,
+        kind: 'payment_link.created',
+      })),
+    );
+  });
+
+  it('sends an event again: as a delivery of its own, signed and logged like every other', async () => {
+    const { webhookUrl, received } = await startReceiver();
+    const sandbox = await startTestSandbox();
+    await createLink(sandbox, { webhookUrl });
+    await sandbox.control('/idle', { method: 'POST' });
+    const [first] = (await sandbox.control('/deliveries')).body.deliveries;
+    const byDelivery = await sandbox.control(`/deliveries/${first.id}/resend`, { method: 'POST' });
+    const byEvent = await sandbox.control(`/events/${first.event}/resend`, { method: 'POST' });
+    await sandbox.control('/idle', { method: 'POST' });
+    for (const { status, body } of [byDelivery, byEvent]) {
+      expect([status, body.origin, body.event]).toEqual([201, 'resend', first.event]);
+      const again = (await sandbox.control(`/deliveries/${body.id}`)).body;
+      expect(again).toMatchObject({ status: 'acknowledged', log: [{ responseStatus: 200 }] });
+    }
+    expect(received.map(({ event }) => event.id)).toEqual([first.event, first.event, first.event]);
+    expect(received.every(({ signature }) => /^[0-9a-f]{64}$/.test(signature))).toBe(true);
+  });
+});
