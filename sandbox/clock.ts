@@ -15,8 +15,17 @@ export type TurnableClock = {
   every(periodMs: number, work: () => void | Promise<void>): Cancel;
   /** Turns the clock forward. What falls due on the way runs in the order of its time, each after the end of the last. */
   advance(byMs: number): Promise<void>;
+  /** Says what goes around the moves of a turn. */
+  aroundTurns(hooks: TurnHooks): void;
   /** Forgets everything that is planned. */
   stop(): void;
+};
+
+export type TurnHooks = {
+  /** Awaited before each move: what is to end at the time that it began at. */
+  beforeMove(): Promise<void>;
+  /** Called once a turn is over. */
+  afterTurn(): void;
 };
 
 type Timer = { dueMs: number; work: () => void | Promise<void>; periodMs: number | null };
@@ -36,6 +45,7 @@ export function openClock({ startMs, scale }: { startMs: number; scale: number }
   let turning: Promise<void> | null = null;
   let wakeUp: NodeJS.Timeout | undefined;
   let stopped = false;
+  let hooks: TurnHooks | null = null;
 
   const monotonicMs = () => (performance.now() - originMs) * scale;
   const nowMs = () => Math.floor(startMs + monotonicMs() + turnedMs);
@@ -83,9 +93,12 @@ export function openClock({ startMs, scale }: { startMs: number; scale: number }
 
   async function turn(byMs: number): Promise<void> {
     const targetMs = nowMs() + byMs;
-    // What runs already ends at its own time: the clock is not turned under it.
-    await Promise.all(running);
-    for (let timer = next(); timer !== undefined && timer.dueMs <= targetMs && !stopped; timer = next()) {
+    for (;;) {
+      // What runs already ends at its own time: the clock is not turned under it.
+      await Promise.all(running);
+      await hooks?.beforeMove();
+      const timer = next();
+      if (timer === undefined || timer.dueMs > targetMs || stopped) break;
       timers.delete(timer);
       turnedMs += Math.max(0, timer.dueMs - nowMs());
       await start(timer, targetMs);
@@ -106,7 +119,11 @@ export function openClock({ startMs, scale }: { startMs: number; scale: number }
       } finally {
         turning = null;
         arm();
+        hooks?.afterTurn();
       }
+    },
+    aroundTurns: (given) => {
+      hooks = given;
     },
     stop: () => {
       stopped = true;

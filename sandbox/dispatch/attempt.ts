@@ -33,6 +33,8 @@ export type AttemptOptions = {
 const TIMEOUT_MS = 20_000;
 /** In real time, for a receiver does not get faster with the time of the sandbox. */
 const TIMEOUT_REAL_MS_MIN = 1_000;
+/** setTimeout takes no more. */
+const TIMEOUT_REAL_MS_MAX = 2_147_483_647;
 /** How many of a duplicated request are on their way at the same time. */
 const DUPLICATES_AT_ONCE = 16;
 
@@ -53,7 +55,8 @@ export async function makeAttempt(delivery: Delivery, parts: AttemptOptions): Pr
   );
   const signature = sign({ ...shipment, encoding: silences().signature });
   const answers = await ship({ url: link.webhookUrl as string, shipment, signature, held }, parts);
-  if (signal.aborted && answers.some(({ status }) => status === null)) return;
+  // What the receiver has answered once it is not sent again: it would be a duplicate that nobody planned.
+  if (signal.aborted && answers.every(({ status }) => status === null)) return;
 
   record(
     { delivery, held, answers, atMs, stamp },
@@ -62,11 +65,11 @@ export async function makeAttempt(delivery: Delivery, parts: AttemptOptions): Pr
 }
 
 type TimedAnswer = Answer & { tookMs: number };
-type Outgoing = { url: string; shipment: Shipment; signature: string; held: Held | null };
+type ToShip = { url: string; shipment: Shipment; signature: string; held: Held | null };
 
 /** Every answer that came: one, or as many as the request was sent. */
 async function ship(
-  { url, shipment, signature, held }: Outgoing,
+  { url, shipment, signature, held }: ToShip,
   parts: AttemptOptions,
 ): Promise<TimedAnswer[]> {
   if (planned(held, 'drop') !== null) {
@@ -74,7 +77,7 @@ async function ship(
   }
   const { clock, options, signal } = parts;
   const { timeScale } = options;
-  const timeoutMs = Math.max(TIMEOUT_REAL_MS_MIN, TIMEOUT_MS / timeScale);
+  const timeoutMs = Math.min(TIMEOUT_REAL_MS_MAX, Math.max(TIMEOUT_REAL_MS_MIN, TIMEOUT_MS / timeScale));
   const one = async (): Promise<TimedAnswer> => {
     const startMs = clock.monotonicMs();
     const answer = await send({
@@ -89,7 +92,7 @@ async function ship(
   };
   const answers: TimedAnswer[] = [];
   let left = (planned(held, 'duplicate')?.takes.times as number | undefined) ?? 1;
-  for (; left > 0; left -= DUPLICATES_AT_ONCE) {
+  for (; left > 0 && !signal.aborted; left -= DUPLICATES_AT_ONCE) {
     const group = Array.from({ length: Math.min(left, DUPLICATES_AT_ONCE) }, one);
     answers.push(...(await Promise.all(group)));
   }
@@ -129,7 +132,7 @@ function record(
       status: status ?? (dueAtMs === null ? 'given_up' : 'waiting'),
       firstTimestamp: delivery.firstTimestamp ?? stamp,
     });
-    if (attempts === 1) release(delivery.linkNumber, parts);
+    release(delivery.linkNumber, parts);
   });
 }
 

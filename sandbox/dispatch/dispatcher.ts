@@ -5,6 +5,7 @@ import type { Delivery } from '../store/deliveries.ts';
 import type { SandboxStore } from '../store/store.ts';
 import { makeAttempt } from './attempt.ts';
 import type { FaultPlans } from './faults.ts';
+import { letGo } from './mischief.ts';
 
 export type DispatcherOptions = {
   store: SandboxStore;
@@ -17,14 +18,18 @@ export type DispatcherOptions = {
 export type Dispatcher = {
   /** There may be a delivery that is due. Cheap. */
   wake(): void;
-  /** Resolves when nothing that is due is still waiting or on its way. */
+  /** Resolves when none of the deliveries there are now is due, or on its way. It waits for none that is made later. */
   idle(): Promise<void>;
+  /** Sends what is held back by a reorder, whatever it waits for. */
+  letGo(): void;
   /** Ends after the attempts in hand. One that is not answered soon is broken off, and made again after a restart. */
   stop(): Promise<void>;
 };
 
 /** How many deliveries are on their way at the same time. */
 const CONCURRENCY = 16;
+/** And how many to one receiver: one that never answers leaves room for the others. */
+const CONCURRENCY_PER_RECEIVER = 4;
 /** Real milliseconds that attempts in hand are given to end by themselves. */
 const STOP_GRACE_MS = 500;
 
@@ -34,63 +39,117 @@ const STOP_GRACE_MS = 500;
  */
 export function openDispatcher(options: DispatcherOptions): Dispatcher {
   const { store, clock } = options;
-  const inFlight = new Set<number>();
+  /** By number, with the receiver. */
+  const inFlight = new Map<number, string>();
   const breakOff = new AbortController();
-  let planned: { atMs: number; cancel: Cancel } | null = null;
+  let timer: { atMs: number; cancel: Cancel } | null = null;
   const waiters: (() => void)[] = [];
+  let isAwake = false;
   let stopped = false;
+  // A turn of the clock sends what there was before its next move, and has what is made meanwhile wait for that.
+  let lastNumber = Number.MAX_SAFE_INTEGER;
 
-  /** Starts what may start now, and plans for what is due later. */
-  function pump(): void {
-    if (stopped) return;
+  /** Starts what may start now, and sees to what is due later. Returns what it took for now. */
+  function pump(): number {
     const nowMs = clock.nowMs();
-    if (inFlight.size < CONCURRENCY) {
-      // Those on their way are still waiting in the store: among so many there are enough others.
-      for (const delivery of store.dueDeliveries(nowMs, CONCURRENCY)) {
-        if (inFlight.size >= CONCURRENCY) break;
-        if (!inFlight.has(delivery.number)) void start(delivery);
-      }
-    }
+    if (stopped) return nowMs;
+    for (const [number, receiver] of chooseDue(store, { nowMs, lastNumber, inFlight }))
+      void start(number, receiver);
     const nextMs = store.nextDueMs(nowMs);
-    if (nextMs !== null) plan(nextMs);
+    if (nextMs !== null) setTimer(nextMs);
+    return nowMs;
   }
 
-  async function start(delivery: Delivery): Promise<void> {
-    inFlight.add(delivery.number);
+  async function start(number: number, receiver: string): Promise<void> {
+    inFlight.set(number, receiver);
     try {
+      const delivery = store.findDelivery({ number }) as Delivery;
       await makeAttempt(delivery, { ...options, signal: breakOff.signal });
     } finally {
-      inFlight.delete(delivery.number);
+      inFlight.delete(number);
       pump();
-      if (inFlight.size === 0) for (const done of waiters.splice(0)) done();
+      for (const done of waiters.splice(0)) done();
     }
   }
 
-  function plan(atMs: number): void {
-    if (stopped || (planned !== null && planned.atMs <= atMs)) return;
-    planned?.cancel();
+  function setTimer(atMs: number): void {
+    if (timer !== null && timer.atMs <= atMs) return;
+    timer?.cancel();
     const cancel = clock.after(Math.max(0, atMs - clock.nowMs()), () => {
-      planned = null;
-      return idle();
+      timer = null;
+      pump();
     });
-    planned = { atMs, cancel };
+    timer = { atMs, cancel };
+  }
+
+  function wake(): void {
+    if (isAwake) return;
+    isAwake = true;
+    setImmediate(() => {
+      isAwake = false;
+      pump();
+    });
   }
 
   async function idle(): Promise<void> {
-    pump();
-    if (inFlight.size > 0) await new Promise<void>((resolve) => waiters.push(resolve));
+    const last = stopped ? 0 : store.lastDeliveryNumber();
+    const isBusy = (nowMs: number) => (stopped ? inFlight.size > 0 : store.isDue(nowMs, last));
+    while (isBusy(pump())) await attemptEnd();
   }
 
+  function attemptEnd(): Promise<void> {
+    return new Promise((resolve) => void waiters.push(resolve));
+  }
+
+  clock.aroundTurns({
+    beforeMove: () => {
+      if (!stopped) lastNumber = store.lastDeliveryNumber();
+      return idle();
+    },
+    afterTurn: () => {
+      lastNumber = Number.MAX_SAFE_INTEGER;
+      pump();
+    },
+  });
+
   return {
-    wake: () => plan(clock.nowMs()),
+    wake,
     idle,
+    letGo: () => {
+      store.transaction(() => letGo(options));
+      wake();
+    },
     stop: async () => {
       stopped = true;
-      planned?.cancel();
-      if (inFlight.size === 0) return;
+      timer?.cancel();
+      for (const done of waiters.splice(0)) done();
       const grace = setTimeout(() => breakOff.abort(), STOP_GRACE_MS);
-      await idle();
+      while (inFlight.size > 0) await attemptEnd();
       clearTimeout(grace);
     },
   };
+}
+
+type Now = { nowMs: number; lastNumber: number; inFlight: ReadonlyMap<number, string> };
+
+/** The numbers of the deliveries that may start now, each with its receiver. */
+function chooseDue(store: SandboxStore, { nowMs, lastNumber, inFlight }: Now): Map<number, string> {
+  const chosen = new Map<number, string>();
+  if (inFlight.size >= CONCURRENCY) return chosen;
+  const counts = new Map<string, number>();
+  for (const receiver of inFlight.values()) counts.set(receiver, (counts.get(receiver) ?? 0) + 1);
+  for (const { number, url } of store.dueDeliveries(nowMs, lastNumber)) {
+    const receiver = receiverOf(url);
+    const count = counts.get(receiver) ?? 0;
+    if (inFlight.has(number) || count >= CONCURRENCY_PER_RECEIVER) continue;
+    counts.set(receiver, count + 1);
+    chosen.set(number, receiver);
+    if (inFlight.size + chosen.size >= CONCURRENCY) break;
+  }
+  return chosen;
+}
+
+/** Scheme, host and port. */
+function receiverOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : url;
 }

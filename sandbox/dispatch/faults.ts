@@ -10,7 +10,10 @@ export const DELIVERY_FAULTS = {
     about: 'nothing is sent; the attempt counts as failed, or, with forGood, as if it had arrived',
     takes: { forGood: trueOrFalse().default(true) },
   },
-  duplicate: { about: 'the same request is sent several times', takes: { times: wholeNumber(2, 100).default(2) } },
+  duplicate: {
+    about: 'the same request is sent several times',
+    takes: { times: wholeNumber(2, 100).default(2) },
+  },
   reorder: {
     about: 'held back until so many later deliveries of the same link were sent; it waits for them',
     takes: { by: wholeNumber(1, 100).default(1) },
@@ -32,7 +35,10 @@ export const DELIVERY_FAULTS = {
     takes: { ageMs: wholeNumber().default(3_600_000) },
   },
   'wrong-secret': { about: 'signed with another secret', takes: {} },
-  truncate: { about: 'the end of the body is missing', takes: { bytes: wholeNumber(1, 1_000_000).default(10) } },
+  truncate: {
+    about: 'the end of the body is missing',
+    takes: { bytes: wholeNumber(1, 1_000_000).default(10) },
+  },
 } as const;
 
 /** Faults that are done to requests of the API. */
@@ -47,12 +53,18 @@ const REQUEST_FAULTS = {
     takes: { retryAfterSeconds: wholeNumber(1, 3_600).default(30) },
   },
   'server-error': { about: 'an error of the service', takes: { status: wholeNumber(500, 599).default(503) } },
-  slow: { about: 'answered later, by real milliseconds', takes: { ms: wholeNumber(1, 600_000).default(5_000) } },
+  slow: {
+    about: 'answered later, by real milliseconds',
+    takes: { ms: wholeNumber(1, 600_000).default(5_000) },
+  },
 } as const;
 
 export const FAULTS = { ...DELIVERY_FAULTS, ...REQUEST_FAULTS } as const;
 type FaultName = keyof typeof FAULTS;
 export type DeliveryFaultName = keyof typeof DELIVERY_FAULTS;
+
+/** Several of these are done one after the other; of any other kind one is done, and the next waits for its turn. */
+const ADD_UP: ReadonlySet<string> = new Set(['delay', 'reorder']);
 
 /** What a plan is done to; what it does not name may be anything. */
 const DELIVERY_MATCH = { event: oneOf(EVENT_KINDS), link: text(300), attempt: wholeNumber(1, 1_000) };
@@ -108,6 +120,7 @@ export function openFaultPlans({ db }: SandboxStore): FaultPlans {
     for (const plan of plans) {
       if (taken.some(endsRequest)) break;
       if (!Object.hasOwn(names, plan.fault) || plan.remaining === 0 || !fits(plan)) continue;
+      if (!ADD_UP.has(plan.fault) && taken.some(({ fault }) => fault === plan.fault)) continue;
       if (plan.skip > 0) plan.skip--;
       else {
         plan.applied++;
@@ -168,7 +181,7 @@ export function readPlan(given: unknown) {
     throw new Refusal(400, 'validation_error', message, 'fault');
   }
   if (typeof name !== 'string' || !Object.hasOwn(FAULTS, name)) {
-    const message = new UnknownName('fault', String(name), Object.keys(FAULTS)).message;
+    const message = new UnknownName('fault', name, Object.keys(FAULTS)).message;
     throw new Refusal(400, 'validation_error', message, 'fault');
   }
   const fault = name as FaultName;

@@ -65,6 +65,19 @@ export function release(linkNumber: number, { store, clock }: MischiefOptions): 
   }
 }
 
+/** Lets go everything that is held back by a reorder. What else is planned for it is done when it is sent. */
+export function letGo({ store, clock }: Pick<MischiefOptions, 'store' | 'clock'>): void {
+  for (const delivery of store.heldBack(null)) {
+    const held = delivery.held as Held;
+    // None of its plans puts it off any more.
+    store.updateDelivery({
+      ...delivery,
+      dueAtMs: clock.nowMs(),
+      held: { ...held, postponed: held.faults.length },
+    });
+  }
+}
+
 /** What is planned of this kind, if it is; null otherwise. */
 export function planned(held: Held | null, name: DeliveryFaultName): DrawnFault | null {
   return held?.faults.find(({ fault }) => fault === name) ?? null;

@@ -33,7 +33,10 @@ const HTTPS = [httpsRequest, new HttpsAgent({ keepAlive: false })] as const;
  */
 export function send({ url, headers, body, timeoutMs, timeoutError, signal }: Outgoing): Promise<Answer> {
   return new Promise((resolve) => {
-    const failed = (error: string) => resolve({ status: null, body: null, error });
+    let isAnswered = false;
+    const failed = (error: string) => {
+      if (!isAnswered) resolve({ status: null, body: null, error });
+    };
     let request: ClientRequest;
     try {
       const [open, agent] = new URL(url).protocol === 'https:' ? HTTPS : HTTP;
@@ -51,7 +54,10 @@ export function send({ url, headers, body, timeoutMs, timeoutError, signal }: Ou
       clearTimeout(timer);
       failed('the connection was closed before an answer came');
     });
-    request.on('response', (response) => readAnswer(response, resolve));
+    request.on('response', (response) => {
+      isAnswered = true;
+      readAnswer(response, resolve);
+    });
     request.end(body);
   });
 }

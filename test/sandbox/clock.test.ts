@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
 import { testFolder } from '../support/app.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
@@ -80,6 +80,20 @@ describe('clock: its scale', () => {
     expect(performance.now() - beganMs).toBeLessThan(10_000);
   });
 
+  it('lets what falls due while the process is busy run in the order of its time', async () => {
+    const clock = startClock();
+    const ran: string[] = [];
+    const both = new Promise<void>((resolve) => {
+      const run = (name: string) => () => void (ran.push(name) === 2 && resolve());
+      clock.after(20, run('later'));
+      clock.after(10, run('earlier'));
+    });
+    const untilMs = performance.now() + 50;
+    while (performance.now() < untilMs);
+    await both;
+    expect(ran).toEqual(['earlier', 'later']);
+  });
+
   it('is that of the sandbox', async () => {
     const sandbox = await startTestSandbox({ timeScale: 86_400 });
     const read = async () => (await sandbox.control('/clock')).body.epochMs as number;
@@ -154,6 +168,19 @@ describe('clock: over a restart', () => {
     await first.stop();
     const second = await startTestSandbox({ data });
     expect(second.clock.nowMs() - Date.now()).toBeGreaterThan(99 * HOUR_MS);
+  });
+
+  it('does not go back before what has happened where the true time is set back', async () => {
+    const data = join(testFolder(), 'sandbox.db');
+    const aheadMs = Date.now() + 10 * HOUR_MS;
+    const trueTime = vi.spyOn(Date, 'now').mockReturnValue(aheadMs);
+    onTestFinished(() => void trueTime.mockRestore());
+    const first = await startTestSandbox({ data });
+    await first.call('/payment-links', { body: { title: 'Order 1', amount: 100 } });
+    await first.stop();
+    trueTime.mockRestore();
+    const second = await startTestSandbox({ data });
+    expect(second.clock.nowMs()).toBeGreaterThanOrEqual(aheadMs);
   });
 
   it('does not go back where it ran faster than the true time', async () => {

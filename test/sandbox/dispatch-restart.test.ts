@@ -182,6 +182,41 @@ describe('sandbox: deliveries over a restart', () => {
     expect(ids).toEqual([deliveries[0].event, ...deliveries.map(({ event }) => event)]);
   });
 
+  it('does the mischief again that was drawn for the attempt on its way when it was killed', async () => {
+    const data = dataFile();
+    const receiver = await startReceiver();
+    receiver.answerWith(() => undefined);
+    const killed = await spawnSandbox(data);
+    await killed.post('/_control/faults', { fault: 're-encode' });
+    const fields = { title: 'A chair', amount: 100, webhookUrl: receiver.url };
+    const { paymentLink: link } = await killed.post('/api/v1/payment-links', fields);
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(1));
+    await killed.kill();
+    receiver.answerWith(204);
+    const after = await restart(data);
+    await after.idle();
+    expect((await firstDelivery(after, link)).log).toMatchObject([{ faults: ['re-encode'] }]);
+    const [one, other] = receiver.received.map(({ body }) => body.toString());
+    expect(other).toBe(one);
+  });
+
+  it('remembers the one answer to a duplicated delivery that is broken off when it is stopped', async () => {
+    const data = dataFile();
+    const receiver = await startReceiver();
+    receiver.answerWith(() => (receiver.received.length === 1 ? 200 : undefined));
+    const before = await restart(data);
+    await plan(before, { fault: 'duplicate', with: { times: 3 } });
+    const link = await createLink(before, { webhookUrl: receiver.url });
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(3));
+    await before.stop();
+    const after = await restart(data);
+    await after.idle();
+    const { status, attempts, log } = await firstDelivery(after, link);
+    expect([status, attempts, receiver.received.length]).toEqual(['acknowledged', 1, 3]);
+    const statuses = log.map(({ responseStatus }: { responseStatus: number | null }) => responseStatus);
+    expect(statuses.filter(Boolean)).toEqual([200]);
+  });
+
   it('breaks off an attempt that is not answered when it is stopped, and makes it after the restart', async () => {
     const data = dataFile();
     const receiver = await startReceiver();

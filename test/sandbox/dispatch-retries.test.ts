@@ -10,6 +10,7 @@ import {
   startPair,
   turn,
 } from '../support/dispatch.ts';
+import { startReceiver } from '../support/hook.ts';
 
 /** Spec section 6, as time since the first attempt. */
 const AS_OFFSETS = [0, 1, 5, 15, 60, 240, 720];
@@ -63,6 +64,23 @@ describe('sandbox: retries', () => {
       true,
       true,
     ]);
+  });
+
+  it('are counted from the end of the attempt before, not from its start', async () => {
+    const { sandbox, receiver } = await startPair({ timeScale: 100 });
+    receiver.answerWith((_, response) => {
+      const sinceMs = sandbox.clock.nowMs();
+      const answer = () => {
+        if (sandbox.clock.nowMs() < sinceMs + 10_000) setImmediate(answer);
+        else response.writeHead(503).end();
+      };
+      answer();
+      return undefined;
+    });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await sandbox.idle();
+    const { dueAt, log } = await firstDelivery(sandbox, link);
+    expect(Date.parse(dueAt) - Date.parse(log[0].at)).toBeGreaterThanOrEqual(MINUTE_MS + 10_000);
   });
 
   it('end with the one after 12 hours', async () => {
@@ -169,12 +187,15 @@ describe('sandbox: the order of deliveries', () => {
 
   it('never has more than 16 on their way', async () => {
     const { sandbox, receiver } = await startPair();
+    const receivers = [receiver];
+    while (receivers.length < 8) receivers.push(await startReceiver());
     const waiting: (() => void)[] = [];
-    receiver.answerWith((_, response) => {
-      waiting.push(() => void response.writeHead(204).end());
-      return undefined;
-    });
-    for (let n = 0; n < 40; n++) await createLink(sandbox, { webhookUrl: receiver.url });
+    for (const each of receivers)
+      each.answerWith((_, response) => {
+        waiting.push(() => void response.writeHead(204).end());
+        return undefined;
+      });
+    for (let n = 0; n < 40; n++) await createLink(sandbox, { webhookUrl: receivers[n % 8]?.url });
     await vi.waitFor(() => expect(waiting).toHaveLength(16));
     for (const answer of waiting.splice(0)) answer();
     await vi.waitFor(() => expect(waiting).toHaveLength(16));
@@ -182,7 +203,18 @@ describe('sandbox: the order of deliveries', () => {
     await vi.waitFor(() => expect(waiting).toHaveLength(8));
     for (const answer of waiting.splice(0)) answer();
     await sandbox.idle();
-    expect(receiver.received).toHaveLength(40);
+    expect(receivers.map(({ received }) => received.length)).toEqual(Array(8).fill(5));
+  });
+
+  it('never has more than 4 on their way to one receiver: others are served while it is dead', async () => {
+    const { sandbox, receiver: dead } = await startPair();
+    dead.answerWith(() => undefined);
+    const good = await startReceiver();
+    for (let n = 0; n < 40; n++) await createLink(sandbox, { webhookUrl: `${dead.url}/${n}` });
+    const link = await createLink(sandbox, { webhookUrl: good.url });
+    await vi.waitFor(() => expect(good.received).toHaveLength(1), 5_000);
+    await vi.waitFor(async () => expect((await firstDelivery(sandbox, link)).status).toBe('acknowledged'));
+    expect(dead.received).toHaveLength(4);
   });
 
   it('is not moved by a turn of the clock while one is on its way', async () => {

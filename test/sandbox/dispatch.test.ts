@@ -207,6 +207,48 @@ describe('sandbox: one delivery', () => {
     expect(log[0].responseBody).toBe('ab'.repeat(2_048));
   });
 
+  it('is acknowledged by the status alone where the body of the answer breaks', async () => {
+    const { sandbox, receiver } = await startPair();
+    receiver.answerWith((_, response) => {
+      response.writeHead(200, { 'content-length': 100 });
+      response.write('half of it', () => response.destroy());
+      return undefined;
+    });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await sandbox.idle();
+    const { status, log } = await firstDelivery(sandbox, link);
+    expect([status, log.length, log[0].responseStatus, log[0].error]).toEqual(['acknowledged', 1, 200, null]);
+  });
+
+  it('is acknowledged by the status alone where the body of the answer stalls', async () => {
+    const { sandbox, receiver } = await startPair({ timeScale: 20 });
+    receiver.answerWith((_, response) => {
+      response.writeHead(200, { 'content-length': 100 }).write('half of it');
+      return undefined;
+    });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await sandbox.idle();
+    expect(await firstDelivery(sandbox, link)).toMatchObject({
+      status: 'acknowledged',
+      log: [{ responseStatus: 200, responseBody: 'half of it', error: null }],
+    });
+  });
+
+  it('is given its time where a second of the sandbox lasts for weeks', async () => {
+    const { sandbox, receiver } = await startPair({ timeScale: 1e-7 });
+    receiver.answerWith((_, response) => {
+      const answer = async () => {
+        for (let call = 0; call < 20; call++) await sandbox.control('/clock');
+        response.writeHead(204).end();
+      };
+      void answer();
+      return undefined;
+    });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await sandbox.idle();
+    expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'acknowledged', attempts: 1 });
+  });
+
   it('that is answered slowly does not hold up the API', async () => {
     const { sandbox, receiver } = await startPair();
     let answer = () => {};

@@ -1,0 +1,144 @@
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import {
+  act,
+  createLink,
+  deliveriesOf,
+  firstDelivery,
+  HOUR_MS,
+  MINUTE_MS,
+  offsetsMs,
+  plan,
+  startPair,
+  turn,
+} from '../support/dispatch.ts';
+import type { Received } from '../support/hook.ts';
+
+const SECRET = 'a-secret-of-the-merchant-of-this-test';
+const CREATED = 'payment_link.created';
+const PAYMENT_STATUS = 'payment_link.payment_status_changed';
+
+/** Whether a delivery carries the signature of its own bytes. */
+function isGenuine({ headers, body }: Received): boolean {
+  const mac = createHmac('sha256', SECRET).update(`${headers['x-service-timestamp']}.`).update(body);
+  return headers['x-service-signature'] === mac.digest('hex');
+}
+
+describe('sandbox: plans of mischief', () => {
+  it('are done to the attempt they name alone, and the next is as it should be, also where it is signed once', async () => {
+    const { sandbox, receiver } = await startPair({ silences: ['retries=signed-once'] });
+    receiver.answerWith(503);
+    for (const fault of ['tamper', 'wrong-secret', 'stale-timestamp', 'truncate'])
+      await plan(sandbox, { fault });
+    await plan(sandbox, { fault: 're-encode', match: { attempt: 3 } });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
+    await turn(sandbox, HOUR_MS);
+    expect(receiver.received.map(isGenuine)).toEqual([false, true, false, true]);
+    const { log } = await firstDelivery(sandbox, link);
+    expect(log.map(({ faults }: { faults: string[] }) => faults)).toEqual([
+      ['tamper', 'wrong-secret', 'stale-timestamp', 'truncate'],
+      [],
+      ['re-encode'],
+      [],
+    ]);
+    const stamps = receiver.received.map(({ headers }) => headers['x-service-timestamp']);
+    expect(new Set(stamps.slice(1)).size).toBe(1);
+    expect(Number(stamps[1]) - Number(stamps[0])).toBe(3_600_000);
+  });
+
+  it('go together: a delivery that is delayed and held back is then sent twice', async () => {
+    const { sandbox, receiver } = await startPair();
+    await plan(sandbox, { fault: 'delay', match: { event: CREATED }, with: { ms: HOUR_MS } });
+    await plan(sandbox, { fault: 'reorder', match: { event: CREATED } });
+    await plan(sandbox, { fault: 'duplicate', match: { event: CREATED } });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await turn(sandbox, 2 * HOUR_MS);
+    expect(receiver.received).toEqual([]);
+    await act(sandbox, link, 'pay', { complete: false });
+    await sandbox.idle();
+    expect(receiver.kinds()).toEqual([PAYMENT_STATUS, CREATED, CREATED]);
+    expect((await firstDelivery(sandbox, link)).log).toMatchObject([
+      { faults: ['delay', 'reorder', 'duplicate'] },
+      { faults: ['delay', 'reorder', 'duplicate'] },
+    ]);
+  });
+
+  it('of one kind wait for each other: each attempt takes the first', async () => {
+    const { sandbox, receiver } = await startPair();
+    await plan(sandbox, { fault: 'stale-timestamp' });
+    await plan(sandbox, { fault: 'stale-timestamp', with: { ageMs: -7_200_000 } });
+    const skewHours: number[] = [];
+    receiver.answerWith(({ headers }) => {
+      const aheadMs = Number(headers['x-service-timestamp']) - sandbox.clock.nowMs();
+      skewHours.push(Math.round(Math.abs(aheadMs) / HOUR_MS));
+      return 204;
+    });
+    for (let n = 0; n < 3; n++) {
+      await createLink(sandbox, { webhookUrl: receiver.url });
+      await sandbox.idle();
+    }
+    expect(skewHours).toEqual([1, 2, 0]);
+    const { body } = await sandbox.control('/faults');
+    expect(body.faults.map(({ applied }: { applied: number }) => applied)).toEqual([1, 1]);
+  });
+
+  it('that delay add up', async () => {
+    const { sandbox, receiver } = await startPair();
+    for (let n = 0; n < 2; n++) await plan(sandbox, { fault: 'delay', with: { ms: HOUR_MS } });
+    await createLink(sandbox, { webhookUrl: receiver.url });
+    await turn(sandbox, 1.5 * HOUR_MS);
+    expect(receiver.received).toHaveLength(0);
+    await turn(sandbox, HOUR_MS);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  it('can spoil what another has spoiled', async () => {
+    const { sandbox, receiver } = await startPair();
+    await plan(sandbox, { fault: 'truncate', count: 2, with: { bytes: 1_000_000 } });
+    await plan(sandbox, { fault: 're-encode', count: 1 });
+    await plan(sandbox, { fault: 'tamper', count: 2, with: { what: 'byte' } });
+    for (let n = 0; n < 2; n++) await createLink(sandbox, { webhookUrl: receiver.url });
+    await sandbox.idle();
+    expect(receiver.received.map(({ body }) => body.length).sort()).toEqual([0, 1]);
+  });
+
+  it('are done to what is sent again, and to what the panel sends, as to everything else', async () => {
+    const { sandbox, receiver } = await startPair({ environment: 'sandbox' });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
+    await plan(sandbox, { fault: 'tamper', count: 2 });
+    await act(sandbox, link, 'events', { kind: CREATED });
+    await sandbox.idle();
+    const { id } = await firstDelivery(sandbox, link);
+    await sandbox.control(`/deliveries/${id}/resend`, { method: 'POST' });
+    await sandbox.control(`/deliveries/${id}/resend`, { method: 'POST' });
+    await sandbox.idle();
+    expect(receiver.received.map(isGenuine)).toEqual([false, false, true]);
+    expect((await deliveriesOf(sandbox, link)).map(({ origin }) => origin)).toEqual([
+      'panel',
+      'resend',
+      'resend',
+    ]);
+  });
+
+  it('leave the schedule as it is: a retry is counted from the attempt that was spoiled', async () => {
+    const { sandbox, receiver } = await startPair({ silences: ['schedule=offsets'] });
+    receiver.answerWith(401);
+    await plan(sandbox, { fault: 'delay', match: { attempt: 1 }, with: { ms: HOUR_MS } });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await turn(sandbox, HOUR_MS + 2 * MINUTE_MS);
+    const [, retryMs] = offsetsMs(await firstDelivery(sandbox, link)) as [number, number];
+    expect(Math.abs(retryMs - MINUTE_MS)).toBeLessThan(5_000);
+  });
+
+  it('let go what is held back once all plans are cleared', async () => {
+    const { sandbox, receiver } = await startPair();
+    await plan(sandbox, { fault: 'reorder', with: { by: 100 } });
+    const link = await createLink(sandbox, { webhookUrl: receiver.url });
+    await sandbox.idle();
+    expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'waiting', dueAt: null });
+    await sandbox.control('/faults', { method: 'DELETE' });
+    await sandbox.idle();
+    expect(receiver.kinds()).toEqual([CREATED]);
+    expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'acknowledged', attempts: 1 });
+  });
+});
