@@ -21,7 +21,7 @@ export type TurnableClock = {
   stop(): void;
 };
 
-export type TurnHooks = {
+type TurnHooks = {
   /** Awaited before each move: what is to end at the time that it began at. */
   beforeMove(): Promise<void>;
   /** Called once a turn is over. */
