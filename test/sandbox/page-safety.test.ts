@@ -2,8 +2,8 @@ import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { useBrowser } from '../support/browser.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, details, startSite } from './page_order.ts';
-import { PAYLOADS } from './page_payloads.ts';
+import { createLink, details, startSite } from './page-order.ts';
+import { PAYLOADS } from './page-payloads.ts';
 
 const open = useBrowser();
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { holdTime, type Tab, useBrowser } from '../support/browser.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, details, saying, startSite } from './page_order.ts';
+import { createLink, details, saying, startSite } from './page-order.ts';
 
 const open = useBrowser();
 

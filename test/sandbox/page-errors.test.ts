@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, details } from './page_order.ts';
+import { createLink, details } from './page-order.ts';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const POLICY =

@@ -3,7 +3,7 @@ import { startTestApp } from '../support/app.ts';
 import { type Tab, useBrowser } from '../support/browser.ts';
 import { signatureHex } from '../support/deliveries.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, details, startSite } from './page_order.ts';
+import { createLink, details, startSite } from './page-order.ts';
 
 const KINDS = [
   'payment_link.created',
