@@ -87,3 +87,12 @@ export class Refusal extends Error {
     this.field = field;
   }
 }
+
+/** Throws the refusal 403 in environment `sandbox`, where payments are disabled (spec section 1, restriction 2). */
+export function assertPaymentsEnabled(environment: Environment): void {
+  if (environment === 'production') return;
+  const message =
+    'Payments are disabled in environment `sandbox` (section 1 of the specification). Simulate them in the panel on the ' +
+    "link's page, or start with --environment production.";
+  throw new Refusal(403, 'payments_disabled', message);
+}

@@ -69,6 +69,8 @@ export function paymentResource(payment: Payment) {
   };
 }
 
-function timeText(ms: number | null): string | null {
+/** ISO 8601 in UTC; null where there is no time. */
+export function timeText<Ms extends number | null>(ms: Ms): Ms extends number ? string : null;
+export function timeText(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Refusal } from './model.ts';
+import { UnknownName } from './silences.ts';
 
 /** What a caller may give, with complaints that read as sentences after the name of the field. */
 
@@ -24,6 +25,18 @@ export function trueOrFalse() {
 export function text(lengthMax: number) {
   const error = `must be a text of at most ${lengthMax} characters`;
   return z.string(error).max(lengthMax, error);
+}
+
+/** The known name that was given. Throws a refusal that lists them. */
+export function oneNamed<Name extends string>(
+  what: string,
+  given: unknown,
+  known: readonly Name[],
+  field: string | null = null,
+): Name {
+  const name = known.find((name) => name === given);
+  if (name !== undefined) return name;
+  throw new Refusal(400, 'validation_error', `${new UnknownName(what, given, known).message}.`, field);
 }
 
 /** An object with these fields and no other. `hint` is said where another is given. */

@@ -1,5 +1,7 @@
 import type { NextFunction, Request, Response } from 'express';
+import { heldBackBy } from '../dispatch/mischief.ts';
 import { Refusal } from '../model.ts';
+import { timeText } from '../resources.ts';
 import type { Parts } from '../sandbox.ts';
 import { UnknownName } from '../silences.ts';
 import type { Attempt, Delivery } from '../store/deliveries.ts';
@@ -37,7 +39,7 @@ export function deliveryView({ store }: Parts, delivery: Delivery) {
     sent: log.filter(({ faults }) => !faults.includes('drop')).length,
     faults: [...new Set(log.flatMap(({ faults }) => faults))],
     dueAt: status === 'waiting' && dueAtMs !== null ? timeText(dueAtMs) : null,
-    held: heldView(store, delivery),
+    held: status === 'waiting' ? heldBackBy(delivery, store) : null,
     createdAt: timeText(createdAtMs),
     lastAttempt: last === undefined ? null : attemptView(last),
   };
@@ -48,17 +50,6 @@ function paymentStatusOf(body: string): string | null {
   return /"paymentStatus":"(\w+)"/.exec(body)?.[1] ?? null;
 }
 
-/** The fault plan that holds the delivery back, and for how many later deliveries of its link more. */
-function heldView(store: Parts['store'], delivery: Delivery) {
-  const { held, linkNumber, number } = delivery;
-  const reasons = held?.faults.filter(({ fault }) => fault === 'delay' || fault === 'reorder') ?? [];
-  const reason = reasons[(held?.postponed ?? 0) - 1];
-  if (held === null || reason === undefined || delivery.status !== 'waiting') return null;
-  if (reason.fault === 'delay') return { fault: 'delay', left: null };
-  const sent = store.sentAfter(linkNumber, number) - held.sentBefore;
-  return { fault: 'reorder', left: Math.max(0, (reason.takes.by as number) - sent) };
-}
-
 /** A delivery with the body of its event and every attempt. */
 export function deliveryWithLog(parts: Parts, delivery: Delivery) {
   const { body } = parts.store.findEvent({ number: delivery.eventNumber }) as StoredEvent;
@@ -66,29 +57,15 @@ export function deliveryWithLog(parts: Parts, delivery: Delivery) {
   return { ...deliveryView(parts, delivery), body, log };
 }
 
-/** Every attempt of the deliveries, in the order in which they were made. */
-export function attemptsInOrder(parts: Parts, deliveries: readonly Delivery[]) {
-  const { store } = parts;
-  const order = store.db.prepare('SELECT delivery_number FROM attempt ORDER BY at_ms, number').pluck().all();
-  const logs = new Map(
-    deliveries.map((delivery) => {
-      const { id, event, kind } = deliveryView(parts, delivery);
-      const log = store.attemptsOf(delivery.number);
-      return [
-        delivery.number,
-        log.map((attempt) => ({ delivery: id, event, kind, ...attemptView(attempt) })),
-      ];
-    }),
-  );
-  return (order as number[]).flatMap((number) => logs.get(number)?.shift() ?? []);
+/** Of which delivery and event an attempt was. */
+export function attemptOfDelivery({ store }: Parts, attempt: Attempt) {
+  const { id, eventNumber } = store.findDelivery({ number: attempt.deliveryNumber }) as Delivery;
+  const event = store.findEvent({ number: eventNumber }) as StoredEvent;
+  return { delivery: id, event: event.id, kind: event.kind, ...attemptView(attempt) };
 }
 
 function attemptView({ deliveryNumber: _number, ordinal, atMs, ...rest }: Attempt) {
   return { attempt: ordinal, at: timeText(atMs), ...rest };
-}
-
-export function timeText(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 /** A refusal with its status; what else is wrong with the request; or a fault of ours. */

@@ -3,7 +3,7 @@ import { Refusal } from '../model.ts';
 import type { Parts } from '../sandbox.ts';
 import type { Delivery } from '../store/deliveries.ts';
 import type { StoredEvent } from '../store/events.ts';
-import { attemptsInOrder, deliveryView, deliveryWithLog, eventView } from './answers.ts';
+import { attemptOfDelivery, deliveryView, deliveryWithLog, eventView } from './answers.ts';
 import { linkOf } from './requests.ts';
 
 /** A list tells of so many at most, the latest. */
@@ -13,9 +13,7 @@ const LISTED_MAX = 1_000;
 export function deliveryRoutes(router: Router, parts: Parts): void {
   const { store, service } = parts;
   router.get('/events', (request, response) => {
-    const link = linkAsked(parts, request.query.link);
-    const links = link === null ? everyLink(parts) : [link];
-    const events = links.flatMap((number) => store.eventsOf(number)).sort((a, b) => a.number - b.number);
+    const events = store.events(linkAsked(parts, request.query.link));
     response.json({ events: latest(events).map((event) => eventView(parts, event)), total: events.length });
   });
   router.get('/deliveries', (request, response) => {
@@ -24,9 +22,9 @@ export function deliveryRoutes(router: Router, parts: Parts): void {
     response.json({ deliveries, total: found.length });
   });
   router.get('/attempts', (request, response) => {
-    const found = store.deliveries(linkAsked(parts, request.query.link));
-    const attempts = attemptsInOrder(parts, found);
-    response.json({ attempts: latest(attempts), total: attempts.length });
+    const found = store.attempts(linkAsked(parts, request.query.link));
+    const attempts = latest(found).map((attempt) => attemptOfDelivery(parts, attempt));
+    response.json({ attempts, total: found.length });
   });
   router.get('/deliveries/:id', (request, response) => {
     response.json(deliveryWithLog(parts, deliveryOf(parts, request.params.id)));
@@ -50,10 +48,6 @@ function latest<T>(all: readonly T[]): readonly T[] {
 
 function linkAsked(parts: Parts, asked: unknown): number | null {
   return asked === undefined ? null : linkOf(parts, String(asked)).number;
-}
-
-function everyLink({ store }: Parts): number[] {
-  return store.db.prepare('SELECT number FROM link ORDER BY number').pluck().all() as number[];
 }
 
 function deliveryOf({ store }: Parts, id: string): Delivery {

@@ -1,11 +1,10 @@
 import type { Router } from 'express';
 import { z } from 'zod';
-import { EVENT_KINDS, type EventKind, type Link, PAYMENT_METHODS, Refusal } from '../model.ts';
+import { assertPaymentsEnabled, EVENT_KINDS, type Link, PAYMENT_METHODS } from '../model.ts';
 import { detailsNow } from '../resources.ts';
 import type { Parts } from '../sandbox.ts';
 import type { PaymentChoice } from '../service.ts';
-import { fields, oneOf, readShape, text, trueOrFalse, wholeNumber } from '../shapes.ts';
-import { UnknownName } from '../silences.ts';
+import { fields, oneNamed, oneOf, readShape, text, trueOrFalse, wholeNumber } from '../shapes.ts';
 import { deliveryView, eventView } from './answers.ts';
 import { linkOf, objectOf } from './requests.ts';
 
@@ -38,7 +37,8 @@ export function linkRoutes(router: Router, parts: Parts): void {
   });
   router.post('/links/:id/events', (request, response) => {
     const link = linkOf(parts, request.params.id);
-    const { event, delivery } = service.emit(link, kindOf(objectOf(request).kind), 'panel');
+    const kind = oneNamed('event kind', objectOf(request).kind, EVENT_KINDS, 'kind');
+    const { event, delivery } = service.emit(link, kind, 'panel');
     response.status(201).json({
       event: eventView(parts, event),
       delivery: delivery === null ? null : deliveryView(parts, delivery),
@@ -53,7 +53,7 @@ export function linkRoutes(router: Router, parts: Parts): void {
     });
   change('pay', (link, given) => pay(parts, link, given));
   change('complete', (link) => {
-    assertPaymentsEnabled(parts);
+    assertPaymentsEnabled(parts.options.environment);
     service.completePayment(link);
   });
   change('refund', (link) => service.refund(link));
@@ -64,25 +64,7 @@ export function linkRoutes(router: Router, parts: Parts): void {
 
 function pay(parts: Parts, link: Link, given: Record<string, unknown>): void {
   const { complete, ...choice } = readShape(PAYMENT, given);
-  assertPaymentsEnabled(parts);
+  assertPaymentsEnabled(parts.options.environment);
   parts.service.startPayment(link, choice satisfies PaymentChoice);
   if (complete) parts.service.completePayment(link);
-}
-
-/** Payments are disabled in the sandbox environment (spec section 1). */
-function assertPaymentsEnabled({ options }: Parts): void {
-  if (options.environment === 'production') return;
-  throw new Refusal(
-    403,
-    'payments_disabled',
-    'Payments are disabled in environment `sandbox` (section 1 of the specification). Simulate events from the ' +
-      "panel on the link's page, or start with --environment production.",
-  );
-}
-
-function kindOf(given: unknown): EventKind {
-  const kind = EVENT_KINDS.find((known) => known === given);
-  if (kind !== undefined) return kind;
-  const { message } = new UnknownName('event kind', given, EVENT_KINDS);
-  throw new Refusal(400, 'validation_error', `${message}.`, 'kind');
 }

@@ -1,9 +1,10 @@
 import express, { Router } from 'express';
 import { refuseOtherSites, SANDBOX_HEADER } from '../guard.ts';
 import { Refusal } from '../model.ts';
+import { timeText } from '../resources.ts';
 import type { Parts } from '../sandbox.ts';
 import { readSilences, SILENCES } from '../silences.ts';
-import { answerFault, timeText } from './answers.ts';
+import { answerFault } from './answers.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { turnMs } from './duration.ts';
 import { KNOWN_FAULTS } from './known.ts';

@@ -17,7 +17,7 @@ import {
 } from './mischief.ts';
 import { nextAttemptMs } from './schedule.ts';
 import { type Answer, send } from './sending.ts';
-import { deliveryHeaders, sign } from './signing.ts';
+import { deliveryHeaders, sign, stamp } from './signing.ts';
 
 export type AttemptOptions = {
   store: SandboxStore;
@@ -47,8 +47,9 @@ export async function makeAttempt(delivery: Delivery, parts: AttemptOptions): Pr
   if (postpone(delivery, held, parts)) return;
 
   const atMs = clock.nowMs();
-  const stamp = String(silences().timestamps === 'true' ? Date.now() : atMs);
-  const timestamp = silences().retries === 'signed-once' ? (delivery.firstTimestamp ?? stamp) : stamp;
+  const ownTimestamp = stamp(silences().timestamps, atMs);
+  const timestamp =
+    silences().retries === 'signed-once' ? (delivery.firstTimestamp ?? ownTimestamp) : ownTimestamp;
   const shipment = beforeSigning(
     { secret: link.webhookSecret, timestamp, body: Buffer.from(event.body) },
     held,
@@ -59,7 +60,7 @@ export async function makeAttempt(delivery: Delivery, parts: AttemptOptions): Pr
   if (signal.aborted && answers.every(({ status }) => status === null)) return;
 
   record(
-    { delivery, held, answers, atMs, stamp },
+    { delivery, held, answers, atMs, ownTimestamp },
     { ...parts, row: { timestamp: shipment.timestamp, signature } },
   );
 }
@@ -104,12 +105,13 @@ type Made = {
   held: Held | null;
   answers: TimedAnswer[];
   atMs: number;
-  stamp: string;
+  /** What a fresh signature carries now. */
+  ownTimestamp: string;
 };
 
 /** The answers to the log, and what follows to the delivery, as one transaction. */
 function record(
-  { delivery, held, answers, atMs, stamp }: Made,
+  { delivery, held, answers, atMs, ownTimestamp }: Made,
   parts: AttemptOptions & { row: Pick<Attempt, 'timestamp' | 'signature'> },
 ): void {
   const { store, clock, silences } = parts;
@@ -130,7 +132,7 @@ function record(
       ...delivery,
       ...{ dueAtMs, attempts, firstAttemptMs, held: null },
       status: status ?? (dueAtMs === null ? 'given_up' : 'waiting'),
-      firstTimestamp: delivery.firstTimestamp ?? stamp,
+      firstTimestamp: delivery.firstTimestamp ?? ownTimestamp,
     });
     release(delivery.linkNumber, parts);
   });

@@ -63,8 +63,11 @@ export const FAULTS = { ...DELIVERY_FAULTS, ...REQUEST_FAULTS } as const;
 type FaultName = keyof typeof FAULTS;
 export type DeliveryFaultName = keyof typeof DELIVERY_FAULTS;
 
-/** Several of these are done one after the other; of any other kind one is done, and the next waits for its turn. */
-const ADD_UP: ReadonlySet<string> = new Set(['delay', 'reorder']);
+/**
+ * What puts a delivery off. Several of these are done one after the other; of any other kind one is done, and the next
+ * waits for its turn.
+ */
+export const PUTTING_OFF: ReadonlySet<string> = new Set(['delay', 'reorder']);
 
 /** What a plan is done to; what it does not name may be anything. */
 const DELIVERY_MATCH = { event: oneOf(EVENT_KINDS), link: text(300), attempt: wholeNumber(1, 1_000) };
@@ -120,7 +123,7 @@ export function openFaultPlans({ db }: SandboxStore): FaultPlans {
     for (const plan of plans) {
       if (taken.some(endsRequest)) break;
       if (!Object.hasOwn(names, plan.fault) || plan.remaining === 0 || !fits(plan)) continue;
-      if (!ADD_UP.has(plan.fault) && taken.some(({ fault }) => fault === plan.fault)) continue;
+      if (!PUTTING_OFF.has(plan.fault) && taken.some(({ fault }) => fault === plan.fault)) continue;
       if (plan.skip > 0) plan.skip--;
       else {
         plan.applied++;

@@ -1,7 +1,7 @@
 import type { TurnableClock } from '../clock.ts';
 import type { Delivery, DrawnFault, Held } from '../store/deliveries.ts';
 import type { SandboxStore } from '../store/store.ts';
-import type { DeliveryFaultName, FaultPlans } from './faults.ts';
+import { type DeliveryFaultName, type FaultPlans, PUTTING_OFF } from './faults.ts';
 
 /** What one attempt sends. */
 export type Shipment = { secret: string; timestamp: string; body: Buffer };
@@ -29,14 +29,30 @@ export function drawMischief(
   return held;
 }
 
+/** The faults that put a delivery off, one after the other. */
+function puttingOff({ faults }: Held): DrawnFault[] {
+  return faults.filter(({ fault }) => PUTTING_OFF.has(fault));
+}
+
+/** The fault that has put the delivery off, and, for a reorder, how many later ones of its link go first. */
+export function heldBackBy(
+  { held, linkNumber, number }: Delivery,
+  store: Pick<SandboxStore, 'sentAfter'>,
+): { fault: string; left: number | null } | null {
+  const reason = held === null ? undefined : puttingOff(held)[held.postponed - 1];
+  if (held === null || reason === undefined) return null;
+  if (reason.fault === 'delay') return { fault: 'delay', left: null };
+  const sent = store.sentAfter(linkNumber, number) - held.sentBefore;
+  return { fault: 'reorder', left: Math.max(0, (reason.takes.by as number) - sent) };
+}
+
 /**
  * Puts off a delivery that a delay or a reorder is planned for, one after the other.
  *
  * @returns false where nothing (more) puts it off, and its attempt is to be made
  */
 export function postpone(delivery: Delivery, held: Held | null, { store, clock }: MischiefOptions): boolean {
-  const reasons = held?.faults.filter(({ fault }) => fault === 'delay' || fault === 'reorder') ?? [];
-  const reason = reasons[held?.postponed ?? 0];
+  const reason = held === null ? undefined : puttingOff(held)[held.postponed];
   if (held === null || reason === undefined) return false;
   const { linkNumber, number } = delivery;
   store.updateDelivery({
@@ -57,11 +73,8 @@ export function postpone(delivery: Delivery, held: Held | null, { store, clock }
  */
 export function release(linkNumber: number, { store, clock }: MischiefOptions): void {
   for (const delivery of store.heldBack(linkNumber)) {
-    const held = delivery.held as Held;
-    const reasons = held.faults.filter(({ fault }) => fault === 'delay' || fault === 'reorder');
-    const by = reasons[held.postponed - 1]?.takes.by as number;
-    const sent = store.sentAfter(linkNumber, delivery.number) - held.sentBefore;
-    if (sent >= by) store.updateDelivery({ ...delivery, dueAtMs: clock.nowMs() });
+    if (heldBackBy(delivery, store)?.left === 0)
+      store.updateDelivery({ ...delivery, dueAtMs: clock.nowMs() });
   }
 }
 

@@ -33,6 +33,11 @@ export function sign({ secret, timestamp, body, encoding }: Signed): string {
   }
 }
 
+/** The value of x-service-timestamp: of the sandbox's clock, which says `nowMs`, or of the true one. */
+export function stamp(timestamps: Silences['timestamps'], nowMs: number): string {
+  return String(timestamps === 'true' ? Date.now() : nowMs);
+}
+
 /** The headers of a delivery. Method and content type are not in the spec; here it is a POST of JSON. */
 export function deliveryHeaders({ timestamp, signature }: { timestamp: string; signature: string }) {
   return {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import express, { type ErrorRequestHandler, type Request, type Response, Router } from 'express';
 import { refuseOtherSites } from '../guard.ts';
-import { aggregateStatus, MERCHANT_NAME, PAYMENT_METHODS, Refusal } from '../model.ts';
+import { aggregateStatus, assertPaymentsEnabled, MERCHANT_NAME, PAYMENT_METHODS, Refusal } from '../model.ts';
 import type { Parts } from '../sandbox.ts';
 import type { PaymentChoice } from '../service.ts';
 import { checkoutPage } from './checkout.ts';
@@ -63,7 +63,7 @@ function paymentRoutes(router: Router, parts: Parts): void {
   const form = express.urlencoded({ extended: false, limit: FORM_BYTES_MAX });
   const { service } = parts;
   router.post('/pay/:id/payments', form, (request, response) => {
-    assertPaymentsEnabled(parts);
+    assertPaymentsEnabled(parts.options.environment);
     const { link } = visit(parts, request);
     // Paid, expired or switched off in the meantime: its page says so.
     if (link.status !== 'ACTIVE') return response.redirect(303, `/pay/${link.id}`);
@@ -71,7 +71,7 @@ function paymentRoutes(router: Router, parts: Parts): void {
     response.redirect(303, `/pay/${link.id}?payment=${payment.id}`);
   });
   router.post('/pay/:id/complete', form, (request, response) => {
-    assertPaymentsEnabled(parts);
+    assertPaymentsEnabled(parts.options.environment);
     const { link, payments } = visit(parts, request);
     const id = asText(request.body?.payment);
     const payment = payments.find((payment) => payment.id === id);
@@ -157,15 +157,6 @@ function readText(field: string, given: unknown): string | null {
 /** A field that is given twice is no text, and is taken as empty. */
 function asText(given: unknown): string {
   return typeof given === 'string' ? given : '';
-}
-
-/** Spec section 1, restriction 2; section 7 gives it 403. */
-function assertPaymentsEnabled({ options }: Parts): void {
-  if (options.environment === 'production') return;
-  const message =
-    'Payments are disabled in the environment "sandbox". Simulate them in the Sandbox panel on the link\'s page, or ' +
-    'start with --environment production.';
-  throw new Refusal(403, 'payments_disabled', message);
 }
 
 /** A form that was filled in wrongly comes back with what is wrong. Where its link is unknown, that is said instead. */

@@ -1,7 +1,6 @@
-import { deliveryHeaders, sign } from '../dispatch/signing.ts';
+import { deliveryHeaders, sign, stamp } from '../dispatch/signing.ts';
 import {
   EVENT_KINDS,
-  type EventKind,
   LINK_STATUSES,
   type Link,
   PAYMENT_STATUSES,
@@ -9,7 +8,8 @@ import {
   Refusal,
 } from '../model.ts';
 import type { Parts } from '../sandbox.ts';
-import { UnknownName } from '../silences.ts';
+import { oneNamed } from '../shapes.ts';
+import type { Delivery } from '../store/deliveries.ts';
 
 /** What the panel's script is answered about an event that the server sent. */
 type ServerSending = {
@@ -30,12 +30,12 @@ type BrowserSending = {
 };
 
 export function simulateStatus({ service }: Parts, link: Link, given: unknown): void {
-  service.setStatus(link, knownName('link status', given, LINK_STATUSES));
+  service.setStatus(link, oneNamed('link status', given, LINK_STATUSES));
 }
 
 /** PENDING starts a payment by PIX, COMPLETED completes one (and starts it where none is pending). */
 export function simulatePayment({ service }: Parts, link: Link, given: unknown): void {
-  const status = knownName('payment status', given, PAYMENT_STATUSES);
+  const status = oneNamed('payment status', given, PAYMENT_STATUSES);
   const start = () => service.startPayment(link, { method: 'PIX', installments: 1, customer: null });
   const moves: Record<PaymentStatus, () => void> = {
     PENDING: start,
@@ -52,12 +52,12 @@ export function simulatePayment({ service }: Parts, link: Link, given: unknown):
 /** Sends an event on the way that every delivery takes, and waits for what comes back of the first attempt. */
 export async function sendFromServer(parts: Parts, link: Link, given: unknown): Promise<ServerSending> {
   const { service, store, clock, idle } = parts;
-  const kind = eventKind(link, given);
+  receiverOf(link);
+  const kind = oneNamed('event kind', given, EVENT_KINDS);
   const atMs = clock.nowMs();
   const { event, delivery } = service.emit(link, kind, 'panel');
-  if (delivery === null) throw noReceiver(link);
   await idle();
-  const attempt = store.attemptsOf(delivery.number).at(-1);
+  const attempt = store.attemptsOf((delivery as Delivery).number).at(-1);
   if (attempt === undefined) {
     const error = 'Not sent yet: mischief holds it back. The control API lists the plans.';
     return { atMs, event: event.id, status: null, body: null, error };
@@ -71,29 +71,20 @@ export async function sendFromServer(parts: Parts, link: Link, given: unknown): 
  * only where the panel asks for it.
  */
 export function forBrowser({ service, clock, silences }: Parts, link: Link, given: unknown): BrowserSending {
-  const kind = eventKind(link, given);
-  if (link.webhookUrl === null) throw noReceiver(link);
+  const url = receiverOf(link);
+  const kind = oneNamed('event kind', given, EVENT_KINDS);
   const atMs = clock.nowMs();
   const { event } = service.emit(link, kind, 'automatic');
   const { signature: encoding, timestamps } = silences();
-  const timestamp = String(timestamps === 'true' ? Date.now() : atMs);
+  const timestamp = stamp(timestamps, atMs);
   const signature = sign({ secret: link.webhookSecret, timestamp, body: event.body, encoding });
   const headers = deliveryHeaders({ timestamp, signature });
-  return { atMs, event: event.id, url: link.webhookUrl, headers, body: event.body };
+  return { atMs, event: event.id, url, headers, body: event.body };
 }
 
-function eventKind(link: Link, given: unknown): EventKind {
-  if (link.webhookUrl === null) throw noReceiver(link);
-  return knownName('event kind', given, EVENT_KINDS);
-}
-
-function noReceiver({ id }: Link): Refusal {
+/** Where the link's events go. */
+function receiverOf({ id, webhookUrl }: Link): string {
+  if (webhookUrl !== null) return webhookUrl;
   const message = `Link ${id} has no webhookUrl, so there is nobody to tell. Give one when you create the link.`;
-  return new Refusal(404, 'no_webhook_url', message, 'webhookUrl');
-}
-
-function knownName<Name extends string>(what: string, given: unknown, known: readonly Name[]): Name {
-  const name = known.find((name) => name === given);
-  if (name !== undefined) return name;
-  throw new Refusal(400, 'validation_error', `${new UnknownName(what, given, known).message}.`);
+  throw new Refusal(404, 'no_webhook_url', message, 'webhookUrl');
 }

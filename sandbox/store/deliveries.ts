@@ -131,6 +131,10 @@ export function attemptRows(db: Database) {
        response_body, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const ofDelivery = all('SELECT * FROM attempt WHERE delivery_number = ? ORDER BY number');
+  const ofLink = all(
+    `SELECT attempt.* FROM attempt JOIN delivery ON delivery.number = delivery_number
+     WHERE ?1 IS NULL OR link_number = ?1 ORDER BY at_ms, attempt.number`,
+  );
   return {
     addAttempt: (attempt: Attempt) =>
       insert(
@@ -146,6 +150,8 @@ export function attemptRows(db: Database) {
         attempt.error,
       ),
     attemptsOf: (deliveryNumber: number) => ofDelivery(deliveryNumber).map(readAttempt),
+    /** Of one link, or of all, in the order in which they were made. */
+    attempts: (linkNumber: number | null) => ofLink(linkNumber).map(readAttempt),
   };
 }
 

@@ -22,7 +22,7 @@ export function eventRows(db: Database) {
     id: one('SELECT * FROM event WHERE id = ?'),
     number: one('SELECT * FROM event WHERE number = ?'),
   };
-  const ofLink = all('SELECT * FROM event WHERE link_number = ? ORDER BY number');
+  const ofLink = all('SELECT * FROM event WHERE ?1 IS NULL OR link_number = ?1 ORDER BY number');
   return {
     /** The body is made once the id is known. */
     addEvent: (
@@ -41,7 +41,8 @@ export function eventRows(db: Database) {
       const row = by[name](value);
       return row === undefined ? null : readEvent(row);
     },
-    eventsOf: (linkNumber: number) => ofLink(linkNumber).map(readEvent),
+    /** Of one link, or of all. */
+    events: (linkNumber: number | null) => ofLink(linkNumber).map(readEvent),
   };
 }
 

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import {
   act,
@@ -12,17 +11,7 @@ import {
   startPair,
   turn,
 } from '../support/dispatch.ts';
-import type { Received } from '../support/hook.ts';
-
-const SECRET = 'a-secret-of-the-merchant-of-this-test';
-const CREATED = 'payment_link.created';
-const PAYMENT_STATUS = 'payment_link.payment_status_changed';
-
-/** Whether a delivery carries the signature of its own bytes. */
-function isGenuine({ headers, body }: Received): boolean {
-  const mac = createHmac('sha256', SECRET).update(`${headers['x-service-timestamp']}.`).update(body);
-  return headers['x-service-signature'] === mac.digest('hex');
-}
+import { CREATED, isGenuine, PAYMENT_STATUS, SECRET } from './genuine.ts';
 
 describe('sandbox: plans of mischief', () => {
   it('are done to the attempt they name alone, and the next is as it should be, also where it is signed once', async () => {
