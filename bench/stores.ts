@@ -134,7 +134,7 @@ function settlement({ eventKey, attempt, body }: ClaimedEvent): Call {
   const reading = readEvent(parseBodyExactly(body));
   return {
     verb: 'settle',
-    args: [{ eventKey, attempt, ...reading, policy: { canAsk: false }, nowMs: Date.now() }],
+    args: [{ eventKey, attempt, ...reading, link: null, policy: { asks: 'never' }, nowMs: Date.now() }],
   };
 }
 

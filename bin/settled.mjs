@@ -1,29 +1,41 @@
 #!/usr/bin/env node
-// The `settled` command, for any Node: the work is done by src/cli/main.ts on a Node that fits. `settled sandbox` is
-// another program, sandbox/main.ts, which may be left out of an installation.
+// The `settled` command, for any Node: the work is done by src/cli/main.ts on a Node that fits. `settled sandbox` and
+// `settled demo` are programs of their own, which may be left out of an installation.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { runWithFittingNode } from './fitting-node.mjs';
 
-const EXIT_NO_SANDBOX = 69;
+const EXIT_NO_SUCH_PROGRAM = 69;
 
-const SETTLED = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
-const SANDBOX = fileURLToPath(new URL('../sandbox/main.ts', import.meta.url));
+const SETTLED = pathOf('../src/cli/main.ts');
+const PROGRAMS = { sandbox: pathOf('../sandbox/main.ts'), demo: pathOf('../demo/main.ts') };
 
 const args = process.argv.slice(2);
-const sandboxArgs = forSandbox(args);
-if (sandboxArgs === undefined) await runWithFittingNode(SETTLED, args);
-else if (existsSync(SANDBOX)) await runWithFittingNode(SANDBOX, sandboxArgs);
+const asked = askedProgram(args);
+if (asked === undefined) await runWithFittingNode(SETTLED, args);
+else if (existsSync(PROGRAMS[asked.name])) await runWithFittingNode(PROGRAMS[asked.name], asked.args);
 else {
-  process.stderr.write('This installation of settled has no sandbox: run it from a checkout of settled.\n');
-  process.exit(EXIT_NO_SANDBOX);
+  process.stderr.write(
+    `This installation of settled has no ${asked.name}: run it from a checkout of settled.\n`,
+  );
+  process.exit(EXIT_NO_SUCH_PROGRAM);
 }
 
-/** What follows the word `sandbox`; `settled help sandbox` asks the sandbox for its help. Undefined for other commands. */
-function forSandbox(given) {
+/** The program that is named, and what follows its name; `settled help NAME` asks it for its help. Else undefined. */
+function askedProgram(given) {
   const before = given.findIndex((word) => word !== '--json');
   const json = given.slice(0, Math.max(0, before));
   const [first, second, ...more] = given.slice(json.length);
-  if (first === 'sandbox') return [...given.slice(json.length + 1), ...json];
-  return first === 'help' && second === 'sandbox' ? ['help', ...more, ...json] : undefined;
+  if (Object.hasOwn(PROGRAMS, first ?? '')) {
+    return { name: first, args: [...given.slice(json.length + 1), ...json] };
+  }
+  if (first !== 'help' || !Object.hasOwn(PROGRAMS, second ?? '')) return undefined;
+  return {
+    name: second,
+    args: second === 'demo' ? ['--help', ...more, ...json] : ['help', ...more, ...json],
+  };
+}
+
+function pathOf(script) {
+  return fileURLToPath(new URL(script, import.meta.url));
 }

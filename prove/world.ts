@@ -111,7 +111,7 @@ export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
     reference: referenceOf(link),
   };
   const nowMs = START_MS + 1_000_000 + eventKey;
-  const policy = { canAsk: false };
+  const policy = { asks: 'never' } as const;
   return {
     eventKey,
     attempt,
@@ -120,6 +120,7 @@ export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
     unsure: false,
     linkChanged: false,
     speaksOfPayment: true,
+    link: null,
     policy,
     nowMs,
   };

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
+import { openRequestLog, type RequestLog } from './api/log.ts';
 import { apiRoutes } from './api/routes.ts';
 import { type Chance, openChance } from './chance.ts';
 import { openClock, type TurnableClock } from './clock.ts';
@@ -22,6 +23,7 @@ export type Parts = {
   clock: TurnableClock;
   service: Service;
   faults: FaultPlans;
+  requests: RequestLog;
   apiKey: string;
   /** `http://127.0.0.1:8790`: where this sandbox is reached. */
   baseUrl: () => string;
@@ -151,7 +153,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   };
 }
 
-function createApp(parts: Parts): express.Express {
+function createApp(given: Omit<Parts, 'requests'>): express.Express {
+  const parts: Parts = { ...given, requests: openRequestLog(given.clock) };
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');

@@ -1,32 +1,34 @@
 import { freeBytes } from './api/admin.ts';
 import { apiRoutes } from './api/router.ts';
-import type { Config, ListenAddress } from './config.ts';
+import { type Config, currentApiKey, type ListenAddress } from './config.ts';
 import { createApp } from './http/app.ts';
-import { healthRoutes, type Readiness } from './http/health.ts';
+import { healthRoutes } from './http/health.ts';
 import { type HttpServer, listen } from './http/server.ts';
+import { Life } from './life.ts';
+import { type LinkOpener, startOpener } from './links/opener.ts';
 import type { Log } from './observe/log.ts';
 import { type Metrics, openMetrics } from './observe/metrics.ts';
+import { type OpenedService, openService } from './paylink/client.ts';
 import { type BodyReader, bodyReader } from './receive/body.ts';
 import { DELIVERY_OUTCOMES } from './receive/delivery.ts';
 import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
 import { hookRoutes, refuseContinue } from './receive/route.ts';
-import { startSettler } from './settle/settler.ts';
+import { type Reconciler, startReconciler } from './reconcile/reconciler.ts';
+import { returnRoutes } from './reconcile/return.ts';
+import { type Settler, startSettler } from './settle/settler.ts';
 import { type Credentials, openCredentials } from './store/credentials.ts';
 import { operatorTokenFile, secretsKeyFile } from './store/files.ts';
 import { type Keyring, openKeyring } from './store/keyring.ts';
 import { openStore } from './store/open.ts';
 import type { Store } from './store/store.ts';
-import type { Cancel, Clock } from './work/clock.ts';
+import { type Cancel, type Clock, inWords } from './work/clock.ts';
 import { loopLoad } from './work/load.ts';
-import type { BackgroundWorker } from './work/worker.ts';
 
 /** A delivery whose commit takes longer is answered 503; the service gives up after 20 s. */
 const COMMIT_TIMEOUT_MS = 10_000;
 const HEARTBEAT_EVERY_MS = 2_000;
-const HEARTBEAT_OVERDUE_MS = 6_000;
-
-/** The event loop is blocked when a timer of this period comes later than this, so many times in a row. */
-const LOOP = { tickMs: 100, lateMs: 200, lateTicks: 3 } as const;
+/** After a longer silence of ours the service may have given up on deliveries: the first retries come within minutes. */
+const OUTAGE_MS = 120_000;
 
 /** Milliseconds after the stop was asked for. */
 const STOP = { closeMs: 1_000, refuseBodiesMs: 3_000, refuseCommitsMs: 4_000, destroyMs: 4_700 } as const;
@@ -73,10 +75,12 @@ export async function startApp(options: AppOptions): Promise<App> {
     ...options,
     store,
     credentials,
-    // Asking the service comes with reconciliation; until then doubts about money are held for a person.
-    policy: { canAsk: false },
+    policy: { asks: config.apiUrl === null ? 'never' : config.confirm },
     load: loopLoad(),
-    onSettled: (result) => metrics.settled(result.outcome),
+    onSettled: (result) => {
+      metrics.settled(result.outcome);
+      if (result.outcome === 'ask') parts.asking?.reconciler.wake();
+    },
     onFailed: metrics.settleFailed,
   });
   const parts: Parts = {
@@ -88,7 +92,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     credentials,
     settler,
     bodies: bodyReader(),
+    asking: null,
   };
+  parts.asking = startAsking(parts);
   const rejections = keepRejections(parts);
   const watches = [startHeartbeat(parts), life.watchLoop()];
   try {
@@ -102,7 +108,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     };
   } catch (error) {
     for (const cancel of watches) cancel();
-    await settler.stop();
+    await stopStages(parts);
     await store.close();
     throw error;
   }
@@ -114,67 +120,58 @@ type Parts = AppOptions & {
   metrics: Metrics;
   store: Store;
   credentials: Credentials;
-  settler: BackgroundWorker;
+  settler: Settler;
   bodies: BodyReader;
+  /** What speaks to the service; null where no API is configured. */
+  asking: Asking | null;
 };
 
-/** What the process knows of its own health. */
-class Life {
-  readonly failed: Promise<never>;
-  readonly fail: (fault: Error) => void;
-  draining = false;
-  closed = false;
-  #fault: Error | null = null;
-  #beatFault: string | null = null;
-  #lastBeatMs: number;
-  #lateTicks = 0;
-  readonly #clock: Clock;
+type Asking = { service: OpenedService; opener: LinkOpener; reconciler: Reconciler };
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#lastBeatMs = clock.monotonicMs();
-    const { promise, reject } = Promise.withResolvers<never>();
-    promise.catch(() => {});
-    this.failed = promise;
-    this.fail = (fault) => {
-      this.#fault ??= fault;
-      reject(fault);
-    };
-  }
-
-  /** Watches for an event loop that is blocked, until it is cancelled. */
-  watchLoop(): Cancel {
-    let lastTickMs = this.#clock.monotonicMs();
-    return this.#clock.every(LOOP.tickMs, () => {
-      const nowMs = this.#clock.monotonicMs();
-      this.#lateTicks = nowMs - lastTickMs - LOOP.tickMs > LOOP.lateMs ? this.#lateTicks + 1 : 0;
-      lastTickMs = nowMs;
-    });
-  }
-
-  beat(fault: Error | null): void {
-    this.#beatFault = fault === null ? null : fault.message;
-    if (fault === null) this.#lastBeatMs = this.#clock.monotonicMs();
-  }
-
-  readonly readiness: Readiness = () => {
-    const overdue = this.#clock.monotonicMs() - this.#lastBeatMs > HEARTBEAT_OVERDUE_MS;
-    const reason = this.draining
-      ? 'the process is stopping'
-      : (this.#fault?.message ??
-        this.#beatFault ??
-        (overdue ? 'the store does not answer' : null) ??
-        (this.#lateTicks >= LOOP.lateTicks ? 'the event loop is blocked' : null));
-    return reason === null ? { ready: true } : { ready: false, reason };
+/** Starts what needs the service's API: opening links, and asking about them. */
+function startAsking(parts: Parts): Asking | null {
+  const { config, store, clock, settler, metrics, log } = parts;
+  const { publicUrl, publicUrlReaches, linkLifetimeMs, customerReturn } = config;
+  if (config.apiUrl === null) return null;
+  const service = openService({
+    url: config.apiUrl,
+    readKey: () => currentApiKey(config),
+    budget: store,
+    slots: config.apiSlots,
+    clock,
+    onStarted: metrics.apiStarted,
+    onAnswered: metrics.apiAnswered,
+    onSlotLost: (fault) => log.warn({ fault }, 'a slot of the API budget could not be given back'),
+  });
+  const { settleNow } = settler;
+  return {
+    service,
+    opener: startOpener({
+      ...parts,
+      publicUrl,
+      publicUrlReaches,
+      linkLifetimeMs,
+      customerReturn,
+      service,
+      onEnded: metrics.opening,
+    }),
+    reconciler: startReconciler({ ...parts, service, settleNow, slots: config.apiSlots }),
   };
 }
 
+async function stopStages({ settler, asking }: Parts): Promise<void> {
+  asking?.service.close();
+  await Promise.all([asking?.opener.stop(), asking?.reconciler.stop()]);
+  await settler.stop();
+}
+
 /** Writes a sign of life now and then: it finds a store that cannot be written while no delivery comes. */
-function startHeartbeat({ store, clock, life, log }: Parts): Cancel {
+function startHeartbeat({ store, clock, life, log, asking }: Parts): Cancel {
   let wasWell = true;
-  return clock.every(HEARTBEAT_EVERY_MS, () => {
+  function beat(): void {
     store.heartbeat(clock.nowMs()).then(
-      () => {
+      ({ gapMs }) => {
+        if (gapMs > OUTAGE_MS) catchUp(gapMs);
         if (!wasWell) log.info('the store can be written again');
         wasWell = true;
         life.beat(null);
@@ -186,7 +183,17 @@ function startHeartbeat({ store, clock, life, log }: Parts): Cancel {
         life.beat(fault);
       },
     );
-  });
+  }
+
+  function catchUp(gapMs: number): void {
+    log.info({ down: inWords(gapMs) }, 'settled was away');
+    asking?.reconciler.catchUp({ dryRun: false }).catch((fault: unknown) => {
+      log.error({ fault }, 'open links could not be made due; they are asked about by their schedule');
+    });
+  }
+
+  beat();
+  return clock.every(HEARTBEAT_EVERY_MS, beat);
 }
 
 function keepRejections({ store, clock, log }: Parts): RejectionLog {
@@ -200,7 +207,7 @@ function keepRejections({ store, clock, log }: Parts): RejectionLog {
 }
 
 async function openServers(parts: Parts, rejections: RejectionLog): Promise<[HttpServer, HttpServer]> {
-  const { config, clock, log, newId, life, settler, metrics } = parts;
+  const { config, clock, log, newId, life, settler, metrics, asking } = parts;
   const health = healthRoutes(life.readiness);
   const hooks = hookRoutes({
     ...parts,
@@ -211,6 +218,7 @@ async function openServers(parts: Parts, rejections: RejectionLog): Promise<[Htt
     onRecorded: settler.wake,
     onOutcome: (outcome, sinceHeadersMs) => metrics.delivery(outcome, sinceHeadersMs / 1000),
   });
+  const returns = returnRoutes({ ...parts, onReturned: () => asking?.reconciler.wake() });
   const api = apiRoutes({
     ...parts,
     tokens: { operator: config.operatorToken ?? operatorTokenFile(config.storePath), shop: config.shopToken },
@@ -220,10 +228,15 @@ async function openServers(parts: Parts, rejections: RejectionLog): Promise<[Htt
     storePath: config.storePath,
     secretsKeyPlace: config.secretsKey === null ? `${config.storePath}.key` : 'SETTLED_SECRETS_KEY',
     onRequeued: settler.wake,
+    publicUrlReaches: config.publicUrlReaches,
+    apiSlots: config.apiSlots,
+    service: asking?.service ?? null,
+    opener: asking?.opener ?? null,
+    reconciler: asking?.reconciler ?? null,
   });
   const hooksServer = await listen({
     address: config.hooksListen,
-    handler: createApp({ routers: [hooks, health], log, newId }),
+    handler: createApp({ routers: [hooks, returns, health], log, newId }),
     refuseContinue,
     clock,
   });
@@ -249,7 +262,8 @@ type Stopping = {
 };
 
 /** Serves for one more second, then closes; what cannot be answered with the truth in time is answered 503. */
-async function stopApp({ clock, life, bodies, settler, store }: Parts, stopping: Stopping): Promise<void> {
+async function stopApp(parts: Parts, stopping: Stopping): Promise<void> {
+  const { clock, life, bodies, store } = parts;
   const { servers, rejections, watches, abandon } = stopping;
   life.draining = true;
   for (const server of servers) server.startDraining();
@@ -261,7 +275,7 @@ async function stopApp({ clock, life, bodies, settler, store }: Parts, stopping:
   await new Promise<void>((resolve) => clock.after(STOP.closeMs, resolve));
   life.closed = true;
   for (const cancel of watches) cancel();
-  await Promise.all([...servers.map((server) => server.close()), settler.stop()]);
+  await Promise.all([...servers.map((server) => server.close()), stopStages(parts)]);
   await rejections.flush();
   await store.close();
 }

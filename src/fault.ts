@@ -39,5 +39,17 @@ export const FAULT_CODES = [
   'link_mismatch',
   'server_unreachable',
   'not_authorized',
+  'service_unreachable',
+  'service_timeout',
+  'service_failed',
+  'service_rate_limited',
+  'service_answer_unusable',
+  'service_answer_too_large',
+  'service_key_refused',
+  'service_forbidden',
+  'service_not_found',
+  'service_conflict',
+  'service_refused',
+  'api_budget_spent',
 ] as const;
 export type FaultCode = (typeof FAULT_CODES)[number];

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Config, readConfig } from '../src/config.ts';
+import { type Config, currentApiKey, readConfig } from '../src/config.ts';
 import { Fault } from '../src/fault.ts';
 import { testFolder } from './support/app.ts';
 
@@ -108,6 +108,67 @@ const SETTINGS: Record<string, Setting> = {
     ],
     bad: ['0', '-1', '300.5', '3e2', '0x12c', '86401', 'five', '300 s', 'NaN', 'Infinity'],
   },
+  SETTLED_API_URL: {
+    key: 'apiUrl',
+    unset: null,
+    good: [
+      ['https://links.example.com', 'https://links.example.com/api/v1'],
+      ['https://links.example.com/', 'https://links.example.com/api/v1'],
+      ['https://links.example.com/br/api/v1/', 'https://links.example.com/br/api/v1'],
+      ['http://127.0.0.1:8790', 'http://127.0.0.1:8790/api/v1'],
+      ['http://[::1]:8790', 'http://[::1]:8790/api/v1'],
+      ['http://localhost:8790', 'http://localhost:8790/api/v1'],
+    ],
+    bad: [
+      'links.example.com',
+      'http://links.example.com',
+      'http://127.0.0.1.example.com',
+      'http://10.0.0.1',
+      'https://me:hidden@links.example.com',
+      'https://links.example.com/?a=b',
+      'ftp://127.0.0.1',
+    ],
+  },
+  SETTLED_API_KEY: {
+    key: 'apiKey',
+    unset: null,
+    good: [['k', 'k']],
+    bad: ['with a space', 'with-umläuts', 'line\nbreak', 'x'.repeat(513)],
+  },
+  SETTLED_API_BUDGET_PER_MINUTE: {
+    key: 'apiSlots',
+    unset: 50,
+    good: [
+      ['5', 5],
+      ['55', 55],
+    ],
+    bad: ['4', '56', '60', '0', '-5', '5.5', '5e1', 'fifty', '050'],
+  },
+  SETTLED_CONFIRM: {
+    key: 'confirm',
+    unset: 'in-doubt',
+    good: [['in-doubt', 'in-doubt']],
+    bad: ['never', 'Always', 'true'],
+  },
+  SETTLED_LINK_LIFETIME: {
+    key: 'linkLifetimeMs',
+    unset: 259_200_000,
+    good: [
+      ['5m', 300_000],
+      ['12h', 43_200_000],
+      ['365d', 31_536_000_000],
+    ],
+    bad: ['4m', '366d', '8761h', '3', '3 d', '3D', '0d', '-1d', '1.5h', '1h30m', '1w', '999999d'],
+  },
+  SETTLED_RETURN: {
+    key: 'customerReturn',
+    unset: false,
+    good: [
+      ['on', true],
+      ['off', false],
+    ],
+    bad: ['yes', 'true', 'ON', '1'],
+  },
   SETTLED_CURRENCY: {
     key: 'currency',
     unset: 'BRL',
@@ -133,13 +194,20 @@ const SETTINGS: Record<string, Setting> = {
     bad: ['loud', 'INFO', 'verbose'],
   },
 };
+/** What must be given beside a setting. */
+const BESIDE: Record<string, Record<string, string>> = {
+  SETTLED_API_URL: { SETTLED_API_KEY: 'k' },
+  SETTLED_API_KEY: { SETTLED_API_URL: 'https://links.example.com' },
+};
+/** What follows from settings, with everything left out. */
+const DERIVED = { apiKeyFile: null, publicUrlReaches: false };
 const NAMES = Object.keys(SETTINGS);
 const cases = Object.entries(SETTINGS);
 
 describe('configuration', () => {
   it('has a default for everything', () => {
     const defaults = Object.fromEntries(cases.map(([, { key, unset }]) => [key, unset]));
-    expect(readConfig({})).toEqual(defaults);
+    expect(readConfig({})).toEqual({ ...defaults, ...DERIVED });
   });
 
   it('is frozen', () => {
@@ -149,13 +217,13 @@ describe('configuration', () => {
   it.each(
     cases.flatMap(([name, { key, good }]) => good.map(([text, value]) => ({ name, key, text, value }))),
   )('reads $name $text', ({ name, key, text, value }) => {
-    expect(readConfig({ [name]: text })[key]).toEqual(value);
+    expect(readConfig({ [name]: text, ...BESIDE[name] })[key]).toEqual(value);
   });
 
   it.each(cases.flatMap(([name, { bad }]) => bad.map((text) => ({ name, text }))))(
     'refuses $name $text and names it',
     ({ name, text }) => {
-      const message = refusal({ [name]: text });
+      const message = refusal({ [name]: text, ...BESIDE[name] });
       expect(message.split('\n')).toHaveLength(2);
       expect(message).toContain(`- ${name} `);
     },
@@ -166,7 +234,7 @@ describe('configuration', () => {
     ({ name, key, good }) => {
       const [text, value] = good[0] as readonly [string, unknown];
       const file = aFile(`${text}\n`);
-      expect(readConfig({ [`${name}_FILE`]: file })[key]).toEqual(value);
+      expect(readConfig({ [`${name}_FILE`]: file, ...BESIDE[name] })[key]).toEqual(value);
     },
   );
 
@@ -212,6 +280,68 @@ describe('configuration', () => {
     const message = refusal(Object.fromEntries(cases.map(([name, { bad }]) => [name, bad[0] as string])));
     const lines = message.split('\n').slice(1);
     expect(lines.map((line) => line.split(' ')[3])).toEqual(NAMES);
+  });
+
+  it.each([{ SETTLED_API_URL: 'https://links.example.com' }, { SETTLED_API_KEY: 'k' }])(
+    'refuses half an API: %o',
+    (half) => {
+      expect(refusal(half)).toContain('SETTLED_API_URL and SETTLED_API_KEY belong together');
+    },
+  );
+
+  it('asks always only where there is somebody to ask', () => {
+    expect(refusal({ SETTLED_CONFIRM: 'always' })).toContain(
+      "SETTLED_CONFIRM=always needs the service's API",
+    );
+    const api = { SETTLED_API_URL: 'https://links.example.com', SETTLED_API_KEY: 'k' };
+    expect(readConfig({ SETTLED_CONFIRM: 'always', ...api }).confirm).toBe('always');
+  });
+
+  it('reads a key that is kept in a file again, as it is by then', () => {
+    const path = aFile('the-first-key\n');
+    const config = readConfig({
+      SETTLED_API_URL: 'https://links.example.com',
+      SETTLED_API_KEY_FILE: path,
+    });
+    expect(config).toMatchObject({ apiKey: 'the-first-key', apiKeyFile: path });
+    writeFileSync(path, 'the-second-key');
+    expect(currentApiKey(config)).toBe('the-second-key');
+    writeFileSync(path, 'two words');
+    expect(() => currentApiKey(config)).toThrow('must be 1 to 512 printable');
+    expect(currentApiKey({ apiKey: 'given', apiKeyFile: null })).toBe('given');
+  });
+
+  it.each([
+    ['https://pay.example.com', true],
+    ['https://pay.example.com./x', true],
+    ['https://203.0.113.7', true],
+    ['https://[2001:db8::7]', true],
+    ['http://pay.example.com', false],
+    ['https://localhost', false],
+    ['https://pay.localhost', false],
+    ['https://pay', false],
+    ['https://pay.local', false],
+    ['https://pay.internal.', false],
+    ['https://127.0.0.1', false],
+    ['https://2130706433', false],
+    ['https://0x7f.1', false],
+    ['https://10.1.2.3', false],
+    ['https://100.64.0.1', false],
+    ['https://169.254.169.254', false],
+    ['https://172.31.255.255', false],
+    ['https://192.168.1.1', false],
+    ['https://0.0.0.0', false],
+    ['https://224.0.0.1', false],
+    ['https://[::1]', false],
+    ['https://[::]', false],
+    ['https://[::ffff:10.0.0.1]', false],
+    ['https://[64:ff9b::7f00:1]', false],
+    ['https://[fd00::1]', false],
+    ['https://[fe80::1]', false],
+  ])('knows whether the service can deliver to %s: %s', (publicUrl, reaches) => {
+    expect(readConfig({ SETTLED_PUBLIC_URL: publicUrl }).publicUrlReaches).toBe(reaches);
+    const api = { SETTLED_API_URL: 'http://127.0.0.1:8790', SETTLED_API_KEY: 'k' };
+    expect(readConfig({ SETTLED_PUBLIC_URL: publicUrl, ...api }).publicUrlReaches).toBe(true);
   });
 
   it.each([

@@ -16,7 +16,9 @@ describe('the README', () => {
       [],
     );
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test', 'settled', 'sandbox']));
+    expect(Object.keys(scripts)).toEqual(
+      expect.arrayContaining(['demo', 'start', 'test', 'settled', 'sandbox']),
+    );
   });
 
   it('has every local link of the other documents lead somewhere', () => {
@@ -32,41 +34,52 @@ describe('the README', () => {
     expect(broken).toEqual([]);
   });
 
-  it('shows commands that turn an order paid when they are pasted', async ({ skip }) => {
-    skipWithout(skip, ['bash', 'curl', 'openssl']);
-    const { folder, hooks, operator, environment } = await serve();
-    const block = /## See an order paid[\s\S]*?```sh\n([\s\S]*?)```/.exec(README)?.[1] as string;
-    const script = block
-      .replaceAll('http://127.0.0.1:8788', `http://127.0.0.1:${operator.port}`)
-      .replace('curl -i "$WEBHOOK_URL"', `curl -i "\${WEBHOOK_URL/8787/${hooks.port}}"`)
-      .replaceAll('data/settled.db', `${folder}/data/settled.db`)
-      .replace('npm run -s settled --', `'${process.execPath}' bin/settled.mjs`);
-    const output = paste(script, environment);
-    expect(output).toContain('HTTP/1.1 200 OK');
-    expect(output).toContain('{"received":true,"duplicate":false}');
-    expect(output).toContain('"state":"paid"');
+  it('begins with a command that plays the story which it tells', () => {
+    const [first = ''] = blocksOf('Try it');
+    expect(first).toBe('npm ci && npm run demo\n');
+    expect(README).toContain('`npm run demo -- --once`');
+    const output = paste('npm run -s demo -- --once --json', {});
+    const { steps } = JSON.parse(output);
+    const told = [...sectionOf('Try it').matchAll(/^\| \d \| (.*) \| .* \|$/gm)].map(([, step]) => step);
+    expect(told.map((step) => step?.replaceAll('`', ''))).toEqual(
+      steps.map(({ step }: { step: string }) => step),
+    );
+  });
+
+  it('shows how it is run and tested, each by a command that stands alone', () => {
+    expect(blocksOf('Run it')[0]).toBe('npm ci && npm start\n');
+    expect(blocksOf('Test it')).toEqual(['npm ci && npm test\n']);
+  });
+
+  it('shows commands that open an order and find its payment when they are pasted', async ({ skip }) => {
+    skipWithout(skip, ['bash', 'curl']);
+    const [startSandbox = '', startSettled = '', rest = ''] = blocksOf('Open an order');
+    const [, options = ''] = /^npm run -s sandbox -- (.*)\n$/.exec(startSandbox) ?? [];
+    const sandbox = spawnSandbox([...options.split(' '), '--listen', '127.0.0.1:0', '--json']);
+    const { url } = JSON.parse(await sandbox.line(/"url"/));
+    const [, apiUrl, apiKey = ''] =
+      /^SETTLED_API_URL=(\S+) SETTLED_API_KEY=(\S+) npm start\n$/.exec(startSettled) ?? [];
+    expect(apiUrl).toBe('http://127.0.0.1:8790');
+    const served = await serve({ SETTLED_API_URL: url, SETTLED_API_KEY: apiKey });
+    const output = paste(atTest(rest, served).replaceAll('http://127.0.0.1:8790', url), served.environment);
+    expect(output).toContain(`"url":"${url}/pay/`);
+    expect(output).toContain('"state":"awaiting_payment"');
+    expect(output).toContain('"learnedBy":"reconciliation"');
     expect(output).toMatch(/Order order-1001 .*is paid/);
   });
 
-  it('shows commands that pay an order without the service when they are pasted', async ({ skip }) => {
-    skipWithout(skip, ['bash', 'curl']);
-    const { folder, hooks, operator, environment } = await serve();
-    const section = /## Try it without the service[\s\S]*?\n## /.exec(README)?.[0] as string;
-    const [start = '', rest = ''] = [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block);
-    const [, options = ''] = /^npm run -s sandbox -- (.*)\n$/.exec(start) ?? [];
-    const sandbox = spawnSandbox([...options.split(' '), '--listen', '127.0.0.1:0', '--json']);
-    const { url } = JSON.parse(await sandbox.line(/"url"/));
-    const launcher = `'${process.execPath}' bin/settled.mjs`;
-    const script = rest
-      .replaceAll('http://127.0.0.1:8788', `http://127.0.0.1:${operator.port}`)
-      .replaceAll('http://127.0.0.1:8790', url)
-      .replace('"$WEBHOOK_URL"', `"\${WEBHOOK_URL/8787/${hooks.port}}"`)
-      .replaceAll('data/settled.db', `${folder}/data/settled.db`)
-      .replace('npm run -s sandbox --', `${launcher} sandbox`)
-      .replace('npm run -s settled --', launcher);
-    const output = paste(script, environment);
-    expect(output).toContain(`"url":"${url}/pay/`);
-    expect(output).toMatch(/payment_status_changed COMPLETED +acknowledged +1 +1 +- +200/);
+  it('shows commands that deliver by hand when they are pasted', async ({ skip }) => {
+    skipWithout(skip, ['bash', 'curl', 'openssl']);
+    const served = await serve();
+    const [block = ''] = blocksOf('Deliver by hand');
+    const script = atTest(block, served).replace(
+      'curl -i "$WEBHOOK_URL"',
+      `curl -i "\${WEBHOOK_URL/8787/${served.hooks.port}}"`,
+    );
+    const output = paste(script, served.environment);
+    expect(output).toContain('HTTP/1.1 200 OK');
+    expect(output).toContain('{"received":true,"duplicate":false}');
+    expect(output).toContain('"state":"paid"');
     expect(output).toMatch(/Order order-2001 .*is paid/);
   });
 });
@@ -95,10 +108,32 @@ function skipWithout(skip: (condition: boolean, note: string) => void, tools: re
   }
 }
 
+function sectionOf(title: string): string {
+  const found = README.split('\n## ').find((section) => section.startsWith(`${title}\n`));
+  if (found === undefined) throw new Error(`README.md has no section "${title}"`);
+  return found;
+}
+
+/** The commands of a section, block by block. */
+function blocksOf(title: string): string[] {
+  return [...sectionOf(title).matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block as string);
+}
+
+/** The commands as they are at the server of the test. */
+function atTest(commands: string, { folder, operator }: Awaited<ReturnType<typeof serve>>): string {
+  const launcher = `'${process.execPath}' bin/settled.mjs`;
+  return commands
+    .replaceAll('http://127.0.0.1:8788', `http://127.0.0.1:${operator.port}`)
+    .replaceAll('data/settled.db', `${folder}/data/settled.db`)
+    .replaceAll('npm run -s sandbox --', `${launcher} sandbox`)
+    .replaceAll('npm run -s settled --', launcher);
+}
+
 /** settled on free ports, and the environment in which its commands find it. */
-async function serve() {
+async function serve(more: Record<string, string> = {}) {
   const folder = testFolder();
   const environment = {
+    ...more,
     SETTLED_STORE: `sqlite:${folder}/data/settled.db`,
     SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
     SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',

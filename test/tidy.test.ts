@@ -12,6 +12,7 @@ const files = ['src', 'test', 'bench'].flatMap((folder) => sourceFiles(join(ROOT
 const sources = files.filter((file) => file.startsWith('src/'));
 const imports = sources.flatMap(importsOf);
 const sandboxFiles = sourceFiles(join(ROOT, 'sandbox'));
+const demoFiles = sourceFiles(join(ROOT, 'demo'));
 
 /** Leaves that every room may use. */
 const LEAVES = ['src/fault.ts', 'src/work/clock.ts', 'src/observe/log.ts'];
@@ -29,13 +30,28 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     types: ['src/store/'],
   },
   'src/settle/': {
-    code: ['src/settle/', 'src/domain/', 'src/paylink/wire.ts', 'src/work/'],
+    code: ['src/settle/', 'src/domain/', 'src/paylink/wire.ts', 'src/paylink/reading.ts', 'src/work/'],
+    types: ['src/store/'],
+  },
+  'src/links/': {
+    code: ['src/links/', 'src/domain/', 'src/paylink/', 'src/work/'],
+    types: ['src/store/'],
+  },
+  'src/reconcile/': {
+    code: ['src/reconcile/', 'src/domain/', 'src/paylink/', 'src/work/'],
     types: ['src/store/'],
   },
   'src/http/': { code: ['src/http/', 'src/receive/', 'src/settle/'], types: ['src/store/', 'src/config.ts'] },
   'src/api/': {
-    code: ['src/api/', 'src/http/', 'src/domain/', 'src/receive/'],
-    types: ['src/store/', 'src/observe/'],
+    code: [
+      'src/api/',
+      'src/http/',
+      'src/domain/',
+      'src/receive/',
+      'src/paylink/service.ts',
+      'src/paylink/wire.ts',
+    ],
+    types: ['src/store/', 'src/observe/', 'src/links/', 'src/reconcile/', 'src/paylink/'],
   },
 };
 
@@ -73,8 +89,14 @@ describe('the house', () => {
     expect(outside).toEqual([]);
   });
 
+  it('keeps the demo apart from what it shows: it speaks HTTP', () => {
+    expect(imports.filter(({ to }) => /(^|\/)demo\//.test(to))).toEqual([]);
+    const outside = demoFiles.flatMap(importsOf).filter(({ to }) => !/^(demo\/|node:|express$)/.test(to));
+    expect(outside).toEqual([]);
+  });
+
   it('has files of at most 300 lines', () => {
-    const long = [...sources, ...sandboxFiles].filter(
+    const long = [...sources, ...sandboxFiles, ...demoFiles].filter(
       (file) => text(file).trimEnd().split('\n').length > LINES_MAX,
     );
     expect(long).toEqual([]);

@@ -12,6 +12,7 @@ export function apiRoutes(parts: Parts): Router {
   const { options, clock, silences } = parts;
   const limit = openRateLimit({ limit: options.rateLimit, nowMs: clock.nowMs, silences });
   const router = Router();
+  router.use(parts.requests.note);
   router.use(async (request, response) => {
     let answer: Answer | null;
     try {
@@ -21,7 +22,7 @@ export function apiRoutes(parts: Parts): Router {
       answer = parts.store.db.open ? errorAnswer(error, silences()) : null;
     }
     if (answer === null) request.socket.destroy();
-    else send(response, answer);
+    else send(response.set('date', new Date(clock.nowMs()).toUTCString()), answer);
   });
 
   async function answerTo(request: Request, response: Response): Promise<Answer | null> {

@@ -1,4 +1,5 @@
 import type { NextFunction, Request, Response } from 'express';
+import type { LoggedRequest } from '../api/log.ts';
 import { heldBackBy } from '../dispatch/mischief.ts';
 import { Refusal } from '../model.ts';
 import { timeText } from '../resources.ts';
@@ -62,6 +63,10 @@ export function attemptOfDelivery({ store }: Parts, attempt: Attempt) {
   const { id, eventNumber } = store.findDelivery({ number: attempt.deliveryNumber }) as Delivery;
   const event = store.findEvent({ number: eventNumber }) as StoredEvent;
   return { delivery: id, event: event.id, kind: event.kind, ...attemptView(attempt) };
+}
+
+export function requestView({ atMs, ...rest }: LoggedRequest) {
+  return { at: timeText(atMs), epochMs: atMs, ...rest };
 }
 
 function attemptView({ deliveryNumber: _number, ordinal, atMs, ...rest }: Attempt) {

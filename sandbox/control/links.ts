@@ -58,8 +58,10 @@ export function linkRoutes(router: Router, parts: Parts): void {
   });
   change('refund', (link) => service.refund(link));
   change('dispute', (link) => service.dispute(link));
+  change('win', (link) => service.winDispute(link));
   change('expire', (link) => service.expire(link));
   change('disable', (link) => service.setStatus(link, 'INACTIVE'));
+  change('enable', (link) => service.setStatus(link, 'ACTIVE'));
 }
 
 function pay(parts: Parts, link: Link, given: Record<string, unknown>): void {

@@ -1,21 +1,31 @@
-import type { EventSummary, HistoryRow, RejectionSummary, Timeline } from '../store/queries.ts';
+import type { DriftRow, EventSummary, HistoryRow, RejectionSummary, Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { words } from './words.ts';
 
 /** One thing that happened to an order. `details` are for those who want to know exactly. */
 export type Entry = { at: string; kind: EntryKind; summary: string; details: string[] };
-type EntryKind = 'registration' | 'delivery' | 'stale' | 'rejected' | 'decision' | 'notice' | 'attention';
+type EntryKind =
+  | 'registration'
+  | 'delivery'
+  | 'reading'
+  | 'stale'
+  | 'rejected'
+  | 'decision'
+  | 'drift'
+  | 'notice'
+  | 'attention';
 
 type Dated = Entry & { atMs: number };
 
 /** Everything known of an order, in order of time. */
 export function chronicle(timeline: Timeline): Entry[] {
-  const { history, events, hints, rejections, notices, attention } = timeline;
+  const { history, events, hints, rejections, drift, notices, attention } = timeline;
   const all: Dated[] = [
     ...history.map(historyEntry),
-    ...events.map(eventEntry),
+    ...events.map((event) => (event.reading === null ? eventEntry(event) : readingEntry(event))),
     ...hints.map(hintEntry),
     ...rejections.map(rejectionEntry),
+    ...drift.map(driftEntry),
     ...notices.map(noticeEntry),
     ...attention.map(attentionEntry),
   ];
@@ -27,7 +37,7 @@ function historyEntry({ atMs, what, outcome, from, to, cause, effects }: History
   const moved = from === to ? `stays ${to}` : `${from} → ${to}`;
   const by = {
     event: `by event ${cause.id}`,
-    reading: `by reading ${cause.id} of the service`,
+    reading: cause.id === null ? 'the service knows no such link' : `by reading ${cause.id} of the service`,
     person: `reason given: ${cause.id}`,
   };
   const summary = `${moved}: ${words.rule(what)} (rule ${what})`;
@@ -50,6 +60,42 @@ function eventEntry(event: EventSummary): Dated {
   };
   const summary = `authentic, ${type ?? 'without a type'}: ${state[status]}`;
   return entry(event.receivedAtMs, 'delivery', summary, details);
+}
+
+/** What the service's API answered. A row of the inbox as an event is; its type is why the service was asked. */
+function readingEntry({
+  key,
+  reading,
+  type,
+  status,
+  outcome,
+  rule,
+  fault,
+  receivedAtMs,
+}: EventSummary): Dated {
+  const answered = {
+    pending:
+      fault === null
+        ? 'its answer waits to be settled'
+        : 'its answer could not be settled, and is tried again',
+    leased: 'its answer is being settled',
+    done:
+      rule === null
+        ? 'it said nothing of a payment'
+        : `it answered: ${outcome}, ${words.rule(rule)} (rule ${rule})`,
+    dead: 'its answer could not be settled (dead)',
+  };
+  const summary = `the service was asked, ${words.asked(type ?? '')}; ${answered[status]}`;
+  return entry(receivedAtMs, 'reading', summary, [
+    `reading ${reading}, kept as event ${key}`,
+    ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
+  ]);
+}
+
+function driftEntry({ atMs, reading, learnedBy, ours, theirs, rule, rightSide }: DriftRow): Dated {
+  const right = rightSide === 'service' ? 'the service was right' : 'who is right is for a person to say';
+  const summary = `the service knew something else: here ${ours}, there ${theirs}; ${right}`;
+  return entry(atMs, 'drift', summary, [`by reading ${reading}, ${words.asked(learnedBy)}`, `rule ${rule}`]);
 }
 
 function hintEntry({ eventId, timestamp, lastAtMs, count }: Timeline['hints'][number]): Dated {

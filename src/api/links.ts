@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import type { z } from 'zod';
-import { isCurrency, parseAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { sendProblem } from '../http/problem.ts';
 import type { Registered, Registration } from '../store/store.ts';
+import { readAmount, refuseField } from './amounts.ts';
 import type { ApiOptions } from './options.ts';
 import { linkRequest, read } from './requests.ts';
 
@@ -37,7 +37,11 @@ export function registerLink(options: ApiOptions): RequestHandler {
     };
     if (registration.linkId !== null && registration.secret === null) {
       const known = await store.findOrder(asked.reference);
-      if (known === null) return refuseWithoutSecret(response);
+      if (known === null) {
+        const detail = 'needed to register a link that exists; leave out id to reserve one';
+        refuseField(response, 'webhookSecret', detail);
+        return;
+      }
     }
     const registered = await store.registerLink(registration);
     if (registered.outcome === 'corrected') credentials.forget(registered.token);
@@ -47,36 +51,6 @@ export function registerLink(options: ApiOptions): RequestHandler {
     }
     answer(options, response, asked, registered, freshSecret);
   };
-}
-
-function readAmount(
-  { amount, currency: named }: z.infer<typeof linkRequest>,
-  usual: string,
-  response: Response,
-): Registration['amount'] | null {
-  const currency = named ?? usual;
-  const refuse = (path: string, detail: string) => {
-    const errors = [{ path, detail }];
-    sendProblem(response, { status: 422, code: 'invalid_request', detail: `${path}: ${detail}`, errors });
-    return null;
-  };
-  if (!isCurrency(currency)) return refuse('currency', 'must be an ISO 4217 code in capitals, like BRL');
-  const parsed = parseAmount(String(amount), currency);
-  if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };
-  const details = {
-    not_a_number: 'must be a decimal number, like 100.50',
-    not_positive: 'must be more than zero',
-    too_many_decimals: `has more decimals than ${currency} has`,
-    too_large: 'is larger than can be counted exactly',
-  };
-  return refuse('amount', details[parsed.fault]);
-}
-
-function refuseWithoutSecret(response: Response): void {
-  const path = 'webhookSecret';
-  const detail = 'needed to register a link that exists; leave out id to reserve one';
-  const errors = [{ path, detail }];
-  sendProblem(response, { status: 422, code: 'invalid_request', detail: `${path}: ${detail}`, errors });
 }
 
 function answer(

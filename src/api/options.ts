@@ -1,5 +1,8 @@
 import type { Readiness } from '../http/health.ts';
+import type { LinkOpener } from '../links/opener.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { Service } from '../paylink/service.ts';
+import type { Reconciler } from '../reconcile/reconciler.ts';
 import type { Credentials } from '../store/credentials.ts';
 import type { Keyring } from '../store/keyring.ts';
 import type { Store } from '../store/store.ts';
@@ -16,6 +19,14 @@ export type ApiOptions = {
   metrics: Metrics;
   readiness: Readiness;
   publicUrl: string;
+  /** Whether the service can deliver to `publicUrl`. */
+  publicUrlReaches: boolean;
+  /** What speaks to the service's API; all null where none is configured. */
+  service: Service | null;
+  opener: LinkOpener | null;
+  reconciler: Reconciler | null;
+  /** All slots of the API budget. */
+  apiSlots: number;
   currency: string;
   storePath: string;
   /** Where the secrets key is kept, in words for a person. */

@@ -29,13 +29,14 @@ export function showOrder({ store }: ApiOptions): RequestHandler {
 }
 
 /** Why the order stands where it stands: the answer, then everything known of it in order of time, then what follows. */
-export function showTimeline({ store, clock }: ApiOptions): RequestHandler {
+export function showTimeline({ store, clock, service }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const reference = readReference(request, response);
     if (reference === null) return;
     const timeline = await store.timeline(reference);
     if (timeline === null) return noSuchOrder(response, reference);
-    response.json({ order: orderDocument(timeline.order), ...explain(timeline, clock.nowMs()) });
+    const explained = explain(timeline, { nowMs: clock.nowMs(), canAsk: service !== null });
+    response.json({ order: orderDocument(timeline.order), ...explained });
   };
 }
 
@@ -61,6 +62,6 @@ export function resolveOrder({ store, clock }: ApiOptions): RequestHandler {
   };
 }
 
-function noSuchOrder(response: Response, reference: string): void {
+export function noSuchOrder(response: Response, reference: string): void {
   sendProblem(response, { status: 404, code: 'not_found', detail: `There is no order ${reference}.` });
 }

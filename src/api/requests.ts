@@ -25,13 +25,56 @@ const webhookSecret = z
     message: `must have at least ${SIGNING_SECRET_BYTES_MIN} bytes: shorter secrets can be guessed`,
   });
 
-export const linkRequest = z.strictObject({
-  reference,
+const money = {
   amount: z.union([z.string().max(64), z.number()], { error: 'must be a number or a decimal string' }),
   currency: z.string().optional(),
+};
+
+export const linkRequest = z.strictObject({
+  reference,
+  ...money,
   id: text(255).optional(),
   webhookSecret: webhookSecret.optional(),
 });
+
+export const reconcileRequest = z.strictObject({
+  reference: reference.optional(),
+  dryRun: z.boolean().optional(),
+});
+
+const lines = z
+  .string()
+  .min(1, { error: 'must have 1 to 2000 characters', abort: true })
+  .max(2_000, 'must have 1 to 2000 characters')
+  .regex(
+    /^(?:[^\p{Cc}\p{Cs}\uFFFD]|[\t\r\n])+$/u,
+    'must be UTF-8 without control characters other than line ends',
+  );
+
+// Written anew, it holds nothing that a Location header could not.
+const webAddress = text(2_048)
+  .refine(
+    (address) => /^https?:$/.test(URL.parse(address)?.protocol ?? ''),
+    'must be an http or https address',
+  )
+  .transform((address) => URL.parse(address)?.href ?? address);
+
+export const orderRequest = z.strictObject({
+  reference,
+  title: text(255),
+  ...money,
+  description: lines.optional(),
+  expiresAt: z.iso
+    .datetime({
+      offset: true,
+      error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z',
+    })
+    .optional(),
+  metadata: z.unknown().superRefine(checkMetadata).transform(asMetadata).optional(),
+  callbackUrl: webAddress.optional(),
+});
+
+export const adoptRequest = z.strictObject({ id: text(255) });
 
 export const resolveRequest = z.strictObject({ decision: z.enum(['accept', 'reject']), reason: text(500) });
 
@@ -84,6 +127,42 @@ function faultsOf(issue: z.core.$ZodIssue): { path: string; detail: string }[] {
     }));
   }
   return [{ path: issue.path.join('.'), detail: issue.message }];
+}
+
+const METADATA = { bytesMax: 8_192, depthMax: 8 } as const;
+
+function asMetadata(value: unknown): Record<string, unknown> {
+  return value as Record<string, unknown>;
+}
+
+/** Metadata is passed on as it is read, so it must be readable without loss. */
+function checkMetadata(value: unknown, { addIssue }: z.core.$RefinementCtx): void {
+  const flaw = flawOfMetadata(value);
+  if (flaw !== null) addIssue({ code: 'custom', message: flaw });
+}
+
+function flawOfMetadata(value: unknown): string | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'must be a JSON object';
+  if (!isShallow(value, METADATA.depthMax))
+    return `must not be nested deeper than ${METADATA.depthMax} levels`;
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  if (bytes > METADATA.bytesMax)
+    return `must have at most ${METADATA.bytesMax} bytes as JSON; it has ${bytes}`;
+  return isExact(value)
+    ? null
+    : 'must not hold numbers that lose digits when they are read: write them as text';
+}
+
+function isShallow(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1));
+}
+
+function isExact(value: unknown): boolean {
+  if (typeof value === 'number') {
+    return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
+  }
+  return typeof value !== 'object' || value === null || Object.values(value).every(isExact);
 }
 
 const orderPath = z.object({ reference });

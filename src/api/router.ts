@@ -1,11 +1,16 @@
 import express, { type RequestHandler, type Router } from 'express';
 import { sendProblem } from '../http/problem.ts';
-import { doctor, makeBackup, showStats } from './admin.ts';
+import { makeBackup, showStats } from './admin.ts';
+import { adoptLink } from './adopt.ts';
 import { type Role, requireRole } from './auth.ts';
+import { cancelOrder, checkOrder } from './checks.ts';
+import { doctor } from './doctor.ts';
 import { listAttention, listEvents, listRejections, replayEvent, showEvent } from './events.ts';
 import { registerLink } from './links.ts';
+import { openOrder } from './opening.ts';
 import type { ApiOptions } from './options.ts';
 import { listOrders, resolveOrder, showOrder, showTimeline } from './orders.ts';
+import { reconcile } from './reconcile.ts';
 
 const BODY_BYTES_MAX = 65_536;
 
@@ -25,9 +30,13 @@ const BOTH: readonly Role[] = ['operator', 'shop'];
 /** Every route of the private API. */
 export const ROUTES: readonly Route[] = [
   { method: 'post', path: '/v1/links', allowed: BOTH, handle: registerLink },
+  { method: 'post', path: '/v1/orders', allowed: BOTH, handle: openOrder },
   { method: 'get', path: '/v1/orders', allowed: BOTH, handle: listOrders },
   { method: 'get', path: '/v1/orders/:reference', allowed: BOTH, handle: showOrder },
   { method: 'get', path: '/v1/orders/:reference/timeline', allowed: BOTH, handle: showTimeline },
+  { method: 'post', path: '/v1/orders/:reference/check', allowed: BOTH, handle: checkOrder },
+  { method: 'post', path: '/v1/orders/:reference/cancel', allowed: BOTH, handle: cancelOrder },
+  { method: 'post', path: '/v1/orders/:reference/adopt', allowed: OPERATOR, handle: adoptLink },
   { method: 'post', path: '/v1/orders/:reference/resolve', allowed: OPERATOR, handle: resolveOrder },
   { method: 'get', path: '/v1/events', allowed: OPERATOR, handle: listEvents },
   { method: 'get', path: '/v1/events/:id', allowed: OPERATOR, handle: showEvent },
@@ -36,6 +45,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'get', path: '/v1/attention', allowed: OPERATOR, handle: listAttention },
   { method: 'get', path: '/v1/stats', allowed: OPERATOR, handle: showStats },
   { method: 'post', path: '/v1/admin/backup', allowed: OPERATOR, handle: makeBackup },
+  { method: 'post', path: '/v1/admin/reconcile', allowed: OPERATOR, handle: reconcile },
   { method: 'get', path: '/v1/admin/doctor', allowed: OPERATOR, handle: doctor },
   { method: 'get', path: '/metrics', allowed: OPERATOR, handle: scrape },
 ];

@@ -1,3 +1,4 @@
+import type { AskReason } from '../domain/check.ts';
 import type { NoticeType, Rule } from '../domain/decision.ts';
 import type { AttentionKind, Flag, HoldReason } from '../domain/order.ts';
 import type { RejectionReason } from '../store/store.ts';
@@ -26,6 +27,8 @@ const RULES: Readonly<Record<Rule, string>> = {
   asks_before_deciding: 'it leaves a doubt, so the service is to be asked first',
   money_does_not_agree: 'the payment is completed, but its money does not agree with the order',
   statement_unclear: 'the service contradicts itself about the payment',
+  completion_unconfirmed:
+    'a webhook said that the payment is completed, and the service, asked for 10 minutes, says otherwise',
   completion_already_counted: 'this payment was counted before',
   payment_id_adopted: "the payment's id is known now",
   money_named: "the payment's money is known now",
@@ -66,6 +69,8 @@ const HOLDS: Readonly<Record<HoldReason, string>> = {
   paid_after_cancel: 'it was paid after it had been cancelled',
   payment_after_refund: "money arrived after the order's own had gone back",
   further_payment: 'another payment was completed meanwhile',
+  unconfirmed:
+    'a webhook said that the payment is completed, and the service, asked for 10 minutes, says otherwise',
 };
 
 const FLAGS: Readonly<Record<Flag, string>> = {
@@ -80,14 +85,38 @@ const FLAGS: Readonly<Record<Flag, string>> = {
 
 const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   amount_mismatch: 'the money of a counted payment does not agree with what was said of it',
+  api_key_refused: 'the service refuses the API key: nothing can be opened or asked about',
   duplicate_payment: 'more than one payment was captured: refund one of them',
   event_conflict: 'an event id came twice with different content; both were settled',
   event_dead: 'an event could not be settled',
   event_not_understood: 'an event speaks of a payment in words that settled does not know',
   link_disabled: 'the payment link is switched off, and was not paid',
   link_mismatch: 'an authentic event for this link names another link',
+  link_missing: 'the service knows no such payment link',
+  link_not_opened: 'the payment link is not open yet: the order waits for it',
+  link_withheld: 'the service made the payment link otherwise than asked, so the shop does not get it',
+  merchant_inactive: 'the service says that the merchant is not active',
+  quote_reading_doubtful:
+    'several payments in a row named other money than their links: what payments say of money is left out',
+  reference_taken: "the service has another link under this order's reference",
   service_disagrees: 'the service says less of a payment than was counted',
   status_unclear: 'the service contradicts itself, or does not say which payment it means',
+};
+
+/** Why the service was asked, or is to be asked. */
+const ASKED: Readonly<Record<AskReason, string>> = {
+  registered: 'because the link was new here',
+  listed: 'because its list showed the link in another status',
+  link_changed: "because the link's status changed",
+  rejected: 'because deliveries were refused as not authentic',
+  stale: 'because a delivery came with a stale timestamp',
+  unreadable: 'because an authentic delivery could not be read',
+  not_understood: 'because an event was not understood',
+  link_mismatch: 'because an authentic event named another link',
+  returned: "because the customer came back from the service's page",
+  doubtful_money: 'because a webhook spoke of money and left a doubt',
+  scheduled: 'as the schedule has it',
+  person: 'because somebody wanted to know',
 };
 
 const NOTICES: Readonly<Record<NoticeType, string>> = {
@@ -106,6 +135,7 @@ export const words = {
   rejection: (reason: string) => lookUp(REJECTIONS, reason),
   rule: (rule: string) => lookUp(RULES, rule),
   attention: (kind: string) => lookUp(ATTENTION, kind),
+  asked: (reason: string) => lookUp(ASKED, reason),
   notice: (type: string) => lookUp(NOTICES, type),
   hold: (reason: HoldReason) => `${HOLDS[reason]} (${reason})`,
   flag: (flag: Flag) => FLAGS[flag],

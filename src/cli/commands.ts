@@ -6,7 +6,9 @@ import { eventsList, eventsShow } from './events.ts';
 import { helpOn } from './help.ts';
 import { linksAdd, linksReserve } from './links.ts';
 import { migrateDatabase } from './migrate.ts';
+import { ordersAdopt, ordersCancel, ordersCheck, ordersOpen } from './opening.ts';
 import { ordersList, ordersResolve, ordersShow } from './orders.ts';
+import { reconcile } from './reconcile.ts';
 import { rejections } from './rejections.ts';
 import { eventsReplay } from './replay.ts';
 import { serve } from './serve.ts';
@@ -28,13 +30,18 @@ export const COMMANDS: readonly Command[] = [
   migrateDatabase,
   linksReserve,
   linksAdd,
+  ordersOpen,
   ordersList,
   ordersShow,
+  ordersCheck,
+  ordersCancel,
   ordersResolve,
+  ordersAdopt,
   why,
   eventsList,
   eventsShow,
   eventsReplay,
+  reconcile,
   rejections,
   attention,
   stats,

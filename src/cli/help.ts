@@ -26,6 +26,7 @@ export function overview(commands: readonly Command[]): Report {
       "server's own.",
       '',
       'In a checkout, `settled sandbox` starts a payment-link service of your own to try settled with: `settled sandbox help`.',
+      '`settled demo` starts that, settled and a tiny shop together: `settled demo --help`.',
       '',
       'Exit codes:',
       ...exits.map(([code, meaning]) => `  ${code.padStart(2)}  ${meaning}`),
@@ -53,7 +54,7 @@ export function noSuchCommand(commands: readonly Command[], words: readonly stri
     const list = group.map(({ name }) => `settled ${name}`).join(', ');
     return new UsageError(`\`settled ${first}\` needs one more word. There are: ${list}.`);
   }
-  const list = [...commands.map(({ name }) => name), 'sandbox'].join(', ');
+  const list = [...commands.map(({ name }) => name), 'sandbox', 'demo'].join(', ');
   const what = first === '' ? 'Say which command.' : `There is no command "${first}".`;
   return new UsageError(`${what} There are: ${list}. See: settled help`);
 }

@@ -43,8 +43,7 @@ export const ordersShow = defineCommand({
   about: 'show one order; `settled why` says how it came to stand there',
   options: {},
   async run({ first: reference, server }) {
-    const path = `/v1/orders/${encodeURIComponent(reference)}`;
-    return report(await server().get<{ order: OrderDocument }>(path));
+    return report(await server().get<{ order: OrderDocument }>(orderPath(reference)));
   },
 });
 
@@ -66,16 +65,24 @@ export const ordersResolve = defineCommand({
       throw new UsageError('`settled orders resolve` needs either --accept or --reject.');
     }
     if (reason === undefined) throw new UsageError('`settled orders resolve` needs --reason TEXT.');
-    const path = `/v1/orders/${encodeURIComponent(reference)}/resolve`;
+    const path = `${orderPath(reference)}/resolve`;
     const body = { decision: accept ? 'accept' : 'reject', reason };
     return report(await server().post<{ order: OrderDocument }>(path, body));
   },
 });
 
+export function orderPath(reference: string): string {
+  return `/v1/orders/${encodeURIComponent(reference)}`;
+}
+
 function report(answer: { order: OrderDocument }): Report {
-  const { order } = answer;
+  return { data: answer, lines: orderLines(answer.order) };
+}
+
+/** An order for a person, a fact a line. */
+export function orderLines(order: OrderDocument): string[] {
   const { link } = order;
-  const lines = record([
+  return record([
     ['reference', order.reference],
     ['state', order.state],
     ['amount', `${order.amount} ${order.currency}`],
@@ -92,5 +99,4 @@ function report(answer: { order: OrderDocument }): Report {
     ...(link?.status ? [['link status', link.status] as const] : []),
     ...(link?.url ? [['link address', link.url] as const] : []),
   ]);
-  return { data: answer, lines };
 }

@@ -8,6 +8,9 @@ type Stats = {
   holds: number;
   attention: number;
   checks: number;
+  openings: Record<string, number>;
+  drift: number;
+  api: { slotsInUse: number; pausedUntil: string | null };
   rejections: number;
   lagSeconds: number;
 };
@@ -19,14 +22,19 @@ export const stats = defineCommand({
   options: {},
   async run({ server }) {
     const answer = await server().get<{ stats: Stats }>('/v1/stats');
-    const { orders, events, notices, holds, attention, checks, rejections, lagSeconds } = answer.stats;
+    const { orders, events, notices, openings, holds, attention, ...rest } = answer.stats;
+    const { checks, drift, api, rejections, lagSeconds } = rest;
     const lines = record([
       ...tally('orders', orders),
       ...tally('events', events),
       ...tally('notices', notices),
+      ...tally('openings', openings),
       ['holds open', holds],
       ['attention open', attention],
       ['checks waiting', checks],
+      ['drift found', drift],
+      ['API slots in use', api.slotsInUse],
+      ...(api.pausedUntil === null ? [] : [['API paused until', api.pausedUntil] as const]),
       ['deliveries refused', rejections],
       ['lag of settlement', `${lagSeconds} s`],
     ]);

@@ -37,6 +37,18 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
   return { verdict: more ? 'more' : 'equal', captured };
 }
 
+/**
+ * Whether a completion's quote names the order's money on a link that does; null where there is nothing to compare. The
+ * spec does not say that the two are the same.
+ */
+export function quoteAgrees(order: Order, fact: PaymentFact): boolean | null {
+  if (fact.quoteMoney === null) return null;
+  const currency = fact.quoteMoney.currency ?? fact.linkMoney?.currency ?? null;
+  if (compare(order.amount, fact.linkMoney, currency).verdict !== 'equal') return null;
+  const { verdict } = compare(order.amount, fact.quoteMoney, currency);
+  return verdict === 'absent' ? null : verdict === 'equal';
+}
+
 type Comparison = {
   verdict: 'absent' | 'equal' | 'more' | 'amount_mismatch' | 'currency_mismatch';
   money: Money | null;

@@ -63,6 +63,7 @@ const AGREES: Record<'equal' | 'more' | 'unnamed', { rule: Rule; effects: readon
 };
 
 function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
+  if (policy.asks === 'always' && canBeAsked(fact, policy)) return ask(order);
   const { verdict, captured } = agreement(order, fact);
   // A reading always names the link's money; one that does not is not to be trusted with marking an order paid.
   const doubt = verdict === 'unnamed' && fact.authority.by !== 'event' ? 'amount_mismatch' : verdict;

@@ -58,6 +58,7 @@ export const RULES = [
   'asks_before_deciding',
   'money_does_not_agree',
   'statement_unclear',
+  'completion_unconfirmed',
   'completion_already_counted',
   'payment_id_adopted',
   'money_named',
@@ -93,8 +94,13 @@ export type Rule = (typeof RULES)[number];
 
 /** What a decision needs to know beside the order and the fact. */
 export type SettlementPolicy = {
-  /** Whether the service's API can be asked. Where it cannot, doubts about money are held for a person. */
-  readonly canAsk: boolean;
+  /**
+   * When an event's completion is asked about before it pays an open order. On any other order it pays nothing, and is
+   * counted at once. `never`: the API cannot be asked, and doubts about money are held for a person.
+   */
+  readonly asks: 'never' | 'in-doubt' | 'always';
+  /** Whether quotes that differ from their link's own money are taken for misread, and left out. */
+  readonly quoteIsDoubtful: boolean;
 };
 
 /** One cell of the settlement table: what a kind of fact means in one state. */
@@ -116,8 +122,8 @@ export function ask(order: Order): Decision {
 }
 
 /** Whether the API's answer can lift a doubt: a reading is that answer already, and asking again would never end. */
-export function canBeAsked({ authority }: PaymentFact, { canAsk }: SettlementPolicy): boolean {
-  return canAsk && authority.by === 'event';
+export function canBeAsked({ authority }: PaymentFact, { asks }: SettlementPolicy): boolean {
+  return asks !== 'never' && authority.by === 'event';
 }
 
 /** The effects of a second payment for one order. */

@@ -1,12 +1,13 @@
 import type { StatedMoney } from './money.ts';
 
 /**
- * What somebody says happened. The first eight are said by the service, in an event or in a reading of its API; the
- * last three are a person's instructions.
+ * What somebody says happened. All but the last three are said by the service, in an event or in a reading of its API;
+ * those are a person's instructions.
  *
  * - `unclear`: the sayer contradicts itself about a completion
  * - `unpaid`: a reading shows no completed payment
  * - `disabled`: a reading shows the link inactive and unpaid
+ * - `unconfirmed`: an event's completion was asked about for long enough, and no reading shows it
  */
 export const FACT_KINDS = [
   'pending',
@@ -17,6 +18,7 @@ export const FACT_KINDS = [
   'expired',
   'disabled',
   'unpaid',
+  'unconfirmed',
   'cancel',
   'accept',
   'reject',

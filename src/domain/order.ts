@@ -46,6 +46,7 @@ export const HOLD_REASONS = [
   'paid_after_cancel',
   'payment_after_refund',
   'further_payment',
+  'unconfirmed',
 ] as const;
 export type HoldReason = (typeof HOLD_REASONS)[number];
 export type Hold = { readonly id: string; readonly reason: HoldReason };
@@ -53,16 +54,26 @@ export type Hold = { readonly id: string; readonly reason: HoldReason };
 /** Standing matters for a person that do not change an order's state. Each is explained in docs/states.md. */
 export const ATTENTION_KINDS = [
   'amount_mismatch',
+  'api_key_refused',
   'duplicate_payment',
   'event_conflict',
   'event_dead',
   'event_not_understood',
   'link_disabled',
   'link_mismatch',
+  'link_missing',
+  'link_not_opened',
+  'link_withheld',
+  'merchant_inactive',
+  'quote_reading_doubtful',
+  'reference_taken',
   'service_disagrees',
   'status_unclear',
 ] as const;
 export type AttentionKind = (typeof ATTENTION_KINDS)[number];
+
+/** Matters that are over once a newer reading does not raise them again. */
+export const ENDED_BY_READINGS = ['link_disabled', 'service_disagrees'] as const satisfies AttentionKind[];
 
 /** By which door settled learned that the order was paid. */
 export type LearnedBy = 'webhook' | 'reconciliation' | 'person';
@@ -102,6 +113,14 @@ export type Order = {
   readonly lastReading: number | null;
   readonly link: OrderLink | null;
 };
+
+/**
+ * Whether a completion that no reading shows needs a person. A person may have cancelled the order meanwhile, when the API
+ * knew of no payment.
+ */
+export function mayBeUnconfirmed(state: OrderState): boolean {
+  return isOpen(state) || state === 'cancelled';
+}
 
 /** Whether the order still waits for its money. */
 export function isOpen(state: OrderState): boolean {

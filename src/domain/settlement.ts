@@ -1,3 +1,4 @@
+import { quoteAgrees } from './agreement.ts';
 import { completed, countedPayment } from './completion.ts';
 import {
   ask,
@@ -10,7 +11,7 @@ import {
 } from './decision.ts';
 import type { FactKind, PaymentFact } from './fact.ts';
 import { accept, cancel, reject } from './instruction.ts';
-import { isOpen, type Order, type OrderState } from './order.ts';
+import { isOpen, mayBeUnconfirmed, type Order, type OrderState } from './order.ts';
 import { returned } from './return.ts';
 
 /**
@@ -19,7 +20,10 @@ import { returned } from './return.ts';
  */
 export function decide(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (isOlderReading(order, fact)) return decision(order, 'ignored', 'older_reading');
-  return CELLS[fact.kind][order.state](order, fact, policy);
+  // Not of completions alone: a payment first heard of as refunded or disputed is counted as well.
+  const misread = policy.quoteIsDoubtful && quoteAgrees(order, fact) === false;
+  const heard = misread ? { ...fact, quoteMoney: null } : fact;
+  return CELLS[fact.kind][order.state](order, heard, policy);
 }
 
 const CELLS: Record<FactKind, Record<OrderState, Cell>> = {
@@ -43,6 +47,7 @@ const CELLS: Record<FactKind, Record<OrderState, Cell>> = {
     paid: noteDisagreement,
   }),
   unpaid: inEveryState(changesNothing, { paid: noteDisagreement }),
+  unconfirmed: inEveryState(holdUnconfirmed),
   cancel: inEveryState(cancel),
   accept: inEveryState(accept),
   reject: inEveryState(reject),
@@ -102,6 +107,15 @@ function noteDisagreement(order: Order, { authority }: PaymentFact): Decision {
   if (authority.by !== 'reading') return changesNothing(order);
   return decision(order, 'ignored', 'service_disagrees', {
     effects: [{ do: 'attention', kind: 'service_disagrees' }],
+  });
+}
+
+/** An authentic event said that money came, and the API does not: it is not paid, and not nothing. */
+function holdUnconfirmed(order: Order): Decision {
+  if (!mayBeUnconfirmed(order.state)) return changesNothing(order);
+  return decision(order, 'held', 'completion_unconfirmed', {
+    state: 'held',
+    effects: openHold(order, 'unconfirmed'),
   });
 }
 

@@ -7,6 +7,8 @@ export type Problem = {
   detail: string;
   /** For a request with faults in several places: each place and what is wrong there. */
   errors?: { path: string; detail: string }[];
+  /** Of a 503: when trying again makes sense, where that is known. */
+  retryAfterSeconds?: number;
 };
 
 export const PROBLEM_CODES = [
@@ -24,6 +26,16 @@ export const PROBLEM_CODES = [
   'not_held',
   'nothing_left_to_accept',
   'event_in_work',
+  'not_cancellable',
+  'not_adoptable',
+  'reference_taken',
+  'refused_by_service',
+  'link_withheld',
+  'link_unknown',
+  'api_not_configured',
+  'api_key_refused',
+  'public_url_not_public',
+  'service_unavailable',
   'unavailable',
   'internal',
 ] as const;
@@ -31,9 +43,10 @@ export type ProblemCode = (typeof PROBLEM_CODES)[number];
 
 const RETRY_AFTER_SECONDS = 5;
 
-export function sendProblem(response: Response, { status, code, detail, errors }: Problem): void {
+export function sendProblem(response: Response, problem: Problem): void {
+  const { status, code, detail, errors, retryAfterSeconds = RETRY_AFTER_SECONDS } = problem;
   if (response.headersSent) return;
-  if (status === 503) response.setHeader('retry-after', String(RETRY_AFTER_SECONDS));
+  if (status === 503) response.setHeader('retry-after', String(retryAfterSeconds));
   if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="settled"');
   response
     .status(status)

@@ -8,6 +8,12 @@ export type Metrics = {
   settled(outcome: string): void;
   settleFailed(outcome: 'retried' | 'buried'): void;
   batch(calls: number, seconds: number): void;
+  /** A request to the service's API leaves; `apiAnswered` must follow. */
+  apiStarted(): void;
+  /** It ended: `ok`, or the code of its fault. */
+  apiAnswered(call: string, outcome: string, seconds: number): void;
+  /** An attempt to open a link ended. */
+  opening(outcome: string): void;
   /** The text of a scrape (Prometheus text format 0.0.4). */
   scrape(): Promise<{ contentType: string; text: string }>;
 };
@@ -15,6 +21,8 @@ export type Metrics = {
 const LATENCY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 /** The life of inbox and outbox rows. A status that no row has is shown as 0, not as what it was before. */
 const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
+/** Of an opening; those that are done are not counted. */
+const OPENING_STATUSES = ['pending', 'leased', 'taken'] as const;
 const BATCH_CALLS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 export function openMetrics(options: {
@@ -63,7 +71,7 @@ export function openMetrics(options: {
     buckets: LATENCY_SECONDS,
     registers,
   });
-  const readRows = rowGauges(registers, options.stats, options.freeBytes);
+  const readRows = rowGauges(registers, options);
 
   return {
     delivery: (outcome, seconds) => {
@@ -76,6 +84,7 @@ export function openMetrics(options: {
       batchCalls.observe(calls);
       batchSeconds.observe(seconds);
     },
+    ...apiMetrics(registers),
     scrape: async () => {
       await readRows();
       return { contentType: registry.contentType, text: await registry.metrics() };
@@ -83,11 +92,46 @@ export function openMetrics(options: {
   };
 }
 
+/** What is counted of our own requests to the service. */
+function apiMetrics(registers: [Registry]): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 'opening'> {
+  const requests = new Counter({
+    name: 'settled_api_requests_total',
+    help: "Requests to the service's API, by call and end: ok, or the code of the fault.",
+    labelNames: ['call', 'outcome'],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: 'settled_api_request_seconds',
+    help: "Time from sending a request to the service's API to the end of its answer.",
+    buckets: LATENCY_SECONDS,
+    registers,
+  });
+  const inFlight = new Gauge({
+    name: 'settled_api_requests_in_flight',
+    help: "Requests to the service's API that this process waits for.",
+    registers,
+  });
+  const openings = new Counter({
+    name: 'settled_opening_attempts_total',
+    help: 'Attempts to open a link, by what came of them.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  return {
+    apiStarted: () => inFlight.inc(),
+    apiAnswered: (call, outcome, took) => {
+      inFlight.dec();
+      requests.inc({ call, outcome });
+      seconds.observe(took);
+    },
+    opening: (outcome) => openings.inc({ outcome }),
+  };
+}
+
 /** Gauges that are read from the store; returns what reads them. */
 function rowGauges(
   registers: [Registry],
-  stats: () => Promise<Stats>,
-  freeBytes: () => Promise<number | null>,
+  { stats, freeBytes }: { stats: () => Promise<Stats>; freeBytes: () => Promise<number | null> },
 ): () => Promise<void> {
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name, help, labelNames, registers });
@@ -96,7 +140,14 @@ function rowGauges(
   const notices = gauge('settled_notices', 'Notices to the shop by status.', ['status']);
   const holds = gauge('settled_holds', 'Open holds: money that needs a person.');
   const attention = gauge('settled_attention', 'Standing matters for a person.');
-  const checks = gauge('settled_checks_waiting', 'Links that the service should be asked about.');
+  const checks = gauge(
+    'settled_checks_waiting',
+    'Links that the service should be asked about, by the class of the request; scheduled ones aside.',
+    ['class'],
+  );
+  const openings = gauge('settled_openings', 'Links that settled is opening, by status.', ['status']);
+  const slots = gauge('settled_api_slots_in_use', 'Slots of the API budget in use, of all replicas.');
+  const drift = gauge('settled_drift', 'Disagreements with the service that were found so far.');
   const lag = gauge('settled_inbox_lag_seconds', 'Age of the oldest event that is due and not settled.');
   const free = gauge('settled_disk_free_bytes', 'Free space of the file system that holds the database.');
   return async () => {
@@ -106,9 +157,12 @@ function rowGauges(
       events.set({ status }, now.events[status] ?? 0);
       notices.set({ status }, now.notices[status] ?? 0);
     }
+    for (const status of OPENING_STATUSES) openings.set({ status }, now.openings[status] ?? 0);
+    for (const [name, waiting] of Object.entries(now.checksByClass)) checks.set({ class: name }, waiting);
+    slots.set(now.api.slotsInUse);
+    drift.set(now.drift);
     holds.set(now.holds);
     attention.set(now.attention);
-    checks.set(now.checks);
     lag.set(now.lagMs / 1000);
     free.set((await freeBytes()) ?? Number.NaN);
   };

@@ -1,13 +1,24 @@
 import { createHmac } from 'node:crypto';
 import { bareFact, type FactKind, type PaymentFact } from '../domain/fact.ts';
-import { UNNAMED } from '../domain/ledger.ts';
 import { parseAmount, type StatedMoney } from '../domain/money.ts';
-import { JsonNumber, parseJson } from './json.ts';
+import { parseJson } from './json.ts';
+import {
+  asObject,
+  field,
+  ID_LENGTH_MAX,
+  type JsonObject,
+  objects,
+  readMoney,
+  scalarText,
+  statedText,
+  usableId,
+} from './values.ts';
 
 /**
- * The payment-link service's words, and the only file that knows them: header names, what is signed, and where an
- * event keeps its parts. The service documents little of its events (spec §6, "Gaps"), so reading is tolerant:
- * docs/events.md lists every accepted place.
+ * The payment-link service's words for events: header names, what is signed, and where an event keeps its parts. The
+ * service documents little of its events (spec §6, "Gaps"), so reading is tolerant: docs/events.md lists every accepted
+ * place. Its words for the answers of its API are in answers.ts and reading.ts, those for requests in client.ts; no
+ * other file knows any.
  */
 export const SIGNATURE_HEADER = 'x-service-signature';
 export const TIMESTAMP_HEADER = 'x-service-timestamp';
@@ -30,8 +41,6 @@ export function parseBodyExactly(body: Uint8Array): unknown {
   return parseJson(body, { exact: true });
 }
 
-const ID_LENGTH_MAX = 255;
-const CURRENCY_LENGTH_MAX = 16;
 const TYPE_NAMES = ['type', 'event', 'eventType', 'kind'] as const;
 
 /** What intake needs of an event: its id and type where it names them, and every link id that it names. */
@@ -100,8 +109,6 @@ export function readEvent(body: unknown): EventReading {
   };
 }
 
-type JsonObject = Record<string, unknown>;
-
 /** Where an event may keep its parts: the payload at the root or under `data` or `payload`, and its link object. */
 type Places = { payloads: JsonObject[]; links: JsonObject[] };
 
@@ -131,7 +138,8 @@ function statuses(places: readonly JsonObject[], name: string): string[] {
   return named.filter((status) => status !== null).map((status) => status.toUpperCase());
 }
 
-const FACT_KINDS_BY_STATUS: ReadonlyMap<string, FactKind> = new Map([
+/** What a payment status says of a payment (spec §2, Payment). */
+export const FACT_KINDS_BY_STATUS: ReadonlyMap<string, FactKind> = new Map([
   ['PENDING', 'pending'],
   ['COMPLETED', 'completed'],
   ['REFUNDED', 'refunded'],
@@ -227,32 +235,6 @@ function isSameAmount(one: string, other: string, currency: string): boolean {
   return read.ok && reread.ok && read.amountMinor === reread.amountMinor;
 }
 
-/**
- * An id that can be stored and compared: text of 1 to 255 characters, or a whole number that has one spelling only.
- * `unnamed` is the ledger's own word for a payment without an id.
- */
-function usableId(value: unknown): string | null {
-  const id = typeof value === 'string' ? value : wholeNumberText(value);
-  if (id === null || id.length === 0 || id.length > ID_LENGTH_MAX || id === UNNAMED) return null;
-  return id.isWellFormed() && !id.includes('\0') ? id : null;
-}
-
-function wholeNumberText(value: unknown): string | null {
-  const number = value instanceof JsonNumber ? Number(value.text) : value;
-  return Number.isSafeInteger(number) ? String(number) : null;
-}
-
-function readMoney(place: JsonObject): StatedMoney | null {
-  const amount = statedText(field(place, 'amount'));
-  const currency = statedText(field(place, 'currency'))?.toUpperCase().slice(0, CURRENCY_LENGTH_MAX) ?? null;
-  return amount === null && currency === null ? null : { amount, currency };
-}
-
-/** An amount or currency that is there but is neither becomes text that none has: it must not count as unnamed. */
-function statedText(value: unknown): string | null {
-  return value === undefined || value === null ? null : (scalarText(value) ?? typeof value);
-}
-
 function firstText(candidates: readonly JsonObject[], names: readonly string[]): string | null {
   for (const candidate of candidates) {
     for (const name of names) {
@@ -261,24 +243,4 @@ function firstText(candidates: readonly JsonObject[], names: readonly string[]):
     }
   }
   return null;
-}
-
-function scalarText(value: unknown): string | null {
-  if (typeof value === 'string') return value;
-  if (value instanceof JsonNumber) return value.text;
-  return typeof value === 'number' ? String(value) : null;
-}
-
-/** An own property; never one that the object inherits. */
-function field(object: JsonObject, name: string): unknown {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
-}
-
-function objects(values: readonly unknown[]): JsonObject[] {
-  return values.map(asObject).filter((value) => value !== null);
-}
-
-function asObject(value: unknown): JsonObject | null {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject && !(value instanceof JsonNumber) ? (value as JsonObject) : null;
 }

@@ -24,6 +24,7 @@ export const DELIVERY_OUTCOMES = [
   'refused',
   'shed',
   'failed',
+  'probe',
 ] as const;
 export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
 
@@ -66,13 +67,16 @@ export async function takeDelivery(
     deliveryMac(DUMMY_SECRET, String(headersAtMs), body);
     return { answer: ANSWERS.unauthorized, outcome: 'unknown_link' };
   }
+  const isProbe = credentials.isProbe === true;
   const verified = verify({ rawHeaders, body, credentials });
   if (!verified.ok) {
     const { reason } = verified;
-    const afterwards = keepsRejections ? () => options.rejections.add(credentials.linkKey, reason) : () => {};
+    const afterwards =
+      keepsRejections && !isProbe ? () => options.rejections.add(credentials.linkKey, reason) : () => {};
     return { answer: ANSWERS.unauthorized, outcome: 'rejected', afterwards };
   }
   const { authentic } = verified;
+  if (isProbe) return { answer: ANSWERS.recorded, outcome: 'probe' };
   const { toleranceSeconds } = options;
   if (!isFresh({ timestampMs: authentic.timestampMs, nowMs: headersAtMs, toleranceSeconds })) {
     return keepHint(options, authentic, body, credentials.linkKey);

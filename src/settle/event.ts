@@ -1,25 +1,21 @@
-import { timingSafeEqual } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { Fault } from '../fault.ts';
+import { readReading } from '../paylink/reading.ts';
 import { deliveryMac, type EventReading, parseBodyExactly, readEvent } from '../paylink/wire.ts';
 import type { LinkCredentials } from '../store/credentials.ts';
-import type { ClaimedEvent } from '../store/store.ts';
+import type { ClaimedEvent, SettleJob } from '../store/store.ts';
+
+/** What a row of the inbox says. */
+type Said = EventReading & Pick<SettleJob, 'link'>;
 
 /**
- * Reads a stored event into facts. The signature is verified a second time, over the bytes that came back from the
- * disk: `integrity_check` does not see most damage, and money moves only on bytes that the service signed.
+ * Reads a stored event into facts. Its signature is verified a second time, over the bytes that came back from the disk:
+ * `integrity_check` does not see most damage, and money moves only on bytes that the service said.
  *
  * Faults, both terminal: `stored_event_damaged`, `unreadable_event`.
  */
-export function readStoredEvent(event: ClaimedEvent, { secret }: LinkCredentials): EventReading {
-  const mac = deliveryMac(secret, event.timestamp, event.body);
-  if (event.mac.length !== mac.length || !timingSafeEqual(mac, event.mac)) {
-    throw new Fault(
-      'terminal',
-      'stored_event_damaged',
-      `The stored bytes of event ${event.eventKey} do not carry their signature any more. Either the disk damaged them, ` +
-        `or the link's signing secret was corrected after they came. Have the service send the event again.`,
-    );
-  }
+export function readStoredEvent(event: ClaimedEvent, { secret }: Pick<LinkCredentials, 'secret'>): Said {
+  verify(event, deliveryMac(secret, event.timestamp, event.body));
   const parsed = parseBodyExactly(event.body);
   if (parsed === undefined) {
     throw new Fault(
@@ -29,5 +25,24 @@ export function readStoredEvent(event: ClaimedEvent, { secret }: LinkCredentials
         `service's panel.`,
     );
   }
-  return readEvent(parsed);
+  return { ...readEvent(parsed), link: null };
+}
+
+/** Reads a stored reading, number `reading`, into facts; verified by its digest, as it has no signature. Same faults. */
+export function readStoredReading(event: ClaimedEvent, reading: number): Said {
+  verify(event, createHash('sha256').update(event.body).digest());
+  return readReading(event.body, reading);
+}
+
+function verify({ mac, eventKey, reading }: ClaimedEvent, expected: Buffer): void {
+  if (mac.length === expected.length && timingSafeEqual(expected, mac)) return;
+  throw new Fault(
+    'terminal',
+    'stored_event_damaged',
+    reading === null
+      ? `The stored bytes of event ${eventKey} do not carry their signature any more. Either the disk damaged them, ` +
+          `or the link's signing secret was corrected after they came. Have the service send the event again.`
+      : `The stored bytes of reading ${reading} (event ${eventKey}) are not those that came: the disk damaged them. Have ` +
+          `the order checked again.`,
+  );
 }

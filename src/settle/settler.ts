@@ -6,7 +6,7 @@ import type { Credentials } from '../store/credentials.ts';
 import type { ClaimedEvent, Inbox, SettleResult } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, startWorker } from '../work/worker.ts';
-import { readStoredEvent } from './event.ts';
+import { readStoredEvent, readStoredReading } from './event.ts';
 
 /** Events settled together; each is a transaction of its own, and one fsync serves them all. */
 const BATCH_MAX = 256;
@@ -26,10 +26,15 @@ const GATHER_MS = 40;
 /** An event that waits for longer than this is settled whatever else there is to do. */
 const YIELD_MS_MAX = 10_000;
 
+export type Settler = BackgroundWorker & {
+  /** Settles a row that is leased to the caller already. Never rejects: what fails is retried or buried like any other. */
+  settleNow(event: ClaimedEvent): Promise<void>;
+};
+
 export type SettlerOptions = {
   store: Pick<Inbox, 'claimEvents' | 'settle' | 'retryEvent' | 'buryEvent'>;
   credentials: Credentials;
-  policy: SettlementPolicy;
+  policy: Pick<SettlementPolicy, 'asks'>;
   clock: Clock;
   random: () => number;
   log: Log;
@@ -43,7 +48,7 @@ export type SettlerOptions = {
  * Settles recorded events, oldest first: claim, verify again, read, decide and write; or retry; or bury. It yields to
  * deliveries: an acknowledgement has a deadline and settlement has none, so a burst is recorded first.
  */
-export function startSettler(options: SettlerOptions): BackgroundWorker {
+export function startSettler(options: SettlerOptions): Settler {
   const { store, clock, log, load } = options;
   let arrivals = 0;
   const worker = startWorker<ClaimedEvent>({
@@ -69,17 +74,21 @@ export function startSettler(options: SettlerOptions): BackgroundWorker {
       worker.wake();
     },
     stop: worker.stop,
+    settleNow: (event) => settleOne(options, event),
   };
 }
 
 async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<void> {
   const { store, credentials, policy, clock, log, onSettled } = options;
   try {
-    const { linkKey, eventKey, attempt } = event;
-    const link = credentials.cachedByLinkKey(linkKey) ?? (await credentials.find({ linkKey }));
-    if (link === null) throw new Error(`event ${eventKey} belongs to no link`);
-    const reading = readStoredEvent(event, link);
-    const result = await store.settle({ eventKey, attempt, ...reading, policy, nowMs: clock.nowMs() });
+    const { linkKey, eventKey, attempt, reading } = event;
+    let said: ReturnType<typeof readStoredEvent>;
+    if (reading === null) {
+      const link = credentials.cachedByLinkKey(linkKey) ?? (await credentials.find({ linkKey }));
+      if (link === null) throw new Error(`event ${eventKey} belongs to no link`);
+      said = readStoredEvent(event, link);
+    } else said = readStoredReading(event, reading);
+    const result = await store.settle({ eventKey, attempt, ...said, policy, nowMs: clock.nowMs() });
     report(log, eventKey, result);
     onSettled(result);
   } catch (error) {

@@ -2,7 +2,13 @@ import type { Keyring } from './keyring.ts';
 import type { CredentialsKey, SealedCredentials, Store } from './store.ts';
 
 /** What deliveries for one link are verified with. The secret is open: never log or return this. */
-export type LinkCredentials = { readonly linkKey: number; readonly token: string; readonly secret: string };
+export type LinkCredentials = {
+  readonly linkKey: number;
+  readonly token: string;
+  readonly secret: string;
+  /** They are no link's: settled sends such deliveries to itself, to see whether they arrive. None is recorded. */
+  readonly isProbe?: true;
+};
 
 /** Links whose opened secrets are kept in memory, about 300 bytes each. */
 const CACHED_MAX = 100_000;
@@ -20,6 +26,9 @@ export type Credentials = {
 };
 
 export function openCredentials(store: Pick<Store, 'findCredentials'>, keyring: Keyring): Credentials {
+  const probes = new Map<string, LinkCredentials>([
+    [keyring.probe.token, { linkKey: 0, isProbe: true, ...keyring.probe }],
+  ]);
   const byToken = new Map<string, LinkCredentials>();
   const byLinkKey = new Map<number, LinkCredentials>();
   let corrections = 0;
@@ -44,6 +53,8 @@ export function openCredentials(store: Pick<Store, 'findCredentials'>, keyring: 
     cachedByToken: (token) => byToken.get(token),
     cachedByLinkKey: (linkKey) => byLinkKey.get(linkKey),
     find: async (by) => {
+      const probe = 'token' in by ? probes.get(by.token) : undefined;
+      if (probe !== undefined) return probe;
       const correctionsBefore = corrections;
       const sealed = await store.findCredentials(by);
       if (sealed === null) return null;

@@ -20,6 +20,8 @@ export type Keyring = {
   seal(secret: string, reference: string): SealedSecret;
   /** Throws the fault `secret_undecipherable` where the row was changed, moved, or sealed under another key. */
   open(credentials: Pick<SealedCredentials, 'sealedSecret' | 'keyId' | 'reference'>): string;
+  /** Token and signing secret of deliveries that settled sends to itself. All processes with this key have the same. */
+  readonly probe: { token: string; secret: string };
 };
 
 /** @param bytes 32 of them */
@@ -28,10 +30,17 @@ export function openKeyring(bytes: Uint8Array): Keyring {
     throw new Error(`a secrets key has ${KEY_BYTES} bytes, this one ${bytes.length}`);
   const keyId = createHash('sha256').update('settled key id').update(bytes).digest('hex').slice(0, 16);
   const fingerprintKey = createHash('sha256').update('settled fingerprint').update(bytes).digest();
+  const derive = (purpose: string, bytesLength: number) =>
+    createHmac('sha256', fingerprintKey)
+      .update(purpose)
+      .digest()
+      .subarray(0, bytesLength)
+      .toString('base64url');
   // A key object is prepared once; plain bytes would be prepared for every secret.
   const key = createSecretKey(bytes);
   return {
     keyId,
+    probe: { token: derive('probe token', 24), secret: derive('probe secret', 32) },
     seal: (secret, reference) => ({
       sealed: seal(key, secret, associatedData(reference, keyId)),
       keyId,

@@ -1,4 +1,6 @@
+import type { RequestClass } from '../domain/budget.ts';
 import type { Order } from '../domain/order.ts';
+import type { OpeningState } from './asking.ts';
 
 /**
  * Reading for people: lists, timelines and counts. They see committed rows only, never hold up a commit, and page by
@@ -37,6 +39,8 @@ export type EventSummary = {
   dueAtMs: number;
   endedAtMs: number | null;
   fault: { code: string; message: string } | null;
+  /** The number of a reading, which is an answer of the API and no event; null for an event. */
+  reading: number | null;
 };
 export type EventDetail = EventSummary & { timestamp: string; body: Uint8Array; bodySha256: Uint8Array };
 
@@ -80,7 +84,25 @@ export type Timeline = {
   attention: AttentionSummary[];
   notices: { id: string; type: string; version: number; status: string; createdAtMs: number }[];
   /** The check of this order's link that waits for the API, if one does. */
-  check: { reason: string; requestedAtMs: number } | null;
+  check: { reason: string; requestedAtMs: number; dueAtMs: number } | null;
+  /** When the schedule asks about the order's link next; null where it never does again. */
+  nextCheckAtMs: number | null;
+  /** Where settled opens the link itself: how far it is. */
+  opening: (OpeningState & { attempt: number; dueAtMs: number }) | null;
+  drift: DriftRow[];
+};
+
+/** The service knew something else than settled. */
+export type DriftRow = {
+  atMs: number;
+  /** The number of the reading that showed it, and why the service was asked. */
+  reading: number;
+  learnedBy: string;
+  /** The order's state and money before and after, in words. Where nobody was right the second is what the service says. */
+  ours: string;
+  theirs: string;
+  rule: string;
+  rightSide: 'service' | 'undecided';
 };
 
 export type Stats = {
@@ -89,7 +111,14 @@ export type Stats = {
   notices: Record<string, number>;
   holds: number;
   attention: number;
+  /** Links that wait to be asked about, scheduled ones aside: all of them, and by the class of their requests. */
   checks: number;
+  checksByClass: Record<Exclude<RequestClass, 'create'>, number>;
+  /** Links that settled opens itself and that are not there so far, by status. */
+  openings: Record<string, number>;
+  /** Disagreements with the service that were found. */
+  drift: number;
+  api: { slotsInUse: number; pausedUntilMs: number | null };
   rejections: number;
   /** Age of the oldest row that is due and not yet settled; 0 where there is none. */
   lagMs: number;

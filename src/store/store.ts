@@ -2,6 +2,7 @@ import type { Outcome, Rule, SettlementPolicy } from '../domain/decision.ts';
 import type { PaymentFact } from '../domain/fact.ts';
 import type { Money } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
+import type { Asking, ServiceLink } from './asking.ts';
 import type { Queries } from './queries.ts';
 
 /**
@@ -9,7 +10,7 @@ import type { Queries } from './queries.ts';
  * disk; when it rejects nothing of it happened, or (after a lost connection) nobody knows and it must be tried again.
  * Times are epoch milliseconds and always the caller's. One contract suite runs on every engine.
  */
-export type Store = Intake & Links & Inbox & Orders & Queries & Keeping;
+export type Store = Intake & Links & Inbox & Orders & Asking & Queries & Keeping;
 
 /** Verbs that stand between a delivery and its acknowledgement. An engine serves them before all others. */
 export type Intake = {
@@ -146,8 +147,11 @@ export type ClaimedEvent = ClaimRef & {
   linkKey: number;
   body: Uint8Array;
   timestamp: string;
+  /** The signature that was verified; of a reading, the SHA-256 of its body. */
   mac: Uint8Array;
   receivedAtMs: number;
+  /** The number of a reading; null for an event. */
+  reading: number | null;
 };
 
 export type SettleJob = ClaimRef & {
@@ -159,7 +163,10 @@ export type SettleJob = ClaimRef & {
   linkChanged: boolean;
   /** Whether it says something of a payment. Where no fact came of that and nobody can be asked, a person is told. */
   speaksOfPayment: boolean;
-  policy: SettlementPolicy;
+  /** Of a reading: the link as the service shows it. Null for an event. */
+  link: ServiceLink | null;
+  /** How the service is asked; whether its quotes are doubtful the store knows. */
+  policy: Pick<SettlementPolicy, 'asks'>;
   nowMs: number;
 };
 
@@ -183,8 +190,8 @@ export type Orders = {
 export type Keeping = {
   /** Writes a consistent copy to `path`, which must not exist, and makes it durable. Returns its size in bytes. */
   backup(to: { path: string }): Promise<{ bytes: number }>;
-  /** Says that this process is alive and the store writable. */
-  heartbeat(atMs: number): Promise<void>;
+  /** Says that this process is alive and the store writable. Returns how long nobody had said so. */
+  heartbeat(atMs: number): Promise<{ gapMs: number }>;
   /** Waits for what was called before, then closes. Later calls fail. */
   close(): Promise<void>;
 };

@@ -8,9 +8,13 @@ import { problem } from './client.ts';
 /** Every address of the private API with who may use it. Written out here, so that a new one is thought about. */
 const WHO = [
   ['post', '/v1/links', 'both'],
+  ['post', '/v1/orders', 'both'],
   ['get', '/v1/orders', 'both'],
   ['get', '/v1/orders/:reference', 'both'],
   ['get', '/v1/orders/:reference/timeline', 'both'],
+  ['post', '/v1/orders/:reference/check', 'both'],
+  ['post', '/v1/orders/:reference/cancel', 'both'],
+  ['post', '/v1/orders/:reference/adopt', 'operator'],
   ['post', '/v1/orders/:reference/resolve', 'operator'],
   ['get', '/v1/events', 'operator'],
   ['get', '/v1/events/:id', 'operator'],
@@ -19,6 +23,7 @@ const WHO = [
   ['get', '/v1/attention', 'operator'],
   ['get', '/v1/stats', 'operator'],
   ['post', '/v1/admin/backup', 'operator'],
+  ['post', '/v1/admin/reconcile', 'operator'],
   ['get', '/v1/admin/doctor', 'operator'],
   ['get', '/metrics', 'operator'],
 ] as const;

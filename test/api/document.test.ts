@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/api/router.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { spawnSettled } from '../support/process.ts';
+import { freePort } from '../support/port.ts';
+import { spawnSandbox, spawnSettled } from '../support/process.ts';
 import { deliverAndSee } from './client.ts';
 
 const document = (name: string) =>
@@ -40,22 +41,28 @@ describe('docs/api.md', () => {
   });
 
   it('shows commands that do what it says when they are pasted one after the other', async ({ skip }) => {
-    const missing = ['bash', 'curl', 'openssl'].filter(
-      (tool) => spawnSync(tool, ['version']).error !== undefined,
-    );
+    const missing = ['bash', 'curl'].filter((tool) => spawnSync(tool, ['version']).error !== undefined);
     skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
     const store = `${testFolder()}/data/settled.db`;
+    const sandbox = spawnSandbox(['--api-key', 'try-it', '--listen', '127.0.0.1:0', '--json']);
+    const { url } = JSON.parse(await sandbox.line(/"url"/));
+    const hooks = `127.0.0.1:${await freePort()}`;
     const served = spawnSettled(['serve'], {
       SETTLED_STORE: `sqlite:${store}`,
-      SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+      SETTLED_HOOKS_LISTEN: hooks,
+      SETTLED_PUBLIC_URL: `http://${hooks}`,
       SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+      SETTLED_API_URL: url,
+      SETTLED_API_KEY: 'try-it',
     });
-    const { hooks, operator } = JSON.parse(await served.line(/settled is serving/));
-    const blocks = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block as string);
+    const { operator } = JSON.parse(await served.line(/settled is serving/));
+    // The first block starts what runs here already.
+    const [, ...blocks] = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block as string);
     const script = blocks
       .join("printf '\\n--\\n'\n")
       .replace('http://127.0.0.1:8788', `http://127.0.0.1:${operator.port}`)
-      .replace('deliver "$URL"', `deliver "\${URL/8787/${hooks.port}}"`)
+      .replace('http://127.0.0.1:8790', url)
+      .replace('npm run -s sandbox --', `'${process.execPath}' bin/settled.mjs sandbox`)
       .replace('data/settled.db', store)
       .replaceAll('curl -s ', "curl -s -w ' %{http_code}\\n' ");
     const output = execFileSync('bash', ['-euc', script], { encoding: 'utf8' });
@@ -63,21 +70,26 @@ describe('docs/api.md', () => {
     expect(statuses).toEqual([
       undefined,
       [201],
+      [201],
       [200],
       [201],
       [200],
       ...Array(4).fill([200]),
-      [200, 200],
+      [200],
+      [200],
+      [409],
+      [201, 200, 200],
       [200],
       [200],
       [202],
       ...Array(3).fill([200]),
       [201],
       [200],
+      [200],
       [200, 200, 200],
     ]);
     expect(output).toContain('"learnedBy":"person"');
-    expect(output).toContain('"bodyText":"{\\"id\\":\\"evt_2003\\"');
+    expect(output).toContain(String.raw`"bodyText":"{\"`);
   });
 });
 

@@ -58,6 +58,7 @@ describe('api: one event', () => {
       conflict: false,
       duplicates: 0,
       fault: null,
+      reading: null,
       receivedAt: expect.stringMatching(/Z$/),
       dueAt: null,
       endedAt: expect.stringMatching(/Z$/),

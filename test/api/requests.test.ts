@@ -157,11 +157,14 @@ describe('api: how a body is sent', () => {
 describe('api: addresses and methods', () => {
   it.each([
     ['get', '/v1/links', 'POST'],
-    ['delete', '/v1/orders', 'GET, HEAD'],
-    ['options', '/v1/orders', 'GET, HEAD'],
+    ['delete', '/v1/orders', 'POST, GET, HEAD'],
+    ['options', '/v1/orders', 'POST, GET, HEAD'],
     ['put', '/v1/orders/1', 'GET, HEAD'],
     ['post', '/v1/orders/1/timeline', 'GET, HEAD'],
     ['get', '/v1/orders/1/resolve', 'POST'],
+    ['get', '/v1/orders/1/check', 'POST'],
+    ['get', '/v1/orders/1/cancel', 'POST'],
+    ['get', '/v1/orders/1/adopt', 'POST'],
     ['post', '/v1/events', 'GET, HEAD'],
     ['patch', '/v1/events/1', 'GET, HEAD'],
     ['get', '/v1/events/1/replay', 'POST'],

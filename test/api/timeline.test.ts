@@ -1,7 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { ReservedLink } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { act, createLink, plan } from '../support/dispatch.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { bindLink, openOrder, pass, payLink, quiet, type Shop, sell, startShop } from '../support/shop.ts';
 import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post } from './client.ts';
 
 const settled = sharedApp();
@@ -13,8 +15,8 @@ type Explained = {
   next: string[];
 };
 
-async function explained(reference: string): Promise<Explained> {
-  const { status, body } = await get(settled(), `${orderPath(reference)}/timeline`, 'shop');
+async function explained(reference: string, app = settled()): Promise<Explained> {
+  const { status, body } = await get(app, `${orderPath(reference)}/timeline`, 'shop');
   expect(status).toBe(200);
   return body;
 }
@@ -223,5 +225,149 @@ describe('api: why an order stands where it stands', () => {
     const { next, order } = await withEntry(link.reference, 'delivery', /link_mismatch.*pl_of_somebody_else/);
     expect(next.join('\n')).toMatch(/settled events replay/);
     expect(order).toEqual(before);
+  });
+});
+
+describe('api: why an order stands where it stands, where the service can be asked', () => {
+  /** An order whose link sends its events to nobody. */
+  async function unheard(shop: Shop, reference: string) {
+    return sell(shop, reference, { webhookUrl: () => 'http://127.0.0.1:9/nobody' });
+  }
+
+  it('unpaid: says when it was asked, what it said, and when it is asked next', async () => {
+    const shop = await startShop();
+    await unheard(shop, 'order');
+    await quiet(shop);
+    expect((await post(shop.settled, `${orderPath('order')}/check`, {})).status).toBe(200);
+    const found = await explained('order', shop.settled);
+    expect(found.answer).toMatch(/asked last at .*, and knew of no completed payment/);
+    expect(linesOf(found, 'reading')).toMatch(
+      /somebody wanted to know; it answered: ignored, .*; reading \d+, kept/,
+    );
+    expect(found.next.join('\n')).toMatch(
+      /asked at 20.*, in .*, as the schedule has it\..*settled orders check order/,
+    );
+  });
+
+  it('paid by asking: shows the answer, the decision by it and the disagreement, and when it is asked next', async () => {
+    const shop = await startShop();
+    const link = await unheard(shop, 'order');
+    await quiet(shop);
+    await payLink(shop, link);
+    await post(shop.settled, `${orderPath('order')}/check`, {});
+    const found = await explained('order', shop.settled);
+    expect(found.answer).toMatch(/is paid\. The service reported 100\.00 BRL when it was asked/);
+    expect(linesOf(found, 'reading')).toMatch(/answered: applied, .*rule paid/);
+    expect(linesOf(found, 'decision')).toMatch(
+      /awaiting_payment → paid.*rule paid.*by reading \d+ of the service/,
+    );
+    expect(linesOf(found, 'drift')).toMatch(
+      /here awaiting_payment.*there paid.*100\.00 BRL.*service was right/,
+    );
+    expect(found.next).toEqual([
+      'Nothing: the order is done.',
+      expect.stringMatching(/asked at 20.*, in .*: refunds and disputes/),
+    ]);
+  });
+
+  /** A genuine webhook says that the order is paid, and the service's API knows of no payment. */
+  async function claimedPaid() {
+    const shop = await startShop({ environment: { SETTLED_CONFIRM: 'always' } });
+    const { settled: app, sandbox } = shop;
+    const reserved = await app.reserve('order');
+    const { webhookSecret } = reserved;
+    const link = await createLink(sandbox, { externalReference: 'order', webhookSecret });
+    await bindLink(shop, 'order', link);
+    await quiet(shop);
+    const body = paymentEvent({ linkId: link.id, amount: '100.00' });
+    await app.deliver(reserved, body, signedHeaders(webhookSecret, body, String(sandbox.clock.nowMs())));
+    await quiet(shop);
+    return { shop, link };
+  }
+
+  it('a webhook that is to be confirmed: waits for the service, and is held when it does not say the same', async () => {
+    const { shop } = await claimedPaid();
+    const waiting = await explained('order', shop.settled);
+    expect(waiting.answer).toMatch(
+      /is not paid.*asked before anything is counted.*knew of no completed payment/,
+    );
+    expect(waiting.next.join('\n')).toMatch(/because a webhook spoke of money.*\(doubtful_money\)/);
+    await pass(shop, 11 * 60_000, 60_000);
+    const held = await explained('order', shop.settled);
+    expect(held.answer).toMatch(/is held.*\(unconfirmed\)/);
+    expect(linesOf(held, 'decision')).toMatch(/→ held.*rule completion_unconfirmed.*by reading \d+/);
+    expect(held.next.join('\n')).toMatch(/did not confirm.*settled orders check order/);
+  });
+
+  it('a webhook that is to be confirmed, of an order cancelled meanwhile: is not forgotten', async () => {
+    const { shop } = await claimedPaid();
+    expect((await post(shop.settled, `${orderPath('order')}/cancel`, {})).status).toBe(200);
+    await pass(shop, 11 * 60_000, 60_000);
+    const found = await explained('order', shop.settled);
+    expect(found.answer).toMatch(/is held.*\(unconfirmed\)/);
+    expect(linesOf(found, 'decision')).toMatch(/cancelled → held: .*rule completion_unconfirmed/);
+  });
+
+  it('a webhook of an order cancelled meanwhile, whose payment is found refunded: needs nobody', async () => {
+    const { shop, link } = await claimedPaid();
+    expect((await post(shop.settled, `${orderPath('order')}/cancel`, {})).status).toBe(200);
+    await payLink(shop, link);
+    await act(shop.sandbox, link, 'refund');
+    await pass(shop, 11 * 60_000, 60_000);
+    const found = await explained('order', shop.settled);
+    expect(found.answer).toMatch(/^Order order \(100\.00 BRL\) is cancelled\.$/);
+    expect(linesOf(found, 'decision')).toMatch(/stays cancelled: .*rule return_recorded/);
+  });
+
+  it('a link that was switched off: is a matter for a person until the service says otherwise', async () => {
+    const shop = await startShop();
+    const link = await unheard(shop, 'order');
+    await act(shop.sandbox, link, 'disable');
+    await quiet(shop);
+    const check = () => post(shop.settled, `${orderPath('order')}/check`, {});
+    await check();
+    expect(linesOf(await explained('order', shop.settled), 'attention')).toMatch(
+      /switched off.*link_disabled/,
+    );
+    await act(shop.sandbox, link, 'enable');
+    await check();
+    expect(linesOf(await explained('order', shop.settled), 'attention')).toBe('');
+  });
+
+  it('a link that cannot be opened: says what it waits for', async () => {
+    const shop = await startShop();
+    await plan(shop.sandbox, { fault: 'server-error', match: { method: 'POST' }, count: 100 });
+    const opened = openOrder(shop, 'order');
+    const found = await vi.waitFor(
+      async () => {
+        const seen = await explained('order', shop.settled);
+        expect(seen.answer).toMatch(/link is not open yet \(service_failed\)/);
+        return seen;
+      },
+      { timeout: 5_000 },
+    );
+    expect(found.next.join('\n')).toMatch(/The link is opened at 20|being opened now|as soon as/);
+    expect(found.next.join('\n')).not.toMatch(/paid at once/);
+    await pass(shop, 10_000, 10_000);
+    expect((await opened).status).toBe(202);
+  });
+
+  it('a reference that is taken: says how to adopt its link', async () => {
+    const shop = await startShop();
+    await createLink(shop.sandbox, { externalReference: 'order' });
+    expect((await openOrder(shop, 'order')).status).toBe(409);
+    const found = await explained('order', shop.settled);
+    expect(found.answer).toMatch(/link was not opened: .*settled did not make/);
+    expect(found.next.join('\n')).toMatch(/settled orders adopt order --id ID/);
+    expect(linesOf(found, 'attention')).toMatch(/reference_taken/);
+  });
+
+  it('a link in another currency: is withheld, and says why', async () => {
+    const shop = await startShop({ environment: { SETTLED_CURRENCY: 'USD' } });
+    expect((await openOrder(shop, 'order')).status).toBe(422);
+    const found = await explained('order', shop.settled);
+    expect(found.answer).toMatch(/withheld from the shop: .*in BRL, and the order is in USD\./);
+    expect(found.next.join('\n')).toMatch(/Switch the link off/);
+    expect(linesOf(found, 'attention')).toMatch(/link_withheld/);
   });
 });

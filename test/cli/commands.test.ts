@@ -216,9 +216,9 @@ describe('cli: the state of the installation', () => {
   });
 
   it('doctor says what is well and what to do about the rest', async () => {
-    const { text, data } = await run(['doctor']);
+    const { text, data } = await run(['doctor'], EXIT.refused);
     expect(data.checks).toContainEqual(expect.objectContaining({ name: 'server', status: 'ok' }));
-    expect(text).toMatch(/^warning +public address .*SETTLED_PUBLIC_URL/m);
+    expect(text).toMatch(/^failing +public address .*SETTLED_PUBLIC_URL/m);
   });
 
   it('backup writes a copy and says what is not in it', async () => {

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { testFolder } from '../support/app.ts';
+import { freePort } from '../support/port.ts';
 import { MAIN, runSettled, spawnSettled } from '../support/process.ts';
 
 function environment(over: Record<string, string> = {}): Record<string, string> {
@@ -103,12 +103,3 @@ describe('cli: an output', () => {
     expect(stderr).toBe('settled: The output cannot be written (ENOSPC), and is not whole.\n');
   });
 });
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
-}

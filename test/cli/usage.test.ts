@@ -24,7 +24,9 @@ describe('cli: the command line', () => {
   it('with half a command: lists the other halves', async () => {
     const error = await failing(['orders', 'delete']);
     expect(error.message).toBe(
-      '`settled orders` needs one more word. There are: settled orders list, settled orders show, settled orders resolve.',
+      '`settled orders` needs one more word. There are: settled orders open, ' +
+        'settled orders list, settled orders show, settled orders check, settled orders cancel, ' +
+        'settled orders resolve, settled orders adopt.',
     );
   });
 

@@ -1,15 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { noticeBody, orderDocument } from '../../src/domain/notice.ts';
-import { aFact, anOrder, orderAfter, orderIn, stated, step } from '../support/orders.ts';
+import { aFact, anOrder, NO_API, orderAfter, orderIn, stated, step } from '../support/orders.ts';
 
 describe('notice: the order as the shop sees it', () => {
   it('of a paid order names its money, its time and its payment', () => {
-    const { order } = step(
-      anOrder(),
-      aFact('completed'),
-      { canAsk: false },
-      Date.UTC(2026, 0, 2, 3, 4, 5, 6),
-    );
+    const { order } = step(anOrder(), aFact('completed'), NO_API, Date.UTC(2026, 0, 2, 3, 4, 5, 6));
     expect(orderDocument(order)).toEqual({
       reference: 'order-1',
       state: 'paid',

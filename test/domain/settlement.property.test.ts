@@ -1,10 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { quoteAgrees } from '../../src/domain/agreement.ts';
+import type { SettlementPolicy } from '../../src/domain/decision.ts';
 import { FACT_KINDS, type PaymentFact } from '../../src/domain/fact.ts';
 import { balances, payments, UNNAMED } from '../../src/domain/ledger.ts';
 import type { StatedMoney } from '../../src/domain/money.ts';
-import type { Order, Settlement } from '../../src/domain/order.ts';
-import { aFact, anOrder, EVENT, PERSON, reading, type Step, stated, step } from '../support/orders.ts';
+import { isOpen, type Order, type Settlement } from '../../src/domain/order.ts';
+import { decide } from '../../src/domain/settlement.ts';
+import {
+  aFact,
+  anOrder,
+  EVENT,
+  NO_API,
+  PERSON,
+  reading,
+  type Step,
+  stated,
+  step,
+} from '../support/orders.ts';
 
 /** Calls `visit` with every order in which the items can come. Items that are the same object count as equal. */
 function eachSequence<T>(items: readonly T[], visit: (sequence: readonly T[]) => void): void {
@@ -74,7 +87,7 @@ describe('settlement: the events of one payment', () => {
 });
 
 function paidStaysPaid(order: Order, fact: PaymentFact, index: number): Order {
-  const after = step(order, fact, { canAsk: false }, 1000 + index).order;
+  const after = step(order, fact, NO_API, 1000 + index).order;
   if (order.settlement !== null && after.settlement !== order.settlement) {
     throw new Error(`the settlement of ${JSON.stringify(order)} changed`);
   }
@@ -97,17 +110,21 @@ const anyFact: fc.Arbitrary<PaymentFact> = fc.record({
   quoteMoney: anyMoney,
   reference: fc.constantFrom('order-1', 'order-1', 'order-1', null, 'order-2'),
 });
-const anyStory = fc.array(fc.record({ fact: anyFact, canAsk: fc.boolean() }), { maxLength: 14 });
+const anyPolicy: fc.Arbitrary<SettlementPolicy> = fc.record({
+  asks: fc.constantFrom('never', 'in-doubt', 'always'),
+  quoteIsDoubtful: fc.boolean(),
+});
+type Told = { fact: PaymentFact; policy: SettlementPolicy };
+const anyStory: fc.Arbitrary<Told[]> = fc.array(fc.record({ fact: anyFact, policy: anyPolicy }), {
+  maxLength: 14,
+});
 
 /** Folds a story of facts, showing each step with the order before it. */
-function tell(
-  story: readonly { fact: PaymentFact; canAsk: boolean }[],
-  show: (told: Step & { before: Order; fact: PaymentFact; canAsk: boolean }) => void,
-): Order {
+function tell(story: readonly Told[], show: (told: Step & Told & { before: Order }) => void): Order {
   let order = anOrder();
-  for (const [index, { fact, canAsk }] of story.entries()) {
-    const told = step(order, fact, { canAsk }, 1000 + index);
-    show({ ...told, before: order, fact, canAsk });
+  for (const [index, { fact, policy }] of story.entries()) {
+    const told = step(order, fact, policy, 1000 + index);
+    show({ ...told, before: order, fact, policy });
     order = told.order;
   }
   return order;
@@ -195,8 +212,8 @@ describe('settlement: any story of several payments', () => {
   it('moves no money when a fact comes again right after itself', () => {
     fc.assert(
       fc.property(anyStory, (story) => {
-        tell(story, ({ order, fact, canAsk }) => {
-          const again = step(order, fact, { canAsk }).order;
+        tell(story, ({ order, fact, policy }) => {
+          const again = step(order, fact, policy).order;
           expect(again.entries).toEqual(order.entries);
           expect(again.state).toBe(order.state);
           expect(again.holds).toEqual(order.holds);
@@ -244,6 +261,47 @@ describe('settlement: any story of several payments', () => {
         if (end.state === 'cancelled' && left.length > 0) expect(end.flags).toContain('refund_due');
         if (left.length > 1 && end.state === 'paid') expect(end.flags).toContain('duplicate_payment');
         if (end.state === 'awaiting_payment' || end.state === 'expired') expect(end.entries).toEqual([]);
+      }),
+      RUNS,
+    );
+  });
+
+  it('pays no open order by an event alone where each completion is to be asked about', () => {
+    fc.assert(
+      fc.property(anyStory, fc.boolean(), (story, quoteIsDoubtful) => {
+        const asking = story.map(({ fact }) => ({
+          fact,
+          policy: { asks: 'always', quoteIsDoubtful } as const,
+        }));
+        tell(asking, ({ before, made, fact }) => {
+          if (fact.authority.by !== 'event' || !isOpen(before.state)) return;
+          if (!['completed', 'unclear', 'refunded', 'disputed'].includes(fact.kind)) return;
+          expect(made.outcome).toBe('ask');
+          expect(made.effects).toEqual([{ do: 'check' }]);
+        });
+      }),
+      RUNS,
+    );
+  });
+
+  it('asks nobody where nobody can be asked, and never asks again what a reading said', () => {
+    fc.assert(
+      fc.property(anyStory, (story) => {
+        tell(story, ({ made, fact, policy }) => {
+          if (policy.asks === 'never' || fact.authority.by !== 'event') expect(made.outcome).not.toBe('ask');
+        });
+      }),
+      RUNS,
+    );
+  });
+
+  it('leaves a doubtful quote out as if it had not been said, and only one that differs from its link', () => {
+    fc.assert(
+      fc.property(anyStory, anyFact, anyPolicy, (story, fact, { asks }) => {
+        const order = tell(story, () => {});
+        const doubtful = decide(order, fact, { asks, quoteIsDoubtful: true });
+        const heard = quoteAgrees(order, fact) === false ? { ...fact, quoteMoney: null } : fact;
+        expect(doubtful).toEqual(decide(order, heard, { asks, quoteIsDoubtful: false }));
       }),
       RUNS,
     );

@@ -2,7 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { SILENCES } from '../../sandbox/silences.ts';
 import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
 import { peek } from '../support/peek.ts';
-import { allSettled, expectPaid, payLink, type Shop, sell, startShop } from '../support/shop.ts';
+import {
+  allSettled,
+  expectPaid,
+  pass,
+  passUntil,
+  payLink,
+  type Shop,
+  sell,
+  startShop,
+} from '../support/shop.ts';
 
 const TYPE_NAMES = SILENCES['type-name'].values;
 
@@ -14,7 +23,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
   it.each(SILENCES.signature.values)(
     'is paid where the signature is %s: in every envelope, by the first attempt and by either kind of retry',
     async (signature) => {
-      const shop = await startShop();
+      const shop = await startShop({ api: false });
       await set(shop, { signature });
       const paid: string[] = [];
       for (const retries of SILENCES.retries.values) {
@@ -61,7 +70,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
   );
 
   it('is paid on a bare event by the money that it names, as on a full one', async () => {
-    const shop = await startShop({ silences: ['envelope=bare'] });
+    const shop = await startShop({ silences: ['envelope=bare'], api: false });
     const link = await sell(shop, 'order-1', { amount: 149.9 });
     await payLink(shop, link);
     await allSettled(shop);
@@ -78,7 +87,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
     ['refund', 'refunded'],
     ['dispute', 'disputed'],
   ] as const)('follows a %s that is told as the status of the payment', async (what, state) => {
-    const shop = await startShop({ silences: ['refund-event=own-status'] });
+    const shop = await startShop({ silences: ['refund-event=own-status'], api: false });
     const link = await sell(shop, what);
     await payLink(shop, link);
     await expectPaid(shop, what);
@@ -88,8 +97,8 @@ describe('settled with the sandbox, whatever the service means by its silences',
     expect(await shop.settled.order(what)).toMatchObject({ state, payment: { status: state } });
   });
 
-  it('keeps an order paid whose refund or dispute is told as COMPLETED beside it, and tells a person', async () => {
-    const shop = await startShop({ silences: ['refund-event=aggregate'] });
+  it('keeps an order paid whose refund or dispute is told as COMPLETED beside it, and tells a person where it cannot ask', async () => {
+    const shop = await startShop({ silences: ['refund-event=aggregate'], api: false });
     for (const [what, status] of [
       ['refund', 'REFUNDED'],
       ['dispute', 'DISPUTED'],
@@ -116,8 +125,35 @@ describe('settled with the sandbox, whatever the service means by its silences',
       ['dispute', 'status_unclear'],
       ['refund', 'status_unclear'],
     ]);
-    // The service's API says which of the two it is; the question is queued.
+    // The service's API says which of the two it is; the question is queued until there is one.
     const checks = peek(shop.settled.storePath, 'SELECT reason FROM link_check');
     expect(checks).toEqual(Array(2).fill({ reason: 'not_understood' }));
+  });
+
+  it.each([
+    ['refund', 'refunded'],
+    ['dispute', 'disputed'],
+  ] as const)(
+    'asks about a %s that is told as COMPLETED beside it, and follows the answer',
+    async (what, state) => {
+      const shop = await startShop({ silences: ['refund-event=aggregate'] });
+      const link = await sell(shop, what);
+      await payLink(shop, link);
+      await passUntil(shop, async () => (await shop.settled.order(what)).state === 'paid');
+      await act(shop.sandbox, link, what);
+      await pass(shop, 6 * MINUTE_MS, 10_000);
+      expect(await shop.settled.order(what)).toMatchObject({ state, payment: { status: state }, holds: [] });
+      expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
+    },
+  );
+
+  it('asks about money that the event does not name, and takes the flag back', async () => {
+    const shop = await startShop({ silences: ['envelope=ids'] });
+    await payLink(shop, await sell(shop, 'order-1'));
+    await pass(shop, 2_000);
+    await expectPaid(shop, 'order-1');
+    const { entries } = (await shop.settled.api('/v1/orders/order-1/timeline')).body;
+    const rules = entries.map(({ summary }: { summary: string }) => /paid: .*rule (\w+)/.exec(summary)?.[1]);
+    expect(rules).toContain('paid_money_unnamed');
   });
 });

@@ -19,7 +19,7 @@ const OF_COMPLETED = { match: { event: PAYMENT_STATUS, attempt: 1 }, skip: 1 };
 
 /** A paid link whose news of the completion was spoiled. */
 async function spoiled(fault: object) {
-  const shop = await startShop();
+  const shop = await startShop({ api: false });
   await plan(shop.sandbox, { ...OF_COMPLETED, ...fault });
   const link = await sell(shop, 'order-1');
   await payLink(shop, link);
@@ -67,7 +67,7 @@ describe('settled with the sandbox, which loses, repeats and shuffles', () => {
   });
 
   it('reorder: is paid where COMPLETED comes before PENDING, and stays so', async () => {
-    const shop = await startShop();
+    const shop = await startShop({ api: false });
     await plan(shop.sandbox, { fault: 'reorder', match: { event: PAYMENT_STATUS } });
     const link = await sell(shop, 'order-1');
     await payLink(shop, link);
@@ -113,7 +113,7 @@ describe('settled with the sandbox, which forges and spoils', () => {
   );
 
   it('tamper: a PENDING that is forged into COMPLETED pays nothing', async () => {
-    const shop = await startShop();
+    const shop = await startShop({ api: false });
     await plan(shop.sandbox, { fault: 'tamper', match: { event: PAYMENT_STATUS }, with: { what: 'status' } });
     const link = await sell(shop, 'order-1');
     await act(shop.sandbox, link, 'pay', { complete: false });
@@ -145,7 +145,7 @@ describe('settled with the sandbox, which forges and spoils', () => {
 
 describe('settled with the sandbox, whose API misbehaves at the creation', () => {
   it('early-event: verifies and records what comes before the creation is answered, and is paid', async () => {
-    const shop = await startShop();
+    const shop = await startShop({ api: false });
     const happened: string[] = [];
     const door = await startDoor(() => happened.push('event'));
     await plan(shop.sandbox, { fault: 'early-event' });
@@ -169,7 +169,7 @@ describe('settled with the sandbox, whose API misbehaves at the creation', () =>
     ['server-error', { status: 502 }, 3],
     ['slow', { ms: 50 }, 1],
   ])('%s %o: the shop asks again, there is one link, and the order is paid', async (fault, takes, count) => {
-    const shop = await startShop();
+    const shop = await startShop({ api: false });
     await plan(shop.sandbox, { fault, match: { method: 'POST' }, count, with: takes });
     const fields = { title: 'A chair', ...(await reserveLink(shop, 'order-1')) };
     const answers: number[] = [];

@@ -1,12 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { deliveriesOf, HOUR_MS, MINUTE_MS, offsetsMs, turn } from '../support/dispatch.ts';
 import { startDoor } from '../support/door.ts';
+import { startFront } from '../support/front.ts';
 import { peek } from '../support/peek.ts';
-import { allSettled, expectPaid, payLink, type Shop, sell, startShop } from '../support/shop.ts';
+import {
+  allSettled,
+  expectPaid,
+  passUntil,
+  payLink,
+  type Shop,
+  type ShopOptions,
+  sell,
+  startShop,
+} from '../support/shop.ts';
 
 /** An order whose payment is told while the receiver is down, for two hours. */
-async function outage(silences: readonly string[]) {
-  const shop = await startShop({ silences });
+async function outage(options: ShopOptions) {
+  const shop = await startShop(options);
   const door = await startDoor();
   door.shut();
   const link = await sell(shop, 'order-1', { webhookUrl: door.through });
@@ -31,7 +41,7 @@ describe('a receiver that is down for two hours', () => {
   ])(
     'is paid on the 4-hour retry, where retries are signed again and counted as %s',
     async (schedule, minutes) => {
-      const { shop, link } = await outage([`schedule=${schedule}`]);
+      const { shop, link } = await outage({ silences: [`schedule=${schedule}`], api: false });
       await turn(shop.sandbox, HOUR_MS);
       expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
       await turn(shop.sandbox, 3 * HOUR_MS);
@@ -45,7 +55,7 @@ describe('a receiver that is down for two hours', () => {
   );
 
   it('refuses the 4-hour retry as stale where it carries the signature of the first attempt, and keeps it as a hint', async () => {
-    const { shop, link } = await outage(['retries=signed-once']);
+    const { shop, link } = await outage({ silences: ['retries=signed-once'], api: false });
     await turn(shop.sandbox, 4 * HOUR_MS);
     await allSettled(shop);
     const deliveries = await deliveriesOf(shop.sandbox, link);
@@ -57,8 +67,26 @@ describe('a receiver that is down for two hours', () => {
     const told = deliveries.map(({ event, log }) => ({ event_id: event, timestamp: log[0].timestamp }));
     expect(hints).toEqual(expect.arrayContaining(told));
     expect([hints.length, told.length]).toEqual([4, 4]);
-    // The check by the service's API finds the payment from here.
     expect(checks).toHaveLength(1);
     expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
+  });
+
+  it('is paid by the check that the stale retry queues, where the API was down as well', async () => {
+    let heardOfIt = () => false;
+    let serviceUrl = '';
+    const front = await startFront(() => serviceUrl);
+    front.answerWith(async () => (heardOfIt() ? undefined : { status: 503, headers: {}, text: 'down' }));
+    const { shop } = await outage({ silences: ['retries=signed-once'], apiUrl: front.url });
+    serviceUrl = shop.sandbox.url;
+    heardOfIt = () => peek(shop.settled.storePath, 'SELECT 1 FROM hint').length > 0;
+    const isPaid = async () => (await shop.settled.order('order-1')).state === 'paid';
+    await passUntil(shop, isPaid, { withinMs: 5 * HOUR_MS, stepMs: 10 * MINUTE_MS });
+    expect(kept(shop).hints).toHaveLength(4);
+    await expectPaid(shop, 'order-1', { learnedBy: 'reconciliation' });
+    const [reading] = peek(
+      shop.settled.storePath,
+      'SELECT type FROM inbox WHERE reading IS NOT NULL ORDER BY reading',
+    );
+    expect(reading).toEqual({ type: 'stale' });
   });
 });

@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
-import { openMetrics } from '../../src/observe/metrics.ts';
+import { type Metrics, openMetrics } from '../../src/observe/metrics.ts';
+import type { Stats } from '../../src/store/queries.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 
@@ -24,6 +25,7 @@ function samples(text: string): Record<string, number> {
 
 const outcome = (name: string) => `settled_deliveries_total{outcome="${name}"}`;
 const orders = (state: string) => `settled_orders{state="${state}"}`;
+const checks = (name: string) => `settled_checks_waiting{class="${name}"}`;
 const events = (status: string) => `settled_inbox_events{status="${status}"}`;
 
 describe('metrics: what a scrape shows', () => {
@@ -34,6 +36,10 @@ describe('metrics: what a scrape shows', () => {
       .match(/^# TYPE settled_\w+ \w+/gm)
       ?.map((line: string) => line.slice('# TYPE '.length));
     expect(named.sort()).toEqual([
+      'settled_api_request_seconds histogram',
+      'settled_api_requests_in_flight gauge',
+      'settled_api_requests_total counter',
+      'settled_api_slots_in_use gauge',
       'settled_attention gauge',
       'settled_checks_waiting gauge',
       'settled_commit_batch_calls histogram',
@@ -41,10 +47,13 @@ describe('metrics: what a scrape shows', () => {
       'settled_deliveries_total counter',
       'settled_delivery_seconds histogram',
       'settled_disk_free_bytes gauge',
+      'settled_drift gauge',
       'settled_holds gauge',
       'settled_inbox_events gauge',
       'settled_inbox_lag_seconds gauge',
       'settled_notices gauge',
+      'settled_opening_attempts_total counter',
+      'settled_openings gauge',
       'settled_orders gauge',
       'settled_settlement_failures_total counter',
       'settled_settlements_total counter',
@@ -62,6 +71,11 @@ describe('metrics: what a scrape shows', () => {
       ...['awaiting_payment', 'payment_pending', 'paid', 'held', 'expired'].map(orders),
       ...['cancelled', 'refunded', 'disputed'].map(orders),
       ...['pending', 'leased', 'done', 'dead'].map(events),
+      ...['confirm', 'hint', 'janitor'].map(checks),
+      ...['pending', 'leased', 'taken'].map((status) => `settled_openings{status="${status}"}`),
+      'settled_api_requests_in_flight',
+      'settled_api_slots_in_use',
+      'settled_drift',
     ];
     expect(Object.fromEntries(zeros.map((name) => [name, now[name]]))).toEqual(
       Object.fromEntries(zeros.map((name) => [name, 0])),
@@ -106,7 +120,7 @@ describe('metrics: what a scrape shows', () => {
         'settled_notices{status="pending"}': 1,
         'settled_settlements_total{outcome="applied"}': 1,
         settled_holds: 0,
-        settled_checks_waiting: 1,
+        [checks('janitor')]: 1,
       }),
     );
   });
@@ -168,22 +182,81 @@ describe('metrics: what a scrape shows', () => {
   });
 });
 
+const NOTHING: Stats = {
+  orders: {},
+  events: {},
+  notices: {},
+  holds: 0,
+  attention: 0,
+  checks: 0,
+  checksByClass: { confirm: 0, hint: 0, janitor: 0 },
+  openings: {},
+  drift: 0,
+  api: { slotsInUse: 0, pausedUntilMs: null },
+  rejections: 0,
+  lagMs: 0,
+};
+
 describe('metrics: by themselves', () => {
+  const open = (stats: () => Stats = () => NOTHING) =>
+    openMetrics({ deliveryOutcomes: ['recorded'], stats: async () => stats(), freeBytes: async () => null });
+  const scrapeOf = async (metrics: Metrics) => samples((await metrics.scrape()).text);
+
   it('show no number for the free space where the system does not tell it', async () => {
-    const metrics = openMetrics({
-      deliveryOutcomes: ['recorded'],
-      stats: async () => ({
-        orders: {},
-        events: {},
-        notices: {},
-        holds: 0,
-        attention: 0,
-        checks: 0,
-        rejections: 0,
-        lagMs: 0,
-      }),
-      freeBytes: async () => null,
+    expect((await open().scrape()).text).toMatch(/^settled_disk_free_bytes (NaN|Nan)$/m);
+  });
+
+  it("count requests to the service's API by call and end, and show those that are under way", async () => {
+    const metrics = open();
+    metrics.apiStarted();
+    metrics.apiStarted();
+    expect(await scrapeOf(metrics)).toMatchObject({
+      settled_api_requests_in_flight: 2,
+      settled_api_request_seconds_count: 0,
     });
-    expect((await metrics.scrape()).text).toMatch(/^settled_disk_free_bytes (NaN|Nan)$/m);
+    metrics.apiAnswered('GET /payment-links', 'ok', 0.2);
+    metrics.apiAnswered('POST /payment-links', 'service_timeout', 10.1);
+    expect(await scrapeOf(metrics)).toMatchObject({
+      settled_api_requests_in_flight: 0,
+      'settled_api_requests_total{call="GET /payment-links",outcome="ok"}': 1,
+      'settled_api_requests_total{call="POST /payment-links",outcome="service_timeout"}': 1,
+      settled_api_request_seconds_count: 2,
+      'settled_api_request_seconds_bucket{le="0.25"}': 1,
+    });
+  });
+
+  it('count attempts to open links by what came of them', async () => {
+    const metrics = open();
+    for (const outcome of ['retried', 'retried', 'opened']) metrics.opening(outcome);
+    expect(await scrapeOf(metrics)).toMatchObject({
+      'settled_opening_attempts_total{outcome="retried"}': 2,
+      'settled_opening_attempts_total{outcome="opened"}': 1,
+    });
+  });
+
+  it('follow what the store says of asking and opening, and leave nothing behind', async () => {
+    let stats: Stats = {
+      ...NOTHING,
+      checksByClass: { confirm: 3, hint: 2, janitor: 1 },
+      openings: { pending: 4, taken: 1 },
+      drift: 5,
+      api: { slotsInUse: 17, pausedUntilMs: null },
+    };
+    const metrics = open(() => stats);
+    expect(await scrapeOf(metrics)).toMatchObject({
+      [checks('confirm')]: 3,
+      [checks('hint')]: 2,
+      [checks('janitor')]: 1,
+      'settled_openings{status="pending"}': 4,
+      'settled_openings{status="taken"}': 1,
+      settled_drift: 5,
+      settled_api_slots_in_use: 17,
+    });
+    stats = NOTHING;
+    expect(await scrapeOf(metrics)).toMatchObject({
+      [checks('confirm')]: 0,
+      'settled_openings{status="pending"}': 0,
+      settled_api_slots_in_use: 0,
+    });
   });
 });

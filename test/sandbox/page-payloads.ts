@@ -71,3 +71,17 @@ export const PAYLOADS: readonly string[] = [
   '+ADw-script+AD4-hit=1+ADw-/script+AD4-',
   'x\r\n\r\n<script>hit=1</script>',
 ];
+
+/**
+ * To be evaluated in a page: what stands there that is not its own. Elements and handlers of a payload, and the sign
+ * that one ran.
+ *
+ * @param script the address of the page's own script
+ */
+export function foreignTo(script: string): string {
+  return `[
+  ...document.querySelectorAll('img, iframe, object, embed, base, math, video, audio, marquee, template, style'),
+  ...document.querySelectorAll('[onerror], [onload], [onfocus], [onmouseover], [contenteditable], [style], [autofocus]'),
+  ...document.querySelectorAll('script:not([src="${script}"]), meta[http-equiv], [href^="javascript:"]'),
+].map((element) => element.outerHTML).concat(window.hit === undefined ? [] : ['hit'])`;
+}

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { useBrowser } from '../support/browser.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { createLink, details, startSite } from './page-order.ts';
-import { PAYLOADS } from './page-payloads.ts';
+import { foreignTo, PAYLOADS } from './page-payloads.ts';
 
 const open = useBrowser();
 
@@ -162,12 +162,7 @@ describe('the headers of a page', () => {
   });
 });
 
-/** What stands in a page that is not its own: elements and handlers of a payload, and the sign that one ran. */
-const FOREIGN = `[
-  ...document.querySelectorAll('img, iframe, object, embed, base, math, video, audio, marquee, template, style'),
-  ...document.querySelectorAll('[onerror], [onload], [onfocus], [onmouseover], [contenteditable], [style], [autofocus]'),
-  ...document.querySelectorAll('script:not([src="/assets/page.js"]), meta[http-equiv], [href^="javascript:"]'),
-].map((element) => element.outerHTML).concat(window.hit === undefined ? [] : ['hit'])`;
+const FOREIGN = foreignTo('/assets/page.js');
 
 function carrying(payload: string, at: number): Record<string, unknown> {
   const inAddress = payload.replace(/\s/g, '');

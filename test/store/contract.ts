@@ -1,4 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, onTestFailed, onTestFinished } from 'vitest';
+import { budgetContract } from './contract/asking-budget.ts';
+import { checksContract } from './contract/asking-checks.ts';
+import { openingsContract } from './contract/asking-openings.ts';
+import { quotesContract, readingsContract } from './contract/asking-readings.ts';
+import { sweepContract } from './contract/asking-sweep.ts';
 import { concurrencyContract } from './contract/concurrency.ts';
 import { inboxContract } from './contract/inbox.ts';
 import { intakeContract } from './contract/intake.ts';
@@ -46,6 +51,12 @@ export function storeContract(name: string, open: () => Promise<ContractStore>):
     inboxContract(worlds);
     settlementContract(worlds);
     queriesContract(worlds);
+    budgetContract(worlds);
+    openingsContract(worlds);
+    checksContract(worlds);
+    readingsContract(worlds);
+    quotesContract(worlds);
+    sweepContract(worlds);
     concurrencyContract(worlds);
   });
 }

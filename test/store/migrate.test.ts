@@ -1,11 +1,14 @@
-import { readdirSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { CHECK_REASONS, checkRank } from '../../src/domain/check.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { testFolder } from '../support/app.ts';
 
-const FILES = readdirSync(new URL('../../migrations/sqlite/', import.meta.url)).sort();
+const FOLDER = new URL('../../migrations/sqlite/', import.meta.url);
+const FILES = readdirSync(FOLDER).sort();
 
 describe('migrations', () => {
   let path: string;
@@ -99,6 +102,65 @@ describe('migrations', () => {
       using((db) => db.exec('DROP TABLE history'));
       expect(using((db) => migrate(db, 'sqlite', path))[0]).toBe(second);
       expect(schema()).toEqual(whole);
+    });
+  });
+
+  describe('from a version that only received', () => {
+    /** A database as version 4 left it, with the checks that it could not make. */
+    function leave(checks: Readonly<Record<string, number>>): void {
+      const old = FILES.slice(0, 4);
+      using((db) => {
+        for (const file of old) db.exec(readFileSync(new URL(file, FOLDER), 'utf8'));
+        db.exec(
+          'CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT',
+        );
+        for (const [index, name] of old.entries()) {
+          const sha256 = createHash('sha256')
+            .update(readFileSync(new URL(name, FOLDER)))
+            .digest('hex');
+          db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(index + 1, name, sha256);
+        }
+        db.pragma('user_version = 4');
+        for (const [reason, atMs] of Object.entries(checks)) {
+          const order = `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
+            VALUES (?, 100, 'BRL', 'awaiting_payment', ?, ?)`;
+          const link = `INSERT INTO link (order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
+            VALUES (?, ?, x'00', 'key', x'00', ?)`;
+          const { lastInsertRowid: orderKey } = db.prepare(order).run(reason, atMs, atMs);
+          const { lastInsertRowid: linkKey } = db.prepare(link).run(orderKey, reason, atMs);
+          db.prepare('INSERT INTO link_check VALUES (?, ?, ?)').run(linkKey, reason, atMs);
+        }
+      });
+    }
+
+    it('keep what waited to be asked about, by its rank and due at once', () => {
+      const reasons = CHECK_REASONS.filter((reason) => reason !== 'listed' && reason !== 'returned');
+      leave(Object.fromEntries(reasons.map((reason, index) => [reason, 1000 + index])));
+      expect(using((db) => migrate(db, 'sqlite', path))).toEqual(FILES.slice(4));
+      const columns = 'reason, rank, requested_at_ms, due_at_ms, failures, confirm_since_ms';
+      const rows = using((db) => db.prepare(`SELECT ${columns} FROM link_check ORDER BY link_key`).all());
+      expect(rows).toEqual(
+        reasons.map((reason, index) => ({
+          reason,
+          rank: checkRank(reason),
+          requested_at_ms: 1000 + index,
+          due_at_ms: 1000 + index,
+          failures: 0,
+          confirm_since_ms: null,
+        })),
+      );
+    });
+
+    it('begin to ask about every link that is there', () => {
+      leave({ registered: 5000, stale: 6000 });
+      using((db) => migrate(db, 'sqlite', path));
+      const links = using((db) => db.prepare('SELECT opened, next_check_at_ms FROM link ORDER BY key').all());
+      expect(links).toEqual([
+        { opened: 0, next_check_at_ms: 125_000 },
+        { opened: 0, next_check_at_ms: 126_000 },
+      ]);
+      const other = 'SELECT (SELECT count(*) FROM opening) + (SELECT count(*) FROM api_request)';
+      expect(using((db) => db.prepare(other).pluck().get())).toBe(0);
     });
   });
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { onTestFailed, onTestFinished } from 'vitest';
 import { type App, startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import { openLog } from '../../src/observe/log.ts';
+import { type Log, openLog } from '../../src/observe/log.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { signedHeaders } from './deliveries.ts';
 
@@ -50,6 +50,8 @@ export async function startTestApp(
     environment?: Record<string, string>;
     clock?: Clock;
     storePath?: string;
+    /** In place of one that says nothing. */
+    log?: Log;
     /** Called with what stops it; the end of the test where none is given. */
     atEnd?: (stop: () => void) => void;
   } = {},
@@ -69,7 +71,7 @@ export async function startTestApp(
     clock: options.clock ?? systemClock,
     random: Math.random,
     newId: randomUUID,
-    log: openLog(config.logLevel),
+    log: options.log ?? openLog(config.logLevel),
   });
   // Stopping takes its second of grace; the next test need not wait for it.
   (options.atEnd ?? onTestFinished)(() => void app.stop());

@@ -19,6 +19,7 @@ const FACTS = [
   aFact('completed', { authority: reading(1) }),
   aFact('completed', { authority: reading(2), paymentId: 'pay_2' }),
   aFact('disabled', { authority: reading(1) }),
+  aFact('unconfirmed', { authority: reading(1) }),
   ...(['cancel', 'accept', 'reject'] as const).map(instruction),
 ];
 

@@ -4,9 +4,12 @@ import type { StatedMoney } from '../../src/domain/money.ts';
 import type { Order, OrderState } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
 
-/** The service's API can be asked, or it cannot. */
-export const API: SettlementPolicy = { canAsk: true };
-export const NO_API: SettlementPolicy = { canAsk: false };
+/** The service's API can be asked, or it cannot; or it is asked about each completion. */
+export const API: SettlementPolicy = { asks: 'in-doubt', quoteIsDoubtful: false };
+export const NO_API: SettlementPolicy = { asks: 'never', quoteIsDoubtful: false };
+export const ALWAYS: SettlementPolicy = { asks: 'always', quoteIsDoubtful: false };
+/** Quotes that differ from their link are left out. */
+export const DOUBTFUL_QUOTES: SettlementPolicy = { asks: 'in-doubt', quoteIsDoubtful: true };
 
 export const EVENT: Authority = { by: 'event' };
 export const PERSON: Authority = { by: 'person' };

@@ -20,13 +20,19 @@ export type RunningProcess = {
 };
 
 /** As another user, or by another command that runs the command line it is given. */
-export type SpawnOptions = { uid?: number; through?: readonly string[]; script?: string };
+export type SpawnOptions = {
+  uid?: number;
+  through?: readonly string[];
+  script?: string;
+  /** Called with what kills it; the end of the test where none is given. */
+  atEnd?: (kill: () => void) => void;
+};
 
 /** Starts `settled` as a process of its own, with only the environment that is given. */
 export function spawnSettled(
   args: readonly string[],
   environment: Record<string, string>,
-  { uid, through = [], script = MAIN }: SpawnOptions = {},
+  { uid, through = [], script = MAIN, atEnd = onTestFinished }: SpawnOptions = {},
 ): RunningProcess {
   const [command, ...rest] = [...through, process.execPath, script, ...args] as [string, ...string[]];
   const child = spawn(command, rest, {
@@ -47,7 +53,7 @@ export function spawnSettled(
   const finished = new Promise<Finished>((resolve) => {
     child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
   });
-  onTestFinished(() => {
+  atEnd(() => {
     child.kill('SIGKILL');
   });
   return {

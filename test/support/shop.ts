@@ -1,24 +1,203 @@
 import { expect, onTestFinished, vi } from 'vitest';
+import type { Log } from '../../src/observe/log.ts';
 import { startTestApp, type TestApp } from './app.ts';
-import { act, createLink } from './dispatch.ts';
+import { act, createLink, plan } from './dispatch.ts';
+import { freePort } from './port.ts';
 import { startTestSandbox, type TestSandbox } from './sandbox.ts';
 
 /** Longer than settled takes to stop, in its own time. */
 const STOPPING_MS = 60_000;
 
+/** settled looks for work so often. */
+const POLL_MS = 1_000;
+/** After less than two minutes without a sign of life settled takes nothing for an outage of its own. */
+const AWAKE_MS = 100_000;
+
 export type Shop = { sandbox: TestSandbox; settled: TestApp };
 
+type SandboxOptions = NonNullable<Parameters<typeof startTestSandbox>[0]>;
+
+export type ShopOptions = Omit<SandboxOptions, 'environment'> & {
+  /** Which of the service's environments the sandbox plays. */
+  service?: 'production' | 'sandbox';
+  /** Whether settled knows the sandbox's API; it does unless told otherwise. */
+  api?: boolean;
+  /** The address at which settled finds the API, in place of the sandbox's own. */
+  apiUrl?: string;
+  /** Settings of settled, beside those that it needs here. */
+  environment?: Record<string, string>;
+  storePath?: string;
+  log?: Log;
+};
+
 /** The sandbox, and settled on its clock: both in this process, over real HTTP, settled with a real SQLite file. */
-export async function startShop(options: Parameters<typeof startTestSandbox>[0] = {}): Promise<Shop> {
-  const sandbox = await startTestSandbox({ rateLimit: null, ...options });
-  // Stopped below and not by its own means: its time must pass while the sandbox's clock still runs.
-  const settled = await startTestApp({ clock: sandbox.clock, atEnd: () => {} });
-  onTestFinished(async () => {
-    const stopped = settled.app.stop();
-    await sandbox.clock.advance(STOPPING_MS);
-    await stopped;
-  });
+export async function startShop(options: ShopOptions = {}): Promise<Shop> {
+  const { service = 'production', api = true, apiUrl, environment, storePath, log, ...rest } = options;
+  const sandbox = await startTestSandbox({ rateLimit: null, ...rest, environment: service });
+  const known = { SETTLED_API_URL: apiUrl ?? sandbox.url, SETTLED_API_KEY: sandbox.apiKey };
+  const settled = await startSettled(sandbox, { ...(api ? known : {}), ...environment }, { storePath, log });
+  onTestFinished(() => stopSettled({ sandbox, settled }));
   return { sandbox, settled };
+}
+
+/** settled beside a sandbox that is there. The caller stops it. */
+export async function startSettled(
+  { clock }: TestSandbox,
+  environment: Record<string, string>,
+  { storePath, log }: { storePath?: string | undefined; log?: Log | undefined } = {},
+): Promise<TestApp> {
+  const port = await freePort();
+  return startTestApp({
+    clock,
+    ...(storePath === undefined ? {} : { storePath }),
+    ...(log === undefined ? {} : { log }),
+    environment: {
+      SETTLED_HOOKS_LISTEN: `127.0.0.1:${port}`,
+      SETTLED_PUBLIC_URL: `http://127.0.0.1:${port}`,
+      ...environment,
+    },
+    // Stopped by `stopSettled` and not by its own means: its time must pass while the sandbox's clock still runs.
+    atEnd: () => {},
+  });
+}
+
+/** Stops settled, in its own time; twice is once. */
+export async function stopSettled({ sandbox, settled }: Shop): Promise<void> {
+  const stopped = settled.app.stop();
+  await sandbox.clock.advance(STOPPING_MS);
+  await stopped;
+}
+
+/**
+ * Lets time pass in small steps, and waits after each until nothing of settled or the sandbox is under way: time stands
+ * still for what they do.
+ */
+export async function pass(shop: Shop, byMs: number, stepMs = POLL_MS): Promise<void> {
+  await quiet(shop);
+  for (let leftMs = byMs; leftMs > 0; leftMs -= stepMs) await step(shop, Math.min(stepMs, leftMs));
+}
+
+/** Lets time pass in steps until `isSo`; throws where that does not come within `withinMs`. */
+export async function passUntil(
+  shop: Shop,
+  isSo: () => boolean | Promise<boolean>,
+  { withinMs = 3_600_000, stepMs = POLL_MS }: { withinMs?: number; stepMs?: number } = {},
+): Promise<void> {
+  await quiet(shop);
+  for (let passedMs = 0; !(await isSo()); passedMs += stepMs) {
+    if (passedMs >= withinMs) throw new Error(`it did not come within ${withinMs} ms of the sandbox`);
+    await step(shop, stepMs);
+  }
+}
+
+/** A long step ends with a short one: what settled polls for in the first second of it was not due yet. */
+async function step(shop: Shop, byMs: number): Promise<void> {
+  const lastMs = byMs > 2 * POLL_MS ? POLL_MS : byMs;
+  const { clock } = shop.sandbox;
+  if (byMs > lastMs) {
+    for (let leftMs = byMs - lastMs; leftMs > 0; leftMs -= AWAKE_MS)
+      await clock.advance(Math.min(AWAKE_MS, leftMs));
+    await quiet(shop);
+  }
+  await clock.advance(lastMs);
+  await quiet(shop);
+}
+
+/** Time passes while settled is not there, as on a computer that sleeps. */
+export async function sleep(shop: Shop, byMs: number): Promise<void> {
+  await quiet(shop);
+  await shop.sandbox.clock.advance(byMs);
+  await quiet(shop);
+  await step(shop, POLL_MS);
+}
+
+/**
+ * Waits until settled has nothing in hand: no request to the service, no event to settle, no call of its store. A call
+ * that the test makes itself is answered after all that were made before it, and is the only one then.
+ */
+export async function quiet({ sandbox, settled }: Shop): Promise<void> {
+  for (;;) {
+    await sandbox.idle();
+    const before = await inHand(settled);
+    // It changes nothing, and waits for its turn at the store as every change does.
+    await settled.api('/v1/orders/nobodys/resolve', { body: { decision: 'reject', reason: 'none' } });
+    const after = await inHand(settled);
+    if (before.busy === 0 && after.busy === 0 && after.calls === before.calls + 1) return;
+  }
+}
+
+async function inHand({ api }: TestApp): Promise<{ busy: number; calls: number }> {
+  const text = (await api('/metrics')).body as string;
+  const read = (name: string) => {
+    const line = text.split('\n').find((one) => one.startsWith(`${name} `));
+    if (line === undefined) throw new Error(`there is no ${name} in /metrics`);
+    return Number(line.slice(name.length));
+  };
+  return {
+    busy:
+      read('settled_api_requests_in_flight') +
+      read('settled_inbox_events{status="leased"}') +
+      read('settled_inbox_lag_seconds'),
+    calls: read('settled_commit_batch_calls_sum'),
+  };
+}
+
+/** The requests that the sandbox's API answered or refused, oldest first. */
+export async function requestsOf({ control }: TestSandbox): Promise<LoggedRequest[]> {
+  const all: LoggedRequest[] = [];
+  for (;;) {
+    const { requests } = (await control(`/requests?after=${all.at(-1)?.number ?? 0}`)).body;
+    if (requests.length === 0) return all;
+    all.push(...requests);
+  }
+}
+
+export type LoggedRequest = {
+  number: number;
+  epochMs: number;
+  method: string;
+  path: string;
+  status: number | null;
+};
+
+/** The most requests in any 60 seconds. */
+export function busiestMinute(requests: readonly Pick<LoggedRequest, 'epochMs'>[]): number {
+  let first = 0;
+  let most = 0;
+  for (const [index, { epochMs }] of requests.entries()) {
+    while ((requests[first] as LoggedRequest).epochMs <= epochMs - 60_000) first++;
+    most = Math.max(most, index - first + 1);
+  }
+  return most;
+}
+
+/** Has settled open an order's link. */
+export async function openOrder({ settled }: Shop, reference: string, fields: object = {}) {
+  const body = { reference, title: 'A chair', amount: 100, ...fields };
+  return settled.api('/v1/orders', { body });
+}
+
+/** Has settled open an order's link, and expects it at once. */
+export async function openLink(shop: Shop, reference: string, fields: object = {}): Promise<{ id: string }> {
+  const { status, body } = await openOrder(shop, reference, fields);
+  expect([status, body.order?.link]).toEqual([201, expect.objectContaining({ id: expect.any(String) })]);
+  return body.order.link;
+}
+
+/** A shop none of whose webhooks arrive. */
+export async function startDeafShop(options: ShopOptions = {}): Promise<Shop> {
+  const shop = await startShop(options);
+  await plan(shop.sandbox, { fault: 'drop', count: null });
+  return shop;
+}
+
+/** Asks the service now about an order, as a person would. */
+export function check({ settled }: Shop, reference: string) {
+  return settled.api(`/v1/orders/${reference}/check`, { method: 'POST' });
+}
+
+export function cancel({ settled }: Shop, reference: string) {
+  return settled.api(`/v1/orders/${reference}/cancel`, { method: 'POST' });
 }
 
 type LinkOptions = {
@@ -81,13 +260,17 @@ export async function allSettled({ settled }: Shop): Promise<void> {
 export async function expectPaid(
   shop: Shop,
   reference: string,
-  { amount = '100.00', flags = [] }: { amount?: string; flags?: string[] } = {},
+  {
+    amount = '100.00',
+    flags = [],
+    learnedBy = 'webhook',
+  }: { amount?: string; flags?: string[]; learnedBy?: 'webhook' | 'reconciliation' } = {},
 ): Promise<void> {
   await allSettled(shop);
   const order = await shop.settled.order(reference);
   expect(order).toMatchObject({
     state: 'paid',
-    learnedBy: 'webhook',
+    learnedBy,
     flags,
     holds: [],
     payment: { status: 'completed', amount, currency: 'BRL' },

@@ -2,17 +2,23 @@ import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
+import type { Asking } from '../asking.ts';
 import type { Queries } from '../queries.ts';
 import type { Inbox, Intake, Keeping, Links, Orders } from '../store.ts';
+import { budgetVerbs } from './budget.ts';
+import { checkVerbs } from './checks.ts';
 import { storeFault } from './faults.ts';
 import { inboxVerbs } from './inbox.ts';
 import { intakeVerbs } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
+import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
+import { readingVerbs } from './readings.ts';
+import { sweepVerbs } from './sweep.ts';
 import type { Synchronous } from './synchronous.ts';
 
-type WriteVerbs = Synchronous<Intake & Links & Inbox & Orders & Pick<Keeping, 'heartbeat'>>;
+type WriteVerbs = Synchronous<Intake & Links & Inbox & Orders & Asking & Pick<Keeping, 'heartbeat'>>;
 type ReadVerbs = Synchronous<Queries>;
 
 export type Call = { verb: string; args: readonly unknown[] };
@@ -33,15 +39,17 @@ export function openWriter(
 ): Writer {
   const { path, newId } = options;
   const { db, lock, created, instanceId } = opened;
-  const beat = db.prepare('UPDATE instance SET alive_at_ms = ?');
   const verbs: WriteVerbs = {
     ...intakeVerbs(db),
     ...linkVerbs(db),
     ...inboxVerbs(db, newId),
     ...orderVerbs(db, newId),
-    heartbeat: (atMs) => {
-      beat.run(atMs);
-    },
+    ...budgetVerbs(db),
+    ...openingVerbs(db),
+    ...checkVerbs(db),
+    ...readingVerbs(db, newId),
+    ...sweepVerbs(db),
+    heartbeat: beater(db),
   };
   return {
     created,
@@ -51,6 +59,16 @@ export function openWriter(
       db.close();
       lock.close();
     },
+  };
+}
+
+function beater(db: Database.Database): WriteVerbs['heartbeat'] {
+  const last = db.prepare('SELECT alive_at_ms FROM instance').pluck();
+  const beat = db.prepare('UPDATE instance SET alive_at_ms = ?');
+  return (atMs) => {
+    const gapMs = Math.max(0, atMs - (last.get() as number));
+    beat.run(atMs);
+    return { gapMs };
   };
 }
 

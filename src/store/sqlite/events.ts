@@ -5,7 +5,7 @@ import type { Synchronous } from './synchronous.ts';
 
 export const EVENT_COLUMNS = `i.key, i.event_id AS eventId, i.type, o.reference, l.link_id AS linkId, i.status, i.outcome,
   i.rule, i.attempt, i.conflict, i.duplicates, i.received_at_ms AS receivedAtMs, i.due_at_ms AS dueAtMs,
-  i.ended_at_ms AS endedAtMs, i.fault_code AS faultCode, i.fault_message AS faultMessage`;
+  i.ended_at_ms AS endedAtMs, i.fault_code AS faultCode, i.fault_message AS faultMessage, i.reading`;
 export const EVENT_TABLES = 'inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key';
 
 export type EventRow = Omit<EventSummary, 'conflict' | 'fault'> & {

@@ -49,7 +49,7 @@ function claimer(db: Database): Synchronous<Inbox>['claimEvents'] {
   const lapse = db.prepare(`UPDATE inbox SET status = 'pending' WHERE status = 'leased' AND due_at_ms <= +?`);
   const due = db.prepare(
     `SELECT i.key AS eventKey, i.attempt + 1 AS attempt, i.link_key AS linkKey, b.body, i.timestamp, i.mac,
-       i.received_at_ms AS receivedAtMs
+       i.received_at_ms AS receivedAtMs, i.reading
      FROM inbox i JOIN inbox_body b ON b.inbox_key = i.key
      WHERE i.status = 'pending' AND i.due_at_ms <= +? ORDER BY i.due_at_ms, i.key LIMIT +?`,
   );

@@ -36,7 +36,7 @@ export function intakeVerbs(db: Database): Synchronous<Intake> {
     recordDelivery: (delivery) => {
       const recorded = record(delivery);
       if (!delivery.readable && recorded.outcome !== 'duplicate') {
-        checks.request(delivery.linkKey, 'unreadable', delivery.receivedAtMs);
+        checks.request({ linkKey: delivery.linkKey, reason: 'unreadable', atMs: delivery.receivedAtMs });
       }
       return recorded;
     },
@@ -119,7 +119,7 @@ function hintRecorder(db: Database): (hint: Hint) => void {
   return ({ linkKey, eventId, bodySha256, body, timestamp, receivedAtMs }) => {
     keep.run(linkKey, eventId, bodySha256, body, timestamp, receivedAtMs, receivedAtMs);
     trim.run({ linkKey });
-    checks.request(linkKey, 'stale', receivedAtMs);
+    checks.request({ linkKey, reason: 'stale', atMs: receivedAtMs });
   };
 }
 
@@ -131,6 +131,6 @@ function rejectionRecorder(db: Database): (rejection: Rejection) => void {
   const checks = linkChecks(db);
   return ({ linkKey, reason, count: times, lastAtMs }) => {
     count.run(linkKey, reason, times, lastAtMs, lastAtMs);
-    checks.request(linkKey, 'rejected', lastAtMs);
+    checks.request({ linkKey, reason: 'rejected', atMs: lastAtMs });
   };
 }

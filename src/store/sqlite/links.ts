@@ -2,18 +2,27 @@ import type { Database } from 'better-sqlite3';
 import { bareFact } from '../../domain/fact.ts';
 import { isOpen } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
+import type { Checks } from '../asking.ts';
 import type { Links, Orders, Registered, Registration, SealedSecret } from '../store.ts';
 import { decisionWriter } from './decisions.ts';
-import { linkChecks } from './matters.ts';
+import { orderInserter } from './intents.ts';
+import { historyNotes, linkChecks } from './matters.ts';
 import { type LoadedOrder, orderLoader } from './orders.ts';
+import { watcher } from './schedule.ts';
 import type { Synchronous } from './synchronous.ts';
 
-type LinkRow = { key: number; link_id: string | null; token: string; secret_fingerprint: Buffer };
+type LinkRow = {
+  key: number;
+  link_id: string | null;
+  token: string;
+  secret_fingerprint: Buffer;
+  opened: 0 | 1;
+};
 
 export function linkVerbs(db: Database): Synchronous<Links> {
   const orders = orderLoader(db);
   const newestLink = db.prepare(
-    `SELECT l.key, l.link_id, l.token, l.secret_fingerprint FROM link l
+    `SELECT l.key, l.link_id, l.token, l.secret_fingerprint, l.opened FROM link l
      WHERE l.order_key = ? ORDER BY l.key DESC LIMIT 1`,
   );
   const ownerOf = db.prepare('SELECT order_key FROM link WHERE link_id = ?').pluck();
@@ -37,6 +46,8 @@ export function linkVerbs(db: Database): Synchronous<Links> {
         return { outcome: 'reference_conflict', order };
       }
       const link = newestLink.get(orderKey) as LinkRow;
+      // The link of an order that settled opens is made by settled, with a secret of its own.
+      if (link.opened === 1) return { outcome: 'reference_conflict', order };
       const correctsId = linkId !== null && link.link_id !== null && link.link_id !== linkId;
       // An open order has no ledger: no money was counted by the id that it has.
       if (correctsId && !isOpen(order.state)) return { outcome: 'link_id_conflict', order };
@@ -57,24 +68,22 @@ export function linkVerbs(db: Database): Synchronous<Links> {
 }
 
 function linkCreator(db: Database): (registration: Registration) => number {
-  const insertOrder = db.prepare(
-    `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
-     VALUES (?, ?, ?, 'awaiting_payment', ?, ?)`,
-  );
+  const insertOrder = orderInserter(db);
   const insertLink = db.prepare(
     `INSERT INTO link (order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
      VALUES (?, ?, ?, ?, ?, ?, ?)`,
   );
-  const note = historyNote(db);
+  const note = historyNotes(db);
   const checks = linkChecks(db);
+  const watch = watcher(db);
   return ({ reference, amount, linkId, token, secret, freshSecret, atMs }) => {
-    const { lastInsertRowid } = insertOrder.run(reference, amount.amountMinor, amount.currency, atMs, atMs);
-    const orderKey = Number(lastInsertRowid);
+    const orderKey = insertOrder(reference, amount, atMs);
     const { sealed, keyId, fingerprint }: SealedSecret = secret ?? freshSecret;
     const inserted = insertLink.run(orderKey, linkId, token, sealed, keyId, fingerprint, atMs);
     note(orderKey, atMs, linkId === null ? 'link reserved' : `link ${linkId} registered`);
     const linkKey = Number(inserted.lastInsertRowid);
-    checks.request(linkKey, 'registered', atMs);
+    checks.request({ linkKey, reason: 'registered', atMs });
+    watch.reschedule(linkKey, atMs);
     return linkKey;
   };
 }
@@ -87,13 +96,14 @@ function linkChanger(
 ): (orderKey: number, link: LinkRow, registration: Registration, corrections: Corrections) => Change {
   const bind = db.prepare('UPDATE link SET link_id = ? WHERE key = ?');
   const correctId = db.prepare(
-    'UPDATE link SET link_id = ?, url = NULL, short_url = NULL, status = NULL WHERE key = ?',
+    'UPDATE link SET link_id = ?, url = NULL, short_url = NULL, status = NULL, expires_at_ms = NULL WHERE key = ?',
   );
   const correctSecret = db.prepare(
     'UPDATE link SET sealed_secret = ?, secrets_key_id = ?, secret_fingerprint = ? WHERE key = ?',
   );
-  const note = historyNote(db);
+  const note = historyNotes(db);
   const checks = linkChecks(db);
+  const watch = watcher(db);
   return (orderKey, link, { linkId, secret, atMs }, { correctsId, correctsSecret }) => {
     const binds = linkId !== null && link.link_id === null;
     if (binds) {
@@ -102,36 +112,39 @@ function linkChanger(
     }
     if (correctsId) {
       correctId.run(linkId, link.key);
+      watch.reschedule(link.key, atMs);
       note(orderKey, atMs, `link id corrected from ${link.link_id} to ${linkId}`);
     }
     if (correctsSecret && secret !== null) {
       correctSecret.run(secret.sealed, secret.keyId, secret.fingerprint, link.key);
       note(orderKey, atMs, 'signing secret corrected');
     }
-    checks.request(link.key, 'registered', atMs);
+    checks.request({ linkKey: link.key, reason: 'registered', atMs });
     return correctsId || correctsSecret ? 'corrected' : binds ? 'bound' : 'same';
   };
 }
 
-function historyNote(db: Database): (orderKey: number, atMs: number, what: string) => void {
-  const insert = db.prepare(
-    `INSERT INTO history (order_key, at_ms, what, cause_kind) VALUES (?, ?, ?, 'person')`,
-  );
-  return (orderKey, atMs, what) => {
-    insert.run(orderKey, atMs, what);
-  };
-}
-
-export function orderVerbs(db: Database, newId: () => string): Synchronous<Orders> {
+export function orderVerbs(
+  db: Database,
+  newId: () => string,
+): Synchronous<Orders & Pick<Checks, 'cancelOrder'>> {
   const orders = orderLoader(db);
   const write = decisionWriter(db, newId);
+  const byPerson = { by: 'person' } as const;
+  const policy = { asks: 'never', quoteIsDoubtful: false } as const;
   return {
     resolveOrder: ({ reference, decision, reason, atMs }) => {
       const loaded = orders.byReference(reference);
       if (loaded === null) return null;
-      const made = decide(loaded.order, bareFact(decision, { by: 'person' }), { canAsk: false });
+      const made = decide(loaded.order, bareFact(decision, byPerson), policy);
       const order = write(loaded, made, { kind: 'person', id: reason }, atMs);
       return { outcome: made.outcome as 'applied' | 'already_applied' | 'ignored', rule: made.rule, order };
+    },
+    cancelOrder: ({ reference, atMs }) => {
+      const loaded = orders.byReference(reference);
+      if (loaded === null) return null;
+      const made = decide(loaded.order, bareFact('cancel', byPerson), policy);
+      return { rule: made.rule, order: write(loaded, made, { kind: 'person', id: 'cancelled' }, atMs) };
     },
   };
 }

@@ -1,33 +1,37 @@
 import type { Database } from 'better-sqlite3';
+import { type CheckReason, checkRank } from '../../domain/check.ts';
 import type { AttentionKind } from '../../domain/order.ts';
 
-/** Why a link's state at the service should be asked for. */
-export type CheckReason =
-  | 'registered'
-  | 'stale'
-  | 'rejected'
-  | 'unreadable'
-  | 'not_understood'
-  | 'link_changed'
-  | 'link_mismatch'
-  | 'doubtful_money';
+/** A request for a check; `confirms`: a completion waits for the API's answer, and is held if that never comes. */
+export type CheckRequest = { linkKey: number; reason: CheckReason; atMs: number; confirms?: boolean };
 
 /**
- * The queue of links to ask the service about. One row per link: a check answers every reason at once. A link is queued
- * when it is registered and when its status changes, so a doubt takes the place of that; a doubt about money takes the
- * place of any other.
+ * The queue of links to ask the service about. One row per link: a check answers every reason at once. A stronger reason
+ * takes the place of a weaker one and is due at once; any other only says that something new was heard.
  */
 export function linkChecks(db: Database) {
-  const insert = db.prepare(
-    `INSERT INTO link_check (link_key, reason, requested_at_ms) VALUES (?, ?, ?)
-     ON CONFLICT (link_key) DO UPDATE SET reason = excluded.reason, requested_at_ms = excluded.requested_at_ms
-     WHERE reason <> excluded.reason AND excluded.reason <> 'registered'
-       AND (reason IN ('registered', 'link_changed') OR excluded.reason = 'doubtful_money')`,
+  const upsert = db.prepare(
+    `INSERT INTO link_check (link_key, reason, rank, requested_at_ms, due_at_ms, confirm_since_ms)
+     VALUES (+?, +?, +?, +?, +?, +?)
+     ON CONFLICT (link_key) DO UPDATE SET
+       reason = iif(excluded.rank > rank, excluded.reason, reason),
+       due_at_ms = iif(excluded.rank > rank, excluded.due_at_ms, due_at_ms),
+       rank = max(rank, excluded.rank),
+       requested_at_ms = max(requested_at_ms, excluded.requested_at_ms),
+       confirm_since_ms = coalesce(confirm_since_ms, excluded.confirm_since_ms)`,
   );
   return {
-    request(linkKey: number, reason: CheckReason, atMs: number): void {
-      insert.run(linkKey, reason, atMs);
+    request({ linkKey, reason, atMs, confirms = false }: CheckRequest): void {
+      upsert.run(linkKey, reason, checkRank(reason), atMs, atMs, confirms ? atMs : null);
     },
+  };
+}
+
+/** Notes in an order's history what is no decision: what was done to its link. */
+export function historyNotes(db: Database) {
+  const insert = db.prepare('INSERT INTO history (order_key, at_ms, what, cause_kind) VALUES (?, ?, ?, ?)');
+  return (orderKey: number, atMs: number, what: string, by: 'person' | 'reading' = 'person'): void => {
+    insert.run(orderKey, atMs, what, by);
   };
 }
 
@@ -43,6 +47,7 @@ export function attentionVerbs(db: Database) {
   const raiseForLink = db.prepare(
     upsert.replace('ORDER_KEY', '(SELECT order_key FROM link WHERE key = @linkKey)'),
   );
+  const raiseForNoOrder = db.prepare(upsert.replace('ORDER_KEY', 'NULL'));
   const end = db.prepare(
     'UPDATE attention SET ended_at_ms = ? WHERE kind = ? AND subject = ? AND ended_at_ms IS NULL',
   );
@@ -52,6 +57,10 @@ export function attentionVerbs(db: Database) {
     },
     raiseForLink(kind: AttentionKind, matter: Matter & { linkKey: number }): void {
       raiseForLink.run({ kind, ...matter });
+    },
+    /** Raises what concerns the service as a whole. */
+    raiseForNoOrder(kind: AttentionKind, matter: Matter): void {
+      raiseForNoOrder.run({ kind, ...matter });
     },
     /** Ends what was raised when an event died: it is tried again, and raises it anew where it dies again. */
     endForEvent(eventKey: number, atMs: number): void {

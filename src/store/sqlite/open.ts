@@ -14,6 +14,7 @@ import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import { migrate } from '../migrate.ts';
 import { asOpenFault } from './faults.ts';
+import { LAPSE_OPENINGS } from './rows.ts';
 
 /** `settled`, as the four bytes that mark its databases. */
 const APPLICATION_ID = 0x5e771ed0;
@@ -139,8 +140,7 @@ function openLocked(options: OpenOptions, lock: Database.Database): OpenedDataba
     configure(db, path);
     const migrated = migrate(db, 'sqlite', path);
     const instanceId = checkInstance(db, options);
-    // One process per file, so at its start nobody holds a lease. The time of its lapse must not delay the row.
-    db.exec(`UPDATE inbox SET status = 'pending', due_at_ms = received_at_ms WHERE status = 'leased'`);
+    voidLeases(db);
     // A restored backup was switched to WAL just now: until the removal of that switch's journal is durable, a loss of
     // power could undo it, and with it what the log holds.
     syncPath(dirname(path));
@@ -151,6 +151,16 @@ function openLocked(options: OpenOptions, lock: Database.Database): OpenedDataba
     db.close();
     throw error;
   }
+}
+
+/** One process per file, so at its start nobody holds a lease. The time of its lapse must not delay the row. */
+function voidLeases(db: Database.Database): void {
+  db.exec(`
+    UPDATE inbox SET status = 'pending', due_at_ms = received_at_ms WHERE status = 'leased';
+    UPDATE opening SET due_at_ms = (SELECT created_at_ms FROM link WHERE key = link_key) WHERE status = 'leased';
+    ${LAPSE_OPENINGS};
+    UPDATE link_check SET due_at_ms = requested_at_ms WHERE due_at_ms > requested_at_ms;
+  `);
 }
 
 /** The lock is SQLite's own exclusive lock on a file of its own: a kill frees it. */
@@ -238,7 +248,7 @@ export function assertDurable(db: Database.Database, path: string): void {
   );
 }
 
-function checkInstance(db: Database.Database, { path, secretsKeyId, nowMs }: OpenOptions): string {
+function checkInstance(db: Database.Database, { path, secretsKeyId }: OpenOptions): string {
   const row = db.prepare('SELECT instance_id, secrets_key_id FROM instance').get() as
     | { instance_id: string; secrets_key_id: string }
     | undefined;
@@ -257,8 +267,9 @@ function checkInstance(db: Database.Database, { path, secretsKeyId, nowMs }: Ope
         `Give the right one: SETTLED_SECRETS_KEY, or the file ${path}.key.`,
     );
   }
-  // The first write: it finds a disk that can be read but not written.
-  db.prepare('UPDATE instance SET alive_at_ms = ?').run(nowMs);
+  // The first write: it finds a disk that can be read but not written. By a millisecond only, because the first heartbeat
+  // is to find for how long nobody was alive.
+  db.prepare('UPDATE instance SET alive_at_ms = alive_at_ms + 1').run();
   return row.instance_id;
 }
 

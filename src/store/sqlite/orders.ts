@@ -45,8 +45,10 @@ export function orderLoader(db: Database) {
 
 /** Completes an order's row from the tables beside it. */
 export function orderCompleter(db: Database): (row: OrderRow) => Order {
+  // A link that settled opened itself is shown once its address is known, and not while it is withheld.
   const link = db.prepare(
-    'SELECT link_id AS id, url, short_url AS shortUrl, status FROM link WHERE order_key = +? ORDER BY key DESC LIMIT 1',
+    `SELECT link_id AS id, url, short_url AS shortUrl, status FROM link
+     WHERE order_key = +? AND (opened = 0 OR (url IS NOT NULL AND withheld IS NULL)) ORDER BY key DESC LIMIT 1`,
   );
   const settlement = db.prepare(
     `SELECT paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy

@@ -1,16 +1,23 @@
 import type { Database } from 'better-sqlite3';
 import type { Decision, Outcome } from '../../domain/decision.ts';
-import { decide } from '../../domain/settlement.ts';
+import type { PaymentFact } from '../../domain/fact.ts';
+import type { AttentionKind } from '../../domain/order.ts';
 import type { SettleJob, SettleResult } from '../store.ts';
+import { type AnsweredReading, readingFinisher } from './answered.ts';
+import { idBinder } from './binding.ts';
 import { burier } from './burial.ts';
 import { type Cause, decisionWriter } from './decisions.ts';
+import { driftNoter } from './drift.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
+import type { LoadedOrder } from './orders.ts';
 import { orderLoader } from './orders.ts';
+import { decider } from './quotes.ts';
 
-/** The verb that settles one claimed event. See `Inbox.settle` in store.ts. */
+/** The verb that settles one claimed event or reading. See `Inbox.settle` in store.ts. */
 export function settler(db: Database, newId: () => string): (job: SettleJob) => SettleResult {
   const findLease = db.prepare(
-    `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, i.outcome AS outcomeBefore
+    `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened, i.outcome AS outcomeBefore,
+       i.reading, i.type, i.received_at_ms AS receivedAtMs
      FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = +? AND i.attempt = +? AND i.status = 'leased'`,
   );
   const finish = db.prepare(
@@ -18,70 +25,137 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
      WHERE key = ?`,
   );
   const orders = orderLoader(db);
-  const checks = linkChecks(db);
-  const write = decisionWriter(db, newId);
   const bindLink = linkBinder(db);
   const refuse = mismatchRefuser(db);
+  const applyFacts = factApplier(db, newId);
+  const askWhereUnsure = doubtAsker(db);
   const tellOfUnread = unreadTeller(db);
+  const finishReading = readingFinisher(db, newId);
 
   return (job) => {
     const lease = findLease.get(job.eventKey, job.attempt) as Lease | undefined;
     if (lease === undefined) return { outcome: 'lost' };
-    const { linkKey } = lease;
-    if (!bindLink(lease, job.linkIds)) {
-      refuse(job, linkKey);
+    const linkIds = job.link === null ? job.linkIds : [job.link.id, ...job.linkIds];
+    if (!bindLink(lease, linkIds, job.nowMs)) {
+      refuse({ ...job, linkIds }, lease.linkKey);
       return { outcome: 'link_mismatch' };
     }
-    let loaded = orders.byKey(lease.orderKey);
-    let last: Decision | null = null;
-    let notices = 0;
-    const cause: Cause = { kind: 'event', id: String(job.eventKey) };
-    for (const fact of job.facts) {
-      last = decide(loaded.order, fact, job.policy);
-      loaded = { ...loaded, order: write(loaded, last, cause, job.nowMs) };
-      notices += last.effects.filter((effect) => effect.do === 'notice').length;
-      if (last.effects.some((effect) => effect.do === 'check')) {
-        checks.request(linkKey, 'doubtful_money', job.nowMs);
-      }
-    }
-    if (job.unsure) checks.request(linkKey, 'not_understood', job.nowMs);
-    else if (job.linkChanged) checks.request(linkKey, 'link_changed', job.nowMs);
-    tellOfUnread(job, lease);
+    const before = orders.byKey(lease.orderKey);
+    const applied = applyFacts(before, lease, job);
+    let { last } = applied;
+    let { notices } = applied;
+    if (isReading(lease)) {
+      const held = finishReading(applied, lease, job);
+      last = held ?? last;
+      notices += countNotices(held);
+    } else askWhereUnsure(lease.linkKey, job);
+    tellOfUnread(job, lease, before.order.reference);
     const outcome = last?.outcome ?? 'ignored';
     const rule = last?.rule ?? null;
     finish.run(outcome, rule, job.nowMs, job.eventKey);
-    return { outcome, rule, reference: loaded.order.reference, notices };
+    return { outcome, rule, reference: before.order.reference, notices };
   };
 }
 
-type Lease = { linkKey: number; orderKey: number; linkId: string | null; outcomeBefore: Outcome | null };
+type Lease = {
+  linkKey: number;
+  orderKey: number;
+  linkId: string | null;
+  opened: 0 | 1;
+  outcomeBefore: Outcome | null;
+  reading: number | null;
+  /** Of a reading: why the service was asked. */
+  type: string | null;
+  receivedAtMs: number;
+};
+
+function isReading(lease: Lease): lease is Lease & AnsweredReading {
+  return lease.reading !== null;
+}
+
+type Applied = {
+  loaded: LoadedOrder;
+  last: Decision | null;
+  notices: number;
+  /** The matters for a person that were raised. */
+  raised: ReadonlySet<AttentionKind>;
+};
+
+/** Decides each fact in turn and writes what it does. */
+function factApplier(
+  db: Database,
+  newId: () => string,
+): (loaded: LoadedOrder, lease: Lease, job: SettleJob) => Applied {
+  const decide = decider(db);
+  const write = decisionWriter(db, newId);
+  const checks = linkChecks(db);
+  const noteDrift = driftNoter(db);
+  return (loadedBefore, lease, { eventKey, facts, policy, nowMs }) => {
+    const { linkKey, reading } = lease;
+    const cause: Cause =
+      reading === null ? { kind: 'event', id: String(eventKey) } : { kind: 'reading', id: String(reading) };
+    let loaded = loadedBefore;
+    let last: Decision | null = null;
+    let notices = 0;
+    const raised = new Set<AttentionKind>();
+    for (const said of facts) {
+      const fact: PaymentFact =
+        reading === null ? said : { ...said, authority: { by: 'reading', number: reading } };
+      const made = decide(loaded.order, fact, policy, nowMs);
+      const order = write(loaded, made, cause, nowMs);
+      if (isReading(lease)) noteDrift({ before: loaded, after: order, made, fact, reading: lease, nowMs });
+      else if (made.effects.some((effect) => effect.do === 'check')) {
+        checks.request({ linkKey, reason: 'doubtful_money', atMs: nowMs, confirms: made.outcome === 'ask' });
+      }
+      loaded = { ...loaded, order };
+      notices += countNotices(made);
+      for (const effect of made.effects) if (effect.do === 'attention') raised.add(effect.kind);
+      last = made;
+    }
+    return { loaded, last, notices, raised };
+  };
+}
+
+function countNotices(made: Decision | null): number {
+  return made?.effects.filter((effect) => effect.do === 'notice').length ?? 0;
+}
 
 /** Binds the link id that an authentic event brings; false where the event speaks of another link. */
-function linkBinder(db: Database): (lease: Lease, linkIds: readonly string[]) => boolean {
-  const taken = db.prepare('SELECT 1 FROM link WHERE link_id = ?').pluck();
-  const bind = db.prepare('UPDATE link SET link_id = ? WHERE key = ? AND link_id IS NULL');
-  return ({ linkKey, linkId }, linkIds) => {
+function linkBinder(db: Database): (lease: Lease, linkIds: readonly string[], nowMs: number) => boolean {
+  const bindId = idBinder(db);
+  return ({ linkKey, linkId, opened }, linkIds, nowMs) => {
     const [named] = linkIds;
     if (named === undefined) return true;
     if (linkId !== null) return linkIds.every((other) => other === linkId);
-    if (linkIds.length > 1 || taken.get(named) !== undefined) return false;
-    bind.run(named, linkKey);
-    return true;
+    return linkIds.every((other) => other === named) && bindId({ linkKey, opened }, named, nowMs);
+  };
+}
+
+/** Queues a check where an event says too little. A reading is what would be asked for. */
+function doubtAsker(db: Database): (linkKey: number, job: SettleJob) => void {
+  const checks = linkChecks(db);
+  return (linkKey, { unsure, linkChanged, nowMs: atMs }) => {
+    if (unsure) checks.request({ linkKey, reason: 'not_understood', atMs });
+    else if (linkChanged) checks.request({ linkKey, reason: 'link_changed', atMs });
   };
 }
 
 /** Tells a person of a payment that nobody understood and nobody can be asked about; ends that where it is over. */
-function unreadTeller(db: Database): (job: SettleJob, lease: Lease) => void {
+function unreadTeller(db: Database): (job: SettleJob, lease: Lease, reference: string) => void {
   const kind = 'event_not_understood';
   const attention = attentionVerbs(db);
-  return ({ eventKey, facts, unsure, speaksOfPayment, policy, nowMs }, { orderKey, outcomeBefore }) => {
-    const subject = String(eventKey);
-    if (unsure && speaksOfPayment && facts.length === 0 && !policy.canAsk) {
+  return ({ eventKey, facts, unsure, speaksOfPayment, policy, nowMs }, lease, reference) => {
+    const { orderKey, outcomeBefore, reading } = lease;
+    // Readings of one order come again and again, and the next may be understood.
+    const subject = reading === null ? String(eventKey) : `readings of ${reference}`;
+    const cannotAsk = policy.asks === 'never' || reading !== null;
+    if (unsure && speaksOfPayment && facts.length === 0 && cannotAsk) {
+      const what = reading === null ? `Event ${eventKey}` : `The service's answer (event ${eventKey})`;
       const detail =
-        `Event ${eventKey} speaks of a payment in words that settled does not know; nothing was counted. Look at it ` +
+        `${what} speaks of a payment in words that settled does not know; nothing was counted. Look at it ` +
         `(settled events show ${eventKey}), and at the payment in the service's panel.`;
       attention.raiseForOrder(kind, { subject, orderKey, detail, atMs: nowMs });
-    } else if (outcomeBefore !== null) attention.end(kind, subject, nowMs);
+    } else if (outcomeBefore !== null || reading !== null) attention.end(kind, subject, nowMs);
   };
 }
 
@@ -91,6 +165,6 @@ function mismatchRefuser(db: Database): (job: SettleJob, linkKey: number) => voi
   return ({ eventKey, attempt, linkIds, nowMs }, linkKey) => {
     const message = `It is signed for this order's link but names link ${linkIds.join(', ')}.`;
     bury({ eventKey, attempt }, { fault: { code: 'link_mismatch', message }, kind: 'link_mismatch', nowMs });
-    checks.request(linkKey, 'link_mismatch', nowMs);
+    checks.request({ linkKey, reason: 'link_mismatch', atMs: nowMs });
   };
 }

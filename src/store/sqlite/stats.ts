@@ -1,5 +1,7 @@
 import type { Database } from 'better-sqlite3';
+import { CHECK_CLASSES } from '../../domain/check.ts';
 import type { Queries, Stats } from '../queries.ts';
+import { budgetUse } from './budget.ts';
 import type { Synchronous } from './synchronous.ts';
 
 export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
@@ -12,19 +14,32 @@ export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
   });
   const holds = count('SELECT count(*) FROM hold WHERE ended_at_ms IS NULL');
   const attention = count('SELECT count(*) FROM attention WHERE ended_at_ms IS NULL');
-  const checks = count('SELECT count(*) FROM link_check');
+  const checksByRank = db.prepare('SELECT rank, count(*) AS n FROM link_check GROUP BY rank');
+  const openings = (['pending', 'leased', 'taken'] as const).map((status) => ({
+    status,
+    rows: count(`SELECT count(*) FROM opening WHERE status = '${status}'`),
+  }));
+  // Rows are only added.
+  const drift = count('SELECT coalesce(max(key), 0) FROM drift');
+  const budget = budgetUse(db);
   const rejections = count('SELECT coalesce(sum(count), 0) FROM rejection');
   const oldestDue = count(`SELECT min(due_at_ms) FROM inbox WHERE status = 'pending'`);
 
   return (nowMs): Stats => {
     const oldest = oldestDue.get() as number | null;
+    const { slotsInUse, pausedUntilMs } = budget.read(nowMs);
+    const ranks = checksByRank.all() as { rank: number; n: number }[];
     return {
       orders: tally(byState.all()),
       events: eventsByStatus(),
       notices: noticesByStatus(),
       holds: holds.get() as number,
       attention: attention.get() as number,
-      checks: checks.get() as number,
+      checks: ranks.reduce((sum, { n }) => sum + n, 0),
+      checksByClass: tallyClasses(ranks),
+      openings: Object.fromEntries(openings.map(({ status, rows }) => [status, rows.get() as number])),
+      drift: drift.get() as number,
+      api: { slotsInUse, pausedUntilMs },
       rejections: rejections.get() as number,
       lagMs: oldest === null ? 0 : Math.max(0, nowMs - oldest),
     };
@@ -57,4 +72,12 @@ function statusCounts(
 
 function tally(rows: unknown[]): Record<string, number> {
   return Object.fromEntries((rows as { name: string; n: number }[]).map(({ name, n }) => [name, n]));
+}
+
+function tallyClasses(ranks: readonly { rank: number; n: number }[]): Stats['checksByClass'] {
+  const counts: Stats['checksByClass'] = { confirm: 0, hint: 0, janitor: 0 };
+  for (const { class: name, from, to } of CHECK_CLASSES) {
+    for (const { rank, n } of ranks) if (rank >= from && rank <= to) counts[name] += n;
+  }
+  return counts;
 }

@@ -1,6 +1,7 @@
 import type { Database } from 'better-sqlite3';
 import type { HistoryRow, Queries, Timeline } from '../queries.ts';
 import { EVENT_COLUMNS, EVENT_TABLES, type EventRow, eventSummary } from './events.ts';
+import { type OpeningColumns, openingState } from './intents.ts';
 import { orderLoader } from './orders.ts';
 import { ATTENTION } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
@@ -31,8 +32,19 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
      FROM outbox WHERE order_key = ? ORDER BY key`,
   );
   const check = db.prepare(
-    `SELECT c.reason, c.requested_at_ms AS requestedAtMs FROM link_check c JOIN link l ON l.key = c.link_key
-     WHERE ${mine} LIMIT 1`,
+    `SELECT c.reason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
+     FROM link_check c JOIN link l ON l.key = c.link_key WHERE ${mine} LIMIT 1`,
+  );
+  const drift = newest(
+    `SELECT at_ms AS atMs, reading, learned_by AS learnedBy, ours, theirs, rule, right_side AS rightSide
+     FROM drift WHERE order_key = ? ORDER BY key`,
+  );
+  const nextCheck = db
+    .prepare(`SELECT next_check_at_ms FROM link l WHERE ${mine} ORDER BY l.key DESC LIMIT 1`)
+    .pluck();
+  const opening = db.prepare(
+    `SELECT p.status, p.attempt, p.due_at_ms AS dueAtMs, p.fault_code AS faultCode, p.fault_message AS faultMessage,
+       l.withheld FROM opening p JOIN link l ON l.key = p.link_key WHERE ${mine} ORDER BY l.key DESC LIMIT 1`,
   );
 
   return (reference) => {
@@ -48,8 +60,19 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
       attention: attention.all(orderKey).reverse() as Timeline['attention'],
       notices: notices.all(orderKey).reverse() as Timeline['notices'],
       check: (check.get(orderKey) as Timeline['check']) ?? null,
+      nextCheckAtMs: (nextCheck.get(orderKey) as number | null | undefined) ?? null,
+      opening: openingSummary(opening.get(orderKey) as OpeningSummaryColumns | undefined),
+      drift: drift.all(orderKey).reverse() as Timeline['drift'],
     };
   };
+}
+
+type OpeningSummaryColumns = OpeningColumns & { attempt: number; dueAtMs: number };
+
+function openingSummary(row: OpeningSummaryColumns | undefined): Timeline['opening'] {
+  if (row === undefined) return null;
+  const { attempt, dueAtMs, ...columns } = row;
+  return { ...openingState(columns), attempt, dueAtMs };
 }
 
 type HistoryColumns = Omit<HistoryRow, 'cause' | 'effects'> & {

@@ -159,7 +159,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       });
 
       it.each([
-        ['the service can be asked', { ...unread, policy: { canAsk: true } }],
+        ['the service can be asked', { ...unread, policy: { asks: 'in-doubt' as const } }],
         ['it is sure all the same', { speaksOfPayment: true }],
         ['it speaks of no payment', { unsure: true }],
         ['a fact came of it', { ...unread, facts: [said('pending')] }],

@@ -168,6 +168,10 @@ export function queriesContract({ fresh, shared }: Worlds): void {
         holds: 0,
         attention: 0,
         checks: 0,
+        checksByClass: { confirm: 0, hint: 0, janitor: 0 },
+        openings: { pending: 0, leased: 0, taken: 0 },
+        drift: 0,
+        api: { slotsInUse: 0, pausedUntilMs: null },
         rejections: 0,
         lagMs: 0,
       });
@@ -194,6 +198,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
         holds: 1,
         attention: 1,
         checks: 3,
+        checksByClass: { confirm: 0, hint: 1, janitor: 2 },
         rejections: 5,
       });
     });
@@ -233,7 +238,8 @@ export function queriesContract({ fresh, shared }: Worlds): void {
         count: 2,
         lastAtMs: rejectedAtMs,
       });
-      await world.store.recordHint(world.hint(link));
+      const hint = world.hint(link);
+      await world.store.recordHint(hint);
       await world.settle(link, [said('pending')], { linkIds: [linkId] });
       await world.settle(link, [said('completed', { linkMoney: stated('150.00') })]);
       const told = await world.timeline(link);
@@ -260,7 +266,9 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(told.rejections).toMatchObject([{ reason: 'signature_wrong', count: 2 }]);
       expect(told.attention).toEqual([]);
       expect(told.notices.map(({ type }) => type)).toEqual(['order.payment_pending', 'order.paid']);
-      expect(told.check).toEqual({ reason: 'rejected', requestedAtMs: rejectedAtMs });
+      const { receivedAtMs } = hint;
+      expect(told.check).toEqual({ reason: 'stale', requestedAtMs: receivedAtMs, dueAtMs: receivedAtMs });
+      expect(told).toMatchObject({ nextCheckAtMs: linkAtMs + 120_000, opening: null, drift: [] });
     });
 
     it('knows nothing of an unknown order or event', async () => {

@@ -133,7 +133,7 @@ export function settlementContract({ shared }: Worlds): void {
     it('asks about money that does not agree where it can, and leaves the order as it is', async () => {
       await world.forgetChecks();
       const before = await world.timeline(link);
-      const asked = await world.settle(link, [said('completed', LITTLE)], { policy: { canAsk: true } });
+      const asked = await world.settle(link, [said('completed', LITTLE)], { policy: { asks: 'in-doubt' } });
       expect(asked).toMatchObject({ outcome: 'ask', notices: 0 });
       const { order, check } = await world.timeline(link);
       expect(order).toEqual(before.order);

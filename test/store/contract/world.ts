@@ -1,5 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
+import type { RequestClass } from '../../../src/domain/budget.ts';
 import type { FactKind, PaymentFact } from '../../../src/domain/fact.ts';
+import type {
+  ClaimedCheck,
+  ClaimedOpening,
+  Intent,
+  Reading,
+  ServiceLink,
+} from '../../../src/store/asking.ts';
 import type { EventDetail, Timeline } from '../../../src/store/queries.ts';
 import type {
   ClaimedEvent,
@@ -20,7 +28,7 @@ export type ContractStore = {
   store: Store;
   /** Closes the store and opens the same data again. */
   reopen(): Promise<Store>;
-  /** Empties the queue of checks, as if each of them had been made. */
+  /** Empties the queue of checks and the schedule, as if every link had been asked about for the last time. */
   forgetChecks(): Promise<void>;
   /** Closes the store and removes its data, or keeps it and returns where. */
   dispose(outcome: 'passed' | 'failed'): Promise<string | null>;
@@ -28,6 +36,12 @@ export type ContractStore = {
 
 /** The store that most tests share, and stores of one's own. */
 export type Worlds = { shared: () => World; fresh: () => Promise<World> };
+
+type AnswerOptions = {
+  made?: Partial<ServiceLink>;
+  reading?: Partial<Reading>;
+  job?: Partial<SettleJob>;
+};
 
 export type Link = { reference: string; token: string; linkKey: number };
 
@@ -139,7 +153,7 @@ export class World {
     { eventKey, attempt }: { eventKey: number; attempt: number },
     over: Partial<SettleJob> = {},
   ): SettleJob {
-    const policy = { canAsk: false };
+    const policy = { asks: 'never' } as const;
     return {
       eventKey,
       attempt,
@@ -148,6 +162,7 @@ export class World {
       unsure: false,
       linkChanged: false,
       speaksOfPayment: false,
+      link: null,
       policy,
       nowMs: this.nowMs,
       ...over,
@@ -158,6 +173,97 @@ export class World {
   async settle(link: Link, facts: PaymentFact[], over: Partial<SettleJob> = {}): Promise<SettleResult> {
     this.tick();
     return this.store.settle(this.job(await this.claimNew(link), { facts, ...over }));
+  }
+
+  intent(over: Partial<Intent> = {}): Intent {
+    const reference = over.reference ?? this.name('order');
+    return {
+      reference,
+      amount: { amountMinor: 10_000, currency: 'BRL' },
+      request: JSON.stringify({ reference, amount: '100.00' }),
+      token: randomBytes(24).toString('base64url'),
+      secret: sealedSecret(this.name('secret')),
+      callbackUrl: null,
+      returnToken: null,
+      expiresAtMs: this.nowMs + 3 * 86_400_000,
+      atMs: this.nowMs,
+      ...over,
+    };
+  }
+
+  /** An order of 100.00 BRL whose link settled is to open. */
+  async intend(over: Partial<Intent> = {}): Promise<Link> {
+    const intent = this.intent(over);
+    const intended = await this.store.openIntent(intent);
+    if (intended.outcome === 'conflict') throw new Error(`${intent.reference} is in use`);
+    return { reference: intent.reference, token: intent.token, linkKey: intended.linkKey };
+  }
+
+  /** Claims the openings that are due and returns a link's. */
+  async claimOpening({ linkKey }: Link): Promise<ClaimedOpening> {
+    const claim = { limit: 1000, nowMs: this.nowMs, leaseMs: LEASE_MS };
+    const found = (await this.store.claimOpenings(claim)).find((opening) => opening.linkKey === linkKey);
+    if (found === undefined) throw new Error(`the opening of link ${linkKey} is not due`);
+    return found;
+  }
+
+  /** An order of 100.00 BRL with a link that settled opened. */
+  async openNew(over: Partial<Intent> = {}): Promise<Link & { linkId: string }> {
+    const link = await this.intend(over);
+    const { attempt } = await this.claimOpening(link);
+    const made = this.made();
+    const finish = { linkKey: link.linkKey, attempt, link: made, withheld: null, nowMs: this.nowMs };
+    if ((await this.store.finishOpening(finish)) !== 'bound') throw new Error('the link was not bound');
+    return { ...link, linkId: made.id };
+  }
+
+  /** A link as the service shows it. */
+  made(over: Partial<ServiceLink> = {}): ServiceLink {
+    const id = over.id ?? this.name('plink');
+    const url = `https://pay.example.com/${id}`;
+    return { id, url, shortUrl: null, status: 'ACTIVE', expiresAtMs: null, ...over };
+  }
+
+  /** The number of a slot. The budget is never spent here: as many slots as there are. */
+  async slot(as: RequestClass = 'confirm'): Promise<number> {
+    const ask = { class: as, slots: 1_000_000, deadlineMs: 10_000, nowMs: this.nowMs };
+    const taken = await this.store.takeBudget(ask);
+    if (taken.outcome !== 'taken') throw new Error('no slot is left');
+    return taken.number;
+  }
+
+  /** Records what the service answers about a link, asked now, and claims it. */
+  async read(link: Link & { linkId: string }, over: Partial<Reading> = {}): Promise<ClaimedEvent> {
+    const { linkKey, linkId } = link;
+    const body = Buffer.from(this.name('answer'));
+    const number = over.number ?? (await this.slot());
+    const asked = {
+      linkKey,
+      linkId,
+      reason: 'scheduled',
+      body,
+      nowMs: this.nowMs,
+      leaseMs: LEASE_MS,
+    } as const;
+    const claimed = await this.store.recordReading({ ...asked, ...over, number });
+    if (claimed === null) throw new Error(`link ${linkId} is another order's`);
+    return claimed;
+  }
+
+  /** A new reading with these facts, recorded and settled. */
+  async answer(
+    link: Link & { linkId: string },
+    facts: PaymentFact[],
+    { made = {}, reading = {}, job = {} }: AnswerOptions = {},
+  ): Promise<SettleResult> {
+    const claimed = await this.read(link, reading);
+    const shown = this.made({ id: link.linkId, ...made });
+    return this.store.settle(this.job(claimed, { facts, link: shown, policy: { asks: 'in-doubt' }, ...job }));
+  }
+
+  /** Claims the checks that are due, as many as there are. */
+  claimChecks(over: { limit?: number; slots?: number } = {}): Promise<ClaimedCheck[]> {
+    return this.store.claimChecks({ limit: 1000, slots: 50, nowMs: this.nowMs, leaseMs: LEASE_MS, ...over });
   }
 
   async event(eventKey: number): Promise<EventDetail> {

@@ -1,0 +1,150 @@
+import type { Order } from '../settled.ts';
+import { GOODS, type Good, newReference } from './goods.ts';
+import { type Html, html } from './html.ts';
+import { isOpen, learnedWords, money, wordsOf } from './words.ts';
+
+const CURRENCY = 'BRL';
+
+export type Typed = { title: string; amount: string; reference: string };
+
+/** What is for sale, and the orders as settled has them. `problem` says why the last order could not be opened. */
+export function frontPage({
+  orders,
+  problem,
+  typed,
+}: {
+  orders: readonly Order[];
+  problem: string | null;
+  typed: Typed;
+}): string {
+  return page({
+    title: 'A tiny shop',
+    body: html`<main>
+<header><h1>A tiny shop</h1><p>Buy something. Every order is opened at settled, and paid at the sandbox.</p></header>
+${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
+<ul class="goods">${GOODS.map(goodCard)}</ul>
+${anythingElse(typed)}
+${orderList(orders)}
+</main>`,
+  });
+}
+
+function goodCard({ id, title, about, amount }: Good): Html {
+  return html`<li class="card"><h2>${title}</h2><p>${about}</p>
+<form method="post" action="/orders"><input type="hidden" name="good" value="${id}">
+<input type="hidden" name="reference" value="${newReference(id)}">
+<button class="button" aria-label="Pay ${money(amount, CURRENCY)} for: ${title}">Pay ${money(amount, CURRENCY)}</button></form></li>
+`;
+}
+
+function anythingElse({ title, amount, reference }: Typed): Html {
+  return html`<details class="card"${title !== '' && html` open`}><summary>Something else, at your price</summary>
+<form class="own" method="post" action="/orders">
+<label>What <input name="title" value="${title}" required autocomplete="off"></label>
+<label>Price in ${CURRENCY} <input name="amount" value="${amount}" required inputmode="decimal" autocomplete="off"></label>
+<label>Order <input name="reference" value="${reference}" required autocomplete="off"></label>
+<button class="button">Pay</button></form>
+<p class="hint">The service takes more than ${money('25', CURRENCY)} only. Try less, or the same order at another price, and see what settled says.</p>
+</details>`;
+}
+
+function orderList(orders: readonly Order[]): Html | false {
+  if (orders.length === 0) return false;
+  return html`<section class="card"><h2 id="orders">Orders</h2><ul class="orders" aria-labelledby="orders">
+${orders.map(
+  (order) => html`<li><a href="${addressOf(order.reference)}"><bdi>${order.reference}</bdi></a>
+<span>${money(order.amount, order.currency)}</span>${badge(order.state)}</li>
+`,
+)}</ul></section>`;
+}
+
+/** One order as settled has it now. While it is open, the page looks again by itself. */
+export function orderPage({
+  order,
+  title,
+  problem,
+}: {
+  order: Order;
+  /** What was bought, where this shop sold it. */
+  title: string | null;
+  problem: string | null;
+}): string {
+  const { reference, state, amount, currency, link } = order;
+  const words = wordsOf(state);
+  const learned = learnedWords(order.learnedBy);
+  const action = `${addressOf(reference)}/check`;
+  return page({
+    title: `${words.title} · A tiny shop`,
+    refreshes: isOpen(state),
+    body: html`<main class="narrow" data-state="${stateOf(order)}"${isOpen(state) && html` data-open`}>
+<p><a href="/">A tiny shop</a></p>
+${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
+<section class="card order ${words.sign}"><div role="status"><h1>${words.title}</h1><p>${words.text}</p></div>
+<dl>${title !== null && html`<div><dt>What</dt><dd><bdi>${title}</bdi></dd></div>`}
+<div><dt>Order</dt><dd><bdi>${reference}</bdi></dd></div>
+<div><dt>Price</dt><dd>${money(amount, currency)}</dd></div>
+<div><dt>State at settled</dt><dd>${badge(state)}${learned !== null && html` ${learned}`}</dd></div></dl>
+${isOpen(state) && ways(link, action)}
+</section></main>`,
+  });
+}
+
+function ways(link: Order['link'], action: string): Html {
+  return html`${
+    link?.url == null
+      ? html`<p class="hint">The page to pay on is being made.</p>`
+      : html`<a class="button" href="${link.url}">Pay now</a>`
+  }
+<form method="post" action="${action}"><button class="button quiet">I have paid: ask the service now</button></form>
+<p class="hint">This page looks again by itself. A payment of which no webhook tells is found by asking.</p>`;
+}
+
+/** What the page shows, in short: another one means another page. */
+export function stateOf({ state, link, version }: Order): string {
+  return [state, version, link?.url == null ? 'without link' : 'with link'].join(' ');
+}
+
+/** A page that only says something. */
+export function messagePage({ title, text }: { title: string; text: string }): string {
+  return page({
+    title,
+    body: html`<main class="narrow"><section class="card"><h1>${title}</h1><p>${text}</p><p><a href="/">To the shop</a></p></section></main>`,
+  });
+}
+
+export function addressOf(reference: string): string {
+  return `/orders/${encodeURIComponent(reference)}`;
+}
+
+function badge(state: string): Html {
+  return html`<span class="badge ${wordsOf(state).sign}">${state}</span>`;
+}
+
+function page({
+  title,
+  body,
+  refreshes = false,
+}: {
+  title: string;
+  body: Html;
+  refreshes?: boolean;
+}): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+${refreshes && html`<noscript><meta http-equiv="refresh" content="3"></noscript>`}
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/assets/shop.css">
+<script type="module" src="/assets/shop.js"></script>
+</head>
+<body>
+<p class="banner" role="note"><strong>Demo.</strong> Nothing is for sale, and no money is real.</p>
+${body}
+</body>
+</html>
+`.markup;
+}

@@ -1,0 +1,175 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import express, { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express';
+import { HOST } from '../ports.ts';
+import { type Settled, SettledRefusal } from '../settled.ts';
+import { GOODS, newReference } from './goods.ts';
+import { addressOf, frontPage, messagePage, orderPage, stateOf, type Typed } from './pages.ts';
+
+const FORM_BYTES_MAX = 16_384;
+const TITLES_MAX = 1_000;
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3})(:\d+)?$/i;
+const ASSETS = ['shop.css', 'shop.js'] as const;
+
+type ShopOptions = {
+  port: number;
+  settled: Settled;
+  /** Where customers pay: the button may lead there. */
+  sandboxUrl: string;
+};
+
+export type Shop = { readonly url: string; close(): void };
+
+/** A tiny shop that opens its orders at settled and shows them as settled has them. Rejects where the port is taken. */
+export async function openShop(options: ShopOptions): Promise<Shop> {
+  const url = `http://${HOST}:${options.port}`;
+  const app = express().disable('x-powered-by').set('etag', false);
+  app.use(
+    protect(options.sandboxUrl),
+    refuseOthers,
+    assets(),
+    orders({ ...options, url }),
+    notFound,
+    answerError,
+  );
+  const server = createServer(app);
+  await listen(server, options.port);
+  return {
+    url,
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+function listen(server: Server, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, host: HOST }, resolve);
+  });
+}
+
+/** Nothing runs, loads or frames that is not the shop's own. A browser asks the policy after a redirect of a form, too. */
+function protect(sandboxUrl: string): RequestHandler {
+  const policy = [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    'img-src data:',
+    "connect-src 'self'",
+    `form-action 'self' ${new URL(sandboxUrl).origin}`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+  return (_request, response, next) => {
+    response.set({
+      'content-security-policy': policy,
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+    });
+    next();
+  };
+}
+
+/** A page of another site must not buy here: a browser names the site; programs name none. */
+const refuseOthers: RequestHandler = (request, response, next) => {
+  const { host = '', origin, 'sec-fetch-site': site } = request.headers;
+  const isOwn =
+    site === undefined
+      ? origin === undefined || origin === `http://${host}`
+      : /^(same-origin|none)$/.test(site);
+  if (LOOPBACK.test(host) && (request.method === 'GET' || request.method === 'HEAD' || isOwn)) return next();
+  say(response, 403, { title: 'Refused', text: 'Only the shop’s own pages may do this.' });
+};
+
+function assets(): Router {
+  const router = Router();
+  for (const name of ASSETS) {
+    const text = readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8');
+    router.get(`/assets/${name}`, (_request, response) => {
+      response.type(name).send(text);
+    });
+  }
+  return router;
+}
+
+function orders({ settled, url }: ShopOptions & { url: string }): Router {
+  const router = Router();
+  const form = express.urlencoded({ extended: false, limit: FORM_BYTES_MAX });
+  const titles = new Map<string, string>();
+  const front = async (response: Response, problem: string | null, typed?: Typed) => {
+    const untouched = { title: '', amount: '', reference: newReference('own') };
+    const shown = { orders: await settled.listOrders(), problem, typed: typed ?? untouched };
+    response.type('html').send(frontPage(shown));
+  };
+
+  router.get('/', (_request, response) => front(response, null));
+  router.post('/orders', form, async (request, response) => {
+    const bought = readForm(request.body ?? {});
+    try {
+      const callbackUrl = url + addressOf(bought.reference);
+      const order = await settled.openOrder({ ...bought, callbackUrl });
+      if (titles.size < TITLES_MAX) titles.set(bought.reference, bought.title);
+      // Where its page is not known yet, or it was paid before, the order's own page says what there is.
+      const isPayable = order.state === 'awaiting_payment' && order.link?.url != null;
+      response.redirect(303, isPayable ? (order.link?.url as string) : addressOf(order.reference));
+    } catch (error) {
+      if (!(error instanceof SettledRefusal)) throw error;
+      response.status(error.status);
+      await front(response, `settled refused: ${error.message}`, bought);
+    }
+  });
+
+  const show = async (response: Response, reference: string, problem: string | null) => {
+    const order = await settled.findOrder(reference);
+    if (order === null) return noSuchOrder(response, reference);
+    response.type('html').send(orderPage({ order, title: titles.get(reference) ?? null, problem }));
+  };
+  router.get('/orders/:reference', (request, response) => show(response, request.params.reference, null));
+  router.get('/orders/:reference/state', async (request, response) => {
+    const order = await settled.findOrder(request.params.reference);
+    response.status(order === null ? 404 : 200).json({ state: order === null ? null : stateOf(order) });
+  });
+  router.post('/orders/:reference/check', async (request, response) => {
+    const { reference } = request.params;
+    try {
+      await settled.checkOrder(reference);
+      response.redirect(303, addressOf(reference));
+    } catch (error) {
+      if (!(error instanceof SettledRefusal)) throw error;
+      response.status(error.status);
+      await show(response, reference, `settled refused: ${error.message}`);
+    }
+  });
+  return router;
+}
+
+/** One of the goods, or what was typed in. A field that is given twice is taken as empty: settled refuses that. */
+function readForm(body: Record<string, unknown>): Typed {
+  const text = (name: string) => (typeof body[name] === 'string' ? body[name].trim() : '');
+  const good = GOODS.find(({ id }) => id === body.good);
+  const { title, amount } = good ?? { title: text('title'), amount: text('amount') };
+  return { title, amount, reference: text('reference') };
+}
+
+const notFound: RequestHandler = (_request, response) => {
+  say(response, 404, { title: 'Not found', text: 'The shop has no such page.' });
+};
+
+function noSuchOrder(response: Response, reference: string): void {
+  say(response, 404, { title: 'Not found', text: `settled knows no order ${reference}.` });
+}
+
+/** Express would show a stack. */
+const answerError: ErrorRequestHandler = (error, _request, response, _next) => {
+  if (response.headersSent) return void response.destroy();
+  const status = typeof error?.status === 'number' && error.status < 500 ? error.status : 502;
+  const text = status === 502 ? `settled does not answer: ${error.message}.` : 'The request cannot be read.';
+  say(response, status, { title: 'That did not work', text });
+};
+
+function say(response: Response, status: number, message: { title: string; text: string }): void {
+  response.status(status).type('html').send(messagePage(message));
+}

@@ -1,0 +1,47 @@
+/** How the shop speaks of each state that an order can have at settled. */
+const STATES: Readonly<Record<string, { title: string; text: string; sign: 'open' | 'done' | 'bad' }>> = {
+  awaiting_payment: {
+    title: 'Waiting for your payment',
+    text: 'Nothing was paid yet, as far as is known.',
+    sign: 'open',
+  },
+  payment_pending: {
+    title: 'Your payment is on its way',
+    text: 'The payment was begun. It counts when it is complete.',
+    sign: 'open',
+  },
+  paid: { title: 'Paid. Thank you!', text: 'We are packing it.', sign: 'done' },
+  held: {
+    title: 'We are looking at your payment',
+    text: 'Something about it needs a person. Nothing is lost.',
+    sign: 'bad',
+  },
+  expired: { title: 'This order has expired', text: 'Nothing was paid in time. Buy it anew.', sign: 'bad' },
+  cancelled: { title: 'This order is cancelled', text: 'It will not be sent.', sign: 'bad' },
+  refunded: { title: 'Your money is on its way back', text: 'The payment was refunded.', sign: 'bad' },
+  disputed: { title: 'This payment is disputed', text: 'A person is looking at it.', sign: 'bad' },
+};
+
+export function wordsOf(state: string) {
+  return STATES[state] ?? { title: `This order is ${state}`, text: '', sign: 'bad' as const };
+}
+
+/** Whether the state may still change by itself within a moment. */
+export function isOpen(state: string): boolean {
+  return wordsOf(state).sign === 'open';
+}
+
+const LEARNED: Readonly<Record<string, string>> = {
+  webhook: 'learned by a webhook',
+  reconciliation: 'learned by asking the service',
+  person: 'decided by a person',
+};
+
+export function learnedWords(learnedBy: string | null): string | null {
+  return learnedBy === null ? null : (LEARNED[learnedBy] ?? learnedBy);
+}
+
+/** `R$149.90`. settled knows no currency that this cannot write. */
+export function money(amount: string, currency: string): string {
+  return new Intl.NumberFormat('en', { style: 'currency', currency }).format(Number(amount));
+}

@@ -1,0 +1,82 @@
+import { type Demo, unusual } from './demo.ts';
+import type { Folder } from './folder.ts';
+import type { Step } from './story.ts';
+
+/** What is said once everything is there, with commands to paste. */
+export function addressLines(demo: Demo, folder: Folder, isKept: boolean): string[] {
+  const { shop, sandbox, operator, hooks } = demo.addresses;
+  const [settled, play] = commands();
+  const environment = `SETTLED_STORE=${quoted(`sqlite:${demo.storePath}`)} SETTLED_OPERATOR_LISTEN=${new URL(operator).host}`;
+  const taken = unusual(demo.addresses).map(
+    ({ usual, instead }) => `     Port ${usual} is taken: ${instead} instead.`,
+  );
+  return [
+    '',
+    '  settled, with a sandbox of the payment-link service and a tiny shop. NO MONEY IS REAL.',
+    ...(taken.length === 0 ? [] : ['', ...taken]),
+    '',
+    `  1  the shop      ${shop}/`,
+    '     Open it in a browser, buy something, and pay on the page it leads to.',
+    `  2  the sandbox   ${sandbox}/_control`,
+    '     What the service knows, and what it does wrong. Lose all webhooks from now on, and none again:',
+    `       ${play} faults '{"fault": "drop", "count": null}' --url ${sandbox}`,
+    `       ${play} faults --clear --url ${sandbox}`,
+    `  3  settled, for the shop and the operator   ${operator}`,
+    '     Why an order stands where it stands:',
+    `       ${environment} \\`,
+    `         ${settled} why ORDER`,
+    `  4  settled, for webhooks and customers who come back   ${hooks}`,
+    `  5  files         ${folder.path}`,
+    `     ${isKept ? 'Kept: the database and the logs.' : 'The database and the logs, gone when this ends; keep them with --keep FOLDER.'}`,
+    '',
+    '  Stop with Ctrl+C.',
+    '',
+  ];
+}
+
+export function addressData(demo: Demo, folder: Folder): object {
+  return { ...demo.addresses, folder: folder.path, store: demo.storePath, notice: 'No money here is real.' };
+}
+
+/** In a checkout the commands are npm's, which names its script in the environment. */
+function commands(): [settled: string, sandbox: string] {
+  return process.env.npm_lifecycle_event === undefined
+    ? ['settled', 'settled sandbox']
+    : ['npm run -s settled --', 'npm run -s sandbox --'];
+}
+
+/** As a shell takes it for one word. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+export function storyTable(steps: readonly Step[]): string[] {
+  const rows = steps.map(({ step, happened, state, seconds }, at) => [
+    String(at + 1),
+    step,
+    happened,
+    state,
+    seconds.toFixed(2),
+  ]);
+  const all = [['', 'STEP', 'WHAT HAPPENED', 'ORDER', 'SECONDS'], ...rows];
+  const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? [];
+  return all.map((row) =>
+    row
+      .map((text, column) => text.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+export function storyData(steps: readonly Step[], seconds: number): object {
+  const rounded = (value: number) => Math.round(value * 1000) / 1000;
+  return {
+    steps: steps.map((step) => ({ ...step, seconds: rounded(step.seconds) })),
+    seconds: rounded(seconds),
+  };
+}
+
+/** `seconds`: from the start of the command to the last step. */
+export function storyEnd(steps: readonly Step[], seconds: number): string {
+  return `All ${steps.length} steps went as told, in ${seconds.toFixed(1)} s with the start.`;
+}

@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const MAIN = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
+const KILL_POINT = new URL('kill_point.ts', import.meta.url).href;
+/** The launcher's own; it halves the processor time of a start. */
+const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url));
+const TOKEN = 'operator-token-of-the-proof';
+
+export type Served = {
+  readonly hooksPort: number;
+  /** Resolves with the signal that ended it. */
+  readonly ended: Promise<NodeJS.Signals | null>;
+  kill(): void;
+  /** Calls the private API; null where no whole answer came. */
+  // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
+  api(path: string, body?: object): Promise<{ status: number; body: any } | null>;
+};
+
+/** `settled serve` as a process of its own. `killPoint`: see kill_point.ts; empty: it lives until it is killed. */
+export async function serve(environment: Record<string, string>, killPoint: string): Promise<Served> {
+  const child = spawn(process.execPath, [MAIN, 'serve'], {
+    env: {
+      PATH: process.env.PATH ?? '',
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      ...(killPoint === '' ? {} : { NODE_OPTIONS: `--import ${KILL_POINT}`, KILL_POINT: killPoint }),
+      SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+      SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+      SETTLED_OPERATOR_TOKEN: TOKEN,
+      ...environment,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = new Promise<NodeJS.Signals | null>((resolve) => {
+    child.once('close', (_code, signal) => resolve(signal));
+  });
+  const { hooks, operator } = await serving(child, ended);
+  return {
+    hooksPort: hooks.port,
+    ended,
+    kill: () => child.kill('SIGKILL'),
+    api: async (path, body) => {
+      try {
+        const answer = await fetch(`http://127.0.0.1:${operator.port}${path}`, {
+          method: body === undefined ? 'GET' : 'POST',
+          headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+          body: body === undefined ? null : JSON.stringify(body),
+        });
+        return { status: answer.status, body: await answer.json() };
+      } catch {
+        return null;
+      }
+    },
+  };
+}
+
+type Started = { hooks: { port: number }; operator: { port: number } };
+
+/** Resolves with the line that says where it serves. */
+function serving(child: ChildProcess, ended: Promise<unknown>): Promise<Started> {
+  let output = '';
+  child.stderr?.resume();
+  return new Promise((resolve, reject) => {
+    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk;
+      const line = output.split('\n').find((text) => text.includes('"settled is serving"'));
+      if (line?.endsWith('}')) resolve(JSON.parse(line));
+    });
+    void ended.then(() => reject(new Error(`settled did not serve: ${output}`)));
+  });
+}

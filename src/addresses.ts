@@ -1,0 +1,45 @@
+import { BlockList, isIP } from 'node:net';
+
+/** Addresses that nobody on the internet can reach (RFC 6890 and its IPv6 kin). */
+const PRIVATE = new BlockList();
+for (const [net, prefix] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['224.0.0.0', 3],
+] as const) {
+  PRIVATE.addSubnet(net, prefix, 'ipv4');
+}
+for (const [net, prefix] of [
+  ['::', 127],
+  ['64:ff9b::', 96],
+  ['fc00::', 7],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const) {
+  PRIVATE.addSubnet(net, prefix, 'ipv6');
+}
+
+/** Names that only resolve at home. */
+const HOME = /^localhost$|\.(localhost|local|internal|lan|home\.arpa)$/i;
+
+/** Whether a host is this machine by its very name. `hostname` as a URL has it: lower case, IPv6 in brackets. */
+export function isLoopback(hostname: string): boolean {
+  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
+}
+
+/** Whether the service can deliver there: https, and no name or address that only this network knows. */
+export function isPublicAddress(address: string): boolean {
+  const { protocol, hostname } = new URL(address);
+  if (protocol !== 'https:' || HOME.test(hostname.replace(/\.$/, ''))) return false;
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const family = isIP(host);
+  if (family === 0) return host.includes('.');
+  return !PRIVATE.check(host, family === 6 ? 'ipv6' : 'ipv4');
+}

@@ -1,0 +1,31 @@
+import type { Response } from 'express';
+import { isCurrency, type Money, parseAmount } from '../domain/money.ts';
+import { sendProblem } from '../http/problem.ts';
+
+/** Answers 422 about one field of a request that has the right form. Returns null. */
+export function refuseField(response: Response, path: string, detail: string): null {
+  const errors = [{ path, detail }];
+  sendProblem(response, { status: 422, code: 'invalid_request', detail: `${path}: ${detail}`, errors });
+  return null;
+}
+
+/** Reads the amount of a request, in its own currency or the usual one; answers 422 and returns null where it is none. */
+export function readAmount(
+  { amount, currency: named }: { amount: string | number; currency?: string | undefined },
+  usual: string,
+  response: Response,
+): Money | null {
+  const currency = named ?? usual;
+  if (!isCurrency(currency)) {
+    return refuseField(response, 'currency', 'must be an ISO 4217 code in capitals, like BRL');
+  }
+  const parsed = parseAmount(String(amount), currency);
+  if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };
+  const details = {
+    not_a_number: 'must be a decimal number, like 100.50',
+    not_positive: 'must be more than zero',
+    too_many_decimals: `has more decimals than ${currency} has`,
+    too_large: 'is larger than can be counted exactly',
+  };
+  return refuseField(response, 'amount', details[parsed.fault]);
+}

@@ -1,0 +1,128 @@
+import type { RequestHandler, Response } from 'express';
+import { orderDocument } from '../domain/notice.ts';
+import { isOpen } from '../domain/order.ts';
+import { sendProblem } from '../http/problem.ts';
+import { isMissing, type LinkSeen, ServiceFault } from '../paylink/service.ts';
+import type { Checked } from '../reconcile/reconciler.ts';
+import type { ApiOptions } from './options.ts';
+import { noSuchOrder } from './orders.ts';
+import { nothing, read, readReference } from './requests.ts';
+
+/** `POST /v1/orders/:reference/check`: asks the service now, and answers with the order as it stands then. */
+export function checkOrder(options: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const reference = readReference(request, response);
+    if (reference === null || read(nothing, request.body, response) === null) return;
+    const checked = await askNow(options, reference, response);
+    if (checked === null) return;
+    if (checked.outcome !== 'read') return noLink(response, reference, checked);
+    const order = await options.store.findOrder(reference);
+    if (order === null) return noSuchOrder(response, reference);
+    const { status, paymentStatus } = checked.link;
+    response.json({ order: orderDocument(order), service: { linkStatus: status, paymentStatus } });
+  };
+}
+
+/**
+ * `POST /v1/orders/:reference/cancel`. The service is asked first: what it calls paid or pending is not cancelled. A
+ * payment that comes between its answer and ours is not lost: either it is settled first, and the order not cancelled,
+ * or it finds a cancelled order and is held. The service's page stays open until the link expires, so the link stays
+ * watched.
+ */
+export function cancelOrder(options: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const reference = readReference(request, response);
+    if (reference === null || read(nothing, request.body, response) === null) return;
+    const { store, clock } = options;
+    const known = await store.findOrder(reference);
+    if (known === null) return noSuchOrder(response, reference);
+    if (isOpen(known.state)) {
+      const checked = await askNow(options, reference, response);
+      if (checked === null) return;
+      if (checked.outcome === 'opening') return noLink(response, reference, checked);
+      const payable = checked.outcome === 'read' || checked.outcome === 'foreign' ? checked.link : null;
+      if (payable !== null && !isUntouched(payable)) {
+        const said = `The service says ${payable.paymentStatus ?? 'nothing'} of link ${payable.id}'s payment`;
+        return notCancellable(response, `${said}: order ${reference} was not cancelled.`);
+      }
+    }
+    const cancelled = await store.cancelOrder({ reference, atMs: clock.nowMs() });
+    if (cancelled === null) return noSuchOrder(response, reference);
+    const { rule, order } = cancelled;
+    if (rule === 'cancelled' || rule === 'already_cancelled') {
+      response.json({ order: orderDocument(order) });
+      return;
+    }
+    notCancellable(
+      response,
+      `Order ${reference} is ${order.state}: only an order that nobody pays can be cancelled.`,
+    );
+  };
+}
+
+/** Whether the service says that nobody began to pay. */
+function isUntouched({ paymentStatus, payments }: LinkSeen): boolean {
+  return paymentStatus === 'NOT_STARTED' && payments === 0;
+}
+
+function notCancellable(response: Response, detail: string): void {
+  sendProblem(response, { status: 409, code: 'not_cancellable', detail });
+}
+
+/** Asks about the order's link; answers and returns null where there is no such order or it cannot be asked. */
+export async function askNow(
+  { reconciler, clock }: ApiOptions,
+  reference: string,
+  response: Response,
+): Promise<Exclude<Checked, { outcome: 'no_order' }> | null> {
+  if (reconciler === null) {
+    sendNotConfigured(response);
+    return null;
+  }
+  try {
+    const checked = await reconciler.check(reference);
+    if (checked.outcome !== 'no_order') return checked;
+    noSuchOrder(response, reference);
+  } catch (error) {
+    if (!(error instanceof ServiceFault)) throw error;
+    sendServiceFault(response, error, clock.nowMs());
+  }
+  return null;
+}
+
+export function sendNotConfigured(response: Response): void {
+  const detail = 'The service cannot be asked: set SETTLED_API_URL and SETTLED_API_KEY, and restart settled.';
+  sendProblem(response, { status: 503, code: 'api_not_configured', detail });
+}
+
+export function sendServiceFault(response: Response, fault: ServiceFault, nowMs: number): void {
+  const { code, message, retryAtMs } = fault;
+  if (isMissing(fault)) {
+    sendProblem(response, { status: 409, code: 'link_unknown', detail: message });
+    return;
+  }
+  sendProblem(response, {
+    status: 503,
+    code: code === 'service_key_refused' ? 'api_key_refused' : 'service_unavailable',
+    detail: message,
+    ...(retryAtMs === null ? {} : { retryAfterSeconds: Math.max(1, Math.ceil((retryAtMs - nowMs) / 1000)) }),
+  });
+}
+
+export function noLink(
+  response: Response,
+  reference: string,
+  checked: Extract<Checked, { outcome: 'opening' | 'no_link' | 'foreign' }>,
+): void {
+  if (checked.outcome === 'opening') {
+    const detail = `The link of order ${reference} is being opened. Ask again when it is there.`;
+    sendProblem(response, { status: 503, code: 'link_unknown', detail });
+    return;
+  }
+  const detail =
+    checked.outcome === 'no_link'
+      ? `The service has no link with the externalReference ${reference}.`
+      : `The service's link ${checked.link.id} has the externalReference ${reference}, but another webhookUrl than the one ` +
+        'that settled gave out: it is not taken for the link of this order.';
+  sendProblem(response, { status: 409, code: 'link_unknown', detail });
+}

@@ -1,0 +1,146 @@
+import type { RequestHandler } from 'express';
+import type { Readiness } from '../http/health.ts';
+import { deliveryMac, SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
+import { inWords, systemClock } from '../work/clock.ts';
+import { freeBytes } from './admin.ts';
+import type { ApiOptions } from './options.ts';
+
+/** Less free space than this is worth a warning before it becomes an outage. */
+const FREE_BYTES_LOW = 256 * 1024 * 1024;
+/** A `Date` header has whole seconds, and the answer travelled. */
+const SKEW_MS_SMALL = 5_000;
+const PROBE_DEADLINE_MS = 5_000;
+
+type Check = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
+
+/** What a person should know of this installation. Each check says what to do. */
+export function doctor(options: ApiOptions): RequestHandler {
+  return async (_request, response) => {
+    const { store, clock, readiness, storePath, apiSlots } = options;
+    const [disk, address, service] = await Promise.all([
+      checkDisk(storePath),
+      checkPublicUrl(options),
+      checkService(options),
+    ]);
+    const stats = await store.stats(clock.nowMs());
+    const checks: Check[] = [
+      checkReadiness(readiness),
+      disk,
+      address,
+      ...service,
+      check(
+        'api budget',
+        stats.api.slotsInUse < apiSlots,
+        `${stats.api.slotsInUse} of ${apiSlots} requests a minute are in use`,
+      ),
+      check(
+        'settlement',
+        stats.lagMs < 10_000,
+        `the oldest unsettled event is due for ${stats.lagMs / 1000} s`,
+      ),
+      check(
+        'dead events',
+        !stats.events.dead,
+        `${stats.events.dead ?? 0} events wait for a person: settled events list --status dead`,
+      ),
+      check(
+        'holds',
+        stats.holds === 0,
+        `${stats.holds} holds wait for a person: settled orders list --state held`,
+      ),
+      check('attention', stats.attention === 0, `${stats.attention} matters are open: settled attention`),
+    ];
+    response.json({ checks });
+  };
+}
+
+function check(name: string, ok: boolean, detail: string): Check {
+  return { name, status: ok ? 'ok' : 'warning', detail };
+}
+
+function checkReadiness(readiness: Readiness): Check {
+  const state = readiness();
+  return state.ready
+    ? { name: 'ready', status: 'ok', detail: 'the store is open and can be written' }
+    : { name: 'ready', status: 'failing', detail: state.reason };
+}
+
+async function checkDisk(storePath: string): Promise<Check> {
+  const bytes = await freeBytes(storePath);
+  if (bytes === null) return { name: 'disk', status: 'warning', detail: 'the free space cannot be read' };
+  const mebibytes = Math.floor(bytes / 1024 / 1024);
+  return check('disk', bytes >= FREE_BYTES_LOW, `${mebibytes} MiB are free for the database`);
+}
+
+/** Asks for the merchant's profile: that shows the key, the merchant and the service's clock in one request. */
+async function checkService({ service, clock }: ApiOptions): Promise<Check[]> {
+  const name = 'service';
+  if (service === null) {
+    const detail =
+      'no API is configured: settled receives and registers, and cannot open links or ask. Set SETTLED_API_URL and SETTLED_API_KEY';
+    return [{ name, status: 'warning', detail }];
+  }
+  try {
+    const { value, dateMs } = await service.profile('confirm');
+    const isActive = value.status === null || value.status === 'ACTIVE';
+    const detail = `the API takes the key of ${value.businessName ?? value.id}, which is ${value.status ?? 'there'}`;
+    return [check(name, isActive, detail), ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())])];
+  } catch (fault) {
+    return [{ name, status: 'failing', detail: (fault as Error).message }];
+  }
+}
+
+function checkClock(skewMs: number): Check {
+  const side = skewMs > 0 ? 'ahead of' : 'behind';
+  const detail = `the service's clock is ${inWords(Math.abs(skewMs))} ${side} ours`;
+  const isSmall = Math.abs(skewMs) <= SKEW_MS_SMALL;
+  return check(
+    'clock',
+    isSmall,
+    isSmall ? detail : `${detail}: deliveries look stale. Set this machine's clock`,
+  );
+}
+
+/** Sends a signed delivery to ourselves through the public address: what is wrong on the way shows here first. */
+async function checkPublicUrl(options: ApiOptions): Promise<Check> {
+  const { publicUrl, publicUrlReaches, keyring, clock } = options;
+  const name = 'public address';
+  const body = `{ "id": "doctor", "note": "bytes as they are: \u00e9 \u2028 1.0" } \n`;
+  const timestamp = String(clock.nowMs());
+  const mac = deliveryMac(keyring.probe.secret, timestamp, Buffer.from(body));
+  const deadline = new AbortController();
+  const cancel = systemClock.after(PROBE_DEADLINE_MS, () => deadline.abort());
+  try {
+    const answer = await fetch(`${publicUrl}/hooks/${keyring.probe.token}`, {
+      method: 'POST',
+      body,
+      redirect: 'manual',
+      headers: {
+        'content-type': 'application/json',
+        [SIGNATURE_HEADER]: mac.toString('hex'),
+        [TIMESTAMP_HEADER]: timestamp,
+      },
+      signal: deadline.signal,
+    });
+    await answer.body?.cancel();
+    if (answer.status !== 200)
+      return { name, status: 'failing', detail: notArrived(publicUrl, answer.status) };
+  } catch (error) {
+    const { cause, message } = error as Error & { cause?: { code?: string } };
+    const detail = `a delivery to ${publicUrl} does not arrive (${cause?.code ?? message}): check SETTLED_PUBLIC_URL, DNS and the proxy`;
+    return { name, status: 'failing', detail };
+  } finally {
+    cancel();
+  }
+  if (publicUrlReaches) return { name, status: 'ok', detail: `a signed delivery to ${publicUrl} arrives` };
+  const detail = `links carry ${publicUrl}, where the service cannot deliver: set SETTLED_PUBLIC_URL to your https address`;
+  return { name, status: 'warning', detail };
+}
+
+function notArrived(publicUrl: string, status: number): string {
+  const why =
+    status === 401
+      ? 'its body or its headers were changed on the way: let the proxy pass them as they are'
+      : 'something else answers there: let the proxy pass POST /hooks/… on to SETTLED_HOOKS_LISTEN';
+  return `a signed delivery to ${publicUrl} is answered ${status}: ${why}`;
+}

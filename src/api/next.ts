@@ -1,0 +1,151 @@
+import { formatAmount } from '../domain/money.ts';
+import type { Order, OrderState } from '../domain/order.ts';
+import type { Timeline } from '../store/queries.ts';
+import { inWords } from '../work/clock.ts';
+import { firstLine } from './chronicle.ts';
+import { words } from './words.ts';
+
+export const UNPAID: readonly OrderState[] = ['awaiting_payment', 'payment_pending', 'expired'];
+
+/** Whether there is an API to ask, and what time it is. */
+type Asking = { nowMs: number; canAsk: boolean };
+
+/** What happens to an order by itself from here on, and what a person should do. */
+export function whatFollows(timeline: Timeline, asking: Asking): string[] {
+  const lines = [
+    ...nextOfOpening(timeline, asking),
+    ...nextOfEvents(timeline, asking),
+    ...nextOfRefused(timeline),
+    ...(asking.canAsk ? [] : nextOfDoubt(timeline)),
+    ...nextOfOrder(timeline, asking),
+  ];
+  if (lines.length === 0) lines.push('Nothing: the order is done.');
+  return [...lines, ...(asking.canAsk ? nextOfAsking(timeline, asking) : [])];
+}
+
+function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Asking): string[] {
+  if (opening === null || !UNPAID.includes(order.state)) return [];
+  const { status, withheld, dueAtMs } = opening;
+  if (withheld !== null) {
+    return [
+      "Switch the link off in the service's panel, so that nobody pays there, and open an order of another reference. " +
+        'Where the currency is the cause, set SETTLED_CURRENCY to the one that the service uses.',
+    ];
+  }
+  if (status === 'taken') {
+    return [
+      "Look at the link of this reference in the service's panel. If it is meant for this order: settled orders adopt " +
+        `${shellWord(order.reference)} --id ID. If not, open an order of another reference.`,
+    ];
+  }
+  if (status === 'done') return [];
+  if (!canAsk) return [`The link cannot be opened: ${NO_API}.`];
+  return [
+    status === 'leased' ? 'The link is being opened now.' : `The link is opened ${when(dueAtMs, nowMs)}.`,
+  ];
+}
+
+function nextOfEvents({ events }: Timeline, { nowMs }: Asking): string[] {
+  return events.flatMap(({ key, status, dueAtMs, attempt, fault, reading }) => {
+    const named = reading === null ? `Event ${key}` : `The service's answer, event ${key},`;
+    const wait = inWords(Math.max(0, dueAtMs - nowMs));
+    if (status === 'leased') return [`${named} is being settled now.`];
+    if (status === 'pending' && fault === null) return [`${named} is settled by itself, in ${wait}.`];
+    if (status === 'pending') {
+      return [
+        `${named} is tried again by itself in ${wait}; attempt ${attempt} failed: ${firstLine(fault?.message ?? '')}`,
+      ];
+    }
+    if (status !== 'dead') return [];
+    return [
+      `${named} waits for a person. Look at it: settled events show ${key}. Settle it again: settled events replay ${key}`,
+    ];
+  });
+}
+
+function nextOfRefused({ order, hints, rejections }: Timeline): string[] {
+  if (!UNPAID.includes(order.state) || hints.length + rejections.length === 0) return [];
+  return [
+    'The service sends a refused delivery again after 1 min, 5 min, 15 min, 1 h, 4 h and 12 h.',
+    ...(hints.length === 0 ? [] : ["Compare this machine's clock with the right time."]),
+    ...(rejections.length === 0
+      ? []
+      : [
+          'Save a refused delivery and find its cause: settled verify. Correct a wrong secret: ' +
+            `settled links add ${shellWord(order.reference)} --amount ${formatAmount(order.amount)} --currency ` +
+            `${order.amount.currency} --id ${order.link?.id === null || order.link === null ? 'ID' : shellWord(order.link.id)} --secret-file FILE`,
+        ]),
+  ];
+}
+
+const NO_API = 'no API is configured (SETTLED_API_URL, SETTLED_API_KEY)';
+
+/** Where nobody can be asked, a person has to look. */
+function nextOfDoubt({ order, check }: Timeline): string[] {
+  if (check === null || check.reason === 'registered') return [];
+  // A delivery that was not believed says nothing of an order that a later one has paid.
+  const isOver = !UNPAID.includes(order.state);
+  if (isOver && (check.reason === 'stale' || check.reason === 'rejected')) return [];
+  // A link changes its status when it is paid, and when it expires: that agrees with such an order.
+  if (check.reason === 'link_changed' && (isOver || order.state === 'expired')) return [];
+  return [`Look at the payment in the service's panel (${check.reason}): settled cannot ask, ${NO_API}.`];
+}
+
+function nextOfOrder({ order, opening }: Timeline, { canAsk }: Asking): string[] {
+  const lines: string[] = [];
+  if (order.state === 'held') lines.push(...nextOfHeld(order, canAsk));
+  if (order.flags.includes('refund_due')) lines.push("Refund the captured money in the service's panel.");
+  if (order.flags.includes('overpaid')) {
+    lines.push("Decide whether what was paid too much goes back: refund it in the service's panel.");
+  }
+  if (order.flags.includes('duplicate_payment')) {
+    lines.push("Refund the payment that is too many in the service's panel.");
+  }
+  const canBePaid = opening === null || (opening.status === 'done' && opening.withheld === null);
+  if (canBePaid && (order.state === 'awaiting_payment' || order.state === 'payment_pending')) {
+    lines.push(
+      "When the service's webhook says that the payment is completed, the order is paid at once." +
+        (canAsk ? '' : ` If no webhook comes, nobody learns of it: ${NO_API}.`),
+    );
+  }
+  return lines;
+}
+
+function nextOfHeld({ reference, holds }: Order, canAsk: boolean): string[] {
+  const resolve = `settled orders resolve ${shellWord(reference)}`;
+  const check = canAsk ? `, or ask once more: settled orders check ${shellWord(reference)}` : '';
+  return [
+    ...(holds.some(({ reason }) => reason === 'unconfirmed')
+      ? [`The service did not confirm the payment. Look for it in the service's panel${check}`]
+      : []),
+    `A person decides. Take the money as it came: ${resolve} --accept --reason TEXT`,
+    `Or cancel the order, and refund the money: ${resolve} --reject --reason TEXT`,
+  ];
+}
+
+/** When the service is asked next: for a reason, or by the schedule. */
+function nextOfAsking({ order, check, nextCheckAtMs, opening }: Timeline, { nowMs }: Asking): string[] {
+  const isUnpaid = UNPAID.includes(order.state);
+  if (isUnpaid && opening !== null && opening.status !== 'done') return [];
+  const now = isUnpaid ? ` Ask it now: settled orders check ${shellWord(order.reference)}` : '';
+  if (check !== null) {
+    return [
+      `The service is asked ${when(check.dueAtMs, nowMs)}, ${words.asked(check.reason)} (${check.reason}).${now}`,
+    ];
+  }
+  if (nextCheckAtMs !== null) {
+    const why = isUnpaid ? '' : ': refunds and disputes have no webhook';
+    return [`The service is asked ${when(nextCheckAtMs, nowMs)}, as the schedule has it${why}.${now}`];
+  }
+  return isUnpaid ? [`The schedule does not ask the service any more.${now}`] : [];
+}
+
+function when(dueAtMs: number, nowMs: number): string {
+  if (dueAtMs <= nowMs) return 'as soon as the API budget allows';
+  return `at ${new Date(dueAtMs).toISOString()}, in ${inWords(dueAtMs - nowMs)}`;
+}
+
+/** A word as a shell takes it for one. */
+function shellWord(text: string): string {
+  return /^[\w.:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,122 @@
+import type { RequestHandler, Response } from 'express';
+import type { z } from 'zod';
+import { type Money, parseAmount } from '../domain/money.ts';
+import { orderDocument } from '../domain/notice.ts';
+import { type Problem, sendProblem } from '../http/problem.ts';
+import type { Opened } from '../links/opener.ts';
+import { readAmount, refuseField } from './amounts.ts';
+import type { ApiOptions } from './options.ts';
+import { orderRequest, read } from './requests.ts';
+
+/** The service takes more than this, in the link's currency: the spec names none (§8). */
+const AMOUNT_ABOVE = '25';
+const LIFETIME_MS_MAX = 365 * 86_400_000;
+/** When to look again for a link that is not there yet. */
+const RETRY_AFTER_SECONDS = 5;
+
+/**
+ * `POST /v1/orders`: an order gets its payment link. 201 with the link, or 202 where it takes longer than 10 s; then it
+ * goes on by itself, and the same request finds it. The same request again changes nothing and answers 200.
+ */
+export function openOrder(options: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const asked = read(orderRequest, request.body, response);
+    if (asked === null) return;
+    const amount = readAmount(asked, options.currency, response);
+    if (amount === null || !isEnough(amount, response)) return;
+    const expiresAtMs = asked.expiresAt === undefined ? null : Date.parse(asked.expiresAt);
+    if (expiresAtMs !== null && !(await mayExpire(options, asked.reference, expiresAtMs, response))) return;
+    const { opener, publicUrl, publicUrlReaches } = options;
+    if (opener === null) return refuseWithoutApi(response);
+    if (!publicUrlReaches) return refusePrivate(response, publicUrl);
+    const opened = await opener.open({ ...contentOf(asked), amount, expiresAtMs });
+    answer(response, asked.reference, opened);
+  };
+}
+
+function contentOf({ reference, title, description, metadata, callbackUrl }: z.infer<typeof orderRequest>) {
+  return {
+    reference,
+    title,
+    description: description ?? null,
+    metadata: metadata ?? null,
+    callbackUrl: callbackUrl ?? null,
+  };
+}
+
+function isEnough({ amountMinor, currency }: Money, response: Response): boolean {
+  const least = parseAmount(AMOUNT_ABOVE, currency);
+  if (!least.ok || amountMinor > least.amountMinor) return true;
+  refuseField(response, 'amount', `must be more than ${AMOUNT_ABOVE} ${currency}: the service takes no less`);
+  return false;
+}
+
+/** A time that has passed is fine in a request that is only repeated. */
+async function mayExpire(
+  { store, clock }: ApiOptions,
+  reference: string,
+  expiresAtMs: number,
+  response: Response,
+): Promise<boolean> {
+  const aheadMs = expiresAtMs - clock.nowMs();
+  if (aheadMs > 0 && aheadMs <= LIFETIME_MS_MAX) return true;
+  if (aheadMs <= 0 && (await store.findOrder(reference)) !== null) return true;
+  refuseField(response, 'expiresAt', aheadMs > 0 ? 'must be within a year' : 'must be in the future');
+  return false;
+}
+
+function refuseWithoutApi(response: Response): void {
+  const detail =
+    'settled cannot open links: set SETTLED_API_URL and SETTLED_API_KEY, and restart it. For a link that you make ' +
+    'yourself use POST /v1/links.';
+  sendProblem(response, { status: 503, code: 'api_not_configured', detail });
+}
+
+function refusePrivate(response: Response, publicUrl: string): void {
+  const detail =
+    `The service cannot deliver to ${publicUrl}, and a link keeps its webhookUrl for ever: no link was made. Set ` +
+    'SETTLED_PUBLIC_URL to the https address under which the service reaches settled, and restart it.';
+  sendProblem(response, { status: 503, code: 'public_url_not_public', detail });
+}
+
+function answer(response: Response, reference: string, opened: Opened): void {
+  if (!('order' in opened) || opened.outcome === 'conflict') {
+    sendProblem(response, refusal(reference, opened));
+    return;
+  }
+  const { outcome, order } = opened;
+  if (outcome === 'opening') response.setHeader('retry-after', String(RETRY_AFTER_SECONDS));
+  const status = { created: 201, known: 200, opening: 202 }[outcome];
+  response.status(status).json({ order: orderDocument(order) });
+}
+
+type Refused = Extract<Opened, { detail: string } | { outcome: 'conflict' }>;
+
+function refusal(reference: string, opened: Refused): Problem {
+  switch (opened.outcome) {
+    case 'conflict':
+      return {
+        status: 409,
+        code: 'reference_conflict',
+        detail:
+          `Order ${reference} exists with other content. Repeat its request unchanged to get its link, or use a new ` +
+          'reference.',
+      };
+    case 'taken':
+      return {
+        status: 409,
+        code: 'reference_taken',
+        detail:
+          `${opened.detail} Its signing secret is not ours, so nothing was adopted. Use a new reference; or, where that ` +
+          `link is meant, have the operator run: settled orders adopt ${reference} --id ID`,
+      };
+    case 'refused':
+      return { status: 422, code: 'refused_by_service', detail: opened.detail };
+    case 'withheld': {
+      const detail = `${opened.detail} Its address is withheld: a customer would pay something else there.`;
+      return { status: 422, code: 'link_withheld', detail };
+    }
+    case 'key_refused':
+      return { status: 503, code: 'api_key_refused', detail: opened.detail };
+  }
+}

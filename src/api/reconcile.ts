@@ -1,0 +1,30 @@
+import type { RequestHandler } from 'express';
+import { askNow, noLink, sendNotConfigured } from './checks.ts';
+import type { ApiOptions } from './options.ts';
+import { noSuchOrder } from './orders.ts';
+import { read, reconcileRequest } from './requests.ts';
+
+/**
+ * `POST /v1/admin/reconcile`: makes every open link due now, and says how many requests that costs and how long it
+ * takes at the most. With `reference` it asks about the link of that order, and answers afterwards. With `dryRun` it
+ * only says what it would do.
+ */
+export function reconcile(options: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const asked = read(reconcileRequest, request.body, response);
+    if (asked === null) return;
+    const { reconciler } = options;
+    if (reconciler === null) return sendNotConfigured(response);
+    const { reference, dryRun = false } = asked;
+    if (reference !== undefined && !dryRun) {
+      const checked = await askNow(options, reference, response);
+      if (checked === null) return;
+      if (checked.outcome !== 'read') return noLink(response, reference, checked);
+    }
+    const plan =
+      reference === undefined ? await reconciler.catchUp({ dryRun }) : await reconciler.cost(reference);
+    if (plan === null) return noSuchOrder(response, reference ?? '');
+    const { links, requests, etaMs } = plan;
+    response.json({ dryRun, links, requests, etaSeconds: etaMs / 1000 });
+  };
+}

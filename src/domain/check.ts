@@ -1,0 +1,73 @@
+import type { RequestClass } from './budget.ts';
+
+/**
+ * Why the service should be asked about a link now, the weakest reason first: a stronger one takes the place of a weaker,
+ * and is asked about first. One check answers all of them.
+ *
+ * - `registered`: the link is new here
+ * - `listed`: the service's list shows another status than ours
+ * - `link_changed`: an event says that the link's status changed
+ * - `rejected`: deliveries were refused as not authentic
+ * - `stale`, `unreadable`, `not_understood`, `link_mismatch`: an authentic delivery could not settle
+ * - `returned`: the customer came back from the service's page
+ * - `doubtful_money`: a decision waits for the API, or wants to know more of money it counted
+ */
+export const CHECK_REASONS = [
+  'registered',
+  'listed',
+  'link_changed',
+  'rejected',
+  'stale',
+  'unreadable',
+  'not_understood',
+  'link_mismatch',
+  'returned',
+  'doubtful_money',
+] as const;
+export type CheckReason = (typeof CHECK_REASONS)[number];
+
+/** Why a link was asked about: a queued reason, the schedule, or a person who asks now. */
+export type AskReason = CheckReason | 'scheduled' | 'person';
+
+const RANKS: Readonly<Record<CheckReason, number>> = {
+  registered: 0,
+  listed: 1,
+  link_changed: 2,
+  rejected: 3,
+  stale: 4,
+  unreadable: 4,
+  not_understood: 4,
+  link_mismatch: 4,
+  returned: 5,
+  doubtful_money: 6,
+};
+
+export function checkRank(reason: CheckReason): number {
+  return RANKS[reason];
+}
+
+/** The ranks of each class that asks about links, the strongest class first. Both ends belong to it. */
+export const CHECK_CLASSES = [
+  { class: 'confirm', from: 5, to: 6 },
+  { class: 'hint', from: 2, to: 4 },
+  { class: 'janitor', from: 0, to: 1 },
+] as const satisfies readonly { class: RequestClass; from: number; to: number }[];
+
+/** A link is asked about at most so often because of hints, and so many hints are followed in a minute: forgers send them. */
+export const HINT_EVERY_MS = 300_000;
+export const HINTS_PER_MINUTE_MAX = 10;
+/** The customer's return queues one check per link in this time. */
+export const RETURN_EVERY_MS = 60_000;
+
+/** A completion that the API does not confirm is asked for again after these times, and held once so much has passed. */
+export const UNCONFIRMED_AFTER_MS = 600_000;
+const CONFIRM_AGAIN_MS = [5_000, 15_000, 30_000] as const;
+const CONFIRM_AGAIN_MS_MAX = 60_000;
+
+/** When to ask again for a completion that waits since `sinceMs`: always later than `nowMs`. */
+export function confirmAgainAtMs(sinceMs: number, nowMs: number): number {
+  const waitedMs = nowMs - sinceMs;
+  const stepMs = CONFIRM_AGAIN_MS.find((ms) => waitedMs < ms * 2) ?? CONFIRM_AGAIN_MS_MAX;
+  const endMs = sinceMs + UNCONFIRMED_AFTER_MS;
+  return nowMs < endMs ? Math.min(nowMs + stepMs, endMs) : nowMs + stepMs;
+}

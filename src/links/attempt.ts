@@ -1,0 +1,130 @@
+import { Fault } from '../fault.ts';
+import { type LinkSeen, type NewLink, type Service, ServiceFault } from '../paylink/service.ts';
+import type { ClaimedOpening } from '../store/asking.ts';
+import type { Keyring } from '../store/keyring.ts';
+import { flawOf } from './agreement.ts';
+import { readRequest } from './request.ts';
+
+/** What one attempt to open a link found. Faults of the service are thrown. */
+export type Attempted =
+  /** The link is there, and ours. `withheld` says in a sentence why the shop must not have it; null: it may. */
+  | { found: 'link'; link: LinkSeen; withheld: string | null }
+  /** The reference belongs to a link that is not ours. */
+  | { found: 'foreign'; detail: string }
+  /** The service refuses, and has no such link. */
+  | { found: 'refusal'; fault: ServiceFault };
+
+export type AttemptOptions = {
+  service: Service;
+  keyring: Pick<Keyring, 'open'>;
+  publicUrl: string;
+  /** Whether the service can deliver to `publicUrl`. */
+  publicUrlReaches: boolean;
+};
+
+/**
+ * Makes the service have the link: creates it, or finds the one that an earlier attempt created without our hearing of
+ * it. A 409 alone does not say whose the link is: only one whose webhookUrl carries our token has our signing secret.
+ */
+export async function attemptOpening(options: AttemptOptions, opening: ClaimedOpening): Promise<Attempted> {
+  const { service, publicUrl, publicUrlReaches } = options;
+  if (opening.linkId !== null) return agreed(opening, await show(service, opening.linkId));
+  if (!publicUrlReaches) throw privateUrl(publicUrl);
+  try {
+    const { value } = await service.createLink(newLink(options, opening), 'create');
+    return agreed(opening, isWhole(value) ? value : await existing(show(service, value.id)));
+  } catch (error) {
+    if (!(error instanceof ServiceFault)) throw error;
+    if (error.code === 'service_conflict') {
+      return (await existing(findOwn(service, opening))) ?? missing(opening);
+    }
+    // A refusal says nothing of an earlier request whose answer was lost.
+    if (error.code !== 'service_refused') throw error;
+    return (opening.mayExist ? await findOwn(service, opening) : null) ?? { found: 'refusal', fault: error };
+  }
+}
+
+function newLink({ keyring, publicUrl }: AttemptOptions, opening: ClaimedOpening): NewLink {
+  const { reference, request, token, returnToken, expiresAtMs } = opening;
+  const asked = readRequest(request);
+  return {
+    ...asked,
+    externalReference: reference,
+    expiresAt: new Date(expiresAtMs).toISOString(),
+    webhookUrl: `${publicUrl}/hooks/${token}`,
+    webhookSecret: keyring.open(opening),
+    callbackUrl: returnToken === null ? asked.callbackUrl : `${publicUrl}/return/${returnToken}`,
+  };
+}
+
+/** Another address than the one that was reachable when the order was opened: a link keeps its webhookUrl for ever. */
+function privateUrl(publicUrl: string): Fault {
+  return new Fault(
+    'terminal',
+    'configuration_invalid',
+    `No link is made with ${publicUrl}: the service cannot deliver there. Set SETTLED_PUBLIC_URL to the https address ` +
+      'under which it reaches settled, and restart it.',
+  );
+}
+
+/** Whether the answer to the creation has what the shop needs, and what must be compared. */
+function isWhole({ url, money }: LinkSeen): boolean {
+  return url !== null && money.amount !== null && money.currency !== null;
+}
+
+async function show(service: Service, id: string): Promise<LinkSeen> {
+  const { value } = await service.showLink(id, 'create');
+  if (value.id === id) return value;
+  throw new ServiceFault(
+    'transient',
+    'service_answer_unusable',
+    `The service was asked about link ${id} and answered about link ${value.id}. Nothing was believed.`,
+  );
+}
+
+/** Asks about a link that the service said it has: a fault on the way does not take that back. */
+async function existing<T>(asking: Promise<T>): Promise<T> {
+  try {
+    return await asking;
+  } catch (error) {
+    if (!(error instanceof ServiceFault)) throw error;
+    const { kind, code, message, status, retryAtMs } = error;
+    throw new ServiceFault(kind, code, message, { status, retryAtMs, mayHaveArrived: true });
+  }
+}
+
+/** Looks the reference up; null where the service lists no link of it. */
+async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attempted | null> {
+  const { value: listed } = await service.findLinks(opening.reference, 'create');
+  for (const { id } of listed) {
+    const link = await show(service, id);
+    if (link.webhookUrl?.endsWith(`/hooks/${opening.token}`)) return agreed(opening, link);
+  }
+  const [other] = listed;
+  if (other === undefined) return null;
+  return {
+    found: 'foreign',
+    detail: `The service has a link ${other.id} of this reference that settled did not make.`,
+  };
+}
+
+/** The service says that the reference is taken and lists no link of it: it may only be late in listing it. */
+function missing({ reference }: ClaimedOpening): never {
+  throw new ServiceFault(
+    'transient',
+    'service_conflict',
+    `The service says that reference ${reference} exists, and lists no link of it. Trying again.`,
+    { mayHaveArrived: true },
+  );
+}
+
+/** The link, withheld where a customer would pay something else there than the order asks. */
+function agreed(opening: ClaimedOpening, link: LinkSeen): Attempted {
+  if (link.url !== null) return { found: 'link', link, withheld: flawOf(link, opening) };
+  throw new ServiceFault(
+    'transient',
+    'service_answer_unusable',
+    `The service has link ${link.id} and does not say its address. Asking again.`,
+    { mayHaveArrived: true },
+  );
+}

@@ -1,0 +1,127 @@
+import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
+import { Fault } from '../fault.ts';
+import { type LinkSeen, ServiceFault } from '../paylink/service.ts';
+import type { ClaimedOpening } from '../store/asking.ts';
+import { type Attempted, attemptOpening } from './attempt.ts';
+import type { End } from './ends.ts';
+import type { OpenerOptions } from './opener.ts';
+
+const RETRY: RetryPolicy = { baseMs: 1_000, maxMs: 300_000, attemptsMax: Number.POSITIVE_INFINITY };
+/** Where only a person can help, or nothing changes soon. */
+const BLOCKED_RETRY_MS = 3_600_000;
+/** An opening that takes longer is a matter for a person. */
+const WAITS_AFTER_MS = 60_000;
+
+/** One attempt to open a link, and what follows from it. Never rejects. */
+export async function openOne(
+  options: OpenerOptions,
+  opening: ClaimedOpening,
+  tell: (end: End) => void,
+): Promise<void> {
+  try {
+    const end = await conclude(options, opening, await attemptOpening(options, opening));
+    if (end === null) return;
+    const { outcome } = end;
+    options.onEnded(outcome === 'opened' || outcome === 'refused' ? outcome : 'taken');
+    tell(end);
+  } catch (error) {
+    await retry(options, opening, error);
+    options.onEnded('retried');
+    if (isAboutKey(error)) tell({ outcome: 'key_refused', detail: error.message });
+  }
+}
+
+/** Writes what an attempt found. Null where it does not end the opening, or somebody else holds it by now. */
+function conclude(
+  options: OpenerOptions,
+  opening: ClaimedOpening,
+  attempted: Attempted,
+): Promise<End | null> {
+  switch (attempted.found) {
+    case 'link':
+      return finish(options, opening, attempted);
+    case 'foreign':
+      return park(options, opening, attempted.detail);
+    case 'refusal':
+      return close(options, opening, attempted.fault);
+  }
+}
+
+async function finish(
+  { store, clock, log }: OpenerOptions,
+  { linkKey, attempt, reference }: ClaimedOpening,
+  { link, withheld }: { link: LinkSeen; withheld: string | null },
+): Promise<End | null> {
+  const outcome = await store.finishOpening({ linkKey, attempt, link, withheld, nowMs: clock.nowMs() });
+  if (outcome === 'lost') return null;
+  if (outcome === 'bound' && withheld === null) return { outcome: 'opened' };
+  const detail =
+    outcome === 'bound'
+      ? (withheld ?? '')
+      : `The service answers with link ${link.id}, which is another's here.`;
+  log.warn({ order: reference, detail }, 'a link was made that the shop must not have');
+  return { outcome: outcome === 'bound' ? 'withheld' : 'taken', detail };
+}
+
+async function park(
+  { store, clock, log }: OpenerOptions,
+  { linkKey, attempt, reference }: ClaimedOpening,
+  detail: string,
+): Promise<End> {
+  const fault = { code: 'service_conflict', message: detail };
+  await store.parkOpening({ linkKey, attempt, fault, nowMs: clock.nowMs() });
+  log.warn({ order: reference, detail }, 'the reference belongs to a link that is not ours');
+  return { outcome: 'taken', detail };
+}
+
+async function close(
+  { store, clock, log, credentials }: OpenerOptions,
+  { linkKey, attempt, reference, token }: ClaimedOpening,
+  fault: ServiceFault,
+): Promise<End | null> {
+  const outcome = await store.closeOpening({ linkKey, attempt, nowMs: clock.nowMs() });
+  if (outcome === 'kept')
+    log.warn({ order: reference, fault }, 'the service refuses a link that settled heard of');
+  if (outcome !== 'closed') return null;
+  credentials.forget(token);
+  log.warn({ order: reference, fault }, 'the service refused to make a link; the order is forgotten');
+  return { outcome: 'refused', detail: fault.message };
+}
+
+/** The key is refused, or the merchant inactive: nothing that one order could change. */
+function isAboutKey(error: unknown): error is ServiceFault {
+  if (!(error instanceof ServiceFault)) return false;
+  return (
+    error.code === 'service_key_refused' || (error.code === 'service_forbidden' && error.kind === 'transient')
+  );
+}
+
+/** Asking again soon would say the same: the service's sandbox has no list, or our address is private. */
+function isBlocked(error: unknown): boolean {
+  if (!(error instanceof Fault) || error.kind !== 'terminal') return false;
+  return error.code === 'service_forbidden' || error.code === 'configuration_invalid';
+}
+
+async function retry(options: OpenerOptions, opening: ClaimedOpening, error: unknown): Promise<void> {
+  const { store, clock, random, log } = options;
+  const { linkKey, attempt, reference, createdAtMs } = opening;
+  const nowMs = clock.nowMs();
+  const service = error instanceof ServiceFault ? error : null;
+  const blocked = isBlocked(error);
+  const backoffMs = blocked ? BLOCKED_RETRY_MS : (retryDelayMs(RETRY, attempt, random()) ?? RETRY.maxMs);
+  const dueAtMs = service?.retryAtMs ?? nowMs + backoffMs;
+  const fault =
+    error instanceof Fault
+      ? { code: error.code, message: error.message }
+      : { code: 'bug', message: error instanceof Error ? error.message : String(error) };
+  const mayExist = service?.mayHaveArrived ?? !blocked;
+  const waits = blocked || nowMs - createdAtMs > WAITS_AFTER_MS;
+  if (service?.code !== 'api_budget_spent') {
+    log.warn({ order: reference, attempt, fault: error }, 'a link could not be opened; trying again');
+  }
+  try {
+    await store.retryOpening({ linkKey, attempt, dueAtMs, mayExist, waits, fault, nowMs });
+  } catch (second) {
+    log.warn({ order: reference, fault: second }, 'a failed opening keeps its lease until it lapses');
+  }
+}

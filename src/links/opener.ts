@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto';
+import type { Order } from '../domain/order.ts';
+import type { Log } from '../observe/log.ts';
+import type { Service } from '../paylink/service.ts';
+import type { Intended, OpeningState } from '../store/asking.ts';
+import type { Credentials } from '../store/credentials.ts';
+import type { Keyring } from '../store/keyring.ts';
+import type { Store } from '../store/store.ts';
+import type { Clock } from '../work/clock.ts';
+import { startPool } from '../work/pool.ts';
+import { Ends } from './ends.ts';
+import { openOne } from './open_one.ts';
+import { type OpenRequest, writeRequest } from './request.ts';
+
+const TOKEN_BYTES = 24;
+const SECRET_BYTES = 32;
+const RETURN_TOKEN_BYTES = 16;
+
+const PLACES = 16;
+const POLL_MS = 1_000;
+/** Three requests of 10 s each, and a little. */
+const LEASE_MS = 45_000;
+/** The shop is answered after so long, with or without the link. */
+const ANSWER_WITHIN_MS = 10_000;
+
+export type OpenerOptions = {
+  store: Pick<
+    Store,
+    | 'openIntent'
+    | 'claimOpenings'
+    | 'finishOpening'
+    | 'retryOpening'
+    | 'parkOpening'
+    | 'closeOpening'
+    | 'findOrder'
+  >;
+  service: Service;
+  keyring: Keyring;
+  credentials: Pick<Credentials, 'keep' | 'forget'>;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  publicUrl: string;
+  /** Whether the service can deliver to `publicUrl`. */
+  publicUrlReaches: boolean;
+  linkLifetimeMs: number;
+  /** Whether links send the customer back through settled. */
+  customerReturn: boolean;
+  onEnded: (outcome: 'opened' | 'retried' | 'refused' | 'taken') => void;
+};
+
+/** What became of a request to open a link. */
+export type Opened =
+  /** `created`: by this request. `known`: it was there. */
+  | { outcome: 'created' | 'known'; order: Order }
+  /** It goes on by itself. */
+  | { outcome: 'opening'; order: Order }
+  /** The reference is in use with another request. */
+  | { outcome: 'conflict'; order: Order }
+  | { outcome: 'refused' | 'taken' | 'withheld' | 'key_refused'; detail: string };
+
+export type LinkOpener = {
+  /** Commits the intent, then makes the link; answers within 10 s. The same request again finds what it made. */
+  open(request: OpenRequest): Promise<Opened>;
+  stop(): Promise<void>;
+};
+
+/** Opens payment links, crash-safe: whatever happens after the intent is committed, the order gets exactly one link. */
+export function startOpener(options: OpenerOptions): LinkOpener {
+  const { store, clock, log } = options;
+  const ends = new Ends(clock);
+  const pool = startPool({
+    clock,
+    places: PLACES,
+    pollMs: POLL_MS,
+    claim: (limit) => store.claimOpenings({ limit, nowMs: clock.nowMs(), leaseMs: LEASE_MS }),
+    work: (opening) => openOne(options, opening, (end) => ends.tell(opening.linkKey, end)),
+    onClaimFailed: (fault) => log.warn({ fault }, 'links to open cannot be claimed; trying again'),
+  });
+
+  async function open(request: OpenRequest): Promise<Opened> {
+    const answerByMs = clock.monotonicMs() + ANSWER_WITHIN_MS;
+    const intended = await intend(options, request);
+    if (intended.outcome === 'conflict') return { outcome: 'conflict', order: intended.order };
+    const known = knownEnd(intended);
+    if (known !== null) return known;
+    const ended = ends.waitFor(intended.linkKey, answerByMs - clock.monotonicMs());
+    pool.wake();
+    const end = await ended;
+    if (end !== null && end.outcome !== 'opened') return end;
+    const order = (await store.findOrder(request.reference)) ?? intended.order;
+    if (order.link === null) return keyRefused(intended.opening) ?? { outcome: 'opening', order };
+    return { outcome: intended.outcome === 'created' ? 'created' : 'known', order };
+  }
+
+  return {
+    open,
+    stop: async () => {
+      ends.release();
+      await pool.stop();
+    },
+  };
+}
+
+/** Makes token and secret and commits them with the order, before the service hears of anything. */
+async function intend(options: OpenerOptions, request: OpenRequest): Promise<Intended> {
+  const { store, keyring, credentials, clock, linkLifetimeMs, customerReturn } = options;
+  const { reference, amount, callbackUrl, expiresAtMs } = request;
+  const token = randomText(TOKEN_BYTES);
+  const secret = randomText(SECRET_BYTES);
+  const atMs = clock.nowMs();
+  const intended = await store.openIntent({
+    reference,
+    amount,
+    request: writeRequest(request),
+    token,
+    secret: keyring.seal(secret, reference),
+    callbackUrl,
+    returnToken: customerReturn && callbackUrl !== null ? randomText(RETURN_TOKEN_BYTES) : null,
+    expiresAtMs: expiresAtMs ?? atMs + linkLifetimeMs,
+    atMs,
+  });
+  if (intended.outcome === 'created') credentials.keep({ linkKey: intended.linkKey, token, secret });
+  return intended;
+}
+
+function randomText(bytes: number): string {
+  return randomBytes(bytes).toString('base64url');
+}
+
+/** What there is to say of an opening that is over; null where it goes on. */
+function knownEnd({ order, opening }: Exclude<Intended, { outcome: 'conflict' }>): Opened | null {
+  const { status, withheld, fault } = opening;
+  if (withheld !== null) return { outcome: 'withheld', detail: withheld };
+  if (status === 'taken') return { outcome: 'taken', detail: fault?.message ?? '' };
+  return status === 'done' ? { outcome: 'known', order } : null;
+}
+
+/** Where the key was refused before and nothing was tried since, that is still what it waits for. */
+function keyRefused({ fault }: OpeningState): Opened | null {
+  return fault?.code === 'service_key_refused' ? { outcome: 'key_refused', detail: fault.message } : null;
+}

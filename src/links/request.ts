@@ -1,0 +1,43 @@
+import { formatAmount, type Money } from '../domain/money.ts';
+import type { NewLink } from '../paylink/service.ts';
+
+/** What a shop asks for. What it left out is null. */
+export type OpenRequest = {
+  reference: string;
+  title: string;
+  amount: Money;
+  description: string | null;
+  expiresAtMs: number | null;
+  metadata: Record<string, unknown> | null;
+  callbackUrl: string | null;
+};
+
+/** The part of a request that a repeated one must share, as JSON: equal requests are equal texts. */
+export function writeRequest(request: OpenRequest): string {
+  const { title, amount, description, expiresAtMs, metadata, callbackUrl } = request;
+  return JSON.stringify({
+    title,
+    amount: formatAmount(amount),
+    currency: amount.currency,
+    description,
+    expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
+    metadata: sorted(metadata),
+    callbackUrl,
+  });
+}
+
+type Stored = Pick<NewLink, 'title' | 'amount' | 'description' | 'metadata' | 'callbackUrl'>;
+
+/** Reads what `writeRequest` wrote. */
+export function readRequest(text: string): Stored {
+  const { title, amount, description, metadata, callbackUrl } = JSON.parse(text) as Stored;
+  return { title, amount, description, metadata, callbackUrl };
+}
+
+/** The same value with the keys of every object in order. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
+}

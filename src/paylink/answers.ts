@@ -1,0 +1,156 @@
+import { z } from 'zod';
+import type { LinkSeen, ListPage, Profile } from './service.ts';
+import { asObject, field, readMoney, scalarText, statedText, usableId } from './values.ts';
+
+/**
+ * The answers of the service's API (spec §2, §4), as `parseBodyExactly` parsed them. What is not named here may be
+ * anything. What is named but cannot be read counts as absent, unless settled cannot do without it: then the answer
+ * has a flaw. docs/events.md lists the accepted places.
+ */
+export type Read<T> = { ok: true; value: T } | { ok: false; flaw: string };
+
+/** A link's details. Its payments are read by reading.ts. */
+export type Details = { link: LinkSeen; payments: readonly unknown[]; isExpired: boolean };
+
+const ADDRESS_LENGTH_MAX = 2_048;
+const NAME_LENGTH_MAX = 255;
+const STATUS_LENGTH_MAX = 64;
+/** A link has a handful: each attempt to pay makes one. */
+const PAYMENTS_MAX = 1_000;
+
+const idShape = z
+  .custom((value) => usableId(value) !== null, 'is no usable id')
+  .transform((value) => usableId(value) as string);
+const anything = z.unknown().optional();
+const statusShape = z.string('is no text').transform(readStatus);
+const success = z.literal(true, 'is not true').optional();
+
+const linkShape = z.object(
+  {
+    id: idShape,
+    externalReference: anything,
+    amount: anything,
+    currency: anything,
+    status: statusShape.catch('UNKNOWN'),
+    paymentStatus: anything,
+    payments: z
+      .array(z.unknown(), 'is no list')
+      .max(PAYMENTS_MAX, `has more than ${PAYMENTS_MAX} items`)
+      .nullish(),
+    isExpired: anything,
+    url: anything,
+    shortUrl: anything,
+    webhookUrl: anything,
+    createdAt: anything,
+    expiresAt: anything,
+  },
+  'is no object',
+);
+/** Details without a status, or without a word about payments, say nothing; reading them as unpaid would be a lie. */
+const detailsShape = linkShape
+  .extend({ status: statusShape })
+  .refine(({ paymentStatus, payments }) => paymentStatus != null || payments != null, {
+    error: 'says nothing of payments',
+  });
+const pageShape = z.object({
+  success,
+  paymentLinks: z.array(linkShape, 'is no list'),
+  pagination: z.object({ page: anything, totalPages: anything }).optional().catch(undefined),
+});
+const merchantShape = z.object({ id: idShape, businessName: anything, status: anything }, 'is no object');
+
+/** `GET /merchant/profile` */
+export function readProfile(body: unknown): Read<Profile> {
+  return read(z.object({ success, merchant: merchantShape }), body, ({ merchant }) => ({
+    id: merchant.id,
+    businessName: readText(merchant.businessName, NAME_LENGTH_MAX),
+    status: readText(merchant.status, STATUS_LENGTH_MAX),
+  }));
+}
+
+/**
+ * `POST /payment-links`. The spec does not show the envelope: the link stands under `paymentLink`, or is the body itself;
+ * either may be wrapped in `data`. Its webhookSecret is not read: settled has its own.
+ */
+export function readCreation(body: unknown): Read<LinkSeen> {
+  const root = asObject(body) ?? {};
+  const inner = asObject(field(root, 'data')) ?? {};
+  const named = [field(root, 'paymentLink'), field(inner, 'paymentLink')];
+  const bare = [root, inner].filter((place) => Object.hasOwn(place, 'id'));
+  const paymentLink = [...named, ...bare].find((place) => place !== undefined);
+  const shape = z.object({ success, paymentLink: linkShape });
+  return read(shape, { success: field(root, 'success'), paymentLink }, (answer) => seen(answer.paymentLink));
+}
+
+/** `GET /payment-links`, of which `page` was asked for. */
+export function readPage(body: unknown, page: number): Read<ListPage> {
+  return read(pageShape, body, ({ paymentLinks, pagination }) => ({
+    links: paymentLinks.map(seen),
+    page: readCount(pagination?.page) ?? page,
+    totalPages: readCount(pagination?.totalPages),
+  }));
+}
+
+/** `GET /payment-links/{id}` */
+export function readDetails(body: unknown): Read<Details> {
+  return read(z.object({ success, paymentLink: detailsShape }), body, ({ paymentLink }) => ({
+    link: seen(paymentLink),
+    payments: paymentLink.payments ?? [],
+    isExpired: paymentLink.isExpired === true,
+  }));
+}
+
+function read<S extends z.ZodType, T>(shape: S, body: unknown, use: (answer: z.output<S>) => T): Read<T> {
+  const root = asObject(body);
+  if (root === null) return { ok: false, flaw: 'it is no JSON object' };
+  const result = shape.safeParse(root);
+  if (result.success) return { ok: true, value: use(result.data) };
+  const [issue] = result.error.issues;
+  return { ok: false, flaw: `its ${issue?.path.join('.')} ${issue?.message}` };
+}
+
+function seen(link: z.output<typeof linkShape>): LinkSeen {
+  return {
+    id: link.id,
+    reference: scalarText(link.externalReference),
+    money: readMoney(link) ?? { amount: null, currency: null },
+    status: link.status,
+    url: readAddress(link.url),
+    shortUrl: readAddress(link.shortUrl),
+    webhookUrl: readAddress(link.webhookUrl),
+    createdAtMs: readInstant(link.createdAt),
+    expiresAtMs: readInstant(link.expiresAt),
+    paymentStatus: link.paymentStatus == null ? null : readStatus(statedText(link.paymentStatus) ?? ''),
+    payments: link.payments?.length ?? 0,
+  };
+}
+
+/** Statuses that settled does not know are kept. */
+function readStatus(text: string): string {
+  return text.trim().toUpperCase().toWellFormed().replaceAll('\0', '').slice(0, STATUS_LENGTH_MAX);
+}
+
+/** An address that a browser may be sent to: never `javascript:`. */
+function readAddress(value: unknown): string | null {
+  if (typeof value !== 'string' || value.length > ADDRESS_LENGTH_MAX) return null;
+  const url = URL.parse(value);
+  return url !== null && (url.protocol === 'https:' || url.protocol === 'http:') ? value : null;
+}
+
+// ISO 8601 (spec §2). Without a zone nobody knows the instant.
+const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+
+function readInstant(value: unknown): number | null {
+  if (typeof value !== 'string' || !INSTANT.test(value)) return null;
+  const ms = Date.parse(value);
+  return Number.isNaN(ms) ? null : ms;
+}
+
+function readText(value: unknown, lengthMax: number): string | null {
+  return typeof value === 'string' ? value.slice(0, lengthMax) : null;
+}
+
+function readCount(value: unknown): number | null {
+  const count = Number(scalarText(value) ?? Number.NaN);
+  return Number.isSafeInteger(count) && count >= 0 ? count : null;
+}

@@ -1,0 +1,217 @@
+import type { RequestClass } from '../domain/budget.ts';
+import type { Clock } from '../work/clock.ts';
+import { readCreation, readDetails, readPage, readProfile } from './answers.ts';
+import { readDate } from './limits.ts';
+import { send } from './request.ts';
+import {
+  type Answered,
+  type Budget,
+  type LinkSeen,
+  type NewLink,
+  type Service,
+  ServiceFault,
+} from './service.ts';
+import { type Call, judge, type Verdict } from './verdict.ts';
+
+const DEADLINE_MS = 10_000;
+/** Tokens have 128 random bits: 22 characters of base64url. */
+const TOKEN_LENGTH_MIN = 16;
+
+export type ServiceOptions = {
+  /** With the path, like `https://pay.example.com/api/v1`. */
+  url: string;
+  /** The API key as it is now. May throw: the fault then carries its message. */
+  readKey: () => string;
+  budget: Budget;
+  /** All slots of the budget. */
+  slots: number;
+  clock: Clock;
+  /** For connecting, headers and body together; 10 s where it is not given. */
+  deadlineMs?: number;
+  /** A request leaves; `onAnswered` follows. */
+  onStarted?: () => void;
+  /** A request ended: `ok`, or the code of its fault. */
+  onAnswered?: (call: string, outcome: string, seconds: number) => void;
+  /** A slot could not be given back; it is free again a minute after the deadline. */
+  onSlotLost?: (error: unknown) => void;
+};
+
+export type OpenedService = Service & {
+  /** Ends the requests under way, and refuses all later ones. */
+  close(): void;
+};
+
+/** Opens the service's API. Connections are kept and reused by Node's own agent. */
+export function openService(options: ServiceOptions): OpenedService {
+  const closing = new AbortController();
+  const ask = asker(options, closing.signal);
+  return {
+    profile: (as) => ask({ ...get('/merchant/profile'), read: readProfile }, as),
+    createLink: (link, as) => ask(creation(link), as),
+    findLinks: async (reference, as) => {
+      const list = get('/payment-links?externalReference=');
+      const path = `${list.path}${encodeURIComponent(reference)}`;
+      const answered = await ask({ ...list, path, ofList: true, read: (body) => readPage(body, 1) }, as);
+      // A service that does not know the filter answers with others.
+      const links = answered.value.links.filter((link) => link.reference === reference);
+      return { ...answered, value: links };
+    },
+    listLinks: (page, as) => {
+      const list = get('/payment-links?page=');
+      const path = `${list.path}${page}`;
+      return ask({ ...list, path, ofList: true, read: (body) => readPage(body, page) }, as);
+    },
+    showLink: async (id, as) => {
+      const path = `/payment-links/${encodeURIComponent(id)}`;
+      const call = { ...get('/payment-links/{id}'), path, ofOneLink: true, read: readDetails };
+      const answered = await ask(call, as);
+      return { ...answered, value: answered.value.link };
+    },
+    close: () => closing.abort(),
+  };
+}
+
+function get(path: string): Omit<Call<never>, 'read'> {
+  const name = `GET ${path.replace(/\?.*/, '')}`;
+  return { name, method: 'GET', path, body: null, secrets: [], ofOneLink: false, ofList: false };
+}
+
+/** `POST /payment-links` (spec §4). What is null is left out. */
+function creation(link: NewLink): Call<LinkSeen> {
+  const given = Object.entries(link).filter(([, value]) => value !== null);
+  return {
+    name: 'POST /payment-links',
+    method: 'POST',
+    path: '/payment-links',
+    // Amounts have 15 digits at most: a number spells them exactly.
+    body: JSON.stringify({ ...Object.fromEntries(given), amount: Number(link.amount) }),
+    read: readCreation,
+    secrets: [link.webhookSecret, ...[link.webhookUrl, link.callbackUrl].map(lastPart)],
+    ofOneLink: false,
+    ofList: false,
+  };
+}
+
+/** The last part of an address, where it is so long that it may be a token of ours; empty text otherwise. */
+function lastPart(address: string | null): string {
+  const part = address?.split('/').at(-1) ?? '';
+  return part.length < TOKEN_LENGTH_MIN ? '' : part;
+}
+
+type Ask = <T>(call: Call<T>, as: RequestClass) => Promise<Answered<T>>;
+
+function asker(options: ServiceOptions, closing: AbortSignal): Ask {
+  const { readKey } = options;
+  /** The key that the next call uses. It is read again when the service refuses it. */
+  let current: string | null = null;
+
+  function keyFor({ name }: Call<unknown>): string {
+    try {
+      current ??= readKey();
+      return current;
+    } catch (error) {
+      throw new ServiceFault(
+        'transient',
+        'service_key_refused',
+        `${name} was not sent: the API key cannot be read: ${(error as Error).message}`,
+      );
+    }
+  }
+
+  /** Whether there is another key by now than the one that was refused. */
+  function hasAnother(refused: string): boolean {
+    try {
+      current = readKey();
+    } catch {
+      // What was read last stays in use; the refusal itself tells of it.
+    }
+    return current !== refused;
+  }
+
+  return async (call, as) => {
+    const key = keyFor(call);
+    const first = await askOnce(options, { call, as, key, closing, hasAnother });
+    const answered =
+      first ?? (await askOnce(options, { call, as, key: keyFor(call), closing, hasAnother: null }));
+    return answered as NonNullable<typeof answered>;
+  };
+}
+
+type Asked<T> = {
+  call: Call<T>;
+  as: RequestClass;
+  key: string;
+  closing: AbortSignal;
+  /** Null where it was tried with another key already. */
+  hasAnother: ((refused: string) => boolean) | null;
+};
+
+/** Sends a call within a slot of its own, and always gives the slot back. Null: the key was refused, and there is another. */
+async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Answered<T> | null> {
+  const { budget, slots, clock, deadlineMs = DEADLINE_MS, onStarted, onAnswered } = options;
+  const { call, as, key, closing, hasAnother } = asked;
+  if (closing.aborted) {
+    const message = `${call.name} was not sent: settled is stopping.`;
+    throw new ServiceFault('transient', 'service_unreachable', message);
+  }
+  const taken = await budget.takeBudget({ class: as, slots, deadlineMs, nowMs: clock.nowMs() });
+  if (taken.outcome === 'spent') throw budgetSpent(call, as, taken.retryAtMs);
+  const startedMs = clock.monotonicMs();
+  let verdict: Omit<Verdict<T>, 'result'> = NOTHING_LEARNT;
+  let outcome = 'bug';
+  onStarted?.();
+  try {
+    const reply = await send({ ...request(options.url, call, key), deadlineMs, closing });
+    const judged = judge({ ...call, secrets: [key, ...call.secrets] }, reply, { as, nowMs: clock.nowMs() });
+    const { result } = judged;
+    outcome = result.ok ? 'ok' : result.fault.code;
+    if (reply.status === 401 && hasAnother?.(key) === true) {
+      verdict = { ...NOTHING_LEARNT, seen: judged.seen };
+      return null;
+    }
+    verdict = judged;
+    if (!result.ok) throw result.fault;
+    return { number: taken.number, value: result.value, body: reply.body, dateMs: readDate(reply.headers) };
+  } catch (error) {
+    if (error instanceof ServiceFault) outcome = error.code;
+    throw error;
+  } finally {
+    onAnswered?.(call.name, outcome, (clock.monotonicMs() - startedMs) / 1_000);
+    await giveBack(options, taken.number, verdict);
+  }
+}
+
+const NOTHING_LEARNT = { seen: null, pause: null, standing: 'unknown' } as const;
+
+function request(url: string, { name, method, path, body }: Call<unknown>, key: string) {
+  const headers = {
+    'x-api-key': key,
+    accept: 'application/json',
+    'user-agent': 'settled',
+    ...(body === null ? {} : { 'content-type': 'application/json' }),
+  };
+  return { name, method, url: `${url}${path}`, headers, body };
+}
+
+function budgetSpent({ name }: Call<unknown>, as: RequestClass, retryAtMs: number): ServiceFault {
+  return new ServiceFault(
+    'transient',
+    'api_budget_spent',
+    `${name} was not sent: the budget of requests has no slot left for ${as}, or the API is paused. It is tried again at ` +
+      `${new Date(retryAtMs).toISOString()}.`,
+    { retryAtMs },
+  );
+}
+
+/** A slot that cannot be given back must not hide the answer: it frees itself a minute after the deadline. */
+async function giveBack(
+  { budget, clock, onSlotLost }: ServiceOptions,
+  number: number,
+  { seen, pause, standing }: Omit<Verdict<unknown>, 'result'>,
+): Promise<void> {
+  try {
+    await budget.returnBudget({ number, seen, pause, standing, nowMs: clock.nowMs() });
+  } catch (error) {
+    onSlotLost?.(error);
+  }
+}

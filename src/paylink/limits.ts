@@ -1,0 +1,57 @@
+import type { ApiPause, RateSeen } from '../domain/budget.ts';
+
+/** What an answer says of when to ask again: X-RateLimit-* and Retry-After (spec §8). */
+
+const RESET_MS_MAX = 60_000;
+const RETRY_MS = { min: 1_000, max: 3_600_000, fallback: 60_000 } as const;
+/** `X-RateLimit-Reset` is not explained: below the first it is seconds from now, below the second epoch seconds. */
+const EPOCH_SECONDS_MIN = 1_000_000_000;
+const EPOCH_MS_MIN = 100_000_000_000;
+
+/** The limit and what is left of it; null unless both are there as whole numbers. */
+export function readRate(headers: Headers): RateSeen | null {
+  const limit = wholeNumber(headers.get('x-ratelimit-limit'));
+  const remaining = wholeNumber(headers.get('x-ratelimit-remaining'));
+  return limit === null || remaining === null ? null : { limit, remaining };
+}
+
+/** The service's clock in epoch milliseconds, from `Date`; null where it says none. */
+export function readDate(headers: Headers): number | null {
+  return httpDate(headers.get('date'));
+}
+
+/** Where nothing is left of the limit: a pause until it is reset, of a minute at most. */
+export function readReset(headers: Headers, nowMs: number): ApiPause | null {
+  const reset = wholeNumber(headers.get('x-ratelimit-reset'));
+  if (readRate(headers)?.remaining !== 0 || reset === null) return null;
+  // Epochs are compared with the service's own clock: ours may be wrong.
+  const serviceMs = readDate(headers) ?? nowMs;
+  const inMs =
+    reset < EPOCH_SECONDS_MIN ? reset * 1_000 : (reset < EPOCH_MS_MIN ? reset * 1_000 : reset) - serviceMs;
+  return inMs <= 0 ? null : { untilMs: nowMs + Math.min(RESET_MS_MAX, inMs), spares: null };
+}
+
+/** When `Retry-After` (RFC 9110 §10.2.3) lets a request be tried again: between a second and an hour; null where absent. */
+export function readRetryAfter(headers: Headers, nowMs: number): number | null {
+  const text = headers.get('retry-after');
+  const seconds = wholeNumber(text);
+  const dateMs = httpDate(text);
+  const inMs =
+    seconds !== null ? seconds * 1_000 : dateMs === null ? null : dateMs - (readDate(headers) ?? nowMs);
+  return inMs === null ? null : nowMs + Math.min(RETRY_MS.max, Math.max(RETRY_MS.min, inMs));
+}
+
+/** As `readRetryAfter`; a 429 without one is taken for a minute. */
+export function retryAfterLimit(headers: Headers, nowMs: number): number {
+  return readRetryAfter(headers, nowMs) ?? nowMs + RETRY_MS.fallback;
+}
+
+function wholeNumber(text: string | null): number | null {
+  return text !== null && /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
+}
+
+function httpDate(text: string | null): number | null {
+  if (text === null || !/^[A-Za-z]{3,9},? /.test(text)) return null;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? null : ms;
+}

@@ -1,0 +1,146 @@
+import { type Authority, bareFact, type FactKind, type PaymentFact } from '../domain/fact.ts';
+import { Fault } from '../fault.ts';
+import { type Details, readDetails } from './answers.ts';
+import type { LinkSeen } from './service.ts';
+import { asObject, field, readMoney, statedText, usableId } from './values.ts';
+import { type EventReading, FACT_KINDS_BY_STATUS, parseBodyExactly } from './wire.ts';
+
+/** What the API says about a link: as an event does, and the link itself. */
+export type LinkReading = EventReading & {
+  readonly link: Pick<LinkSeen, 'id' | 'url' | 'shortUrl' | 'status' | 'expiresAtMs'>;
+};
+
+/**
+ * Reads a link's details, as `GET /payment-links/{id}` answered them, into payment facts with the authority of reading
+ * `number`. The order of facts is the order in which they are applied: what paid the order comes before what took it
+ * back. docs/events.md lists what is read.
+ *
+ * Fault, terminal: `unreadable_event`. The client refuses such answers before they become readings.
+ */
+export function readReading(body: Uint8Array, number: number): LinkReading {
+  const read = readDetails(parseBodyExactly(body));
+  if (!read.ok) {
+    throw new Fault(
+      'terminal',
+      'unreadable_event',
+      `Reading ${number} is no link that can be read: ${read.flaw}. Have the order checked again.`,
+    );
+  }
+  const { link } = read.value;
+  const authority: Authority = { by: 'reading', number };
+  const statement = stateOf(read.value, authority);
+  const { id, url, shortUrl, status, expiresAtMs } = link;
+  return {
+    linkIds: [id],
+    facts: [...statement.facts, ...linkFacts(read.value, statement, authority)],
+    // A reading is the answer already: asking again would tell the same.
+    unsure: false,
+    linkChanged: false,
+    speaksOfPayment: statement.facts.some(({ kind }) => kind !== 'unpaid'),
+    link: { id, url, shortUrl, status, expiresAtMs },
+  };
+}
+
+/** Kinds in the order in which facts are applied. */
+const ORDER: readonly FactKind[] = ['completed', 'disputed', 'refunded', 'pending', 'unclear'];
+const MONEY_CAME: ReadonlySet<FactKind> = new Set(['completed', 'disputed', 'refunded']);
+
+type Statement = { facts: readonly PaymentFact[]; moneyCame: boolean; isClear: boolean };
+
+/** What the payments, and the status over all of them, say. At most one fact is unclear: one is enough for a person. */
+function stateOf({ link, payments }: Details, authority: Authority): Statement {
+  const said = [...ofEachPayment(payments, link, authority), ...ofAllPayments(link, authority)];
+  const came = said.filter(({ kind }) => MONEY_CAME.has(kind));
+  // Without an id a payment cannot be told from another that was counted.
+  const isOneOfSeveral = came.length > 1 && came.some(({ paymentId }) => paymentId === null);
+  // The status over all says that one was completed (spec §3), and none of them is.
+  const isMissing = came.length === 0 && MONEY_CAME.has(kindOf(link.paymentStatus) ?? 'unclear');
+  if (isOneOfSeveral || isMissing) said.push(factOf('unclear', link, authority));
+  const isClear = said.every(({ kind }) => kind !== 'unclear');
+  const facts = ORDER.flatMap((kind) => {
+    const ofKind = said.filter((fact) => fact.kind === kind);
+    return kind === 'unclear' ? ofKind.slice(0, 1) : ofKind;
+  });
+  const unpaid = isClear && came.length === 0 ? [bareFact('unpaid', authority)] : [];
+  return { facts: [...facts, ...unpaid], moneyCame: came.length > 0, isClear };
+}
+
+/** A fact for each payment that is listed; unclear where one id is listed twice with different words. */
+function ofEachPayment(payments: readonly unknown[], link: LinkSeen, authority: Authority): PaymentFact[] {
+  const found = new Map<string, PaymentFact>();
+  const nameless: PaymentFact[] = [];
+  for (const payment of payments) {
+    const fact = ofPayment(payment, link, authority);
+    if (fact === null) continue;
+    const { paymentId } = fact;
+    if (paymentId === null) {
+      nameless.push(fact);
+      continue;
+    }
+    const before = found.get(paymentId);
+    const isSame = before === undefined || JSON.stringify(before) === JSON.stringify(fact);
+    found.set(paymentId, isSame ? fact : { ...fact, kind: 'unclear' });
+  }
+  return [...found.values(), ...nameless];
+}
+
+/** Statuses over all payments by which none of them is completed (spec §3). */
+const NONE_COMPLETED: ReadonlySet<string | null> = new Set(['NOT_STARTED', 'PENDING']);
+
+/**
+ * One payment. Its money is the quote's `amount`, never `totalBRL`: that holds instalment interest. Null for a status that
+ * the spec does not name, as a failed attempt may have, where the status over all says that nothing is completed; one
+ * that is completed all the same contradicts it.
+ */
+function ofPayment(payment: unknown, link: LinkSeen, authority: Authority): PaymentFact | null {
+  const object = asObject(payment);
+  if (object === null) return factOf('unclear', link, authority);
+  const status = statedText(field(object, 'status'))?.trim().toUpperCase() ?? null;
+  const noneCompleted = NONE_COMPLETED.has(link.paymentStatus);
+  if (noneCompleted && status !== null && kindOf(status) === undefined) return null;
+  const stated = kindOf(status) ?? 'unclear';
+  const kind = noneCompleted && stated === 'completed' ? 'unclear' : stated;
+  const quote = field(object, 'quote') ?? null;
+  const quoted = asObject(quote);
+  const isOdd = quote !== null && quoted === null && kind !== 'pending';
+  return {
+    ...factOf(isOdd ? 'unclear' : kind, link, authority),
+    paymentId: usableId(field(object, 'id')),
+    quoteMoney: quoted === null ? null : readMoney(quoted),
+  };
+}
+
+/** What the status over all payments says by itself: of payments that are not listed, or in a word nobody knows. */
+function ofAllPayments({ paymentStatus, payments, ...link }: LinkSeen, authority: Authority): PaymentFact[] {
+  if (paymentStatus === null || paymentStatus === 'NOT_STARTED') return [];
+  const kind = kindOf(paymentStatus) ?? 'unclear';
+  return payments === 0 || kind === 'unclear' ? [factOf(kind, link, authority)] : [];
+}
+
+/** What the link's own status adds: links end, and are ended (spec §3). */
+function linkFacts(
+  { link, isExpired }: Details,
+  { moneyCame, isClear }: Statement,
+  authority: Authority,
+): PaymentFact[] {
+  const expired = link.status === 'EXPIRED' || isExpired;
+  // Links become inactive by being paid: only without money is it news.
+  const disabled = link.status === 'INACTIVE' && isClear && !moneyCame;
+  return [
+    ...(expired ? [bareFact('expired', authority)] : []),
+    ...(disabled ? [bareFact('disabled', authority)] : []),
+  ];
+}
+
+function kindOf(status: string | null): FactKind | undefined {
+  return status === null ? undefined : FACT_KINDS_BY_STATUS.get(status);
+}
+
+function factOf(
+  kind: FactKind,
+  { money, reference }: Pick<LinkSeen, 'money' | 'reference'>,
+  authority: Authority,
+): PaymentFact {
+  const linkMoney = money.amount === null && money.currency === null ? null : money;
+  return { ...bareFact(kind, authority), linkMoney, reference };
+}

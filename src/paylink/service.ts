@@ -1,0 +1,113 @@
+import type { ApiPause, ApiStanding, BudgetTaken, RateSeen, RequestClass } from '../domain/budget.ts';
+import type { StatedMoney } from '../domain/money.ts';
+import { Fault, type FaultCode } from '../fault.ts';
+
+/**
+ * The payment-link service's API (spec §4), asked within a budget. Every call takes a slot before its request leaves
+ * and throws a `ServiceFault` where it is not answered as the spec says. The API key is in no fault and no log.
+ */
+export type Service = {
+  /** `GET /merchant/profile` */
+  profile(as: RequestClass): Promise<Answered<Profile>>;
+  /** `POST /payment-links` */
+  createLink(link: NewLink, as: RequestClass): Promise<Answered<LinkSeen>>;
+  /** `GET /payment-links?externalReference=`: the links of that reference; none, or one. */
+  findLinks(reference: string, as: RequestClass): Promise<Answered<LinkSeen[]>>;
+  /** `GET /payment-links?page=`: the newest first. */
+  listLinks(page: number, as: RequestClass): Promise<Answered<ListPage>>;
+  /** `GET /payment-links/{id}` */
+  showLink(id: string, as: RequestClass): Promise<Answered<LinkSeen>>;
+};
+
+export type Answered<T> = {
+  /** The number of the slot with which it was asked: it orders readings. */
+  number: number;
+  value: T;
+  /** The body as it came. */
+  body: Uint8Array;
+  /** The service's clock, from its `Date` header. */
+  dateMs: number | null;
+};
+
+export type Profile = { id: string; businessName: string | null; status: string | null };
+export type ListPage = { links: LinkSeen[]; page: number; totalPages: number | null };
+
+/** What a link is created with; `amount` is a decimal string. */
+export type NewLink = {
+  title: string;
+  amount: string;
+  description: string | null;
+  externalReference: string;
+  /** ISO 8601, UTC. */
+  expiresAt: string;
+  metadata: Record<string, unknown> | null;
+  webhookUrl: string;
+  webhookSecret: string;
+  callbackUrl: string | null;
+};
+
+/** A link as an answer shows it. What the answer does not hold is null. */
+export type LinkSeen = {
+  id: string;
+  reference: string | null;
+  money: StatedMoney;
+  /** In capitals. */
+  status: string;
+  url: string | null;
+  shortUrl: string | null;
+  webhookUrl: string | null;
+  createdAtMs: number | null;
+  expiresAtMs: number | null;
+  /** In capitals; details only. */
+  paymentStatus: string | null;
+  /** How many payments the details hold. */
+  payments: number;
+};
+
+/** Where slots come from: the store. */
+export type Budget = {
+  takeBudget(ask: {
+    class: RequestClass;
+    slots: number;
+    deadlineMs: number;
+    nowMs: number;
+  }): Promise<BudgetTaken>;
+  returnBudget(given: {
+    number: number;
+    seen: RateSeen | null;
+    pause: ApiPause | null;
+    standing: ApiStanding;
+    nowMs: number;
+  }): Promise<void>;
+};
+
+/** Whether the service answered that it has no such link. Where the list is not found, the address is wrong instead. */
+export function isMissing({ code, kind }: ServiceFault): boolean {
+  return code === 'service_not_found' && kind === 'terminal';
+}
+
+/** A call of the service that failed. Its message names the call and keeps the service's own words. */
+export class ServiceFault extends Fault {
+  /** The HTTP status; null where no answer came. */
+  readonly status: number | null;
+  /** When trying again makes sense; null where the caller's own backoff says. */
+  readonly retryAtMs: number | null;
+  /** Whether the service may have done what it was asked to. */
+  readonly mayHaveArrived: boolean;
+
+  constructor(
+    kind: 'transient' | 'terminal',
+    code: FaultCode,
+    message: string,
+    {
+      status = null,
+      retryAtMs = null,
+      mayHaveArrived = false,
+    }: { status?: number | null; retryAtMs?: number | null; mayHaveArrived?: boolean } = {},
+  ) {
+    super(kind, code, message);
+    this.status = status;
+    this.retryAtMs = retryAtMs;
+    this.mayHaveArrived = mayHaveArrived;
+  }
+}

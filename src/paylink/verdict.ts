@@ -1,0 +1,173 @@
+import type { ApiPause, ApiStanding, RateSeen, RequestClass } from '../domain/budget.ts';
+import type { FaultCode } from '../fault.ts';
+import type { Read } from './answers.ts';
+import { readRate, readReset, readRetryAfter, retryAfterLimit } from './limits.ts';
+import type { Reply } from './request.ts';
+import { ServiceFault } from './service.ts';
+import { asObject, field } from './values.ts';
+import { parseBodyExactly } from './wire.ts';
+
+/** One of the service's calls. */
+export type Call<T> = {
+  /** For messages: `GET /payment-links/{id}`. */
+  name: string;
+  method: 'GET' | 'POST';
+  /** What follows the base address. */
+  path: string;
+  body: string | null;
+  read: (body: unknown) => Read<T>;
+  /** What must not be shown, should the service repeat it. */
+  secrets: readonly string[];
+  /** Whether a link is asked for by its id: only then does 404 mean that there is none. */
+  ofOneLink: boolean;
+  /** Whether the list is asked for, which the service's sandbox refuses (spec §1). */
+  ofList: boolean;
+};
+
+/** What an answer says, and what giving its slot back tells the budget. */
+export type Verdict<T> = {
+  result: { ok: true; value: T } | { ok: false; fault: ServiceFault };
+  seen: RateSeen | null;
+  pause: ApiPause | null;
+  standing: ApiStanding;
+};
+
+const KEY_PAUSE_MS = 60_000;
+const MERCHANT_PAUSE_MS = 600_000;
+const WORDS_LENGTH_MAX = 300;
+
+type Context = { as: RequestClass; nowMs: number };
+
+/** What the service meant, by the status of its answer (spec §7). */
+export function judge<T>(call: Call<T>, reply: Reply, context: Context): Verdict<T> {
+  const seen = readRate(reply.headers);
+  const reset = readReset(reply.headers, context.nowMs);
+  const { status } = reply;
+  if (status >= 200 && status < 300) {
+    const result = readAnswer(call, reply);
+    return { result, seen, pause: reset, standing: result.ok ? 'well' : 'unknown' };
+  }
+  const { pause, standing, ...refusal } = refuse(call, reply, context);
+  const words = ownWords(reply.body, call.secrets);
+  const message = `${call.name} answered ${status}${words === null ? '' : ` (${words})`}. ${refusal.advice}`;
+  const retryAtMs = refusal.retryAtMs ?? (pause?.spares === context.as ? null : (pause?.untilMs ?? null));
+  const mayHaveArrived = call.method === 'POST' && refusal.isDoubtful === true;
+  const fault = new ServiceFault(refusal.kind, refusal.code, message, { status, retryAtMs, mayHaveArrived });
+  return { result: { ok: false, fault }, seen, pause: pause ?? reset, standing };
+}
+
+function readAnswer<T>(call: Call<T>, { status, body, bodyFault }: Reply): Verdict<T>['result'] {
+  if (bodyFault !== null) return { ok: false, fault: bodyFault };
+  const parsed = parseBodyExactly(body);
+  const read: Read<T> = parsed === undefined ? { ok: false, flaw: 'it is no JSON' } : call.read(parsed);
+  if (read.ok) return read;
+  return {
+    ok: false,
+    fault: new ServiceFault(
+      'transient',
+      'service_answer_unusable',
+      `${call.name} answered ${status}, but the answer cannot be used: ${read.flaw}. Check that SETTLED_API_URL is the ` +
+        `address of the service's API; it is tried again.`,
+      { status, mayHaveArrived: call.method === 'POST' },
+    ),
+  };
+}
+
+type Refusal = {
+  kind: 'transient' | 'terminal';
+  code: FaultCode;
+  advice: string;
+  standing: ApiStanding;
+  pause: ApiPause | null;
+  retryAtMs?: number | null;
+  /** Whether the service may have done what it was asked to all the same. */
+  isDoubtful?: boolean;
+};
+
+function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Context): Refusal {
+  const terminal = { kind: 'terminal', standing: 'well', pause: null } as const;
+  const transient = { kind: 'transient', standing: 'unknown', pause: null } as const;
+  switch (status) {
+    case 401:
+      return {
+        ...transient,
+        code: 'service_key_refused',
+        advice: 'Put the right key where SETTLED_API_KEY or SETTLED_API_KEY_FILE has it.',
+        standing: 'api_key_refused',
+        pause: { untilMs: nowMs + KEY_PAUSE_MS, spares: 'create' },
+      };
+    case 403:
+      return refuse403(call, nowMs);
+    case 404:
+      return call.ofOneLink
+        ? {
+            ...terminal,
+            code: 'service_not_found',
+            advice: 'The service has no such link under this API key.',
+          }
+        : { ...transient, standing: 'well', code: 'service_not_found', advice: 'Check SETTLED_API_URL.' };
+    case 409:
+      return { ...terminal, code: 'service_conflict', advice: 'A link of this externalReference exists.' };
+    case 429: {
+      const untilMs = retryAfterLimit(headers, nowMs);
+      return {
+        ...transient,
+        code: 'service_rate_limited',
+        advice: 'Other programs may use the same key. It is tried again.',
+        pause: { untilMs, spares: null },
+      };
+    }
+  }
+  const retryAtMs = readRetryAfter(headers, nowMs);
+  if (status >= 500 || status === 408 || status === 425) {
+    const advice = 'It is tried again.';
+    return { ...transient, code: 'service_failed', advice, retryAtMs, isDoubtful: true };
+  }
+  if (status >= 400) {
+    return {
+      ...terminal,
+      standing: status === 400 || status === 422 ? 'well' : 'unknown',
+      code: 'service_refused',
+      advice: 'The same request would be refused again: change what is wrong with it.',
+    };
+  }
+  const advice = 'Redirects are not followed: check SETTLED_API_URL.';
+  return { ...transient, code: 'service_answer_unusable', advice, retryAtMs, isDoubtful: true };
+}
+
+/** Of the list it is the service's sandbox that refuses; elsewhere the merchant is inactive (spec §7). */
+function refuse403({ ofList }: Call<unknown>, nowMs: number): Refusal {
+  if (ofList) {
+    const advice = "The service's sandbox has no list; in production the merchant may be inactive.";
+    return { kind: 'terminal', code: 'service_forbidden', advice, standing: 'unknown', pause: null };
+  }
+  return {
+    kind: 'transient',
+    code: 'service_forbidden',
+    advice: 'The merchant may be inactive: ask the operator of the service.',
+    standing: 'merchant_inactive',
+    pause: { untilMs: nowMs + MERCHANT_PAUSE_MS, spares: 'create' },
+  };
+}
+
+/** The service's own message, as printable text of 300 characters at most; null where none is found. */
+function ownWords(body: Uint8Array, secrets: readonly string[]): string | null {
+  const root = asObject(parseBodyExactly(body));
+  if (root === null) return null;
+  const error = field(root, 'error');
+  const places = [asObject(error) && field(asObject(error) ?? {}, 'message'), field(root, 'message'), error];
+  const text = places.find((place) => typeof place === 'string' && place.trim() !== '');
+  if (typeof text !== 'string') return null;
+  // Cleaned before secrets are looked for: cleaning may put together what was apart.
+  const clean = text.replace(/\s+/gu, ' ').replace(/\p{C}/gu, '').trim();
+  const hidden = hide(clean, secrets);
+  return hidden === '' ? null : hidden.slice(0, WORDS_LENGTH_MAX).trim();
+}
+
+function hide(text: string, secrets: readonly string[]): string {
+  const forms = secrets.flatMap((secret) => [secret, encodeURIComponent(secret.toWellFormed())]);
+  return forms
+    .filter((form) => form !== '')
+    .sort((one, other) => other.length - one.length)
+    .reduce((shown, form) => shown.replaceAll(form, '[hidden]'), text);
+}

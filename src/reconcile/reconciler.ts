@@ -1,0 +1,126 @@
+import { slotsFor } from '../domain/budget.ts';
+import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
+import type { Log } from '../observe/log.ts';
+import { isMissing, ServiceFault } from '../paylink/service.ts';
+import type { ClaimedCheck } from '../store/asking.ts';
+import type { Store } from '../store/store.ts';
+import { inWords } from '../work/clock.ts';
+import { startPool } from '../work/pool.ts';
+import { type Asked, type AskOptions, ask } from './asking.ts';
+import { startSweep } from './sweep.ts';
+
+const PLACES = 8;
+const POLL_MS = 1_000;
+/** Longer than a lookup's three requests of 10 s. */
+const LEASE_MS = 45_000;
+const RETRY: RetryPolicy = { baseMs: 30_000, maxMs: 3_600_000, attemptsMax: Number.POSITIVE_INFINITY };
+
+export type ReconcilerOptions = AskOptions & {
+  store: Pick<
+    Store,
+    'claimChecks' | 'findLink' | 'recordReading' | 'failCheck' | 'compareListed' | 'catchUp'
+  >;
+  random: () => number;
+  log: Log;
+  /** All slots of the budget. */
+  slots: number;
+};
+
+/** What came of asking about an order's link now. */
+export type Checked =
+  | Asked
+  | { outcome: 'no_order' }
+  /** Its link is being opened: it has no id so far. */
+  | { outcome: 'opening' };
+
+/** Links to ask about, and how long that takes at the most. */
+export type CatchUp = { links: number; requests: number; etaMs: number };
+
+export type Reconciler = {
+  /** Asks about an order's link now. Throws a `ServiceFault` where the service cannot be asked. */
+  check(reference: string): Promise<Checked>;
+  /** Makes every open link due, as after an outage of our own; or only says how many there are. */
+  catchUp(options: { dryRun: boolean }): Promise<CatchUp>;
+  /** What asking about one order's link costs; null where there is no such order. */
+  cost(reference: string): Promise<CatchUp | null>;
+  /** Something was queued. */
+  wake(): void;
+  stop(): Promise<void>;
+};
+
+/** Asks the service about links: those that something was heard of, and every one by its schedule. */
+export function startReconciler(options: ReconcilerOptions): Reconciler {
+  const { store, clock, log, slots } = options;
+  const asking = new Map<string, Promise<Checked>>();
+  const pool = startPool<ClaimedCheck>({
+    clock,
+    places: PLACES,
+    pollMs: POLL_MS,
+    claim: (limit) => store.claimChecks({ limit, slots, nowMs: clock.nowMs(), leaseMs: LEASE_MS }),
+    work: (check) => checkOne(options, check),
+    onClaimFailed: (fault) => log.warn({ fault }, 'links to ask about cannot be claimed; trying again'),
+  });
+  const sweep = startSweep({ ...options, onDiffering: pool.wake });
+
+  async function checkNow(reference: string): Promise<Checked> {
+    const watched = await store.findLink(reference);
+    if (watched === null) return { outcome: 'no_order' };
+    if (watched.opening && watched.linkId === null) return { outcome: 'opening' };
+    return ask(options, watched, { as: 'confirm', reason: 'person' });
+  }
+
+  return {
+    check: (reference) => {
+      const running = asking.get(reference) ?? checkNow(reference).finally(() => asking.delete(reference));
+      asking.set(reference, running);
+      return running;
+    },
+    catchUp: async ({ dryRun }) => {
+      const { links } = await store.catchUp({ dryRun, nowMs: clock.nowMs() });
+      const minutes = Math.ceil(links / slotsFor('janitor', slots));
+      const plan = { links, requests: links, etaMs: minutes * 60_000 };
+      if (dryRun || links === 0) return plan;
+      log.info({ links, within: inWords(plan.etaMs) }, 'asking the service about every open link');
+      sweep.now();
+      pool.wake();
+      return plan;
+    },
+    cost: async (reference) => {
+      const watched = await store.findLink(reference);
+      return watched && { links: 1, requests: watched.linkId === null ? 2 : 1, etaMs: 0 };
+    },
+    wake: pool.wake,
+    stop: async () => {
+      await Promise.all([
+        sweep.stop(),
+        pool.stop(),
+        ...[...asking.values()].map((one) => one.catch(() => {})),
+      ]);
+    },
+  };
+}
+
+/** One check, and what follows where it failed. Never rejects. */
+async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promise<void> {
+  const { store, clock, random, log } = options;
+  const { linkKey, reference, reason, failures } = check;
+  try {
+    const { outcome } = await ask(options, check, { as: check.class, reason });
+    if (outcome === 'read') return;
+    // The shop may make its link at any time, or never.
+    await store.failCheck({ linkKey, dueAtMs: null, missing: false, nowMs: clock.nowMs() });
+  } catch (error) {
+    const fault = error instanceof ServiceFault ? error : null;
+    const spent = fault?.code === 'api_budget_spent';
+    if (!spent) log.warn({ order: reference, reason, fault: error }, 'a link could not be asked about');
+    const missing = fault !== null && isMissing(fault);
+    const dueAtMs = fault?.retryAtMs ?? laterMs();
+    await store.failCheck({ linkKey, dueAtMs, missing, nowMs: clock.nowMs() }).catch((second: unknown) => {
+      log.warn({ order: reference, fault: second }, 'a failed check keeps its lease until it lapses');
+    });
+  }
+
+  function laterMs(): number {
+    return clock.nowMs() + (retryDelayMs(RETRY, failures + 1, random()) ?? RETRY.maxMs);
+  }
+}

@@ -1,0 +1,196 @@
+import type { ApiPause, ApiStanding, BudgetTaken, RateSeen, RequestClass } from '../domain/budget.ts';
+import type { AskReason } from '../domain/check.ts';
+import type { Rule } from '../domain/decision.ts';
+import type { Money } from '../domain/money.ts';
+import type { Order } from '../domain/order.ts';
+import type { ClaimedEvent, FaultNote, SealedSecret } from './store.ts';
+
+/** What opening links and asking about them want of a database. The rules of store.ts hold: a verb is a transaction. */
+export type Asking = ApiBudget & Openings & Checks;
+
+/** One budget for every request of every replica. See domain/budget.ts. */
+export type ApiBudget = {
+  /**
+   * Takes a slot, before the request leaves. It is in use until a minute after it is given back; if it never is, until a
+   * minute after the deadline. Refused while the slots in use, and those that others use of the same limit, reach the
+   * cap of the class, and during a pause.
+   */
+  takeBudget(ask: {
+    class: RequestClass;
+    /** All slots there are. */
+    slots: number;
+    /** How long the request may take. */
+    deadlineMs: number;
+    nowMs: number;
+  }): Promise<BudgetTaken>;
+  /**
+   * Gives a slot back, with what the answer said of the limit, a pause that follows from it, and how the service takes
+   * our key: a refusal raises an attention, and `well` ends it.
+   */
+  returnBudget(given: {
+    number: number;
+    seen: RateSeen | null;
+    pause: ApiPause | null;
+    standing: ApiStanding;
+    nowMs: number;
+  }): Promise<void>;
+};
+
+/** The life of an opening: pending → leased → done, or `taken` where the reference belongs to a link that is not ours. */
+export type Openings = {
+  /**
+   * Commits the intent to open a link: the order, its link with token and secret, and the opening. `same`: it is there,
+   * with the same request. `conflict`: the reference is in use with another.
+   */
+  openIntent(intent: Intent): Promise<Intended>;
+  /** Leases openings that are due, oldest first. */
+  claimOpenings(claim: { limit: number; nowMs: number; leaseMs: number }): Promise<ClaimedOpening[]>;
+  /**
+   * Writes what the service made: the link's id and addresses. `withheld` says why the shop must not have it; then an
+   * attention is raised. `taken`: another link here has that id, or this one has another; an attention is raised.
+   */
+  finishOpening(
+    opening: OpeningRef & { link: ServiceLink; withheld: string | null; nowMs: number },
+  ): Promise<'bound' | 'taken' | 'lost'>;
+  /** Gives a claimed opening back. `waits` raises the attention that the order waits for a link. */
+  retryOpening(
+    opening: OpeningRef & {
+      dueAtMs: number;
+      mayExist: boolean;
+      waits: boolean;
+      fault: FaultNote;
+      nowMs: number;
+    },
+  ): Promise<void>;
+  /** Parks an opening whose reference belongs to a link that is not ours, and raises `reference_taken`. */
+  parkOpening(opening: OpeningRef & { fault: FaultNote; nowMs: number }): Promise<void>;
+  /**
+   * Forgets an order whose link the service refused to make: the reference can be used again. `kept`: authentic events
+   * came for it, so the service does have the link.
+   */
+  closeOpening(opening: OpeningRef & { nowMs: number }): Promise<'closed' | 'kept' | 'lost'>;
+  /** Gives a parked order the link that a person named. The link's signing secret is not ours: it is asked about only. */
+  adoptLink(adoption: {
+    reference: string;
+    link: ServiceLink;
+    nowMs: number;
+  }): Promise<'adopted' | 'not_parked' | 'taken'>;
+};
+
+export type Intent = {
+  reference: string;
+  amount: Money;
+  /** The normalised request as JSON: equal requests are equal texts. */
+  request: string;
+  token: string;
+  secret: SealedSecret;
+  callbackUrl: string | null;
+  returnToken: string | null;
+  expiresAtMs: number;
+  atMs: number;
+};
+
+export type Intended =
+  | { outcome: 'created' | 'same'; order: Order; linkKey: number; opening: OpeningState }
+  | { outcome: 'conflict'; order: Order };
+
+export type OpeningState = {
+  status: 'pending' | 'leased' | 'done' | 'taken';
+  /** Why the link is not shown, where it was made otherwise than asked. */
+  withheld: string | null;
+  fault: FaultNote | null;
+};
+
+export type OpeningRef = { linkKey: number; attempt: number };
+
+export type ClaimedOpening = OpeningRef & {
+  reference: string;
+  amount: Money;
+  request: string;
+  token: string;
+  returnToken: string | null;
+  sealedSecret: Uint8Array;
+  keyId: string;
+  /** Known already where an authentic event brought it. */
+  linkId: string | null;
+  mayExist: boolean;
+  createdAtMs: number;
+  expiresAtMs: number;
+};
+
+/** A link as the service shows it. */
+export type ServiceLink = {
+  id: string;
+  url: string | null;
+  shortUrl: string | null;
+  status: string;
+  expiresAtMs: number | null;
+};
+
+export type Checks = {
+  /**
+   * Leases links to ask about, the strongest reason first, as many as the budget admits now: first those in the queue,
+   * then those whose scheduled time has come. Drops what asking would not tell anything new about.
+   */
+  claimChecks(claim: {
+    limit: number;
+    slots: number;
+    nowMs: number;
+    leaseMs: number;
+  }): Promise<ClaimedCheck[]>;
+  /** The link of an order, for a person who asks now; null where there is no such order. */
+  findLink(reference: string): Promise<WatchedLink | null>;
+  /**
+   * Records what the API answered about a link, leased to the caller: the row is settled like an event. `linkId` is
+   * bound where the link had none. Null where that id belongs to another link.
+   */
+  recordReading(reading: Reading): Promise<ClaimedEvent | null>;
+  /**
+   * A check failed; it is tried again at `dueAtMs`, or where that is null by the schedule, as the service has no such link
+   * yet. `missing`: it knows no link of that id; an attention is raised.
+   */
+  failCheck(failure: {
+    linkKey: number;
+    dueAtMs: number | null;
+    missing: boolean;
+    nowMs: number;
+  }): Promise<void>;
+  /** The customer came back: queues a check, at most one per link and minute. Null where the token is none of ours. */
+  recordReturn(returned: { returnToken: string; nowMs: number }): Promise<{ callbackUrl: string } | null>;
+  /**
+   * Compares a page of the service's list with what is known, and queues a check of every open link that differs. Says
+   * since when the oldest open link that has an id is there; null where there is none.
+   */
+  compareListed(page: { items: readonly ListedLink[]; nowMs: number }): Promise<{
+    differing: number;
+    oldestOpenMs: number | null;
+  }>;
+  /** Makes every open link due now, or only counts them. */
+  catchUp(options: { dryRun: boolean; nowMs: number }): Promise<{ links: number }>;
+  /** Cancels an order, as a person wants. The service was asked before. */
+  cancelOrder(cancelled: { reference: string; atMs: number }): Promise<{ rule: Rule; order: Order } | null>;
+};
+
+export type WatchedLink = {
+  linkKey: number;
+  reference: string;
+  token: string;
+  linkId: string | null;
+  /** Whether settled opens it and has not got its address so far. */
+  opening: boolean;
+};
+
+export type ClaimedCheck = WatchedLink & { class: RequestClass; reason: AskReason; failures: number };
+
+export type Reading = {
+  number: number;
+  linkKey: number;
+  linkId: string;
+  reason: AskReason;
+  /** The answer's body, as it came. */
+  body: Uint8Array;
+  nowMs: number;
+  leaseMs: number;
+};
+
+export type ListedLink = { id: string; reference: string | null; status: string };

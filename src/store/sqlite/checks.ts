@@ -1,0 +1,178 @@
+import type { Database } from 'better-sqlite3';
+import { CHECK_CLASSES, type CheckReason, HINT_EVERY_MS, HINTS_PER_MINUTE_MAX } from '../../domain/check.ts';
+import type { OrderState } from '../../domain/order.ts';
+import { nextCheckAtMs } from '../../domain/watch.ts';
+import type { Checks, ClaimedCheck, WatchedLink } from '../asking.ts';
+import { budgetUse } from './budget.ts';
+import type { Synchronous } from './synchronous.ts';
+
+/** Rows that one claim looks at in each place of the queue, at most: what must wait is put off, and not seen again. */
+const SEEN_MAX = 256;
+/** A check of a link that settled is still opening waits so long, or until it is opened. */
+const OPENING_WAIT_MS = 60_000;
+const MINUTE_MS = 60_000;
+
+const OF_LINK = 'l.key AS linkKey, o.reference, l.token, l.link_id AS linkId';
+const WATCHED = `${OF_LINK}, EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status <> 'done') AS opening`;
+/** An opening whose reference belongs to another link waits for a person, who may ask about that link. */
+const GOES_ON = `EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status IN ('pending', 'leased'))`;
+
+type WatchedRow = Omit<WatchedLink, 'opening'> & { opening: 0 | 1 };
+
+function watchedLink({ opening, ...link }: WatchedRow): WatchedLink {
+  return { ...link, opening: opening === 1 };
+}
+
+export function checkVerbs(db: Database): Pick<Synchronous<Checks>, 'findLink' | 'claimChecks'> {
+  const find = db.prepare(
+    `SELECT ${OF_LINK}, ${GOES_ON} AS opening FROM orders o JOIN link l ON l.order_key = o.key WHERE o.reference = ?
+     ORDER BY l.key DESC LIMIT 1`,
+  );
+  const use = budgetUse(db);
+  const claimQueued = queueClaimer(db);
+  const claimScheduled = scheduleClaimer(db);
+  return {
+    findLink: (reference) => {
+      const row = find.get(reference) as WatchedRow | undefined;
+      return row === undefined ? null : watchedLink(row);
+    },
+    claimChecks: ({ limit, slots, nowMs, leaseMs }) => {
+      const { left } = use.read(nowMs);
+      const claimed: ClaimedCheck[] = [];
+      for (const place of CHECK_CLASSES) {
+        const room = () => Math.min(limit, left(place.class, slots)) - claimed.length;
+        for (let rank: number = place.to; rank >= place.from && room() > 0; rank--) {
+          claimed.push(...claimQueued({ class: place.class, rank, limit: room(), nowMs, leaseMs }));
+        }
+      }
+      const room = Math.min(limit, left('janitor', slots)) - claimed.length;
+      if (room > 0) claimed.push(...claimScheduled({ limit: room, nowMs, leaseMs }));
+      return claimed;
+    },
+  };
+}
+
+type Lease = (linkKey: number, untilMs: number) => void;
+
+/** Leases a link, so that neither its place in the queue nor its schedule gives it to somebody else. */
+function leaser(db: Database): Lease {
+  const inQueue = db.prepare(
+    'UPDATE link_check SET due_at_ms = @untilMs WHERE link_key = @linkKey AND due_at_ms < @untilMs',
+  );
+  const inSchedule = db.prepare(
+    'UPDATE link SET next_check_at_ms = @untilMs WHERE key = @linkKey AND next_check_at_ms < @untilMs',
+  );
+  return (linkKey, untilMs) => {
+    inQueue.run({ linkKey, untilMs });
+    inSchedule.run({ linkKey, untilMs });
+  };
+}
+
+/** Reasons that say nothing new once money was counted: its reading is asked for by the schedule. */
+const MOOT_ONCE_SETTLED: ReadonlySet<CheckReason> = new Set([
+  'registered',
+  'listed',
+  'link_changed',
+  'returned',
+]);
+const SETTLED: ReadonlySet<OrderState> = new Set(['paid', 'refunded', 'disputed']);
+
+type QueueClaim = {
+  class: ClaimedCheck['class'];
+  rank: number;
+  limit: number;
+  nowMs: number;
+  leaseMs: number;
+};
+type QueuedRow = WatchedRow & {
+  reason: CheckReason;
+  failures: number;
+  state: OrderState;
+  hintedAtMs: number | null;
+};
+
+function queueClaimer(db: Database): (claim: QueueClaim) => ClaimedCheck[] {
+  const due = db.prepare(
+    `SELECT ${WATCHED}, c.reason, c.failures, o.state, l.hinted_at_ms AS hintedAtMs
+     FROM link_check c JOIN link l ON l.key = c.link_key JOIN orders o ON o.key = l.order_key
+     WHERE c.rank = ? AND c.due_at_ms <= ? ORDER BY c.due_at_ms, c.link_key LIMIT ${SEEN_MAX}`,
+  );
+  const drop = db.prepare('DELETE FROM link_check WHERE link_key = ?');
+  const putOff = db.prepare('UPDATE link_check SET due_at_ms = ? WHERE link_key = ?');
+  const lease = leaser(db);
+  const hints = hintLimit(db);
+  return ({ class: requestClass, rank, limit, nowMs, leaseMs }) => {
+    const isHint = requestClass === 'hint';
+    const room = isHint ? Math.min(limit, hints.left(nowMs)) : limit;
+    const claimed: ClaimedCheck[] = [];
+    for (const { state, hintedAtMs, ...row } of due.all(rank, nowMs) as QueuedRow[]) {
+      if (claimed.length >= room) break;
+      const { linkKey, reason } = row;
+      const againAtMs = isHint && hintedAtMs !== null ? hintedAtMs + HINT_EVERY_MS : nowMs;
+      if (SETTLED.has(state) && MOOT_ONCE_SETTLED.has(reason)) drop.run(linkKey);
+      else if (row.opening === 1) putOff.run(nowMs + OPENING_WAIT_MS, linkKey);
+      else if (againAtMs > nowMs) putOff.run(againAtMs, linkKey);
+      else {
+        lease(linkKey, nowMs + leaseMs);
+        if (isHint) hints.note(linkKey, nowMs);
+        claimed.push({ ...watchedLink(row), class: requestClass, reason, failures: row.failures });
+      }
+    }
+    return claimed;
+  };
+}
+
+/** How many hints may still be followed. A link is noted when its check is claimed: forged ones must not even be tried. */
+function hintLimit(db: Database) {
+  const followed = db.prepare('SELECT count(*) FROM link WHERE hinted_at_ms > ?').pluck();
+  const note = db.prepare('UPDATE link SET hinted_at_ms = ? WHERE key = ?');
+  return {
+    left: (nowMs: number) => HINTS_PER_MINUTE_MAX - (followed.get(nowMs - MINUTE_MS) as number),
+    note: (linkKey: number, nowMs: number) => {
+      note.run(nowMs, linkKey);
+    },
+  };
+}
+
+type ScheduleClaim = { limit: number; nowMs: number; leaseMs: number };
+type ScheduledRow = WatchedRow & {
+  failures: number;
+  createdAtMs: number;
+  expiresAtMs: number | null;
+  checkedAtMs: number | null;
+  settledAtMs: number | null;
+};
+
+/** Links whose scheduled time has come. One that was paid meanwhile is asked about by the schedule of paid orders. */
+function scheduleClaimer(db: Database): (claim: ScheduleClaim) => ClaimedCheck[] {
+  const due = db.prepare(
+    `SELECT ${WATCHED}, l.check_failures AS failures, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs,
+       l.checked_at_ms AS checkedAtMs, s.paid_at_ms AS settledAtMs
+     FROM link l JOIN orders o ON o.key = l.order_key LEFT JOIN settlement s ON s.order_key = l.order_key
+     WHERE l.next_check_at_ms <= ? ORDER BY l.next_check_at_ms, l.key LIMIT ${SEEN_MAX}`,
+  );
+  const schedule = db.prepare('UPDATE link SET next_check_at_ms = ? WHERE key = ?');
+  const lease = leaser(db);
+
+  /** When the tail of a paid order asks first after what is known of it; in the past where that is due. */
+  function tailAtMs({ settledAtMs, checkedAtMs, ...link }: ScheduledRow): number | null {
+    const knownAtMs = Math.max(settledAtMs as number, checkedAtMs ?? 0);
+    return nextCheckAtMs({ ...link, settledAtMs }, knownAtMs);
+  }
+
+  return ({ limit, nowMs, leaseMs }) => {
+    const claimed: ClaimedCheck[] = [];
+    for (const row of due.all(nowMs) as ScheduledRow[]) {
+      if (claimed.length >= limit) break;
+      const { linkKey } = row;
+      const nextAtMs = row.settledAtMs === null ? nowMs : tailAtMs(row);
+      if (row.opening === 1) schedule.run(nowMs + OPENING_WAIT_MS, linkKey);
+      else if (nextAtMs === null || nextAtMs > nowMs) schedule.run(nextAtMs, linkKey);
+      else {
+        lease(linkKey, nowMs + leaseMs);
+        claimed.push({ ...watchedLink(row), class: 'janitor', reason: 'scheduled', failures: row.failures });
+      }
+    }
+    return claimed;
+  };
+}

@@ -1,0 +1,174 @@
+import type { Database } from 'better-sqlite3';
+import type { ClaimedOpening, OpeningRef, Openings, ServiceLink } from '../asking.ts';
+import type { FaultNote } from '../store.ts';
+import { intentVerbs } from './intents.ts';
+import { attentionVerbs, historyNotes } from './matters.ts';
+import { LAPSE_OPENINGS } from './rows.ts';
+import { watcher } from './schedule.ts';
+import type { Synchronous } from './synchronous.ts';
+
+type OpeningRow = {
+  linkKey: number;
+  orderKey: number;
+  reference: string;
+  linkId: string | null;
+  status: string;
+  attempt: number;
+};
+
+const OPENING_ROWS = `SELECT p.link_key AS linkKey, l.order_key AS orderKey, o.reference, l.link_id AS linkId, p.status,
+  p.attempt FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key`;
+
+export function openingVerbs(db: Database): Synchronous<Openings> {
+  const findLeased = leaseFinder(db);
+  const release = db.prepare(
+    `UPDATE opening SET status = 'pending', due_at_ms = @dueAtMs, may_exist = max(may_exist, @mayExist),
+       fault_code = @code, fault_message = @message WHERE link_key = @linkKey`,
+  );
+  const attention = attentionVerbs(db);
+  const park = parker(db);
+  return {
+    ...intentVerbs(db, findLeased),
+    claimOpenings: claimer(db),
+    finishOpening: finisher(db),
+    retryOpening: ({ linkKey, attempt, dueAtMs, mayExist, waits, fault, nowMs }) => {
+      const row = findLeased({ linkKey, attempt });
+      if (row === null) return;
+      release.run({ linkKey, dueAtMs, mayExist: mayExist ? 1 : 0, ...fault });
+      if (!waits) return;
+      const { orderKey, reference } = row;
+      const detail =
+        `Order ${reference} waits for its link (${fault.code}): ${fault.message} settled goes on trying; ` +
+        `settled why ${reference} shows how far it is.`;
+      attention.raiseForOrder('link_not_opened', { subject: reference, orderKey, detail, atMs: nowMs });
+    },
+    parkOpening: ({ linkKey, attempt, fault, nowMs }) => {
+      const row = findLeased({ linkKey, attempt });
+      if (row !== null) park(row, fault, nowMs);
+    },
+    adoptLink: adopter(db),
+  };
+}
+
+/** Finds an opening that the caller holds; null where its lease went to somebody else. */
+export type LeaseFinder = (opening: OpeningRef) => OpeningRow | null;
+
+function leaseFinder(db: Database): LeaseFinder {
+  const find = db.prepare(`${OPENING_ROWS} WHERE p.link_key = ? AND p.attempt = ? AND p.status = 'leased'`);
+  return ({ linkKey, attempt }) => (find.get(linkKey, attempt) as OpeningRow | undefined) ?? null;
+}
+
+function claimer(db: Database): Synchronous<Openings>['claimOpenings'] {
+  const lapse = db.prepare(`${LAPSE_OPENINGS} AND due_at_ms <= ?`);
+  const due = db.prepare(
+    `SELECT p.link_key AS linkKey, p.attempt + 1 AS attempt, o.reference, o.amount_minor AS amountMinor, o.currency,
+       p.request, l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId,
+       l.link_id AS linkId, p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
+     FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
+     WHERE p.status = 'pending' AND p.due_at_ms <= ? ORDER BY p.due_at_ms, p.link_key LIMIT ?`,
+  );
+  const lease = db.prepare(
+    `UPDATE opening SET status = 'leased', attempt = attempt + 1, due_at_ms = ? WHERE link_key = ?`,
+  );
+  type Row = Omit<ClaimedOpening, 'amount' | 'mayExist'> & {
+    amountMinor: number;
+    currency: string;
+    mayExist: number;
+  };
+  return ({ limit, nowMs, leaseMs }) => {
+    lapse.run(nowMs);
+    return (due.all(nowMs, limit) as Row[]).map(({ amountMinor, currency, mayExist, ...row }) => {
+      lease.run(nowMs + leaseMs, row.linkKey);
+      return { ...row, amount: { amountMinor, currency }, mayExist: mayExist === 1 };
+    });
+  };
+}
+
+function finisher(db: Database): Synchronous<Openings>['finishOpening'] {
+  const findLeased = leaseFinder(db);
+  const bind = linkBinder(db);
+  const park = parker(db);
+  const attention = attentionVerbs(db);
+  return ({ linkKey, attempt, link, withheld, nowMs }) => {
+    const row = findLeased({ linkKey, attempt });
+    if (row === null) return 'lost';
+    const { orderKey, reference } = row;
+    const owner = bind(row, link, { withheld, note: 'opened', by: 'reading', nowMs });
+    if (owner !== null) {
+      const message = `The service's link ${link.id} of the reference ${reference} is not the order's: ${owner}.`;
+      park(row, { code: 'service_conflict', message }, nowMs);
+      return 'taken';
+    }
+    attention.end('link_not_opened', reference, nowMs);
+    if (withheld !== null) {
+      const detail =
+        `Link ${link.id} of order ${reference} is not shown to the shop: ${withheld} Look at it in the service's ` +
+        `panel; what is paid on it is counted all the same.`;
+      attention.raiseForOrder('link_withheld', { subject: reference, orderKey, detail, atMs: nowMs });
+    }
+    return 'bound';
+  };
+}
+
+type Binding = { withheld: string | null; note: string; by: 'person' | 'reading'; nowMs: number };
+
+/** Gives an order's link what the service made, and ends its opening. Where it cannot be, says why and changes nothing. */
+function linkBinder(db: Database): (row: OpeningRow, link: ServiceLink, binding: Binding) => string | null {
+  const ownerOf = db
+    .prepare('SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.link_id = ?')
+    .pluck();
+  const bind = db.prepare(
+    `UPDATE link SET link_id = @id, url = @url, short_url = @shortUrl, status = @status, withheld = @withheld,
+       expires_at_ms = coalesce(@expiresAtMs, expires_at_ms) WHERE key = @linkKey`,
+  );
+  const finish = db.prepare(
+    `UPDATE opening SET status = 'done', ended_at_ms = ?, fault_code = NULL, fault_message = NULL WHERE link_key = ?`,
+  );
+  // A check that waited for the opening waits no more.
+  const checkNow = db.prepare('UPDATE link_check SET due_at_ms = ? WHERE link_key = ? AND due_at_ms > ?');
+  const note = historyNotes(db);
+  const watch = watcher(db);
+  return ({ linkKey, orderKey, linkId }, link, { withheld, note: what, by, nowMs }) => {
+    if (linkId !== null && linkId !== link.id) return `authentic events named link ${linkId}`;
+    const owner = ownerOf.get(link.id) as string | undefined;
+    if (linkId === null && owner !== undefined) return `it belongs to order ${owner} here`;
+    bind.run({ ...link, withheld, linkKey });
+    finish.run(nowMs, linkKey);
+    checkNow.run(nowMs, linkKey, nowMs);
+    watch.reschedule(linkKey, nowMs);
+    note(orderKey, nowMs, `link ${link.id} ${what}`, by);
+    return null;
+  };
+}
+
+/** Parks an opening for a person: the service has another link under its reference. */
+function parker(db: Database): (row: OpeningRow, fault: FaultNote, nowMs: number) => void {
+  const park = db.prepare(
+    `UPDATE opening SET status = 'taken', ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
+     WHERE link_key = @linkKey`,
+  );
+  const attention = attentionVerbs(db);
+  return ({ linkKey, orderKey, reference }, fault, nowMs) => {
+    park.run({ linkKey, nowMs, ...fault });
+    const detail =
+      `Order ${reference} cannot be given a link (${fault.code}): ${fault.message} Look at the service's link: if it is ` +
+      `this order's, for the same money and unpaid, give the order its id (POST /v1/orders/…/adopt); if not, open the ` +
+      `order under another reference.`;
+    attention.end('link_not_opened', reference, nowMs);
+    attention.raiseForOrder('reference_taken', { subject: reference, orderKey, detail, atMs: nowMs });
+  };
+}
+
+function adopter(db: Database): Synchronous<Openings>['adoptLink'] {
+  const find = db.prepare(`${OPENING_ROWS} WHERE o.reference = ? ORDER BY l.key DESC LIMIT 1`);
+  const bind = linkBinder(db);
+  const attention = attentionVerbs(db);
+  return ({ reference, link, nowMs }) => {
+    const row = find.get(reference) as OpeningRow | undefined;
+    if (row?.status !== 'taken') return 'not_parked';
+    const owner = bind(row, link, { withheld: null, note: 'adopted', by: 'person', nowMs });
+    if (owner !== null) return 'taken';
+    attention.end('reference_taken', reference, nowMs);
+    return 'adopted';
+  };
+}

@@ -1,0 +1,48 @@
+import type { Database } from 'better-sqlite3';
+import { quoteAgrees } from '../../domain/agreement.ts';
+import type { Decision, SettlementPolicy } from '../../domain/decision.ts';
+import type { PaymentFact } from '../../domain/fact.ts';
+import { isOpen, type Order } from '../../domain/order.ts';
+import { decide } from '../../domain/settlement.ts';
+import { attentionVerbs } from './matters.ts';
+
+/** So many quotes in a row that name other money than their links are taken for misread, this one among them. */
+const DOUBTFUL_FROM = 3;
+
+/** The subject of the matter: it is about no single order. */
+const QUOTES = 'quote';
+const DOUBTFUL_DETAIL =
+  `The quotes of ${DOUBTFUL_FROM} payments in a row named other money than their links, which named the orders'. Quotes ` +
+  "that differ are left out until one agrees again. Compare a payment in the service's panel with what settled counted: " +
+  'the orders before were held (settled orders list --state held).';
+
+type Decider = (
+  order: Order,
+  fact: PaymentFact,
+  policy: Pick<SettlementPolicy, 'asks'>,
+  nowMs: number,
+) => Decision;
+
+/** Decides a fact, and counts the quotes in a row that named other money than their links. */
+export function decider(db: Database): Decider {
+  const read = db.prepare('SELECT quote_mismatches FROM api_state').pluck();
+  const set = db.prepare('UPDATE api_state SET quote_mismatches = ?');
+  const reset = db.prepare('UPDATE api_state SET quote_mismatches = 0 WHERE quote_mismatches <> 0');
+  const attention = attentionVerbs(db);
+  const kind = 'quote_reading_doubtful';
+  return (order, fact, { asks }, nowMs) => {
+    const agrees = fact.kind === 'completed' ? quoteAgrees(order, fact) : null;
+    const mismatches = agrees === false ? (read.get() as number) + 1 : 0;
+    const made = decide(order, fact, { asks, quoteIsDoubtful: mismatches >= DOUBTFUL_FROM });
+    const counts = isOpen(order.state) && (made.outcome === 'applied' || made.outcome === 'held');
+    if (agrees === null || !counts) return made;
+    if (agrees) {
+      if (reset.run().changes === 1) attention.end(kind, QUOTES, nowMs);
+      return made;
+    }
+    set.run(mismatches);
+    if (mismatches === DOUBTFUL_FROM)
+      attention.raiseForNoOrder(kind, { subject: QUOTES, detail: DOUBTFUL_DETAIL, atMs: nowMs });
+    return made;
+  };
+}

@@ -1,0 +1,55 @@
+import type { Database } from 'better-sqlite3';
+import type { Checks, ListedLink } from '../asking.ts';
+import { linkChecks } from './matters.ts';
+import type { Synchronous } from './synchronous.ts';
+
+/** Links that may still be paid, and that the schedule goes on asking about. */
+const OPEN_LINKS = `link l JOIN orders o ON o.key = l.order_key
+  WHERE l.next_check_at_ms IS NOT NULL AND (o.state IN ('awaiting_payment', 'payment_pending', 'expired')
+    OR (o.state IN ('held', 'cancelled') AND (l.expires_at_ms IS NULL OR l.expires_at_ms > @nowMs)))`;
+
+export function sweepVerbs(db: Database): Pick<Synchronous<Checks>, 'compareListed' | 'catchUp'> {
+  const oldest = db
+    .prepare(`SELECT min(l.created_at_ms) FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL`)
+    .pluck();
+  const count = db.prepare(`SELECT count(*) FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL`).pluck();
+  const makeDue = db.prepare(
+    `UPDATE link SET next_check_at_ms = @nowMs
+     WHERE key IN (SELECT l.key FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL) AND next_check_at_ms > @nowMs`,
+  );
+  const findDiffering = differenceFinder(db);
+  const checks = linkChecks(db);
+  return {
+    compareListed: ({ items, nowMs }) => {
+      let differing = 0;
+      for (const item of items) {
+        const linkKey = findDiffering(item, nowMs);
+        if (linkKey === null) continue;
+        differing++;
+        checks.request({ linkKey, reason: 'listed', atMs: nowMs });
+      }
+      return { differing, oldestOpenMs: oldest.get({ nowMs }) as number | null };
+    },
+    catchUp: ({ dryRun, nowMs }) => {
+      const links = count.get({ nowMs }) as number;
+      if (!dryRun) makeDue.run({ nowMs });
+      return { links };
+    },
+  };
+}
+
+/** The open link that the list shows otherwise than it is known: another status, or an id that nobody told. */
+function differenceFinder(db: Database): (item: ListedLink, nowMs: number) => number | null {
+  const byId = db
+    .prepare(
+      `SELECT l.key FROM ${OPEN_LINKS} AND l.link_id = @id AND coalesce(l.status, 'ACTIVE') <> @status`,
+    )
+    .pluck();
+  // The plus keeps SQLite from looking for the order among all links without an id.
+  const byReference = db
+    .prepare(`SELECT l.key FROM ${OPEN_LINKS} AND o.reference = @reference AND +l.link_id IS NULL`)
+    .pluck();
+  return ({ id, reference, status }, nowMs) =>
+    ((byId.get({ id, status, nowMs }) ?? byReference.get({ reference, nowMs })) as number | undefined) ??
+    null;
+}

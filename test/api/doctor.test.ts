@@ -1,0 +1,136 @@
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { peek } from '../support/peek.ts';
+import { freePort } from '../support/port.ts';
+import { startTestSandbox } from '../support/sandbox.ts';
+
+type Check = { name: string; status: string; detail: string };
+
+async function checksOf(app: TestApp): Promise<Record<string, Check>> {
+  const { status, body } = await app.api('/v1/admin/doctor');
+  expect(status).toBe(200);
+  return Object.fromEntries((body.checks as Check[]).map((check) => [check.name, check]));
+}
+
+/** settled behind whatever stands at its public address. */
+async function startBehind(answering: (hooksPort: number) => RequestListener): Promise<TestApp> {
+  const hooksPort = await freePort();
+  const proxy = createServer(answering(hooksPort));
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void proxy.close());
+  const { port } = proxy.address() as AddressInfo;
+  return startTestApp({
+    environment: {
+      SETTLED_HOOKS_LISTEN: `127.0.0.1:${hooksPort}`,
+      SETTLED_PUBLIC_URL: `http://127.0.0.1:${port}/pay`,
+    },
+  });
+}
+
+/** A proxy that passes `/pay/…` on, and does something to the body. */
+function passing(change: (body: Buffer) => Buffer): (hooksPort: number) => RequestListener {
+  return (hooksPort) => async (request, response) => {
+    const body = change(await whole(request));
+    const { 'content-length': _, connection: __, ...headers } = request.headers;
+    const answer = await fetch(`http://127.0.0.1:${hooksPort}${request.url?.replace('/pay', '')}`, {
+      method: 'POST',
+      headers: headers as Record<string, string>,
+      body,
+    });
+    response.writeHead(answer.status).end(await answer.text());
+  };
+}
+
+async function whole(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+async function startAsking(environment: Record<string, string> = {}, options = {}) {
+  const sandbox = await startTestSandbox(options);
+  const settled = await startTestApp({
+    environment: { SETTLED_API_URL: sandbox.url, SETTLED_API_KEY: sandbox.apiKey, ...environment },
+  });
+  return { sandbox, settled };
+}
+
+describe('doctor: the public address', () => {
+  it('sees its own signed delivery arrive, and records nothing of it', async () => {
+    const app = await startBehind(passing((body) => body));
+    expect((await checksOf(app))['public address']).toMatchObject({ status: 'warning' });
+    expect((await checksOf(app))['public address']?.detail).toContain('set SETTLED_PUBLIC_URL');
+    for (const table of ['inbox', 'rejection', 'hint', 'link_check']) {
+      expect(peek(app.storePath, `SELECT count(*) AS n FROM ${table}`)).toEqual([{ n: 0 }]);
+    }
+    const { body: metrics } = await app.api('/metrics');
+    expect(metrics).toContain('settled_deliveries_total{outcome="probe"} 2');
+  });
+
+  it('finds a proxy that writes bodies anew', async () => {
+    const rewrite = (body: Buffer) => Buffer.from(JSON.stringify(JSON.parse(body.toString())));
+    const app = await startBehind(passing(rewrite));
+    const check = (await checksOf(app))['public address'];
+    expect(check).toMatchObject({ status: 'failing' });
+    expect(check?.detail).toContain('changed on the way');
+    expect(peek(app.storePath, 'SELECT count(*) AS n FROM rejection')).toEqual([{ n: 0 }]);
+  });
+
+  it('finds another server in its place', async () => {
+    const app = await startBehind(() => (_request, response) => response.writeHead(404).end());
+    const check = (await checksOf(app))['public address'];
+    expect(check).toMatchObject({ status: 'failing' });
+    expect(check?.detail).toContain('answered 404: something else answers there');
+  });
+
+  it('finds that nothing answers there', async () => {
+    const app = await startTestApp({
+      environment: { SETTLED_PUBLIC_URL: `http://127.0.0.1:${await freePort()}` },
+    });
+    const check = (await checksOf(app))['public address'];
+    expect(check).toMatchObject({ status: 'failing' });
+    expect(check?.detail).toContain('does not arrive (ECONNREFUSED): check SETTLED_PUBLIC_URL');
+  });
+});
+
+describe('doctor: the service', () => {
+  it('says what is missing without an API', async () => {
+    const checks = await checksOf(await startTestApp());
+    expect(checks.service).toMatchObject({ status: 'warning' });
+    expect(checks.service?.detail).toContain('Set SETTLED_API_URL and SETTLED_API_KEY');
+  });
+
+  it('finds the key, the merchant, the clock and the budget well', async () => {
+    const { settled } = await startAsking();
+    const checks = await checksOf(settled);
+    expect(checks.service).toMatchObject({ status: 'ok' });
+    expect(checks.service?.detail).toContain('which is ACTIVE');
+    expect(checks.clock).toMatchObject({ status: 'ok' });
+    // The profile call itself holds a slot for a minute.
+    expect(checks['api budget']).toMatchObject({
+      status: 'ok',
+      detail: '1 of 50 requests a minute are in use',
+    });
+  });
+
+  it('finds a clock that is off', async () => {
+    const { sandbox, settled } = await startAsking();
+    await sandbox.clock.advance(120_000);
+    const { clock } = await checksOf(settled);
+    expect(clock).toMatchObject({ status: 'warning' });
+    expect(clock?.detail).toMatch(/^the service's clock is (2 min|1\d\d\.?\d* s|12\d s).* ahead of ours/);
+  });
+
+  it.each([
+    ['a key that is refused', { SETTLED_API_KEY: 'not-the-key' }, {}, /401/],
+    ['a merchant that is inactive', {}, { merchantInactive: true }, /403/],
+  ])('finds %s', async (_name, environment, options, status) => {
+    const { settled } = await startAsking(environment, options);
+    const { service } = await checksOf(settled);
+    expect(service).toMatchObject({ status: 'failing' });
+    expect(service?.detail).toMatch(status);
+    expect(service?.detail).not.toContain('not-the-key');
+  });
+});

@@ -1,0 +1,245 @@
+import { describe, expect, it } from 'vitest';
+import { explain } from '../../src/api/explain.ts';
+import { CHECK_REASONS } from '../../src/domain/check.ts';
+import type { EventSummary, Timeline } from '../../src/store/queries.ts';
+import { aFact, anOrder, orderAfter, orderIn, reading } from '../support/orders.ts';
+
+const NOW = Date.UTC(2026, 0, 2, 12, 0, 0);
+const MINUTE = 60_000;
+
+const timeline = (over: Partial<Timeline> = {}): Timeline => ({
+  order: anOrder(),
+  history: [],
+  events: [],
+  hints: [],
+  rejections: [],
+  attention: [],
+  notices: [],
+  check: null,
+  nextCheckAtMs: null,
+  opening: null,
+  drift: [],
+  ...over,
+});
+
+const row = (over: Partial<EventSummary> = {}): EventSummary => ({
+  key: 7,
+  eventId: 'reading:12',
+  type: 'scheduled',
+  reference: 'order-1',
+  linkId: 'pl_1',
+  status: 'done',
+  outcome: 'ignored',
+  rule: 'changes_nothing',
+  attempt: 1,
+  conflict: false,
+  duplicates: 0,
+  receivedAtMs: NOW - MINUTE,
+  dueAtMs: NOW - MINUTE,
+  endedAtMs: NOW - MINUTE,
+  fault: null,
+  reading: 12,
+  ...over,
+});
+
+const opening = (over: Partial<NonNullable<Timeline['opening']>> = {}): Timeline['opening'] => ({
+  status: 'pending',
+  withheld: null,
+  fault: null,
+  attempt: 1,
+  dueAtMs: NOW + 5 * MINUTE,
+  ...over,
+});
+
+const told = (over: Partial<Timeline>, canAsk = true) => {
+  const { answer, entries, next } = explain(timeline(over), { nowMs: NOW, canAsk });
+  return { answer, entries, next: next.join('\n') };
+};
+
+describe('why: what the service answered when it was asked', () => {
+  it('tells the reason for asking, what followed, and where the answer is kept', () => {
+    const { entries } = told({ events: [row({ outcome: 'applied', rule: 'paid' })] });
+    expect(entries).toEqual([
+      {
+        at: '2026-01-02T11:59:00.000Z',
+        kind: 'reading',
+        summary:
+          'the service was asked, as the schedule has it; it answered: applied, the payment is completed and agrees ' +
+          'with the order (rule paid)',
+        details: ['reading 12, kept as event 7'],
+      },
+    ]);
+  });
+
+  it.each(CHECK_REASONS)('has words for asking because of %s', (type) => {
+    const [entry] = told({ events: [row({ type })] }).entries;
+    expect(entry?.summary).toMatch(/^the service was asked, because .{12}/);
+  });
+
+  it.each([
+    [row({ status: 'pending' }), /waits to be settled/],
+    [row({ status: 'leased' }), /is being settled/],
+    [
+      row({ status: 'dead', fault: { code: 'bug', message: 'broken\nat x' } }),
+      /could not be settled \(dead\)/,
+    ],
+    [row({ status: 'pending', fault: { code: 'bug', message: 'broken' } }), /tried again/],
+    [row({ rule: null }), /nothing of a payment/],
+  ])('tells what becomes of the answer (%#)', (event, expected) => {
+    expect(told({ events: [event] }).entries[0]?.summary).toMatch(expected);
+  });
+
+  it('says of an unpaid order when it was asked last, and that no payment was known', () => {
+    const events = [row(), row({ key: 8, receivedAtMs: NOW - 2 * MINUTE })];
+    const { answer } = told({ events });
+    expect(answer).toMatch(/asked last at 2026-01-02T11:59:00\.000Z, and knew of no completed payment/);
+    expect(answer).toMatch(/no authentic delivery/);
+  });
+
+  it('does not say so of an answer that is not settled, or was too old', () => {
+    const events = [row({ status: 'pending' }), row({ rule: 'older_reading' })];
+    expect(told({ events }).answer).not.toMatch(/asked last/);
+  });
+
+  it('does not count answers as deliveries', () => {
+    const { answer, next } = told({ events: [row({ status: 'dead' })] });
+    expect(answer).toMatch(/An answer of the service could not be settled/);
+    expect(answer).not.toMatch(/delivery came/);
+    expect(next).toMatch(/answer, event 7, waits for a person.*settled events replay 7/);
+  });
+
+  it('tells of a disagreement: both sides, who was right, and how it was learned', () => {
+    const drift = {
+      atMs: NOW,
+      reading: 12,
+      learnedBy: 'listed',
+      ours: 'awaiting_payment',
+      theirs: 'paid, 100.00 BRL',
+      rule: 'paid',
+      rightSide: 'service' as const,
+    };
+    const [entry] = told({ order: orderIn('paid'), drift: [drift] }).entries;
+    expect(entry).toMatchObject({
+      kind: 'drift',
+      summary:
+        'the service knew something else: here awaiting_payment, there paid, 100.00 BRL; the service was right',
+      details: ['by reading 12, because its list showed the link in another status', 'rule paid'],
+    });
+    const [undecided] = told({ drift: [{ ...drift, rightSide: 'undecided' }] }).entries;
+    expect(undecided?.summary).toMatch(/for a person/);
+  });
+});
+
+describe('why: when the service is asked next', () => {
+  it('says when and why where a check waits', () => {
+    const check = { reason: 'stale', requestedAtMs: NOW, dueAtMs: NOW + 3 * MINUTE };
+    const { next } = told({ check, nextCheckAtMs: NOW + MINUTE });
+    expect(next).toMatch(/asked at 2026-01-02T12:03:00\.000Z, in 3 min, because .*stale.*\(stale\)/);
+    expect(next).toMatch(/settled orders check order-1/);
+    expect(next).not.toMatch(/schedule|panel/);
+  });
+
+  it('says that a due one waits for the budget only', () => {
+    const check = { reason: 'doubtful_money', requestedAtMs: NOW, dueAtMs: NOW };
+    expect(told({ check }).next).toMatch(/as soon as the API budget allows/);
+  });
+
+  it("says the schedule's next time where no check waits", () => {
+    expect(told({ nextCheckAtMs: NOW + 8 * MINUTE }).next).toMatch(
+      /asked at 2026-01-02T12:08:00\.000Z, in 8 min, as the schedule has it\. Ask it now/,
+    );
+  });
+
+  it('says of a paid order what the schedule asks for, and that nothing else is left to do', () => {
+    const { next } = told({ order: orderIn('paid'), nextCheckAtMs: NOW + 24 * 60 * MINUTE });
+    expect(next).toMatch(/^Nothing: the order is done\.\nThe service is asked at .*refunds and disputes/);
+    expect(next).not.toMatch(/Ask it now/);
+  });
+
+  it('says of an unpaid order that the schedule is over', () => {
+    expect(told({ order: orderIn('expired') }).next).toMatch(/schedule does not ask .*settled orders check/);
+  });
+
+  it('says where nobody can be asked, and what to look at instead', () => {
+    const check = { reason: 'doubtful_money', requestedAtMs: NOW, dueAtMs: NOW };
+    const { next } = told({ check, nextCheckAtMs: NOW + MINUTE }, false);
+    expect(next).toMatch(/service's panel \(doubtful_money\).*no API is configured/);
+    expect(next).toMatch(/If no webhook comes.*SETTLED_API_URL/);
+    expect(next).not.toMatch(/is asked|orders check/);
+  });
+
+  it('says that an event waits for the answer', () => {
+    const event = row({ reading: null, type: 'x', outcome: 'ask', rule: 'asks_before_deciding' });
+    const check = { reason: 'doubtful_money', requestedAtMs: NOW, dueAtMs: NOW };
+    expect(told({ events: [event], check }).answer).toMatch(/is asked before anything is counted/);
+    expect(told({ events: [event] }).answer).not.toMatch(/is asked before/);
+  });
+});
+
+describe('why: an order whose completion no reading showed', () => {
+  const order = orderAfter(anOrder(), aFact('unconfirmed', { authority: reading(1) }));
+
+  it('is held for a person, who is sent to look before accepting', () => {
+    const { answer, next } = told({ order });
+    expect(answer).toMatch(/is held.*webhook said.*10 minutes.*\(unconfirmed\)/);
+    expect(next).toMatch(/did not confirm.*settled orders check order-1\nA person decides/);
+  });
+});
+
+describe('why: a link that settled opens', () => {
+  const fault = { code: 'service_timeout', message: 'POST /payment-links was not answered in 10 s.\nat x' };
+
+  it('is being opened', () => {
+    const { answer, next } = told({ opening: opening({ status: 'leased' }), nextCheckAtMs: NOW + MINUTE });
+    expect(answer).toMatch(/is not paid\. Its payment link is being opened\.$/);
+    expect(next).toBe('The link is being opened now.');
+  });
+
+  it('waits: says why, and when it is tried again', () => {
+    const { answer, next } = told({ opening: opening({ fault }) });
+    expect(answer).toMatch(
+      /link is not open yet \(service_timeout\): POST \/payment-links was not answered in 10 s\.$/,
+    );
+    expect(next).toBe('The link is opened at 2026-01-02T12:05:00.000Z, in 5 min.');
+  });
+
+  it('waits for an API where none is configured any more', () => {
+    expect(told({ opening: opening({ fault }) }, false).next).toMatch(
+      /cannot be opened: no API is configured/,
+    );
+  });
+
+  it('was not opened because the reference is taken: says how to adopt the link that has it', () => {
+    const order = anOrder({ reference: 'a chair' });
+    const taken = opening({
+      status: 'taken',
+      fault: { code: 'service_conflict', message: 'Link pl_9 has it' },
+    });
+    const { answer, next } = told({ order, opening: taken });
+    expect(answer).toMatch(/was not opened: Link pl_9 has it\.$/);
+    expect(next).toMatch(/settled orders adopt 'a chair' --id ID/);
+    expect(next).not.toMatch(/webhook|is asked/);
+  });
+
+  it('is withheld: says why, and what to do', () => {
+    const withheld = 'The service made the link in BRL, and the order is in USD.';
+    const { answer, next } = told({ opening: opening({ status: 'done', withheld }) });
+    expect(answer).toMatch(
+      /withheld from the shop: The service made the link in BRL, and the order is in USD\.$/,
+    );
+    expect(next).toMatch(/Switch the link off.*SETTLED_CURRENCY/);
+    expect(next).not.toMatch(/paid at once/);
+  });
+
+  it('is open: nothing is said of it', () => {
+    const { answer, next } = told({ opening: opening({ status: 'done' }) });
+    expect(answer).toMatch(/is not paid\. The service has reported nothing/);
+    expect(next).toMatch(/paid at once/);
+  });
+
+  it('is of no interest once the order is paid', () => {
+    const { answer, next } = told({ order: orderIn('paid'), opening: opening({ fault }) });
+    expect(answer).not.toMatch(/link/);
+    expect(next).toBe('Nothing: the order is done.');
+  });
+});

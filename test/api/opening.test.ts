@@ -1,0 +1,299 @@
+import { describe, expect, it } from 'vitest';
+import { startTestApp } from '../support/app.ts';
+import { act } from '../support/dispatch.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
+import { openOrder, requestsOf, startShop } from '../support/shop.ts';
+import { get, orderPath, post, postText, problem } from './client.ts';
+
+const DAY_MS = 86_400_000;
+const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
+
+describe('api: opening a link', () => {
+  it('answers 201 with the order and the address of its link', async () => {
+    const { sandbox, settled } = await startShop();
+    const answer = await openOrder({ sandbox, settled }, 'order-1', { amount: '100.50' });
+    expect(answer.status).toBe(201);
+    const { link } = answer.body.order;
+    expect(answer.body).toEqual({
+      order: {
+        reference: 'order-1',
+        state: 'awaiting_payment',
+        flags: [],
+        amount: '100.50',
+        currency: 'BRL',
+        createdAt: expect.any(String),
+        paidAt: null,
+        learnedBy: null,
+        payment: null,
+        payments: [],
+        holds: [],
+        hold: null,
+        link: { id: link.id, url: link.url, shortUrl: link.shortUrl, status: 'ACTIVE' },
+        version: expect.any(Number),
+      },
+    });
+    expect((await fetch(link.url)).status).toBe(200);
+    expect(await settled.order('order-1')).toEqual(answer.body.order);
+  });
+
+  it('gives the service everything that the shop said, our own address with a token, and an expiry', async () => {
+    const { sandbox, settled } = await startShop();
+    const fields = {
+      title: 'Two chairs, “oak”',
+      description: 'First line\nsecond line',
+      metadata: { cart: [1, { of: 'x' }], empty: {} },
+      callbackUrl: 'https://shop.example.com/thanks?a=1',
+    };
+    const expiresAt = inDays(2);
+    const { body } = await openOrder({ sandbox, settled }, 'order-1', {
+      ...fields,
+      amount: 1234.56,
+      expiresAt: expiresAt.replace('Z', '+00:00'),
+    });
+    const { paymentLink } = (await sandbox.call(`/payment-links/${body.order.link.id}`)).body;
+    expect(paymentLink).toMatchObject({
+      externalReference: 'order-1',
+      amount: 1234.56,
+      title: fields.title,
+      description: fields.description,
+      metadata: { cart: [1, { of: 'x' }], empty: {} },
+      callbackUrl: fields.callbackUrl,
+      expiresAt,
+    });
+    expect(paymentLink.webhookUrl).toMatch(new RegExp(`^${settled.hooksUrl}/hooks/[A-Za-z0-9_-]{32}$`));
+  });
+
+  it('lets a link expire after its usual lifetime where the shop says nothing', async () => {
+    const shop = await startShop({ environment: { SETTLED_LINK_LIFETIME: '90m' } });
+    const { body } = await openOrder(shop, 'order-1');
+    const { paymentLink } = (await shop.sandbox.call(`/payment-links/${body.order.link.id}`)).body;
+    const lifetimeMs = Date.parse(paymentLink.expiresAt) - Date.parse(body.order.createdAt);
+    expect(lifetimeMs).toBe(90 * 60_000);
+  });
+
+  it('keeps a path prefix of the public address', async () => {
+    const shop = await startShop({ environment: { SETTLED_PUBLIC_URL: 'http://127.0.0.1:9/behind/proxy/' } });
+    const { body } = await openOrder(shop, 'order-1');
+    const { paymentLink } = (await shop.sandbox.call(`/payment-links/${body.order.link.id}`)).body;
+    expect(paymentLink.webhookUrl).toMatch(
+      /^http:\/\/127\.0\.0\.1:9\/behind\/proxy\/hooks\/[A-Za-z0-9_-]{32}$/,
+    );
+  });
+
+  it('has a secret and a token of its own for every link', async () => {
+    const shop = await startShop();
+    const urls = new Set<string>();
+    for (const reference of ['one', 'two', 'three']) {
+      const { body } = await openOrder(shop, reference);
+      const { paymentLink } = (await shop.sandbox.call(`/payment-links/${body.order.link.id}`)).body;
+      urls.add(paymentLink.webhookUrl);
+      await act(shop.sandbox, body.order.link, 'pay');
+    }
+    expect(urls.size).toBe(3);
+    await shop.sandbox.idle();
+    expect((await shop.settled.api('/v1/rejections')).body.rejections).toEqual([]);
+  });
+
+  it('may be asked for by the shop', async () => {
+    const { settled } = await startShop();
+    const body = { reference: 'order-1', title: 'A chair', amount: 100 };
+    expect((await post(settled, '/v1/orders', body, 'shop')).status).toBe(201);
+  });
+});
+
+describe('api: opening a link again', () => {
+  const asked = {
+    amount: '100.00',
+    metadata: { a: 1, b: { c: 2, d: 3 } },
+    callbackUrl: 'https://shop.example.com/thanks',
+  };
+
+  it('answers 200 with the same order and link, and asks the service nothing', async () => {
+    const shop = await startShop();
+    const first = await openOrder(shop, 'order-1', asked);
+    const before = (await requestsOf(shop.sandbox)).length;
+    for (const same of [
+      asked,
+      { ...asked, amount: 100 },
+      { ...asked, amount: '1e2', currency: 'BRL' },
+      { ...asked, metadata: { b: { d: 3, c: 2 }, a: 1 } },
+    ]) {
+      const again = await openOrder(shop, 'order-1', same);
+      expect(again.status).toBe(200);
+      expect(again.body).toEqual(first.body);
+    }
+    expect((await requestsOf(shop.sandbox)).length).toBe(before);
+  });
+
+  it.each([
+    ['title', { title: 'Another' }],
+    ['amount', { amount: '100.01' }],
+    ['currency', { currency: 'USD' }],
+    ['description', { description: 'more' }],
+    ['expiresAt', { expiresAt: inDays(1) }],
+    ['metadata', { metadata: { a: 1 } }],
+    ['callbackUrl', { callbackUrl: 'https://shop.example.com/' }],
+  ])('answers 409 where %s is another', async (_name, change) => {
+    const shop = await startShop();
+    const first = await openOrder(shop, 'order-1', asked);
+    const other = await post(shop.settled, '/v1/orders', {
+      reference: 'order-1',
+      title: 'A chair',
+      ...asked,
+      ...change,
+    });
+    expect(problem(other, 409, 'reference_conflict')).toContain('order-1');
+    expect((await openOrder(shop, 'order-1', asked)).body).toEqual(first.body);
+  });
+
+  it('answers 200 after the moment at which the link expired', async () => {
+    const shop = await startShop();
+    const fields = { expiresAt: new Date(Date.now() + 3_600_000).toISOString() };
+    expect((await openOrder(shop, 'order-1', fields)).status).toBe(201);
+    await shop.sandbox.clock.advance(2 * 3_600_000);
+    expect((await openOrder(shop, 'order-1', fields)).status).toBe(200);
+    expect((await openOrder(shop, 'order-2', fields)).status).toBe(422);
+  });
+
+  it('makes one link of fifty identical requests at once', async () => {
+    const shop = await startShop();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => openOrder(shop, 'order-1', asked)));
+    const statuses = answers.map(({ status }) => status).sort();
+    expect(statuses).toEqual([...Array(49).fill(200), 201]);
+    expect(new Set(answers.map(({ body }) => body.order.link.id)).size).toBe(1);
+    const creations = (await requestsOf(shop.sandbox)).filter(({ method }) => method === 'POST');
+    expect(creations).toHaveLength(1);
+  });
+
+  it('answers 409 where the order was registered with a link of the shop', async () => {
+    const shop = await startShop();
+    await shop.settled.reserve('order-1');
+    const answer = await post(shop.settled, '/v1/orders', { reference: 'order-1', title: 'A', amount: 100 });
+    problem(answer, 409, 'reference_conflict');
+    expect(await requestsOf(shop.sandbox)).toEqual([]);
+  });
+});
+
+describe('api: what a request to open a link must be', () => {
+  const settled = sharedApp();
+  const usable = { title: 'A chair', amount: '100.00' };
+
+  it.each([
+    ['reference', { reference: undefined }],
+    ['reference', { reference: '..' }],
+    ['reference', { reference: 'x'.repeat(129) }],
+    ['title', { title: undefined }],
+    ['title', { title: '' }],
+    ['title', { title: 'two\nlines' }],
+    ['title', { title: 'x'.repeat(256) }],
+    ['amount', { amount: undefined }],
+    ['amount', { amount: true }],
+    ['description', { description: 'x'.repeat(2_001) }],
+    ['description', { description: 'a\u0000b' }],
+    ['expiresAt', { expiresAt: '2030-01-31' }],
+    ['expiresAt', { expiresAt: '2030-01-31T12:00:00' }],
+    ['expiresAt', { expiresAt: 1_900_000_000_000 }],
+    ['metadata', { metadata: [] }],
+    ['metadata', { metadata: 'text' }],
+    ['metadata', { metadata: null }],
+    ['metadata', { metadata: { text: 'x'.repeat(8_192) } }],
+    ['metadata', { metadata: { big: 9_007_199_254_740_992 } }],
+    ['metadata', { metadata: JSON.parse(`${'{"a":'.repeat(9)}1${'}'.repeat(9)}`) }],
+    ['callbackUrl', { callbackUrl: 'javascript:alert(1)' }],
+    ['callbackUrl', { callbackUrl: 'shop.example.com' }],
+    ['callbackUrl', { callbackUrl: `https://shop.example.com/${'x'.repeat(2_048)}` }],
+  ])('a usable %s, not %j', async (name, change) => {
+    const body = { reference: freshReference(), ...usable, ...change };
+    const answer = await post(settled(), '/v1/orders', body);
+    problem(answer, 400, 'invalid_request');
+    expect(answer.body.errors.map(({ path }: { path: string }) => path)).toEqual([name]);
+  });
+
+  it('nothing that is not known, by its name', async () => {
+    const body = { reference: freshReference(), ...usable, webhookUrl: 'https://x', webhookSecret: 's' };
+    const answer = await post(settled(), '/v1/orders', body);
+    const detail = problem(answer, 400, 'invalid_request');
+    expect(detail).toContain('webhookUrl');
+    expect(detail).toContain('webhookSecret');
+  });
+
+  it('metadata whose numbers can be read as they are written', async () => {
+    const text = `{"reference":"${freshReference()}","title":"A","amount":30,"metadata":{"n":1e999}}`;
+    expect(problem(await postText(settled(), '/v1/orders', text), 400, 'invalid_request')).toMatch(
+      /metadata/,
+    );
+  });
+
+  it.each([
+    ['amount', '25'],
+    ['amount', '25.00'],
+    ['amount', 0],
+    ['amount', '-30'],
+    ['amount', 'thirty'],
+    ['amount', '30.005'],
+    ['currency', '30', 'brl'],
+    ['currency', '30', 'XXZ'],
+  ])('money that can be counted: %s of %j %s', async (path, amount, currency = 'BRL') => {
+    const body = { reference: freshReference(), title: 'A', amount, currency };
+    const answer = await post(settled(), '/v1/orders', body);
+    problem(answer, 422, 'invalid_request');
+    expect(answer.body.errors).toMatchObject([{ path }]);
+  });
+
+  it.each([
+    ['JPY', 25],
+    ['KWD', '25.000'],
+    ['USD', '24.99'],
+  ])('more than 25 in the currency of the order: %s %s', async (currency, amount) => {
+    const body = { reference: freshReference(), title: 'A', amount, currency };
+    expect(problem(await post(settled(), '/v1/orders', body), 422, 'invalid_request')).toContain(
+      `25 ${currency}`,
+    );
+  });
+
+  it.each([
+    ['must be in the future', '2020-01-31T12:00:00Z'],
+    ['must be within a year', new Date(Date.now() + 366 * DAY_MS).toISOString()],
+  ])('a time that %s', async (detail, expiresAt) => {
+    const body = { reference: freshReference(), ...usable, expiresAt };
+    expect(problem(await post(settled(), '/v1/orders', body), 422, 'invalid_request')).toContain(detail);
+  });
+
+  it('refused before the service is asked anything, and before an order is made', async () => {
+    const shop = await startShop();
+    const answer = await openOrder(shop, 'order-1', { amount: '25.00' });
+    expect(answer.status).toBe(422);
+    expect(await requestsOf(shop.sandbox)).toEqual([]);
+    expect((await get(shop.settled, orderPath('order-1'))).status).toBe(404);
+    expect((await openOrder(shop, 'order-1', { amount: '25.01' })).status).toBe(201);
+  });
+});
+
+describe('api: opening a link where that is not possible', () => {
+  it('answers 503 without an API, and makes no order', async () => {
+    const app = await startTestApp();
+    const answer = await post(app, '/v1/orders', { reference: 'order-1', title: 'A', amount: 100 });
+    expect(problem(answer, 503, 'api_not_configured')).toContain('SETTLED_API_URL');
+    expect(answer.headers['retry-after']).toBeDefined();
+    expect((await get(app, orderPath('order-1'))).status).toBe(404);
+  });
+
+  it.each([
+    'http://pay.example.com',
+    'https://10.0.0.1',
+    'https://[fd00::1]',
+    'https://shop.local',
+    'https://localhost',
+  ])('answers 503 where the public address is %s, and makes no order', async (publicUrl) => {
+    const app = await startTestApp({
+      environment: {
+        SETTLED_PUBLIC_URL: publicUrl,
+        SETTLED_API_URL: 'https://service.example.com',
+        SETTLED_API_KEY: 'key',
+      },
+    });
+    const answer = await post(app, '/v1/orders', { reference: 'order-1', title: 'A', amount: 100 });
+    expect(problem(answer, 503, 'public_url_not_public')).toContain('SETTLED_PUBLIC_URL');
+    expect((await get(app, orderPath('order-1'))).status).toBe(404);
+  });
+});

@@ -1,0 +1,139 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { testFolder } from '../support/app.ts';
+import { act, createLink, plan } from '../support/dispatch.ts';
+import { runSettled } from '../support/process.ts';
+import { openOrder, passUntil, startShop } from '../support/shop.ts';
+import { environmentOf, failing, say } from './settled.ts';
+
+describe('settled orders open', () => {
+  it('opens a link with all that was said, and shows its address', async () => {
+    const { sandbox, settled } = await startShop();
+    const metadata = join(testFolder(), 'metadata.json');
+    writeFileSync(metadata, '{"cart": [1, 2]}');
+    const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
+    const args = [
+      'orders',
+      'open',
+      'order-1',
+      '--title',
+      'A chair',
+      '--amount',
+      '100.50',
+      '--currency',
+      'BRL',
+    ];
+    args.push('--description', 'of oak', '--expires-at', expiresAt, '--metadata-file', metadata);
+    args.push('--callback-url', 'https://shop.example.com/thanks');
+    // Once for a person and once for a machine: the second finds what the first opened.
+    const { text, data } = await say(args, environmentOf(settled));
+    const { link } = data.order;
+    expect(text).toContain(link.url);
+    expect(text).toMatch(/amount +100\.50 BRL/);
+    const { paymentLink } = (await sandbox.call(`/payment-links/${link.id}`)).body;
+    expect(paymentLink).toMatchObject({
+      externalReference: 'order-1',
+      title: 'A chair',
+      amount: 100.5,
+      description: 'of oak',
+      metadata: { cart: [1, 2] },
+      callbackUrl: 'https://shop.example.com/thanks',
+      expiresAt,
+    });
+  });
+
+  it('ends with 75 where the link is not there in time', async () => {
+    const shop = await startShop();
+    const match = { method: 'POST', path: '/api/v1/payment-links' };
+    await plan(shop.sandbox, { fault: 'server-error', match, count: null });
+    const args = ['orders', 'open', 'order-1', '--title', 'A chair', '--amount', '100'];
+    const said = say(args, environmentOf(shop.settled), 75);
+    let ended = false;
+    void said.finally(() => {
+      ended = true;
+    });
+    await passUntil(shop, () => ended);
+    const { text, data } = await said;
+    expect(data.order.link).toBeNull();
+    expect(text).toMatch(/not there yet.*settled why order-1/);
+  });
+
+  it.each([
+    [['orders', 'open', 'order-1', '--amount', '30'], '--title'],
+    [['orders', 'open', 'order-1', '--title', 'A'], '--amount'],
+    [['orders', 'open', '--title', 'A', '--amount', '30'], 'REFERENCE'],
+    [['orders', 'open', 'o', '--title', 'A', '--amount', '30', '--metadata-file', '/nowhere'], '/nowhere'],
+    [
+      ['orders', 'open', 'o', '--title', 'A', '--amount', '30', '--metadata-file', '/etc/hostname'],
+      'no JSON',
+    ],
+    [['orders', 'adopt', 'order-1'], '--id'],
+    [['orders', 'check'], 'REFERENCE'],
+    [['orders', 'cancel'], 'REFERENCE'],
+  ])('%j cannot be understood: it names %s', async (args, word) => {
+    expect(await failing(args)).toMatchObject({ exit: 64, message: expect.stringContaining(word) });
+  });
+
+  it('ends as the problem says', async () => {
+    const shop = await startShop();
+    const environment = environmentOf(shop.settled);
+    const open = (...more: string[]) =>
+      failing(['orders', 'open', 'order-1', '--title', 'A', ...more], environment);
+    expect(await open('--amount', '25')).toMatchObject({ code: 'invalid_request', exit: 1 });
+    expect(await open('--amount', '100', '--currency', 'USD')).toMatchObject({
+      code: 'link_withheld',
+      exit: 1,
+    });
+    const withoutApi = await startShop({ api: false });
+    expect(
+      await failing(
+        ['orders', 'open', 'o', '--title', 'A', '--amount', '30'],
+        environmentOf(withoutApi.settled),
+      ),
+    ).toMatchObject({ code: 'api_not_configured', exit: 78 });
+  });
+});
+
+describe('settled orders adopt, check and cancel', () => {
+  it('adopts a link that settled did not make', async () => {
+    const { sandbox, settled } = await startShop();
+    const link = await createLink(sandbox, { amount: 100, externalReference: 'order-1' });
+    const environment = environmentOf(settled);
+    const open = ['orders', 'open', 'order-1', '--title', 'A', '--amount', '100'];
+    const taken = await failing(open, environment);
+    expect(taken).toMatchObject({ code: 'reference_taken', exit: 1 });
+    expect(taken.message).toContain('settled orders adopt order-1 --id ID');
+    expect(await failing(['orders', 'adopt', 'order-1', '--id', 'pl_other'], environment)).toMatchObject({
+      code: 'not_adoptable',
+      exit: 1,
+    });
+    const end = await runSettled(['orders', 'adopt', 'order-1', '--id', link.id], environment);
+    expect(end).toMatchObject({ code: 0, stderr: '' });
+    expect(end.stdout).toMatch(/^The signing secret of this link is not ours/);
+    expect(end.stdout).toMatch(new RegExp(`link +${link.id}`));
+  });
+
+  it('asks the service about an order, and says what it says', async () => {
+    const shop = await startShop();
+    const { body } = await openOrder(shop, 'order-1');
+    await plan(shop.sandbox, { fault: 'drop', count: null, with: { forGood: true } });
+    await act(shop.sandbox, body.order.link, 'pay');
+    const { text, data } = await say(['orders', 'check', 'order-1'], environmentOf(shop.settled));
+    expect(data.order).toMatchObject({ state: 'paid', learnedBy: 'reconciliation' });
+    expect(text).toMatch(/^The service says: the link is INACTIVE, its paymentStatus COMPLETED\./);
+    expect(text).toMatch(/state +paid/);
+    expect(await failing(['orders', 'cancel', 'order-1'], environmentOf(shop.settled))).toMatchObject({
+      code: 'not_cancellable',
+      exit: 1,
+    });
+  });
+
+  it('cancels an order that nobody pays', async () => {
+    const shop = await startShop();
+    await openOrder(shop, 'order-1');
+    const { text, data } = await say(['orders', 'cancel', 'order-1'], environmentOf(shop.settled));
+    expect(data.order.state).toBe('cancelled');
+    expect(text).toMatch(/state +cancelled/);
+  });
+});

@@ -1,0 +1,209 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, vi } from 'vitest';
+import { testFolder } from '../support/app.ts';
+import { spawnDemo, startedDemo } from './running.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const STEPS = [
+  ['open an order in the shop', 'awaiting_payment'],
+  ['pay it', 'paid'],
+  ['deliver the payment twice more', 'paid'],
+  ['tamper: PENDING becomes COMPLETED', expect.stringMatching(/^(awaiting_payment|payment_pending)$/)],
+  ['complete it, untampered', 'paid'],
+  ['lose every webhook of a payment', 'awaiting_payment'],
+  ['ask: POST /v1/orders/…/check', 'paid'],
+];
+
+describe('demo --once', () => {
+  it('plays the story, prints a table, ends with 0 within 15 s, and leaves nothing', async () => {
+    const demo = spawnDemo(['--once']);
+    const { code, stdout, stderr } = await demo.finished;
+    expect([code, stderr]).toEqual([0, '']);
+    const [head, ...lines] = stdout.trimEnd().split('\n');
+    expect(head).toMatch(/^ {3}STEP +WHAT HAPPENED +ORDER +SECONDS$/);
+    for (const [at, [step]] of STEPS.entries()) {
+      expect(lines[at]).toMatch(new RegExp(`^${at + 1}  ${step}  .*  \\d+\\.\\d\\d$`));
+    }
+    const [, seconds] = /All 7 steps went as told, in (\d+\.\d) s/.exec(stdout) ?? [];
+    expect(Number(seconds)).toBeLessThan(15);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
+    expect(demo.left()).toEqual({ files: [], processes: [] });
+  });
+
+  it('prints one line of JSON, and is not led astray by what is configured for another settled', async () => {
+    const others = {
+      SETTLED_STORE: 'sqlite:/nowhere/settled.db',
+      SETTLED_API_URL: 'https://pay.example.com',
+      SETTLED_NO_SUCH_SETTING: 'x',
+    };
+    const { code, stdout, stderr } = await spawnDemo(['--once', '--json'], others).finished;
+    expect([code, stderr, stdout.trimEnd().split('\n').length]).toEqual([0, '', 1]);
+    const { steps } = JSON.parse(stdout);
+    expect(steps.map(({ step, state }: { step: string; state: string }) => [step, state])).toEqual(STEPS);
+    expect(steps.at(-1).happened).toContain('reconciliation');
+  });
+
+  it('keeps what it wrote where a folder is named, for nobody else to read', async () => {
+    const folder = join(testFolder(), 'kept', 'here');
+    const { code } = await spawnDemo(['--once', '--keep', folder]).finished;
+    expect(code).toBe(0);
+    expect(readdirSync(folder)).toEqual(
+      expect.arrayContaining(['sandbox.db', 'sandbox.log', 'settled.db', 'settled.log']),
+    );
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    for (const file of readdirSync(folder)) expect(statSync(join(folder, file)).mode & 0o077, file).toBe(0);
+    const again = await spawnDemo(['--keep', folder]).finished;
+    expect([again.code, again.stdout]).toEqual([73, '']);
+    expect(again.stderr).toMatch(/^.*kept\/here is not empty\. Name a new folder: --keep FOLDER\n$/);
+  });
+
+  it('ends with 130 and leaves nothing where it is interrupted', async () => {
+    const demo = spawnDemo(['--once']);
+    await vi.waitFor(() => expect(demo.left().files).toHaveLength(1), { interval: 5 });
+    demo.child.kill('SIGINT');
+    expect(await demo.finished).toMatchObject({ code: 130, stdout: '', stderr: '' });
+    expect(demo.left()).toEqual({ files: [], processes: [] });
+  });
+});
+
+describe('demo', () => {
+  it('prints numbered addresses and commands that work, and nothing secret', async () => {
+    const demo = spawnDemo([]);
+    await demo.line(/Stop with Ctrl\+C/);
+    const text = demo.stdout();
+    const numbered = [...text.matchAll(/^ {2}(\d) {2}(.*?) +(\S+)$/gm)].map(([, at, what, where]) => [
+      at,
+      what,
+      where,
+    ]);
+    const address = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+/);
+    expect(numbered).toEqual([
+      ['1', 'the shop', address],
+      ['2', 'the sandbox', address],
+      ['3', 'settled, for the shop and the operator', address],
+      ['4', 'settled, for webhooks and customers who come back', address],
+      ['5', 'files', expect.stringContaining('/settled-demo-')],
+    ]);
+    for (const [, , where = ''] of numbered.slice(0, 2)) expect((await fetch(where)).status).toBe(200);
+    const [shop = '', folder = ''] = [numbered[0]?.[2], numbered[4]?.[2]];
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    expect(text).not.toContain(readFileSync(`${folder}/settled.db.operator-token`, 'utf8').trim());
+
+    await fetch(`${shop}orders`, {
+      method: 'POST',
+      body: new URLSearchParams({ good: 'tea', reference: 'tea-1' }),
+      redirect: 'manual',
+    });
+    expect(paste(text, /SETTLED_STORE=.*\n.*why ORDER/)).toMatch(/^Order tea-1 \(48\.00 BRL\) is not paid\./);
+    expect(paste(text, /settled sandbox faults '.*/)).toMatch(/drop .*every one/);
+    expect(paste(text, /settled sandbox faults --clear.*/)).toContain('There are no fault plans.');
+  });
+
+  it('ends with 0 by Ctrl+C, however often it is pressed, and leaves nothing', async () => {
+    const demo = await startedDemo({ through: ['setsid'] });
+    expect(demo.left().processes.length).toBeGreaterThan(2);
+    // A terminal tells the whole process group.
+    const group = -(demo.child.pid as number);
+    process.kill(group, 'SIGINT');
+    process.kill(group, 'SIGINT');
+    expect(await demo.finished).toMatchObject({ code: 0, signal: null, stderr: '' });
+    expect(demo.left()).toEqual({ files: [], processes: [] });
+  });
+
+  it('leaves nothing either where it is killed', async () => {
+    const demo = await startedDemo();
+    demo.child.kill('SIGKILL');
+    expect((await demo.finished).signal).toBe('SIGKILL');
+    await demo.nothingLeft();
+  });
+
+  it('kills what does not end when it is told to', async () => {
+    const demo = await startedDemo();
+    process.kill(pidOf(demo, ' serve '), 'SIGSTOP');
+    demo.child.kill('SIGINT');
+    expect((await demo.finished).code).toBe(0);
+    expect(demo.left()).toEqual({ files: [], processes: [] });
+  });
+
+  it('ends with 1 and says so where one of its programs ends by itself', async () => {
+    const demo = await startedDemo();
+    process.kill(pidOf(demo, ' serve '), 'SIGKILL');
+    const { code, stderr } = await demo.finished;
+    expect(code).toBe(1);
+    expect(JSON.parse(stderr).error.message).toMatch(
+      /^settled ended by itself \(SIGKILL\)\. Its last words:\n/,
+    );
+    await demo.nothingLeft();
+  });
+});
+
+describe('the command settled demo', () => {
+  it('tells its options and exit codes', async () => {
+    for (const words of [
+      ['demo', '--help'],
+      ['help', 'demo'],
+    ]) {
+      const { status, stdout } = launch(join(ROOT, 'bin'), ...words);
+      expect(status).toBe(0);
+      for (const told of ['--once', '--keep FOLDER', '--json', 'Exit codes:', '  130  '])
+        expect(stdout).toContain(told);
+    }
+    expect(JSON.parse(launch(join(ROOT, 'bin'), 'demo', '--help', '--json').stdout)).toHaveProperty(
+      'exitCodes',
+    );
+  });
+
+  it.each([
+    [['--twice'], "Unknown option '--twice'. settled demo knows: --once, --keep FOLDER, --json, --help."],
+    [['now'], "Unexpected argument 'now'. settled demo knows: --once, --keep FOLDER, --json, --help."],
+    [['--keep='], '--keep needs a folder: --keep FOLDER'],
+  ])('refuses %j with 64 and what it knows', async (words, told) => {
+    expect(await spawnDemo(words).finished).toMatchObject({ code: 64, stdout: '', stderr: `${told}\n` });
+  });
+
+  it('refuses a file in the place of a folder', async () => {
+    const file = join(testFolder(), 'file');
+    writeFileSync(file, '');
+    for (const demo of [spawnDemo(['--keep', file, '--json']), spawnDemo(['--json'], { TMPDIR: file })]) {
+      const { code, stderr } = await demo.finished;
+      expect([code, JSON.parse(stderr).error.code]).toEqual([73, 'folder_unusable']);
+    }
+  });
+
+  it('says in one sentence where the installation has no demo, as the image has none', () => {
+    const folder = join(testFolder(), 'bin');
+    cpSync(join(ROOT, 'bin'), folder, { recursive: true });
+    const { status, stdout, stderr } = launch(folder, 'demo', '--once');
+    expect([status, stdout]).toEqual([69, '']);
+    expect(stderr).toBe('This installation of settled has no demo: run it from a checkout of settled.\n');
+    const image = ['Dockerfile', '.dockerignore']
+      .map((file) => readFileSync(join(ROOT, file), 'utf8'))
+      .join();
+    expect(image).not.toContain('demo');
+  });
+});
+
+/** The process of the demo whose command line holds this. */
+function pidOf(demo: ReturnType<typeof spawnDemo>, words: string): number {
+  const line = demo.left().processes.find((process) => process.includes(words)) as string;
+  return Number(line.split(' ')[0]);
+}
+
+function launch(bin: string, ...words: string[]) {
+  return spawnSync(process.execPath, [join(bin, 'settled.mjs'), ...words], { encoding: 'utf8' });
+}
+
+/** Runs a command that the demo shows, for the order tea-1. */
+function paste(text: string, command: RegExp): string {
+  const [shown = ''] = command.exec(text) ?? [];
+  const launcher = `'${process.execPath}' '${join(ROOT, 'bin/settled.mjs')}' `;
+  const script = shown.replace(/settled (?=sandbox|why)/, launcher).replace('ORDER', 'tea-1');
+  return execFileSync('bash', ['-euc', script], {
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}

@@ -1,0 +1,66 @@
+import { createServer, type Server } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { AddressTaken, HOST, type PortName, startAtPorts, USUAL_PORTS } from '../../demo/ports.ts';
+import { spawnDemo, startedDemo } from './running.ts';
+
+const NAMES = Object.keys(USUAL_PORTS) as PortName[];
+
+describe('the ports of the demo', () => {
+  it('are the usual ones where nobody has them', async () => {
+    const before = await free();
+    const chosen = await startAtPorts(NAMES, async (ports) => ports);
+    const after = await free();
+    for (const name of NAMES.filter((name) => before.includes(name) && after.includes(name))) {
+      expect(chosen[name]).toBe(USUAL_PORTS[name]);
+    }
+  });
+
+  it('are free ones where another demo has the usual ones, as it says', async () => {
+    const { addresses: first } = await startedDemo();
+    const second = spawnDemo([]);
+    await second.line(/Stop with Ctrl/);
+    const text = second.stdout();
+    const [shop = '', sandbox = '', operator = '', hooks = ''] = text.match(/(?<= {2})http:\S+?:\d+/g) ?? [];
+    for (const [name, address] of Object.entries({ shop, sandbox, operator, hooks })) {
+      expect(address).not.toBe(first[name as PortName]);
+      const usual = USUAL_PORTS[name as PortName];
+      if (address !== `http://${HOST}:${usual}`)
+        expect(text).toContain(`Port ${usual} is taken: ${address} instead.`);
+    }
+    for (const page of [`${shop}/`, `${sandbox}/_control`, `${operator}/readyz`, `${hooks}/readyz`]) {
+      expect((await fetch(page)).status).toBe(200);
+    }
+  });
+
+  it('are chosen again where somebody took one meanwhile, and not for ever', async () => {
+    let tries = 0;
+    const start = async ({ shop }: { shop: number }) => {
+      tries += 1;
+      if (tries < 3) throw new AddressTaken();
+      return shop;
+    };
+    expect(await startAtPorts(['shop'], start)).toBeGreaterThan(0);
+    expect(tries).toBe(3);
+    const never = startAtPorts(['shop'], () => Promise.reject(new AddressTaken()));
+    await expect(never).rejects.toThrow('No free port was found for shop');
+  });
+});
+
+async function free(): Promise<PortName[]> {
+  const found: PortName[] = [];
+  for (const name of NAMES) {
+    const server = await listen(USUAL_PORTS[name]);
+    if (server === null) continue;
+    found.push(name);
+    await new Promise((resolve) => server.close(resolve));
+  }
+  return found;
+}
+
+function listen(port: number): Promise<Server | null> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(null));
+    server.listen({ port, host: HOST }, () => resolve(server));
+  });
+}

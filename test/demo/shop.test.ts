@@ -1,0 +1,291 @@
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { startSite } from '../sandbox/page-order.ts';
+import { foreignTo, PAYLOADS } from '../sandbox/page-payloads.ts';
+import { type Tab, useBrowser } from '../support/browser.ts';
+import { type Addresses, useDemo } from './running.ts';
+
+/** A folder for pictures of what is tested; without it none are taken. */
+const SHOTS = process.env.SETTLED_SHOTS;
+
+const open = useBrowser();
+const addresses = useDemo();
+
+describe('the shop of the demo', () => {
+  it('sells: buy, pay on the hosted page, come back, see it paid', async () => {
+    const { shop, sandbox } = addresses();
+    const tab = await open();
+    await tab.goto(shop);
+    await tab.getByRole('button', { name: 'A lamp for the desk' }).click();
+    await tab.getByRole('button', { name: 'Get the PIX code' }).click();
+    expect(tab.url()).toMatch(new RegExp(`^${sandbox}/pay/`));
+    await tab.getByRole('button', { name: 'I have paid' }).click();
+    await tab.getByRole('link', { name: 'Return to the seller now' }).click();
+    await heading(tab, 'Paid. Thank you!');
+    expect(tab.url()).toMatch(new RegExp(`^${shop}/orders/lamp-[0-9a-f]{6}$`));
+    await tab.getByText('A lamp for the desk').waitFor();
+    await tab.getByText(/^paid learned by (a webhook|asking the service)$/).waitFor();
+    await tab.goto(shop);
+    const orders = tab.getByRole('list', { name: 'Orders' });
+    await orders
+      .getByRole('listitem')
+      .filter({ hasText: /lamp-\w{6}\s+R\$149\.90\s*paid/ })
+      .waitFor();
+    expect(tab.wrongs).toEqual([]);
+  });
+
+  it('sells without script as well', async () => {
+    const { shop, sandbox } = addresses();
+    const tab = await open({ javaScriptEnabled: false });
+    await tab.goto(shop);
+    await tab.getByRole('button', { name: 'Tea for a month' }).click();
+    await tab.getByRole('button', { name: 'Get the PIX code' }).waitFor();
+    await payAt(sandbox, tab.url());
+    await tab.goto(shop);
+    await tab.getByRole('link', { name: /^tea-\w{6}$/ }).click();
+    await heading(tab, 'Paid. Thank you!');
+  });
+
+  it.each([true, false])(
+    'shows by itself that an order was paid, with script: %s',
+    async (javaScriptEnabled) => {
+      const { shop, sandbox } = addresses();
+      const { reference, page } = await buy(shop, {
+        good: 'chair',
+        reference: `chair-${javaScriptEnabled}`,
+      });
+      const tab = await open({ javaScriptEnabled });
+      await tab.goto(`${shop}/orders/${reference}`);
+      await heading(tab, 'Waiting for your payment');
+      expect(await tab.getByRole('link', { name: 'Pay now' }).getAttribute('href')).toBe(page);
+      await payAt(sandbox, page);
+      await heading(tab, 'Paid. Thank you!');
+      expect(tab.wrongs).toEqual([]);
+    },
+  );
+
+  it('finds a payment of which no webhook told, by asking', async () => {
+    const { shop, sandbox } = addresses();
+    const { reference, page } = await buy(shop, { good: 'chair', reference: 'chair-2' });
+    await control(sandbox, '/faults', {
+      fault: 'drop',
+      count: null,
+      match: { link: page.split('/pay/')[1] },
+    });
+    await payAt(sandbox, page);
+    const tab = await open({ javaScriptEnabled: false });
+    await tab.goto(`${shop}/orders/${reference}`);
+    await heading(tab, 'Waiting for your payment');
+    await tab.getByRole('button', { name: 'ask the service now' }).click();
+    await heading(tab, 'Paid. Thank you!');
+    await tab.getByText('paid learned by asking the service').waitFor();
+  });
+
+  it('opens one order where its button is pressed twice, and leads to the order where it is paid', async () => {
+    const { shop, sandbox } = addresses();
+    const first = await buy(shop, { good: 'tea', reference: 'tea-1' });
+    expect(await buy(shop, { good: 'tea', reference: 'tea-1' })).toEqual(first);
+    await payAt(sandbox, first.page);
+    const tab = await open();
+    await tab.goto(`${shop}/orders/tea-1`);
+    await heading(tab, 'Paid. Thank you!');
+    expect((await buy(shop, { good: 'tea', reference: 'tea-1' })).page).toBe('/orders/tea-1');
+  });
+
+  it('says what settled refuses, and keeps what was typed', async () => {
+    const { shop } = addresses();
+    const tab = await open();
+    await tab.goto(shop);
+    await tab.getByText('Something else').click();
+    await tab.getByLabel('What').fill('A pencil');
+    await tab.getByLabel('Price').fill('1.50');
+    await tab.getByRole('button', { name: 'Pay', exact: true }).click();
+    await tab
+      .getByRole('alert')
+      .getByText(/^settled refused: .*25/)
+      .waitFor();
+    expect(await tab.getByLabel('What').inputValue()).toBe('A pencil');
+    await buy(shop, { title: 'A table', amount: '300', reference: 'table-1' });
+    const answer = await post(`${shop}/orders`, {
+      form: { title: 'A table', amount: '301', reference: 'table-1' },
+    });
+    expect(answer).toMatchObject({ status: 409, text: expect.stringContaining('settled refused: ') });
+    expect(tab.wrongs).toEqual([]);
+  });
+
+  it('says so where there is no such order or page', async () => {
+    const { shop } = addresses();
+    for (const path of ['/orders/nobody', '/orders/..%2Fx', '/nowhere', '/orders/%E0%A4%A']) {
+      const answer = await fetch(`${shop}${path}`);
+      expect([404, 400], path).toContain(answer.status);
+      expect(await answer.text(), path).toContain('To the shop');
+    }
+  });
+
+  it('fits a small window and a large one', async () => {
+    const { shop } = addresses();
+    const long = 'x'.repeat(128);
+    await buy(shop, { title: 'y'.repeat(200), amount: '30', reference: long });
+    for (const width of [360, 1280]) {
+      const tab = await open({ width });
+      for (const [name, page] of [
+        ['front', shop],
+        ['order', `${shop}/orders/${long}`],
+      ] as const) {
+        await tab.goto(page);
+        if (SHOTS !== undefined)
+          await tab.screenshot({ path: join(SHOTS, `demo-${name}-${width}.png`), fullPage: true });
+        expect(await tab.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(
+          0,
+        );
+      }
+    }
+  });
+});
+
+describe('hostile texts in the shop of the demo', () => {
+  it('never run, neither where settled takes them nor where it refuses them', async () => {
+    const { shop } = addresses();
+    const tab = await open();
+    const isInert = async (what: string) => {
+      const foreign: string[] = await tab.evaluate(foreignTo('/assets/shop.js'));
+      expect(foreign, what).toEqual([]);
+      expect(tab.wrongs, what).toEqual([]);
+    };
+    const all = PAYLOADS.join(' ');
+    await tab.goto(shop);
+    await tab.getByText('Something else').click();
+    await tab.getByLabel('What').fill(all);
+    await tab.getByLabel('Price').fill(all);
+    await tab.getByLabel('Order', { exact: true }).fill(all);
+    await tab.getByRole('button', { name: 'Pay', exact: true }).click();
+    await tab.getByRole('alert').waitFor();
+    await isInert(all);
+    const taken = PAYLOADS.filter((_, at) => at % 8 === 0);
+    for (const [at, payload] of taken.entries()) {
+      const reference = `${payload} ${at}`;
+      await buy(shop, { title: payload, reference, amount: '30' });
+      await tab.goto(`${shop}/orders/${encodeURIComponent(reference)}`);
+      expect(await tab.locator('dd').allTextContents()).toEqual(expect.arrayContaining([payload, reference]));
+      await isInert(payload);
+    }
+    await tab.goto(shop);
+    const orders = tab.getByRole('list', { name: 'Orders' }).getByRole('listitem');
+    expect(await orders.count()).toBeGreaterThanOrEqual(taken.length);
+    await isInert('the list');
+  });
+
+  it('stand escaped where they come back, each of them', async () => {
+    const { shop } = addresses();
+    for (const payload of PAYLOADS) {
+      // Too cheap: refused before anything is asked of the service.
+      const { status, text } = await post(`${shop}/orders`, {
+        form: { title: payload, reference: payload, amount: '1' },
+      });
+      expect([400, 422], payload).toContain(status);
+      const [, ownForm = ''] = text.split('<form class="own"');
+      const values = [...ownForm.matchAll(/ name="(?:title|reference)" value="([^"<>]*)"/g)];
+      expect(values.map(([, value = '']) => unescaped(value))).toEqual([payload.trim(), payload.trim()]);
+    }
+  });
+});
+
+describe('the shop of the demo and others', () => {
+  it('cannot be made to buy by the page of another site', async () => {
+    const { shop } = addresses();
+    const fields = '<input name=good value=tea><input name=reference value=won-1>';
+    const other = await startSite((_request, response) => {
+      response
+        .writeHead(200, { 'content-type': 'text/html' })
+        .end(`<!doctype html><form method=post action="${shop}/orders">${fields}<button>Win</button></form>`);
+    });
+    const tab = await open();
+    await tab.goto(other.url);
+    await tab.getByRole('button', { name: 'Win' }).click();
+    await tab.getByRole('heading', { name: 'Refused' }).waitFor();
+    expect((await fetch(`${shop}/orders/won-1`)).status).toBe(404);
+  });
+
+  it('refuses what a browser says to come from elsewhere', async () => {
+    const { shop } = addresses();
+    for (const headers of [
+      { origin: 'https://evil.example' },
+      { origin: 'http://127.0.0.1:1' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'same-site' },
+      { 'sec-fetch-site': 'cross-site', origin: shop },
+      { host: 'evil.example' },
+    ]) {
+      const form = { good: 'tea', reference: 'won-2' };
+      for (const path of ['/orders', '/orders/won-2/check']) {
+        expect((await post(`${shop}${path}`, { form, headers })).status, JSON.stringify(headers)).toBe(403);
+      }
+    }
+    expect((await fetch(`${shop}/orders/won-2`)).status).toBe(404);
+  });
+
+  it('lets nothing in but its own, and forms lead to the hosted page alone', async () => {
+    const { shop, sandbox } = addresses();
+    for (const path of ['/', '/orders/nobody', '/assets/shop.js']) {
+      const { headers } = await fetch(`${shop}${path}`);
+      expect(headers.get('content-security-policy')).toBe(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
+          `form-action 'self' ${sandbox}; base-uri 'none'; frame-ancestors 'none'`,
+      );
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('referrer-policy')).toBe('no-referrer');
+      expect(headers.get('x-powered-by')).toBeNull();
+    }
+  });
+});
+
+async function heading(tab: Tab, name: string): Promise<void> {
+  await tab.getByRole('heading', { name }).waitFor();
+}
+
+/** Presses the button without a browser; returns where it leads. */
+async function buy(shop: string, form: Record<string, string>): Promise<{ reference: string; page: string }> {
+  const { status, location } = await post(`${shop}/orders`, { form });
+  expect(status).toBe(303);
+  return { reference: form.reference as string, page: location as string };
+}
+
+/** The text that an attribute stands for. */
+function unescaped(value: string): string {
+  const characters: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };
+  return value.replace(/&([a-z]+|#39);/g, (_all, name: string) => characters[name] as string);
+}
+
+function control(sandbox: Addresses['sandbox'], path: string, body: object): Promise<Response> {
+  return fetch(`${sandbox}/_control${path}`, { method: 'POST', body: JSON.stringify(body) });
+}
+
+async function payAt(sandbox: string, page: string): Promise<void> {
+  expect((await control(sandbox, `/links/${page.split('/pay/')[1]}/pay`, {})).status).toBe(200);
+  await control(sandbox, '/idle', {});
+}
+
+type Posted = { status: number | undefined; location: string | undefined; text: string };
+
+/** A form as it is, with headers that fetch does not let a program set. */
+function post(
+  url: string,
+  { form, headers = {} }: { form: Record<string, string>; headers?: Record<string, string> },
+): Promise<Posted> {
+  const type = { 'content-type': 'application/x-www-form-urlencoded' };
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { method: 'POST', headers: { ...type, ...headers } });
+    asked.on('error', reject);
+    asked.on('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => {
+        resolve({ status: response.statusCode, location: response.headers.location, text });
+      });
+    });
+    asked.end(new URLSearchParams(form).toString());
+  });
+}

@@ -1,0 +1,112 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { REQUEST_CLASSES, slotsFor } from '../../src/domain/budget.ts';
+import {
+  CHECK_CLASSES,
+  CHECK_REASONS,
+  type CheckReason,
+  checkRank,
+  confirmAgainAtMs,
+  UNCONFIRMED_AFTER_MS,
+} from '../../src/domain/check.ts';
+
+const classesOf = (reason: CheckReason) =>
+  CHECK_CLASSES.filter(({ from, to }) => from <= checkRank(reason) && checkRank(reason) <= to).map(
+    (one) => one.class,
+  );
+
+describe('checks: the ranks of their reasons', () => {
+  it('follow the list, the weakest first', () => {
+    const ranks = CHECK_REASONS.map(checkRank);
+    expect(ranks).toEqual([...ranks].sort((a, b) => a - b));
+  });
+
+  it.each(CHECK_REASONS)('give %s exactly one class', (reason) => {
+    expect(classesOf(reason)).toHaveLength(1);
+  });
+
+  it('put a doubt about money above all', () => {
+    const others = CHECK_REASONS.filter((reason) => reason !== 'doubtful_money');
+    for (const reason of others) expect(checkRank(reason)).toBeLessThan(checkRank('doubtful_money'));
+  });
+
+  it('follow what forgers can send below what only money and customers can', () => {
+    const byClass = Object.fromEntries(CHECK_REASONS.map((reason) => [reason, classesOf(reason)[0]]));
+    expect(byClass).toEqual({
+      registered: 'janitor',
+      listed: 'janitor',
+      link_changed: 'hint',
+      rejected: 'hint',
+      stale: 'hint',
+      unreadable: 'hint',
+      not_understood: 'hint',
+      link_mismatch: 'hint',
+      returned: 'confirm',
+      doubtful_money: 'confirm',
+    });
+  });
+
+  it('have every class but the one of openings, the strongest first', () => {
+    const asking = REQUEST_CLASSES.filter((one) => one !== 'create');
+    expect(CHECK_CLASSES.map((one) => one.class)).toEqual(asking);
+    const caps = CHECK_CLASSES.map((one) => slotsFor(one.class, 50));
+    expect(caps).toEqual([...caps].sort((a, b) => b - a));
+  });
+
+  it('leave no gap between the classes, and no rank to two of them', () => {
+    const ranges = [...CHECK_CLASSES].reverse().map(({ from, to }) => [from, to] as const);
+    const covered = ranges.flatMap(([from, to]) =>
+      Array.from({ length: to - from + 1 }, (_, index) => from + index),
+    );
+    expect(covered).toEqual(covered.map((_, index) => index));
+    expect(covered.at(-1)).toBe(Math.max(...CHECK_REASONS.map(checkRank)));
+  });
+});
+
+describe('checks: asking again for a completion', () => {
+  const SINCE = 1_700_000_000_000;
+  const END = SINCE + UNCONFIRMED_AFTER_MS;
+  const moments = fc.integer({ min: -60_000, max: 2 * UNCONFIRMED_AFTER_MS }).map((ms) => SINCE + ms);
+
+  it('comes soon at first, then once a minute, and at the very end of the 10 minutes', () => {
+    const seconds: number[] = [];
+    for (let nowMs = SINCE; nowMs < END; ) {
+      nowMs = confirmAgainAtMs(SINCE, nowMs);
+      seconds.push((nowMs - SINCE) / 1000);
+    }
+    expect(seconds).toEqual([5, 10, 25, 40, 70, 130, 190, 250, 310, 370, 430, 490, 550, 600]);
+  });
+
+  it('is always later than now, and by a minute at most', () => {
+    fc.assert(
+      fc.property(moments, (nowMs) => {
+        const againMs = confirmAgainAtMs(SINCE, nowMs);
+        expect(againMs).toBeGreaterThan(nowMs);
+        expect(againMs).toBeLessThanOrEqual(nowMs + 60_000);
+      }),
+    );
+  });
+
+  it('is not later than the end of the 10 minutes while they last', () => {
+    const during = fc.integer({ min: 0, max: UNCONFIRMED_AFTER_MS - 1 }).map((ms) => SINCE + ms);
+    fc.assert(
+      fc.property(during, (nowMs) => {
+        expect(confirmAgainAtMs(SINCE, nowMs)).toBeLessThanOrEqual(END);
+      }),
+    );
+    expect(confirmAgainAtMs(SINCE, END - 1)).toBe(END);
+  });
+
+  it('is never earlier for a later moment', () => {
+    fc.assert(
+      fc.property(moments, moments, (one, other) => {
+        const [earlier, later] = [Math.min(one, other), Math.max(one, other)];
+        expect(confirmAgainAtMs(SINCE, earlier)).toBeLessThanOrEqual(confirmAgainAtMs(SINCE, later));
+      }),
+    );
+  });
+
+  it('does not hurry once they are over: what failed then is the asking itself', () => {
+    expect(confirmAgainAtMs(SINCE, END)).toBe(END + 60_000);
+  });
+});

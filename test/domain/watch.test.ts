@@ -1,0 +1,131 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { nextCheckAtMs, type Watched } from '../../src/domain/watch.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const CREATED = 1_700_000_000_000;
+
+const link = (over: Partial<Watched> = {}): Watched => ({
+  createdAtMs: CREATED,
+  expiresAtMs: CREATED + 3 * DAY,
+  settledAtMs: null,
+  ...over,
+});
+
+/** Every time at which the schedule asks, walked step by step. */
+function walk(watched: Watched, fromMs = CREATED): number[] {
+  const times: number[] = [];
+  for (let atMs: number | null = fromMs; times.length < 1000; ) {
+    atMs = nextCheckAtMs(watched, atMs);
+    if (atMs === null) return times;
+    times.push(atMs);
+  }
+  throw new Error('the schedule does not end');
+}
+
+const since = (originMs: number, times: readonly number[]) => times.map((ms) => ms - originMs);
+
+describe('the schedule of an open link', () => {
+  const EXPIRES = CREATED + 3 * DAY;
+
+  it('asks after 2 m, 10 m, 1 h and 6 h, daily until expiry, just after it, and daily for a week', () => {
+    const times = walk(link());
+    expect(since(CREATED, times.slice(0, 6))).toEqual([
+      2 * MINUTE,
+      10 * MINUTE,
+      HOUR,
+      6 * HOUR,
+      DAY,
+      2 * DAY,
+    ]);
+    const [past, ...week] = since(EXPIRES, times.slice(6));
+    expect(past).toBeGreaterThan(0);
+    expect(past).toBeLessThanOrEqual(MINUTE);
+    expect(week.map((ms) => ms - (past as number))).toEqual([1, 2, 3, 4, 5, 6, 7].map((n) => n * DAY));
+  });
+
+  it('asks a short-lived link just after it expired rather than at a time that is past by then', () => {
+    const expiresAtMs = CREATED + 30 * MINUTE;
+    const times = walk(link({ expiresAtMs }));
+    expect(since(CREATED, times.slice(0, 2))).toEqual([2 * MINUTE, 10 * MINUTE]);
+    expect(times[2]).toBeGreaterThan(expiresAtMs);
+    expect(times).toHaveLength(2 + 8);
+  });
+
+  it('asks daily for 120 days where nobody knows when the link expires, and then no more', () => {
+    const times = walk(link({ expiresAtMs: null }));
+    expect(times).toHaveLength(4 + 119);
+    expect(times.at(-1)).toBe(CREATED + 119 * DAY);
+  });
+
+  it('skips what was missed: after five days away it asks once, and goes on', () => {
+    const watched = link({ expiresAtMs: CREATED + 30 * DAY });
+    expect(nextCheckAtMs(watched, CREATED + 5 * DAY + HOUR)).toBe(CREATED + 6 * DAY);
+    expect(nextCheckAtMs(link(), CREATED + 5 * DAY)).toBeGreaterThan(CREATED + 5 * DAY);
+  });
+
+  it('is over a week after expiry', () => {
+    expect(nextCheckAtMs(link(), EXPIRES + 8 * DAY)).toBeNull();
+  });
+});
+
+describe('the schedule of a settled link', () => {
+  const SETTLED = CREATED + HOUR;
+
+  it('asks 1, 7, 30, 60, 90 and 120 days after the order was paid, and then no more', () => {
+    const times = walk(link({ settledAtMs: SETTLED }), SETTLED);
+    expect(since(SETTLED, times)).toEqual([1, 7, 30, 60, 90, 120].map((days) => days * DAY));
+  });
+
+  it('does not depend on when the link was made or expires', () => {
+    const plain = walk(link({ settledAtMs: SETTLED }), SETTLED);
+    expect(walk(link({ settledAtMs: SETTLED, expiresAtMs: null, createdAtMs: 0 }), SETTLED)).toEqual(plain);
+  });
+
+  it('skips what was missed', () => {
+    expect(nextCheckAtMs(link({ settledAtMs: SETTLED }), SETTLED + 31 * DAY)).toBe(SETTLED + 60 * DAY);
+  });
+});
+
+describe('any schedule', () => {
+  const anyLink: fc.Arbitrary<Watched> = fc.record({
+    createdAtMs: fc.constant(CREATED),
+    expiresAtMs: fc.option(fc.integer({ min: -DAY, max: 60 * DAY }).map((ms) => CREATED + ms)),
+    settledAtMs: fc.option(fc.integer({ min: 0, max: 90 * DAY }).map((ms) => CREATED + ms)),
+  });
+  const moments = fc.integer({ min: -DAY, max: 250 * DAY }).map((ms) => CREATED + ms);
+
+  it('asks later than the time after which it is asked for', () => {
+    fc.assert(
+      fc.property(anyLink, moments, (watched, afterMs) => {
+        const nextMs = nextCheckAtMs(watched, afterMs);
+        if (nextMs !== null) expect(nextMs).toBeGreaterThan(afterMs);
+      }),
+    );
+  });
+
+  it('ends, and comes by each of its times once, whenever it is looked at', () => {
+    fc.assert(
+      fc.property(anyLink, fc.array(moments, { maxLength: 20 }), (watched, looks) => {
+        const times = walk(watched, CREATED - DAY);
+        for (const lookMs of looks) {
+          const expected = times.find((ms) => ms > lookMs) ?? null;
+          if (lookMs >= CREATED - DAY) expect(nextCheckAtMs(watched, lookMs)).toBe(expected);
+        }
+      }),
+    );
+  });
+
+  it('asks an open link at most once a day after its first, and once more at its end', () => {
+    fc.assert(
+      fc.property(anyLink, (watched) => {
+        const times = walk({ ...watched, settledAtMs: null });
+        const daily = times.filter((ms) => ms > CREATED + 6 * HOUR);
+        const gaps = daily.slice(1).map((ms, index) => ms - (daily[index] as number));
+        expect(gaps.filter((ms) => ms < DAY).length).toBeLessThanOrEqual(1);
+      }),
+    );
+  });
+});

@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'vitest';
+import { act, HOUR_MS, MINUTE_MS, plan } from '../support/dispatch.ts';
+import { startFront } from '../support/front.ts';
+import {
+  allSettled,
+  cancel,
+  check,
+  openLink,
+  openOrder,
+  pass,
+  passUntil,
+  quiet,
+  requestsOf,
+  type Shop,
+  startDeafShop,
+  startShop,
+} from '../support/shop.ts';
+
+const DAY_MS = 24 * HOUR_MS;
+
+const stateOf = async ({ settled }: Shop, reference = 'order-1') => (await settled.order(reference)).state;
+
+describe('POST /v1/orders/:reference/check', () => {
+  it('asks the service now, settles what it says, and answers with the order and with that', async () => {
+    const shop = await startDeafShop();
+    const link = await openLink(shop, 'order-1');
+    const before = await check(shop, 'order-1');
+    expect([before.status, before.body]).toEqual([
+      200,
+      {
+        order: expect.objectContaining({ state: 'awaiting_payment' }),
+        service: { linkStatus: 'ACTIVE', paymentStatus: 'NOT_STARTED' },
+      },
+    ]);
+    await act(shop.sandbox, link, 'pay');
+    const after = await check(shop, 'order-1');
+    expect(after.body).toMatchObject({
+      order: { state: 'paid', learnedBy: 'reconciliation', link: { status: 'INACTIVE' } },
+      service: { linkStatus: 'INACTIVE', paymentStatus: 'COMPLETED' },
+    });
+  });
+
+  it('asks once for callers that come together', async () => {
+    const shop = await startDeafShop();
+    await openLink(shop, 'order-1');
+    const before = (await requestsOf(shop.sandbox)).length;
+    const answers = await Promise.all(Array.from({ length: 5 }, () => check(shop, 'order-1')));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    const asked = (await requestsOf(shop.sandbox)).length - before;
+    expect(asked).toBeLessThan(5);
+  });
+
+  it('says what is in its way', async () => {
+    const shop = await startShop();
+    expect(await check(shop, 'nobodys')).toMatchObject({ status: 404, body: { title: 'not_found' } });
+    await shop.settled.reserve('order-1');
+    expect(await check(shop, 'order-1')).toMatchObject({ status: 409, body: { title: 'link_unknown' } });
+    await openLink(shop, 'order-2');
+    await plan(shop.sandbox, { fault: 'rate-limit', with: { retryAfterSeconds: 42 } });
+    const limited = await check(shop, 'order-2');
+    expect(limited).toMatchObject({ status: 503, body: { title: 'service_unavailable' } });
+    expect(limited.body.detail).toContain('429');
+    expect(limited.headers.get('retry-after')).toBe('42');
+    const paused = await check(shop, 'order-2');
+    expect(paused.body.detail).toContain('budget');
+    expect(Number(paused.headers.get('retry-after'))).toBeGreaterThan(30);
+  });
+
+  it('says that a link is being opened', async () => {
+    const shop = await startShop();
+    await plan(shop.sandbox, { fault: 'server-error', count: null, match: { method: 'POST' } });
+    const opening = openOrder(shop, 'order-1');
+    await passUntil(shop, async () => (await requestsOf(shop.sandbox)).length > 0, { stepMs: 100 });
+    const answer = await check(shop, 'order-1');
+    expect(answer).toMatchObject({ status: 503, body: { title: 'link_unknown' } });
+    expect(answer.headers.get('retry-after')).not.toBe(null);
+    expect(await cancel(shop, 'order-1')).toMatchObject({ status: 503, body: { title: 'link_unknown' } });
+    await pass(shop, 11_000);
+    expect((await opening).status).toBe(202);
+  });
+
+  it('says that no service is configured', async () => {
+    const shop = await startShop({ api: false });
+    await shop.settled.reserve('order-1');
+    for (const ask of [check, cancel]) {
+      const answer = await ask(shop, 'order-1');
+      expect(answer).toMatchObject({ status: 503, body: { title: 'api_not_configured' } });
+    }
+  });
+});
+
+describe('POST /v1/orders/:reference/cancel', () => {
+  it('cancels what nobody pays, after it has asked, and answers the same again', async () => {
+    const shop = await startDeafShop();
+    const { id } = await openLink(shop, 'order-1');
+    expect(await cancel(shop, 'order-1')).toMatchObject({
+      status: 200,
+      body: { order: { state: 'cancelled' } },
+    });
+    const asked = (await requestsOf(shop.sandbox)).filter(({ path }) => path.endsWith(id));
+    expect(asked).toHaveLength(1);
+    expect(await cancel(shop, 'order-1')).toMatchObject({
+      status: 200,
+      body: { order: { state: 'cancelled' } },
+    });
+  });
+
+  it.each([
+    ['paid', {}, 'paid'],
+    ['pending', { complete: false }, 'payment_pending'],
+  ])('does not cancel what the service calls %s, and knows it then', async (_name, choice, state) => {
+    const shop = await startDeafShop();
+    const link = await openLink(shop, 'order-1');
+    await act(shop.sandbox, link, 'pay', choice);
+    expect(await stateOf(shop)).toBe('awaiting_payment');
+    expect(await cancel(shop, 'order-1')).toMatchObject({ status: 409, body: { title: 'not_cancellable' } });
+    expect(await stateOf(shop)).toBe(state);
+  });
+
+  it('does not cancel a paid order, and asks nobody for that', async () => {
+    const shop = await startShop();
+    const link = await openLink(shop, 'order-1');
+    await act(shop.sandbox, link, 'pay');
+    await quiet(shop);
+    expect(await stateOf(shop)).toBe('paid');
+    const before = (await requestsOf(shop.sandbox)).length;
+    expect(await cancel(shop, 'order-1')).toMatchObject({ status: 409, body: { title: 'not_cancellable' } });
+    expect((await requestsOf(shop.sandbox)).length).toBe(before);
+  });
+
+  it('cancels nothing where the service cannot be asked', async () => {
+    const shop = await startDeafShop();
+    await openLink(shop, 'order-1');
+    await plan(shop.sandbox, { fault: 'server-error', match: { method: 'GET' }, with: { status: 502 } });
+    const refused = await cancel(shop, 'order-1');
+    expect(refused).toMatchObject({ status: 503, body: { title: 'service_unavailable' } });
+    expect(refused.body.detail).toContain('502');
+    expect(await stateOf(shop)).toBe('awaiting_payment');
+  });
+
+  it('goes on watching the open link of a cancelled order: money that comes is held', async () => {
+    const shop = await startDeafShop();
+    const link = await openLink(shop, 'order-1');
+    await cancel(shop, 'order-1');
+    await pass(shop, 2 * DAY_MS, HOUR_MS);
+    expect(await stateOf(shop)).toBe('cancelled');
+    await act(shop.sandbox, link, 'pay');
+    await passUntil(shop, async () => (await stateOf(shop)) === 'held', {
+      withinMs: DAY_MS + HOUR_MS,
+      stepMs: HOUR_MS,
+    });
+    expect(await shop.settled.order('order-1')).toMatchObject({
+      holds: [{ reason: 'paid_after_cancel' }],
+      payments: [{ status: 'completed', amount: '100.00' }],
+    });
+  });
+
+  it('loses no payment that comes between the answer and the cancel', async () => {
+    let serviceUrl = '';
+    const front = await startFront(() => serviceUrl);
+    const shop = await startShop({ apiUrl: front.url });
+    serviceUrl = shop.sandbox.url;
+    const link = await openLink(shop, 'order-1');
+    front.answerWith(async (_asked, passOn) => {
+      const unpaid = await passOn();
+      await act(shop.sandbox, link, 'pay');
+      await shop.sandbox.idle();
+      await allSettled(shop);
+      return unpaid;
+    });
+    expect(await cancel(shop, 'order-1')).toMatchObject({ status: 409, body: { title: 'not_cancellable' } });
+    expect(await shop.settled.order('order-1')).toMatchObject({
+      state: 'paid',
+      learnedBy: 'webhook',
+      holds: [],
+    });
+  });
+
+  it('holds a payment whose news comes after the cancel', async () => {
+    const shop = await startShop();
+    const link = await openLink(shop, 'order-1');
+    await cancel(shop, 'order-1');
+    await act(shop.sandbox, link, 'pay');
+    await quiet(shop);
+    expect(await shop.settled.order('order-1')).toMatchObject({
+      state: 'held',
+      holds: [{ reason: 'paid_after_cancel' }],
+    });
+    await pass(shop, 5 * MINUTE_MS, MINUTE_MS);
+    expect((await shop.settled.order('order-1')).holds).toHaveLength(1);
+  });
+});

@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { act, createLink, MINUTE_MS } from '../support/dispatch.ts';
+import { type Front, startFront } from '../support/front.ts';
+import {
+  bindLink,
+  check,
+  openLink,
+  pass,
+  passUntil,
+  quiet,
+  type Shop,
+  type ShopOptions,
+  startDeafShop,
+  startShop,
+} from '../support/shop.ts';
+
+/** A shop whose settled asks the service through a front. */
+async function startFronted(
+  start: typeof startShop,
+  options: ShopOptions = {},
+): Promise<{ shop: Shop; front: Front }> {
+  let serviceUrl = '';
+  const front = await startFront(() => serviceUrl);
+  const shop = await start({ ...options, apiUrl: front.url });
+  serviceUrl = shop.sandbox.url;
+  return { shop, front };
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
+type Json = any;
+
+/** Changes what the service answers about links. */
+function change(front: Front, edit: (link: Json) => void): void {
+  front.answerWith(async ({ method, path }, pass) => {
+    if (method !== 'GET' || !/payment-links\/[^/?]+$/.test(path)) return undefined;
+    const answer = await pass();
+    const body = JSON.parse(answer.text);
+    if (body.paymentLink !== undefined) edit(body.paymentLink);
+    return { ...answer, text: JSON.stringify(body) };
+  });
+}
+
+/** As it was before anybody paid. */
+function unpaid(link: Json): void {
+  Object.assign(link, { status: 'ACTIVE', paymentStatus: 'NOT_STARTED', payments: [] });
+  Object.assign(link, { isActive: true, paymentsSummary: { total: 0, byStatus: {} } });
+}
+
+const orderOf = ({ settled }: Shop, reference = 'order-1') => settled.order(reference);
+const stateOf = async (shop: Shop, reference = 'order-1') => (await orderOf(shop, reference)).state;
+
+describe('SETTLED_CONFIRM=always', () => {
+  const ALWAYS = { environment: { SETTLED_CONFIRM: 'always' } };
+
+  it('pays by the answer of the API, and not by the webhook alone', async () => {
+    const { shop, front } = await startFronted(startShop, ALWAYS);
+    const link = await openLink(shop, 'order-1');
+    change(front, unpaid);
+    await act(shop.sandbox, link, 'pay');
+    await pass(shop, 5 * MINUTE_MS, 10_000);
+    expect(await orderOf(shop)).toMatchObject({ state: 'payment_pending', payments: [], holds: [] });
+    front.passAll();
+    await passUntil(shop, async () => (await stateOf(shop)) === 'paid', { withinMs: MINUTE_MS + 1_000 });
+    expect(await orderOf(shop)).toMatchObject({ learnedBy: 'reconciliation', flags: [], holds: [] });
+  });
+
+  it('is as quick as the API is', async () => {
+    const shop = await startShop(ALWAYS);
+    const link = await openLink(shop, 'order-1');
+    await act(shop.sandbox, link, 'pay');
+    await passUntil(shop, async () => (await stateOf(shop)) === 'paid', { withinMs: 2_000, stepMs: 500 });
+  });
+
+  it('holds a completion that the API does not confirm for ten minutes', async () => {
+    const { shop, front } = await startFronted(startShop, ALWAYS);
+    const link = await openLink(shop, 'order-1');
+    change(front, unpaid);
+    await act(shop.sandbox, link, 'pay');
+    await pass(shop, 9 * MINUTE_MS, 15_000);
+    expect((await orderOf(shop)).holds).toEqual([]);
+    await pass(shop, 2 * MINUTE_MS, 15_000);
+    expect(await orderOf(shop)).toMatchObject({
+      state: 'held',
+      holds: [{ reason: 'unconfirmed' }],
+      payments: [],
+    });
+    front.passAll();
+    await check(shop, 'order-1');
+    expect(await orderOf(shop)).toMatchObject({ state: 'held', payments: [{ status: 'completed' }] });
+  });
+
+  it('keeps what it waits for where the API cannot be asked', async () => {
+    const { shop, front } = await startFronted(startShop, ALWAYS);
+    const link = await openLink(shop, 'order-1');
+    front.answerWith(async () => ({ status: 503, headers: {}, text: '' }));
+    await act(shop.sandbox, link, 'pay');
+    await pass(shop, 20 * MINUTE_MS, MINUTE_MS);
+    expect(await orderOf(shop)).toMatchObject({ state: 'payment_pending', holds: [] });
+    front.passAll();
+    await passUntil(shop, async () => (await stateOf(shop)) === 'paid', {
+      withinMs: 70 * MINUTE_MS,
+      stepMs: MINUTE_MS,
+    });
+  });
+});
+
+describe('SETTLED_CONFIRM=in-doubt', () => {
+  /** An order with a paid link, none of whose own webhooks came; and one that names half of its money. */
+  async function doubted() {
+    const { shop, front } = await startFronted(startDeafShop);
+    const { webhookUrl, webhookSecret } = await shop.settled.reserve('order-1');
+    const link = await createLink(shop.sandbox, { externalReference: 'order-1', webhookUrl, webhookSecret });
+    await bindLink(shop, 'order-1', link);
+    await quiet(shop);
+    await act(shop.sandbox, link, 'pay');
+    const paymentId = (await shop.sandbox.control('/links/order-1')).body.payments[0].id;
+    const deliver = async () => {
+      const body = paymentEvent({ linkId: link.id, paymentId, amount: '50' });
+      const headers = signedHeaders(webhookSecret, body, String(shop.sandbox.clock.nowMs()));
+      expect((await fetch(webhookUrl, { method: 'POST', headers, body })).status).toBe(200);
+    };
+    return { shop, front, deliver };
+  }
+
+  it('asks about an event that names less money, and is paid by what the API says', async () => {
+    const { shop, front, deliver } = await doubted();
+    front.answerWith(async () => ({ status: 503, headers: {}, text: '' }));
+    await deliver();
+    await pass(shop, 2_000);
+    expect(await orderOf(shop)).toMatchObject({ state: 'awaiting_payment', holds: [] });
+    front.passAll();
+    await passUntil(shop, async () => (await stateOf(shop)) === 'paid', { withinMs: 2 * MINUTE_MS });
+    expect(await orderOf(shop)).toMatchObject({
+      learnedBy: 'reconciliation',
+      payments: [{ amount: '100.00' }],
+      holds: [],
+    });
+  });
+
+  it('holds the order where the API says the same', async () => {
+    const { shop, front, deliver } = await doubted();
+    change(front, (link) => {
+      link.amount = 50;
+      for (const payment of link.payments) payment.quote.amount = 50;
+    });
+    await deliver();
+    await passUntil(shop, async () => (await stateOf(shop)) === 'held', { withinMs: MINUTE_MS });
+    expect(await orderOf(shop)).toMatchObject({
+      holds: [{ reason: 'amount_mismatch' }],
+      payments: [{ amount: '50.00' }],
+    });
+  });
+
+  it('takes quotes for misread after three in a row that differ from links which agree', async () => {
+    const { shop, front } = await startFronted(startDeafShop);
+    change(front, (link) => {
+      for (const payment of link.payments) payment.quote.amount = 19.99;
+    });
+    const kinds = async () => {
+      const { attention } = (await shop.settled.api('/v1/attention')).body;
+      return attention.map(({ kind }: { kind: string }) => kind);
+    };
+    const states: string[] = [];
+    for (const reference of ['order-1', 'order-2', 'order-3', 'order-4']) {
+      await act(shop.sandbox, await openLink(shop, reference), 'pay');
+      states.push((await check(shop, reference)).body.order.state);
+      if (states.length === 2) expect(await kinds()).not.toContain('quote_reading_doubtful');
+    }
+    expect(states).toEqual(['held', 'held', 'paid', 'paid']);
+    expect(await kinds()).toContain('quote_reading_doubtful');
+    front.passAll();
+    await act(shop.sandbox, await openLink(shop, 'order-5'), 'pay');
+    expect((await check(shop, 'order-5')).body.order.state).toBe('paid');
+    expect(await kinds()).not.toContain('quote_reading_doubtful');
+  });
+});

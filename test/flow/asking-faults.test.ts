@@ -1,0 +1,111 @@
+import { expect, it, vi } from 'vitest';
+import { act } from '../support/dispatch.ts';
+import { type Passed, startFront } from '../support/front.ts';
+import { readableLog } from '../support/lines.ts';
+import { check, openLink, pass, passUntil, type Shop, startDeafShop } from '../support/shop.ts';
+
+const HTML = { 'content-type': 'text/html' };
+const JSON_TYPE = { 'content-type': 'application/json' };
+const TEN_MEGABYTES = 10 * 1024 * 1024;
+
+/** What the details of one link are answered with, and the fault that this is. */
+const SICK: Readonly<Record<string, { fault: string; answer: Passed | 'hang' | 'cut' }>> = {
+  failing: { fault: 'service_failed', answer: { status: 500, headers: JSON_TYPE, text: '{}' } },
+  html: {
+    fault: 'service_answer_unusable',
+    answer: { status: 200, headers: HTML, text: '<h1>Maintenance</h1>' },
+  },
+  huge: {
+    fault: 'service_answer_too_large',
+    answer: { status: 200, headers: JSON_TYPE, text: `{"x":"${'x'.repeat(TEN_MEGABYTES)}"}` },
+  },
+  cut: { fault: 'service_unreachable', answer: 'cut' },
+  hanging: { fault: 'service_timeout', answer: 'hang' },
+};
+const WELL = ['well-1', 'well-2', 'well-3'];
+
+async function startSickShop() {
+  let serviceUrl = '';
+  const front = await startFront(() => serviceUrl);
+  const { log, lines } = readableLog();
+  const shop = await startDeafShop({ apiUrl: front.url, log });
+  serviceUrl = shop.sandbox.url;
+  const sick = new Map<string, Passed | 'hang' | 'cut'>();
+  front.answerWith(async ({ path }, _pass, response) => {
+    const answer = sick.get(path.split('/').at(-1) ?? '');
+    if (answer === 'hang') return 'answered';
+    if (answer !== 'cut') return answer;
+    response
+      .writeHead(200, { ...JSON_TYPE, 'content-length': 1_000 })
+      .write('{"success":', () => response.destroy());
+    return 'answered';
+  });
+  return { shop, front, sick, lines };
+}
+
+const stateOf = async ({ settled }: Shop, reference: string) => (await settled.order(reference)).state;
+
+it('names what is wrong with the answer about one link, asks again, and pays the others meanwhile', async () => {
+  const { shop, front, sick, lines } = await startSickShop();
+  const references = [...Object.keys(SICK), ...WELL];
+  for (const reference of references) {
+    const link = await openLink(shop, reference);
+    await act(shop.sandbox, link, 'pay');
+    const answer = SICK[reference]?.answer;
+    if (answer !== undefined) sick.set(link.id, answer);
+  }
+  // The schedule asks about all of them; one of the answers never comes, and nobody waits for it.
+  await shop.sandbox.clock.advance(2 * 60_000);
+  const pages = Object.keys(SICK).map((reference) => check(shop, reference));
+  await vi.waitFor(
+    async () => {
+      for (const reference of WELL) expect(await stateOf(shop, reference)).toBe('paid');
+    },
+    { timeout: 5_000 },
+  );
+  const { body: metrics } = await shop.settled.api('/metrics');
+  expect(metrics).toMatch(/^settled_api_requests_in_flight [12]$/m);
+
+  for (const { status, body } of await Promise.all(pages)) {
+    expect([status, body.title]).toEqual([503, 'service_unavailable']);
+    expect(body.detail).toContain('GET /payment-links/{id}');
+  }
+  await vi.waitFor(
+    () => {
+      for (const [reference, { fault }] of Object.entries(SICK)) {
+        const told = lines.find(({ order, reason }) => order === reference && reason === 'scheduled');
+        expect(told).toMatchObject({
+          level: 'warn',
+          msg: 'a link could not be asked about',
+          fault: { code: fault },
+        });
+      }
+    },
+    { timeout: 5_000 },
+  );
+  for (const reference of Object.keys(SICK)) expect(await stateOf(shop, reference)).toBe('awaiting_payment');
+
+  front.passAll();
+  const allPaid = async () =>
+    (await shop.settled.api('/v1/stats')).body.stats.orders.paid === references.length;
+  await passUntil(shop, allPaid, { withinMs: 5 * 60_000, stepMs: 5_000 });
+}, 60_000);
+
+it('obeys a 429: nothing is asked until its Retry-After, and then everything', async () => {
+  const { shop, front, sick } = await startSickShop();
+  const limited = await openLink(shop, 'limited');
+  const other = await openLink(shop, 'other');
+  for (const link of [limited, other]) await act(shop.sandbox, link, 'pay');
+  sick.set(limited.id, { status: 429, headers: { ...JSON_TYPE, 'retry-after': '90' }, text: '{}' });
+  expect((await check(shop, 'limited')).status).toBe(503);
+  front.passAll();
+  const refused = await check(shop, 'other');
+  expect([refused.status, refused.body.title]).toEqual([503, 'service_unavailable']);
+  await pass(shop, 80_000, 10_000);
+  expect([await stateOf(shop, 'limited'), await stateOf(shop, 'other')]).toEqual(
+    Array(2).fill('awaiting_payment'),
+  );
+  await pass(shop, 11_000);
+  expect((await check(shop, 'other')).body.order.state).toBe('paid');
+  await passUntil(shop, async () => (await stateOf(shop, 'limited')) === 'paid', { withinMs: 5 * 60_000 });
+});

@@ -1,0 +1,261 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Creation, type Front, startFront } from '../../prove/front.ts';
+import { testFolder } from '../support/app.ts';
+import { plan } from '../support/dispatch.ts';
+import { startTestSandbox } from '../support/sandbox.ts';
+import {
+  busiestMinute,
+  openOrder,
+  pass,
+  passUntil,
+  requestsOf,
+  type Shop,
+  startShop,
+} from '../support/shop.ts';
+
+const CREATION = { method: 'POST', path: '/api/v1/payment-links' };
+
+/** A shop whose requests to the service pass through a front. */
+async function startBehindFront(): Promise<{ shop: Shop; front: Front }> {
+  const front = await startFront();
+  onTestFinished(() => front.close());
+  const shop = await startShop({ environment: { SETTLED_API_URL: front.url } });
+  front.serviceUrl = shop.sandbox.url;
+  await dropFirstEvents(shop);
+  return { shop, front };
+}
+
+async function dropFirstEvents({ sandbox }: Shop): Promise<void> {
+  const match = { event: 'payment_link.created' };
+  await plan(sandbox, { fault: 'drop', count: null, match, with: { forGood: true } });
+}
+
+/** Why the order has no link so far, as a person is told. */
+async function waitsFor({ settled }: Shop, reference: string): Promise<string> {
+  const { body } = await settled.api(`/v1/orders/${reference}/timeline`);
+  return JSON.stringify(body);
+}
+
+async function whenOpened(shop: Shop, reference: string): Promise<void> {
+  await passUntil(shop, async () => (await shop.settled.order(reference)).link !== null);
+}
+
+async function expectLinks({ sandbox }: Shop, references: string[]): Promise<void> {
+  const { links } = (await sandbox.control('/links')).body;
+  const found = links.map((link: { externalReference: string }) => link.externalReference);
+  expect(found.sort()).toEqual([...references].sort());
+}
+
+const PAGE = { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>Welcome</html>' };
+
+describe('a service that answers the creation with what cannot be used', () => {
+  type Mischief = (creation: Creation) => Promise<void> | void;
+  const made =
+    (other: Parameters<Creation['answerWith']>[0]): Mischief =>
+    async (creation) => {
+      await creation.carryOut();
+      creation.answerWith(other);
+    };
+  const unmade =
+    (other: Parameters<Creation['answerWith']>[0]): Mischief =>
+    (creation) =>
+      creation.answerWith(other);
+
+  it.each<[string, string, Mischief]>([
+    ['500', 'service_failed', unmade({ status: 500 })],
+    ['500 after it made the link', 'service_failed', made({ status: 500 })],
+    ['a page', 'service_answer_unusable', unmade(PAGE)],
+    ['a page after it made the link', 'service_answer_unusable', made(PAGE)],
+    ['a redirect', 'service_answer_unusable', unmade({ status: 302, headers: { location: '/' } })],
+    ['10 MB', 'service_answer_too_large', made({ status: 201, body: Buffer.alloc(10_000_000, ' ') })],
+    ['half a body', 'service_unreachable', made({ status: 201, body: '{', isCut: true })],
+    ['nothing: the connection breaks', 'service_unreachable', made(null)],
+    ['no link', 'service_answer_unusable', made({ status: 201, body: '{"success":true}' })],
+  ])('%s: names the fault %s, goes on, and holds up no other order', async (_name, code, mischief) => {
+    const { shop, front } = await startBehindFront();
+    const { onCreation } = front;
+    front.onCreation = async (creation) => {
+      if (creation.number === 1) await mischief(creation);
+      else await onCreation(creation);
+    };
+    const first = openOrder(shop, 'order-1');
+    await expect.poll(() => waitsFor(shop, 'order-1'), { timeout: 10_000 }).toContain(code);
+    expect((await openOrder(shop, 'order-2')).status).toBe(201);
+    await whenOpened(shop, 'order-1');
+    expect([201, 202]).toContain((await first).status);
+    await expectLinks(shop, ['order-1', 'order-2']);
+  });
+
+  it('nothing at all: the shop is answered 202 within 10 s, and gets the link that was made', async () => {
+    const { shop, front } = await startBehindFront();
+    const { onCreation } = front;
+    front.onCreation = async (creation) => {
+      await creation.carryOut();
+      if (creation.number > 1) await onCreation(creation);
+    };
+    const startedMs = performance.now();
+    const answer = await openOrder(shop, 'order-1');
+    expect(performance.now() - startedMs).toBeLessThan(11_000);
+    expect(answer.status).toBe(202);
+    await expect.poll(() => waitsFor(shop, 'order-1'), { timeout: 5_000 }).toContain('service_timeout');
+    await whenOpened(shop, 'order-1');
+    await expectLinks(shop, ['order-1']);
+  });
+
+  it('429: is not asked again before its Retry-After', async () => {
+    const shop = await startShop();
+    await plan(shop.sandbox, {
+      fault: 'rate-limit',
+      match: CREATION,
+      with: { retryAfterSeconds: 40 },
+    });
+    const answered = openOrder(shop, 'order-1');
+    await pass(shop, 38_000);
+    expect((await answered).status).toBe(202);
+    expect(await waitsFor(shop, 'order-1')).toContain('service_rate_limited');
+    expect(await requestsOf(shop.sandbox)).toHaveLength(1);
+    await whenOpened(shop, 'order-1');
+    await expectLinks(shop, ['order-1']);
+  });
+});
+
+describe('a service that makes another link than was asked', () => {
+  it('in another currency: it is withheld, and a person is told', async () => {
+    const shop = await startShop();
+    for (let n = 0; n < 2; n++) {
+      const answer = await openOrder(shop, 'order-1', { currency: 'USD' });
+      expect(answer.status).toBe(422);
+      expect(answer.body).toMatchObject({
+        title: 'link_withheld',
+        detail: expect.stringMatching(/BRL.*USD/),
+      });
+    }
+    expect((await shop.settled.order('order-1')).link).toBeNull();
+    const { attention } = (await shop.settled.api('/v1/attention')).body;
+    expect(attention).toMatchObject([{ kind: 'link_withheld' }]);
+  });
+
+  it.each([
+    ['another amount', '"amount":100', '"amount":10'],
+    ['another reference', '"externalReference":"order-1"', '"externalReference":"order-2"'],
+  ])('with %s: it is withheld', async (_name, from, to) => {
+    const { shop, front } = await startBehindFront();
+    front.onCreation = async (creation) => {
+      await creation.carryOut((body) => body.replace(from, to));
+      creation.answer();
+    };
+    const answer = await openOrder(shop, 'order-1');
+    expect(answer).toMatchObject({ status: 422, body: { title: 'link_withheld' } });
+    expect((await shop.settled.order('order-1')).link).toBeNull();
+  });
+
+  it.each([
+    ['', /"url":"[^"]*",/],
+    ['"url":"javascript:alert(1)",', /"url":"[^"]*",/],
+    ['', /"currency":"[^"]*",/],
+  ])('with %j in place of %s: what is missing is asked for', async (to, from) => {
+    const { shop, front } = await startBehindFront();
+    front.onCreation = async (creation) => {
+      await creation.carryOut((body) => body.replace(from, to));
+      creation.answer();
+    };
+    const answer = await openOrder(shop, 'order-1');
+    expect(answer.status).toBe(201);
+    expect(answer.body.order.link.url).toMatch(/^http/);
+    expect((await requestsOf(shop.sandbox)).map(({ method }) => method)).toEqual(['POST', 'GET']);
+  });
+});
+
+describe('a service that refuses', () => {
+  it('the request: the shop is told its words, and the reference can be used again', async () => {
+    const { shop, front } = await startBehindFront();
+    const { onCreation } = front;
+    const body = JSON.stringify({ error: { message: 'title must not rhyme' } });
+    front.onCreation = async (creation) => {
+      if (creation.number === 1) creation.answerWith({ status: 400, body });
+      else await onCreation(creation);
+    };
+    const refused = await openOrder(shop, 'order-1', { title: 'Chair, where?' });
+    expect(refused).toMatchObject({
+      status: 422,
+      body: { title: 'refused_by_service', detail: expect.stringContaining('title must not rhyme') },
+    });
+    expect((await shop.settled.api('/v1/orders/order-1')).status).toBe(404);
+    expect((await openOrder(shop, 'order-1', { title: 'Another', amount: 50 })).status).toBe(201);
+  });
+
+  it('the request after an answer was lost: the link that it made is found all the same', async () => {
+    const { shop, front } = await startBehindFront();
+    front.onCreation = async (creation) => {
+      if (creation.number === 1) {
+        await creation.carryOut();
+        creation.answerWith(null);
+      } else creation.answerWith({ status: 400, body: '{}' });
+    };
+    const answered = openOrder(shop, 'order-1');
+    await whenOpened(shop, 'order-1');
+    expect((await answered).status).toBe(201);
+    await expectLinks(shop, ['order-1']);
+  });
+
+  it('the merchant: the shop is answered 503, a person told, and the order opened later', async () => {
+    const front = await startFront();
+    onTestFinished(() => front.close());
+    const shop = await startShop({ environment: { SETTLED_API_URL: front.url } });
+    const inactive = await startTestSandbox({ merchantInactive: true, apiKey: shop.sandbox.apiKey });
+    front.serviceUrl = inactive.url;
+    const answer = await openOrder(shop, 'order-1');
+    expect(answer).toMatchObject({ status: 503, body: { title: 'api_key_refused' } });
+    const { attention } = (await shop.settled.api('/v1/attention')).body;
+    expect(attention).toMatchObject([{ kind: 'merchant_inactive' }]);
+    front.serviceUrl = shop.sandbox.url;
+    await whenOpened(shop, 'order-1');
+    expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
+  });
+
+  it('the key: the shop is answered 503 until it is repaired in its file', async () => {
+    const file = join(testFolder(), 'key');
+    writeFileSync(file, 'an-old-key\n');
+    const shop = await startShop({ api: false, environment: await keyFileEnvironment(file) });
+    const front = fronts.get(file) as Front;
+    front.serviceUrl = shop.sandbox.url;
+    const answer = await openOrder(shop, 'order-1');
+    expect(answer).toMatchObject({ status: 503, body: { title: 'api_key_refused' } });
+    expect(JSON.stringify(answer.body)).not.toContain('an-old-key');
+    const { attention } = (await shop.settled.api('/v1/attention')).body;
+    expect(attention).toMatchObject([{ kind: 'api_key_refused' }]);
+    writeFileSync(file, `${shop.sandbox.apiKey}\n`);
+    await whenOpened(shop, 'order-1');
+    expect((await openOrder(shop, 'order-1')).status).toBe(200);
+  });
+});
+
+const fronts = new Map<string, Front>();
+
+async function keyFileEnvironment(file: string): Promise<Record<string, string>> {
+  const front = await startFront();
+  onTestFinished(() => front.close());
+  fronts.set(file, front);
+  return { SETTLED_API_URL: front.url, SETTLED_API_KEY_FILE: file };
+}
+
+describe('opening more links than the budget allows', () => {
+  it('answers 202 to the rest, and opens them by itself within the limit', async () => {
+    const shop = await startShop({
+      rateLimit: 60,
+      environment: { SETTLED_API_BUDGET_PER_MINUTE: '10' },
+    });
+    const references = Array.from({ length: 24 }, (_, index) => `order-${index}`);
+    const opened = Promise.all(references.map((reference) => openOrder(shop, reference)));
+    await pass(shop, 12_000);
+    const statuses = (await opened).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 201)).toHaveLength(10);
+    expect(statuses.filter((status) => status === 202)).toHaveLength(14);
+    const isOpen = async () => (await shop.settled.api('/v1/stats')).body.stats.openings.pending === 0;
+    await passUntil(shop, isOpen, { stepMs: 5_000 });
+    await expectLinks(shop, references);
+    expect(busiestMinute(await requestsOf(shop.sandbox))).toBeLessThanOrEqual(10);
+  });
+});

@@ -1,0 +1,188 @@
+import { describe, expect, it } from 'vitest';
+import { act, plan } from '../support/dispatch.ts';
+import {
+  expectPaid,
+  openOrder,
+  pass,
+  passUntil,
+  payLink,
+  requestsOf,
+  type Shop,
+  startShop,
+} from '../support/shop.ts';
+
+const CREATION = { method: 'POST', path: '/api/v1/payment-links' };
+
+async function linksOf({ sandbox }: Shop): Promise<{ id: string; externalReference: string }[]> {
+  return (await sandbox.control('/links')).body.links;
+}
+
+async function attentionOf({ settled }: Shop): Promise<{ kind: string; detail: string }[]> {
+  return (await settled.api('/v1/attention')).body.attention;
+}
+
+/** No event says that a link was created. */
+async function dropFirstEvents({ sandbox }: Shop): Promise<void> {
+  const match = { event: 'payment_link.created' };
+  await plan(sandbox, { fault: 'drop', count: null, match, with: { forGood: true } });
+}
+
+/** Opens an order, and lets time pass until the call is answered. */
+async function openWhilePassing(shop: Shop, reference: string, fields: object = {}) {
+  const answered = openOrder(shop, reference, fields);
+  let isAnswered = false;
+  void answered.finally(() => {
+    isAnswered = true;
+  });
+  await passUntil(shop, () => isAnswered, { withinMs: 60_000 });
+  return answered;
+}
+
+/** One link at the service, which is the order's, and whose events are believed. */
+async function expectOneLink(shop: Shop, reference: string): Promise<void> {
+  const [link, ...others] = await linksOf(shop);
+  expect(others).toEqual([]);
+  expect((await shop.settled.order(reference)).link).toMatchObject({ id: link?.id });
+  const again = await openOrder(shop, reference);
+  expect(again.status).toBe(200);
+  expect(again.body.order.link.id).toBe(link?.id);
+  await payLink(shop, link as { id: string });
+  await expectPaid(shop, reference);
+}
+
+describe('opening a link over a bad network', () => {
+  it.each(['before', 'after'])('makes one link where the answer is lost %s it was made', async (when) => {
+    const shop = await startShop();
+    await dropFirstEvents(shop);
+    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when } });
+    const answer = await openWhilePassing(shop, 'order-1');
+    expect(answer.status).toBe(201);
+    await expectOneLink(shop, 'order-1');
+  });
+
+  it('adopts its own link after a 409, by the token in its webhookUrl', async () => {
+    const shop = await startShop();
+    await dropFirstEvents(shop);
+    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
+    expect((await openWhilePassing(shop, 'order-1')).status).toBe(201);
+    const requests = await requestsOf(shop.sandbox);
+    expect(requests.map(({ method, status }) => `${method} ${status}`)).toEqual([
+      'POST null',
+      'POST 409',
+      'GET 200',
+      'GET 200',
+    ]);
+  });
+
+  it('is healed by the first event of the link, and then asks for its details only', async () => {
+    const shop = await startShop();
+    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
+    expect((await openWhilePassing(shop, 'order-1')).status).toBe(201);
+    const requests = await requestsOf(shop.sandbox);
+    expect(requests.map(({ method, status }) => `${method} ${status}`)).toEqual(['POST null', 'GET 200']);
+    await expectOneLink(shop, 'order-1');
+  });
+
+  it('is answered 202 where the link takes more than 10 s, and goes on by itself', async () => {
+    const shop = await startShop();
+    await plan(shop.sandbox, { fault: 'server-error', match: CREATION, count: 5 });
+    const answer = await openWhilePassing(shop, 'order-1');
+    expect(answer.status).toBe(202);
+    expect(answer.body.order).toMatchObject({ reference: 'order-1', state: 'awaiting_payment', link: null });
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    await passUntil(shop, async () => (await shop.settled.order('order-1')).link !== null);
+    await expectOneLink(shop, 'order-1');
+  });
+
+  it('takes an event that comes before the answer to the creation', async () => {
+    const shop = await startShop();
+    await plan(shop.sandbox, { fault: 'early-event', match: CREATION });
+    expect((await openOrder(shop, 'order-1')).status).toBe(201);
+    const { events } = (await shop.settled.api('/v1/events')).body;
+    expect(events).toMatchObject([{ type: 'payment_link.created', reference: 'order-1' }]);
+    expect((await shop.settled.api('/v1/rejections')).body.rejections).toEqual([]);
+    await expectOneLink(shop, 'order-1');
+  });
+
+  it.each([
+    ['creation-status=200'],
+    ['creation-envelope=beside-link'],
+    ['creation-envelope=bare'],
+    ['error-body=message'],
+  ])('makes one link whatever the spec leaves open: %s', async (silence) => {
+    const shop = await startShop({ silences: [silence] });
+    expect((await openOrder(shop, 'order-1')).status).toBe(201);
+    await expectOneLink(shop, 'order-1');
+  });
+
+  it('makes one link of every order of a crowd, half of whose answers are lost', async () => {
+    const shop = await startShop();
+    await dropFirstEvents(shop);
+    for (let skip = 0; skip < 6; skip++) {
+      await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, skip, with: { when: 'after' } });
+    }
+    const references = Array.from({ length: 12 }, (_, index) => `order-${index}`);
+    const opened = Promise.all(references.map((reference) => openOrder(shop, reference)));
+    await pass(shop, 15_000);
+    for (const { status } of await opened) expect([201, 202]).toContain(status);
+    await passUntil(shop, async () => {
+      const orders = await Promise.all(references.map((reference) => shop.settled.order(reference)));
+      return orders.every(({ link }) => link !== null);
+    });
+    const links = await linksOf(shop);
+    expect(links.map(({ externalReference }) => externalReference).sort()).toEqual([...references].sort());
+  });
+});
+
+describe('opening a link whose reference is taken', () => {
+  const TAKEN = { title: 'A chair', amount: 100, externalReference: 'order-1' };
+
+  it('adopts nothing, tells a person, and goes on telling the shop', async () => {
+    const shop = await startShop();
+    await shop.sandbox.call('/payment-links', { body: TAKEN });
+    for (let n = 0; n < 2; n++) {
+      const answer = await openOrder(shop, 'order-1');
+      expect(answer.status).toBe(409);
+      expect(answer.body.title).toBe('reference_taken');
+      expect(answer.body.detail).toContain('settled orders adopt order-1 --id ID');
+    }
+    expect((await shop.settled.order('order-1')).link).toBeNull();
+    expect((await attentionOf(shop)).map(({ kind }) => kind)).toEqual(['reference_taken']);
+    const requests = await requestsOf(shop.sandbox);
+    expect(requests.map(({ method }) => method)).toEqual(['POST', 'POST', 'GET', 'GET']);
+  });
+});
+
+describe('opening a link where the service lists none', () => {
+  it('waits, visibly, and is healed by the first event of the link', async () => {
+    const shop = await startShop({ service: 'sandbox' });
+    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
+    const answer = await openWhilePassing(shop, 'order-1');
+    expect(answer.status).toBe(202);
+    await pass(shop, 120_000, 10_000);
+    expect((await shop.settled.order('order-1')).link).toBeNull();
+    expect(await attentionOf(shop)).toMatchObject([{ kind: 'link_not_opened' }]);
+
+    const [link] = await linksOf(shop);
+    await act(shop.sandbox, link as { id: string }, 'events', { kind: 'payment_link.created' });
+    await passUntil(shop, async () => (await shop.settled.order('order-1')).link !== null, {
+      withinMs: 5_000,
+    });
+    expect((await shop.settled.order('order-1')).link).toMatchObject({ id: link?.id, status: 'ACTIVE' });
+    expect(await attentionOf(shop)).toEqual([]);
+    expect((await openOrder(shop, 'order-1')).status).toBe(200);
+  });
+
+  it('does not ask the service again and again meanwhile', async () => {
+    const shop = await startShop({ service: 'sandbox' });
+    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
+    await openWhilePassing(shop, 'order-1');
+    await pass(shop, 1_800_000, 60_000);
+    const requests = (await requestsOf(shop.sandbox)).filter(({ path }) => !path.endsWith('?page=1'));
+    expect(requests.map(({ method, status }) => `${method} ${status}`)).toEqual([
+      'POST null',
+      'POST 409',
+      'GET 403',
+    ]);
+  });
+});
