@@ -7,6 +7,8 @@ type Answer = { status: number; headers?: Record<string, string>; body?: string 
 export type Creation = {
   /** 1 for the first. */
   number: number;
+  /** As settled sent it. */
+  body: string;
   /** Has the service carry it out. What it answers is kept here, changed where that is said. */
   carryOut(change?: (body: string) => string): Promise<void>;
   /** Passes on what the service answered. */
@@ -49,6 +51,7 @@ export async function startFront(serviceUrl = ''): Promise<Front> {
       let answered = () => {};
       await front.onCreation({
         number: ++creations,
+        body: body.toString(),
         carryOut: async (change) => {
           answered = await exchange(`${front.serviceUrl}${path}`, request, body, response, change);
         },

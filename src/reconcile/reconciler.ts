@@ -34,7 +34,7 @@ export type Checked =
   | { outcome: 'opening' };
 
 /** Links to ask about, and how long that takes at the most. */
-export type CatchUp = { links: number; requests: number; etaMs: number };
+type CatchUp = { links: number; requests: number; etaMs: number };
 
 export type Reconciler = {
   /** Asks about an order's link now. Throws a `ServiceFault` where the service cannot be asked. */
@@ -60,7 +60,7 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
     work: (check) => checkOne(options, check),
     onClaimFailed: (fault) => log.warn({ fault }, 'links to ask about cannot be claimed; trying again'),
   });
-  const sweep = startSweep({ ...options, onDiffering: pool.wake });
+  const sweep = startSweep(options);
 
   async function checkNow(reference: string): Promise<Checked> {
     const watched = await store.findLink(reference);

@@ -18,8 +18,6 @@ export type SweepOptions = {
   store: Pick<Store, 'compareListed'>;
   clock: Clock;
   log: Log;
-  /** Links were found whose state at the service differs, and checks of them queued. */
-  onDiffering: () => void;
 };
 
 export type Sweep = {
@@ -70,10 +68,7 @@ export function startSweep(options: SweepOptions): Sweep {
 
 type Turn = { rest: Rest; isStopping: () => boolean };
 
-async function sweepOnce(
-  { service, store, clock, log, onDiffering }: SweepOptions,
-  turn: Turn,
-): Promise<void> {
+async function sweepOnce({ service, store, clock, log }: SweepOptions, turn: Turn): Promise<void> {
   for (let page = 1; page <= PAGES_MAX && !turn.isStopping(); ) {
     const listed = await listWithinBudget(service, page, clock);
     if ('retryAtMs' in listed) {
@@ -87,7 +82,6 @@ async function sweepOnce(
         { links: differing },
         'the service lists links with another status than ours; asking about them',
       );
-      onDiffering();
     }
     const isLast = listed.links.length === 0 || (listed.totalPages !== null && page >= listed.totalPages);
     if (isLast || oldestOpenMs === null || listed.links.some(isBefore(oldestOpenMs - CLOCKS_APART_MS)))

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { act, HOUR_MS, MINUTE_MS, plan } from '../support/dispatch.ts';
-import { startFront } from '../support/front.ts';
+import { act, createLink, HOUR_MS, MINUTE_MS, plan } from '../support/dispatch.ts';
 import {
   allSettled,
   cancel,
@@ -13,6 +12,7 @@ import {
   requestsOf,
   type Shop,
   startDeafShop,
+  startFronted,
   startShop,
 } from '../support/shop.ts';
 
@@ -138,8 +138,32 @@ describe('POST /v1/orders/:reference/cancel', () => {
     expect(await stateOf(shop)).toBe('awaiting_payment');
   });
 
+  it.each([
+    ['paid', {}, 409, 'awaiting_payment'],
+    ['not paid', null, 200, 'cancelled'],
+  ])(
+    'looks at the link that has the reference where it is not ours: it is %s',
+    async (_name, choice, status, state) => {
+      const shop = await startDeafShop();
+      await shop.settled.reserve('order-1');
+      const link = await createLink(shop.sandbox, { externalReference: 'order-1' });
+      if (choice !== null) await act(shop.sandbox, link, 'pay', choice);
+      const checked = await check(shop, 'order-1');
+      expect(checked).toMatchObject({ status: 409, body: { title: 'link_unknown' } });
+      expect(checked.body.detail).toContain(link.id);
+      expect((await cancel(shop, 'order-1')).status).toBe(status);
+      expect(await shop.settled.order('order-1')).toMatchObject({ state, link: { id: null }, payments: [] });
+    },
+  );
+
   it('goes on watching the open link of a cancelled order: money that comes is held', async () => {
-    const shop = await startDeafShop();
+    const { shop, front } = await startFronted(startDeafShop, {
+      environment: { SETTLED_LINK_LIFETIME: '10d' },
+    });
+    // Without the list the schedule alone finds it.
+    front.answerWith(async ({ path }) =>
+      path.includes('?page=') ? { status: 403, headers: {}, text: '' } : undefined,
+    );
     const link = await openLink(shop, 'order-1');
     await cancel(shop, 'order-1');
     await pass(shop, 2 * DAY_MS, HOUR_MS);
@@ -156,10 +180,7 @@ describe('POST /v1/orders/:reference/cancel', () => {
   });
 
   it('loses no payment that comes between the answer and the cancel', async () => {
-    let serviceUrl = '';
-    const front = await startFront(() => serviceUrl);
-    const shop = await startShop({ apiUrl: front.url });
-    serviceUrl = shop.sandbox.url;
+    const { shop, front } = await startFronted(startShop);
     const link = await openLink(shop, 'order-1');
     front.answerWith(async (_asked, passOn) => {
       const unpaid = await passOn();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { act, createLink, MINUTE_MS } from '../support/dispatch.ts';
-import { type Front, startFront } from '../support/front.ts';
+import type { Front } from '../support/front.ts';
 import {
   bindLink,
   check,
@@ -10,22 +10,10 @@ import {
   passUntil,
   quiet,
   type Shop,
-  type ShopOptions,
   startDeafShop,
+  startFronted,
   startShop,
 } from '../support/shop.ts';
-
-/** A shop whose settled asks the service through a front. */
-async function startFronted(
-  start: typeof startShop,
-  options: ShopOptions = {},
-): Promise<{ shop: Shop; front: Front }> {
-  let serviceUrl = '';
-  const front = await startFront(() => serviceUrl);
-  const shop = await start({ ...options, apiUrl: front.url });
-  serviceUrl = shop.sandbox.url;
-  return { shop, front };
-}
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
 type Json = any;

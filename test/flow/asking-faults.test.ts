@@ -1,8 +1,8 @@
 import { expect, it, vi } from 'vitest';
 import { act } from '../support/dispatch.ts';
-import { type Passed, startFront } from '../support/front.ts';
+import type { Passed } from '../support/front.ts';
 import { readableLog } from '../support/lines.ts';
-import { check, openLink, pass, passUntil, type Shop, startDeafShop } from '../support/shop.ts';
+import { check, openLink, pass, passUntil, type Shop, startDeafShop, startFronted } from '../support/shop.ts';
 
 const HTML = { 'content-type': 'text/html' };
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -25,11 +25,8 @@ const SICK: Readonly<Record<string, { fault: string; answer: Passed | 'hang' | '
 const WELL = ['well-1', 'well-2', 'well-3'];
 
 async function startSickShop() {
-  let serviceUrl = '';
-  const front = await startFront(() => serviceUrl);
   const { log, lines } = readableLog();
-  const shop = await startDeafShop({ apiUrl: front.url, log });
-  serviceUrl = shop.sandbox.url;
+  const { shop, front } = await startFronted(startDeafShop, { log });
   const sick = new Map<string, Passed | 'hang' | 'cut'>();
   front.answerWith(async ({ path }, _pass, response) => {
     const answer = sick.get(path.split('/').at(-1) ?? '');

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Creation, type Front, startFront } from '../../prove/front.ts';
 import { testFolder } from '../support/app.ts';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { plan } from '../support/dispatch.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import {
@@ -186,6 +187,20 @@ describe('a service that refuses', () => {
     expect((await openOrder(shop, 'order-1', { title: 'Another', amount: 50 })).status).toBe(201);
   });
 
+  it('the request: nothing is believed of a link that it did not make', async () => {
+    const { shop, front } = await startBehindFront();
+    const sent = Promise.withResolvers<{ webhookUrl: string; webhookSecret: string }>();
+    front.onCreation = async (creation) => {
+      sent.resolve(JSON.parse(creation.body));
+      creation.answerWith({ status: 400 });
+    };
+    expect((await openOrder(shop, 'order-1')).status).toBe(422);
+    const { webhookUrl, webhookSecret } = await sent.promise;
+    const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
+    const headers = signedHeaders(webhookSecret, body, String(shop.sandbox.clock.nowMs()));
+    expect((await fetch(webhookUrl, { method: 'POST', body, headers })).status).toBe(401);
+  });
+
   it('the request after an answer was lost: the link that it made is found all the same', async () => {
     const { shop, front } = await startBehindFront();
     front.onCreation = async (creation) => {
@@ -226,6 +241,10 @@ describe('a service that refuses', () => {
     expect(JSON.stringify(answer.body)).not.toContain('an-old-key');
     const { attention } = (await shop.settled.api('/v1/attention')).body;
     expect(attention).toMatchObject([{ kind: 'api_key_refused' }]);
+    await pass(shop, 120_000, 10_000);
+    const again = openOrder(shop, 'order-1');
+    await pass(shop, 11_000);
+    expect(await again).toMatchObject({ status: 503, body: { title: 'api_key_refused' } });
     writeFileSync(file, `${shop.sandbox.apiKey}\n`);
     await whenOpened(shop, 'order-1');
     expect((await openOrder(shop, 'order-1')).status).toBe(200);

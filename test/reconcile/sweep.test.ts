@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { act, createLink, HOUR_MS, MINUTE_MS, plan } from '../support/dispatch.ts';
+import { act, createLink, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
 import { peek } from '../support/peek.ts';
 import {
   openLink,

@@ -2,6 +2,7 @@ import { expect, onTestFinished, vi } from 'vitest';
 import type { Log } from '../../src/observe/log.ts';
 import { startTestApp, type TestApp } from './app.ts';
 import { act, createLink, plan } from './dispatch.ts';
+import { type Front, startFront } from './front.ts';
 import { freePort } from './port.ts';
 import { startTestSandbox, type TestSandbox } from './sandbox.ts';
 
@@ -189,6 +190,18 @@ export async function startDeafShop(options: ShopOptions = {}): Promise<Shop> {
   const shop = await startShop(options);
   await plan(shop.sandbox, { fault: 'drop', count: null });
   return shop;
+}
+
+/** A shop whose settled asks the service through a front. */
+export async function startFronted(
+  start: (options: ShopOptions) => Promise<Shop>,
+  options: ShopOptions = {},
+): Promise<{ shop: Shop; front: Front }> {
+  let serviceUrl = '';
+  const front = await startFront(() => serviceUrl);
+  const shop = await start({ ...options, apiUrl: front.url });
+  serviceUrl = shop.sandbox.url;
+  return { shop, front };
 }
 
 /** Asks the service now about an order, as a person would. */

@@ -1,11 +1,9 @@
 import type { Database } from 'better-sqlite3';
-import { confirmAgainAtMs, UNCONFIRMED_AFTER_MS } from '../../domain/check.ts';
 import type { Decision } from '../../domain/decision.ts';
-import { bareFact, type FactKind } from '../../domain/fact.ts';
+import type { FactKind } from '../../domain/fact.ts';
 import { type AttentionKind, ENDED_BY_READINGS, mayBeUnconfirmed } from '../../domain/order.ts';
-import { decide } from '../../domain/settlement.ts';
 import type { SettleJob } from '../store.ts';
-import { decisionWriter } from './decisions.ts';
+import { confirmation } from './confirmation.ts';
 import { attentionVerbs } from './matters.ts';
 import type { LoadedOrder } from './orders.ts';
 import { watcher } from './schedule.ts';
@@ -81,27 +79,19 @@ function checkEnder(
   const askedAt = db.prepare('SELECT started_at_ms FROM api_request WHERE number = ?').pluck();
   const drop = db.prepare('DELETE FROM link_check WHERE link_key = ?');
   const again = db.prepare(
-    'UPDATE link_check SET due_at_ms = @dueAtMs, failures = 0, confirm_since_ms = @sinceMs WHERE link_key = @linkKey',
+    'UPDATE link_check SET due_at_ms = ?, failures = 0, confirm_since_ms = NULL WHERE link_key = ?',
   );
-  const write = decisionWriter(db, newId);
+  const goOn = confirmation(db, newId);
   return (loaded, { linkKey, reading, receivedAtMs }, { facts, nowMs }) => {
     const waiting = find.get(linkKey) as Waiting | undefined;
     if (waiting === undefined) return null;
     const { confirmSinceMs: sinceMs, requestedAtMs } = waiting;
     const isShown = facts.some(({ kind }) => MONEY_CAME.has(kind));
     if (sinceMs !== null && mayBeUnconfirmed(loaded.order.state) && !isShown) {
-      if (nowMs - sinceMs < UNCONFIRMED_AFTER_MS) {
-        again.run({ linkKey, dueAtMs: confirmAgainAtMs(sinceMs, nowMs), sinceMs });
-        return null;
-      }
-      drop.run(linkKey);
-      const fact = bareFact('unconfirmed', { by: 'reading', number: reading });
-      const held = decide(loaded.order, fact, { asks: 'never', quoteIsDoubtful: false });
-      write(loaded, held, { kind: 'reading', id: String(reading) }, nowMs);
-      return held;
+      return goOn(loaded, { linkKey, sinceMs, reading, nowMs });
     }
     const askedAtMs = (askedAt.get(reading) as number | undefined) ?? receivedAtMs;
-    if (requestedAtMs > askedAtMs) again.run({ linkKey, dueAtMs: nowMs, sinceMs: null });
+    if (requestedAtMs > askedAtMs) again.run(nowMs, linkKey);
     else drop.run(linkKey);
     return null;
   };

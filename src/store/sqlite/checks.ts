@@ -139,7 +139,6 @@ type ScheduledRow = WatchedRow & {
   failures: number;
   createdAtMs: number;
   expiresAtMs: number | null;
-  checkedAtMs: number | null;
   settledAtMs: number | null;
 };
 
@@ -147,25 +146,20 @@ type ScheduledRow = WatchedRow & {
 function scheduleClaimer(db: Database): (claim: ScheduleClaim) => ClaimedCheck[] {
   const due = db.prepare(
     `SELECT ${WATCHED}, l.check_failures AS failures, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs,
-       l.checked_at_ms AS checkedAtMs, s.paid_at_ms AS settledAtMs
+       s.paid_at_ms AS settledAtMs
      FROM link l JOIN orders o ON o.key = l.order_key LEFT JOIN settlement s ON s.order_key = l.order_key
      WHERE l.next_check_at_ms <= ? ORDER BY l.next_check_at_ms, l.key LIMIT ${SEEN_MAX}`,
   );
   const schedule = db.prepare('UPDATE link SET next_check_at_ms = ? WHERE key = ?');
   const lease = leaser(db);
 
-  /** When the tail of a paid order asks first after what is known of it; in the past where that is due. */
-  function tailAtMs({ settledAtMs, checkedAtMs, ...link }: ScheduledRow): number | null {
-    const knownAtMs = Math.max(settledAtMs as number, checkedAtMs ?? 0);
-    return nextCheckAtMs({ ...link, settledAtMs }, knownAtMs);
-  }
-
   return ({ limit, nowMs, leaseMs }) => {
     const claimed: ClaimedCheck[] = [];
     for (const row of due.all(nowMs) as ScheduledRow[]) {
       if (claimed.length >= limit) break;
-      const { linkKey } = row;
-      const nextAtMs = row.settledAtMs === null ? nowMs : tailAtMs(row);
+      const { linkKey, settledAtMs } = row;
+      // The time of an open order may have come before the first one of a paid order.
+      const nextAtMs = settledAtMs === null ? nowMs : nextCheckAtMs(row, settledAtMs);
       if (row.opening === 1) schedule.run(nowMs + OPENING_WAIT_MS, linkKey);
       else if (nextAtMs === null || nextAtMs > nowMs) schedule.run(nextAtMs, linkKey);
       else {

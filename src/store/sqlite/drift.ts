@@ -18,7 +18,8 @@ type Found = {
 
 /**
  * Notes where a reading showed something else than was known: the service was right where the order followed it, and
- * nobody is known to be where a person must decide. A completion that waited for the reading is none: it was known.
+ * nobody is known to be where a person must decide. A completion that waited for the reading is none, for it was known; nor
+ * is a link that expired in its time.
  */
 export function driftNoter(db: Database): (found: Found) => void {
   const waitsForIt = db
@@ -36,7 +37,7 @@ export function driftNoter(db: Database): (found: Found) => void {
     const disagrees = made.effects.some(
       (effect) => effect.do === 'attention' && effect.kind === 'service_disagrees',
     );
-    if (!(followed || disagrees) || waitsForIt.get(reading.linkKey) === 1) return;
+    if (!(followed || disagrees) || made.rule === 'expired' || waitsForIt.get(reading.linkKey) === 1) return;
     insert.run({
       orderKey,
       number: reading.reading,

@@ -31,11 +31,11 @@ export function decider(db: Database): Decider {
   const attention = attentionVerbs(db);
   const kind = 'quote_reading_doubtful';
   return (order, fact, { asks }, nowMs) => {
-    const agrees = fact.kind === 'completed' ? quoteAgrees(order, fact) : null;
+    const agrees = quoteAgrees(order, fact);
     const mismatches = agrees === false ? (read.get() as number) + 1 : 0;
     const made = decide(order, fact, { asks, quoteIsDoubtful: mismatches >= DOUBTFUL_FROM });
-    const counts = isOpen(order.state) && (made.outcome === 'applied' || made.outcome === 'held');
-    if (agrees === null || !counts) return made;
+    const isDecided = made.outcome === 'applied' || made.outcome === 'held';
+    if (agrees === null || fact.kind !== 'completed' || !isOpen(order.state) || !isDecided) return made;
     if (agrees) {
       if (reset.run().changes === 1) attention.end(kind, QUOTES, nowMs);
       return made;

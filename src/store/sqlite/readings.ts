@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
-import { RETURN_EVERY_MS, UNCONFIRMED_AFTER_MS } from '../../domain/check.ts';
-import { bareFact } from '../../domain/fact.ts';
+import { RETURN_EVERY_MS } from '../../domain/check.ts';
 import { mayBeUnconfirmed } from '../../domain/order.ts';
-import { decide } from '../../domain/settlement.ts';
 import type { Checks, Reading } from '../asking.ts';
 import type { ClaimedEvent } from '../store.ts';
 import { idBinder } from './binding.ts';
-import { decisionWriter } from './decisions.ts';
+import { confirmation } from './confirmation.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
 import { orderLoader } from './orders.ts';
 import { watcher } from './schedule.ts';
@@ -47,44 +45,53 @@ function readingRecorder(db: Database): (reading: Reading) => ClaimedEvent | nul
 }
 
 function failureNoter(db: Database, newId: () => string): Synchronous<Checks>['failCheck'] {
-  const delay = db.prepare(
-    'UPDATE link_check SET due_at_ms = ?, failures = failures + 1 WHERE link_key = ? RETURNING confirm_since_ms',
-  );
+  const delay = db.prepare('UPDATE link_check SET due_at_ms = ?, failures = failures + 1 WHERE link_key = ?');
+  // A queued check leaves the schedule as it is, unless that would ask before it: forged hints must not use its slots.
   const delaySchedule = db.prepare(
     `UPDATE link SET check_failures = check_failures + 1, next_check_at_ms =
        CASE WHEN @isQueued = 1 THEN max(next_check_at_ms, @dueAtMs)
        WHEN next_check_at_ms IS NOT NULL THEN @dueAtMs END
-     WHERE key = @linkKey RETURNING order_key`,
+     WHERE key = @linkKey`,
+  );
+  const giveUp = checkAbandoner(db, newId);
+  return ({ linkKey, dueAtMs, missing, nowMs }) => {
+    if (dueAtMs !== null) {
+      const isQueued = delay.run(dueAtMs, linkKey).changes;
+      delaySchedule.run({ linkKey, dueAtMs, isQueued });
+    }
+    if (dueAtMs === null || missing) giveUp({ linkKey, missing, nowMs });
+  };
+}
+
+/** Leaves a link that is not at the service to its schedule. A completion that waits to be confirmed goes on waiting. */
+function checkAbandoner(
+  db: Database,
+  newId: () => string,
+): (absence: { linkKey: number; missing: boolean; nowMs: number }) => void {
+  const find = db.prepare(
+    `SELECT l.order_key AS orderKey, c.confirm_since_ms AS sinceMs
+     FROM link l LEFT JOIN link_check c ON c.link_key = l.key WHERE l.key = ?`,
   );
   const drop = db.prepare('DELETE FROM link_check WHERE link_key = ?');
   const orders = orderLoader(db);
-  const write = decisionWriter(db, newId);
   const attention = attentionVerbs(db);
   const watch = watcher(db);
-  return ({ linkKey, dueAtMs, missing, nowMs }) => {
-    if (dueAtMs === null) {
-      drop.run(linkKey);
-      watch.reschedule(linkKey, nowMs);
-      return;
-    }
-    const queued = delay.get(dueAtMs, linkKey) as { confirm_since_ms: number | null } | undefined;
-    const isQueued = queued === undefined ? 0 : 1;
-    const link = delaySchedule.get({ linkKey, dueAtMs, isQueued }) as { order_key: number } | undefined;
-    if (link === undefined || !missing) return;
-    const loaded = orders.byKey(link.order_key);
+  const goOn = confirmation(db, newId);
+  return ({ linkKey, missing, nowMs }) => {
+    const link = find.get(linkKey) as { orderKey: number; sinceMs: number | null } | undefined;
+    if (link === undefined) return;
+    const { orderKey, sinceMs } = link;
+    const loaded = orders.byKey(orderKey);
     const { reference, state } = loaded.order;
-    const detail =
-      `The service knows no link of order ${reference} (404): nothing can be asked about it. Look for the link in the ` +
-      `service's panel; if its id here is wrong, correct it (settled links register).`;
-    attention.raiseForLink('link_missing', { subject: reference, linkKey, detail, atMs: nowMs });
     watch.reschedule(linkKey, nowMs);
-    const sinceMs = queued?.confirm_since_ms ?? null;
-    if (sinceMs !== null && mayBeUnconfirmed(state) && nowMs - sinceMs < UNCONFIRMED_AFTER_MS) return;
-    drop.run(linkKey);
-    if (sinceMs === null) return;
-    const policy = { asks: 'never', quoteIsDoubtful: false } as const;
-    const made = decide(loaded.order, bareFact('unconfirmed', { by: 'event' }), policy);
-    write(loaded, made, { kind: 'reading', id: null }, nowMs);
+    if (missing) {
+      const detail =
+        `The service knows no link of order ${reference} (404): nothing can be asked about it. Look for the link in the ` +
+        `service's panel; if its id here is wrong, correct it (settled links register).`;
+      attention.raiseForOrder('link_missing', { subject: reference, orderKey, detail, atMs: nowMs });
+    }
+    if (sinceMs !== null && mayBeUnconfirmed(state)) goOn(loaded, { linkKey, sinceMs, reading: null, nowMs });
+    else drop.run(linkKey);
   };
 }
 

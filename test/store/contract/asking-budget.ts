@@ -9,231 +9,233 @@ const DEADLINE_MS = 10_000;
 type Given = Partial<Parameters<Store['returnBudget']>[0]>;
 
 export function budgetContract({ shared, fresh }: Worlds): void {
-  let world: World;
+  describe('the API budget of all replicas', () => {
+    let world: World;
 
-  function take(as: RequestClass, slots: number, nowMs = world.nowMs) {
-    return world.store.takeBudget({ class: as, slots, deadlineMs: DEADLINE_MS, nowMs });
-  }
+    function take(as: RequestClass, slots: number, nowMs = world.nowMs) {
+      return world.store.takeBudget({ class: as, slots, deadlineMs: DEADLINE_MS, nowMs });
+    }
 
-  async function taken(as: RequestClass = 'create', slots = 50): Promise<number> {
-    const answer = await take(as, slots);
-    if (answer.outcome !== 'taken') throw new Error(`no slot is left until ${answer.retryAtMs}`);
-    return answer.number;
-  }
+    async function taken(as: RequestClass = 'create', slots = 50): Promise<number> {
+      const answer = await take(as, slots);
+      if (answer.outcome !== 'taken') throw new Error(`no slot is left until ${answer.retryAtMs}`);
+      return answer.number;
+    }
 
-  /** Gives a slot back, with an answer that says nothing. */
-  function give(number: number, over: Given = {}): Promise<void> {
-    const given = { number, seen: null, pause: null, standing: 'unknown', nowMs: world.nowMs } as const;
-    return world.store.returnBudget({ ...given, ...over });
-  }
+    /** Gives a slot back, with an answer that says nothing. */
+    function give(number: number, over: Given = {}): Promise<void> {
+      const given = { number, seen: null, pause: null, standing: 'unknown', nowMs: world.nowMs } as const;
+      return world.store.returnBudget({ ...given, ...over });
+    }
 
-  /** How many requests of a class are admitted now. */
-  async function admitted(as: RequestClass, slots: number): Promise<number> {
-    for (let n = 0; ; n++) if ((await take(as, slots)).outcome !== 'taken') return n;
-  }
+    /** How many requests of a class are admitted now. */
+    async function admitted(as: RequestClass, slots: number): Promise<number> {
+      for (let n = 0; ; n++) if ((await take(as, slots)).outcome !== 'taken') return n;
+    }
 
-  // An hour after the test before: nothing of it is in use, and no pause goes on.
-  beforeEach(() => {
-    world = shared();
-  });
-
-  describe('the API budget', () => {
-    it('admits as many requests as there are slots, and says when the next is free', async () => {
-      const first = await taken('create', 3);
-      await taken('create', 3);
-      world.tick(500);
-      await taken('create', 3);
-      await give(first, { nowMs: world.tick(500) });
-      const freeAtMs = world.nowMs + BUDGET_WINDOW_MS;
-      expect(await take('create', 3)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs });
-      expect(await take('create', 3, freeAtMs - 1)).toMatchObject({ outcome: 'spent' });
-      expect(await take('create', 3, freeAtMs)).toMatchObject({ outcome: 'taken' });
+    // An hour after the test before: nothing of it is in use, and no pause goes on.
+    beforeEach(() => {
+      world = shared();
     });
 
-    it('leaves each class its share of the slots', async () => {
-      expect(await admitted('janitor', 50)).toBe(20);
-      expect(await admitted('hint', 50)).toBe(10);
-      expect(await admitted('confirm', 50)).toBe(10);
-      expect(await admitted('create', 50)).toBe(10);
-    });
+    describe('the API budget', () => {
+      it('admits as many requests as there are slots, and says when the next is free', async () => {
+        const first = await taken('create', 3);
+        await taken('create', 3);
+        world.tick(500);
+        await taken('create', 3);
+        await give(first, { nowMs: world.tick(500) });
+        const freeAtMs = world.nowMs + BUDGET_WINDOW_MS;
+        expect(await take('create', 3)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs });
+        expect(await take('create', 3, freeAtMs - 1)).toMatchObject({ outcome: 'spent' });
+        expect(await take('create', 3, freeAtMs)).toMatchObject({ outcome: 'taken' });
+      });
 
-    it('says when a lower class may go on: as soon as the slots in use are below its cap', async () => {
-      const freeAtMs: number[] = [];
-      for (let n = 0; n < 4; n++) {
-        await give(await taken('create', 5), { nowMs: world.tick(100) });
-        freeAtMs.push(world.nowMs + BUDGET_WINDOW_MS);
-      }
-      expect(await take('janitor', 5)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs[2] });
-      expect(await take('hint', 5)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs[1] });
-      expect(await take('create', 5)).toMatchObject({ outcome: 'taken' });
-    });
+      it('leaves each class its share of the slots', async () => {
+        expect(await admitted('janitor', 50)).toBe(20);
+        expect(await admitted('hint', 50)).toBe(10);
+        expect(await admitted('confirm', 50)).toBe(10);
+        expect(await admitted('create', 50)).toBe(10);
+      });
 
-    it('keeps a slot that never comes back until a minute after its deadline', async () => {
-      await taken('create', 1);
-      const freeAtMs = world.nowMs + DEADLINE_MS + BUDGET_WINDOW_MS;
-      expect(await take('create', 1)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs });
-      await world.reopen();
-      expect(await take('create', 1, freeAtMs - 1)).toMatchObject({ outcome: 'spent' });
-      expect(await take('create', 1, freeAtMs)).toMatchObject({ outcome: 'taken' });
-    });
+      it('says when a lower class may go on: as soon as the slots in use are below its cap', async () => {
+        const freeAtMs: number[] = [];
+        for (let n = 0; n < 4; n++) {
+          await give(await taken('create', 5), { nowMs: world.tick(100) });
+          freeAtMs.push(world.nowMs + BUDGET_WINDOW_MS);
+        }
+        expect(await take('janitor', 5)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs[2] });
+        expect(await take('hint', 5)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs[1] });
+        expect(await take('create', 5)).toMatchObject({ outcome: 'taken' });
+      });
 
-    it('takes no notice of a slot that is given back after it was free', async () => {
-      const late = await taken('create', 1);
-      world.tick(DEADLINE_MS + BUDGET_WINDOW_MS);
-      const next = await taken('create', 1);
-      const before = await take('create', 1);
-      await give(late, { nowMs: world.tick(5000) });
-      expect(await take('create', 1)).toEqual(before);
-      expect(next).toBeGreaterThan(late);
-    });
+      it('keeps a slot that never comes back until a minute after its deadline', async () => {
+        await taken('create', 1);
+        const freeAtMs = world.nowMs + DEADLINE_MS + BUDGET_WINDOW_MS;
+        expect(await take('create', 1)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs });
+        await world.reopen();
+        expect(await take('create', 1, freeAtMs - 1)).toMatchObject({ outcome: 'spent' });
+        expect(await take('create', 1, freeAtMs)).toMatchObject({ outcome: 'taken' });
+      });
 
-    it('never gives a number twice, not even when all slots are free', async () => {
-      const numbers = [await taken(), await taken()];
-      world.tick(10 * BUDGET_WINDOW_MS);
-      numbers.push(await taken());
-      await world.reopen();
-      world.tick(10 * BUDGET_WINDOW_MS);
-      numbers.push(await taken());
-      expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
-    });
+      it('takes no notice of a slot that is given back after it was free', async () => {
+        const late = await taken('create', 1);
+        world.tick(DEADLINE_MS + BUDGET_WINDOW_MS);
+        const next = await taken('create', 1);
+        const before = await take('create', 1);
+        await give(late, { nowMs: world.tick(5000) });
+        expect(await take('create', 1)).toEqual(before);
+        expect(next).toBeGreaterThan(late);
+      });
 
-    it('leaves room for what others use of the same limit, for a minute', async () => {
-      const seen = { limit: 60, remaining: 13 };
-      await give(await taken(), { seen });
-      const foreignUntilMs = world.nowMs + BUDGET_WINDOW_MS;
-      // 47 were counted and one of them was ours.
-      expect(await admitted('create', 50)).toBe(3);
-      expect(await take('create', 50)).toMatchObject({ retryAtMs: foreignUntilMs });
-      expect(await take('create', 50, foreignUntilMs)).toMatchObject({ outcome: 'taken' });
-    });
+      it('never gives a number twice, not even when all slots are free', async () => {
+        const numbers = [await taken(), await taken()];
+        world.tick(10 * BUDGET_WINDOW_MS);
+        numbers.push(await taken());
+        await world.reopen();
+        world.tick(10 * BUDGET_WINDOW_MS);
+        numbers.push(await taken());
+        expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+      });
 
-    it('finds nobody else where the service counted no more than our own', async () => {
-      const numbers = [await taken(), await taken(), await taken()];
-      await give(numbers[0] as number, { seen: { limit: 60, remaining: 57 } });
-      expect(await admitted('create', 50)).toBe(47);
-    });
+      it('leaves room for what others use of the same limit, for a minute', async () => {
+        const seen = { limit: 60, remaining: 13 };
+        await give(await taken(), { seen });
+        const foreignUntilMs = world.nowMs + BUDGET_WINDOW_MS;
+        // 47 were counted and one of them was ours.
+        expect(await admitted('create', 50)).toBe(3);
+        expect(await take('create', 50)).toMatchObject({ retryAtMs: foreignUntilMs });
+        expect(await take('create', 50, foreignUntilMs)).toMatchObject({ outcome: 'taken' });
+      });
 
-    it('believes the newest answer about others', async () => {
-      const numbers = [await taken(), await taken()];
-      await give(numbers[0] as number, { seen: { limit: 60, remaining: 10 } });
-      await give(numbers[1] as number, { seen: { limit: 60, remaining: 58 } });
-      expect(await admitted('create', 50)).toBe(48);
-    });
+      it('finds nobody else where the service counted no more than our own', async () => {
+        const numbers = [await taken(), await taken(), await taken()];
+        await give(numbers[0] as number, { seen: { limit: 60, remaining: 57 } });
+        expect(await admitted('create', 50)).toBe(47);
+      });
 
-    it('sends nothing during a pause', async () => {
-      const untilMs = world.nowMs + 5000;
-      await give(await taken(), { pause: { untilMs, spares: null } });
-      for (const as of REQUEST_CLASSES) {
-        expect(await take(as, 50)).toEqual({ outcome: 'spent', retryAtMs: untilMs });
-      }
-      expect(await take('janitor', 50, untilMs)).toMatchObject({ outcome: 'taken' });
-    });
+      it('believes the newest answer about others', async () => {
+        const numbers = [await taken(), await taken()];
+        await give(numbers[0] as number, { seen: { limit: 60, remaining: 10 } });
+        await give(numbers[1] as number, { seen: { limit: 60, remaining: 58 } });
+        expect(await admitted('create', 50)).toBe(48);
+      });
 
-    it('lets the class that a pause spares try all the same', async () => {
-      const untilMs = world.nowMs + 5000;
-      await give(await taken(), { pause: { untilMs, spares: 'create' } });
-      expect(await take('create', 50)).toMatchObject({ outcome: 'taken' });
-      expect(await take('confirm', 50)).toEqual({ outcome: 'spent', retryAtMs: untilMs });
-    });
+      it('sends nothing during a pause', async () => {
+        const untilMs = world.nowMs + 5000;
+        await give(await taken(), { pause: { untilMs, spares: null } });
+        for (const as of REQUEST_CLASSES) {
+          expect(await take(as, 50)).toEqual({ outcome: 'spent', retryAtMs: untilMs });
+        }
+        expect(await take('janitor', 50, untilMs)).toMatchObject({ outcome: 'taken' });
+      });
 
-    it('makes a pause longer and never shorter', async () => {
-      const numbers = [await taken(), await taken(), await taken()];
-      const pause = (ms: number) => ({ untilMs: world.nowMs + ms, spares: null });
-      await give(numbers[0] as number, { pause: pause(5000) });
-      await give(numbers[1] as number, { pause: pause(1000) });
-      await give(numbers[2] as number, { standing: 'well' });
-      expect(await take('create', 50)).toEqual({ outcome: 'spent', retryAtMs: world.nowMs + 5000 });
-      await give(numbers[2] as number, { pause: pause(9000) });
-      expect(await take('create', 50)).toEqual({ outcome: 'spent', retryAtMs: world.nowMs + 9000 });
-    });
+      it('lets the class that a pause spares try all the same', async () => {
+        const untilMs = world.nowMs + 5000;
+        await give(await taken(), { pause: { untilMs, spares: 'create' } });
+        expect(await take('create', 50)).toMatchObject({ outcome: 'taken' });
+        expect(await take('confirm', 50)).toEqual({ outcome: 'spent', retryAtMs: untilMs });
+      });
 
-    it('names the end of everything that is in the way', async () => {
-      const number = await taken('create', 1);
-      const untilMs = world.nowMs + 2 * BUDGET_WINDOW_MS;
-      await give(number, { pause: { untilMs, spares: null } });
-      expect(await take('create', 1)).toEqual({ outcome: 'spent', retryAtMs: untilMs });
-    });
+      it('makes a pause longer and never shorter', async () => {
+        const numbers = [await taken(), await taken(), await taken()];
+        const pause = (ms: number) => ({ untilMs: world.nowMs + ms, spares: null });
+        await give(numbers[0] as number, { pause: pause(5000) });
+        await give(numbers[1] as number, { pause: pause(1000) });
+        await give(numbers[2] as number, { standing: 'well' });
+        expect(await take('create', 50)).toEqual({ outcome: 'spent', retryAtMs: world.nowMs + 5000 });
+        await give(numbers[2] as number, { pause: pause(9000) });
+        expect(await take('create', 50)).toEqual({ outcome: 'spent', retryAtMs: world.nowMs + 9000 });
+      });
 
-    it('is not blocked for long by a clock that was set back', async () => {
-      world = await fresh();
-      await taken('create', 1);
-      const nowMs = world.tick(-3_600_000);
-      const latestMs = nowMs + DEADLINE_MS + BUDGET_WINDOW_MS;
-      expect(await take('create', 1)).toEqual({ outcome: 'spent', retryAtMs: latestMs });
-      expect(await take('create', 1, latestMs)).toMatchObject({ outcome: 'taken' });
-    });
+      it('names the end of everything that is in the way', async () => {
+        const number = await taken('create', 1);
+        const untilMs = world.nowMs + 2 * BUDGET_WINDOW_MS;
+        await give(number, { pause: { untilMs, spares: null } });
+        expect(await take('create', 1)).toEqual({ outcome: 'spent', retryAtMs: untilMs });
+      });
 
-    it.each(['api_key_refused', 'merchant_inactive'] as const)(
-      'tells a person that %s, until it is well',
-      async (kind) => {
-        await give(await taken(), { standing: kind });
-        await give(await taken(), { standing: kind });
-        const open = async () => {
-          const listed = await world.store.listAttention({ limit: 100, after: null });
-          return listed.filter(({ subject }) => subject === 'api');
-        };
-        expect(await open()).toMatchObject([{ kind, subject: 'api', reference: null, count: 2 }]);
-        await give(await taken(), { standing: 'unknown' });
-        expect(await open()).toHaveLength(1);
-        await give(await taken(), { standing: 'well' });
-        expect(await open()).toEqual([]);
-      },
-    );
-  });
+      it('is not blocked for long by a clock that was set back', async () => {
+        world = await fresh();
+        await taken('create', 1);
+        const nowMs = world.tick(-3_600_000);
+        const latestMs = nowMs + DEADLINE_MS + BUDGET_WINDOW_MS;
+        expect(await take('create', 1)).toEqual({ outcome: 'spent', retryAtMs: latestMs });
+        expect(await take('create', 1, latestMs)).toMatchObject({ outcome: 'taken' });
+      });
 
-  describe('the API budget in any minute', () => {
-    const SLOTS = 5;
-    /** A request that somebody wants to send: how much later than the one before, and what becomes of it. */
-    const wanted = fc.record({
-      gapMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 20_000 })),
-      as: fc.constantFrom(...REQUEST_CLASSES),
-      /** Where it is refused: whether its sender waits until the time that it is told. */
-      waits: fc.boolean(),
-      /** Null: its sender died. */
-      tookMs: fc.option(fc.integer({ min: 0, max: DEADLINE_MS })),
-      /** Where between its sending and its end the service counted it. */
-      counted: fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0, max: 1, noNaN: true })),
-    });
-
-    it('has no more requests than slots, as the service counts, however long they take', async () => {
-      await fc.assert(
-        fc.asyncProperty(fc.array(wanted, { minLength: 20, maxLength: 45 }), async (requests) => {
-          // Long after what an earlier run left in use.
-          world.tick(1_000_000);
-          const returns: { atMs: number; number: number }[] = [];
-          const countedAtMs: number[] = [];
-          for (const { gapMs, as, waits, tookMs, counted } of requests) {
-            const answer = await sendAt(world.nowMs + gapMs, as, waits);
-            if (answer === null) continue;
-            const lastsMs = tookMs ?? DEADLINE_MS;
-            countedAtMs.push(world.nowMs + Math.floor(lastsMs * counted));
-            if (tookMs !== null) returns.push({ atMs: world.nowMs + tookMs, number: answer });
-          }
-          for (const atMs of countedAtMs) {
-            const inMinute = countedAtMs.filter((ms) => ms >= atMs && ms < atMs + BUDGET_WINDOW_MS);
-            expect(inMinute.length).toBeLessThanOrEqual(SLOTS);
-          }
-
-          async function sendAt(atMs: number, as: RequestClass, waits: boolean): Promise<number | null> {
-            await passTo(atMs);
-            const answer = await take(as, SLOTS);
-            if (answer.outcome === 'taken') return answer.number;
-            expect(answer.retryAtMs).toBeGreaterThan(world.nowMs);
-            return waits ? sendAt(answer.retryAtMs, as, false) : null;
-          }
-
-          /** Time passes, and requests end in it. */
-          async function passTo(atMs: number): Promise<void> {
-            returns.sort((a, b) => a.atMs - b.atMs);
-            while (returns[0] !== undefined && returns[0].atMs <= atMs) {
-              const ended = returns.shift() as { atMs: number; number: number };
-              await give(ended.number, { nowMs: ended.atMs });
-            }
-            world.nowMs = atMs;
-          }
-        }),
-        { numRuns: 40 },
+      it.each(['api_key_refused', 'merchant_inactive'] as const)(
+        'tells a person that %s, until it is well',
+        async (kind) => {
+          await give(await taken(), { standing: kind });
+          await give(await taken(), { standing: kind });
+          const open = async () => {
+            const listed = await world.store.listAttention({ limit: 100, after: null });
+            return listed.filter(({ subject }) => subject === 'api');
+          };
+          expect(await open()).toMatchObject([{ kind, subject: 'api', reference: null, count: 2 }]);
+          await give(await taken(), { standing: 'unknown' });
+          expect(await open()).toHaveLength(1);
+          await give(await taken(), { standing: 'well' });
+          expect(await open()).toEqual([]);
+        },
       );
+    });
+
+    describe('the API budget in any minute', () => {
+      const SLOTS = 5;
+      /** A request that somebody wants to send: how much later than the one before, and what becomes of it. */
+      const wanted = fc.record({
+        gapMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 20_000 })),
+        as: fc.constantFrom(...REQUEST_CLASSES),
+        /** Where it is refused: whether its sender waits until the time that it is told. */
+        waits: fc.boolean(),
+        /** Null: its sender died. */
+        tookMs: fc.option(fc.integer({ min: 0, max: DEADLINE_MS })),
+        /** Where between its sending and its end the service counted it. */
+        counted: fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0, max: 1, noNaN: true })),
+      });
+
+      it('has no more requests than slots, as the service counts, however long they take', async () => {
+        await fc.assert(
+          fc.asyncProperty(fc.array(wanted, { minLength: 20, maxLength: 45 }), async (requests) => {
+            // Long after what an earlier run left in use.
+            world.tick(1_000_000);
+            const returns: { atMs: number; number: number }[] = [];
+            const countedAtMs: number[] = [];
+            for (const { gapMs, as, waits, tookMs, counted } of requests) {
+              const answer = await sendAt(world.nowMs + gapMs, as, waits);
+              if (answer === null) continue;
+              const lastsMs = tookMs ?? DEADLINE_MS;
+              countedAtMs.push(world.nowMs + Math.floor(lastsMs * counted));
+              if (tookMs !== null) returns.push({ atMs: world.nowMs + tookMs, number: answer });
+            }
+            for (const atMs of countedAtMs) {
+              const inMinute = countedAtMs.filter((ms) => ms >= atMs && ms < atMs + BUDGET_WINDOW_MS);
+              expect(inMinute.length).toBeLessThanOrEqual(SLOTS);
+            }
+
+            async function sendAt(atMs: number, as: RequestClass, waits: boolean): Promise<number | null> {
+              await passTo(atMs);
+              const answer = await take(as, SLOTS);
+              if (answer.outcome === 'taken') return answer.number;
+              expect(answer.retryAtMs).toBeGreaterThan(world.nowMs);
+              return waits ? sendAt(answer.retryAtMs, as, false) : null;
+            }
+
+            /** Time passes, and requests end in it. */
+            async function passTo(atMs: number): Promise<void> {
+              returns.sort((a, b) => a.atMs - b.atMs);
+              while (returns[0] !== undefined && returns[0].atMs <= atMs) {
+                const ended = returns.shift() as { atMs: number; number: number };
+                await give(ended.number, { nowMs: ended.atMs });
+              }
+              world.nowMs = atMs;
+            }
+          }),
+          { numRuns: 40 },
+        );
+      });
     });
   });
 }

@@ -9,387 +9,417 @@ const LEASE_MS = 30_000;
 type Known = Link & { linkId: string };
 
 export function checksContract({ shared }: Worlds): void {
-  let world: World;
-  beforeEach(async () => {
-    world = shared();
-    await world.forgetChecks();
-  });
-
-  /** An order whose link is known, with nothing that asks about it before its schedule does. */
-  async function quietLink(): Promise<Known> {
-    return world.openNew({ returnToken: world.name('return'), callbackUrl: 'https://shop.example.com/back' });
-  }
-
-  /** What makes each reason wait, as far as a delivery or a person does. */
-  const HEARD: Record<CheckReason, (link: Known) => Promise<unknown>> = {
-    registered: () => Promise.reject(new Error('a link that settled opens is not registered')),
-    listed: ({ linkId: id }) => {
-      const items = [{ id, reference: null, status: 'INACTIVE' }];
-      return world.store.compareListed({ items, nowMs: world.nowMs });
-    },
-    link_changed: (link) => settleNow(link, { linkChanged: true }),
-    rejected: ({ linkKey }) => {
-      const reason = 'signature_wrong';
-      return world.store.recordRejection({ linkKey, reason, count: 1, lastAtMs: world.nowMs });
-    },
-    stale: (link) => world.store.recordHint({ ...world.hint(link), receivedAtMs: world.nowMs }),
-    unreadable: (link) => world.deliver(link, { readable: false }),
-    not_understood: (link) => settleNow(link, { unsure: true }),
-    link_mismatch: (link) => settleNow(link, { linkIds: [world.name('other')] }),
-    returned: async ({ reference }) => {
-      const returnToken = returnTokens.get(reference) as string;
-      return world.store.recordReturn({ returnToken, nowMs: world.nowMs });
-    },
-    doubtful_money: (link) => settleNow(link, { facts: [said('completed', { linkMoney: null })] }),
-  };
-  const returnTokens = new Map<string, string>();
-
-  async function settleNow(link: Link, over: Parameters<World['job']>[1]): Promise<void> {
-    await world.store.settle(world.job(await world.claimNew(link), over));
-  }
-
-  /** A link that waits for a check, for a reason. */
-  async function waiting(reason: Exclude<CheckReason, 'registered'>): Promise<Known> {
-    const returnToken = world.name('return');
-    const link = await world.openNew({ returnToken, callbackUrl: 'https://shop.example.com/back' });
-    returnTokens.set(link.reference, returnToken);
-    await HEARD[reason](link);
-    return link;
-  }
-
-  const keysOf = (links: readonly { linkKey: number }[]) => links.map(({ linkKey }) => linkKey);
-
-  describe('the queue of checks', () => {
-    it.each(CHECK_REASONS.filter((reason) => reason !== 'registered'))(
-      'holds a link that is %s',
-      async (reason) => {
-        const link = await waiting(reason);
-        const { check } = await world.timeline(link);
-        expect(check?.reason).toBe(reason);
-        expect(check?.dueAtMs).toBe(check?.requestedAtMs);
-        // Money that nobody named is asked about although the order is paid.
-        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason, failures: 0 }]);
-      },
-    );
-
-    it('keeps the strongest reason, which is due at once', async () => {
-      const link = await quietLink();
-      await HEARD.rejected(link);
-      await world.claimChecks();
-      const leasedUntilMs = world.nowMs + LEASE_MS;
-      await HEARD.listed(link);
-      world.tick();
-      await HEARD.rejected(link);
-      const { check } = await world.timeline(link);
-      expect(check).toEqual({ reason: 'rejected', requestedAtMs: world.nowMs, dueAtMs: leasedUntilMs });
-      await HEARD.not_understood(link);
-      const stronger = { reason: 'not_understood', requestedAtMs: world.nowMs, dueAtMs: world.nowMs };
-      expect((await world.timeline(link)).check).toEqual(stronger);
+  describe('asking about links', () => {
+    let world: World;
+    beforeEach(async () => {
+      world = shared();
+      await world.forgetChecks();
     });
 
-    it('asks first for what matters most, and for what waits longest', async () => {
-      const reasons = CHECK_REASONS.filter((reason) => reason !== 'registered');
-      const links: { reason: CheckReason; linkKey: number }[] = [];
-      for (const reason of reasons) {
-        links.push({ reason, linkKey: (await waiting(reason)).linkKey });
-        world.tick(10);
-        links.push({ reason, linkKey: (await waiting(reason)).linkKey });
-        world.tick(10);
-      }
-      const claimed = await world.claimChecks({ slots: 55 });
-      const ranks = claimed.map(({ reason }) => checkRank(reason as CheckReason));
-      expect(ranks).toEqual([...ranks].sort((a, b) => b - a));
-      const rejected = links.filter(({ reason }) => reason === 'rejected');
-      expect(keysOf(claimed.filter(({ reason }) => reason === 'rejected'))).toEqual(keysOf(rejected));
-      const classes = new Map(claimed.map(({ reason, class: name }) => [reason, name]));
-      expect(Object.fromEntries(classes)).toMatchObject({
-        doubtful_money: 'confirm',
-        returned: 'confirm',
-        stale: 'hint',
-        rejected: 'hint',
-        listed: 'janitor',
+    /** An order whose link is known, with nothing that asks about it before its schedule does. */
+    async function quietLink(): Promise<Known> {
+      return world.openNew({
+        returnToken: world.name('return'),
+        callbackUrl: 'https://shop.example.com/back',
       });
-    });
-
-    it('says all that is needed to ask', async () => {
-      const link = await waiting('stale');
-      const { reference, token, linkKey, linkId } = link;
-      expect(await world.claimChecks()).toEqual([
-        { reference, token, linkKey, linkId, opening: false, class: 'hint', reason: 'stale', failures: 0 },
-      ]);
-    });
-
-    it('gives a link to one at a time, until the lease lapses', async () => {
-      const { linkKey } = await waiting('returned');
-      expect(await world.claimChecks({ limit: 1 })).toMatchObject([{ linkKey }]);
-      world.tick(LEASE_MS - 1);
-      expect(await world.claimChecks()).toEqual([]);
-      world.tick(1);
-      expect(await world.claimChecks()).toMatchObject([{ linkKey }]);
-    });
-
-    it('voids leases when the store is opened again', async () => {
-      const { linkKey } = await waiting('returned');
-      await world.claimChecks();
-      await world.reopen();
-      expect(await world.claimChecks()).toMatchObject([{ linkKey }]);
-    });
-
-    it('claims no more than the limit, and no more than the budget admits', async () => {
-      for (let n = 0; n < 6; n++) await waiting('returned');
-      expect(await world.claimChecks({ limit: 2 })).toHaveLength(2);
-      await world.slot();
-      // Of 5 slots the confirmations have 4, and one of them is in use.
-      expect(await world.claimChecks({ slots: 5 })).toHaveLength(3);
-    });
-
-    it('claims nothing while the budget is used up, or pauses', async () => {
-      await waiting('returned');
-      const number = await world.slot();
-      expect(await world.claimChecks({ slots: 1 })).toEqual([]);
-      const pause = { untilMs: world.nowMs + 5000, spares: 'create' } as const;
-      const returned = { number, seen: null, pause, standing: 'unknown', nowMs: world.nowMs } as const;
-      await world.store.returnBudget(returned);
-      expect(await world.claimChecks()).toEqual([]);
-      world.tick(5000);
-      expect(await world.claimChecks()).toHaveLength(1);
-    });
-
-    it('leaves a stronger class its slots', async () => {
-      for (let n = 0; n < 6; n++) await waiting('listed');
-      await waiting('returned');
-      // Of 5 slots the janitor has 2, one of which the confirmation takes.
-      const claimed = await world.claimChecks({ slots: 5 });
-      expect(claimed.map(({ class: name }) => name)).toEqual(['confirm', 'janitor']);
-    });
-
-    it.each(['link_changed', 'listed', 'returned'] as const)(
-      'drops what is %s where the order was paid meanwhile',
-      async (reason) => {
-        const link = await waiting(reason);
-        await settleNow(link, { facts: [said('completed')] });
-        expect(await world.claimChecks()).toEqual([]);
-        expect((await world.timeline(link)).check).toBeNull();
-      },
-    );
-
-    it('drops the registration of a link whose order was paid meanwhile', async () => {
-      const paid = await world.newLink();
-      const open = await world.newLink();
-      await settleNow(paid, { facts: [said('completed')] });
-      expect(await world.claimChecks()).toMatchObject([{ linkKey: open.linkKey, reason: 'registered' }]);
-      expect((await world.timeline(paid)).check).toBeNull();
-    });
-  });
-
-  describe('hints', () => {
-    it('are followed once in five minutes for each link', async () => {
-      const link = await waiting('stale');
-      await world.claimChecks();
-      const followedAtMs = world.nowMs;
-      world.tick(MINUTE_MS);
-      // A stronger hint is due at once, and must wait all the same.
-      await world.answer(link, []);
-      await HEARD.rejected(link);
-      expect(await world.claimChecks()).toEqual([]);
-      expect((await world.timeline(link)).check?.dueAtMs).toBe(followedAtMs + 5 * MINUTE_MS);
-      world.nowMs = followedAtMs + 5 * MINUTE_MS;
-      expect((await world.claimChecks()).map(({ reason }) => reason)).toEqual(['rejected']);
-    });
-
-    it('do not keep money that is in doubt waiting', async () => {
-      const link = await waiting('stale');
-      await world.claimChecks();
-      await HEARD.doubtful_money(link);
-      expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, class: 'confirm' }]);
-    });
-
-    it('are followed ten times a minute, whatever the budget', async () => {
-      const links: Known[] = [];
-      for (let n = 0; n < 14; n++) links.push(await waiting('rejected'));
-      expect(keysOf(await world.claimChecks({ slots: 55 }))).toEqual(keysOf(links.slice(0, 10)));
-      world.tick(MINUTE_MS - 1);
-      const inTheMinute = (await world.claimChecks({ slots: 55 })).filter(
-        ({ class: name }) => name === 'hint',
-      );
-      expect(inTheMinute).toEqual([]);
-      world.tick(1);
-      const after = (await world.claimChecks({ slots: 55 })).filter(({ class: name }) => name === 'hint');
-      expect(keysOf(after)).toEqual(keysOf(links.slice(10)));
-    });
-  });
-
-  describe('the schedule', () => {
-    it('asks about a link when its time has come', async () => {
-      const link = await quietLink();
-      world.tick(2 * MINUTE_MS - 1);
-      expect(await world.claimChecks()).toEqual([]);
-      world.tick(1);
-      const expected = { linkKey: link.linkKey, class: 'janitor', reason: 'scheduled', failures: 0 };
-      expect(await world.claimChecks()).toMatchObject([expected]);
-      expect(await world.claimChecks()).toEqual([]);
-      world.tick(LEASE_MS);
-      expect(await world.claimChecks()).toMatchObject([expected]);
-    });
-
-    it('asks about a registered link that has no id, too: it can be looked up', async () => {
-      const link = await world.newLink();
-      await world.claimChecks();
-      const claimed = await world.store.findLink(link.reference);
-      expect(claimed).toEqual({ ...link, linkId: null, opening: false });
-      world.tick(2 * MINUTE_MS);
-      expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, linkId: null }]);
-    });
-
-    it('gives a link that is also in the queue once', async () => {
-      const link = await waiting('returned');
-      world.tick(2 * MINUTE_MS);
-      expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'returned' }]);
-      world.tick(LEASE_MS - 1);
-      expect(await world.claimChecks()).toEqual([]);
-    });
-
-    it('asks about a paid order a day later, not when it would have asked about an open one', async () => {
-      const link = await quietLink();
-      await settleNow(link, { facts: [said('completed')] });
-      const paidAtMs = world.nowMs;
-      world.tick(2 * MINUTE_MS);
-      expect(await world.claimChecks()).toEqual([]);
-      expect((await world.timeline(link)).nextCheckAtMs).toBe(paidAtMs + DAY_MS);
-      world.nowMs = paidAtMs + DAY_MS;
-      expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'scheduled' }]);
-      world.tick(LEASE_MS);
-      expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey }]);
-    });
-
-    it('ends four months after an order was paid', async () => {
-      const link = await quietLink();
-      await settleNow(link, { facts: [said('completed')] });
-      const paidAtMs = world.nowMs;
-      const days: number[] = [];
-      for (;;) {
-        await world.claimChecks();
-        const { nextCheckAtMs } = await world.timeline(link);
-        if (nextCheckAtMs === null) break;
-        days.push((nextCheckAtMs - paidAtMs) / DAY_MS);
-        world.nowMs = nextCheckAtMs;
-        await world.claimChecks();
-        await world.answer(link, []);
-      }
-      expect([...new Set(days)].slice(-6)).toEqual([1, 7, 30, 60, 90, 120]);
-    });
-
-    it('uses the slots that the queue leaves', async () => {
-      const links: Known[] = [];
-      for (let n = 0; n < 4; n++) links.push(await quietLink());
-      world.tick(2 * MINUTE_MS);
-      const { linkKey } = await waiting('returned');
-      expect(keysOf(await world.claimChecks({ slots: 5 }))).toEqual([linkKey, links[0]?.linkKey]);
-    });
-  });
-
-  describe('failCheck', () => {
-    function fail({ linkKey }: Link, over: { dueAtMs?: number; missing?: boolean } = {}) {
-      const { nowMs } = world;
-      return world.store.failCheck({ linkKey, dueAtMs: nowMs + 5000, missing: false, nowMs, ...over });
     }
 
-    it('tries again at its time, and counts', async () => {
-      const link = await waiting('returned');
-      await world.claimChecks();
-      await fail(link);
-      world.tick(4999);
-      expect(await world.claimChecks()).toEqual([]);
-      world.tick(1);
-      expect(await world.claimChecks()).toMatchObject([{ reason: 'returned', failures: 1 }]);
-    });
+    /** What makes each reason wait, as far as a delivery or a person does. */
+    const HEARD: Record<CheckReason, (link: Known) => Promise<unknown>> = {
+      registered: () => Promise.reject(new Error('a link that settled opens is not registered')),
+      listed: ({ linkId: id }) => {
+        const items = [{ id, reference: null, status: 'INACTIVE' }];
+        return world.store.compareListed({ items, nowMs: world.nowMs });
+      },
+      link_changed: (link) => settleNow(link, { linkChanged: true }),
+      rejected: ({ linkKey }) => {
+        const reason = 'signature_wrong';
+        return world.store.recordRejection({ linkKey, reason, count: 1, lastAtMs: world.nowMs });
+      },
+      stale: (link) => world.store.recordHint({ ...world.hint(link), receivedAtMs: world.nowMs }),
+      unreadable: (link) => world.deliver(link, { readable: false }),
+      not_understood: (link) => settleNow(link, { unsure: true }),
+      link_mismatch: (link) => settleNow(link, { linkIds: [world.name('other')] }),
+      returned: async ({ reference }) => {
+        const returnToken = returnTokens.get(reference) as string;
+        return world.store.recordReturn({ returnToken, nowMs: world.nowMs });
+      },
+      doubtful_money: (link) => settleNow(link, { facts: [said('completed', { linkMoney: null })] }),
+    };
+    const returnTokens = new Map<string, string>();
 
-    it('tries a scheduled check again, and counts', async () => {
-      const link = await quietLink();
-      world.tick(2 * MINUTE_MS);
-      await world.claimChecks();
-      await fail(link);
-      expect((await world.timeline(link)).nextCheckAtMs).toBe(world.nowMs + 5000);
-      world.tick(5000);
-      expect(await world.claimChecks()).toMatchObject([{ reason: 'scheduled', failures: 1 }]);
-      await world.answer(link, []);
-      world.nowMs = (await world.timeline(link)).nextCheckAtMs as number;
-      expect(await world.claimChecks()).toMatchObject([{ reason: 'scheduled', failures: 0 }]);
-    });
+    async function settleNow(link: Link, over: Parameters<World['job']>[1]): Promise<void> {
+      await world.store.settle(world.job(await world.claimNew(link), over));
+    }
 
-    it('of a hint leaves the schedule as it is: forged ones must not use its slots', async () => {
-      const link = await waiting('rejected');
-      const { nextCheckAtMs } = await world.timeline(link);
-      await world.claimChecks();
-      await fail(link);
-      expect((await world.timeline(link)).nextCheckAtMs).toBe(nextCheckAtMs);
-    });
-
-    it('tells a person of a link that the service does not know, and asks again by the schedule', async () => {
-      const link = await waiting('returned');
-      await world.claimChecks();
-      await fail(link, { missing: true });
-      const told = await world.timeline(link);
-      expect(told).toMatchObject({ attention: [{ kind: 'link_missing' }], check: null });
-      expect(told.nextCheckAtMs).toBe(world.nowMs + 2 * MINUTE_MS);
-      await world.answer(link, []);
-      expect((await world.timeline(link)).attention).toEqual([]);
-    });
-
-    it('holds a completion that waits to be confirmed by a link that the service does not know', async () => {
-      const link = await quietLink();
-      await settleNow(link, { facts: [said('completed')], policy: { asks: 'always' } });
-      await fail(link, { missing: true });
-      expect((await world.timeline(link)).check).toMatchObject({ dueAtMs: world.nowMs + 5000 });
-      world.tick(10 * MINUTE_MS);
-      await fail(link, { missing: true });
-      const told = await world.timeline(link);
-      expect(told.order).toMatchObject({ state: 'held', holds: [{ reason: 'unconfirmed' }] });
-      expect(told.check).toBeNull();
-    });
-
-    it('says nothing of a link that is not there', async () => {
-      const { nowMs } = world;
-      const failure = { linkKey: 987_654, dueAtMs: nowMs, missing: true, nowMs };
-      expect(await world.store.failCheck(failure)).not.toBeTruthy();
-    });
-  });
-
-  describe('findLink', () => {
-    it('finds the link of an order, and whether it is still being opened', async () => {
-      const link = await world.intend();
-      expect(await world.store.findLink(link.reference)).toEqual({ ...link, linkId: null, opening: true });
-      const opened = await world.openNew();
-      expect(await world.store.findLink(opened.reference)).toEqual({ ...opened, opening: false });
-      expect(await world.store.findLink('nobody')).toBeNull();
-    });
-  });
-
-  describe('recordReturn', () => {
-    const callbackUrl = 'https://shop.example.com/back';
-
-    it('queues a check, once a minute for each link, and says where the customer goes', async () => {
+    /** A link that waits for a check, for a reason. */
+    async function waiting(reason: Exclude<CheckReason, 'registered'>): Promise<Known> {
       const returnToken = world.name('return');
-      const link = await world.openNew({ returnToken, callbackUrl });
-      const come = () => world.store.recordReturn({ returnToken, nowMs: world.nowMs });
-      expect(await come()).toEqual({ callbackUrl });
-      const firstAtMs = world.nowMs;
-      world.tick(MINUTE_MS - 1);
-      expect(await come()).toEqual({ callbackUrl });
-      expect((await world.timeline(link)).check).toMatchObject({
-        reason: 'returned',
-        requestedAtMs: firstAtMs,
+      const link = await world.openNew({ returnToken, callbackUrl: 'https://shop.example.com/back' });
+      returnTokens.set(link.reference, returnToken);
+      await HEARD[reason](link);
+      return link;
+    }
+
+    const keysOf = (links: readonly { linkKey: number }[]) => links.map(({ linkKey }) => linkKey);
+
+    describe('the queue of checks', () => {
+      it.each(CHECK_REASONS.filter((reason) => reason !== 'registered'))(
+        'holds a link that is %s',
+        async (reason) => {
+          const link = await waiting(reason);
+          const { check } = await world.timeline(link);
+          expect(check?.reason).toBe(reason);
+          expect(check?.dueAtMs).toBe(check?.requestedAtMs);
+          // Money that nobody named is asked about although the order is paid.
+          expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason, failures: 0 }]);
+        },
+      );
+
+      it('keeps the strongest reason, which is due at once', async () => {
+        const link = await quietLink();
+        await HEARD.rejected(link);
+        await world.claimChecks();
+        const leasedUntilMs = world.nowMs + LEASE_MS;
+        await HEARD.listed(link);
+        world.tick();
+        await HEARD.rejected(link);
+        const { check } = await world.timeline(link);
+        expect(check).toEqual({ reason: 'rejected', requestedAtMs: world.nowMs, dueAtMs: leasedUntilMs });
+        await HEARD.not_understood(link);
+        const stronger = { reason: 'not_understood', requestedAtMs: world.nowMs, dueAtMs: world.nowMs };
+        expect((await world.timeline(link)).check).toEqual(stronger);
       });
-      world.tick(1);
-      await come();
-      expect((await world.timeline(link)).check).toMatchObject({ requestedAtMs: world.nowMs });
+
+      it('asks first for what matters most, and for what waits longest', async () => {
+        const reasons = CHECK_REASONS.filter((reason) => reason !== 'registered');
+        const links: { reason: CheckReason; linkKey: number }[] = [];
+        for (const reason of reasons) {
+          links.push({ reason, linkKey: (await waiting(reason)).linkKey });
+          world.tick(10);
+          links.push({ reason, linkKey: (await waiting(reason)).linkKey });
+          world.tick(10);
+        }
+        const claimed = await world.claimChecks({ slots: 55 });
+        const ranks = claimed.map(({ reason }) => checkRank(reason as CheckReason));
+        expect(ranks).toEqual([...ranks].sort((a, b) => b - a));
+        const rejected = links.filter(({ reason }) => reason === 'rejected');
+        expect(keysOf(claimed.filter(({ reason }) => reason === 'rejected'))).toEqual(keysOf(rejected));
+        const classes = new Map(claimed.map(({ reason, class: name }) => [reason, name]));
+        expect(Object.fromEntries(classes)).toMatchObject({
+          doubtful_money: 'confirm',
+          returned: 'confirm',
+          stale: 'hint',
+          rejected: 'hint',
+          listed: 'janitor',
+        });
+      });
+
+      it('says all that is needed to ask', async () => {
+        const link = await waiting('stale');
+        const { reference, token, linkKey, linkId } = link;
+        expect(await world.claimChecks()).toEqual([
+          { reference, token, linkKey, linkId, opening: false, class: 'hint', reason: 'stale', failures: 0 },
+        ]);
+      });
+
+      it('gives a link to one at a time, until the lease lapses', async () => {
+        const { linkKey } = await waiting('returned');
+        expect(await world.claimChecks({ limit: 1 })).toMatchObject([{ linkKey }]);
+        world.tick(LEASE_MS - 1);
+        expect(await world.claimChecks()).toEqual([]);
+        world.tick(1);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey }]);
+      });
+
+      it('voids leases when the store is opened again', async () => {
+        const { linkKey } = await waiting('returned');
+        await world.claimChecks();
+        await world.reopen();
+        expect(await world.claimChecks()).toMatchObject([{ linkKey }]);
+      });
+
+      it('claims no more than the limit, and no more than the budget admits', async () => {
+        for (let n = 0; n < 6; n++) await waiting('returned');
+        expect(await world.claimChecks({ limit: 2 })).toHaveLength(2);
+        await world.slot();
+        // Of 5 slots the confirmations have 4, and one of them is in use.
+        expect(await world.claimChecks({ slots: 5 })).toHaveLength(3);
+      });
+
+      it('claims nothing while the budget is used up, or pauses', async () => {
+        await waiting('returned');
+        const number = await world.slot();
+        expect(await world.claimChecks({ slots: 1 })).toEqual([]);
+        const pause = { untilMs: world.nowMs + 5000, spares: 'create' } as const;
+        const returned = { number, seen: null, pause, standing: 'unknown', nowMs: world.nowMs } as const;
+        await world.store.returnBudget(returned);
+        expect(await world.claimChecks()).toEqual([]);
+        world.tick(5000);
+        expect(await world.claimChecks()).toHaveLength(1);
+      });
+
+      it('leaves a stronger class its slots', async () => {
+        for (let n = 0; n < 6; n++) await waiting('listed');
+        await waiting('returned');
+        // Of 5 slots the janitor has 2, one of which the confirmation takes.
+        const claimed = await world.claimChecks({ slots: 5 });
+        expect(claimed.map(({ class: name }) => name)).toEqual(['confirm', 'janitor']);
+      });
+
+      it.each(['link_changed', 'listed', 'returned'] as const)(
+        'drops what is %s where the order was paid meanwhile',
+        async (reason) => {
+          const link = await waiting(reason);
+          await settleNow(link, { facts: [said('completed')] });
+          expect(await world.claimChecks()).toEqual([]);
+          expect((await world.timeline(link)).check).toBeNull();
+        },
+      );
+
+      it('drops the registration of a link whose order was paid meanwhile', async () => {
+        const paid = await world.newLink();
+        const open = await world.newLink();
+        await settleNow(paid, { facts: [said('completed')] });
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: open.linkKey, reason: 'registered' }]);
+        expect((await world.timeline(paid)).check).toBeNull();
+      });
     });
 
-    it('knows no token that it did not make', async () => {
-      await world.openNew({ returnToken: null, callbackUrl });
-      const nowMs = world.nowMs;
-      expect(await world.store.recordReturn({ returnToken: 'none', nowMs })).toBeNull();
-      expect(await world.store.recordReturn({ returnToken: '', nowMs })).toBeNull();
+    describe('hints', () => {
+      it('are followed once in five minutes for each link', async () => {
+        const link = await waiting('stale');
+        await world.claimChecks();
+        const followedAtMs = world.nowMs;
+        world.tick(MINUTE_MS);
+        // A stronger hint is due at once, and must wait all the same.
+        await world.answer(link, []);
+        await HEARD.rejected(link);
+        expect(await world.claimChecks()).toEqual([]);
+        expect((await world.timeline(link)).check?.dueAtMs).toBe(followedAtMs + 5 * MINUTE_MS);
+        world.nowMs = followedAtMs + 5 * MINUTE_MS;
+        expect((await world.claimChecks()).map(({ reason }) => reason)).toEqual(['rejected']);
+      });
+
+      it('do not keep money that is in doubt waiting', async () => {
+        const link = await waiting('stale');
+        await world.claimChecks();
+        await HEARD.doubtful_money(link);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, class: 'confirm' }]);
+      });
+
+      it('are followed ten times a minute, whatever the budget', async () => {
+        const links: Known[] = [];
+        for (let n = 0; n < 14; n++) links.push(await waiting('rejected'));
+        expect(keysOf(await world.claimChecks({ slots: 55 }))).toEqual(keysOf(links.slice(0, 10)));
+        world.tick(MINUTE_MS - 1);
+        const inTheMinute = (await world.claimChecks({ slots: 55 })).filter(
+          ({ class: name }) => name === 'hint',
+        );
+        expect(inTheMinute).toEqual([]);
+        world.tick(1);
+        const after = (await world.claimChecks({ slots: 55 })).filter(({ class: name }) => name === 'hint');
+        expect(keysOf(after)).toEqual(keysOf(links.slice(10)));
+      });
+    });
+
+    describe('the schedule', () => {
+      it('asks about a link when its time has come', async () => {
+        const link = await quietLink();
+        world.tick(2 * MINUTE_MS - 1);
+        expect(await world.claimChecks()).toEqual([]);
+        world.tick(1);
+        const expected = { linkKey: link.linkKey, class: 'janitor', reason: 'scheduled', failures: 0 };
+        expect(await world.claimChecks()).toMatchObject([expected]);
+        expect(await world.claimChecks()).toEqual([]);
+        world.tick(LEASE_MS);
+        expect(await world.claimChecks()).toMatchObject([expected]);
+      });
+
+      it('asks about a registered link that has no id, too: it can be looked up', async () => {
+        const link = await world.newLink();
+        await world.claimChecks();
+        const claimed = await world.store.findLink(link.reference);
+        expect(claimed).toEqual({ ...link, linkId: null, opening: false });
+        world.tick(2 * MINUTE_MS);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, linkId: null }]);
+      });
+
+      it('gives a link that is also in the queue once', async () => {
+        const link = await waiting('returned');
+        world.tick(2 * MINUTE_MS);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'returned' }]);
+        world.tick(LEASE_MS - 1);
+        expect(await world.claimChecks()).toEqual([]);
+      });
+
+      it('asks about a paid order a day later, not when it would have asked about an open one', async () => {
+        const link = await quietLink();
+        await settleNow(link, { facts: [said('completed')] });
+        const paidAtMs = world.nowMs;
+        world.tick(2 * MINUTE_MS);
+        expect(await world.claimChecks()).toEqual([]);
+        expect((await world.timeline(link)).nextCheckAtMs).toBe(paidAtMs + DAY_MS);
+        world.nowMs = paidAtMs + DAY_MS;
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'scheduled' }]);
+        world.tick(LEASE_MS);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey }]);
+      });
+
+      it('ends four months after an order was paid', async () => {
+        const link = await quietLink();
+        await settleNow(link, { facts: [said('completed')] });
+        const paidAtMs = world.nowMs;
+        const days: number[] = [];
+        for (;;) {
+          await world.claimChecks();
+          const { nextCheckAtMs } = await world.timeline(link);
+          if (nextCheckAtMs === null) break;
+          days.push((nextCheckAtMs - paidAtMs) / DAY_MS);
+          world.nowMs = nextCheckAtMs;
+          await world.claimChecks();
+          await world.answer(link, []);
+        }
+        expect([...new Set(days)].slice(-6)).toEqual([1, 7, 30, 60, 90, 120]);
+      });
+
+      it('uses the slots that the queue leaves', async () => {
+        const links: Known[] = [];
+        for (let n = 0; n < 4; n++) links.push(await quietLink());
+        world.tick(2 * MINUTE_MS);
+        const { linkKey } = await waiting('returned');
+        expect(keysOf(await world.claimChecks({ slots: 5 }))).toEqual([linkKey, links[0]?.linkKey]);
+      });
+    });
+
+    describe('failCheck', () => {
+      function fail({ linkKey }: Link, over: { dueAtMs?: number; missing?: boolean } = {}) {
+        const { nowMs } = world;
+        return world.store.failCheck({ linkKey, dueAtMs: nowMs + 5000, missing: false, nowMs, ...over });
+      }
+
+      it('tries again at its time, and counts', async () => {
+        const link = await waiting('returned');
+        await world.claimChecks();
+        await fail(link);
+        world.tick(4999);
+        expect(await world.claimChecks()).toEqual([]);
+        world.tick(1);
+        expect(await world.claimChecks()).toMatchObject([{ reason: 'returned', failures: 1 }]);
+      });
+
+      it('tries a scheduled check again, and counts', async () => {
+        const link = await quietLink();
+        world.tick(2 * MINUTE_MS);
+        await world.claimChecks();
+        await fail(link);
+        expect((await world.timeline(link)).nextCheckAtMs).toBe(world.nowMs + 5000);
+        world.tick(5000);
+        expect(await world.claimChecks()).toMatchObject([{ reason: 'scheduled', failures: 1 }]);
+        await world.answer(link, []);
+        world.nowMs = (await world.timeline(link)).nextCheckAtMs as number;
+        expect(await world.claimChecks()).toMatchObject([{ reason: 'scheduled', failures: 0 }]);
+      });
+
+      it('of a hint leaves the schedule as it is: forged ones must not use its slots', async () => {
+        const link = await waiting('rejected');
+        const { nextCheckAtMs } = await world.timeline(link);
+        await world.claimChecks();
+        await fail(link);
+        expect((await world.timeline(link)).nextCheckAtMs).toBe(nextCheckAtMs);
+      });
+
+      it('tells a person of a link that the service does not know, and asks again by the schedule', async () => {
+        const link = await waiting('returned');
+        await world.claimChecks();
+        await fail(link, { missing: true });
+        const told = await world.timeline(link);
+        expect(told).toMatchObject({ attention: [{ kind: 'link_missing' }], check: null });
+        expect(told.nextCheckAtMs).toBe(world.nowMs + 2 * MINUTE_MS);
+        await world.answer(link, []);
+        expect((await world.timeline(link)).attention).toEqual([]);
+      });
+
+      it('holds a completion that waits to be confirmed by a link that the service does not know', async () => {
+        const link = await quietLink();
+        await settleNow(link, { facts: [said('completed')], policy: { asks: 'always' } });
+        await fail(link, { missing: true });
+        expect((await world.timeline(link)).check).toMatchObject({ dueAtMs: world.nowMs + 5000 });
+        world.tick(10 * MINUTE_MS);
+        await fail(link, { missing: true });
+        const told = await world.timeline(link);
+        expect(told.order).toMatchObject({ state: 'held', holds: [{ reason: 'unconfirmed' }] });
+        expect(told.check).toBeNull();
+      });
+
+      it('of a link that the shop has not made leaves it to the schedule', async () => {
+        const link = await world.newLink();
+        await world.claimChecks();
+        const { linkKey } = link;
+        await world.store.failCheck({ linkKey, dueAtMs: null, missing: false, nowMs: world.nowMs });
+        expect(await world.timeline(link)).toMatchObject({
+          attention: [],
+          check: null,
+          nextCheckAtMs: world.nowMs + 2 * MINUTE_MS,
+        });
+      });
+
+      it('never forgets a completion that waits to be confirmed, although no link is found', async () => {
+        const link = await world.newLink();
+        await settleNow(link, { facts: [said('completed')], policy: { asks: 'always' } });
+        const { linkKey } = link;
+        const fail = () =>
+          world.store.failCheck({ linkKey, dueAtMs: null, missing: false, nowMs: world.nowMs });
+        await fail();
+        expect((await world.timeline(link)).check).toMatchObject({ dueAtMs: world.nowMs + 5000 });
+        world.tick(10 * MINUTE_MS);
+        await fail();
+        expect((await world.timeline(link)).order.state).toBe('held');
+      });
+
+      it('says nothing of a link that is not there', async () => {
+        const { nowMs } = world;
+        const failure = { linkKey: 987_654, dueAtMs: nowMs, missing: true, nowMs };
+        expect(await world.store.failCheck(failure)).not.toBeTruthy();
+      });
+    });
+
+    describe('findLink', () => {
+      it('finds the link of an order, and whether it is still being opened', async () => {
+        const link = await world.intend();
+        expect(await world.store.findLink(link.reference)).toEqual({ ...link, linkId: null, opening: true });
+        const opened = await world.openNew();
+        expect(await world.store.findLink(opened.reference)).toEqual({ ...opened, opening: false });
+        expect(await world.store.findLink('nobody')).toBeNull();
+      });
+    });
+
+    describe('recordReturn', () => {
+      const callbackUrl = 'https://shop.example.com/back';
+
+      it('queues a check, once a minute for each link, and says where the customer goes', async () => {
+        const returnToken = world.name('return');
+        const link = await world.openNew({ returnToken, callbackUrl });
+        const come = () => world.store.recordReturn({ returnToken, nowMs: world.nowMs });
+        expect(await come()).toEqual({ callbackUrl });
+        const firstAtMs = world.nowMs;
+        world.tick(MINUTE_MS - 1);
+        expect(await come()).toEqual({ callbackUrl });
+        expect((await world.timeline(link)).check).toMatchObject({
+          reason: 'returned',
+          requestedAtMs: firstAtMs,
+        });
+        world.tick(1);
+        await come();
+        expect((await world.timeline(link)).check).toMatchObject({ requestedAtMs: world.nowMs });
+      });
+
+      it('knows no token that it did not make', async () => {
+        await world.openNew({ returnToken: null, callbackUrl });
+        const nowMs = world.nowMs;
+        expect(await world.store.recordReturn({ returnToken: 'none', nowMs })).toBeNull();
+        expect(await world.store.recordReturn({ returnToken: '', nowMs })).toBeNull();
+      });
     });
   });
 }

@@ -6,405 +6,416 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 export function openingsContract({ shared, fresh }: Worlds): void {
-  let world: World;
-  beforeEach(() => {
-    world = shared();
-  });
-
-  async function matters(link: Link): Promise<string[]> {
-    return (await world.timeline(link)).attention.map(({ kind }) => kind);
-  }
-
-  /** Claims the opening and hands in what the service made. */
-  async function finish(link: Link, made: ServiceLink, withheld: string | null = null) {
-    const { linkKey, attempt } = await world.claimOpening(link);
-    return world.store.finishOpening({ linkKey, attempt, link: made, withheld, nowMs: world.nowMs });
-  }
-
-  /** Claims the opening and gives it back. */
-  async function retry(link: Link, over: { mayExist?: boolean; waits?: boolean; dueAtMs?: number } = {}) {
-    const { linkKey, attempt } = await world.claimOpening(link);
-    const given = { mayExist: false, waits: false, dueAtMs: world.nowMs, ...over };
-    await world.store.retryOpening({ linkKey, attempt, fault: FAULT, nowMs: world.nowMs, ...given });
-  }
-
-  async function park(link: Link) {
-    const { linkKey, attempt } = await world.claimOpening(link);
-    await world.store.parkOpening({ linkKey, attempt, fault: FAULT, nowMs: world.nowMs });
-  }
-
-  async function close(link: Link) {
-    const { linkKey, attempt } = await world.claimOpening(link);
-    return world.store.closeOpening({ linkKey, attempt, nowMs: world.nowMs });
-  }
-
-  describe('openIntent', () => {
-    it('commits the order, its link and the opening, and shows the shop no link', async () => {
-      const intent = world.intent();
-      const intended = await world.store.openIntent(intent);
-      expect(intended).toMatchObject({
-        outcome: 'created',
-        opening: { status: 'pending', withheld: null, fault: null },
-        order: { reference: intent.reference, state: 'awaiting_payment', version: 1, link: null },
-      });
-      await world.reopen();
-      const told = await world.timeline(intent);
-      expect(told.opening).toMatchObject({ status: 'pending', attempt: 0, dueAtMs: intent.atMs });
-      expect(told.history).toMatchObject([{ what: 'link is to be opened', atMs: intent.atMs }]);
-      // Nothing asks about a link that is not there.
-      expect(told).toMatchObject({ check: null, nextCheckAtMs: null });
-      const { token, reference, secret } = intent;
-      const credentials = await world.store.findCredentials({ token });
-      expect(credentials).toMatchObject({ reference, keyId: 'key-1' });
-      expect(hex(credentials?.sealedSecret ?? Buffer.alloc(0))).toBe(hex(secret.sealed));
+  describe('opening links', () => {
+    let world: World;
+    beforeEach(() => {
+      world = shared();
     });
 
-    it('finds the same request again, and changes nothing', async () => {
-      const intent = world.intent();
-      const first = await world.store.openIntent(intent);
-      const before = await world.timeline(intent);
-      const again = await world.store.openIntent(
-        world.intent({ ...intent, token: 'other', atMs: world.tick() }),
-      );
-      expect(again).toEqual({ ...first, outcome: 'same' });
-      expect(await world.timeline(intent)).toEqual(before);
-      expect(await world.store.findCredentials({ token: 'other' })).toBeNull();
-    });
-
-    it('says how far the opening is when it is asked for again', async () => {
-      const intent = world.intent();
-      const link = await world.intend(intent);
-      await retry(link, { dueAtMs: world.nowMs + 1000 });
-      expect(await world.store.openIntent(intent)).toMatchObject({
-        opening: { status: 'pending', fault: FAULT },
-      });
-      world.tick(1000);
-      await finish(link, world.made(), 'Its currency is USD.');
-      expect(await world.store.openIntent(intent)).toMatchObject({
-        outcome: 'same',
-        order: { link: null },
-        opening: { status: 'done', withheld: 'Its currency is USD.', fault: null },
-      });
-    });
-
-    it('refuses another request with the same reference', async () => {
-      const intent = world.intent();
-      await world.store.openIntent(intent);
-      const other = await world.store.openIntent({ ...intent, request: '{"amount":"200.00"}', token: 'x' });
-      expect(other).toMatchObject({ outcome: 'conflict', order: { reference: intent.reference } });
-    });
-
-    it('refuses the reference of a registered link', async () => {
-      const { reference } = await world.newLink();
-      expect(await world.store.openIntent(world.intent({ reference }))).toMatchObject({
-        outcome: 'conflict',
-      });
-    });
-
-    it('keeps its orders from registerLink, for the same money too', async () => {
-      const { reference, token } = await world.openNew();
-      const registered = await world.register({ reference, linkId: world.name('plink') });
-      expect(registered).toMatchObject({ outcome: 'reference_conflict', order: { reference } });
-      expect((await world.store.findCredentials({ token }))?.reference).toBe(reference);
-    });
-  });
-
-  describe('claimOpenings', () => {
-    it('leases what is due, oldest first, up to the limit', async () => {
-      world = await fresh();
-      const links = [await world.intend(), await world.intend({ atMs: world.tick() })];
-      await world.intend({ atMs: world.nowMs + 1 });
-      const claim = (limit: number) =>
-        world.store.claimOpenings({ limit, nowMs: world.nowMs, leaseMs: LEASE_MS });
-      expect((await claim(1)).map(({ linkKey }) => linkKey)).toEqual([links[0]?.linkKey]);
-      expect((await claim(9)).map(({ linkKey }) => linkKey)).toEqual([links[1]?.linkKey]);
-      expect(await claim(9)).toEqual([]);
-      world.tick();
-      expect(await claim(9)).toHaveLength(1);
-      expect(await claim(9)).toEqual([]);
-    });
-
-    it('brings all that is needed to open the link', async () => {
-      const intent = world.intent({
-        returnToken: world.name('return'),
-        callbackUrl: 'https://shop.example.com',
-      });
-      const link = await world.intend(intent);
-      const { sealedSecret, ...claimed } = await world.claimOpening(link);
-      const { reference, amount, request, token, returnToken, expiresAtMs, atMs, secret } = intent;
-      expect(claimed).toEqual({
-        linkKey: link.linkKey,
-        attempt: 1,
-        reference,
-        amount,
-        request,
-        token,
-        returnToken,
-        expiresAtMs,
-        keyId: 'key-1',
-        linkId: null,
-        mayExist: false,
-        createdAtMs: atMs,
-      });
-      expect(hex(sealedSecret)).toBe(hex(secret.sealed));
-    });
-
-    it('claims again what was not finished within its lease, as a link that may exist', async () => {
-      const link = await world.intend();
-      await world.claimOpening(link);
-      world.tick(LEASE_MS - 1);
-      await expect(world.claimOpening(link)).rejects.toThrow('is not due');
-      world.tick(1);
-      expect(await world.claimOpening(link)).toMatchObject({ attempt: 2, mayExist: true });
-    });
-
-    it('voids leases when the store is opened again: the link may exist', async () => {
-      const link = await world.intend();
-      const { attempt } = await world.claimOpening(link);
-      await world.reopen();
-      expect(await world.claimOpening(link)).toMatchObject({ attempt: attempt + 1, mayExist: true });
-    });
-  });
-
-  describe('finishOpening', () => {
-    it('binds the link, shows it to the shop, and begins to ask about it', async () => {
-      const link = await world.intend();
-      const expiresAtMs = world.nowMs + DAY_MS;
-      const made = world.made({ shortUrl: 'https://p.example.com/x', expiresAtMs });
-      expect(await finish(link, made)).toBe('bound');
-      const { id, url, shortUrl, status } = made;
-      const told = await world.timeline(link);
-      expect(told.order.link).toEqual({ id, url, shortUrl, status });
-      expect(told.opening).toMatchObject({ status: 'done', fault: null, withheld: null });
-      expect(told.nextCheckAtMs).toBe(world.nowMs + 2 * MINUTE_MS);
-      expect(told.history.at(-1)).toMatchObject({ what: `link ${id} opened`, cause: { kind: 'reading' } });
-      expect(await world.store.findCredentials({ linkId: id })).toMatchObject({ linkKey: link.linkKey });
-      await expect(world.claimOpening(link)).rejects.toThrow('is not due');
-    });
-
-    it('keeps a link that was made otherwise than asked from the shop, and tells a person', async () => {
-      const link = await world.intend();
-      const made = world.made();
-      expect(await finish(link, made, 'Its currency is USD.')).toBe('bound');
-      const told = await world.timeline(link);
-      expect(told.order.link).toBeNull();
-      expect(told.opening).toMatchObject({ status: 'done', withheld: 'Its currency is USD.' });
-      expect(told.attention).toMatchObject([{ kind: 'link_withheld' }]);
-      expect(told.attention[0]?.detail).toContain('Its currency is USD.');
-      // It may be paid all the same.
-      expect(told.nextCheckAtMs).not.toBeNull();
-    });
-
-    it('ends the matter of an order that waited for its link', async () => {
-      const link = await world.intend();
-      await retry(link, { waits: true });
-      expect(await matters(link)).toEqual(['link_not_opened']);
-      await finish(link, world.made());
-      expect(await matters(link)).toEqual([]);
-    });
-
-    it('takes the id that an authentic event brought before', async () => {
-      const link = await world.intend();
-      const made = world.made();
-      await world.settle(link, [said('completed')], { linkIds: [made.id] });
-      expect((await world.timeline(link)).order).toMatchObject({ state: 'paid', link: null });
-      expect(await finish(link, made)).toBe('bound');
-      const told = await world.timeline(link);
-      expect(told.order).toMatchObject({ state: 'paid', link: { id: made.id, url: made.url } });
-      expect(told.nextCheckAtMs).toBe((told.order.settlement?.paidAtMs ?? 0) + DAY_MS);
-    });
-
-    it('makes a check that waited for the link due at once', async () => {
-      await world.forgetChecks();
-      const link = await world.intend();
-      const { linkKey } = link;
-      await world.store.recordRejection({
-        linkKey,
-        reason: 'signature_wrong',
-        count: 1,
-        lastAtMs: world.nowMs,
-      });
-      expect(await world.claimChecks()).toEqual([]);
-      expect((await world.timeline(link)).check?.dueAtMs).toBeGreaterThan(world.nowMs);
-      await finish(link, world.made());
-      expect(await world.claimChecks()).toMatchObject([{ linkKey, reason: 'rejected', opening: false }]);
-    });
-
-    it.each([
-      [
-        'another order has its id',
-        async () => {
-          const { linkId: id } = await world.openNew();
-          return { link: await world.intend(), id };
-        },
-      ],
-      [
-        'an authentic event named another id',
-        async () => {
-          const link = await world.intend();
-          await world.settle(link, [], { linkIds: [world.name('plink')] });
-          return { link, id: world.name('plink') };
-        },
-      ],
-    ])('parks the opening where %s', async (_where, arrange) => {
-      const { link, id } = await arrange();
-      expect(await finish(link, world.made({ id }))).toBe('taken');
-      const told = await world.timeline(link);
-      expect(told.opening).toMatchObject({ status: 'taken', fault: { code: 'service_conflict' } });
-      expect(told.attention).toMatchObject([{ kind: 'reference_taken' }]);
-      expect(told.order.link).toBeNull();
-    });
-
-    it('does nothing for one whose lease went to somebody else', async () => {
-      const link = await world.intend();
-      const { linkKey, attempt } = await world.claimOpening(link);
-      world.tick(LEASE_MS);
-      await world.claimOpening(link);
-      const before = await world.timeline(link);
-      const late = { linkKey, attempt, link: world.made(), withheld: null, nowMs: world.nowMs };
-      expect(await world.store.finishOpening(late)).toBe('lost');
-      expect(await world.store.closeOpening({ linkKey, attempt, nowMs: world.nowMs })).toBe('lost');
-      await world.store.parkOpening({ linkKey, attempt, fault: FAULT, nowMs: world.nowMs });
-      const given = { dueAtMs: world.nowMs, mayExist: false, waits: true, fault: FAULT, nowMs: world.nowMs };
-      await world.store.retryOpening({ linkKey, attempt, ...given });
-      expect(await world.timeline(link)).toEqual(before);
-    });
-  });
-
-  describe('retryOpening', () => {
-    it('is due again at its time, with the fault noted', async () => {
-      const link = await world.intend();
-      await retry(link, { dueAtMs: world.nowMs + 5000 });
-      const { opening, attention } = await world.timeline(link);
-      expect(opening).toMatchObject({ status: 'pending', dueAtMs: world.nowMs + 5000, fault: FAULT });
-      expect(attention).toEqual([]);
-      world.tick(4999);
-      await expect(world.claimOpening(link)).rejects.toThrow('is not due');
-      world.tick(1);
-      expect(await world.claimOpening(link)).toMatchObject({ attempt: 2, mayExist: false });
-    });
-
-    it('never forgets that the link may exist', async () => {
-      const link = await world.intend();
-      await retry(link, { mayExist: true });
-      await retry(link, { mayExist: false });
-      expect(await world.claimOpening(link)).toMatchObject({ mayExist: true });
-    });
-
-    it('tells a person once that the order waits, however often it is tried', async () => {
-      const link = await world.intend();
-      await retry(link, { waits: true });
-      await retry(link, { waits: true });
-      expect((await world.timeline(link)).attention).toMatchObject([{ kind: 'link_not_opened', count: 2 }]);
-    });
-  });
-
-  describe('a link id that an authentic event brings', () => {
-    it('makes the opening due at once: only the details are missing', async () => {
-      const link = await world.intend();
-      await retry(link, { dueAtMs: world.nowMs + 3_000_000 });
-      await world.settle(link, [said('pending')], { linkIds: ['plink_from_event'] });
-      expect(await world.claimOpening(link)).toMatchObject({ linkId: 'plink_from_event' });
-    });
-
-    it('leaves an opening in work to the one who has it', async () => {
-      const link = await world.intend();
-      const { attempt } = await world.claimOpening(link);
-      await world.settle(link, [said('pending')], { linkIds: [world.name('plink')] });
-      await expect(world.claimOpening(link)).rejects.toThrow('is not due');
-      expect((await world.timeline(link)).opening).toMatchObject({ status: 'leased', attempt });
-    });
-
-    it('takes up a parked opening again: only the order’s own link is signed with its secret', async () => {
-      const link = await world.intend();
-      await park(link);
-      await world.settle(link, [said('pending')], { linkIds: [world.name('plink')] });
-      expect(await matters(link)).toEqual([]);
-      expect(await world.claimOpening(link)).toMatchObject({ attempt: 2 });
-    });
-  });
-
-  describe('closeOpening', () => {
-    it('forgets the order and all that was noted of it, so that its reference can be used again', async () => {
-      const intent = world.intent();
-      const link = await world.intend(intent);
-      const { linkKey } = link;
-      await world.store.recordRejection({
-        linkKey,
-        reason: 'signature_wrong',
-        count: 1,
-        lastAtMs: world.nowMs,
-      });
-      await retry(link, { waits: true });
-      expect(await close(link)).toBe('closed');
-      expect(await world.store.findOrder(link.reference)).toBeNull();
-      expect(await world.store.findCredentials({ token: link.token })).toBeNull();
-      const open = await world.store.listAttention({ limit: 100, after: null });
-      expect(open.filter(({ subject }) => subject === link.reference)).toEqual([]);
-      expect(await world.store.openIntent(intent)).toMatchObject({ outcome: 'created' });
-    });
-
-    it.each([
-      ['a recorded event', (link: Link) => world.deliver(link)],
-      ['a stale event', (link: Link) => world.store.recordHint(world.hint(link))],
-    ])('keeps everything where %s shows that the service has the link', async (_what, come) => {
-      const link = await world.intend();
-      await come(link);
-      const before = await world.timeline(link);
-      expect(await close(link)).toBe('kept');
-      const after = await world.timeline(link);
-      expect(after).toEqual({ ...before, opening: after.opening });
-      world.tick(MINUTE_MS);
-      expect(await world.claimOpening(link)).toMatchObject({ attempt: 2, mayExist: true });
-    });
-
-    it('keeps an order whose cancellation the shop was told of, and opens nothing for it', async () => {
-      const link = await world.intend();
-      await world.store.cancelOrder({ reference: link.reference, atMs: world.nowMs });
-      expect(await close(link)).toBe('kept');
-      const told = await world.timeline(link);
-      expect(told).toMatchObject({ order: { state: 'cancelled', link: null }, opening: { status: 'done' } });
-      expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
-    });
-  });
-
-  describe('adoptLink', () => {
-    function adopt({ reference }: { reference: string }, link = world.made()) {
-      return world.store.adoptLink({ reference, link, nowMs: world.nowMs });
+    async function matters(link: Link): Promise<string[]> {
+      return (await world.timeline(link)).attention.map(({ kind }) => kind);
     }
 
-    it('gives a parked order the link that a person named', async () => {
-      const link = await world.intend();
-      await retry(link, { waits: true });
-      await park(link);
-      expect(await matters(link)).toEqual(['reference_taken']);
-      await expect(world.claimOpening(link)).rejects.toThrow('is not due');
-      const made = world.made();
-      expect(await adopt(link, made)).toBe('adopted');
-      const told = await world.timeline(link);
-      expect(told.order.link).toMatchObject({ id: made.id, url: made.url });
-      expect(told.opening).toMatchObject({ status: 'done', fault: null });
-      expect(told.history.at(-1)).toMatchObject({
-        what: `link ${made.id} adopted`,
-        cause: { kind: 'person' },
+    /** Claims the opening and hands in what the service made. */
+    async function finish(link: Link, made: ServiceLink, withheld: string | null = null) {
+      const { linkKey, attempt } = await world.claimOpening(link);
+      return world.store.finishOpening({ linkKey, attempt, link: made, withheld, nowMs: world.nowMs });
+    }
+
+    /** Claims the opening and gives it back. */
+    async function retry(link: Link, over: { mayExist?: boolean; waits?: boolean; dueAtMs?: number } = {}) {
+      const { linkKey, attempt } = await world.claimOpening(link);
+      const given = { mayExist: false, waits: false, dueAtMs: world.nowMs, ...over };
+      await world.store.retryOpening({ linkKey, attempt, fault: FAULT, nowMs: world.nowMs, ...given });
+    }
+
+    async function park(link: Link) {
+      const { linkKey, attempt } = await world.claimOpening(link);
+      await world.store.parkOpening({ linkKey, attempt, fault: FAULT, nowMs: world.nowMs });
+    }
+
+    async function close(link: Link) {
+      const { linkKey, attempt } = await world.claimOpening(link);
+      return world.store.closeOpening({ linkKey, attempt, nowMs: world.nowMs });
+    }
+
+    describe('openIntent', () => {
+      it('commits the order, its link and the opening, and shows the shop no link', async () => {
+        const intent = world.intent();
+        const intended = await world.store.openIntent(intent);
+        expect(intended).toMatchObject({
+          outcome: 'created',
+          opening: { status: 'pending', withheld: null, fault: null },
+          order: { reference: intent.reference, state: 'awaiting_payment', version: 1, link: null },
+        });
+        await world.reopen();
+        const told = await world.timeline(intent);
+        expect(told.opening).toMatchObject({ status: 'pending', attempt: 0, dueAtMs: intent.atMs });
+        expect(told.history).toMatchObject([{ what: 'link is to be opened', atMs: intent.atMs }]);
+        // Nothing asks about a link that is not there.
+        expect(told).toMatchObject({ check: null, nextCheckAtMs: null });
+        const { token, reference, secret } = intent;
+        const credentials = await world.store.findCredentials({ token });
+        expect(credentials).toMatchObject({ reference, keyId: 'key-1' });
+        expect(hex(credentials?.sealedSecret ?? Buffer.alloc(0))).toBe(hex(secret.sealed));
       });
-      expect(told.attention).toEqual([]);
-      expect(told.nextCheckAtMs).toBe(world.nowMs + 2 * MINUTE_MS);
-      expect(await adopt(link)).toBe('not_parked');
+
+      it('finds the same request again, and changes nothing', async () => {
+        const intent = world.intent();
+        const first = await world.store.openIntent(intent);
+        const before = await world.timeline(intent);
+        const again = await world.store.openIntent(
+          world.intent({ ...intent, token: 'other', atMs: world.tick() }),
+        );
+        expect(again).toEqual({ ...first, outcome: 'same' });
+        expect(await world.timeline(intent)).toEqual(before);
+        expect(await world.store.findCredentials({ token: 'other' })).toBeNull();
+      });
+
+      it('says how far the opening is when it is asked for again', async () => {
+        const intent = world.intent();
+        const link = await world.intend(intent);
+        await retry(link, { dueAtMs: world.nowMs + 1000 });
+        expect(await world.store.openIntent(intent)).toMatchObject({
+          opening: { status: 'pending', fault: FAULT },
+        });
+        world.tick(1000);
+        await finish(link, world.made(), 'Its currency is USD.');
+        expect(await world.store.openIntent(intent)).toMatchObject({
+          outcome: 'same',
+          order: { link: null },
+          opening: { status: 'done', withheld: 'Its currency is USD.', fault: null },
+        });
+      });
+
+      it('refuses another request with the same reference', async () => {
+        const intent = world.intent();
+        await world.store.openIntent(intent);
+        const other = await world.store.openIntent({ ...intent, request: '{"amount":"200.00"}', token: 'x' });
+        expect(other).toMatchObject({ outcome: 'conflict', order: { reference: intent.reference } });
+      });
+
+      it('refuses the reference of a registered link', async () => {
+        const { reference } = await world.newLink();
+        expect(await world.store.openIntent(world.intent({ reference }))).toMatchObject({
+          outcome: 'conflict',
+        });
+      });
+
+      it('keeps its orders from registerLink, for the same money too', async () => {
+        const { reference, token } = await world.openNew();
+        const registered = await world.register({ reference, linkId: world.name('plink') });
+        expect(registered).toMatchObject({ outcome: 'reference_conflict', order: { reference } });
+        expect((await world.store.findCredentials({ token }))?.reference).toBe(reference);
+      });
     });
 
-    it('refuses a link that another order has', async () => {
-      const { linkId } = await world.openNew();
-      const link = await world.intend();
-      await park(link);
-      expect(await adopt(link, world.made({ id: linkId }))).toBe('taken');
-      expect((await world.timeline(link)).opening).toMatchObject({ status: 'taken' });
+    describe('claimOpenings', () => {
+      it('leases what is due, oldest first, up to the limit', async () => {
+        world = await fresh();
+        const links = [await world.intend(), await world.intend({ atMs: world.tick() })];
+        await world.intend({ atMs: world.nowMs + 1 });
+        const claim = (limit: number) =>
+          world.store.claimOpenings({ limit, nowMs: world.nowMs, leaseMs: LEASE_MS });
+        expect((await claim(1)).map(({ linkKey }) => linkKey)).toEqual([links[0]?.linkKey]);
+        expect((await claim(9)).map(({ linkKey }) => linkKey)).toEqual([links[1]?.linkKey]);
+        expect(await claim(9)).toEqual([]);
+        world.tick();
+        expect(await claim(9)).toHaveLength(1);
+        expect(await claim(9)).toEqual([]);
+      });
+
+      it('brings all that is needed to open the link', async () => {
+        const intent = world.intent({
+          returnToken: world.name('return'),
+          callbackUrl: 'https://shop.example.com',
+        });
+        const link = await world.intend(intent);
+        const { sealedSecret, ...claimed } = await world.claimOpening(link);
+        const { reference, amount, request, token, returnToken, expiresAtMs, atMs, secret } = intent;
+        expect(claimed).toEqual({
+          linkKey: link.linkKey,
+          attempt: 1,
+          reference,
+          amount,
+          request,
+          token,
+          returnToken,
+          expiresAtMs,
+          keyId: 'key-1',
+          linkId: null,
+          mayExist: false,
+          createdAtMs: atMs,
+        });
+        expect(hex(sealedSecret)).toBe(hex(secret.sealed));
+      });
+
+      it('claims again what was not finished within its lease, as a link that may exist', async () => {
+        const link = await world.intend();
+        await world.claimOpening(link);
+        world.tick(LEASE_MS - 1);
+        await expect(world.claimOpening(link)).rejects.toThrow('is not due');
+        world.tick(1);
+        expect(await world.claimOpening(link)).toMatchObject({ attempt: 2, mayExist: true });
+      });
+
+      it('voids leases when the store is opened again: the link may exist', async () => {
+        const link = await world.intend();
+        const { attempt } = await world.claimOpening(link);
+        await world.reopen();
+        expect(await world.claimOpening(link)).toMatchObject({ attempt: attempt + 1, mayExist: true });
+      });
     });
 
-    it('refuses an order that is not parked, and one that is not there', async () => {
-      expect(await adopt(await world.intend())).toBe('not_parked');
-      expect(await adopt(await world.newLink())).toBe('not_parked');
-      expect(await adopt({ reference: 'nobody' })).toBe('not_parked');
+    describe('finishOpening', () => {
+      it('binds the link, shows it to the shop, and begins to ask about it', async () => {
+        const link = await world.intend();
+        const expiresAtMs = world.nowMs + DAY_MS;
+        const made = world.made({ shortUrl: 'https://p.example.com/x', expiresAtMs });
+        expect(await finish(link, made)).toBe('bound');
+        const { id, url, shortUrl, status } = made;
+        const told = await world.timeline(link);
+        expect(told.order.link).toEqual({ id, url, shortUrl, status });
+        expect(told.opening).toMatchObject({ status: 'done', fault: null, withheld: null });
+        expect(told.nextCheckAtMs).toBe(world.nowMs + 2 * MINUTE_MS);
+        expect(told.history.at(-1)).toMatchObject({ what: `link ${id} opened`, cause: { kind: 'reading' } });
+        expect(await world.store.findCredentials({ linkId: id })).toMatchObject({ linkKey: link.linkKey });
+        await expect(world.claimOpening(link)).rejects.toThrow('is not due');
+      });
+
+      it('keeps a link that was made otherwise than asked from the shop, and tells a person', async () => {
+        const link = await world.intend();
+        const made = world.made();
+        expect(await finish(link, made, 'Its currency is USD.')).toBe('bound');
+        const told = await world.timeline(link);
+        expect(told.order.link).toBeNull();
+        expect(told.opening).toMatchObject({ status: 'done', withheld: 'Its currency is USD.' });
+        expect(told.attention).toMatchObject([{ kind: 'link_withheld' }]);
+        expect(told.attention[0]?.detail).toContain('Its currency is USD.');
+        // It may be paid all the same.
+        expect(told.nextCheckAtMs).not.toBeNull();
+      });
+
+      it('ends the matter of an order that waited for its link', async () => {
+        const link = await world.intend();
+        await retry(link, { waits: true });
+        expect(await matters(link)).toEqual(['link_not_opened']);
+        await finish(link, world.made());
+        expect(await matters(link)).toEqual([]);
+      });
+
+      it('takes the id that an authentic event brought before', async () => {
+        const link = await world.intend();
+        const made = world.made();
+        await world.settle(link, [said('completed')], { linkIds: [made.id] });
+        expect((await world.timeline(link)).order).toMatchObject({ state: 'paid', link: null });
+        expect(await finish(link, made)).toBe('bound');
+        const told = await world.timeline(link);
+        expect(told.order).toMatchObject({ state: 'paid', link: { id: made.id, url: made.url } });
+        expect(told.nextCheckAtMs).toBe((told.order.settlement?.paidAtMs ?? 0) + DAY_MS);
+      });
+
+      it('makes a check that waited for the link due at once', async () => {
+        await world.forgetChecks();
+        const link = await world.intend();
+        const { linkKey } = link;
+        await world.store.recordRejection({
+          linkKey,
+          reason: 'signature_wrong',
+          count: 1,
+          lastAtMs: world.nowMs,
+        });
+        expect(await world.claimChecks()).toEqual([]);
+        expect((await world.timeline(link)).check?.dueAtMs).toBeGreaterThan(world.nowMs);
+        await finish(link, world.made());
+        expect(await world.claimChecks()).toMatchObject([{ linkKey, reason: 'rejected', opening: false }]);
+      });
+
+      it.each([
+        [
+          'another order has its id',
+          async () => {
+            const { linkId: id } = await world.openNew();
+            return { link: await world.intend(), id };
+          },
+        ],
+        [
+          'an authentic event named another id',
+          async () => {
+            const link = await world.intend();
+            await world.settle(link, [], { linkIds: [world.name('plink')] });
+            return { link, id: world.name('plink') };
+          },
+        ],
+      ])('parks the opening where %s', async (_where, arrange) => {
+        const { link, id } = await arrange();
+        expect(await finish(link, world.made({ id }))).toBe('taken');
+        const told = await world.timeline(link);
+        expect(told.opening).toMatchObject({ status: 'taken', fault: { code: 'service_conflict' } });
+        expect(told.attention).toMatchObject([{ kind: 'reference_taken' }]);
+        expect(told.order.link).toBeNull();
+      });
+
+      it('does nothing for one whose lease went to somebody else', async () => {
+        const link = await world.intend();
+        const { linkKey, attempt } = await world.claimOpening(link);
+        world.tick(LEASE_MS);
+        await world.claimOpening(link);
+        const before = await world.timeline(link);
+        const late = { linkKey, attempt, link: world.made(), withheld: null, nowMs: world.nowMs };
+        expect(await world.store.finishOpening(late)).toBe('lost');
+        expect(await world.store.closeOpening({ linkKey, attempt, nowMs: world.nowMs })).toBe('lost');
+        await world.store.parkOpening({ linkKey, attempt, fault: FAULT, nowMs: world.nowMs });
+        const given = {
+          dueAtMs: world.nowMs,
+          mayExist: false,
+          waits: true,
+          fault: FAULT,
+          nowMs: world.nowMs,
+        };
+        await world.store.retryOpening({ linkKey, attempt, ...given });
+        expect(await world.timeline(link)).toEqual(before);
+      });
+    });
+
+    describe('retryOpening', () => {
+      it('is due again at its time, with the fault noted', async () => {
+        const link = await world.intend();
+        await retry(link, { dueAtMs: world.nowMs + 5000 });
+        const { opening, attention } = await world.timeline(link);
+        expect(opening).toMatchObject({ status: 'pending', dueAtMs: world.nowMs + 5000, fault: FAULT });
+        expect(attention).toEqual([]);
+        world.tick(4999);
+        await expect(world.claimOpening(link)).rejects.toThrow('is not due');
+        world.tick(1);
+        expect(await world.claimOpening(link)).toMatchObject({ attempt: 2, mayExist: false });
+      });
+
+      it('never forgets that the link may exist', async () => {
+        const link = await world.intend();
+        await retry(link, { mayExist: true });
+        await retry(link, { mayExist: false });
+        expect(await world.claimOpening(link)).toMatchObject({ mayExist: true });
+      });
+
+      it('tells a person once that the order waits, however often it is tried', async () => {
+        const link = await world.intend();
+        await retry(link, { waits: true });
+        await retry(link, { waits: true });
+        expect((await world.timeline(link)).attention).toMatchObject([{ kind: 'link_not_opened', count: 2 }]);
+      });
+    });
+
+    describe('a link id that an authentic event brings', () => {
+      it('makes the opening due at once: only the details are missing', async () => {
+        const link = await world.intend();
+        await retry(link, { dueAtMs: world.nowMs + 3_000_000 });
+        await world.settle(link, [said('pending')], { linkIds: ['plink_from_event'] });
+        expect(await world.claimOpening(link)).toMatchObject({ linkId: 'plink_from_event' });
+      });
+
+      it('leaves an opening in work to the one who has it', async () => {
+        const link = await world.intend();
+        const { attempt } = await world.claimOpening(link);
+        await world.settle(link, [said('pending')], { linkIds: [world.name('plink')] });
+        await expect(world.claimOpening(link)).rejects.toThrow('is not due');
+        expect((await world.timeline(link)).opening).toMatchObject({ status: 'leased', attempt });
+      });
+
+      it('takes up a parked opening again: only the order’s own link is signed with its secret', async () => {
+        const link = await world.intend();
+        await park(link);
+        await world.settle(link, [said('pending')], { linkIds: [world.name('plink')] });
+        expect(await matters(link)).toEqual([]);
+        expect(await world.claimOpening(link)).toMatchObject({ attempt: 2 });
+      });
+    });
+
+    describe('closeOpening', () => {
+      it('forgets the order and all that was noted of it, so that its reference can be used again', async () => {
+        const intent = world.intent();
+        const link = await world.intend(intent);
+        const { linkKey } = link;
+        await world.store.recordRejection({
+          linkKey,
+          reason: 'signature_wrong',
+          count: 1,
+          lastAtMs: world.nowMs,
+        });
+        await retry(link, { waits: true });
+        expect(await close(link)).toBe('closed');
+        expect(await world.store.findOrder(link.reference)).toBeNull();
+        expect(await world.store.findCredentials({ token: link.token })).toBeNull();
+        const open = await world.store.listAttention({ limit: 100, after: null });
+        expect(open.filter(({ subject }) => subject === link.reference)).toEqual([]);
+        expect(await world.store.openIntent(intent)).toMatchObject({ outcome: 'created' });
+      });
+
+      it.each([
+        ['a recorded event', (link: Link) => world.deliver(link)],
+        ['a stale event', (link: Link) => world.store.recordHint(world.hint(link))],
+      ])('keeps everything where %s shows that the service has the link', async (_what, come) => {
+        const link = await world.intend();
+        await come(link);
+        const before = await world.timeline(link);
+        expect(await close(link)).toBe('kept');
+        const after = await world.timeline(link);
+        expect(after).toEqual({ ...before, opening: after.opening });
+        world.tick(MINUTE_MS);
+        expect(await world.claimOpening(link)).toMatchObject({ attempt: 2, mayExist: true });
+      });
+
+      it('keeps an order whose cancellation the shop was told of, and opens nothing for it', async () => {
+        const link = await world.intend();
+        await world.store.cancelOrder({ reference: link.reference, atMs: world.nowMs });
+        expect(await close(link)).toBe('kept');
+        const told = await world.timeline(link);
+        expect(told).toMatchObject({
+          order: { state: 'cancelled', link: null },
+          opening: { status: 'done' },
+        });
+        expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
+      });
+    });
+
+    describe('adoptLink', () => {
+      function adopt({ reference }: { reference: string }, link = world.made()) {
+        return world.store.adoptLink({ reference, link, nowMs: world.nowMs });
+      }
+
+      it('gives a parked order the link that a person named', async () => {
+        const link = await world.intend();
+        await retry(link, { waits: true });
+        await park(link);
+        expect(await matters(link)).toEqual(['reference_taken']);
+        await expect(world.claimOpening(link)).rejects.toThrow('is not due');
+        const made = world.made();
+        expect(await adopt(link, made)).toBe('adopted');
+        const told = await world.timeline(link);
+        expect(told.order.link).toMatchObject({ id: made.id, url: made.url });
+        expect(told.opening).toMatchObject({ status: 'done', fault: null });
+        expect(told.history.at(-1)).toMatchObject({
+          what: `link ${made.id} adopted`,
+          cause: { kind: 'person' },
+        });
+        expect(told.attention).toEqual([]);
+        expect(told.nextCheckAtMs).toBe(world.nowMs + 2 * MINUTE_MS);
+        expect(await adopt(link)).toBe('not_parked');
+      });
+
+      it('refuses a link that another order has', async () => {
+        const { linkId } = await world.openNew();
+        const link = await world.intend();
+        await park(link);
+        expect(await adopt(link, world.made({ id: linkId }))).toBe('taken');
+        expect((await world.timeline(link)).opening).toMatchObject({ status: 'taken' });
+      });
+
+      it('refuses an order that is not parked, and one that is not there', async () => {
+        expect(await adopt(await world.intend())).toBe('not_parked');
+        expect(await adopt(await world.newLink())).toBe('not_parked');
+        expect(await adopt({ reference: 'nobody' })).toBe('not_parked');
+      });
     });
   });
 }

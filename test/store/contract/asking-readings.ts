@@ -8,399 +8,420 @@ const DAY_MS = 86_400_000;
 type Known = Link & { linkId: string };
 
 export function readingsContract({ shared }: Worlds): void {
-  let world: World;
-  let link: Known;
-  beforeEach(async () => {
-    world = shared();
-    link = await world.openNew();
-  });
-
-  const state = async () => (await world.timeline(link)).order.state;
-  const check = async () => (await world.timeline(link)).check;
-  /** A link's status changed, as an authentic event says: a check is queued. */
-  const hear = (over = {}) => world.settle(link, [], { linkChanged: true, ...over });
-
-  describe('recordReading', () => {
-    it('keeps the answer as a row of the inbox, leased to the caller', async () => {
-      const body = Buffer.from('{"data":{}}');
-      const claimed = await world.read(link, { number: 1_000_001, reason: 'person', body });
-      const { linkKey } = link;
-      const nowMs = world.nowMs;
-      expect(claimed).toMatchObject({ attempt: 1, linkKey, receivedAtMs: nowMs, reading: 1_000_001 });
-      expect([hex(claimed.body), hex(claimed.mac)]).toEqual([hex(body), hex(sha256(body))]);
-      const event = await world.event(claimed.eventKey);
-      expect(event).toMatchObject({ status: 'leased', type: 'person', reading: 1_000_001, attempt: 1 });
-      expect(event).toMatchObject({ eventId: 'reading:1000001', linkId: link.linkId });
-      expect([hex(event.body), hex(event.bodySha256)]).toEqual([hex(body), hex(sha256(body))]);
-    });
-
-    it('lets the row be claimed as an event is where its caller died', async () => {
-      const recorded = await world.read(link);
-      expect((await world.claim()).map(({ eventKey }) => eventKey)).not.toContain(recorded.eventKey);
-      world.tick(LEASE_MS);
-      const claimed = await world.claimOne(recorded.eventKey);
-      expect({ ...claimed, body: hex(claimed.body), mac: hex(claimed.mac) }).toEqual({
-        ...recorded,
-        body: hex(recorded.body),
-        mac: hex(recorded.mac),
-        attempt: 2,
-      });
-      expect(await world.store.settle(world.job(recorded))).toEqual({ outcome: 'lost' });
-    });
-
-    it('names no reading for an event', async () => {
-      const { eventKey, reading } = await world.claimNew(link);
-      expect(reading).toBeNull();
-      expect(await world.event(eventKey)).toMatchObject({ reading: null });
-    });
-
-    it('binds the id of a link that had none', async () => {
-      const reserved = await world.newLink();
-      const linkId = world.name('plink');
-      await world.read({ ...reserved, linkId });
-      expect((await world.timeline(reserved)).order.link?.id).toBe(linkId);
-      expect(await world.store.findLink(reserved.reference)).toMatchObject({ linkId });
-    });
-
-    it('binds it for an opening too, which is due at once', async () => {
-      const intended = await world.intend();
-      const { attempt } = await world.claimOpening(intended);
-      const fault = { code: 'service_timeout', message: 'no answer' };
-      const later = {
-        dueAtMs: world.nowMs + MINUTE_MS,
-        mayExist: true,
-        waits: false,
-        fault,
-        nowMs: world.nowMs,
-      };
-      await world.store.retryOpening({ linkKey: intended.linkKey, attempt, ...later });
-      const linkId = world.name('plink');
-      await world.answer({ ...intended, linkId }, []);
-      // Its address is not compared with the order yet, and so not shown.
-      expect((await world.timeline(intended)).order.link).toBeNull();
-      expect(await world.claimOpening(intended)).toMatchObject({ linkId });
-    });
-
-    it.each([
-      ['another order’s link has the id', async () => ({ ...(await world.newLink()), linkId: link.linkId })],
-      ['the link has another id', async () => ({ ...link, linkId: world.name('plink') })],
-      ['the link is not there', async () => ({ ...link, linkKey: 987_654 })],
-    ])('keeps nothing where %s', async (_where, arrange) => {
-      const { linkKey, linkId } = await arrange();
-      const asked = { linkKey, linkId, reason: 'scheduled', number: 5, leaseMs: LEASE_MS } as const;
-      const before = await world.timeline(link);
-      const reading = { ...asked, body: Buffer.from('{}'), nowMs: world.nowMs };
-      expect(await world.store.recordReading(reading)).toBeNull();
-      expect(await world.timeline(link)).toEqual(before);
-    });
-  });
-
-  describe('a reading', () => {
-    it('makes an order paid, as an event does, and says how it was learned', async () => {
-      expect(await world.answer(link, [said('completed')])).toMatchObject({ outcome: 'applied', notices: 1 });
-      const { order, history, notices } = await world.timeline(link);
-      expect(order).toMatchObject({ state: 'paid', settlement: { learnedBy: 'reconciliation' } });
-      expect(history.at(-1)).toMatchObject({ cause: { kind: 'reading', id: String(order.lastReading) } });
-      expect(notices).toMatchObject([{ type: 'order.paid' }]);
-    });
-
-    it('decides all its facts before its number is raised', async () => {
-      const facts = [said('completed'), said('disputed')];
-      await world.answer(link, facts);
-      expect(await state()).toBe('disputed');
-      await world.answer(link, [said('completed')]);
-      expect(await state()).toBe('paid');
-    });
-
-    it('that a newer one overtook changes nothing', async () => {
-      const older = await world.read(link);
-      world.tick();
-      await world.answer(link, [said('completed')], { made: { status: 'INACTIVE' } });
-      await hear();
-      const before = await world.timeline(link);
-      const shown = world.made({ id: link.linkId, status: 'ACTIVE', url: 'https://old.example.com' });
-      const late = world.job(older, { facts: [said('disputed')], link: shown, nowMs: world.tick() });
-      expect(await world.store.settle(late)).toMatchObject({ outcome: 'ignored', rule: 'older_reading' });
-      const { order, check: waiting, nextCheckAtMs } = await world.timeline(link);
-      expect({ order, waiting, nextCheckAtMs }).toEqual({
-        order: before.order,
-        waiting: before.check,
-        nextCheckAtMs: before.nextCheckAtMs,
-      });
-    });
-
-    it('that is settled again changes nothing', async () => {
-      const { eventKey } = await world.read(link);
-      world.tick(LEASE_MS);
-      const settle = async () => {
-        const job = world.job(await world.claimOne(eventKey), { facts: [said('completed')] });
-        return world.store.settle({ ...job, link: world.made({ id: link.linkId }) });
-      };
-      await settle();
-      await world.store.requeueEvent({ eventKey, nowMs: world.nowMs });
-      const before = await world.timeline(link);
-      expect(await settle()).toMatchObject({ outcome: 'already_applied' });
-      const after = await world.timeline(link);
-      expect({ ...after, events: [] }).toEqual({ ...before, events: [] });
-    });
-
-    it('brings what the service shows of the link', async () => {
-      const url = 'https://pay.example.com/new';
-      const made = { status: 'INACTIVE', url, shortUrl: 'https://p.example.com/n' };
-      await world.answer(link, [], { made });
-      expect((await world.timeline(link)).order).toMatchObject({
-        version: 1,
-        link: { id: link.linkId, ...made },
-      });
-      // What an answer does not hold stays as it was.
-      await world.answer(link, [], { made: { status: 'ACTIVE', url: null, shortUrl: null } });
-      expect((await world.timeline(link)).order.link).toMatchObject({ ...made, status: 'ACTIVE' });
-    });
-
-    it('sets the next scheduled time, by the order after it', async () => {
-      world.tick(3 * MINUTE_MS);
-      await world.answer(link, []);
-      const openedAtMs = world.nowMs - 3 * MINUTE_MS;
-      expect((await world.timeline(link)).nextCheckAtMs).toBe(openedAtMs + 10 * MINUTE_MS);
-      await world.answer(link, [said('completed')]);
-      expect((await world.timeline(link)).nextCheckAtMs).toBe(world.nowMs + DAY_MS);
-    });
-
-    it('learns when the link expires', async () => {
-      const registered = await world.newLink({ linkId: world.name('plink') });
-      const known = { ...registered, linkId: (await world.timeline(registered)).order.link?.id as string };
-      world.tick(8 * 3_600_000);
-      const expiresAtMs = world.nowMs + MINUTE_MS;
-      await world.answer(known, [], { made: { expiresAtMs } });
-      expect((await world.timeline(known)).nextCheckAtMs).toBe(expiresAtMs + 30_000);
-    });
-
-    it('of another link than it was recorded for is dead, and the order untouched', async () => {
-      const other = { id: world.name('plink') };
-      const result = await world.answer(link, [said('completed')], { made: other });
-      expect(result).toEqual({ outcome: 'link_mismatch' });
-      expect(await state()).toBe('awaiting_payment');
-    });
-
-    it('that is not understood tells a person, once, until one is understood', async () => {
-      const job = { unsure: true, speaksOfPayment: true };
-      await world.answer(link, [], { job });
-      await world.answer(link, [], { job });
-      const told = await world.timeline(link);
-      expect(told.attention).toMatchObject([{ kind: 'event_not_understood', count: 2 }]);
-      // Asking again would bring the same answer.
-      expect(told.check).toBeNull();
-      await world.answer(link, [said('pending')]);
-      expect((await world.timeline(link)).attention).toEqual([]);
-    });
-  });
-
-  describe('the check that a reading answers', () => {
-    it('is over', async () => {
-      await hear();
-      world.tick();
-      await world.answer(link, []);
-      expect(await check()).toBeNull();
-    });
-
-    it('is over where it was asked for when the request left', async () => {
-      await hear();
-      await world.answer(link, []);
-      expect(await check()).toBeNull();
-    });
-
-    it('is due at once where something new was heard after the request left', async () => {
-      await hear();
-      await world.claimChecks();
-      const number = await world.slot();
-      world.tick(100);
-      await hear();
-      const heardAtMs = world.nowMs;
-      world.tick(100);
-      const claimed = await world.read(link, { number });
-      const shown = world.made({ id: link.linkId });
-      await world.store.settle(world.job(claimed, { link: shown }));
-      expect(await check()).toMatchObject({ requestedAtMs: heardAtMs, dueAtMs: world.nowMs });
-    });
-  });
-
-  describe('a completion that waits to be confirmed', () => {
+  describe('readings', () => {
+    let world: World;
+    let link: Known;
     beforeEach(async () => {
-      await world.settle(link, [said('completed')], { policy: { asks: 'always' } });
+      world = shared();
+      link = await world.openNew();
     });
 
-    it('is asked about at once', async () => {
-      expect(await check()).toMatchObject({ reason: 'doubtful_money', dueAtMs: world.nowMs });
-      expect(await state()).toBe('awaiting_payment');
+    const state = async () => (await world.timeline(link)).order.state;
+    const check = async () => (await world.timeline(link)).check;
+    /** A link's status changed, as an authentic event says: a check is queued. */
+    const hear = (over = {}) => world.settle(link, [], { linkChanged: true, ...over });
+
+    describe('recordReading', () => {
+      it('keeps the answer as a row of the inbox, leased to the caller', async () => {
+        const body = Buffer.from('{"data":{}}');
+        const claimed = await world.read(link, { number: 1_000_001, reason: 'person', body });
+        const { linkKey } = link;
+        const nowMs = world.nowMs;
+        expect(claimed).toMatchObject({ attempt: 1, linkKey, receivedAtMs: nowMs, reading: 1_000_001 });
+        expect([hex(claimed.body), hex(claimed.mac)]).toEqual([hex(body), hex(sha256(body))]);
+        const event = await world.event(claimed.eventKey);
+        expect(event).toMatchObject({ status: 'leased', type: 'person', reading: 1_000_001, attempt: 1 });
+        expect(event).toMatchObject({ eventId: 'reading:1000001', linkId: link.linkId });
+        expect([hex(event.body), hex(event.bodySha256)]).toEqual([hex(body), hex(sha256(body))]);
+      });
+
+      it('lets the row be claimed as an event is where its caller died', async () => {
+        const recorded = await world.read(link);
+        expect((await world.claim()).map(({ eventKey }) => eventKey)).not.toContain(recorded.eventKey);
+        world.tick(LEASE_MS);
+        const claimed = await world.claimOne(recorded.eventKey);
+        expect({ ...claimed, body: hex(claimed.body), mac: hex(claimed.mac) }).toEqual({
+          ...recorded,
+          body: hex(recorded.body),
+          mac: hex(recorded.mac),
+          attempt: 2,
+        });
+        expect(await world.store.settle(world.job(recorded))).toEqual({ outcome: 'lost' });
+      });
+
+      it('names no reading for an event', async () => {
+        const { eventKey, reading } = await world.claimNew(link);
+        expect(reading).toBeNull();
+        expect(await world.event(eventKey)).toMatchObject({ reading: null });
+      });
+
+      it('binds the id of a link that had none', async () => {
+        const reserved = await world.newLink();
+        const linkId = world.name('plink');
+        await world.read({ ...reserved, linkId });
+        expect((await world.timeline(reserved)).order.link?.id).toBe(linkId);
+        expect(await world.store.findLink(reserved.reference)).toMatchObject({ linkId });
+      });
+
+      it('binds it for an opening too, which is due at once', async () => {
+        const intended = await world.intend();
+        const { attempt } = await world.claimOpening(intended);
+        const fault = { code: 'service_timeout', message: 'no answer' };
+        const later = {
+          dueAtMs: world.nowMs + MINUTE_MS,
+          mayExist: true,
+          waits: false,
+          fault,
+          nowMs: world.nowMs,
+        };
+        await world.store.retryOpening({ linkKey: intended.linkKey, attempt, ...later });
+        const linkId = world.name('plink');
+        await world.answer({ ...intended, linkId }, []);
+        // Its address is not compared with the order yet, and so not shown.
+        expect((await world.timeline(intended)).order.link).toBeNull();
+        expect(await world.claimOpening(intended)).toMatchObject({ linkId });
+      });
+
+      it.each([
+        [
+          'another order’s link has the id',
+          async () => ({ ...(await world.newLink()), linkId: link.linkId }),
+        ],
+        ['the link has another id', async () => ({ ...link, linkId: world.name('plink') })],
+        ['the link is not there', async () => ({ ...link, linkKey: 987_654 })],
+      ])('keeps nothing where %s', async (_where, arrange) => {
+        const { linkKey, linkId } = await arrange();
+        const asked = { linkKey, linkId, reason: 'scheduled', number: 5, leaseMs: LEASE_MS } as const;
+        const before = await world.timeline(link);
+        const reading = { ...asked, body: Buffer.from('{}'), nowMs: world.nowMs };
+        expect(await world.store.recordReading(reading)).toBeNull();
+        expect(await world.timeline(link)).toEqual(before);
+      });
     });
 
-    it('pays where the service confirms it, without a drift: it was known', async () => {
-      await world.answer(link, [said('completed')]);
-      const { order, check: waiting, drift } = await world.timeline(link);
-      expect({ state: order.state, waiting, drift }).toEqual({ state: 'paid', waiting: null, drift: [] });
+    describe('a reading', () => {
+      it('makes an order paid, as an event does, and says how it was learned', async () => {
+        expect(await world.answer(link, [said('completed')])).toMatchObject({
+          outcome: 'applied',
+          notices: 1,
+        });
+        const { order, history, notices } = await world.timeline(link);
+        expect(order).toMatchObject({ state: 'paid', settlement: { learnedBy: 'reconciliation' } });
+        expect(history.at(-1)).toMatchObject({ cause: { kind: 'reading', id: String(order.lastReading) } });
+        expect(notices).toMatchObject([{ type: 'order.paid' }]);
+      });
+
+      it('decides all its facts before its number is raised', async () => {
+        const facts = [said('completed'), said('disputed')];
+        await world.answer(link, facts);
+        expect(await state()).toBe('disputed');
+        await world.answer(link, [said('completed')]);
+        expect(await state()).toBe('paid');
+      });
+
+      it('that a newer one overtook changes nothing', async () => {
+        const older = await world.read(link);
+        world.tick();
+        await world.answer(link, [said('completed')], { made: { status: 'INACTIVE' } });
+        await hear();
+        const before = await world.timeline(link);
+        const shown = world.made({ id: link.linkId, status: 'ACTIVE', url: 'https://old.example.com' });
+        const late = world.job(older, { facts: [said('disputed')], link: shown, nowMs: world.tick() });
+        expect(await world.store.settle(late)).toMatchObject({ outcome: 'ignored', rule: 'older_reading' });
+        const { order, check: waiting, nextCheckAtMs } = await world.timeline(link);
+        expect({ order, waiting, nextCheckAtMs }).toEqual({
+          order: before.order,
+          waiting: before.check,
+          nextCheckAtMs: before.nextCheckAtMs,
+        });
+      });
+
+      it('that is settled again changes nothing', async () => {
+        const { eventKey } = await world.read(link);
+        world.tick(LEASE_MS);
+        const settle = async () => {
+          const job = world.job(await world.claimOne(eventKey), { facts: [said('completed')] });
+          return world.store.settle({ ...job, link: world.made({ id: link.linkId }) });
+        };
+        await settle();
+        await world.store.requeueEvent({ eventKey, nowMs: world.nowMs });
+        const before = await world.timeline(link);
+        expect(await settle()).toMatchObject({ outcome: 'already_applied' });
+        const after = await world.timeline(link);
+        expect({ ...after, events: [] }).toEqual({ ...before, events: [] });
+      });
+
+      it('brings what the service shows of the link', async () => {
+        const url = 'https://pay.example.com/new';
+        const made = { status: 'INACTIVE', url, shortUrl: 'https://p.example.com/n' };
+        await world.answer(link, [], { made });
+        expect((await world.timeline(link)).order).toMatchObject({
+          version: 1,
+          link: { id: link.linkId, ...made },
+        });
+        // What an answer does not hold stays as it was.
+        await world.answer(link, [], { made: { status: 'ACTIVE', url: null, shortUrl: null } });
+        expect((await world.timeline(link)).order.link).toMatchObject({ ...made, status: 'ACTIVE' });
+      });
+
+      it('sets the next scheduled time, by the order after it', async () => {
+        world.tick(3 * MINUTE_MS);
+        await world.answer(link, []);
+        const openedAtMs = world.nowMs - 3 * MINUTE_MS;
+        expect((await world.timeline(link)).nextCheckAtMs).toBe(openedAtMs + 10 * MINUTE_MS);
+        await world.answer(link, [said('completed')]);
+        expect((await world.timeline(link)).nextCheckAtMs).toBe(world.nowMs + DAY_MS);
+      });
+
+      it('learns when the link expires', async () => {
+        const registered = await world.newLink({ linkId: world.name('plink') });
+        const known = { ...registered, linkId: (await world.timeline(registered)).order.link?.id as string };
+        world.tick(8 * 3_600_000);
+        const expiresAtMs = world.nowMs + MINUTE_MS;
+        await world.answer(known, [], { made: { expiresAtMs } });
+        expect((await world.timeline(known)).nextCheckAtMs).toBe(expiresAtMs + 30_000);
+      });
+
+      it('of another link than it was recorded for is dead, and the order untouched', async () => {
+        const other = { id: world.name('plink') };
+        const result = await world.answer(link, [said('completed')], { made: other });
+        expect(result).toEqual({ outcome: 'link_mismatch' });
+        expect(await state()).toBe('awaiting_payment');
+      });
+
+      it('that is not understood tells a person, once, until one is understood', async () => {
+        const job = { unsure: true, speaksOfPayment: true };
+        await world.answer(link, [], { job });
+        await world.answer(link, [], { job });
+        const told = await world.timeline(link);
+        expect(told.attention).toMatchObject([{ kind: 'event_not_understood', count: 2 }]);
+        // Asking again would bring the same answer.
+        expect(told.check).toBeNull();
+        await world.answer(link, [said('pending')]);
+        expect((await world.timeline(link)).attention).toEqual([]);
+      });
     });
 
-    it('is asked about again and again, and then held', async () => {
-      const sinceMs = world.nowMs;
-      let asked = 0;
-      for (;;) {
-        const result = await world.answer(link, [said('unpaid', { paymentId: null })]);
-        asked++;
-        const waiting = await check();
-        if (waiting === null) {
-          expect(result).toMatchObject({ outcome: 'held', rule: 'completion_unconfirmed', notices: 1 });
-          break;
+    describe('the check that a reading answers', () => {
+      it('is over', async () => {
+        await hear();
+        world.tick();
+        await world.answer(link, []);
+        expect(await check()).toBeNull();
+      });
+
+      it('is over where it was asked for when the request left', async () => {
+        await hear();
+        await world.answer(link, []);
+        expect(await check()).toBeNull();
+      });
+
+      it('is due at once where something new was heard after the request left', async () => {
+        await hear();
+        await world.claimChecks();
+        const number = await world.slot();
+        world.tick(100);
+        await hear();
+        const heardAtMs = world.nowMs;
+        world.tick(100);
+        const claimed = await world.read(link, { number });
+        const shown = world.made({ id: link.linkId });
+        await world.store.settle(world.job(claimed, { link: shown }));
+        expect(await check()).toMatchObject({ requestedAtMs: heardAtMs, dueAtMs: world.nowMs });
+      });
+    });
+
+    describe('a completion that waits to be confirmed', () => {
+      beforeEach(async () => {
+        await world.settle(link, [said('completed')], { policy: { asks: 'always' } });
+      });
+
+      it('is asked about at once', async () => {
+        expect(await check()).toMatchObject({ reason: 'doubtful_money', dueAtMs: world.nowMs });
+        expect(await state()).toBe('awaiting_payment');
+      });
+
+      it('pays where the service confirms it, without a drift: it was known', async () => {
+        await world.answer(link, [said('completed')]);
+        const { order, check: waiting, drift } = await world.timeline(link);
+        expect({ state: order.state, waiting, drift }).toEqual({ state: 'paid', waiting: null, drift: [] });
+      });
+
+      it('is asked about again and again, and then held', async () => {
+        const sinceMs = world.nowMs;
+        let asked = 0;
+        for (;;) {
+          const result = await world.answer(link, [said('unpaid', { paymentId: null })]);
+          asked++;
+          const waiting = await check();
+          if (waiting === null) {
+            expect(result).toMatchObject({ outcome: 'held', rule: 'completion_unconfirmed', notices: 1 });
+            break;
+          }
+          expect(waiting.dueAtMs).toBeGreaterThan(world.nowMs);
+          world.nowMs = waiting.dueAtMs;
         }
-        expect(waiting.dueAtMs).toBeGreaterThan(world.nowMs);
-        world.nowMs = waiting.dueAtMs;
-      }
-      expect(world.nowMs - sinceMs).toBe(10 * MINUTE_MS);
-      expect(asked).toBeGreaterThan(5);
-      const { order, history } = await world.timeline(link);
-      expect(order).toMatchObject({ state: 'held', holds: [{ reason: 'unconfirmed' }] });
-      expect(history.at(-1)?.cause).toEqual({ kind: 'reading', id: String(order.lastReading) });
+        expect(world.nowMs - sinceMs).toBe(10 * MINUTE_MS);
+        expect(asked).toBeGreaterThan(5);
+        const { order, history } = await world.timeline(link);
+        expect(order).toMatchObject({ state: 'held', holds: [{ reason: 'unconfirmed' }] });
+        expect(history.at(-1)?.cause).toEqual({ kind: 'reading', id: String(order.lastReading) });
+      });
+
+      it('waits since it was heard of first, however often that comes again', async () => {
+        world.tick(9 * MINUTE_MS);
+        await world.settle(link, [said('completed')], { policy: { asks: 'always' } });
+        world.tick(MINUTE_MS);
+        await world.answer(link, [said('unpaid', { paymentId: null })]);
+        expect(await state()).toBe('held');
+      });
+
+      it('is over where the order left the open states otherwise', async () => {
+        await world.settle(link, [said('completed')]);
+        await world.answer(link, [said('completed')]);
+        expect(await check()).toBeNull();
+        expect(await state()).toBe('paid');
+      });
+
+      it('is not held by a reading that a newer one overtook', async () => {
+        const older = await world.read(link);
+        await world.answer(link, []);
+        world.tick(11 * MINUTE_MS);
+        const shown = world.made({ id: link.linkId });
+        const again = await world.claimOne(older.eventKey);
+        await world.store.settle(world.job(again, { link: shown }));
+        expect(await state()).toBe('awaiting_payment');
+        expect(await check()).not.toBeNull();
+      });
     });
 
-    it('waits since it was heard of first, however often that comes again', async () => {
-      world.tick(9 * MINUTE_MS);
-      await world.settle(link, [said('completed')], { policy: { asks: 'always' } });
-      world.tick(MINUTE_MS);
-      await world.answer(link, [said('unpaid', { paymentId: null })]);
-      expect(await state()).toBe('held');
-    });
+    describe('drift', () => {
+      it('is noted where a reading moved the order: the service was right', async () => {
+        await world.answer(link, [said('completed')], { reading: { reason: 'stale' } });
+        const { order, drift } = await world.timeline(link);
+        expect(drift).toEqual([
+          {
+            atMs: world.nowMs,
+            reading: order.lastReading,
+            learnedBy: 'stale',
+            ours: 'awaiting_payment, nothing counted',
+            theirs: 'paid, 100.00 BRL',
+            rule: 'paid',
+            rightSide: 'service',
+          },
+        ]);
+      });
 
-    it('is over where the order left the open states otherwise', async () => {
-      await world.settle(link, [said('completed')]);
-      await world.answer(link, [said('completed')]);
-      expect(await check()).toBeNull();
-      expect(await state()).toBe('paid');
-    });
+      it('is noted where a reading counted money', async () => {
+        await world.settle(link, [said('completed')]);
+        await world.answer(link, [said('completed', { paymentId: 'pay_2' })]);
+        expect((await world.timeline(link)).drift).toMatchObject([
+          { ours: 'paid, 100.00 BRL', theirs: 'paid, 100.00 BRL, 100.00 BRL', rule: 'duplicate_payment' },
+        ]);
+      });
 
-    it('is not held by a reading that a newer one overtook', async () => {
-      const older = await world.read(link);
-      await world.answer(link, []);
-      world.tick(11 * MINUTE_MS);
-      const shown = world.made({ id: link.linkId });
-      const again = await world.claimOne(older.eventKey);
-      await world.store.settle(world.job(again, { link: shown }));
-      expect(await state()).toBe('awaiting_payment');
-      expect(await check()).not.toBeNull();
-    });
-  });
+      it('is noted once where a person must say who is right', async () => {
+        await world.settle(link, [said('completed')]);
+        await world.answer(link, [said('unpaid', { paymentId: null })]);
+        await world.answer(link, [said('unpaid', { paymentId: null })]);
+        const { drift, attention } = await world.timeline(link);
+        expect(drift).toMatchObject([
+          { ours: 'paid, 100.00 BRL', theirs: 'unpaid', rule: 'service_disagrees', rightSide: 'undecided' },
+        ]);
+        expect(attention).toMatchObject([{ kind: 'service_disagrees', count: 2 }]);
+      });
 
-  describe('drift', () => {
-    it('is noted where a reading moved the order: the service was right', async () => {
-      await world.answer(link, [said('completed')], { reading: { reason: 'stale' } });
-      const { order, drift } = await world.timeline(link);
-      expect(drift).toEqual([
-        {
-          atMs: world.nowMs,
-          reading: order.lastReading,
-          learnedBy: 'stale',
-          ours: 'awaiting_payment, nothing counted',
-          theirs: 'paid, 100.00 BRL',
-          rule: 'paid',
-          rightSide: 'service',
-        },
-      ]);
-    });
+      it('is none where a link expired in its time', async () => {
+        await world.answer(link, [said('expired', { paymentId: null })]);
+        const { order, drift } = await world.timeline(link);
+        expect({ state: order.state, drift }).toEqual({ state: 'expired', drift: [] });
+      });
 
-    it('is noted where a reading counted money', async () => {
-      await world.settle(link, [said('completed')]);
-      await world.answer(link, [said('completed', { paymentId: 'pay_2' })]);
-      expect((await world.timeline(link)).drift).toMatchObject([
-        { ours: 'paid, 100.00 BRL', theirs: 'paid, 100.00 BRL, 100.00 BRL', rule: 'duplicate_payment' },
-      ]);
-    });
-
-    it('is noted once where a person must say who is right', async () => {
-      await world.settle(link, [said('completed')]);
-      await world.answer(link, [said('unpaid', { paymentId: null })]);
-      await world.answer(link, [said('unpaid', { paymentId: null })]);
-      const { drift, attention } = await world.timeline(link);
-      expect(drift).toMatchObject([
-        { ours: 'paid, 100.00 BRL', theirs: 'unpaid', rule: 'service_disagrees', rightSide: 'undecided' },
-      ]);
-      expect(attention).toMatchObject([{ kind: 'service_disagrees', count: 2 }]);
-    });
-
-    it('is none where the service says what is known, nor in an event', async () => {
-      await world.settle(link, [said('completed')]);
-      await world.answer(link, [said('completed')]);
-      await world.answer(link, []);
-      expect((await world.timeline(link)).drift).toEqual([]);
+      it('is none where the service says what is known, nor in an event', async () => {
+        await world.settle(link, [said('completed')]);
+        await world.answer(link, [said('completed')]);
+        await world.answer(link, []);
+        expect((await world.timeline(link)).drift).toEqual([]);
+      });
     });
   });
 }
 
-/** They count over all orders, so each test has a store of its own. */
-export function quotesContract({ fresh }: Worlds): void {
-  let world: World;
-  beforeEach(async () => {
-    world = await fresh();
-  });
-
-  const DIFFERS = said('completed', { quoteMoney: stated('90.00') });
-  const AGREES = said('completed', { quoteMoney: stated('100.00') });
-
-  /** An order that is paid with such words; the state that it comes to. */
-  async function pay(fact = DIFFERS, over: Parameters<World['job']>[1] = {}): Promise<string> {
-    const link = await world.newLink();
-    await world.settle(link, [fact], over);
-    return (await world.timeline(link)).order.state;
-  }
-
-  async function doubts() {
-    return (await world.store.listAttention({ limit: 10, after: null })).map(({ kind, subject }) => [
-      kind,
-      subject,
-    ]);
-  }
-
-  describe('quotes that name other money than their links', () => {
-    it('are taken for misread from the third in a row on, and a person is told', async () => {
-      expect([await pay(), await pay()]).toEqual(['held', 'held']);
-      expect(await doubts()).toEqual([]);
-      expect([await pay(), await pay()]).toEqual(['paid', 'paid']);
-      expect(await doubts()).toEqual([['quote_reading_doubtful', 'quote']]);
+/** They are counted over all orders, so each test begins with a quote that agrees. */
+export function quotesContract({ shared }: Worlds): void {
+  describe('quotes', () => {
+    let world: World;
+    beforeEach(async () => {
+      world = shared();
+      await pay(AGREES);
     });
 
-    it('are believed again after one that agrees', async () => {
-      for (let n = 0; n < 3; n++) await pay();
-      expect(await pay(AGREES)).toBe('paid');
-      expect(await doubts()).toEqual([]);
-      expect(await pay()).toBe('held');
-    });
+    const DIFFERS = said('completed', { quoteMoney: stated('90.00') });
+    const AGREES = said('completed', { quoteMoney: stated('100.00') });
 
-    it('are in a row only without one that agrees between them', async () => {
-      for (const fact of [DIFFERS, DIFFERS, AGREES, DIFFERS, DIFFERS]) await pay(fact);
-      expect(await doubts()).toEqual([]);
-    });
-
-    it('are not counted while they are only asked about, nor on an order that is paid', async () => {
+    /** An order that is paid with such words; the state that it comes to. */
+    async function pay(fact = DIFFERS, over: Parameters<World['job']>[1] = {}): Promise<string> {
       const link = await world.newLink();
-      await world.settle(link, [said('completed')]);
-      for (const paymentId of ['pay_2', 'pay_3']) {
-        await world.settle(link, [{ ...DIFFERS, paymentId }]);
-        await pay(DIFFERS, { policy: { asks: 'in-doubt' } });
-      }
-      expect(await pay()).toBe('held');
-      expect((await doubts()).map(([kind]) => kind)).not.toContain('quote_reading_doubtful');
-    });
+      await world.settle(link, [fact], over);
+      return (await world.timeline(link)).order.state;
+    }
 
-    it('are counted where a reading decides', async () => {
-      for (const expected of ['held', 'held', 'paid']) {
-        const link = await world.openNew();
-        await world.answer(link, [DIFFERS]);
-        expect((await world.timeline(link)).order.state).toBe(expected);
-      }
-    });
+    /** Whether a person is told that quotes are doubtful. */
+    async function isDoubtful(): Promise<boolean> {
+      const open = await world.store.listAttention({ limit: 100, after: null });
+      return open.some(({ kind, subject }) => kind === 'quote_reading_doubtful' && subject === 'quote');
+    }
 
-    it('are no matter of links that differ themselves', async () => {
-      const differs = said('completed', { linkMoney: stated('90.00'), quoteMoney: stated('90.00') });
-      expect([await pay(differs), await pay(differs), await pay(differs), await pay(differs)]).toEqual(
-        Array(4).fill('held'),
-      );
+    describe('quotes that name other money than their links', () => {
+      it('are taken for misread from the third in a row on, and a person is told', async () => {
+        expect([await pay(), await pay()]).toEqual(['held', 'held']);
+        expect(await isDoubtful()).toBe(false);
+        expect([await pay(), await pay()]).toEqual(['paid', 'paid']);
+        expect(await isDoubtful()).toBe(true);
+      });
+
+      it('are believed again after one that agrees', async () => {
+        for (let n = 0; n < 3; n++) await pay();
+        expect(await pay(AGREES)).toBe('paid');
+        expect(await isDoubtful()).toBe(false);
+        expect(await pay()).toBe('held');
+      });
+
+      it('are in a row only without one that agrees between them', async () => {
+        for (const fact of [DIFFERS, DIFFERS, AGREES, DIFFERS, DIFFERS]) await pay(fact);
+        expect(await isDoubtful()).toBe(false);
+      });
+
+      it('are not counted while they are only asked about, nor on an order that is paid', async () => {
+        const link = await world.newLink();
+        await world.settle(link, [said('completed')]);
+        for (const paymentId of ['pay_2', 'pay_3']) {
+          await world.settle(link, [{ ...DIFFERS, paymentId }]);
+          await pay(DIFFERS, { policy: { asks: 'in-doubt' } });
+        }
+        expect(await pay()).toBe('held');
+        expect(await isDoubtful()).toBe(false);
+      });
+
+      it('are left out of a payment that is heard of only as refunded, too', async () => {
+        for (let n = 0; n < 3; n++) await pay();
+        expect(await pay({ ...DIFFERS, kind: 'refunded' })).toBe('refunded');
+      });
+
+      it('are counted where a reading decides', async () => {
+        for (const expected of ['held', 'held', 'paid']) {
+          const link = await world.openNew();
+          await world.answer(link, [DIFFERS]);
+          expect((await world.timeline(link)).order.state).toBe(expected);
+        }
+      });
+
+      it('are no matter of links that differ themselves', async () => {
+        const differs = said('completed', { linkMoney: stated('90.00'), quoteMoney: stated('90.00') });
+        expect([await pay(differs), await pay(differs), await pay(differs), await pay(differs)]).toEqual(
+          Array(4).fill('held'),
+        );
+      });
     });
   });
 }

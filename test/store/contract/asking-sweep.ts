@@ -8,152 +8,154 @@ const DAY_MS = 86_400_000;
 type Known = Link & { linkId: string };
 
 export function sweepContract({ shared }: Worlds): void {
-  let world: World;
-  beforeEach(async () => {
-    world = shared();
-    await world.forgetChecks();
-  });
-
-  function cancel({ reference }: Link) {
-    return world.store.cancelOrder({ reference, atMs: world.nowMs });
-  }
-
-  function listed({ linkId: id, reference }: Known, status = 'ACTIVE'): ListedLink {
-    return { id, reference, status };
-  }
-
-  function compare(...items: ListedLink[]) {
-    return world.store.compareListed({ items, nowMs: world.nowMs });
-  }
-
-  describe('compareListed', () => {
-    it('queues a check of each open link whose status is another', async () => {
-      const same = await world.openNew();
-      const inactive = await world.openNew();
-      const expired = await world.openNew();
-      const answer = await compare(listed(same), listed(inactive, 'INACTIVE'), listed(expired, 'EXPIRED'));
-      expect(answer.differing).toBe(2);
-      expect(await world.check(same)).toBeNull();
-      expect(await world.check(inactive)).toBe('listed');
-      expect(await world.check(expired)).toBe('listed');
-    });
-
-    it('takes a link that was never read for active', async () => {
-      const linkId = world.name('plink');
-      const link = { ...(await world.newLink({ linkId })), linkId };
+  describe('comparing with the service', () => {
+    let world: World;
+    beforeEach(async () => {
+      world = shared();
       await world.forgetChecks();
-      await world.register({ reference: link.reference, linkId });
-      expect((await compare(listed(link))).differing).toBe(0);
-      await world.answer(link, [], { made: { status: 'INACTIVE' } });
-      expect((await compare(listed(link, 'INACTIVE'))).differing).toBe(0);
     });
 
-    it('leaves paid orders and unknown links alone', async () => {
-      const paid = await world.openNew();
-      await world.settle(paid, [said('completed')]);
-      const unknown = { id: world.name('plink'), reference: world.name('order'), status: 'INACTIVE' };
-      expect((await compare(listed(paid, 'INACTIVE'), unknown)).differing).toBe(0);
-      expect(await world.check(paid)).toBeNull();
-    });
+    function cancel({ reference }: Link) {
+      return world.store.cancelOrder({ reference, atMs: world.nowMs });
+    }
 
-    it('finds a reserved link whose id nobody told, by its reference', async () => {
-      const link = await world.newLink();
-      const { differing } = await compare({
-        id: world.name('plink'),
-        reference: link.reference,
-        status: 'ACTIVE',
+    function listed({ linkId: id, reference }: Known, status = 'ACTIVE'): ListedLink {
+      return { id, reference, status };
+    }
+
+    function compare(...items: ListedLink[]) {
+      return world.store.compareListed({ items, nowMs: world.nowMs });
+    }
+
+    describe('compareListed', () => {
+      it('queues a check of each open link whose status is another', async () => {
+        const same = await world.openNew();
+        const inactive = await world.openNew();
+        const expired = await world.openNew();
+        const answer = await compare(listed(same), listed(inactive, 'INACTIVE'), listed(expired, 'EXPIRED'));
+        expect(answer.differing).toBe(2);
+        expect(await world.check(same)).toBeNull();
+        expect(await world.check(inactive)).toBe('listed');
+        expect(await world.check(expired)).toBe('listed');
       });
-      expect(differing).toBe(1);
-      expect(await world.check(link)).toBe('listed');
+
+      it('takes a link that was never read for active', async () => {
+        const linkId = world.name('plink');
+        const link = { ...(await world.newLink({ linkId })), linkId };
+        await world.forgetChecks();
+        await world.register({ reference: link.reference, linkId });
+        expect((await compare(listed(link))).differing).toBe(0);
+        await world.answer(link, [], { made: { status: 'INACTIVE' } });
+        expect((await compare(listed(link, 'INACTIVE'))).differing).toBe(0);
+      });
+
+      it('leaves paid orders and unknown links alone', async () => {
+        const paid = await world.openNew();
+        await world.settle(paid, [said('completed')]);
+        const unknown = { id: world.name('plink'), reference: world.name('order'), status: 'INACTIVE' };
+        expect((await compare(listed(paid, 'INACTIVE'), unknown)).differing).toBe(0);
+        expect(await world.check(paid)).toBeNull();
+      });
+
+      it('finds a reserved link whose id nobody told, by its reference', async () => {
+        const link = await world.newLink();
+        const { differing } = await compare({
+          id: world.name('plink'),
+          reference: link.reference,
+          status: 'ACTIVE',
+        });
+        expect(differing).toBe(1);
+        expect(await world.check(link)).toBe('listed');
+      });
+
+      it('says since when the oldest link is there that may still be paid', async () => {
+        expect((await compare()).oldestOpenMs).toBeNull();
+        const paid = await world.openNew();
+        world.tick();
+        const oldest = await world.openNew({ expiresAtMs: world.nowMs + DAY_MS });
+        const oldestMs = world.nowMs;
+        world.tick();
+        await world.openNew();
+        await world.intend();
+        await world.settle(paid, [said('completed')]);
+        expect((await compare()).oldestOpenMs).toBe(oldestMs);
+        // The link of a cancelled order may be paid until it expires.
+        await cancel(oldest);
+        expect((await compare()).oldestOpenMs).toBe(oldestMs);
+        world.tick(DAY_MS);
+        expect((await compare()).oldestOpenMs).toBeGreaterThan(oldestMs);
+      });
     });
 
-    it('says since when the oldest link is there that may still be paid', async () => {
-      expect((await compare()).oldestOpenMs).toBeNull();
-      const paid = await world.openNew();
-      world.tick();
-      const oldest = await world.openNew({ expiresAtMs: world.nowMs + DAY_MS });
-      const oldestMs = world.nowMs;
-      world.tick();
-      await world.openNew();
-      await world.intend();
-      await world.settle(paid, [said('completed')]);
-      expect((await compare()).oldestOpenMs).toBe(oldestMs);
-      // The link of a cancelled order may be paid until it expires.
-      await cancel(oldest);
-      expect((await compare()).oldestOpenMs).toBe(oldestMs);
-      world.tick(DAY_MS);
-      expect((await compare()).oldestOpenMs).toBeGreaterThan(oldestMs);
-    });
-  });
+    describe('catchUp', () => {
+      it('makes every open link due, and says how many they are', async () => {
+        const open = await world.openNew();
+        const paid = await world.openNew();
+        await world.settle(paid, [said('completed')]);
+        const cancelled = await world.openNew();
+        await cancel(cancelled);
+        await world.newLink();
+        await world.intend();
+        const before = await world.timeline(open);
+        expect(await world.store.catchUp({ dryRun: true, nowMs: world.nowMs })).toEqual({ links: 2 });
+        expect(await world.timeline(open)).toEqual(before);
+        expect(await world.store.catchUp({ dryRun: false, nowMs: world.nowMs })).toEqual({ links: 2 });
+        const claimed = await world.claimChecks();
+        const scheduled = claimed.filter(({ reason }) => reason === 'scheduled');
+        expect(scheduled.map(({ linkKey }) => linkKey)).toEqual([open.linkKey, cancelled.linkKey]);
+      });
 
-  describe('catchUp', () => {
-    it('makes every open link due, and says how many they are', async () => {
-      const open = await world.openNew();
-      const paid = await world.openNew();
-      await world.settle(paid, [said('completed')]);
-      const cancelled = await world.openNew();
-      await cancel(cancelled);
-      await world.newLink();
-      await world.intend();
-      const before = await world.timeline(open);
-      expect(await world.store.catchUp({ dryRun: true, nowMs: world.nowMs })).toEqual({ links: 2 });
-      expect(await world.timeline(open)).toEqual(before);
-      expect(await world.store.catchUp({ dryRun: false, nowMs: world.nowMs })).toEqual({ links: 2 });
-      const claimed = await world.claimChecks();
-      const scheduled = claimed.filter(({ reason }) => reason === 'scheduled');
-      expect(scheduled.map(({ linkKey }) => linkKey)).toEqual([open.linkKey, cancelled.linkKey]);
+      it('leaves out a link whose schedule is over', async () => {
+        const link = await world.openNew({ expiresAtMs: world.nowMs + MINUTE_MS });
+        world.tick(30 * DAY_MS);
+        await world.answer(link, [said('expired', { paymentId: null })]);
+        expect((await world.timeline(link)).nextCheckAtMs).toBeNull();
+        expect(await world.store.catchUp({ dryRun: false, nowMs: world.nowMs })).toEqual({ links: 0 });
+      });
     });
 
-    it('leaves out a link whose schedule is over', async () => {
-      const link = await world.openNew({ expiresAtMs: world.nowMs + MINUTE_MS });
-      world.tick(30 * DAY_MS);
-      await world.answer(link, [said('expired', { paymentId: null })]);
-      expect((await world.timeline(link)).nextCheckAtMs).toBeNull();
-      expect(await world.store.catchUp({ dryRun: false, nowMs: world.nowMs })).toEqual({ links: 0 });
-    });
-  });
+    describe('cancelOrder', () => {
+      it('cancels an order that nobody began to pay, and goes on asking about its link', async () => {
+        const link = await world.openNew();
+        expect(await cancel(link)).toMatchObject({ rule: 'cancelled', order: { state: 'cancelled' } });
+        const told = await world.timeline(link);
+        expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
+        expect(told.history.at(-1)).toMatchObject({ what: 'cancelled', cause: { kind: 'person' } });
+        world.tick(2 * MINUTE_MS);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'scheduled' }]);
+      });
 
-  describe('cancelOrder', () => {
-    it('cancels an order that nobody began to pay, and goes on asking about its link', async () => {
-      const link = await world.openNew();
-      expect(await cancel(link)).toMatchObject({ rule: 'cancelled', order: { state: 'cancelled' } });
-      const told = await world.timeline(link);
-      expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
-      expect(told.history.at(-1)).toMatchObject({ what: 'cancelled', cause: { kind: 'person' } });
-      world.tick(2 * MINUTE_MS);
-      expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'scheduled' }]);
-    });
+      it('leaves an order as it is that was cancelled, or is paid', async () => {
+        const link = await world.openNew();
+        await cancel(link);
+        const before = await world.timeline(link);
+        expect(await cancel(link)).toMatchObject({ rule: 'already_cancelled' });
+        expect(await world.timeline(link)).toEqual(before);
+        const paid = await world.openNew();
+        await world.settle(paid, [said('completed')]);
+        expect(await cancel(paid)).toMatchObject({ rule: 'not_cancellable', order: { state: 'paid' } });
+      });
 
-    it('leaves an order as it is that was cancelled, or is paid', async () => {
-      const link = await world.openNew();
-      await cancel(link);
-      const before = await world.timeline(link);
-      expect(await cancel(link)).toMatchObject({ rule: 'already_cancelled' });
-      expect(await world.timeline(link)).toEqual(before);
-      const paid = await world.openNew();
-      await world.settle(paid, [said('completed')]);
-      expect(await cancel(paid)).toMatchObject({ rule: 'not_cancellable', order: { state: 'paid' } });
+      it('knows nothing of an unknown order', async () => {
+        expect(await world.store.cancelOrder({ reference: 'nobody', atMs: world.nowMs })).toBeNull();
+      });
     });
 
-    it('knows nothing of an unknown order', async () => {
-      expect(await world.store.cancelOrder({ reference: 'nobody', atMs: world.nowMs })).toBeNull();
-    });
-  });
+    describe('heartbeat', () => {
+      it('says for how long nobody was alive', async () => {
+        await world.store.heartbeat(world.nowMs);
+        expect(await world.store.heartbeat(world.tick(700))).toEqual({ gapMs: 700 });
+        expect(await world.store.heartbeat(world.nowMs)).toEqual({ gapMs: 0 });
+        await world.reopen();
+        // Opening the store says that it can be written, by a millisecond.
+        expect((await world.store.heartbeat(world.tick(90_000))).gapMs).toBeGreaterThan(89_000);
+      });
 
-  describe('heartbeat', () => {
-    it('says for how long nobody was alive', async () => {
-      await world.store.heartbeat(world.nowMs);
-      expect(await world.store.heartbeat(world.tick(700))).toEqual({ gapMs: 700 });
-      expect(await world.store.heartbeat(world.nowMs)).toEqual({ gapMs: 0 });
-      await world.reopen();
-      // Opening the store says that it can be written, by a millisecond.
-      expect((await world.store.heartbeat(world.tick(90_000))).gapMs).toBeGreaterThan(89_000);
-    });
-
-    it('is not confused by a clock that was set back', async () => {
-      await world.store.heartbeat(world.nowMs);
-      expect(await world.store.heartbeat(world.nowMs - 5000)).toEqual({ gapMs: 0 });
-      expect(await world.store.heartbeat(world.nowMs)).toEqual({ gapMs: 5000 });
+      it('is not confused by a clock that was set back', async () => {
+        await world.store.heartbeat(world.nowMs);
+        expect(await world.store.heartbeat(world.nowMs - 5000)).toEqual({ gapMs: 0 });
+        expect(await world.store.heartbeat(world.nowMs)).toEqual({ gapMs: 5000 });
+      });
     });
   });
 }

@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest';
+import { EXIT } from '../../src/cli/exit.ts';
+import { act, HOUR_MS } from '../support/dispatch.ts';
+import { openLink, pass, startDeafShop, startShop } from '../support/shop.ts';
+import { environmentOf, failing, say } from './settled.ts';
+
+it('says what asking about every open link costs, and does it', async () => {
+  const shop = await startDeafShop();
+  const environment = environmentOf(shop.settled);
+  const nothing = await say(['reconcile'], environment);
+  expect(nothing.text).toBe('No link is open: there is nothing to ask about.\n');
+  const link = await openLink(shop, 'order-1');
+  await openLink(shop, 'order-2');
+  await pass(shop, 7 * HOUR_MS, HOUR_MS);
+  await act(shop.sandbox, link, 'pay');
+
+  const dry = await say(['reconcile', '--dry-run'], environment);
+  expect(dry.data).toEqual({ dryRun: true, links: 2, requests: 2, etaSeconds: 60 });
+  expect(dry.text).toBe('2 open links: 2 requests, about 1 minute. Nothing was done.\n');
+  await pass(shop, 2_000);
+  expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
+
+  const done = await say(['reconcile'], environment);
+  expect(done.text).toMatch(/^Asking about [12] open links?: [12] requests?, about 1 minute\.\n$/);
+  await pass(shop, 2_000);
+  expect((await shop.settled.order('order-1')).state).toBe('paid');
+});
+
+it('asks about one order at once, or says why it cannot', async () => {
+  const shop = await startDeafShop();
+  const environment = environmentOf(shop.settled);
+  const link = await openLink(shop, 'order-1');
+  await act(shop.sandbox, link, 'pay');
+  const dry = await say(['reconcile', '--order', 'order-1', '--dry-run'], environment);
+  expect(dry.text).toBe("Asking about this order's link costs 1 request. Nothing was done.\n");
+  const done = await say(['reconcile', '--order', 'order-1'], environment);
+  expect(done.text).toBe('The service was asked. See: settled why order-1\n');
+  expect((await shop.settled.order('order-1')).state).toBe('paid');
+  expect(await failing(['reconcile', '--order', 'nobodys'], environment)).toMatchObject({
+    code: 'not_found',
+    exit: EXIT.notFound,
+  });
+});
+
+it('says that no service is configured', async () => {
+  const shop = await startShop({ api: false });
+  expect(await failing(['reconcile'], environmentOf(shop.settled))).toMatchObject({
+    code: 'api_not_configured',
+    exit: EXIT.configuration,
+  });
+});
