@@ -18,6 +18,8 @@ const HELP = `npm run prove:open -- [options]
 type Arguments = { cycles: number; points: readonly Point[]; atOnce: number };
 
 const BROKEN_SHOWN_MAX = 10;
+/** A long run says how far it is after so many kills. */
+const TOLD_EVERY = 50;
 
 async function main({ cycles, points, atOnce }: Arguments): Promise<number> {
   const startedMs = performance.now();
@@ -28,6 +30,8 @@ async function main({ cycles, points, atOnce }: Arguments): Promise<number> {
   const worker = async () => {
     for (let next = work.shift(); next !== undefined; next = work.shift()) {
       done.push(await runCycle(next.point, next.occurrence));
+      if (done.length % TOLD_EVERY === 0 && work.length > 0)
+        print(`${done.length} kills, ${work.length} to come`);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, worker));

@@ -156,6 +156,17 @@ describe('POST /v1/orders/:reference/cancel', () => {
     },
   );
 
+  it('looks at the link that took the reference of an order that settled was to open', async () => {
+    const shop = await startDeafShop();
+    await createLink(shop.sandbox, { externalReference: 'order-1' });
+    expect(await openOrder(shop, 'order-1')).toMatchObject({
+      status: 409,
+      body: { title: 'reference_taken' },
+    });
+    expect(await check(shop, 'order-1')).toMatchObject({ status: 409, body: { title: 'link_unknown' } });
+    expect((await cancel(shop, 'order-1')).body.order).toMatchObject({ state: 'cancelled' });
+  });
+
   it('goes on watching the open link of a cancelled order: money that comes is held', async () => {
     const { shop, front } = await startFronted(startDeafShop, {
       environment: { SETTLED_LINK_LIFETIME: '10d' },

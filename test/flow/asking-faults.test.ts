@@ -2,7 +2,16 @@ import { expect, it, vi } from 'vitest';
 import { act } from '../support/dispatch.ts';
 import type { Passed } from '../support/front.ts';
 import { readableLog } from '../support/lines.ts';
-import { check, openLink, pass, passUntil, type Shop, startDeafShop, startFronted } from '../support/shop.ts';
+import {
+  check,
+  openLink,
+  pass,
+  passUntil,
+  type Shop,
+  startDeafShop,
+  startFronted,
+  stopSettled,
+} from '../support/shop.ts';
 
 const HTML = { 'content-type': 'text/html' };
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -105,4 +114,19 @@ it('obeys a 429: nothing is asked until its Retry-After, and then everything', a
   await pass(shop, 11_000);
   expect((await check(shop, 'other')).body.order.state).toBe('paid');
   await passUntil(shop, async () => (await stateOf(shop, 'limited')) === 'paid', { withinMs: 5 * 60_000 });
+});
+
+it('stops while an answer does not come', async () => {
+  const { shop, sick } = await startSickShop();
+  const link = await openLink(shop, 'hanging');
+  sick.set(link.id, 'hang');
+  // Its connection is broken where it is not answered in time.
+  const checked = check(shop, 'hanging').catch(() => null);
+  await vi.waitFor(async () => {
+    expect((await shop.settled.api('/metrics')).body).toMatch(/^settled_api_requests_in_flight 1$/m);
+  });
+  const startMs = performance.now();
+  await stopSettled(shop);
+  expect(performance.now() - startMs).toBeLessThan(5_000);
+  expect((await checked)?.status).not.toBe(200);
 });

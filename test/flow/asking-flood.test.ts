@@ -2,7 +2,8 @@ import { Agent, request } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { act, deliveriesOf } from '../support/dispatch.ts';
-import { openLink, openOrder, requestsOf, type Shop, startShop } from '../support/shop.ts';
+import { peek } from '../support/peek.ts';
+import { openLink, openOrder, pass, requestsOf, type Shop, startShop } from '../support/shop.ts';
 
 const SECONDS = 10;
 const FORGED_PER_SECOND = 500;
@@ -86,3 +87,19 @@ it('opens links and acknowledges events under a flood of forged deliveries, and 
   // One link is asked about once, however much is sent in its name.
   expect(new Set(provoked).size).toBe(provoked.length);
 }, 60_000);
+
+it('asks about a link once in five minutes, however often something is forged in its name', async () => {
+  const shop = await startShop();
+  const [url = ''] = await knownTokens(shop, [await openLink(shop, 'order-1')]);
+  for (let second = 0; second < 420; second += 10) {
+    expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(401);
+    await pass(shop, 10_000, 5_000);
+  }
+  const readings = peek(
+    shop.settled.storePath,
+    "SELECT received_at_ms AS ms FROM inbox WHERE type = 'rejected'",
+  );
+  expect(readings).toHaveLength(2);
+  // A reading comes a moment after its check was claimed.
+  expect(readings[1].ms - readings[0].ms).toBeGreaterThan(290_000);
+});

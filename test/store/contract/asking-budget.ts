@@ -183,15 +183,17 @@ export function budgetContract({ shared, fresh }: Worlds): void {
     });
 
     describe('the API budget in any minute', () => {
-      const SLOTS = 5;
+      const SLOTS = 3;
       /** A request that somebody wants to send: how much later than the one before, and what becomes of it. */
       const wanted = fc.record({
         gapMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 20_000 })),
         as: fc.constantFrom(...REQUEST_CLASSES),
-        /** Where it is refused: whether its sender waits until the time that it is told. */
-        waits: fc.boolean(),
+        /** Where it is refused: how much before the time that it is told its sender tries again; null: it gives up. */
+        earlyMs: fc.option(fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 600 })), { freq: 8 }),
         /** Null: its sender died. */
-        tookMs: fc.option(fc.integer({ min: 0, max: DEADLINE_MS })),
+        tookMs: fc.option(fc.oneof(fc.constant(DEADLINE_MS), fc.integer({ min: 0, max: DEADLINE_MS })), {
+          freq: 2,
+        }),
         /** Where between its sending and its end the service counted it. */
         counted: fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0, max: 1, noNaN: true })),
       });
@@ -203,8 +205,8 @@ export function budgetContract({ shared, fresh }: Worlds): void {
             world.tick(1_000_000);
             const returns: { atMs: number; number: number }[] = [];
             const countedAtMs: number[] = [];
-            for (const { gapMs, as, waits, tookMs, counted } of requests) {
-              const answer = await sendAt(world.nowMs + gapMs, as, waits);
+            for (const { gapMs, as, earlyMs, tookMs, counted } of requests) {
+              const answer = await sendAt(world.nowMs + gapMs, as, earlyMs);
               if (answer === null) continue;
               const lastsMs = tookMs ?? DEADLINE_MS;
               countedAtMs.push(world.nowMs + Math.floor(lastsMs * counted));
@@ -215,12 +217,17 @@ export function budgetContract({ shared, fresh }: Worlds): void {
               expect(inMinute.length).toBeLessThanOrEqual(SLOTS);
             }
 
-            async function sendAt(atMs: number, as: RequestClass, waits: boolean): Promise<number | null> {
+            async function sendAt(
+              atMs: number,
+              as: RequestClass,
+              earlyMs: number | null,
+            ): Promise<number | null> {
               await passTo(atMs);
               const answer = await take(as, SLOTS);
               if (answer.outcome === 'taken') return answer.number;
               expect(answer.retryAtMs).toBeGreaterThan(world.nowMs);
-              return waits ? sendAt(answer.retryAtMs, as, false) : null;
+              if (earlyMs === null) return null;
+              return sendAt(Math.max(world.nowMs, answer.retryAtMs - earlyMs), as, null);
             }
 
             /** Time passes, and requests end in it. */
@@ -233,7 +240,7 @@ export function budgetContract({ shared, fresh }: Worlds): void {
               world.nowMs = atMs;
             }
           }),
-          { numRuns: 40 },
+          { numRuns: 60 },
         );
       });
     });
