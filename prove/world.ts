@@ -119,6 +119,7 @@ export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
     facts: [fact],
     unsure: false,
     linkChanged: false,
+    linkStatus: null,
     speaksOfPayment: true,
     link: null,
     policy,

@@ -17,17 +17,21 @@ for (const [net, prefix] of [
   PRIVATE.addSubnet(net, prefix, 'ipv4');
 }
 for (const [net, prefix] of [
-  ['::', 127],
+  ['::', 96],
   ['64:ff9b::', 96],
+  ['64:ff9b:1::', 48],
+  ['2002::', 16],
   ['fc00::', 7],
   ['fe80::', 10],
+  ['fec0::', 10],
   ['ff00::', 8],
 ] as const) {
   PRIVATE.addSubnet(net, prefix, 'ipv6');
 }
 
 /** Names that only resolve at home. */
-const HOME = /^localhost$|\.(localhost|local|internal|lan|home\.arpa)$/i;
+const HOME =
+  /^localhost$|\.(localhost|localdomain|local|internal|intranet|private|corp|lan|home|home\.arpa|test|invalid)$/i;
 
 /** Whether a host is this machine by its very name. `hostname` as a URL has it: lower case, IPv6 in brackets. */
 export function isLoopback(hostname: string): boolean {

@@ -22,7 +22,9 @@ CREATE INDEX link_hinted ON link (hinted_at_ms) WHERE hinted_at_ms IS NOT NULL;
 UPDATE link SET next_check_at_ms = created_at_ms + 120000;
 
 -- The links that somebody or something wants asked about now: one row per link, whatever the number of reasons. A higher
--- rank is asked about first. `confirm_since_ms`: since when a completion waits for the API to confirm it.
+-- rank is asked about first. `confirm_since_ms`: since when a completion waits for the API to confirm it. Requests to the
+-- API tell what an answer is to: `reason_after` is the number of the last one before the reason was heard, `heard_after`
+-- before something was heard last. `again_reason` is the strongest that was heard beside the reason since it was claimed.
 CREATE TABLE link_check_ranked (
   link_key         INTEGER PRIMARY KEY REFERENCES link (key),
   reason           TEXT    NOT NULL,
@@ -30,7 +32,11 @@ CREATE TABLE link_check_ranked (
   requested_at_ms  INTEGER NOT NULL,
   due_at_ms        INTEGER NOT NULL,
   failures         INTEGER NOT NULL DEFAULT 0,
-  confirm_since_ms INTEGER
+  confirm_since_ms INTEGER,
+  reason_after     INTEGER NOT NULL DEFAULT 0,
+  heard_after      INTEGER NOT NULL DEFAULT 0,
+  again_reason     TEXT,
+  again_rank       INTEGER
 ) STRICT;
 INSERT INTO link_check_ranked (link_key, reason, rank, requested_at_ms, due_at_ms)
   SELECT link_key, reason,
@@ -59,6 +65,13 @@ CREATE INDEX opening_due ON opening (due_at_ms) WHERE status = 'pending';
 CREATE INDEX opening_leased ON opening (due_at_ms) WHERE status = 'leased';
 CREATE INDEX opening_taken ON opening (link_key) WHERE status = 'taken';
 
+-- The highest key of a link that was forgotten: no other link gets it, for somebody may still speak of the forgotten one.
+CREATE TABLE forgotten_link (
+  one         INTEGER PRIMARY KEY CHECK (one = 1),
+  highest_key INTEGER NOT NULL
+) STRICT;
+INSERT INTO forgotten_link VALUES (1, 0);
+
 -- Requests to the API whose slot is not free again. The number orders readings, so it is never used twice.
 CREATE TABLE api_request (
   number        INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -67,15 +80,15 @@ CREATE TABLE api_request (
   free_at_ms    INTEGER NOT NULL
 ) STRICT;
 
--- What is known of the API as a whole, in one row: a pause that it asked for, how much of its limit others use, and how
--- many quotes in a row named other money than their links.
+-- What is known of the API as a whole, in one row: a pause that it asked for, a pause that spares creations, how much of
+-- its limit others use, and how many quotes in a row named other money than their links.
 CREATE TABLE api_state (
-  one              INTEGER PRIMARY KEY CHECK (one = 1),
-  paused_until_ms  INTEGER NOT NULL DEFAULT 0,
-  pause_spares     TEXT    CHECK (pause_spares IN ('create')),
-  foreign_slots    INTEGER NOT NULL DEFAULT 0,
-  foreign_until_ms INTEGER NOT NULL DEFAULT 0,
-  quote_mismatches INTEGER NOT NULL DEFAULT 0
+  one                    INTEGER PRIMARY KEY CHECK (one = 1),
+  paused_until_ms        INTEGER NOT NULL DEFAULT 0,
+  asking_paused_until_ms INTEGER NOT NULL DEFAULT 0,
+  foreign_slots          INTEGER NOT NULL DEFAULT 0,
+  foreign_until_ms       INTEGER NOT NULL DEFAULT 0,
+  quote_mismatches       INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 INSERT INTO api_state (one) VALUES (1);
 

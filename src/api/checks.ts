@@ -7,6 +7,7 @@ import type { Checked } from '../reconcile/reconciler.ts';
 import type { ApiOptions } from './options.ts';
 import { noSuchOrder } from './orders.ts';
 import { nothing, read, readReference } from './requests.ts';
+import { waitingFor } from './waiting.ts';
 
 /** `POST /v1/orders/:reference/check`: asks the service now, and answers with the order as it stands then. */
 export function checkOrder(options: ApiOptions): RequestHandler {
@@ -15,7 +16,7 @@ export function checkOrder(options: ApiOptions): RequestHandler {
     if (reference === null || read(nothing, request.body, response) === null) return;
     const checked = await askNow(options, reference, response);
     if (checked === null) return;
-    if (checked.outcome !== 'read') return noLink(response, reference, checked);
+    if (checked.outcome !== 'read') return noLink(options, response, reference, checked);
     const order = await options.store.findOrder(reference);
     if (order === null) return noSuchOrder(response, reference);
     const { status, paymentStatus } = checked.link;
@@ -27,7 +28,8 @@ export function checkOrder(options: ApiOptions): RequestHandler {
  * `POST /v1/orders/:reference/cancel`. The service is asked first: what it calls paid or pending is not cancelled. A
  * payment that comes between its answer and ours is not lost: either it is settled first, and the order not cancelled,
  * or it finds a cancelled order and is held. The service's page stays open until the link expires, so the link stays
- * watched.
+ * watched. While a link is being opened that the service may have, nothing can be said of payments on it, and nothing is
+ * cancelled; where it was asked for none so far, none is opened.
  */
 export function cancelOrder(options: ApiOptions): RequestHandler {
   return async (request, response) => {
@@ -39,7 +41,6 @@ export function cancelOrder(options: ApiOptions): RequestHandler {
     if (isOpen(known.state)) {
       const checked = await askNow(options, reference, response);
       if (checked === null) return;
-      if (checked.outcome === 'opening') return noLink(response, reference, checked);
       const payable = checked.outcome === 'read' || checked.outcome === 'foreign' ? checked.link : null;
       if (payable !== null && !isUntouched(payable)) {
         const said = `The service says ${payable.paymentStatus ?? 'nothing'} of link ${payable.id}'s payment`;
@@ -48,6 +49,10 @@ export function cancelOrder(options: ApiOptions): RequestHandler {
     }
     const cancelled = await store.cancelOrder({ reference, atMs: clock.nowMs() });
     if (cancelled === null) return noSuchOrder(response, reference);
+    if (cancelled.outcome === 'opening') {
+      const why = ', and the service may have it already: the order is not cancelled before that is known.';
+      return noLink(options, response, reference, { outcome: 'opening' }, why);
+    }
     const { rule, order } = cancelled;
     if (rule === 'cancelled' || rule === 'already_cancelled') {
       response.json({ order: orderDocument(order) });
@@ -109,14 +114,18 @@ export function sendServiceFault(response: Response, fault: ServiceFault, nowMs:
   });
 }
 
-export function noLink(
+/** Answers that the order has no link that could be asked about. `why`: what the opening has to do with what was wanted. */
+export async function noLink(
+  options: ApiOptions,
   response: Response,
   reference: string,
   checked: Extract<Checked, { outcome: 'opening' | 'no_link' | 'foreign' }>,
-): void {
+  why = '. Ask again when it is there.',
+): Promise<void> {
   if (checked.outcome === 'opening') {
-    const detail = `The link of order ${reference} is being opened. Ask again when it is there.`;
-    sendProblem(response, { status: 503, code: 'link_unknown', detail });
+    const { detail: waits, retryAfterSeconds } = await waitingFor(options, reference);
+    const detail = `The link of order ${reference} is being opened${why} ${waits}`;
+    sendProblem(response, { status: 503, code: 'link_unknown', detail, retryAfterSeconds });
     return;
   }
   const detail =

@@ -139,7 +139,7 @@ export function inDeliveries(count: number): string {
   return count === 1 ? 'One delivery' : `${count} deliveries`;
 }
 
-function inTimes(count: number): string {
+export function inTimes(count: number): string {
   return count === 1 ? 'once' : `${count} times`;
 }
 

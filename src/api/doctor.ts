@@ -72,7 +72,11 @@ async function checkDisk(storePath: string): Promise<Check> {
   return check('disk', bytes >= FREE_BYTES_LOW, `${mebibytes} MiB are free for the database`);
 }
 
-/** Asks for the merchant's profile: that shows the key, the merchant and the service's clock in one request. */
+/**
+ * Asks for the merchant's profile: that shows the key, the merchant and the service's clock in one request. It is sent as
+ * openings of links are: where all else pauses because the key or the merchant was refused, it finds out whether that is
+ * over.
+ */
 async function checkService({ service, clock }: ApiOptions): Promise<Check[]> {
   const name = 'service';
   if (service === null) {
@@ -81,7 +85,7 @@ async function checkService({ service, clock }: ApiOptions): Promise<Check[]> {
     return [{ name, status: 'warning', detail }];
   }
   try {
-    const { value, dateMs } = await service.profile('confirm');
+    const { value, dateMs } = await service.profile('create');
     const isActive = value.status === null || value.status === 'ACTIVE';
     const detail = `the API takes the key of ${value.businessName ?? value.id}, which is ${value.status ?? 'there'}`;
     return [check(name, isActive, detail), ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())])];

@@ -2,7 +2,7 @@ import { payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import type { Order, OrderState } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
-import { chronicle, type Entry, firstLine, inDeliveries } from './chronicle.ts';
+import { chronicle, type Entry, firstLine, inDeliveries, inTimes } from './chronicle.ts';
 import { UNPAID, whatFollows } from './next.ts';
 import { words } from './words.ts';
 
@@ -119,7 +119,7 @@ function ofOpening({ opening }: Timeline): string[] {
 }
 
 /** What the service said last when it was asked. */
-function ofReadings({ events, check }: Timeline): string[] {
+function ofReadings({ events, check, checkFailures }: Timeline): string[] {
   const read = events.filter(
     ({ reading, status, rule }) => reading !== null && status === 'done' && rule !== 'older_reading',
   );
@@ -131,12 +131,13 @@ function ofReadings({ events, check }: Timeline): string[] {
   const dead = events.some(({ reading, status }) => reading !== null && status === 'dead');
   return [
     ...(dead ? ['An answer of the service could not be settled: a person must look.'] : []),
-    ...(waits
-      ? ['A webhook spoke of money and left a doubt: the service is asked before anything is counted.']
-      : []),
+    ...(waits ? ['A webhook spoke of money: the service is asked before anything is counted.'] : []),
     ...(last === null
       ? []
       : [`The service was asked last at ${iso(last.receivedAtMs)}, and knew of no completed payment.`]),
+    ...(checkFailures === 0
+      ? []
+      : [`Asking it ${last === null ? '' : 'again '}failed ${inTimes(checkFailures)} so far.`]),
   ];
 }
 

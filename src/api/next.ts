@@ -1,3 +1,4 @@
+import { adoptCommand, readForeign, shellWord } from '../domain/advice.ts';
 import { formatAmount } from '../domain/money.ts';
 import type { Order, OrderState } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
@@ -19,13 +20,13 @@ export function whatFollows(timeline: Timeline, asking: Asking): string[] {
     ...(asking.canAsk ? [] : nextOfDoubt(timeline)),
     ...nextOfOrder(timeline, asking),
   ];
-  if (lines.length === 0) lines.push('Nothing: the order is done.');
-  return [...lines, ...(asking.canAsk ? nextOfAsking(timeline, asking) : [])];
+  if (asking.canAsk) lines.push(...nextOfAsking(timeline, asking));
+  return lines.length === 0 ? ['Nothing: the order is done.'] : lines;
 }
 
 function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Asking): string[] {
   if (opening === null || !UNPAID.includes(order.state)) return [];
-  const { status, withheld, dueAtMs } = opening;
+  const { status, withheld, fault, dueAtMs } = opening;
   if (withheld !== null) {
     return [
       "Switch the link off in the service's panel, so that nobody pays there, and open an order of another reference. " +
@@ -33,15 +34,17 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Asking):
     ];
   }
   if (status === 'taken') {
+    const id = readForeign(fault?.message ?? '');
     return [
-      "Look at the link of this reference in the service's panel. If it is meant for this order: settled orders adopt " +
-        `${shellWord(order.reference)} --id ID. If not, open an order of another reference.`,
+      `Look at ${id === null ? 'the link of this reference' : `link ${id}`} in the service's panel. If it is not meant ` +
+        `for this order, open one of another reference. If it is: ${adoptCommand(order.reference, id)}`,
     ];
   }
   if (status === 'done') return [];
   if (!canAsk) return [`The link cannot be opened: ${NO_API}.`];
+  if (status === 'leased') return ['The link is being opened now.'];
   return [
-    status === 'leased' ? 'The link is being opened now.' : `The link is opened ${when(dueAtMs, nowMs)}.`,
+    `${fault === null ? 'The link is opened' : 'Opening the link is tried again'} ${when(dueAtMs, nowMs)}.`,
   ];
 }
 
@@ -124,18 +127,27 @@ function nextOfHeld({ reference, holds }: Order, canAsk: boolean): string[] {
 }
 
 /** When the service is asked next: for a reason, or by the schedule. */
-function nextOfAsking({ order, check, nextCheckAtMs, opening }: Timeline, { nowMs }: Asking): string[] {
+function nextOfAsking(
+  { order, check, nextCheckAtMs, checkFailures, opening }: Timeline,
+  { nowMs }: Asking,
+): string[] {
   const isUnpaid = UNPAID.includes(order.state);
   if (isUnpaid && opening !== null && opening.status !== 'done') return [];
   const now = isUnpaid ? ` Ask it now: settled orders check ${shellWord(order.reference)}` : '';
+  const is = checkFailures === 0 ? 'is asked' : 'is asked again';
   if (check !== null) {
     return [
-      `The service is asked ${when(check.dueAtMs, nowMs)}, ${words.asked(check.reason)} (${check.reason}).${now}`,
+      `The service ${is} ${when(check.dueAtMs, nowMs)}, ${words.asked(check.reason)} (${check.reason}).${now}`,
     ];
   }
   if (nextCheckAtMs !== null) {
-    const why = isUnpaid ? '' : ': refunds and disputes have no webhook';
-    return [`The service is asked ${when(nextCheckAtMs, nowMs)}, as the schedule has it${why}.${now}`];
+    const why =
+      order.state === 'cancelled'
+        ? ': somebody might pay all the same'
+        : isUnpaid
+          ? ''
+          : ': refunds and disputes have no webhook';
+    return [`The service ${is} ${when(nextCheckAtMs, nowMs)}, as the schedule has it${why}.${now}`];
   }
   return isUnpaid ? [`The schedule does not ask the service any more.${now}`] : [];
 }
@@ -143,9 +155,4 @@ function nextOfAsking({ order, check, nextCheckAtMs, opening }: Timeline, { nowM
 function when(dueAtMs: number, nowMs: number): string {
   if (dueAtMs <= nowMs) return 'as soon as the API budget allows';
   return `at ${new Date(dueAtMs).toISOString()}, in ${inWords(dueAtMs - nowMs)}`;
-}
-
-/** A word as a shell takes it for one. */
-function shellWord(text: string): string {
-  return /^[\w.:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

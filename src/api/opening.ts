@@ -1,18 +1,19 @@
 import type { RequestHandler, Response } from 'express';
 import type { z } from 'zod';
+import { adoptCommand, readForeign } from '../domain/advice.ts';
 import { type Money, parseAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
+import type { Order } from '../domain/order.ts';
 import { type Problem, sendProblem } from '../http/problem.ts';
 import type { Opened } from '../links/opener.ts';
 import { readAmount, refuseField } from './amounts.ts';
 import type { ApiOptions } from './options.ts';
 import { orderRequest, read } from './requests.ts';
+import { waitingFor } from './waiting.ts';
 
-/** The service takes more than this, in the link's currency: the spec names none (§8). */
+/** The service takes more than this. The spec names no currency (§8), and a creation takes none. */
 const AMOUNT_ABOVE = '25';
 const LIFETIME_MS_MAX = 365 * 86_400_000;
-/** When to look again for a link that is not there yet. */
-const RETRY_AFTER_SECONDS = 5;
 
 /**
  * `POST /v1/orders`: an order gets its payment link. 201 with the link, or 202 where it takes longer than 10 s; then it
@@ -30,7 +31,8 @@ export function openOrder(options: ApiOptions): RequestHandler {
     if (opener === null) return refuseWithoutApi(response);
     if (!publicUrlReaches) return refusePrivate(response, publicUrl);
     const opened = await opener.open({ ...contentOf(asked), amount, expiresAtMs });
-    answer(response, asked.reference, opened);
+    if (opened.outcome === 'opening') await answerWaiting(options, response, opened.order);
+    else answer(response, asked.reference, opened);
   };
 }
 
@@ -47,7 +49,7 @@ function contentOf({ reference, title, description, metadata, callbackUrl }: z.i
 function isEnough({ amountMinor, currency }: Money, response: Response): boolean {
   const least = parseAmount(AMOUNT_ABOVE, currency);
   if (!least.ok || amountMinor > least.amountMinor) return true;
-  refuseField(response, 'amount', `must be more than ${AMOUNT_ABOVE} ${currency}: the service takes no less`);
+  refuseField(response, 'amount', `must be more than ${AMOUNT_ABOVE}: the service makes no smaller links`);
   return false;
 }
 
@@ -68,7 +70,7 @@ async function mayExpire(
 function refuseWithoutApi(response: Response): void {
   const detail =
     'settled cannot open links: set SETTLED_API_URL and SETTLED_API_KEY, and restart it. For a link that you make ' +
-    'yourself use POST /v1/links.';
+    'yourself: settled links reserve (POST /v1/links).';
   sendProblem(response, { status: 503, code: 'api_not_configured', detail });
 }
 
@@ -79,44 +81,65 @@ function refusePrivate(response: Response, publicUrl: string): void {
   sendProblem(response, { status: 503, code: 'public_url_not_public', detail });
 }
 
-function answer(response: Response, reference: string, opened: Opened): void {
-  if (!('order' in opened) || opened.outcome === 'conflict') {
-    sendProblem(response, refusal(reference, opened));
-    return;
-  }
-  const { outcome, order } = opened;
-  if (outcome === 'opening') response.setHeader('retry-after', String(RETRY_AFTER_SECONDS));
-  const status = { created: 201, known: 200, opening: 202 }[outcome];
-  response.status(status).json({ order: orderDocument(order) });
+/** 202, and what it waits for: a person may be needed. */
+async function answerWaiting(options: ApiOptions, response: Response, order: Order): Promise<void> {
+  const { retryAfterSeconds, ...opening } = await waitingFor(options, order.reference);
+  response.setHeader('retry-after', String(retryAfterSeconds));
+  response.status(202).json({ order: orderDocument(order), opening });
 }
 
-type Refused = Extract<Opened, { detail: string } | { outcome: 'conflict' }>;
+type Ended = Exclude<Opened, { outcome: 'opening' }>;
 
-function refusal(reference: string, opened: Refused): Problem {
+function answer(response: Response, reference: string, opened: Ended): void {
+  if (opened.outcome === 'created' || opened.outcome === 'known') {
+    const { outcome, order } = opened;
+    response.status(outcome === 'created' ? 201 : 200).json({ order: orderDocument(order) });
+  } else sendProblem(response, refusal(reference, opened));
+}
+
+function refusal(reference: string, opened: Exclude<Ended, { outcome: 'created' | 'known' }>): Problem {
   switch (opened.outcome) {
+    case 'cancelled': {
+      const detail = `Order ${reference} was cancelled: nobody must pay for it. Use a new reference.`;
+      return { status: 409, code: 'order_cancelled', detail };
+    }
     case 'conflict':
-      return {
-        status: 409,
-        code: 'reference_conflict',
-        detail:
-          `Order ${reference} exists with other content. Repeat its request unchanged to get its link, or use a new ` +
-          'reference.',
-      };
+      return { status: 409, code: 'reference_conflict', detail: conflict(reference, opened.differing) };
     case 'taken':
-      return {
-        status: 409,
-        code: 'reference_taken',
-        detail:
-          `${opened.detail} Its signing secret is not ours, so nothing was adopted. Use a new reference; or, where that ` +
-          `link is meant, have the operator run: settled orders adopt ${reference} --id ID`,
-      };
+      return { status: 409, code: 'reference_taken', detail: taken(reference, opened.detail) };
     case 'refused':
       return { status: 422, code: 'refused_by_service', detail: opened.detail };
     case 'withheld': {
-      const detail = `${opened.detail} Its address is withheld: a customer would pay something else there.`;
+      const detail =
+        `${opened.detail} Its address is withheld: a customer would pay something else there. Look at the link in the ` +
+        "service's panel, and open the order under another reference, for the money that the service asks. The withheld " +
+        'link is watched until it expires.';
       return { status: 422, code: 'link_withheld', detail };
     }
     case 'key_refused':
       return { status: 503, code: 'api_key_refused', detail: opened.detail };
   }
+}
+
+function conflict(reference: string, differing: string[] | null): string {
+  if (differing === null) {
+    return (
+      `Order ${reference} was registered with a link that the shop makes itself (POST /v1/links): settled opens none for ` +
+      'it. Use that link, or a new reference.'
+    );
+  }
+  const names = differing.join(', ');
+  return (
+    `Order ${reference} exists with other content: ${names}. Repeat its request unchanged to get its link, or use a new ` +
+    'reference.'
+  );
+}
+
+function taken(reference: string, found: string): string {
+  const id = readForeign(found);
+  if (id === null) return `${found} Use a new reference.`;
+  return (
+    `${found} Its signing secret is not ours, so nothing was adopted. Use a new reference; or, where that link is meant, ` +
+    `have the operator run: ${adoptCommand(reference, id)}`
+  );
 }

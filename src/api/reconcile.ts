@@ -5,7 +5,7 @@ import { noSuchOrder } from './orders.ts';
 import { read, reconcileRequest } from './requests.ts';
 
 /**
- * `POST /v1/admin/reconcile`: makes every open link due now, and says how many requests that costs and how long it
+ * `POST /v1/admin/reconcile`: makes every link that can still be paid due now, and says how many requests that costs and how long it
  * takes at the most. With `reference` it asks about the link of that order, and answers afterwards. With `dryRun` it
  * only says what it would do.
  */
@@ -19,7 +19,7 @@ export function reconcile(options: ApiOptions): RequestHandler {
     if (reference !== undefined && !dryRun) {
       const checked = await askNow(options, reference, response);
       if (checked === null) return;
-      if (checked.outcome !== 'read') return noLink(response, reference, checked);
+      if (checked.outcome !== 'read') return noLink(options, response, reference, checked);
     }
     const plan =
       reference === undefined ? await reconciler.catchUp({ dryRun }) : await reconciler.cost(reference);

@@ -3,8 +3,11 @@ import { z } from 'zod';
 import { ORDER_STATES } from '../domain/order.ts';
 import { sendProblem } from '../http/problem.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
+import { InexactNumber } from './json.ts';
 
 /** What the API accepts. Every unknown field is refused by its name. */
+
+const IS_NEEDED = 'is needed';
 
 // U+FFFD is what bytes become that are not UTF-8.
 const PRINTABLE = /^[^\p{Cc}\p{Cs}\uFFFD]+$/u;
@@ -19,14 +22,23 @@ const reference = text(128).regex(/^(?!\.{1,2}$)/, 'must not be . or ..');
 
 const webhookSecret = z
   .string()
-  .max(512)
+  .max(512, 'must have at most 512 characters')
   .regex(PRINTABLE, NOT_PRINTABLE)
   .refine((secret) => Buffer.byteLength(secret) >= SIGNING_SECRET_BYTES_MIN, {
     message: `must have at least ${SIGNING_SECRET_BYTES_MIN} bytes: shorter secrets can be guessed`,
   });
 
+const AMOUNT = 'must be a number or a decimal string';
 const money = {
-  amount: z.union([z.string().max(64), z.number()], { error: 'must be a number or a decimal string' }),
+  /** By its own characters, where a number would not be the one that was written. */
+  amount: z
+    .unknown()
+    .transform((amount) => (amount instanceof InexactNumber ? amount.text : amount))
+    .pipe(
+      z.union([z.string().max(64, 'must have at most 64 characters'), z.number()], {
+        error: ({ input }) => (input === undefined ? IS_NEEDED : AMOUNT),
+      }),
+    ),
   currency: z.string().optional(),
 };
 
@@ -54,10 +66,16 @@ const lines = z
 // Written anew, it holds nothing that a Location header could not.
 const webAddress = text(2_048)
   .refine(
-    (address) => /^https?:$/.test(URL.parse(address)?.protocol ?? ''),
-    'must be an http or https address',
+    (address) => /^https?:\/\/\S*$/i.test(address) && URL.canParse(address),
+    'must be an http or https address without spaces',
   )
+  .refine((address) => !hasCredentials(address), 'must not hold a user name or a password')
   .transform((address) => URL.parse(address)?.href ?? address);
+
+function hasCredentials(address: string): boolean {
+  const url = URL.parse(address);
+  return url !== null && url.username + url.password !== '';
+}
 
 export const orderRequest = z.strictObject({
   reference,
@@ -86,7 +104,7 @@ const limit = z
   })
   .transform(Number);
 
-const page = { limit: limit.default(50), cursor: z.string().max(64).optional() };
+const page = { limit: limit.default(50), cursor: z.string().optional() };
 export const ordersQuery = z.strictObject({
   ...page,
   state: z.enum(ORDER_STATES).optional(),
@@ -106,7 +124,7 @@ export const nothing = z.strictObject({});
  * null.
  */
 export function read<T>(schema: z.ZodType<T>, value: unknown, response: Response): T | null {
-  const parsed = schema.safeParse(value ?? {});
+  const parsed = schema.safeParse(value ?? {}, { error: plainWords });
   if (parsed.success) return parsed.data;
   const errors = parsed.error.issues.flatMap(faultsOf);
   sendProblem(response, {
@@ -116,6 +134,21 @@ export function read<T>(schema: z.ZodType<T>, value: unknown, response: Response
     errors,
   });
   return null;
+}
+
+const MUST_BE: Readonly<Record<string, string>> = {
+  string: 'must be text',
+  number: 'must be a number',
+  boolean: 'must be true or false',
+  object: 'must be a JSON object',
+};
+
+/** The words for what the schemas themselves say nothing of. */
+function plainWords(issue: z.core.$ZodRawIssue): string {
+  if (issue.input === undefined) return IS_NEEDED;
+  if (issue.code === 'invalid_type') return MUST_BE[issue.expected] ?? 'is of another type than it must be';
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
+  return 'cannot be used';
 }
 
 /** One fault by its place; unknown fields are named each. */
@@ -154,11 +187,12 @@ function flawOfMetadata(value: unknown): string | null {
 }
 
 function isShallow(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return true;
+  if (typeof value !== 'object' || value === null || value instanceof InexactNumber) return true;
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1));
 }
 
 function isExact(value: unknown): boolean {
+  if (value instanceof InexactNumber) return false;
   if (typeof value === 'number') {
     return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
   }

@@ -6,13 +6,12 @@ import { type Role, requireRole } from './auth.ts';
 import { cancelOrder, checkOrder } from './checks.ts';
 import { doctor } from './doctor.ts';
 import { listAttention, listEvents, listRejections, replayEvent, showEvent } from './events.ts';
+import { JSON_BODY, refuseRepeatedName } from './json.ts';
 import { registerLink } from './links.ts';
 import { openOrder } from './opening.ts';
 import type { ApiOptions } from './options.ts';
 import { listOrders, resolveOrder, showOrder, showTimeline } from './orders.ts';
 import { reconcile } from './reconcile.ts';
-
-const BODY_BYTES_MAX = 65_536;
 
 /** The methods that a route of each kind answers to. */
 const METHODS = { get: ['GET', 'HEAD'], post: ['POST'] } as const;
@@ -53,11 +52,11 @@ export const ROUTES: readonly Route[] = [
 /** The shop's and operator's JSON API, and `/metrics`, for the private listener. */
 export function apiRoutes(options: ApiOptions): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  const readJson = express.json({ limit: BODY_BYTES_MAX, type: 'application/json', inflate: false });
+  const readJson = express.json(JSON_BODY);
   for (const { method, path, allowed, handle } of ROUTES) {
     const authorize = requireRole(options.tokens, allowed);
     if (method === 'get') router.get(path, authorize, handle(options));
-    else router.post(path, authorize, requireJson, readJson, handle(options));
+    else router.post(path, authorize, requireJson, readJson, refuseRepeatedName, handle(options));
   }
   for (const path of new Set(ROUTES.map((route) => route.path))) {
     const methods = ROUTES.filter((route) => route.path === path).flatMap(({ method }) => METHODS[method]);

@@ -24,7 +24,7 @@ const RULES: Readonly<Record<Rule, string>> = {
   paid: 'the payment is completed and agrees with the order',
   paid_more: 'the payment is completed and brings more than the order asks',
   paid_money_unnamed: 'the payment is completed; the service did not say how much it brought',
-  asks_before_deciding: 'it leaves a doubt, so the service is to be asked first',
+  asks_before_deciding: 'the service is to be asked before it counts',
   money_does_not_agree: 'the payment is completed, but its money does not agree with the order',
   statement_unclear: 'the service contradicts itself about the payment',
   completion_unconfirmed:
@@ -114,7 +114,7 @@ const ASKED: Readonly<Record<AskReason, string>> = {
   not_understood: 'because an event was not understood',
   link_mismatch: 'because an authentic event named another link',
   returned: "because the customer came back from the service's page",
-  doubtful_money: 'because a webhook spoke of money and left a doubt',
+  doubtful_money: 'because a webhook spoke of money that the service is to confirm',
   scheduled: 'as the schedule has it',
   person: 'because somebody wanted to know',
 };

@@ -83,6 +83,7 @@ export const EXIT_OF_PROBLEM: Readonly<Record<ProblemCode, ExitCode>> = {
   body_too_large: EXIT.refused,
   content_type: EXIT.refused,
   reference_conflict: EXIT.refused,
+  order_cancelled: EXIT.refused,
   link_id_conflict: EXIT.refused,
   link_id_taken: EXIT.refused,
   correction_forbidden: EXIT.notAllowed,

@@ -1,3 +1,4 @@
+import { shellWord } from '../domain/advice.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { UsageError } from './arguments.ts';
 import { defineCommand } from './command.ts';
@@ -5,13 +6,18 @@ import { EXIT } from './exit.ts';
 import { readGivenFile } from './links.ts';
 import { orderLines, orderPath } from './orders.ts';
 
+/** `opening`: what a link that is not there yet waits for. */
+type OpenAnswer = { order: OrderDocument; opening?: { detail: string; nextAttemptAt: string | null } };
+
 export const ordersOpen = defineCommand({
   name: 'orders open',
   positionals: 'REFERENCE',
   about: 'open a payment link for an order, and show its address',
   details: [
     'The same command again shows the link that it made, and makes no other.',
-    'It ends with 75 where the link is not there after 10 s: settled goes on by itself.',
+    'It ends with 75 where the link is not there after 10 s: settled goes on by itself. With 1 where the order was',
+    'cancelled, the reference is in use, or the service refuses; with 78 where no API or public address is configured.',
+    'For a link that you make at the service yourself: settled links reserve.',
   ],
   options: {
     title: { value: 'TEXT', about: 'what the customer reads; needed' },
@@ -33,7 +39,7 @@ export const ordersOpen = defineCommand({
     const { title, amount, currency, description } = options;
     if (title === undefined) throw new UsageError('`settled orders open` needs --title TEXT.');
     if (amount === undefined) throw new UsageError('`settled orders open` needs --amount AMOUNT.');
-    const answer = await server().post<{ order: OrderDocument }>('/v1/orders', {
+    const answer = await server().post<OpenAnswer>('/v1/orders', {
       reference,
       title,
       amount,
@@ -45,8 +51,11 @@ export const ordersOpen = defineCommand({
     });
     const lines = orderLines(answer.order);
     if (answer.order.link !== null) return { data: answer, lines };
-    const later = `The link is not there yet. settled goes on by itself: give the same command again, or see settled why ${reference}`;
-    return { data: answer, lines: [later, '', ...lines], exit: EXIT.tryAgain };
+    const later = [
+      `The link is not there yet. ${answer.opening?.detail ?? ''}`,
+      `settled goes on by itself: give the same command again, or see settled why ${shellWord(reference)}`,
+    ];
+    return { data: answer, lines: [...later, '', ...lines], exit: EXIT.tryAgain };
   },
 });
 
@@ -63,10 +72,13 @@ function readMetadata(file: string | undefined): unknown {
 export const ordersAdopt = defineCommand({
   name: 'orders adopt',
   positionals: 'REFERENCE',
-  about: 'give an order the link that has its reference at the service, but that settled did not make',
+  about:
+    'give an order the link that has its reference at the service: one that settled did not make, or cannot find',
   details: [
-    'The link must ask for the money of the order, and nobody may have begun to pay it.',
-    "Its signing secret is not settled's: its webhooks are refused, and settled asks the service about it.",
+    'The link must ask for the money of the order. Where settled did not ask for it itself, nobody may have begun to pay',
+    "it; its signing secret is not settled's then: its webhooks are refused, and settled asks the service about it.",
+    'It ends with 0 once the order has the link, with 1 where it cannot have it, 66 where there is no such order, 75 where',
+    'the service cannot be asked now, and 78 where no API is configured.',
   ],
   options: { id: { value: 'ID', about: "the link's id at the service; needed" } },
   async run({ first: reference, options: { id }, server }) {
@@ -86,6 +98,11 @@ export const ordersCheck = defineCommand({
   name: 'orders check',
   positionals: 'REFERENCE',
   about: 'ask the service about the link of an order now, and settle what it says',
+  details: [
+    'It ends with 0 once the answer is settled, whatever it says; with 66 where there is no such order; with 75 where the',
+    'service cannot be asked now, the link is still being opened, or the service has none; with 78 where no API is',
+    'configured.',
+  ],
   options: {},
   async run({ first: reference, server }) {
     const answer = await server().post<CheckAnswer>(`${orderPath(reference)}/check`);
@@ -99,7 +116,12 @@ export const ordersCancel = defineCommand({
   name: 'orders cancel',
   positionals: 'REFERENCE',
   about: 'cancel an order that nobody pays; the service is asked first',
-  details: ['Its link stays open at the service until it expires: what is paid on it is held for a person.'],
+  details: [
+    'Its link stays open at the service until it expires: what is paid on it is held for a person.',
+    'It ends with 0 once the order is cancelled, now or before; with 1 where it is paid, being paid, held, refunded or',
+    'disputed; with 66 where there is no such order; with 75 where the service cannot be asked now, or may have a link',
+    'that is still being opened; with 78 where no API is configured.',
+  ],
   options: {},
   async run({ first: reference, server }) {
     const answer = await server().post<{ order: OrderDocument }>(`${orderPath(reference)}/cancel`);

@@ -9,9 +9,9 @@ type ReconcileAnswer = { dryRun: boolean; links: number; requests: number; etaSe
 export const reconcile = defineCommand({
   name: 'reconcile',
   positionals: '',
-  about: "ask the service about every open order's link, or about one",
+  about: 'ask the service about every link that can still be paid, or about one',
   details: [
-    'Open links are asked about at the pace of the API budget, and other requests go first; it says how long that takes.',
+    'Links are asked about at the pace of the API budget, and other requests go first; it says how long that takes.',
     'With --order it asks at once, and ends when the answer is settled.',
   ],
   options: {
@@ -36,7 +36,7 @@ function sentence(
       ? `Asking about this order's link costs ${cost}. Nothing was done.`
       : `The service was asked. See: settled why ${order}`;
   }
-  if (links === 0) return 'No link is open: there is nothing to ask about.';
-  const what = `${count(links, 'open link')}: ${cost}, about ${count(Math.ceil(etaSeconds / 60), 'minute')}`;
+  if (links === 0) return 'No link can still be paid: there is nothing to ask about.';
+  const what = `${count(links, 'link')}: ${cost}, about ${count(Math.ceil(etaSeconds / 60), 'minute')}`;
   return dryRun ? `${what}. Nothing was done.` : `Asking about ${what}.`;
 }

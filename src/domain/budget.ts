@@ -8,18 +8,53 @@ export const BUDGET_WINDOW_MS = 61_000;
 /** Shares of all slots: a customer at checkout never waits behind the janitor. */
 const SHARES: Readonly<Record<RequestClass, number>> = { create: 1, confirm: 0.8, hint: 0.6, janitor: 0.4 };
 
+/** Shares that are a class's own: the busiest shop must not keep the others from asking at all. */
+const FLOORS: Readonly<Record<RequestClass, number>> = { create: 0, confirm: 0.2, hint: 0.1, janitor: 0.1 };
+
 /** How many of `slots` may be in use for a request of this class to be admitted below. */
 export function slotsFor(requestClass: RequestClass, slots: number): number {
   return Math.max(1, Math.floor(slots * SHARES[requestClass]));
 }
 
-/** A slot, or when to ask for one again. The slot's number also numbers what is read with it. */
+/** Slots in use: all of them, those of a class, and those that others use of the same limit. */
+export type SlotUse = { readonly own: number; readonly ofClass: number; readonly foreign: number };
+
+/**
+ * How many more requests of a class are admitted now: while all slots in use stay below its cap, or its own below its
+ * floor; never more than there are slots.
+ */
+export function slotsLeft(
+  requestClass: RequestClass,
+  slots: number,
+  { own, ofClass, foreign }: SlotUse,
+): number {
+  const used = own + foreign;
+  const floor = Math.floor(slots * FLOORS[requestClass]);
+  const byShare = Math.max(slotsFor(requestClass, slots) - used, floor - ofClass);
+  return Math.max(0, Math.min(byShare, slots - used));
+}
+
+/** Requests that the service takes in a window (spec §8). A key that may do more gives no more: the budget is set by us. */
+const SERVICE_LIMIT = 60;
+
+/** How much of the service's limit others use, as an answer shows it beside our own use. */
+export function foreignUse({ remaining }: RateSeen, own: number): number {
+  return Math.max(0, SERVICE_LIMIT - remaining - own);
+}
+
+/** No pause is longer: the bound of `Retry-After`. */
+export const PAUSE_MS_MAX = 3_600_000;
+
+/** A slot, or when to ask for one again, be it only a pause that is in the way. A slot's number also numbers what is read. */
 export type BudgetTaken =
   | { readonly outcome: 'taken'; readonly number: number }
-  | { readonly outcome: 'spent'; readonly retryAtMs: number };
+  | { readonly outcome: 'spent'; readonly retryAtMs: number; readonly pausedUntilMs: number | null };
 
-/** What an answer says of the limit: requests in the window, and how many of them are left (spec §8). */
-export type RateSeen = { readonly limit: number; readonly remaining: number };
+/**
+ * What an answer says of the limit: requests in the window, and how many of them are left (spec §8). Where none is left,
+ * `resetAtMs` says when that ends, should it be before the window does.
+ */
+export type RateSeen = { readonly limit: number; readonly remaining: number; readonly resetAtMs?: number };
 
 /** Nothing is sent until then; `spares` names the class that may try all the same. */
 export type ApiPause = { readonly untilMs: number; readonly spares: 'create' | null };

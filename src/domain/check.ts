@@ -46,12 +46,20 @@ export function checkRank(reason: CheckReason): number {
   return RANKS[reason];
 }
 
-/** The ranks of each class that asks about links, the strongest class first. Both ends belong to it. */
+/**
+ * The ranks of each class that asks about links, the strongest class first. Both ends belong to it. Customers come back as
+ * often as they like, so what they cause must not use up the slots of doubts about money, nor of people who ask.
+ */
 export const CHECK_CLASSES = [
-  { class: 'confirm', from: 5, to: 6 },
-  { class: 'hint', from: 2, to: 4 },
+  { class: 'confirm', from: 6, to: 6 },
+  { class: 'hint', from: 2, to: 5 },
   { class: 'janitor', from: 0, to: 1 },
 ] as const satisfies readonly { class: RequestClass; from: number; to: number }[];
+
+/** Whether whoever knows a link's token can cause checks of this rank; they have a limit of their own. */
+export function canBeForged(rank: number): boolean {
+  return rank >= RANKS.link_changed && rank <= RANKS.link_mismatch;
+}
 
 /** A link is asked about at most so often because of hints, and so many hints are followed in a minute: forgers send them. */
 export const HINT_EVERY_MS = 300_000;

@@ -109,7 +109,10 @@ export type Order = {
   /** Open holds, oldest first. */
   readonly holds: readonly Hold[];
   readonly resolution: 'accept' | 'reject' | null;
-  /** The highest number of a reading that was applied. The store raises it after all facts of a reading are decided. */
+  /**
+   * The highest number of a reading that was applied, or of the last request that left before an event changed the order:
+   * readings up to it know nothing newer. The store raises it after all facts of a reading are decided.
+   */
   readonly lastReading: number | null;
   readonly link: OrderLink | null;
 };

@@ -67,8 +67,9 @@ function inEveryState(cell: Cell, except: Partial<Record<OrderState, Cell>> = {}
   };
 }
 
+/** Whether its request left before what the order knows by now was applied, or it is the reading that was applied last. */
 function isOlderReading(order: Order, { authority }: PaymentFact): boolean {
-  return authority.by === 'reading' && order.lastReading !== null && authority.number < order.lastReading;
+  return authority.by === 'reading' && order.lastReading !== null && authority.number <= order.lastReading;
 }
 
 function changesNothing(order: Order): Decision {

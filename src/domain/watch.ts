@@ -18,23 +18,43 @@ export type Watched = {
   readonly expiresAtMs: number | null;
   /** When its order became paid, if it did. */
   readonly settledAtMs: number | null;
+  /** Whether the link could still be paid when it was read last, whatever is known of its expiry. */
+  readonly mayBePaid: boolean;
 };
 
 /**
  * The next time at which the schedule asks about a link, after `afterMs`; null where it never does again. Times follow
- * from the link and its order alone, so a missed one is made up by the next and never by two.
+ * from the link and its order alone, so a missed one is made up by the next and never by two. While a link can be paid the
+ * schedule of an open order does not end: an expiry may be wrong, and so may the clock by which it seems to be past.
  */
 export function nextCheckAtMs(
-  { createdAtMs, expiresAtMs, settledAtMs }: Watched,
+  { createdAtMs, expiresAtMs, settledAtMs, mayBePaid }: Watched,
   afterMs: number,
 ): number | null {
-  if (settledAtMs !== null) return firstAfter(afterMs, settledAtMs, TAIL_DAYS.map(days));
-  const endMs = expiresAtMs ?? createdAtMs + DAYS_WITHOUT_EXPIRY * DAY_MS;
+  if (settledAtMs !== null) return firstTailAfter(afterMs, settledAtMs);
   const open = firstAfter(afterMs, createdAtMs, FRESH_MS) ?? nextDaily(afterMs, createdAtMs);
-  if (open < endMs) return open;
-  if (expiresAtMs === null) return null;
-  const past = Array.from({ length: DAYS_PAST_EXPIRY }, (_, index) => PAST_EXPIRY_MS + days(index + 1));
-  return firstAfter(afterMs, expiresAtMs, [PAST_EXPIRY_MS, ...past]);
+  if (expiresAtMs === null) {
+    return mayBePaid || open < createdAtMs + days(DAYS_WITHOUT_EXPIRY) ? open : null;
+  }
+  if (open < expiresAtMs) return open;
+  const pastMs = expiresAtMs + PAST_EXPIRY_MS;
+  if (afterMs < pastMs) return pastMs;
+  const daily = nextDaily(afterMs, pastMs);
+  return mayBePaid || daily <= pastMs + days(DAYS_PAST_EXPIRY) ? daily : null;
+}
+
+/** The next scheduled time after `afterMs` of an order that was paid; null where its schedule is over. */
+export function firstTailAfter(afterMs: number, settledAtMs: number): number | null {
+  return firstAfter(afterMs, settledAtMs, TAIL_DAYS.map(days));
+}
+
+/**
+ * When a link whose scheduled time is `plannedMs` is asked about: then, unless its order was paid meanwhile. The time of an
+ * open order comes before the first one of a paid order.
+ */
+export function firstCheckAtMs({ settledAtMs }: Pick<Watched, 'settledAtMs'>, plannedMs: number): number {
+  if (settledAtMs === null) return plannedMs;
+  return Math.max(plannedMs, firstTailAfter(settledAtMs, settledAtMs) ?? plannedMs);
 }
 
 function firstAfter(afterMs: number, originMs: number, offsetsMs: readonly number[]): number | null {

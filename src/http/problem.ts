@@ -20,6 +20,7 @@ export const PROBLEM_CODES = [
   'body_too_large',
   'content_type',
   'reference_conflict',
+  'order_cancelled',
   'link_id_conflict',
   'link_id_taken',
   'correction_forbidden',
@@ -43,10 +44,14 @@ export type ProblemCode = (typeof PROBLEM_CODES)[number];
 
 const RETRY_AFTER_SECONDS = 5;
 
+/** Trying again changes nothing before somebody has changed the configuration. */
+const NEEDS_RESTART: ReadonlySet<ProblemCode> = new Set(['api_not_configured', 'public_url_not_public']);
+
 export function sendProblem(response: Response, problem: Problem): void {
   const { status, code, detail, errors, retryAfterSeconds = RETRY_AFTER_SECONDS } = problem;
   if (response.headersSent) return;
-  if (status === 503) response.setHeader('retry-after', String(retryAfterSeconds));
+  if (status === 503 && !NEEDS_RESTART.has(code))
+    response.setHeader('retry-after', String(retryAfterSeconds));
   if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="settled"');
   response
     .status(status)

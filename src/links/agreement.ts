@@ -8,13 +8,18 @@ export function flawOf(
 ): string | null {
   const { money } = link;
   if (money.currency !== null && money.currency !== amount.currency) {
-    return `The service made the link in ${money.currency}, and the order is in ${amount.currency}.`;
+    return `The service made the link in ${plain(money.currency)}, and the order is in ${amount.currency}.`;
   }
   const parsed = money.amount === null ? null : parseAmount(money.amount, amount.currency);
   if (parsed !== null && (!parsed.ok || parsed.amountMinor !== amount.amountMinor)) {
-    return `The service made the link for ${money.amount}, and the order is for ${formatAmount(amount)}.`;
+    return `The service made the link for ${plain(money.amount)}, and the order is for ${formatAmount(amount)}.`;
   }
   return link.reference === null || link.reference === reference
     ? null
-    : `The service made the link for reference ${link.reference}.`;
+    : 'The service made the link for another reference.';
+}
+
+/** Only a currency or a number is repeated: a service at fault may put anything there, our own secrets too. */
+function plain(stated: string | null): string {
+  return stated !== null && /^([A-Z]{3}|[0-9.eE+-]{1,24})$/.test(stated) ? stated : 'something else';
 }

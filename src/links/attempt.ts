@@ -1,5 +1,6 @@
+import type { RequestClass } from '../domain/budget.ts';
 import { Fault } from '../fault.ts';
-import { type LinkSeen, type NewLink, type Service, ServiceFault } from '../paylink/service.ts';
+import { carriesToken, type LinkSeen, type NewLink, type Service, ServiceFault } from '../paylink/service.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
 import type { Keyring } from '../store/keyring.ts';
 import { flawOf } from './agreement.ts';
@@ -10,9 +11,12 @@ export type Attempted =
   /** The link is there, and ours. `withheld` says in a sentence why the shop must not have it; null: it may. */
   | { found: 'link'; link: LinkSeen; withheld: string | null }
   /** The reference belongs to a link that is not ours. */
-  | { found: 'foreign'; detail: string }
+  | { found: 'foreign'; id: string }
   /** The service refuses, and has no such link. */
   | { found: 'refusal'; fault: ServiceFault };
+
+/** A reference names one link at most (spec §2); more would be the service's mistake. */
+const LINKS_LOOKED_AT_MAX = 2;
 
 export type AttemptOptions = {
   service: Service;
@@ -28,11 +32,15 @@ export type AttemptOptions = {
  */
 export async function attemptOpening(options: AttemptOptions, opening: ClaimedOpening): Promise<Attempted> {
   const { service, publicUrl, publicUrlReaches } = options;
-  if (opening.linkId !== null) return agreed(opening, await show(service, opening.linkId));
+  const as = classOf(opening);
+  if (opening.linkId !== null) return agreed(opening, await show(service, opening.linkId, as));
   if (!publicUrlReaches) throw privateUrl(publicUrl);
   try {
-    const { value } = await service.createLink(newLink(options, opening), 'create');
-    return agreed(opening, isWhole(value) ? value : await existing(show(service, value.id)));
+    const { value } = await service.createLink(newLink(options, opening), as);
+    const link = isWhole(value) ? value : await existing(show(service, value.id, as));
+    // A service may answer a repeated reference with the link that it has, whoever made that.
+    const isForeign = link.webhookUrl !== null && !carriesToken(link, opening.token);
+    return isForeign ? foreign(link.id) : agreed(opening, link);
   } catch (error) {
     if (!(error instanceof ServiceFault)) throw error;
     if (error.code === 'service_conflict') {
@@ -42,6 +50,11 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
     if (error.code !== 'service_refused') throw error;
     return (opening.mayExist ? await findOwn(service, opening) : null) ?? { found: 'refusal', fault: error };
   }
+}
+
+/** The first attempts have a customer waiting; later ones must not hold up the first of others. */
+function classOf({ attempt }: ClaimedOpening): RequestClass {
+  return attempt <= 2 ? 'create' : 'confirm';
 }
 
 function newLink({ keyring, publicUrl }: AttemptOptions, opening: ClaimedOpening): NewLink {
@@ -72,14 +85,8 @@ function isWhole({ url, money }: LinkSeen): boolean {
   return url !== null && money.amount !== null && money.currency !== null;
 }
 
-async function show(service: Service, id: string): Promise<LinkSeen> {
-  const { value } = await service.showLink(id, 'create');
-  if (value.id === id) return value;
-  throw new ServiceFault(
-    'transient',
-    'service_answer_unusable',
-    `The service was asked about link ${id} and answered about link ${value.id}. Nothing was believed.`,
-  );
+async function show(service: Service, id: string, as: RequestClass): Promise<LinkSeen> {
+  return (await service.showLink(id, as)).value;
 }
 
 /** Asks about a link that the service said it has: a fault on the way does not take that back. */
@@ -95,17 +102,18 @@ async function existing<T>(asking: Promise<T>): Promise<T> {
 
 /** Looks the reference up; null where the service lists no link of it. */
 async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attempted | null> {
-  const { value: listed } = await service.findLinks(opening.reference, 'create');
-  for (const { id } of listed) {
-    const link = await show(service, id);
-    if (link.webhookUrl?.endsWith(`/hooks/${opening.token}`)) return agreed(opening, link);
+  const as = classOf(opening);
+  const { value: listed } = await service.findLinks(opening.reference, as);
+  for (const { id } of listed.slice(0, LINKS_LOOKED_AT_MAX)) {
+    const link = await show(service, id, as);
+    if (carriesToken(link, opening.token)) return agreed(opening, link);
   }
   const [other] = listed;
-  if (other === undefined) return null;
-  return {
-    found: 'foreign',
-    detail: `The service has a link ${other.id} of this reference that settled did not make.`,
-  };
+  return other === undefined ? null : foreign(other.id);
+}
+
+function foreign(id: string): Attempted {
+  return { found: 'foreign', id };
 }
 
 /** The service says that the reference is taken and lists no link of it: it may only be late in listing it. */

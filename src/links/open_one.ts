@@ -1,3 +1,4 @@
+import { adoptCommand, foreignSentence } from '../domain/advice.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { Fault } from '../fault.ts';
 import { type LinkSeen, ServiceFault } from '../paylink/service.ts';
@@ -41,7 +42,7 @@ function conclude(
     case 'link':
       return finish(options, opening, attempted);
     case 'foreign':
-      return park(options, opening, attempted.detail);
+      return park(options, opening, attempted.id);
     case 'refusal':
       return close(options, opening, attempted.fault);
   }
@@ -66,10 +67,11 @@ async function finish(
 async function park(
   { store, clock, log }: OpenerOptions,
   { linkKey, attempt, reference }: ClaimedOpening,
-  detail: string,
+  foreignId: string,
 ): Promise<End> {
+  const detail = foreignSentence(foreignId);
   const fault = { code: 'service_conflict', message: detail };
-  await store.parkOpening({ linkKey, attempt, fault, nowMs: clock.nowMs() });
+  await store.parkOpening({ linkKey, attempt, fault, foreignId, nowMs: clock.nowMs() });
   log.warn({ order: reference, detail }, 'the reference belongs to a link that is not ours');
   return { outcome: 'taken', detail };
 }
@@ -102,6 +104,16 @@ function isBlocked(error: unknown): boolean {
   return error.code === 'service_forbidden' || error.code === 'configuration_invalid';
 }
 
+/** The link may be there, and the service's list does not show it. */
+const CANNOT_FIND: ReadonlySet<string> = new Set(['service_forbidden', 'service_conflict']);
+
+function bringId(reference: string): string {
+  return (
+    'The service may have made the link all the same. If its panel shows it, bring its id: ' +
+    `${adoptCommand(reference, null)}; or have the service send an event of it.`
+  );
+}
+
 async function retry(options: OpenerOptions, opening: ClaimedOpening, error: unknown): Promise<void> {
   const { store, clock, random, log } = options;
   const { linkKey, attempt, reference, createdAtMs } = opening;
@@ -110,12 +122,14 @@ async function retry(options: OpenerOptions, opening: ClaimedOpening, error: unk
   const blocked = isBlocked(error);
   const backoffMs = blocked ? BLOCKED_RETRY_MS : (retryDelayMs(RETRY, attempt, random()) ?? RETRY.maxMs);
   const dueAtMs = service?.retryAtMs ?? nowMs + backoffMs;
-  const fault =
-    error instanceof Fault
-      ? { code: error.code, message: error.message }
-      : { code: 'bug', message: error instanceof Error ? error.message : String(error) };
   const mayExist = service?.mayHaveArrived ?? !blocked;
   const waits = blocked || nowMs - createdAtMs > WAITS_AFTER_MS;
+  const isUnseen =
+    waits && (mayExist || opening.mayExist) && service !== null && CANNOT_FIND.has(service.code);
+  const fault =
+    error instanceof Fault
+      ? { code: error.code, message: isUnseen ? `${error.message} ${bringId(reference)}` : error.message }
+      : { code: 'bug', message: error instanceof Error ? error.message : String(error) };
   if (service?.code !== 'api_budget_spent') {
     log.warn({ order: reference, attempt, fault: error }, 'a link could not be opened; trying again');
   }

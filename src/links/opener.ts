@@ -10,7 +10,7 @@ import type { Clock } from '../work/clock.ts';
 import { startPool } from '../work/pool.ts';
 import { Ends } from './ends.ts';
 import { openOne } from './open_one.ts';
-import { type OpenRequest, writeRequest } from './request.ts';
+import { differingFields, type OpenRequest, writeRequest } from './request.ts';
 
 const TOKEN_BYTES = 24;
 const SECRET_BYTES = 32;
@@ -52,11 +52,14 @@ export type OpenerOptions = {
 /** What became of a request to open a link. */
 export type Opened =
   /** `created`: by this request. `known`: it was there. */
-  | { outcome: 'created' | 'known'; order: Order }
+  | { outcome: 'created'; order: Order }
+  | { outcome: 'known'; order: Order }
   /** It goes on by itself. */
   | { outcome: 'opening'; order: Order }
-  /** The reference is in use with another request. */
-  | { outcome: 'conflict'; order: Order }
+  /** A person cancelled it, or rejected its money: nobody must be sent to its link. */
+  | { outcome: 'cancelled'; order: Order }
+  /** The reference is in use with another request; null where the shop registered its link itself. */
+  | { outcome: 'conflict'; order: Order; differing: string[] | null }
   | { outcome: 'refused' | 'taken' | 'withheld' | 'key_refused'; detail: string };
 
 export type LinkOpener = {
@@ -81,7 +84,11 @@ export function startOpener(options: OpenerOptions): LinkOpener {
   async function open(request: OpenRequest): Promise<Opened> {
     const answerByMs = clock.monotonicMs() + ANSWER_WITHIN_MS;
     const intended = await intend(options, request);
-    if (intended.outcome === 'conflict') return { outcome: 'conflict', order: intended.order };
+    if (intended.order.state === 'cancelled') return { outcome: 'cancelled', order: intended.order };
+    if (intended.outcome === 'conflict') {
+      const differing = intended.request === null ? null : differingFields(intended.request, request);
+      return { outcome: 'conflict', order: intended.order, differing };
+    }
     const known = knownEnd(intended);
     if (known !== null) return known;
     const ended = ends.waitFor(intended.linkKey, answerByMs - clock.monotonicMs());
@@ -89,6 +96,7 @@ export function startOpener(options: OpenerOptions): LinkOpener {
     const end = await ended;
     if (end !== null && end.outcome !== 'opened') return end;
     const order = (await store.findOrder(request.reference)) ?? intended.order;
+    if (order.state === 'cancelled') return { outcome: 'cancelled', order };
     if (order.link === null) return keyRefused(intended.opening) ?? { outcome: 'opening', order };
     return { outcome: intended.outcome === 'created' ? 'created' : 'known', order };
   }

@@ -34,6 +34,13 @@ export function readRequest(text: string): Stored {
   return { title, amount, description, metadata, callbackUrl };
 }
 
+/** The names of the fields in which a request differs from one that `writeRequest` wrote. */
+export function differingFields(written: string, request: OpenRequest): string[] {
+  const before = JSON.parse(written) as Record<string, unknown>;
+  const now = JSON.parse(writeRequest(request)) as Record<string, unknown>;
+  return Object.keys(now).filter((name) => JSON.stringify(now[name]) !== JSON.stringify(before[name]));
+}
+
 /** The same value with the keys of every object in order. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);

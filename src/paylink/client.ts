@@ -1,4 +1,4 @@
-import type { RequestClass } from '../domain/budget.ts';
+import type { BudgetTaken, RequestClass } from '../domain/budget.ts';
 import type { Clock } from '../work/clock.ts';
 import { readCreation, readDetails, readPage, readProfile } from './answers.ts';
 import { readDate } from './limits.ts';
@@ -65,10 +65,20 @@ export function openService(options: ServiceOptions): OpenedService {
       const path = `/payment-links/${encodeURIComponent(id)}`;
       const call = { ...get('/payment-links/{id}'), path, ofOneLink: true, read: readDetails };
       const answered = await ask(call, as);
-      return { ...answered, value: answered.value.link };
+      const { link } = answered.value;
+      if (link.id !== id) throw anotherLink(id);
+      return { ...answered, value: link };
     },
     close: () => closing.abort(),
   };
+}
+
+function anotherLink(asked: string): ServiceFault {
+  return new ServiceFault(
+    'transient',
+    'service_answer_unusable',
+    `The service was asked about link ${asked} and answered about another. Nothing was believed.`,
+  );
 }
 
 function get(path: string): Omit<Call<never>, 'read'> {
@@ -155,7 +165,7 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
     throw new ServiceFault('transient', 'service_unreachable', message);
   }
   const taken = await budget.takeBudget({ class: as, slots, deadlineMs, nowMs: clock.nowMs() });
-  if (taken.outcome === 'spent') throw budgetSpent(call, as, taken.retryAtMs);
+  if (taken.outcome === 'spent') throw budgetSpent(call, as, taken);
   const startedMs = clock.monotonicMs();
   let verdict: Omit<Verdict<T>, 'result'> = NOTHING_LEARNT;
   let outcome = 'bug';
@@ -193,14 +203,29 @@ function request(url: string, { name, method, path, body }: Call<unknown>, key: 
   return { name, method, url: `${url}${path}`, headers, body };
 }
 
-function budgetSpent({ name }: Call<unknown>, as: RequestClass, retryAtMs: number): ServiceFault {
-  return new ServiceFault(
-    'transient',
-    'api_budget_spent',
-    `${name} was not sent: the budget of requests has no slot left for ${as}, or the API is paused. It is tried again at ` +
-      `${new Date(retryAtMs).toISOString()}.`,
-    { retryAtMs },
-  );
+/** What requests of a class are for, in a person's words. */
+const PURPOSES: Readonly<Record<RequestClass, string>> = {
+  create: 'opening links',
+  confirm: 'checks',
+  hint: 'checks of what was heard',
+  janitor: 'scheduled checks',
+};
+
+function budgetSpent(
+  { name, method }: Call<unknown>,
+  as: RequestClass,
+  { retryAtMs, pausedUntilMs }: Extract<BudgetTaken, { outcome: 'spent' }>,
+): ServiceFault {
+  const purpose = method === 'POST' ? PURPOSES.create : PURPOSES[as];
+  const why =
+    pausedUntilMs === null
+      ? `the budget of requests a minute has no slot left for ${purpose}. The next slot for ${purpose} is free at ${time(retryAtMs)}.`
+      : `the API is paused until ${time(pausedUntilMs)}, because it asked for that or refused a request.`;
+  return new ServiceFault('transient', 'api_budget_spent', `${name} was not sent: ${why}`, { retryAtMs });
+}
+
+function time(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
 /** A slot that cannot be given back must not hide the answer: it frees itself a minute after the deadline. */

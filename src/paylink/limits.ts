@@ -8,11 +8,13 @@ const RETRY_MS = { min: 1_000, max: 3_600_000, fallback: 60_000 } as const;
 const EPOCH_SECONDS_MIN = 1_000_000_000;
 const EPOCH_MS_MIN = 100_000_000_000;
 
-/** The limit and what is left of it; null unless both are there as whole numbers. */
-export function readRate(headers: Headers): RateSeen | null {
+/** What an answer says of the limit; null unless limit and remainder are there as whole numbers. */
+export function readRate(headers: Headers, nowMs: number): RateSeen | null {
   const limit = wholeNumber(headers.get('x-ratelimit-limit'));
   const remaining = wholeNumber(headers.get('x-ratelimit-remaining'));
-  return limit === null || remaining === null ? null : { limit, remaining };
+  if (limit === null || remaining === null) return null;
+  const resetAtMs = remaining === 0 ? readReset(headers, nowMs) : null;
+  return { limit, remaining, ...(resetAtMs === null ? {} : { resetAtMs }) };
 }
 
 /** The service's clock in epoch milliseconds, from `Date`; null where it says none. */
@@ -20,15 +22,21 @@ export function readDate(headers: Headers): number | null {
   return httpDate(headers.get('date'));
 }
 
-/** Where nothing is left of the limit: a pause until it is reset, of a minute at most. */
-export function readReset(headers: Headers, nowMs: number): ApiPause | null {
+/** Where nothing is left of the limit: a pause until it is reset. */
+export function pauseUntilReset(seen: RateSeen | null, nowMs: number): ApiPause | null {
+  const untilMs = seen?.resetAtMs ?? nowMs;
+  return untilMs <= nowMs ? null : { untilMs, spares: null };
+}
+
+/** When the limit is reset: now, or within a minute; null where the answer does not say it. */
+function readReset(headers: Headers, nowMs: number): number | null {
   const reset = wholeNumber(headers.get('x-ratelimit-reset'));
-  if (readRate(headers)?.remaining !== 0 || reset === null) return null;
+  if (reset === null) return null;
   // Epochs are compared with the service's own clock: ours may be wrong.
   const serviceMs = readDate(headers) ?? nowMs;
   const inMs =
     reset < EPOCH_SECONDS_MIN ? reset * 1_000 : (reset < EPOCH_MS_MIN ? reset * 1_000 : reset) - serviceMs;
-  return inMs <= 0 ? null : { untilMs: nowMs + Math.min(RESET_MS_MAX, inMs), spares: null };
+  return nowMs + Math.min(RESET_MS_MAX, Math.max(0, inMs));
 }
 
 /** When `Retry-After` (RFC 9110 §10.2.3) lets a request be tried again: between a second and an hour; null where absent. */

@@ -36,6 +36,7 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
     // A reading is the answer already: asking again would tell the same.
     unsure: false,
     linkChanged: false,
+    linkStatus: null,
     speaksOfPayment: statement.facts.some(({ kind }) => kind !== 'unpaid'),
     link: { id, url, shortUrl, status, expiresAtMs },
   };

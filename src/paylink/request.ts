@@ -87,7 +87,7 @@ function toFault(error: unknown, exchange: Exchange, { aborted }: AbortSignal): 
     return new ServiceFault(
       'transient',
       'service_timeout',
-      `${name} was not answered within ${deadlineMs / 1_000} s. It is tried again.`,
+      `${name} was not answered within ${deadlineMs / 1_000} s.`,
       { mayHaveArrived: method === 'POST' },
     );
   }
@@ -96,7 +96,7 @@ function toFault(error: unknown, exchange: Exchange, { aborted }: AbortSignal): 
   return new ServiceFault(
     'transient',
     'service_unreachable',
-    `${name} got no whole answer: ${why}. Check SETTLED_API_URL and the network; it is tried again.`,
+    `${name} got no whole answer: ${why}. Check SETTLED_API_URL and the network.`,
     { mayHaveArrived: method === 'POST' && (closing.aborted || !neverLeft) },
   );
 }

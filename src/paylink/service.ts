@@ -64,6 +64,11 @@ export type LinkSeen = {
   payments: number;
 };
 
+/** Whether events of a link come to this token's address: then its signing secret is the token's too. */
+export function carriesToken({ webhookUrl }: LinkSeen, token: string): boolean {
+  return webhookUrl?.endsWith(`/hooks/${token}`) === true;
+}
+
 /** Where slots come from: the store. */
 export type Budget = {
   takeBudget(ask: {

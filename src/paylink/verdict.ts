@@ -1,7 +1,7 @@
 import type { ApiPause, ApiStanding, RateSeen, RequestClass } from '../domain/budget.ts';
 import type { FaultCode } from '../fault.ts';
 import type { Read } from './answers.ts';
-import { readRate, readReset, readRetryAfter, retryAfterLimit } from './limits.ts';
+import { pauseUntilReset, readRate, readRetryAfter, retryAfterLimit } from './limits.ts';
 import type { Reply } from './request.ts';
 import { ServiceFault } from './service.ts';
 import { asObject, field } from './values.ts';
@@ -40,9 +40,10 @@ type Context = { as: RequestClass; nowMs: number };
 
 /** What the service meant, by the status of its answer (spec §7). */
 export function judge<T>(call: Call<T>, reply: Reply, context: Context): Verdict<T> {
-  const seen = readRate(reply.headers);
-  const reset = readReset(reply.headers, context.nowMs);
   const { status } = reply;
+  // A 429 says by its Retry-After how long to wait; that nothing remains is no further use by others.
+  const seen = status === 429 ? null : readRate(reply.headers, context.nowMs);
+  const reset = pauseUntilReset(seen, context.nowMs);
   if (status >= 200 && status < 300) {
     const result = readAnswer(call, reply);
     return { result, seen, pause: reset, standing: result.ok ? 'well' : 'unknown' };
@@ -67,7 +68,7 @@ function readAnswer<T>(call: Call<T>, { status, body, bodyFault }: Reply): Verdi
       'transient',
       'service_answer_unusable',
       `${call.name} answered ${status}, but the answer cannot be used: ${read.flaw}. Check that SETTLED_API_URL is the ` +
-        `address of the service's API; it is tried again.`,
+        `address of the service's API.`,
       { status, mayHaveArrived: call.method === 'POST' },
     ),
   };
@@ -113,14 +114,14 @@ function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Cont
       return {
         ...transient,
         code: 'service_rate_limited',
-        advice: 'Other programs may use the same key. It is tried again.',
+        advice: `The service takes no more requests until ${new Date(untilMs).toISOString()}; other programs may use the same key.`,
         pause: { untilMs, spares: null },
       };
     }
   }
   const retryAtMs = readRetryAfter(headers, nowMs);
   if (status >= 500 || status === 408 || status === 425) {
-    const advice = 'It is tried again.';
+    const advice = 'The service failed; nothing is known to be wrong with the request.';
     return { ...transient, code: 'service_failed', advice, retryAtMs, isDoubtful: true };
   }
   if (status >= 400) {
@@ -135,11 +136,18 @@ function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Cont
   return { ...transient, code: 'service_answer_unusable', advice, retryAtMs, isDoubtful: true };
 }
 
-/** Of the list it is the service's sandbox that refuses; elsewhere the merchant is inactive (spec §7). */
-function refuse403({ ofList }: Call<unknown>, nowMs: number): Refusal {
+/**
+ * Of the list it is the service's sandbox that refuses; of one link it may be that link alone. Elsewhere the merchant is
+ * inactive (spec §7).
+ */
+function refuse403({ ofList, ofOneLink }: Call<unknown>, nowMs: number): Refusal {
   if (ofList) {
     const advice = "The service's sandbox has no list; in production the merchant may be inactive.";
     return { kind: 'terminal', code: 'service_forbidden', advice, standing: 'unknown', pause: null };
+  }
+  if (ofOneLink) {
+    const advice = 'This key may not see the link, or the merchant is inactive.';
+    return { kind: 'transient', code: 'service_forbidden', advice, standing: 'unknown', pause: null };
   }
   return {
     kind: 'transient',

@@ -74,6 +74,8 @@ export type EventReading = {
   readonly unsure: boolean;
   /** It says that the link's own status changed, which the API tells more of. */
   readonly linkChanged: boolean;
+  /** The status that it then names, in capitals; null otherwise. */
+  readonly linkStatus: string | null;
   /** It says something of a payment, be it in words that settled does not know. */
   readonly speaksOfPayment: boolean;
 };
@@ -85,26 +87,30 @@ const KNOWN_TYPES: ReadonlySet<string> = new Set([
   PAYMENT_STATUS_CHANGED,
 ]);
 
+/** Of an event that is not understood. */
+const UNREAD = { facts: [], unsure: true, linkChanged: false, linkStatus: null } as const;
+
 /** Reads an event that was parsed with `parseBodyExactly` into payment facts. */
 export function readEvent(body: unknown): EventReading {
   const root = asObject(body);
-  if (root === null)
-    return { linkIds: [], facts: [], unsure: true, linkChanged: false, speaksOfPayment: false };
+  if (root === null) return { ...UNREAD, linkIds: [], speaksOfPayment: false };
   const found = places(root);
   const type = firstText([root], TYPE_NAMES)?.toLowerCase() ?? null;
   const statement = readPaymentStatement(found);
   const speaksOfPayment = statement.ofPayment || type === PAYMENT_STATUS_CHANGED;
   if (type !== null && !KNOWN_TYPES.has(type)) {
-    return { linkIds: linkIds(found), facts: [], unsure: true, linkChanged: false, speaksOfPayment };
+    return { ...UNREAD, linkIds: linkIds(found), speaksOfPayment };
   }
   const linkChanged = type === 'payment_link.status_changed';
-  const expired = linkChanged && linkStatus(found) === 'EXPIRED';
+  const status = linkChanged ? linkStatus(found) : null;
+  const expired = status === 'EXPIRED';
   const mustSpeak = type !== 'payment_link.created' && (!linkChanged || statement.ofPayment);
   return {
     linkIds: linkIds(found),
     facts: [...statement.facts, ...(expired ? [bareFact('expired', { by: 'event' })] : [])],
     unsure: statement.unsure || (mustSpeak && !statement.speaks),
     linkChanged,
+    linkStatus: status,
     speaksOfPayment,
   };
 }

@@ -1,6 +1,6 @@
 import type { RequestClass } from '../domain/budget.ts';
 import type { AskReason } from '../domain/check.ts';
-import { type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
+import { carriesToken, type LinkSeen, type Service } from '../paylink/service.ts';
 import type { WatchedLink } from '../store/asking.ts';
 import type { ClaimedEvent, Store } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
@@ -39,8 +39,7 @@ export async function ask(
   const id = linkId ?? (await findId(service, reference, as));
   if (id === null) return { outcome: 'no_link' };
   const { number, value: link, body } = await service.showLink(id, as);
-  if (link.id !== id) throw anotherLink(id, link.id);
-  if (linkId === null && !isOwn(link, token)) return { outcome: 'foreign', link };
+  if (linkId === null && !carriesToken(link, token)) return { outcome: 'foreign', link };
   const reading = await store.recordReading({
     number,
     linkKey,
@@ -59,17 +58,4 @@ export async function ask(
 async function findId(service: Service, reference: string, as: RequestClass): Promise<string | null> {
   const { value: listed } = await service.findLinks(reference, as);
   return listed[0]?.id ?? null;
-}
-
-/** Whether it is the link that a token was given out for: the shop made it, and its events come to that token. */
-function isOwn({ webhookUrl }: LinkSeen, token: string): boolean {
-  return webhookUrl?.endsWith(`/hooks/${token}`) === true;
-}
-
-function anotherLink(asked: string, shown: string): ServiceFault {
-  return new ServiceFault(
-    'transient',
-    'service_answer_unusable',
-    `The service was asked about link ${asked} and answered about link ${shown}. Nothing was believed.`,
-  );
 }

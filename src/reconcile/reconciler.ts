@@ -39,7 +39,7 @@ type CatchUp = { links: number; requests: number; etaMs: number };
 export type Reconciler = {
   /** Asks about an order's link now. Throws a `ServiceFault` where the service cannot be asked. */
   check(reference: string): Promise<Checked>;
-  /** Makes every open link due, as after an outage of our own; or only says how many there are. */
+  /** Makes every link that can still be paid due, as after an outage of our own; or only says how many there are. */
   catchUp(options: { dryRun: boolean }): Promise<CatchUp>;
   /** What asking about one order's link costs; null where there is no such order. */
   cost(reference: string): Promise<CatchUp | null>;
@@ -80,7 +80,10 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
       const minutes = Math.ceil(links / slotsFor('janitor', slots));
       const plan = { links, requests: links, etaMs: minutes * 60_000 };
       if (dryRun || links === 0) return plan;
-      log.info({ links, within: inWords(plan.etaMs) }, 'asking the service about every open link');
+      log.info(
+        { links, within: inWords(plan.etaMs) },
+        'asking the service about every link that can still be paid',
+      );
       sweep.now();
       pool.wake();
       return plan;
@@ -108,14 +111,17 @@ async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promis
     const { outcome } = await ask(options, check, { as: check.class, reason });
     if (outcome === 'read') return;
     // The shop may make its link at any time, or never.
-    await store.failCheck({ linkKey, dueAtMs: null, missing: false, nowMs: clock.nowMs() });
+    await store.failCheck({ linkKey, dueAtMs: null, missing: false, sent: true, nowMs: clock.nowMs() });
   } catch (error) {
     const fault = error instanceof ServiceFault ? error : null;
     const spent = fault?.code === 'api_budget_spent';
     if (!spent) log.warn({ order: reference, reason, fault: error }, 'a link could not be asked about');
+    // One link may be forbidden; the profile says whether all are, and then pauses the asking.
+    if (fault?.code === 'service_forbidden') await options.service.profile('janitor').catch(() => {});
     const missing = fault !== null && isMissing(fault);
     const dueAtMs = fault?.retryAtMs ?? laterMs();
-    await store.failCheck({ linkKey, dueAtMs, missing, nowMs: clock.nowMs() }).catch((second: unknown) => {
+    const failure = { linkKey, dueAtMs, missing, sent: !spent, nowMs: clock.nowMs() };
+    await store.failCheck(failure).catch((second: unknown) => {
       log.warn({ order: reference, fault: second }, 'a failed check keeps its lease until it lapses');
     });
   }

@@ -43,7 +43,7 @@ export type Openings = {
    * with the same request. `conflict`: the reference is in use with another.
    */
   openIntent(intent: Intent): Promise<Intended>;
-  /** Leases openings that are due, oldest first. */
+  /** Leases openings that are due: those never tried first, for somebody waits; then the oldest. */
   claimOpenings(claim: { limit: number; nowMs: number; leaseMs: number }): Promise<ClaimedOpening[]>;
   /**
    * Writes what the service made: the link's id and addresses. `withheld` says why the shop must not have it; then an
@@ -63,18 +63,30 @@ export type Openings = {
     },
   ): Promise<void>;
   /** Parks an opening whose reference belongs to a link that is not ours, and raises `reference_taken`. */
-  parkOpening(opening: OpeningRef & { fault: FaultNote; nowMs: number }): Promise<void>;
+  parkOpening(
+    opening: OpeningRef & {
+      fault: FaultNote;
+      /** The id of that link, where the service says it. */
+      foreignId: string | null;
+      nowMs: number;
+    },
+  ): Promise<void>;
   /**
    * Forgets an order whose link the service refused to make: the reference can be used again. `kept`: authentic events
    * came for it, so the service does have the link.
    */
   closeOpening(opening: OpeningRef & { nowMs: number }): Promise<'closed' | 'kept' | 'lost'>;
-  /** Gives a parked order the link that a person named. The link's signing secret is not ours: it is asked about only. */
+  /**
+   * Gives an order the link that a person named, and queues a check of it: an order that is parked, or that waits and may
+   * have a link at the service. An attempt under way is lost. The link's signing secret is not ours, unless it was made by
+   * such an attempt: it is asked about. `not_open`: the order waits for no money. `taken`: another link here has that
+   * id, or this one has another.
+   */
   adoptLink(adoption: {
     reference: string;
     link: ServiceLink;
     nowMs: number;
-  }): Promise<'adopted' | 'not_parked' | 'taken'>;
+  }): Promise<'adopted' | 'not_parked' | 'not_open' | 'taken'>;
 };
 
 export type Intent = {
@@ -92,7 +104,8 @@ export type Intent = {
 
 export type Intended =
   | { outcome: 'created' | 'same'; order: Order; linkKey: number; opening: OpeningState }
-  | { outcome: 'conflict'; order: Order };
+  /** With the request that the reference is in use with; null where the shop registered its link itself. */
+  | { outcome: 'conflict'; order: Order; request: string | null };
 
 export type OpeningState = {
   status: 'pending' | 'leased' | 'done' | 'taken';
@@ -147,12 +160,14 @@ export type Checks = {
   recordReading(reading: Reading): Promise<ClaimedEvent | null>;
   /**
    * A check failed; it is tried again at `dueAtMs`, or where that is null by the schedule, as the service has no such link
-   * yet. `missing`: it knows no link of that id; an attention is raised.
+   * yet. `missing`: it knows no link of that id; an attention is raised. `sent`: whether the service was asked at all; a
+   * check that had no slot is no failure.
    */
   failCheck(failure: {
     linkKey: number;
     dueAtMs: number | null;
     missing: boolean;
+    sent: boolean;
     nowMs: number;
   }): Promise<void>;
   /** The customer came back: queues a check, at most one per link and minute. Null where the token is none of ours. */
@@ -165,11 +180,19 @@ export type Checks = {
     differing: number;
     oldestOpenMs: number | null;
   }>;
-  /** Makes every open link due now, or only counts them. */
+  /** Makes every link that can still be paid due now, or only counts them: cancelled orders' links among them. */
   catchUp(options: { dryRun: boolean; nowMs: number }): Promise<{ links: number }>;
-  /** Cancels an order, as a person wants. The service was asked before. */
-  cancelOrder(cancelled: { reference: string; atMs: number }): Promise<{ rule: Rule; order: Order } | null>;
+  /**
+   * Cancels an order, as a person wants. The service was asked before, where it has the link. Where none was asked for so
+   * far, none is opened any more. Null where there is no such order.
+   */
+  cancelOrder(cancelled: { reference: string; atMs: number }): Promise<Cancelled | null>;
 };
+
+export type Cancelled =
+  | { outcome: 'decided'; rule: Rule; order: Order }
+  /** Its link is being opened, or may be there without our knowing it: it cannot be cancelled yet. */
+  | { outcome: 'opening'; order: Order };
 
 export type WatchedLink = {
   linkKey: number;

@@ -87,6 +87,8 @@ export type Timeline = {
   check: { reason: string; requestedAtMs: number; dueAtMs: number } | null;
   /** When the schedule asks about the order's link next; null where it never does again. */
   nextCheckAtMs: number | null;
+  /** How often settled tried in vain to ask about it, since the service answered last. */
+  checkFailures: number;
   /** Where settled opens the link itself: how far it is. */
   opening: (OpeningState & { attempt: number; dueAtMs: number }) | null;
   drift: DriftRow[];

@@ -161,6 +161,8 @@ export type SettleJob = ClaimRef & {
   unsure: boolean;
   /** Whether it says that the link's own status changed: a reason to ask the API, and none to doubt. */
   linkChanged: boolean;
+  /** Of an event that says so: the status that it names. */
+  linkStatus: string | null;
   /** Whether it says something of a payment. Where no fact came of that and nobody can be asked, a person is told. */
   speaksOfPayment: boolean;
   /** Of a reading: the link as the service shows it. Null for an event. */

@@ -34,9 +34,10 @@ const UNITS = [
   ['s', 1],
 ] as const;
 
-/** A length of time for a person: `0.25 s`, `59 s`, `2 h 5 min`. From two minutes on in whole seconds, two units at most. */
+/** A length of time for a person: `0.25 s`, `59 s`, `2 h 5 min`. From 10 s on in whole seconds, two units at most. */
 export function inWords(ms: number): string {
-  if (ms < 120_000) return `${Math.round(ms) / 1000} s`;
+  if (ms < 10_000) return `${Math.round(ms) / 1000} s`;
+  if (ms < 120_000) return `${Math.round(ms / 1000)} s`;
   let left = Math.round(ms / 1000);
   const parts = UNITS.flatMap(([unit, seconds]) => {
     const n = Math.floor(left / seconds);

@@ -17,6 +17,7 @@ const timeline = (over: Partial<Timeline> = {}): Timeline => ({
   notices: [],
   check: null,
   nextCheckAtMs: null,
+  checkFailures: 0,
   opening: null,
   drift: [],
   ...over,
@@ -152,8 +153,32 @@ describe('why: when the service is asked next', () => {
 
   it('says of a paid order what the schedule asks for, and that nothing else is left to do', () => {
     const { next } = told({ order: orderIn('paid'), nextCheckAtMs: NOW + 24 * 60 * MINUTE });
-    expect(next).toMatch(/^Nothing: the order is done\.\nThe service is asked at .*refunds and disputes/);
+    expect(next).toMatch(/^The service is asked at .*refunds and disputes/);
     expect(next).not.toMatch(/Ask it now/);
+  });
+
+  it('says nothing of a paid order that nothing follows for', () => {
+    expect(told({ order: orderIn('paid') }).next).toBe('Nothing: the order is done.');
+  });
+
+  it('says of a cancelled order why it is asked about all the same', () => {
+    const { next } = told({ order: orderIn('cancelled'), nextCheckAtMs: NOW + 5 * MINUTE });
+    expect(next).toMatch(/^The service is asked at .*somebody might pay all the same\.$/);
+  });
+
+  it('says of an unpaid order that asking failed, how often, and that it is asked again', () => {
+    const never = told({ checkFailures: 1, nextCheckAtMs: NOW + MINUTE });
+    expect(never.answer).toMatch(/Asking it failed once so far\.$/);
+    expect(never.next).toMatch(/is asked again at 2026-01-02T12:01:00\.000Z, in 60 s/);
+    const since = told({ events: [row()], checkFailures: 3, nextCheckAtMs: NOW + MINUTE });
+    expect(since.answer).toMatch(/asked last at .* Asking it again failed 3 times so far\.$/);
+    expect(told({ nextCheckAtMs: NOW + MINUTE }).answer).not.toMatch(/failed/);
+    expect(told({ order: orderIn('paid'), checkFailures: 3 }).answer).not.toMatch(/failed/);
+  });
+
+  it('says lengths of time from ten seconds on in whole seconds', () => {
+    expect(told({ nextCheckAtMs: NOW + 95_706 }).next).toMatch(/, in 96 s,/);
+    expect(told({ nextCheckAtMs: NOW + 2_061 }).next).toMatch(/, in 2\.061 s,/);
   });
 
   it('says of an unpaid order that the schedule is over', () => {
@@ -200,7 +225,7 @@ describe('why: a link that settled opens', () => {
     expect(answer).toMatch(
       /link is not open yet \(service_timeout\): POST \/payment-links was not answered in 10 s\.$/,
     );
-    expect(next).toBe('The link is opened at 2026-01-02T12:05:00.000Z, in 5 min.');
+    expect(next).toBe('Opening the link is tried again at 2026-01-02T12:05:00.000Z, in 5 min.');
   });
 
   it('waits for an API where none is configured any more', () => {
@@ -219,6 +244,14 @@ describe('why: a link that settled opens', () => {
     expect(answer).toMatch(/was not opened: Link pl_9 has it\.$/);
     expect(next).toMatch(/settled orders adopt 'a chair' --id ID/);
     expect(next).not.toMatch(/webhook|is asked/);
+  });
+
+  it('was not opened because the reference is taken by a link that is known: names it', () => {
+    const message = 'The service has a link pl 9 of this reference that settled did not make.';
+    const { next } = told({
+      opening: opening({ status: 'taken', fault: { code: 'service_conflict', message } }),
+    });
+    expect(next).toMatch(/^Look at link pl 9 .*settled orders adopt order-1 --id 'pl 9'$/);
   });
 
   it('is withheld: says why, and what to do', () => {

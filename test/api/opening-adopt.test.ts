@@ -61,7 +61,7 @@ describe('api: adopting a link that settled did not make', () => {
   it('refuses a link of another reference', async () => {
     const { shop } = await takenOrder();
     const other = await createLink(shop.sandbox, { amount: 100, externalReference: 'order-2' });
-    expect(problem(await adopt(shop, other.id), 409, 'not_adoptable')).toContain('externalReference order-2');
+    expect(problem(await adopt(shop, other.id), 409, 'not_adoptable')).toContain('another externalReference');
     const nameless = await createLink(shop.sandbox, { amount: 100 });
     expect(problem(await adopt(shop, nameless.id), 409, 'not_adoptable')).toContain('no externalReference');
   });
@@ -86,6 +86,15 @@ describe('api: adopting a link that settled did not make', () => {
     const before = (await requestsOf(shop.sandbox)).length;
     expect(problem(await adopt(shop, 'pl_other'), 409, 'not_adoptable')).toContain(body.order.link.id);
     expect((await requestsOf(shop.sandbox)).length).toBe(before);
+  });
+
+  it('refuses an order that was cancelled, without asking the service', async () => {
+    const { shop, link } = await takenOrder();
+    expect((await post(shop.settled, `${orderPath('order-1')}/cancel`, {})).status).toBe(200);
+    const before = (await requestsOf(shop.sandbox)).length;
+    expect(problem(await adopt(shop, link.id), 409, 'not_adoptable')).toContain('is cancelled');
+    expect((await requestsOf(shop.sandbox)).length).toBe(before);
+    expect((await shop.settled.order('order-1')).link).toBeNull();
   });
 
   it('refuses an order that settled does not open', async () => {

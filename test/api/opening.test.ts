@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
 import { act } from '../support/dispatch.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
-import { openOrder, requestsOf, startShop } from '../support/shop.ts';
+import { expectPaid, openOrder, payLink, requestsOf, startShop } from '../support/shop.ts';
 import { get, orderPath, post, postText, problem } from './client.ts';
 
 const DAY_MS = 86_400_000;
@@ -133,7 +133,7 @@ describe('api: opening a link again', () => {
     ['expiresAt', { expiresAt: inDays(1) }],
     ['metadata', { metadata: { a: 1 } }],
     ['callbackUrl', { callbackUrl: 'https://shop.example.com/' }],
-  ])('answers 409 where %s is another', async (_name, change) => {
+  ])('answers 409 where %s is another, and names it', async (name, change) => {
     const shop = await startShop();
     const first = await openOrder(shop, 'order-1', asked);
     const other = await post(shop.settled, '/v1/orders', {
@@ -142,7 +142,8 @@ describe('api: opening a link again', () => {
       ...asked,
       ...change,
     });
-    expect(problem(other, 409, 'reference_conflict')).toContain('order-1');
+    const detail = problem(other, 409, 'reference_conflict');
+    expect(detail).toMatch(new RegExp(`^Order order-1 exists with other content: ${name}\\. Repeat`));
     expect((await openOrder(shop, 'order-1', asked)).body).toEqual(first.body);
   });
 
@@ -153,6 +154,33 @@ describe('api: opening a link again', () => {
     await shop.sandbox.clock.advance(2 * 3_600_000);
     expect((await openOrder(shop, 'order-1', fields)).status).toBe(200);
     expect((await openOrder(shop, 'order-2', fields)).status).toBe(422);
+  });
+
+  it('answers 409 where the order was cancelled: nobody is sent to its link', async () => {
+    const shop = await startShop();
+    await openOrder(shop, 'order-1', asked);
+    expect((await post(shop.settled, `${orderPath('order-1')}/cancel`, {})).status).toBe(200);
+    for (const same of [asked, { ...asked, amount: 50 }]) {
+      const again = await post(shop.settled, '/v1/orders', {
+        reference: 'order-1',
+        title: 'A chair',
+        ...same,
+      });
+      const detail = problem(again, 409, 'order_cancelled');
+      expect(detail).toBe('Order order-1 was cancelled: nobody must pay for it. Use a new reference.');
+      expect(JSON.stringify(again.body)).not.toContain('http');
+    }
+  });
+
+  it('answers 200 where the order is paid: its state says so', async () => {
+    const shop = await startShop();
+    const { body } = await openOrder(shop, 'order-1', asked);
+    await payLink(shop, body.order.link);
+    await expectPaid(shop, 'order-1');
+    expect(await openOrder(shop, 'order-1', asked)).toMatchObject({
+      status: 200,
+      body: { order: { state: 'paid' } },
+    });
   });
 
   it('makes one link of fifty identical requests at once', async () => {
@@ -169,7 +197,9 @@ describe('api: opening a link again', () => {
     const shop = await startShop();
     await shop.settled.reserve('order-1');
     const answer = await post(shop.settled, '/v1/orders', { reference: 'order-1', title: 'A', amount: 100 });
-    problem(answer, 409, 'reference_conflict');
+    const detail = problem(answer, 409, 'reference_conflict');
+    expect(detail).toMatch(/POST \/v1\/links.*Use that link/);
+    expect(detail).not.toContain('Repeat');
     expect(await requestsOf(shop.sandbox)).toEqual([]);
   });
 });
@@ -201,6 +231,12 @@ describe('api: what a request to open a link must be', () => {
     ['metadata', { metadata: JSON.parse(`${'{"a":'.repeat(9)}1${'}'.repeat(9)}`) }],
     ['callbackUrl', { callbackUrl: 'javascript:alert(1)' }],
     ['callbackUrl', { callbackUrl: 'shop.example.com' }],
+    ['callbackUrl', { callbackUrl: 'https:shop.example.com' }],
+    ['callbackUrl', { callbackUrl: ' https://shop.example.com/' }],
+    ['callbackUrl', { callbackUrl: 'https://shop.example.com/ ' }],
+    ['callbackUrl', { callbackUrl: 'https://shop.example.com/two words' }],
+    ['callbackUrl', { callbackUrl: 'https://user:password@shop.example.com/' }],
+    ['callbackUrl', { callbackUrl: 'https://user@shop.example.com/' }],
     ['callbackUrl', { callbackUrl: `https://shop.example.com/${'x'.repeat(2_048)}` }],
   ])('a usable %s, not %j', async (name, change) => {
     const body = { reference: freshReference(), ...usable, ...change };
@@ -244,11 +280,21 @@ describe('api: what a request to open a link must be', () => {
     ['JPY', 25],
     ['KWD', '25.000'],
     ['USD', '24.99'],
-  ])('more than 25 in the currency of the order: %s %s', async (currency, amount) => {
+  ])('more than 25, whatever the currency: the service is told none: %s %s', async (currency, amount) => {
     const body = { reference: freshReference(), title: 'A', amount, currency };
-    expect(problem(await post(settled(), '/v1/orders', body), 422, 'invalid_request')).toContain(
-      `25 ${currency}`,
+    expect(problem(await post(settled(), '/v1/orders', body), 422, 'invalid_request')).toMatch(
+      /more than 25:/,
     );
+  });
+
+  it.each([
+    ['33.330000000000001', 'more decimals than BRL has'],
+    ['999999999999999.991', 'more decimals|counted exactly'],
+    ['1e400', 'counted exactly'],
+  ])('an amount that is not %s with other digits', async (written, expected) => {
+    const body = `{"reference":"${freshReference()}","title":"A","amount":${written}}`;
+    const answer = await postText(settled(), '/v1/orders', body);
+    expect(problem(answer, 422, 'invalid_request')).toMatch(new RegExp(`^amount: .*(${expected})`));
   });
 
   it.each([
@@ -274,7 +320,8 @@ describe('api: opening a link where that is not possible', () => {
     const app = await startTestApp();
     const answer = await post(app, '/v1/orders', { reference: 'order-1', title: 'A', amount: 100 });
     expect(problem(answer, 503, 'api_not_configured')).toContain('SETTLED_API_URL');
-    expect(answer.headers['retry-after']).toBeDefined();
+    // It takes a restart: coming again would not help.
+    expect(answer.headers['retry-after']).toBeUndefined();
     expect((await get(app, orderPath('order-1'))).status).toBe(404);
   });
 
@@ -294,6 +341,7 @@ describe('api: opening a link where that is not possible', () => {
     });
     const answer = await post(app, '/v1/orders', { reference: 'order-1', title: 'A', amount: 100 });
     expect(problem(answer, 503, 'public_url_not_public')).toContain('SETTLED_PUBLIC_URL');
+    expect(answer.headers['retry-after']).toBeUndefined();
     expect((await get(app, orderPath('order-1'))).status).toBe(404);
   });
 });

@@ -1,5 +1,7 @@
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import * as requests from '../../src/api/requests.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { get, orderPath, post, postText, problem } from './client.ts';
@@ -107,6 +109,112 @@ describe('api: what a body must be', () => {
   });
 });
 
+describe('api: how the faults of a request are told', () => {
+  /** Every schema, and where it is read. */
+  const PLACES: Readonly<Record<string, { method: 'get' | 'post'; path: string }>> = {
+    linkRequest: { method: 'post', path: '/v1/links' },
+    orderRequest: { method: 'post', path: '/v1/orders' },
+    adoptRequest: { method: 'post', path: '/v1/orders/unused/adopt' },
+    resolveRequest: { method: 'post', path: '/v1/orders/unused/resolve' },
+    reconcileRequest: { method: 'post', path: '/v1/admin/reconcile' },
+    nothing: { method: 'post', path: '/v1/admin/backup' },
+    ordersQuery: { method: 'get', path: '/v1/orders' },
+    eventsQuery: { method: 'get', path: '/v1/events' },
+    rejectionsQuery: { method: 'get', path: '/v1/rejections' },
+    attentionQuery: { method: 'get', path: '/v1/attention' },
+  };
+  const schemas = Object.entries(requests).flatMap(([name, schema]) =>
+    schema instanceof z.ZodObject ? [{ name, fields: Object.keys(schema.shape) }] : [],
+  );
+  const WRONG = [undefined, null, 0, -1, 1e300, true, '', '\u0007', 'x'.repeat(9_000), [], ['a'], {}];
+
+  async function told(name: string, given: object): Promise<string[]> {
+    const { method, path } = PLACES[name] as (typeof PLACES)[string];
+    const response =
+      method === 'post' ? await post(settled(), path, given) : await get(settled(), path).query(given);
+    return response.status === 400
+      ? response.body.errors.map(({ detail }: { detail: string }) => detail)
+      : [];
+  }
+
+  it('is known of every schema', () => {
+    expect(schemas.map(({ name }) => name).sort()).toEqual(Object.keys(PLACES).sort());
+  });
+
+  it.each(schemas)('in plain words: $name', async ({ name, fields }) => {
+    const isQuery = PLACES[name]?.method === 'get';
+    const given = [
+      { surprise: 1 },
+      ...WRONG.map((wrong) => Object.fromEntries(fields.map((field) => [field, wrong]))),
+      ...(isQuery ? fields.map((field) => ({ [field]: ['a', 'b'] })) : [['a list']]),
+    ];
+    const details = (await Promise.all(given.map((one) => told(name, one)))).flat();
+    expect(details.length).toBeGreaterThan(fields.length);
+    for (const detail of details) expect(detail).not.toMatch(/invalid|expected|received|cannot be used/i);
+  });
+
+  it.each([
+    ['/v1/orders', {}, 'reference: is needed; title: is needed; amount: is needed'],
+    ['/v1/orders', { reference: 'a', title: 1, amount: 1 }, 'title: must be text'],
+    [
+      '/v1/orders',
+      { reference: 'a', title: 'A', amount: [] },
+      'amount: must be a number or a decimal string',
+    ],
+    ['/v1/orders', [], 'must be a JSON object'],
+    ['/v1/admin/reconcile', { dryRun: 'yes' }, 'dryRun: must be true or false'],
+    [
+      '/v1/orders/unused/resolve',
+      { decision: 'maybe', reason: 'seen' },
+      'decision: must be one of accept, reject',
+    ],
+  ])('of POST %s with %j: %s', async (path, body, expected) => {
+    expect(problem(await post(settled(), path, body), 400, 'invalid_request')).toBe(expected);
+  });
+});
+
+describe('api: what JSON may leave open', () => {
+  it.each([
+    ['{"reference":"twice","amount":30,"amount":3000}', 'amount'],
+    ['{"reference":"twice","amount":30,"\\u0061mount":3000}', 'amount'],
+    ['{"reference":"twice","amount":30,"__proto__":1,"__proto__":2}', '__proto__'],
+  ])('no field stands twice: %s', async (body, name) => {
+    const answer = await postText(settled(), '/v1/links', body);
+    expect(problem(answer, 400, 'invalid_request')).toBe(`${name}: stands more than once in the same object`);
+  });
+
+  it('the same name may stand in different objects, and in a text', async () => {
+    const metadata = '{"a":{"a":[{"a":"\\"a\\":1,\\"a\\":2 {["},{"a":1}]}}';
+    const body = `{"reference":"a","title":"A","amount":30,"metadata":${metadata}}`;
+    problem(await postText(settled(), '/v1/orders', body), 503, 'api_not_configured');
+    const twice = body.replace('{"a":1}', '{"a":1,"a":2}');
+    expect(problem(await postText(settled(), '/v1/orders', twice), 400, 'invalid_request')).toMatch(/^a: /);
+  });
+
+  it.each([
+    ['0.1234567890123456', 503],
+    ['1.50', 503],
+    ['1E2', 503],
+    ['-0', 503],
+    ['0.10000000000000001', 400],
+    ['9007199254740993', 400],
+    ['9007199254740993.0', 400],
+  ])('a number of metadata is passed on as it is written, or refused: %s', async (written, status) => {
+    const body = `{"reference":"a","title":"A","amount":30,"metadata":{"n":[${written}]}}`;
+    expect((await postText(settled(), '/v1/orders', body)).status).toBe(status);
+  });
+
+  it.each(['[', '{"a":'])('nesting without end is refused: %s…', async (opened) => {
+    const times = Math.floor(60_000 / opened.length);
+    const closed = (opened === '[' ? ']' : '}').repeat(times);
+    const deep = (count: number, end: string) => opened.repeat(count) + (opened === '[' ? '' : '1') + end;
+    problem(await postText(settled(), '/v1/orders', deep(times, '')), 400, 'invalid_request');
+    const half = Math.floor(times / 2);
+    const whole = `{"metadata":${deep(half, closed.slice(0, half))}}`;
+    problem(await postText(settled(), '/v1/orders', whole), 400, 'invalid_request');
+  });
+});
+
 describe('api: how a body is sent', () => {
   const LINK = '{"reference":"unused","amount":"30.00"}';
 
@@ -130,6 +238,7 @@ describe('api: how a body is sent', () => {
   it.each([
     ['a content encoding', { 'content-encoding': 'gzip' }],
     ['another character set', { 'content-type': 'application/json; charset=latin1' }],
+    ['another width of characters', { 'content-type': 'application/json; charset=utf-16' }],
   ])('is without %s', async (_name, headers) => {
     problem(await postText(settled(), '/v1/links', LINK, headers), 415, 'content_type');
   });

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { type ReservedLink, startTestApp, testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { freePort } from '../support/port.ts';
 import { runSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
 import { environmentOf, failing, say } from './settled.ts';
@@ -216,7 +217,9 @@ describe('cli: the state of the installation', () => {
   });
 
   it('doctor says what is well and what to do about the rest', async () => {
-    const { text, data } = await run(['doctor'], EXIT.refused);
+    const nowhere = `http://127.0.0.1:${await freePort()}`;
+    const app = await startTestApp({ environment: { SETTLED_PUBLIC_URL: nowhere } });
+    const { text, data } = await say(['doctor'], environmentOf(app), EXIT.refused);
     expect(data.checks).toContainEqual(expect.objectContaining({ name: 'server', status: 'ok' }));
     expect(text).toMatch(/^failing +public address .*SETTLED_PUBLIC_URL/m);
   });

@@ -56,7 +56,7 @@ describe('settled orders open', () => {
     await passUntil(shop, () => ended);
     const { text, data } = await said;
     expect(data.order.link).toBeNull();
-    expect(text).toMatch(/not there yet.*settled why order-1/);
+    expect(text).toMatch(/not there yet\. .*(next attempt|under way).*\n.*settled why order-1/);
   });
 
   it.each([
@@ -91,11 +91,20 @@ describe('settled orders open', () => {
         ['orders', 'open', 'o', '--title', 'A', '--amount', '30'],
         environmentOf(withoutApi.settled),
       ),
-    ).toMatchObject({ code: 'api_not_configured', exit: 78 });
+    ).toMatchObject({
+      code: 'api_not_configured',
+      exit: 78,
+      message: expect.stringContaining('settled links reserve'),
+    });
   });
 });
 
 describe('settled orders adopt, check and cancel', () => {
+  it.each(['open', 'check', 'cancel', 'adopt'])('help of %s says how it ends', async (command) => {
+    const { stdout } = await runSettled(['help', 'orders', command]);
+    expect(stdout).toMatch(/It ends with .*\b75\b.*\b78\b/s);
+  });
+
   it('adopts a link that settled did not make', async () => {
     const { sandbox, settled } = await startShop();
     const link = await createLink(sandbox, { amount: 100, externalReference: 'order-1' });
@@ -103,7 +112,7 @@ describe('settled orders adopt, check and cancel', () => {
     const open = ['orders', 'open', 'order-1', '--title', 'A', '--amount', '100'];
     const taken = await failing(open, environment);
     expect(taken).toMatchObject({ code: 'reference_taken', exit: 1 });
-    expect(taken.message).toContain('settled orders adopt order-1 --id ID');
+    expect(taken.message).toContain(`settled orders adopt order-1 --id ${link.id}`);
     expect(await failing(['orders', 'adopt', 'order-1', '--id', 'pl_other'], environment)).toMatchObject({
       code: 'not_adoptable',
       exit: 1,
@@ -135,5 +144,10 @@ describe('settled orders adopt, check and cancel', () => {
     const { text, data } = await say(['orders', 'cancel', 'order-1'], environmentOf(shop.settled));
     expect(data.order.state).toBe('cancelled');
     expect(text).toMatch(/state +cancelled/);
+    const again = ['orders', 'open', 'order-1', '--title', 'A chair', '--amount', '100'];
+    expect(await failing(again, environmentOf(shop.settled))).toMatchObject({
+      code: 'order_cancelled',
+      exit: 1,
+    });
   });
 });

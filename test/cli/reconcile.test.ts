@@ -4,11 +4,11 @@ import { act, HOUR_MS } from '../support/dispatch.ts';
 import { openLink, pass, startDeafShop, startShop } from '../support/shop.ts';
 import { environmentOf, failing, say } from './settled.ts';
 
-it('says what asking about every open link costs, and does it', async () => {
+it('says what asking about every link that can still be paid costs, and does it', async () => {
   const shop = await startDeafShop();
   const environment = environmentOf(shop.settled);
   const nothing = await say(['reconcile'], environment);
-  expect(nothing.text).toBe('No link is open: there is nothing to ask about.\n');
+  expect(nothing.text).toBe('No link can still be paid: there is nothing to ask about.\n');
   const link = await openLink(shop, 'order-1');
   await openLink(shop, 'order-2');
   await pass(shop, 7 * HOUR_MS, HOUR_MS);
@@ -16,12 +16,12 @@ it('says what asking about every open link costs, and does it', async () => {
 
   const dry = await say(['reconcile', '--dry-run'], environment);
   expect(dry.data).toEqual({ dryRun: true, links: 2, requests: 2, etaSeconds: 60 });
-  expect(dry.text).toBe('2 open links: 2 requests, about 1 minute. Nothing was done.\n');
+  expect(dry.text).toBe('2 links: 2 requests, about 1 minute. Nothing was done.\n');
   await pass(shop, 2_000);
   expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
 
   const done = await say(['reconcile'], environment);
-  expect(done.text).toMatch(/^Asking about [12] open links?: [12] requests?, about 1 minute\.\n$/);
+  expect(done.text).toMatch(/^Asking about [12] links?: [12] requests?, about 1 minute\.\n$/);
   await pass(shop, 2_000);
   expect((await shop.settled.order('order-1')).state).toBe('paid');
 });

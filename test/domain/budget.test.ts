@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { REQUEST_CLASSES, slotsFor } from '../../src/domain/budget.ts';
+import { foreignUse, REQUEST_CLASSES, slotsFor, slotsLeft } from '../../src/domain/budget.ts';
 
 const caps = (slots: number) => Object.fromEntries(REQUEST_CLASSES.map((one) => [one, slotsFor(one, slots)]));
 
@@ -34,5 +34,47 @@ describe('budget: the cap of a class', () => {
         expect(cap).toBeLessThanOrEqual(slots);
       }),
     );
+  });
+});
+
+describe('budget: what is left for a class', () => {
+  const left = (one: 'create' | 'confirm' | 'hint' | 'janitor', own: number, ofClass: number, foreign = 0) =>
+    slotsLeft(one, 50, { own, ofClass, foreign });
+
+  it('is its cap less what is in use, or its floor less its own', () => {
+    expect(left('janitor', 0, 0)).toBe(20);
+    expect(left('janitor', 19, 0)).toBe(5);
+    expect(left('janitor', 30, 2)).toBe(3);
+    expect(left('janitor', 30, 5)).toBe(0);
+    expect(left('hint', 45, 0)).toBe(5);
+    expect(left('confirm', 45, 0)).toBe(5);
+    expect(left('confirm', 42, 10)).toBe(0);
+    expect(left('create', 45, 45)).toBe(5);
+  });
+
+  it('counts what others use as ours', () => {
+    expect(left('create', 10, 10, 40)).toBe(0);
+    expect(left('janitor', 10, 0, 30)).toBe(5);
+  });
+
+  it('never lets more than all slots be in use', () => {
+    const used = fc.integer({ min: 0, max: 70 });
+    fc.assert(
+      fc.property(fc.constantFrom(...REQUEST_CLASSES), used, used, used, (one, own, ofClass, foreign) => {
+        const slots = slotsLeft(one, 55, { own, ofClass: Math.min(own, ofClass), foreign });
+        expect(slots).toBeGreaterThanOrEqual(0);
+        if (slots > 0) expect(own + foreign + slots).toBeLessThanOrEqual(55);
+      }),
+    );
+  });
+
+  it.each([
+    [{ limit: 60, remaining: 40 }, 20, 0],
+    [{ limit: 60, remaining: 40 }, 5, 15],
+    [{ limit: 60, remaining: 0 }, 0, 60],
+    [{ limit: 600, remaining: 500 }, 1, 0],
+    [{ limit: 30, remaining: 10 }, 20, 30],
+  ])('knows from %j beside %i of ours that others use %i', (seen, own, others) => {
+    expect(foreignUse(seen, own)).toBe(others);
   });
 });

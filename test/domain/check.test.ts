@@ -5,6 +5,7 @@ import {
   CHECK_CLASSES,
   CHECK_REASONS,
   type CheckReason,
+  canBeForged,
   checkRank,
   confirmAgainAtMs,
   UNCONFIRMED_AFTER_MS,
@@ -30,7 +31,7 @@ describe('checks: the ranks of their reasons', () => {
     for (const reason of others) expect(checkRank(reason)).toBeLessThan(checkRank('doubtful_money'));
   });
 
-  it('follow what forgers can send below what only money and customers can', () => {
+  it('follow what forgers and customers can cause below what only money can', () => {
     const byClass = Object.fromEntries(CHECK_REASONS.map((reason) => [reason, classesOf(reason)[0]]));
     expect(byClass).toEqual({
       registered: 'janitor',
@@ -41,9 +42,21 @@ describe('checks: the ranks of their reasons', () => {
       unreadable: 'hint',
       not_understood: 'hint',
       link_mismatch: 'hint',
-      returned: 'confirm',
+      returned: 'hint',
       doubtful_money: 'confirm',
     });
+  });
+
+  it('limit what whoever knows the token of a link can cause, and nothing else', () => {
+    const limited = CHECK_REASONS.filter((reason) => canBeForged(checkRank(reason)));
+    expect(limited).toEqual([
+      'link_changed',
+      'rejected',
+      'stale',
+      'unreadable',
+      'not_understood',
+      'link_mismatch',
+    ]);
   });
 
   it('have every class but the one of openings, the strongest first', () => {

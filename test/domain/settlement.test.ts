@@ -447,15 +447,12 @@ describe('settlement: a dispute that was won', () => {
     expect(decide(disputedAt(null), won(1), API).state).toBe('paid');
   });
 
-  it('is not believed of the reading that was applied last', () => {
-    expect(decide(disputedAt(5), won(5), API)).toMatchObject({
-      outcome: 'already_applied',
-      state: 'disputed',
-    });
-  });
-
-  it('is not believed of an older reading', () => {
-    expect(decide(disputedAt(5), won(4), API)).toMatchObject({ rule: 'older_reading', state: 'disputed' });
+  it.each([
+    ['the reading that was applied last, or was asked for before an event was settled', 5],
+    ['an older reading', 4],
+  ])('is not believed of %s', (_which, number) => {
+    const made = decide(disputedAt(5), won(number), API);
+    expect(made).toMatchObject({ rule: 'older_reading', state: 'disputed', effects: [] });
   });
 
   it('is not believed of a webhook: it moves a payment only forward', () => {
@@ -712,7 +709,7 @@ describe('settlement: identity', () => {
     }
   });
 
-  it('an older reading changes nothing, whatever it says', () => {
+  it.each([8, 9])('a reading no newer than the last changes nothing, whatever it says: %i', (number) => {
     for (const state of ORDER_STATES) {
       const order = { ...orderIn(state), lastReading: 9 };
       for (const kind of [
@@ -724,7 +721,7 @@ describe('settlement: identity', () => {
         'expired',
         'unpaid',
       ] as const) {
-        const made = decide(order, second(kind, { authority: reading(8) }), API);
+        const made = decide(order, second(kind, { authority: reading(number) }), API);
         expect(made).toMatchObject({ outcome: 'ignored', rule: 'older_reading', state, effects: [] });
       }
     }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { nextCheckAtMs, type Watched } from '../../src/domain/watch.ts';
+import { firstCheckAtMs, nextCheckAtMs, type Watched } from '../../src/domain/watch.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -11,6 +11,7 @@ const link = (over: Partial<Watched> = {}): Watched => ({
   createdAtMs: CREATED,
   expiresAtMs: CREATED + 3 * DAY,
   settledAtMs: null,
+  mayBePaid: false,
   ...over,
 });
 
@@ -69,6 +70,23 @@ describe('the schedule of an open link', () => {
   it('is over a week after expiry', () => {
     expect(nextCheckAtMs(link(), EXPIRES + 8 * DAY)).toBeNull();
   });
+
+  it('goes on daily while the link can be paid, however long ago it should have expired', () => {
+    const asked = [nextCheckAtMs(link({ mayBePaid: true }), EXPIRES + 7 * DAY + HOUR) as number];
+    for (let n = 0; n < 200; n++)
+      asked.push(nextCheckAtMs(link({ mayBePaid: true }), asked[n] as number) as number);
+    const gaps = asked.slice(1).map((ms, index) => ms - (asked[index] as number));
+    expect(new Set(gaps)).toEqual(new Set([DAY]));
+    // An expiry that nobody can have meant.
+    const fresh = nextCheckAtMs(link({ mayBePaid: true, expiresAtMs: 0 }), CREATED);
+    expect((fresh as number) - CREATED).toBeLessThanOrEqual(DAY);
+  });
+
+  it('goes on daily where nobody knows when the link expires, and it can be paid', () => {
+    const afterMs = CREATED + 300 * DAY + HOUR;
+    expect(nextCheckAtMs(link({ expiresAtMs: null }), afterMs)).toBeNull();
+    expect(nextCheckAtMs(link({ expiresAtMs: null, mayBePaid: true }), afterMs)).toBe(CREATED + 301 * DAY);
+  });
 });
 
 describe('the schedule of a settled link', () => {
@@ -81,7 +99,14 @@ describe('the schedule of a settled link', () => {
 
   it('does not depend on when the link was made or expires', () => {
     const plain = walk(link({ settledAtMs: SETTLED }), SETTLED);
-    expect(walk(link({ settledAtMs: SETTLED, expiresAtMs: null, createdAtMs: 0 }), SETTLED)).toEqual(plain);
+    const other = { settledAtMs: SETTLED, expiresAtMs: null, createdAtMs: 0, mayBePaid: true };
+    expect(walk(link(other), SETTLED)).toEqual(plain);
+  });
+
+  it('begins a day after the payment, although a time of the open link comes before that', () => {
+    expect(firstCheckAtMs({ settledAtMs: null }, SETTLED)).toBe(SETTLED);
+    expect(firstCheckAtMs({ settledAtMs: SETTLED }, SETTLED + MINUTE)).toBe(SETTLED + DAY);
+    expect(firstCheckAtMs({ settledAtMs: SETTLED }, SETTLED + 7 * DAY)).toBe(SETTLED + 7 * DAY);
   });
 
   it('skips what was missed', () => {
@@ -94,14 +119,28 @@ describe('any schedule', () => {
     createdAtMs: fc.constant(CREATED),
     expiresAtMs: fc.option(fc.integer({ min: -DAY, max: 60 * DAY }).map((ms) => CREATED + ms)),
     settledAtMs: fc.option(fc.integer({ min: 0, max: 90 * DAY }).map((ms) => CREATED + ms)),
+    mayBePaid: fc.constant(false),
   });
   const moments = fc.integer({ min: -DAY, max: 250 * DAY }).map((ms) => CREATED + ms);
 
   it('asks later than the time after which it is asked for', () => {
     fc.assert(
-      fc.property(anyLink, moments, (watched, afterMs) => {
-        const nextMs = nextCheckAtMs(watched, afterMs);
+      fc.property(anyLink, moments, fc.boolean(), (watched, afterMs, mayBePaid) => {
+        const nextMs = nextCheckAtMs({ ...watched, mayBePaid }, afterMs);
         if (nextMs !== null) expect(nextMs).toBeGreaterThan(afterMs);
+      }),
+    );
+  });
+
+  it('never ends, and never rests for more than a day, while an open link can be paid', () => {
+    fc.assert(
+      fc.property(anyLink, moments, (watched, afterMs) => {
+        const nextMs = nextCheckAtMs(
+          { ...watched, settledAtMs: null, mayBePaid: true },
+          Math.max(afterMs, CREATED),
+        );
+        expect(nextMs).not.toBeNull();
+        expect((nextMs as number) - Math.max(afterMs, CREATED)).toBeLessThanOrEqual(DAY + MINUTE);
       }),
     );
   });

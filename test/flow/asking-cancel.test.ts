@@ -62,7 +62,7 @@ describe('POST /v1/orders/:reference/check', () => {
     expect(limited.body.detail).toContain('429');
     expect(limited.headers.get('retry-after')).toBe('42');
     const paused = await check(shop, 'order-2');
-    expect(paused.body.detail).toContain('budget');
+    expect(paused.body.detail).toContain('the API is paused until');
     expect(Number(paused.headers.get('retry-after'))).toBeGreaterThan(30);
   });
 

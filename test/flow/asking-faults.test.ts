@@ -116,6 +116,48 @@ it('obeys a 429: nothing is asked until its Retry-After, and then everything', a
   await passUntil(shop, async () => (await stateOf(shop, 'limited')) === 'paid', { withinMs: 5 * 60_000 });
 });
 
+it('obeys a 429 to the second, whatever its rate headers say', async () => {
+  const { shop, front, sick } = await startSickShop();
+  const limited = await openLink(shop, 'limited');
+  const headers = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '60' };
+  sick.set(limited.id, {
+    status: 429,
+    headers: { ...JSON_TYPE, ...headers, 'retry-after': '20' },
+    text: '{}',
+  });
+  const askedAtMs = shop.sandbox.clock.nowMs();
+  expect((await check(shop, 'limited')).status).toBe(503);
+  front.passAll();
+  const paused = await check(shop, 'limited');
+  const until = /the API is paused until (\S+),/.exec(paused.body.detail)?.[1] ?? '';
+  const pauseMs = Date.parse(until) - askedAtMs;
+  expect(pauseMs).toBeGreaterThanOrEqual(20_000);
+  expect(pauseMs).toBeLessThan(22_000);
+  await pass(shop, 15_000);
+  expect((await check(shop, 'limited')).status).toBe(503);
+  await pass(shop, Date.parse(until) - shop.sandbox.clock.nowMs() + 1);
+  expect((await check(shop, 'limited')).status).toBe(200);
+});
+
+it('is back as soon as a refused key is put right, and the doctor tells the cause until then', async () => {
+  const { shop, front } = await startFronted(startDeafShop);
+  const service = async () => {
+    const { body } = await shop.settled.api('/v1/admin/doctor');
+    return body.checks.find(({ name }: { name: string }) => name === 'service');
+  };
+  await openLink(shop, 'order-1');
+  front.answerWith(async () => ({ status: 401, headers: JSON_TYPE, text: '{}' }));
+  expect((await check(shop, 'order-1')).body.title).toBe('api_key_refused');
+  for (let n = 0; n < 2; n++) {
+    expect(await service()).toMatchObject({ status: 'failing', detail: expect.stringContaining('401') });
+  }
+  expect((await check(shop, 'order-1')).body.detail).toContain('the API is paused until');
+  front.passAll();
+  await openLink(shop, 'order-2');
+  expect((await check(shop, 'order-1')).status).toBe(200);
+  expect(await service()).toMatchObject({ status: 'ok' });
+});
+
 it('stops while an answer does not come', async () => {
   const { shop, sick } = await startSickShop();
   const link = await openLink(shop, 'hanging');

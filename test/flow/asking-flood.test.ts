@@ -3,7 +3,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { act, deliveriesOf } from '../support/dispatch.ts';
 import { peek } from '../support/peek.ts';
-import { openLink, openOrder, pass, requestsOf, type Shop, startShop } from '../support/shop.ts';
+import {
+  openLink,
+  openOrder,
+  pass,
+  requestsOf,
+  type Shop,
+  startFronted,
+  startShop,
+} from '../support/shop.ts';
 
 const SECONDS = 10;
 const FORGED_PER_SECOND = 500;
@@ -103,3 +111,33 @@ it('asks about a link once in five minutes, however often something is forged in
   // A reading comes a moment after its check was claimed.
   expect(readings[1].ms - readings[0].ms).toBeGreaterThan(290_000);
 });
+
+/** Something that is to be asked about at once, and not because of a forger. */
+const CAUSES: Record<string, (shop: Shop, link: { id: string }) => Promise<unknown>> = {
+  returned: async ({ sandbox }, { id }) => {
+    const { callbackUrl } = (await sandbox.call(`/payment-links/${id}`)).body.paymentLink;
+    return fetch(callbackUrl, { redirect: 'manual' });
+  },
+  doubtful_money: ({ sandbox }, link) => act(sandbox, link, 'pay'),
+};
+
+it.each(Object.entries(CAUSES))(
+  'asks once for a reason of its own (%s), and once for all that is forged while it asks',
+  async (reason, cause) => {
+    const environment = { SETTLED_RETURN: 'on', SETTLED_CONFIRM: 'always' };
+    const { shop, front } = await startFronted(startShop, { environment });
+    const link = await openLink(shop, 'order-1', { callbackUrl: 'https://shop.example.com/thanks' });
+    const [url = ''] = await knownTokens(shop, [link]);
+    front.answerWith(async ({ path }) => {
+      if (!path.endsWith(link.id)) return undefined;
+      for (let n = 0; n < 5; n++) await fetch(url, { method: 'POST', body: '{}' });
+    });
+    await cause(shop, link);
+    await pass(shop, 100_000);
+    const readings = peek(
+      shop.settled.storePath,
+      'SELECT type FROM inbox WHERE reading IS NOT NULL ORDER BY key',
+    );
+    expect(readings).toEqual([{ type: reason }, { type: 'rejected' }]);
+  },
+);

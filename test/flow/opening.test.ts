@@ -90,6 +90,7 @@ describe('opening a link over a bad network', () => {
     expect(answer.status).toBe(202);
     expect(answer.body.order).toMatchObject({ reference: 'order-1', state: 'awaiting_payment', link: null });
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(answer.body.opening.detail).toMatch(/503.*next attempt|under way/);
     await passUntil(shop, async () => (await shop.settled.order('order-1')).link !== null);
     await expectOneLink(shop, 'order-1');
   });
@@ -144,7 +145,7 @@ describe('opening a link whose reference is taken', () => {
       const answer = await openOrder(shop, 'order-1');
       expect(answer.status).toBe(409);
       expect(answer.body.title).toBe('reference_taken');
-      expect(answer.body.detail).toContain('settled orders adopt order-1 --id ID');
+      expect(answer.body.detail).toMatch(/settled orders adopt order-1 --id pl_\w+$/);
     }
     expect((await shop.settled.order('order-1')).link).toBeNull();
     expect((await attentionOf(shop)).map(({ kind }) => kind)).toEqual(['reference_taken']);
@@ -171,6 +172,46 @@ describe('opening a link where the service lists none', () => {
     expect((await shop.settled.order('order-1')).link).toMatchObject({ id: link?.id, status: 'ACTIVE' });
     expect(await attentionOf(shop)).toEqual([]);
     expect((await openOrder(shop, 'order-1')).status).toBe(200);
+  });
+
+  it('says what a person can do, and when it is tried again: to the shop, in why, and as an attention', async () => {
+    const shop = await startShop({ service: 'sandbox' });
+    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
+    const answer = await openWhilePassing(shop, 'order-1');
+    const said = /settled orders adopt order-1 --id ID; or have the service send an event of it/;
+    expect(answer.status).toBe(202);
+    expect(answer.body.opening).toEqual({
+      detail: expect.stringMatching(said),
+      nextAttemptAt: expect.stringMatching(/^20/),
+    });
+    const waitsMs = Date.parse(answer.body.opening.nextAttemptAt) - shop.sandbox.clock.nowMs();
+    const retryAfter = Number(answer.headers.get('retry-after'));
+    expect(retryAfter).toBeGreaterThan(3_000);
+    expect(retryAfter).toBeLessThanOrEqual(3_600);
+    expect(Math.abs(retryAfter - waitsMs / 1_000)).toBeLessThan(120);
+    expect((await attentionOf(shop))[0]?.detail).toMatch(said);
+    const { body } = await shop.settled.api('/v1/orders/order-1/timeline');
+    expect(body.answer).toMatch(said);
+    expect(body.next.join()).toMatch(/tried again at 20/);
+  });
+
+  it('is healed by its id: the link is its own, and its webhooks are taken', async () => {
+    const shop = await startShop({ service: 'sandbox' });
+    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
+    await openWhilePassing(shop, 'order-1');
+    const [link] = (await linksOf(shop)) as { id: string }[];
+    const adopted = await shop.settled.api('/v1/orders/order-1/adopt', { body: { id: link?.id } });
+    expect(adopted).toMatchObject({
+      status: 200,
+      body: { order: { link: { id: link?.id } }, note: expect.stringMatching(/its webhooks are taken/) },
+    });
+    expect(await attentionOf(shop)).toEqual([]);
+    expect((await openOrder(shop, 'order-1')).status).toBe(200);
+    await act(shop.sandbox, link as { id: string }, 'events', { kind: 'payment_link.created' });
+    await pass(shop, 2_000);
+    const { events } = (await shop.settled.api('/v1/events?reference=order-1')).body;
+    expect(events).toContainEqual(expect.objectContaining({ type: 'payment_link.created', status: 'done' }));
+    expect((await shop.settled.api('/v1/rejections')).body.rejections).toEqual([]);
   });
 
   it('does not ask the service again and again meanwhile', async () => {

@@ -298,7 +298,9 @@ describe('paylink: what the service says of itself', () => {
   ])('is left out where it is %s', async (_name, body) => {
     const peer = await startAnswering(502, body);
     const { message } = await failed(openClient(peer.url), show);
-    expect(message).toBe(`${SHOW} answered 502. It is tried again.`);
+    expect(message).toBe(
+      `${SHOW} answered 502. The service failed; nothing is known to be wrong with the request.`,
+    );
   });
 
   it('is kept whatever the shop wrote into its addresses', async () => {
@@ -314,6 +316,28 @@ describe('paylink: what the service says of itself', () => {
     expect(await failed(openClient(peer.url, { readKey }), show)).toMatchObject({
       code: 'service_unreachable',
     });
+  });
+});
+
+describe('paylink: what a fault promises', () => {
+  it.each([200, 301, 400, 401, 403, 404, 408, 409, 422, 425, 429, 500, 503])(
+    'is not that anybody tries again: an answer of %i',
+    async (status) => {
+      const peer = await startAnswering(status, 'no JSON');
+      for (const call of [create, show, (service: Service) => service.listLinks(1, 'janitor')]) {
+        expect((await failed(openClient(peer.url), call)).message).not.toMatch(
+          /tri(ed|es) again|trying again/i,
+        );
+      }
+    },
+  );
+
+  it('is not that anybody tries again: no answer', async () => {
+    const silent = await startPeer(() => {});
+    const late = await failed(openClient(silent.url, { deadlineMs: 20 }), show);
+    const gone = await failed(openClient('http://127.0.0.1:1'), show);
+    expect([late.code, gone.code]).toEqual(['service_timeout', 'service_unreachable']);
+    for (const { message } of [late, gone]) expect(message).not.toMatch(/again/i);
   });
 });
 

@@ -67,7 +67,7 @@ describe('paylink: X-RateLimit-*', () => {
     ['an epoch far away', String(NOW_MS / 1_000 + 86_400), 60_000],
   ])('pauses all requests until the reset where nothing remains: %s', async (_name, reset, inMs) => {
     expect(await returnedAfter(200, rate('60', '0', reset))).toEqual({
-      seen: { limit: 60, remaining: 0 },
+      seen: { limit: 60, remaining: 0, resetAtMs: NOW_MS + inMs },
       pause: { untilMs: NOW_MS + inMs, spares: null },
       retryAtMs: null,
     });
@@ -75,6 +75,13 @@ describe('paylink: X-RateLimit-*', () => {
 
   it.each(['', 'soon', '0', '-5', String(NOW_MS / 1_000 - 1)])('does not pause until %j', async (reset) => {
     expect((await returnedAfter(200, rate('60', '0', reset))).pause).toBeNull();
+  });
+
+  it.each([
+    ['a reset that is over', '0', { limit: 60, remaining: 0, resetAtMs: NOW_MS }],
+    ['none', '', { limit: 60, remaining: 0 }],
+  ])('tells the budget until when nothing remains: %s', async (_name, reset, seen) => {
+    expect((await returnedAfter(200, rate('60', '0', reset))).seen).toEqual(seen);
   });
 
   it('does not pause while something remains', async () => {
@@ -96,7 +103,7 @@ describe('paylink: X-RateLimit-*', () => {
     const { service, budget } = openClient(`${sandbox.url}/api/v1`);
     await service.profile('hint');
     const { seen, pause, nowMs } = budget.last();
-    expect(seen).toEqual({ limit: 1, remaining: 0 });
+    expect(seen).toEqual({ limit: 1, remaining: 0, resetAtMs: pause?.untilMs });
     expect((pause?.untilMs as number) - nowMs).toBeGreaterThan(58_000);
     expect((pause?.untilMs as number) - nowMs).toBeLessThanOrEqual(60_000);
   });
@@ -111,14 +118,23 @@ describe('paylink: 429', () => {
     ['a day', '86400', 3_600_000],
     ['words', 'later', 60_000],
     ['nothing', '', 60_000],
-  ])('pauses everything as Retry-After says: %s', async (_name, retryAfter, inMs) => {
+  ])('pauses everything as Retry-After says, and tells nothing else: %s', async (_name, retryAfter, inMs) => {
     const headers = retryAfter === '' ? {} : { 'retry-after': retryAfter };
     const untilMs = NOW_MS + inMs;
     expect(await returnedAfter(429, { ...rate('60', '0'), ...headers })).toEqual({
-      seen: { limit: 60, remaining: 0 },
+      seen: null,
       pause: { untilMs, spares: null },
       retryAtMs: untilMs,
     });
+  });
+
+  it('says until when', async () => {
+    const peer = await startAnswering(429, {}, { date: SERVICE_DATE, 'retry-after': '20' });
+    const { service } = openClient(peer.url, { clock });
+    expect((await faultOf(service.showLink('pl_1', 'confirm'))).message).toBe(
+      'GET /payment-links/{id} answered 429. The service takes no more requests until 2030-01-01T12:00:20.000Z; other ' +
+        'programs may use the same key.',
+    );
   });
 
   it('is obeyed as the sandbox says it', async () => {
@@ -271,10 +287,18 @@ describe('paylink: 403', () => {
     expect({ pause, standing }).toEqual({ pause: null, standing: 'unknown' });
   });
 
+  it('of one link may be that link alone: nothing pauses', async () => {
+    const { fault, pause, standing } = await forbidden(({ service }) => service.showLink('pl_1', 'janitor'), {
+      merchantInactive: true,
+    });
+    expect(fault).toMatchObject({ code: 'service_forbidden', kind: 'transient', status: 403 });
+    expect({ pause, standing }).toEqual({ pause: null, standing: 'unknown' });
+  });
+
   it('elsewhere is an inactive merchant: all but creations pause for ten minutes', async () => {
     const untilMs = NOW_MS + 600_000;
     const inactive = { merchantInactive: true };
-    const asked = await forbidden(({ service }) => service.showLink('pl_1', 'janitor'), inactive);
+    const asked = await forbidden(({ service }) => service.profile('janitor'), inactive);
     expect(asked.fault).toMatchObject({ code: 'service_forbidden', kind: 'transient', retryAtMs: untilMs });
     expect(asked.pause).toEqual({ untilMs, spares: 'create' });
     expect(asked.standing).toBe('merchant_inactive');

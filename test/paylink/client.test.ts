@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { OpenedService } from '../../src/paylink/client.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { API_KEY, faultOf, NEW_LINK, openClient, startAnswering, startPeer, TestBudget } from './peer.ts';
 
@@ -220,20 +221,44 @@ describe('paylink: reading an answer', () => {
 });
 
 describe('paylink: the budget', () => {
-  it('sends nothing where no slot is left, and says when to try again', async () => {
+  const RETRY_AT_MS = Date.UTC(2030, 0, 1);
+
+  /** The fault of a call while the budget has no slot. */
+  async function spent(call: (service: OpenedService) => Promise<unknown>, pausedUntilMs: number | null) {
     const peer = await startPeer((_request, response) => response.end());
-    const retryAtMs = Date.UTC(2030, 0, 1);
     const budget = new TestBudget();
-    budget.takeBudget = async () => ({ outcome: 'spent', retryAtMs }) as never;
-    const fault = await faultOf(openClient(peer.url, { budget }).service.createLink(NEW_LINK, 'create'));
-    expect(fault).toMatchObject({
-      code: 'api_budget_spent',
-      kind: 'transient',
-      retryAtMs,
-      mayHaveArrived: false,
-    });
+    budget.takeBudget = async () => ({ outcome: 'spent', retryAtMs: RETRY_AT_MS, pausedUntilMs }) as never;
+    const fault = await faultOf(call(openClient(peer.url, { budget }).service));
     expect(peer.requests).toEqual([]);
     expect(budget.returned).toEqual([]);
+    return fault;
+  }
+
+  it.each<[string, (service: OpenedService) => Promise<unknown>]>([
+    ['opening links', (service) => service.createLink(NEW_LINK, 'create')],
+    ['opening links', (service) => service.createLink(NEW_LINK, 'confirm')],
+    ['checks', (service) => service.showLink('pl_1', 'confirm')],
+    ['checks of what was heard', (service) => service.showLink('pl_1', 'hint')],
+    ['scheduled checks', (service) => service.listLinks(1, 'janitor')],
+  ])(
+    'sends nothing where no slot is left, and says when the next one is free for %s',
+    async (purpose, call) => {
+      const fault = await spent(call, null);
+      expect(fault).toMatchObject({
+        code: 'api_budget_spent',
+        kind: 'transient',
+        retryAtMs: RETRY_AT_MS,
+        mayHaveArrived: false,
+      });
+      expect(fault.message).toContain('was not sent');
+      expect(fault.message).toContain(`The next slot for ${purpose} is free at 2030-01-01T00:00:00.000Z.`);
+    },
+  );
+
+  it('sends nothing while the API is paused, and says until when', async () => {
+    const fault = await spent((service) => service.showLink('pl_1', 'confirm'), RETRY_AT_MS - 1_000);
+    expect(fault).toMatchObject({ code: 'api_budget_spent', retryAtMs: RETRY_AT_MS });
+    expect(fault.message).toContain('the API is paused until 2029-12-31T23:59:59.000Z');
   });
 
   it('does not hide an answer when a slot cannot be given back', async () => {

@@ -38,6 +38,7 @@ describe('a reading: its facts', () => {
       ],
       unsure: false,
       linkChanged: false,
+      linkStatus: null,
       speaksOfPayment: true,
       link: { id: 'pl_1', url: null, shortUrl: null, status: 'INACTIVE', expiresAtMs: null },
     });

@@ -21,7 +21,14 @@ function factOf(body: unknown): PaymentFact {
 }
 
 /** What is read of a body that says nothing. */
-const NOTHING = { linkIds: [], facts: [], unsure: true, linkChanged: false, speaksOfPayment: false };
+const NOTHING = {
+  linkIds: [],
+  facts: [],
+  unsure: true,
+  linkChanged: false,
+  linkStatus: null,
+  speaksOfPayment: false,
+};
 
 describe('wire: the signed content', () => {
   it('is the timestamp, a point and the raw bytes', () => {
@@ -267,6 +274,7 @@ describe('wire: the type', () => {
       facts: [],
       unsure: false,
       linkChanged: false,
+      linkStatus: null,
       speaksOfPayment: false,
     });
   });
@@ -298,6 +306,22 @@ describe('wire: the type', () => {
     expect(facts.map(({ kind }) => kind)).toEqual(['expired']);
     expect(linkChanged).toBe(true);
   });
+
+  it.each([
+    ['inactive', { paymentLink: { status: 'inactive' } }, 'INACTIVE'],
+    ['a word of its own', { status: 'PAUSED' }, 'PAUSED'],
+    ['none', { paymentStatus: 'COMPLETED' }, null],
+    ['one that is no text', { status: 1 }, null],
+  ])('status_changed names the status of its link: %s', (_name, payload, status) => {
+    expect(eventOf({ type: STATUS_CHANGED, ...payload }).linkStatus).toBe(status);
+  });
+
+  it.each([PAYMENT_CHANGED, 'payment_link.created', 'payment_link.other', undefined])(
+    '%s names no status of its link',
+    (type) => {
+      expect(eventOf({ type, link: { status: 'INACTIVE' }, paymentStatus: 'PENDING' }).linkStatus).toBeNull();
+    },
+  );
 
   it('payment_status_changed does not say that a link expired', () => {
     const { facts } = eventOf({

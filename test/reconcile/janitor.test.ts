@@ -1,14 +1,16 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { act, HOUR_MS, MINUTE_MS, plan } from '../support/dispatch.ts';
+import { act, createLink, HOUR_MS, MINUTE_MS, plan } from '../support/dispatch.ts';
 import { readableLog } from '../support/lines.ts';
 import { peek } from '../support/peek.ts';
 import {
+  check,
   openLink,
   pass,
   passUntil,
   quiet,
   requestsOf,
+  reserveLink,
   type Shop,
   startDeafShop,
   startFronted,
@@ -49,6 +51,23 @@ describe('the schedule of an open link', () => {
     // On the third day it expires, and is asked about once more.
     expect(days).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(await stateOf(shop)).toBe('expired');
+  });
+});
+
+describe('a check that finds no slot left', () => {
+  it('is no failure, which would put off later ones', async () => {
+    const shop = await startDeafShop({ environment: { SETTLED_API_BUDGET_PER_MINUTE: '5' } });
+    const reserved = [await reserveLink(shop, 'order-1'), await reserveLink(shop, 'order-2')];
+    await pass(shop, 10_000);
+    for (const fields of reserved) await createLink(shop.sandbox, fields);
+    const before = (await requestsOf(shop.sandbox)).length;
+    const count = async () => (await requestsOf(shop.sandbox)).length - before;
+    // The schedule may have two slots of five: both links are looked up, and neither can be asked about.
+    await passUntil(shop, async () => (await count()) === 2, { withinMs: 3 * MINUTE_MS });
+    await pass(shop, 2_000);
+    expect(await count()).toBe(2);
+    const failures = peek(shop.settled.storePath, 'SELECT check_failures AS n FROM link');
+    expect(failures).toEqual([{ n: 0 }, { n: 0 }]);
   });
 });
 
@@ -119,6 +138,26 @@ describe('a service that does not take our key', () => {
   );
 });
 
+describe('one link that our key may not see', () => {
+  it('is asked about again later, and holds up no other', async () => {
+    const { shop, front } = await startFronted(startDeafShop);
+    const hidden = await openLink(shop, 'order-hidden');
+    const links = [hidden, await openLink(shop, 'order-1'), await openLink(shop, 'order-2')];
+    for (const link of links) await act(shop.sandbox, link, 'pay');
+    front.answerWith(async ({ path }) =>
+      path.endsWith(hidden.id)
+        ? { status: 403, headers: { 'content-type': 'application/json' }, text: '{}' }
+        : undefined,
+    );
+    const paid = async () => (await shop.settled.api('/v1/stats')).body.stats.orders.paid;
+    await passUntil(shop, async () => (await paid()) === 2, { withinMs: 5 * MINUTE_MS });
+    expect(await attentionOf(shop)).toEqual([]);
+    expect((await check(shop, 'order-1')).status).toBe(200);
+    front.passAll();
+    await passUntil(shop, async () => (await paid()) === 3, { withinMs: 90 * MINUTE_MS, stepMs: MINUTE_MS });
+  });
+});
+
 describe('an outage of our own', () => {
   it('is followed by asking about every open link, with how long that takes in the log', async () => {
     const storePath = `${testFolder()}/settled.db`;
@@ -139,7 +178,7 @@ describe('an outage of our own', () => {
     const shop = { sandbox, settled };
     onTestFinished(() => stopSettled(shop));
     await quiet(shop);
-    expect(lines.find(({ msg }) => msg.startsWith('asking the service about every open link'))).toMatchObject(
+    expect(lines.find(({ msg }) => msg.startsWith('asking the service about every link that'))).toMatchObject(
       {
         level: 'info',
         links: 30,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, onTestFailed, onTestFinished } from 'vitest';
 import { budgetContract } from './contract/asking-budget.ts';
+import { cancelContract } from './contract/asking-cancel.ts';
 import { checksContract } from './contract/asking-checks.ts';
 import { openingsContract } from './contract/asking-openings.ts';
 import { quotesContract, readingsContract } from './contract/asking-readings.ts';
@@ -57,6 +58,7 @@ export function storeContract(name: string, open: () => Promise<ContractStore>):
     readingsContract(worlds);
     quotesContract(worlds);
     sweepContract(worlds);
+    cancelContract(worlds);
     concurrencyContract(worlds);
   });
 }

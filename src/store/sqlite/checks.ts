@@ -1,9 +1,16 @@
 import type { Database } from 'better-sqlite3';
-import { CHECK_CLASSES, type CheckReason, HINT_EVERY_MS, HINTS_PER_MINUTE_MAX } from '../../domain/check.ts';
+import {
+  CHECK_CLASSES,
+  type CheckReason,
+  canBeForged,
+  HINT_EVERY_MS,
+  HINTS_PER_MINUTE_MAX,
+} from '../../domain/check.ts';
 import type { OrderState } from '../../domain/order.ts';
-import { nextCheckAtMs } from '../../domain/watch.ts';
+import { firstCheckAtMs } from '../../domain/watch.ts';
 import type { Checks, ClaimedCheck, WatchedLink } from '../asking.ts';
 import { budgetUse } from './budget.ts';
+import { linkChecks } from './matters.ts';
 import type { Synchronous } from './synchronous.ts';
 
 /** Rows that one claim looks at in each place of the queue, at most: what must wait is put off, and not seen again. */
@@ -11,11 +18,13 @@ const SEEN_MAX = 256;
 /** A check of a link that settled is still opening waits so long, or until it is opened. */
 const OPENING_WAIT_MS = 60_000;
 const MINUTE_MS = 60_000;
+/** What was requested so much after now was so before the clock was set back: it is due. */
+const CLOCK_STEP_MS = 60_000;
 
 const OF_LINK = 'l.key AS linkKey, o.reference, l.token, l.link_id AS linkId';
-const WATCHED = `${OF_LINK}, EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status <> 'done') AS opening`;
-/** An opening whose reference belongs to another link waits for a person, who may ask about that link. */
+/** An opening whose reference belongs to another link waits for a person: the order's own link is asked about as any other. */
 const GOES_ON = `EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status IN ('pending', 'leased'))`;
+const WATCHED = `${OF_LINK}, ${GOES_ON} AS opening`;
 
 type WatchedRow = Omit<WatchedLink, 'opening'> & { opening: 0 | 1 };
 
@@ -52,18 +61,24 @@ export function checkVerbs(db: Database): Pick<Synchronous<Checks>, 'findLink' |
   };
 }
 
-type Lease = (linkKey: number, untilMs: number) => void;
+type Lease = (lease: { linkKey: number; nowMs: number; leaseMs: number }) => void;
 
-/** Leases a link, so that neither its place in the queue nor its schedule gives it to somebody else. */
+/**
+ * Leases a link, so that neither its place in the queue nor its schedule gives it to somebody else. The answer is one to
+ * all that was heard so far.
+ */
 function leaser(db: Database): Lease {
   const inQueue = db.prepare(
-    'UPDATE link_check SET due_at_ms = @untilMs WHERE link_key = @linkKey AND due_at_ms < @untilMs',
+    `UPDATE link_check SET due_at_ms = @untilMs, requested_at_ms = min(requested_at_ms, @nowMs), again_reason = NULL,
+       again_rank = NULL
+     WHERE link_key = @linkKey AND (due_at_ms < @untilMs OR requested_at_ms > @nowMs)`,
   );
   const inSchedule = db.prepare(
     'UPDATE link SET next_check_at_ms = @untilMs WHERE key = @linkKey AND next_check_at_ms < @untilMs',
   );
-  return (linkKey, untilMs) => {
-    inQueue.run({ linkKey, untilMs });
+  return ({ linkKey, nowMs, leaseMs }) => {
+    const untilMs = nowMs + leaseMs;
+    inQueue.run({ linkKey, nowMs, untilMs });
     inSchedule.run({ linkKey, untilMs });
   };
 }
@@ -76,6 +91,11 @@ const MOOT_ONCE_SETTLED: ReadonlySet<CheckReason> = new Set([
   'returned',
 ]);
 const SETTLED: ReadonlySet<OrderState> = new Set(['paid', 'refunded', 'disputed']);
+
+/** Whether a check that is queued for this reason is dropped where its order is in this state. */
+export function isMoot(reason: CheckReason, state: OrderState): boolean {
+  return SETTLED.has(state) && MOOT_ONCE_SETTLED.has(reason);
+}
 
 type QueueClaim = {
   class: ClaimedCheck['class'];
@@ -95,26 +115,31 @@ function queueClaimer(db: Database): (claim: QueueClaim) => ClaimedCheck[] {
   const due = db.prepare(
     `SELECT ${WATCHED}, c.reason, c.failures, o.state, l.hinted_at_ms AS hintedAtMs
      FROM link_check c JOIN link l ON l.key = c.link_key JOIN orders o ON o.key = l.order_key
-     WHERE c.rank = ? AND c.due_at_ms <= ? ORDER BY c.due_at_ms, c.link_key LIMIT ${SEEN_MAX}`,
+     WHERE c.rank = @rank AND (c.due_at_ms <= @nowMs OR c.requested_at_ms > @nowMs + ${CLOCK_STEP_MS})
+     ORDER BY c.due_at_ms, c.link_key LIMIT ${SEEN_MAX}`,
   );
-  const drop = db.prepare('DELETE FROM link_check WHERE link_key = ?');
-  const putOff = db.prepare('UPDATE link_check SET due_at_ms = ? WHERE link_key = ?');
+  const putOff = db.prepare(
+    `UPDATE link_check SET due_at_ms = @dueAtMs, requested_at_ms = min(requested_at_ms, @nowMs)
+     WHERE link_key = @linkKey`,
+  );
+  const checks = linkChecks(db);
   const lease = leaser(db);
   const hints = hintLimit(db);
   return ({ class: requestClass, rank, limit, nowMs, leaseMs }) => {
-    const isHint = requestClass === 'hint';
-    const room = isHint ? Math.min(limit, hints.left(nowMs)) : limit;
+    const isLimited = canBeForged(rank);
+    const room = isLimited ? Math.min(limit, hints.left(nowMs)) : limit;
     const claimed: ClaimedCheck[] = [];
-    for (const { state, hintedAtMs, ...row } of due.all(rank, nowMs) as QueuedRow[]) {
+    for (const { state, hintedAtMs, ...row } of due.all({ rank, nowMs }) as QueuedRow[]) {
       if (claimed.length >= room) break;
       const { linkKey, reason } = row;
-      const againAtMs = isHint && hintedAtMs !== null ? hintedAtMs + HINT_EVERY_MS : nowMs;
-      if (SETTLED.has(state) && MOOT_ONCE_SETTLED.has(reason)) drop.run(linkKey);
-      else if (row.opening === 1) putOff.run(nowMs + OPENING_WAIT_MS, linkKey);
-      else if (againAtMs > nowMs) putOff.run(againAtMs, linkKey);
+      const againAtMs = isLimited && hintedAtMs !== null ? hintedAtMs + HINT_EVERY_MS : nowMs;
+      if (isMoot(reason, state)) {
+        if (!checks.fallBack(linkKey, nowMs)) checks.drop(linkKey);
+      } else if (row.opening === 1) putOff.run({ linkKey, dueAtMs: nowMs + OPENING_WAIT_MS, nowMs });
+      else if (againAtMs > nowMs) putOff.run({ linkKey, dueAtMs: againAtMs, nowMs });
       else {
-        lease(linkKey, nowMs + leaseMs);
-        if (isHint) hints.note(linkKey, nowMs);
+        lease({ linkKey, nowMs, leaseMs });
+        if (isLimited) hints.note(linkKey, nowMs);
         claimed.push({ ...watchedLink(row), class: requestClass, reason, failures: row.failures });
       }
     }
@@ -126,8 +151,12 @@ function queueClaimer(db: Database): (claim: QueueClaim) => ClaimedCheck[] {
 function hintLimit(db: Database) {
   const followed = db.prepare('SELECT count(*) FROM link WHERE hinted_at_ms > ?').pluck();
   const note = db.prepare('UPDATE link SET hinted_at_ms = ? WHERE key = ?');
+  const stepBack = db.prepare('UPDATE link SET hinted_at_ms = @nowMs WHERE hinted_at_ms > @nowMs');
   return {
-    left: (nowMs: number) => HINTS_PER_MINUTE_MAX - (followed.get(nowMs - MINUTE_MS) as number),
+    left: (nowMs: number) => {
+      stepBack.run({ nowMs });
+      return HINTS_PER_MINUTE_MAX - (followed.get(nowMs - MINUTE_MS) as number);
+    },
     note: (linkKey: number, nowMs: number) => {
       note.run(nowMs, linkKey);
     },
@@ -137,16 +166,14 @@ function hintLimit(db: Database) {
 type ScheduleClaim = { limit: number; nowMs: number; leaseMs: number };
 type ScheduledRow = WatchedRow & {
   failures: number;
-  createdAtMs: number;
-  expiresAtMs: number | null;
   settledAtMs: number | null;
+  plannedMs: number;
 };
 
 /** Links whose scheduled time has come. One that was paid meanwhile is asked about by the schedule of paid orders. */
 function scheduleClaimer(db: Database): (claim: ScheduleClaim) => ClaimedCheck[] {
   const due = db.prepare(
-    `SELECT ${WATCHED}, l.check_failures AS failures, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs,
-       s.paid_at_ms AS settledAtMs
+    `SELECT ${WATCHED}, l.check_failures AS failures, s.paid_at_ms AS settledAtMs, l.next_check_at_ms AS plannedMs
      FROM link l JOIN orders o ON o.key = l.order_key LEFT JOIN settlement s ON s.order_key = l.order_key
      WHERE l.next_check_at_ms <= ? ORDER BY l.next_check_at_ms, l.key LIMIT ${SEEN_MAX}`,
   );
@@ -157,13 +184,12 @@ function scheduleClaimer(db: Database): (claim: ScheduleClaim) => ClaimedCheck[]
     const claimed: ClaimedCheck[] = [];
     for (const row of due.all(nowMs) as ScheduledRow[]) {
       if (claimed.length >= limit) break;
-      const { linkKey, settledAtMs } = row;
-      // The time of an open order may have come before the first one of a paid order.
-      const nextAtMs = settledAtMs === null ? nowMs : nextCheckAtMs(row, settledAtMs);
+      const { linkKey } = row;
+      const atMs = firstCheckAtMs(row, row.plannedMs);
       if (row.opening === 1) schedule.run(nowMs + OPENING_WAIT_MS, linkKey);
-      else if (nextAtMs === null || nextAtMs > nowMs) schedule.run(nextAtMs, linkKey);
+      else if (atMs > nowMs) schedule.run(atMs, linkKey);
       else {
-        lease(linkKey, nowMs + leaseMs);
+        lease({ linkKey, nowMs, leaseMs });
         claimed.push({ ...watchedLink(row), class: 'janitor', reason: 'scheduled', failures: row.failures });
       }
     }

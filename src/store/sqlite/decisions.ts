@@ -5,6 +5,8 @@ import { noticeBody } from '../../domain/notice.ts';
 import type { Order } from '../../domain/order.ts';
 import { attentionVerbs } from './matters.ts';
 import type { LoadedOrder } from './orders.ts';
+import { LAST_ASKED } from './rows.ts';
+import { watcher } from './schedule.ts';
 
 export type Cause = { kind: 'event' | 'reading' | 'person'; id: string | null };
 
@@ -16,6 +18,11 @@ export function decisionWriter(db: Database, newId: () => string) {
   const updateOrder = db.prepare(
     `UPDATE orders SET state = ?, flags = ?, version = ?, adopted_payment_id = ?, resolution = ?, updated_at_ms = ?
      WHERE key = ?`,
+  );
+  // An answer to a request that left before the event was settled may be older than the event.
+  const updateOrderByEvent = db.prepare(
+    `UPDATE orders SET state = ?, flags = ?, version = ?, adopted_payment_id = ?, resolution = ?, updated_at_ms = ?,
+       last_reading = nullif(max(coalesce(last_reading, 0), ${LAST_ASKED}), 0) WHERE key = ?`,
   );
   const insertHistory = db.prepare(
     `INSERT INTO history (order_key, at_ms, what, outcome, from_state, to_state, cause_kind, cause_id, effects)
@@ -31,7 +38,8 @@ export function decisionWriter(db: Database, newId: () => string) {
     for (const effect of made.effects) writeEffect(orderKey, after, effect, atMs);
     if (changesOrder(order, made)) {
       const { state, flags, version, adoptedPaymentId, resolution } = after;
-      updateOrder.run(state, flags.join(','), version, adoptedPaymentId, resolution, atMs, orderKey);
+      const update = cause.kind === 'event' ? updateOrderByEvent : updateOrder;
+      update.run(state, flags.join(','), version, adoptedPaymentId, resolution, atMs, orderKey);
     }
     if (made.effects.length > 0) {
       // One line each: an id that the service gave must not look like a further effect.
@@ -73,6 +81,7 @@ function effectWriter(db: Database): (orderKey: number, order: Order, effect: Ef
   const insertHold = db.prepare('INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (?, ?, ?, ?)');
   const endHolds = db.prepare('UPDATE hold SET ended_at_ms = ? WHERE order_key = ? AND ended_at_ms IS NULL');
   const attention = attentionVerbs(db);
+  const watch = watcher(db);
 
   return (orderKey, order, effect, atMs) => {
     switch (effect.do) {
@@ -84,6 +93,7 @@ function effectWriter(db: Database): (orderKey: number, order: Order, effect: Ef
       }
       case 'settle':
         insertSettlement.run(orderKey, atMs, effect.paymentKey, effect.learnedBy);
+        watch.beginTail(orderKey, atMs);
         return;
       case 'hold':
         insertHold.run(orderKey, effect.hold.id, effect.hold.reason, atMs);

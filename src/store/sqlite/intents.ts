@@ -25,7 +25,7 @@ export function intentVerbs(
       if (loaded !== null) {
         const { order, orderKey } = loaded;
         const { linkKey, request, ...row } = find.get(orderKey) as OpeningColumns & IntentColumns;
-        if (request !== intent.request) return { outcome: 'conflict', order };
+        if (request !== intent.request) return { outcome: 'conflict', order, request };
         return { outcome: 'same', order, linkKey, opening: openingState(row) };
       }
       const linkKey = create(intent);
@@ -36,6 +36,10 @@ export function intentVerbs(
     closeOpening: closer(db, findLeased),
   };
 }
+
+/** The key of a new link: above that of every link there is, and of every one that was forgotten. */
+export const NEXT_LINK_KEY =
+  '(SELECT 1 + max(highest_key, coalesce((SELECT max(key) FROM link), 0)) FROM forgotten_link)';
 
 type IntentColumns = { linkKey: number; request: string | null };
 
@@ -54,9 +58,10 @@ export function openingState({ status, withheld, faultCode, faultMessage }: Open
 function intentWriter(db: Database): (intent: Intent) => number {
   const insertOrder = orderInserter(db);
   const insertLink = db.prepare(
-    `INSERT INTO link (order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, opened, callback_url,
+    `INSERT INTO link (key, order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, opened, callback_url,
        return_token, expires_at_ms, created_at_ms)
-     VALUES (@orderKey, @token, @sealed, @keyId, @fingerprint, 1, @callbackUrl, @returnToken, @expiresAtMs, @atMs)`,
+     VALUES (${NEXT_LINK_KEY}, @orderKey, @token, @sealed, @keyId, @fingerprint, 1, @callbackUrl, @returnToken,
+       @expiresAtMs, @atMs)`,
   );
   const insertOpening = db.prepare('INSERT INTO opening (link_key, request, due_at_ms) VALUES (?, ?, ?)');
   const note = historyNotes(db);
@@ -82,18 +87,23 @@ export function orderInserter(
     Number(insert.run(reference, amountMinor, currency, atMs, atMs).lastInsertRowid);
 }
 
-function closer(db: Database, findLeased: LeaseFinder): Synchronous<Openings>['closeOpening'] {
+/** Whether an authentic delivery came for a link, be it stale: then the service has it. */
+export function linkHeard(db: Database): (linkKey: number) => boolean {
   const heard = db
     .prepare(
       `SELECT EXISTS (SELECT 1 FROM inbox WHERE link_key = @linkKey)
          OR EXISTS (SELECT 1 FROM hint WHERE link_key = @linkKey)`,
     )
     .pluck();
-  const told = db.prepare('SELECT EXISTS (SELECT 1 FROM outbox WHERE order_key = ?)').pluck();
+  return (linkKey) => heard.get({ linkKey }) === 1;
+}
+
+function closer(db: Database, findLeased: LeaseFinder): Synchronous<Openings>['closeOpening'] {
+  const isHeard = linkHeard(db);
   const keep = db.prepare(
     `UPDATE opening SET status = 'pending', may_exist = 1, due_at_ms = ? WHERE link_key = ?`,
   );
-  const end = db.prepare(`UPDATE opening SET status = 'done', ended_at_ms = ? WHERE link_key = ?`);
+  const remember = db.prepare('UPDATE forgotten_link SET highest_key = max(highest_key, ?)');
   const ofLink = ['opening', 'link_check', 'rejection'].map((table) =>
     db.prepare(`DELETE FROM ${table} WHERE link_key = ?`),
   );
@@ -104,18 +114,14 @@ function closer(db: Database, findLeased: LeaseFinder): Synchronous<Openings>['c
   return ({ linkKey, attempt, nowMs }) => {
     const row = findLeased({ linkKey, attempt });
     if (row === null) return 'lost';
-    if (row.linkId !== null || heard.get({ linkKey }) === 1) {
+    if (row.linkId !== null || isHeard(linkKey)) {
       keep.run(nowMs + KEPT_AGAIN_MS, linkKey);
-      return 'kept';
-    }
-    // The shop was told of this order, which somebody cancelled: it stays, and gets no link.
-    if (told.get(row.orderKey) === 1) {
-      end.run(nowMs, linkKey);
       return 'kept';
     }
     for (const statement of ofLink) statement.run(linkKey);
     for (const statement of ofOrder) statement.run(row.orderKey);
     forget.run(row.orderKey);
+    remember.run(linkKey);
     return 'closed';
   };
 }

@@ -4,8 +4,9 @@ import { isOpen } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { Checks } from '../asking.ts';
 import type { Links, Orders, Registered, Registration, SealedSecret } from '../store.ts';
+import { canceller } from './cancel.ts';
 import { decisionWriter } from './decisions.ts';
-import { orderInserter } from './intents.ts';
+import { NEXT_LINK_KEY, orderInserter } from './intents.ts';
 import { historyNotes, linkChecks } from './matters.ts';
 import { type LoadedOrder, orderLoader } from './orders.ts';
 import { watcher } from './schedule.ts';
@@ -70,8 +71,8 @@ export function linkVerbs(db: Database): Synchronous<Links> {
 function linkCreator(db: Database): (registration: Registration) => number {
   const insertOrder = orderInserter(db);
   const insertLink = db.prepare(
-    `INSERT INTO link (order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO link (key, order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
+     VALUES (${NEXT_LINK_KEY}, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const note = historyNotes(db);
   const checks = linkChecks(db);
@@ -140,11 +141,6 @@ export function orderVerbs(
       const order = write(loaded, made, { kind: 'person', id: reason }, atMs);
       return { outcome: made.outcome as 'applied' | 'already_applied' | 'ignored', rule: made.rule, order };
     },
-    cancelOrder: ({ reference, atMs }) => {
-      const loaded = orders.byReference(reference);
-      if (loaded === null) return null;
-      const made = decide(loaded.order, bareFact('cancel', byPerson), policy);
-      return { rule: made.rule, order: write(loaded, made, { kind: 'person', id: 'cancelled' }, atMs) };
-    },
+    cancelOrder: canceller(db, newId),
   };
 }

@@ -1,26 +1,46 @@
 import type { Database } from 'better-sqlite3';
 import { type CheckReason, checkRank } from '../../domain/check.ts';
 import type { AttentionKind } from '../../domain/order.ts';
+import { LAST_ASKED } from './rows.ts';
 
 /** A request for a check; `confirms`: a completion waits for the API's answer, and is held if that never comes. */
 export type CheckRequest = { linkKey: number; reason: CheckReason; atMs: number; confirms?: boolean };
 
 /**
  * The queue of links to ask the service about. One row per link: a check answers every reason at once. A stronger reason
- * takes the place of a weaker one and is due at once; any other only says that something new was heard.
+ * takes the place of a weaker one and is due at once; any other only says that something new was heard, and takes its
+ * place where the answer came too early for it.
  */
 export function linkChecks(db: Database) {
   const upsert = db.prepare(
-    `INSERT INTO link_check (link_key, reason, rank, requested_at_ms, due_at_ms, confirm_since_ms)
-     VALUES (+?, +?, +?, +?, +?, +?)
+    `INSERT INTO link_check (link_key, reason, rank, requested_at_ms, due_at_ms, confirm_since_ms, reason_after, heard_after)
+     VALUES (+?, +?, +?, +?, +?, +?, ${LAST_ASKED}, ${LAST_ASKED})
      ON CONFLICT (link_key) DO UPDATE SET
        reason = iif(excluded.rank > rank, excluded.reason, reason),
        due_at_ms = iif(excluded.rank > rank, excluded.due_at_ms, due_at_ms),
+       reason_after = iif(excluded.rank > rank, excluded.reason_after, reason_after),
+       again_reason = CASE WHEN excluded.rank > rank THEN NULL
+         WHEN again_rank IS NULL OR excluded.rank > again_rank THEN excluded.reason ELSE again_reason END,
+       again_rank = iif(excluded.rank > rank, NULL, max(coalesce(again_rank, excluded.rank), excluded.rank)),
        rank = max(rank, excluded.rank),
        requested_at_ms = max(requested_at_ms, excluded.requested_at_ms),
+       heard_after = excluded.heard_after,
        confirm_since_ms = coalesce(confirm_since_ms, excluded.confirm_since_ms)`,
   );
+  const drop = db.prepare('DELETE FROM link_check WHERE link_key = ?');
+  const fallBack = db.prepare(
+    `UPDATE link_check SET reason = again_reason, rank = again_rank, again_reason = NULL, again_rank = NULL,
+       reason_after = heard_after, due_at_ms = @nowMs, failures = 0, confirm_since_ms = NULL
+     WHERE link_key = @linkKey AND again_reason IS NOT NULL`,
+  );
   return {
+    drop(linkKey: number): void {
+      drop.run(linkKey);
+    },
+    /** Lets what was heard beside a check's reason take its place, due at once; false where nothing was. */
+    fallBack(linkKey: number, nowMs: number): boolean {
+      return fallBack.run({ linkKey, nowMs }).changes === 1;
+    },
     request({ linkKey, reason, atMs, confirms = false }: CheckRequest): void {
       upsert.run(linkKey, reason, checkRank(reason), atMs, atMs, confirms ? atMs : null);
     },

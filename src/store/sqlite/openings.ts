@@ -1,8 +1,9 @@
 import type { Database } from 'better-sqlite3';
-import type { ClaimedOpening, OpeningRef, Openings, ServiceLink } from '../asking.ts';
+import { isOpen, type OrderState } from '../../domain/order.ts';
+import type { ClaimedOpening, OpeningRef, OpeningState, Openings, ServiceLink } from '../asking.ts';
 import type { FaultNote } from '../store.ts';
 import { intentVerbs } from './intents.ts';
-import { attentionVerbs, historyNotes } from './matters.ts';
+import { attentionVerbs, historyNotes, linkChecks } from './matters.ts';
 import { LAPSE_OPENINGS } from './rows.ts';
 import { watcher } from './schedule.ts';
 import type { Synchronous } from './synchronous.ts';
@@ -11,19 +12,24 @@ type OpeningRow = {
   linkKey: number;
   orderKey: number;
   reference: string;
+  state: OrderState;
   linkId: string | null;
-  status: string;
+  status: OpeningState['status'];
   attempt: number;
+  mayExist: 0 | 1;
 };
 
-const OPENING_ROWS = `SELECT p.link_key AS linkKey, l.order_key AS orderKey, o.reference, l.link_id AS linkId, p.status,
-  p.attempt FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key`;
+const OPENING_ROWS = `SELECT p.link_key AS linkKey, l.order_key AS orderKey, o.reference, o.state, l.link_id AS linkId,
+  p.status, p.attempt, p.may_exist AS mayExist FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key`;
 
 export function openingVerbs(db: Database): Synchronous<Openings> {
   const findLeased = leaseFinder(db);
+  // A budget that is spent says nothing of the opening: what was in its way before still is.
   const release = db.prepare(
     `UPDATE opening SET status = 'pending', due_at_ms = @dueAtMs, may_exist = max(may_exist, @mayExist),
-       fault_code = @code, fault_message = @message WHERE link_key = @linkKey`,
+       fault_message = CASE WHEN @code = 'api_budget_spent' THEN coalesce(fault_message, @message) ELSE @message END,
+       fault_code = CASE WHEN @code = 'api_budget_spent' THEN coalesce(fault_code, @code) ELSE @code END
+     WHERE link_key = @linkKey`,
   );
   const attention = attentionVerbs(db);
   const park = parker(db);
@@ -42,9 +48,9 @@ export function openingVerbs(db: Database): Synchronous<Openings> {
         `settled why ${reference} shows how far it is.`;
       attention.raiseForOrder('link_not_opened', { subject: reference, orderKey, detail, atMs: nowMs });
     },
-    parkOpening: ({ linkKey, attempt, fault, nowMs }) => {
+    parkOpening: ({ linkKey, attempt, fault, foreignId, nowMs }) => {
       const row = findLeased({ linkKey, attempt });
-      if (row !== null) park(row, fault, nowMs);
+      if (row !== null) park(row, { fault, foreignId, nowMs });
     },
     adoptLink: adopter(db),
   };
@@ -65,7 +71,7 @@ function claimer(db: Database): Synchronous<Openings>['claimOpenings'] {
        p.request, l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId,
        l.link_id AS linkId, p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
      FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
-     WHERE p.status = 'pending' AND p.due_at_ms <= ? ORDER BY p.due_at_ms, p.link_key LIMIT ?`,
+     WHERE p.status = 'pending' AND p.due_at_ms <= ? ORDER BY p.attempt > 0, p.due_at_ms, p.link_key LIMIT ?`,
   );
   const lease = db.prepare(
     `UPDATE opening SET status = 'leased', attempt = attempt + 1, due_at_ms = ? WHERE link_key = ?`,
@@ -96,7 +102,7 @@ function finisher(db: Database): Synchronous<Openings>['finishOpening'] {
     const owner = bind(row, link, { withheld, note: 'opened', by: 'reading', nowMs });
     if (owner !== null) {
       const message = `The service's link ${link.id} of the reference ${reference} is not the order's: ${owner}.`;
-      park(row, { code: 'service_conflict', message }, nowMs);
+      park(row, { fault: { code: 'service_conflict', message }, foreignId: link.id, nowMs });
       return 'taken';
     }
     attention.end('link_not_opened', reference, nowMs);
@@ -141,19 +147,24 @@ function linkBinder(db: Database): (row: OpeningRow, link: ServiceLink, binding:
   };
 }
 
+type Parking = { fault: FaultNote; foreignId: string | null; nowMs: number };
+
 /** Parks an opening for a person: the service has another link under its reference. */
-function parker(db: Database): (row: OpeningRow, fault: FaultNote, nowMs: number) => void {
+function parker(db: Database): (row: OpeningRow, parking: Parking) => void {
   const park = db.prepare(
     `UPDATE opening SET status = 'taken', ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
      WHERE link_key = @linkKey`,
   );
   const attention = attentionVerbs(db);
-  return ({ linkKey, orderKey, reference }, fault, nowMs) => {
+  const watch = watcher(db);
+  return ({ linkKey, orderKey, reference, linkId }, { fault, foreignId, nowMs }) => {
     park.run({ linkKey, nowMs, ...fault });
+    // Authentic events named another link, which may be paid.
+    if (linkId !== null) watch.reschedule(linkKey, nowMs);
     const detail =
       `Order ${reference} cannot be given a link (${fault.code}): ${fault.message} Look at the service's link: if it is ` +
-      `this order's, for the same money and unpaid, give the order its id (POST /v1/orders/…/adopt); if not, open the ` +
-      `order under another reference.`;
+      `this order's, for the same money and unpaid, let the order have it: settled orders adopt ${reference} --id ` +
+      `${foreignId ?? 'ID'} (POST /v1/orders/…/adopt); if not, open the order under another reference.`;
     attention.end('link_not_opened', reference, nowMs);
     attention.raiseForOrder('reference_taken', { subject: reference, orderKey, detail, atMs: nowMs });
   };
@@ -162,13 +173,27 @@ function parker(db: Database): (row: OpeningRow, fault: FaultNote, nowMs: number
 function adopter(db: Database): Synchronous<Openings>['adoptLink'] {
   const find = db.prepare(`${OPENING_ROWS} WHERE o.reference = ? ORDER BY l.key DESC LIMIT 1`);
   const bind = linkBinder(db);
+  const fence = db.prepare('UPDATE opening SET attempt = attempt + 1 WHERE link_key = ?');
   const attention = attentionVerbs(db);
+  const checks = linkChecks(db);
   return ({ reference, link, nowMs }) => {
     const row = find.get(reference) as OpeningRow | undefined;
-    if (row?.status !== 'taken') return 'not_parked';
+    if (row === undefined) return 'not_parked';
+    if (!isOpen(row.state)) return 'not_open';
+    if (!isAdoptable(row)) return 'not_parked';
     const owner = bind(row, link, { withheld: null, note: 'adopted', by: 'person', nowMs });
     if (owner !== null) return 'taken';
-    attention.end('reference_taken', reference, nowMs);
+    fence.run(row.linkKey);
+    for (const kind of ['reference_taken', 'link_not_opened'] as const) attention.end(kind, reference, nowMs);
+    checks.request({ linkKey: row.linkKey, reason: 'registered', atMs: nowMs });
     return 'adopted';
   };
+}
+
+/**
+ * Whether a person may name the link of an order: it is parked, or the service may have a link of it that nobody found.
+ * References are unique there, so an attempt under way makes no second link.
+ */
+function isAdoptable({ status, mayExist }: OpeningRow): boolean {
+  return status === 'taken' || (status !== 'done' && mayExist === 1);
 }

@@ -45,19 +45,22 @@ function readingRecorder(db: Database): (reading: Reading) => ClaimedEvent | nul
 }
 
 function failureNoter(db: Database, newId: () => string): Synchronous<Checks>['failCheck'] {
-  const delay = db.prepare('UPDATE link_check SET due_at_ms = ?, failures = failures + 1 WHERE link_key = ?');
+  const delay = db.prepare(
+    'UPDATE link_check SET due_at_ms = @dueAtMs, failures = failures + @counted WHERE link_key = @linkKey',
+  );
   // A queued check leaves the schedule as it is, unless that would ask before it: forged hints must not use its slots.
   const delaySchedule = db.prepare(
-    `UPDATE link SET check_failures = check_failures + 1, next_check_at_ms =
+    `UPDATE link SET check_failures = check_failures + @counted, next_check_at_ms =
        CASE WHEN @isQueued = 1 THEN max(next_check_at_ms, @dueAtMs)
        WHEN next_check_at_ms IS NOT NULL THEN @dueAtMs END
      WHERE key = @linkKey`,
   );
   const giveUp = checkAbandoner(db, newId);
-  return ({ linkKey, dueAtMs, missing, nowMs }) => {
+  return ({ linkKey, dueAtMs, missing, sent, nowMs }) => {
     if (dueAtMs !== null) {
-      const isQueued = delay.run(dueAtMs, linkKey).changes;
-      delaySchedule.run({ linkKey, dueAtMs, isQueued });
+      const failed = { linkKey, dueAtMs, counted: sent ? 1 : 0 };
+      const isQueued = delay.run(failed).changes;
+      delaySchedule.run({ ...failed, isQueued });
     }
     if (dueAtMs === null || missing) giveUp({ linkKey, missing, nowMs });
   };
@@ -87,7 +90,7 @@ function checkAbandoner(
     if (missing) {
       const detail =
         `The service knows no link of order ${reference} (404): nothing can be asked about it. Look for the link in the ` +
-        `service's panel; if its id here is wrong, correct it (settled links register).`;
+        `service's panel; if its id here is wrong, correct it (settled links add).`;
       attention.raiseForOrder('link_missing', { subject: reference, orderKey, detail, atMs: nowMs });
     }
     if (sinceMs !== null && mayBeUnconfirmed(state)) goOn(loaded, { linkKey, sinceMs, reading: null, nowMs });
@@ -109,7 +112,7 @@ function returnRecorder(db: Database): Synchronous<Checks>['recordReturn'] {
     if (returnedAtMs === null || returnedAtMs + RETURN_EVERY_MS <= nowMs) {
       note.run(nowMs, key);
       checks.request({ linkKey: key, reason: 'returned', atMs: nowMs });
-    }
+    } else if (returnedAtMs > nowMs) note.run(nowMs, key); // The clock was set back.
     return { callbackUrl };
   };
 }

@@ -29,6 +29,7 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
   const refuse = mismatchRefuser(db);
   const applyFacts = factApplier(db, newId);
   const askWhereUnsure = doubtAsker(db);
+  const noteStatus = statusNoter(db);
   const tellOfUnread = unreadTeller(db);
   const finishReading = readingFinisher(db, newId);
 
@@ -48,7 +49,10 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
       const held = finishReading(applied, lease, job);
       last = held ?? last;
       notices += countNotices(held);
-    } else askWhereUnsure(lease.linkKey, job);
+    } else {
+      noteStatus(lease, job);
+      askWhereUnsure(lease.linkKey, job);
+    }
     tellOfUnread(job, lease, before.order.reference);
     const outcome = last?.outcome ?? 'ignored';
     const rule = last?.rule ?? null;
@@ -128,6 +132,16 @@ function linkBinder(db: Database): (lease: Lease, linkIds: readonly string[], no
     if (named === undefined) return true;
     if (linkId !== null) return linkIds.every((other) => other === linkId);
     return linkIds.every((other) => other === named) && bindId({ linkKey, opened }, named, nowMs);
+  };
+}
+
+/** Writes the link's own status as an event names it. What was read since the event came is newer. */
+function statusNoter(db: Database): (lease: Lease, job: SettleJob) => void {
+  const note = db.prepare(
+    'UPDATE link SET status = ? WHERE key = ? AND (checked_at_ms IS NULL OR checked_at_ms < ?)',
+  );
+  return ({ linkKey, receivedAtMs }, { linkStatus }) => {
+    if (linkStatus !== null) note.run(linkStatus, linkKey, receivedAtMs);
   };
 }
 

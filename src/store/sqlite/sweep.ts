@@ -3,19 +3,25 @@ import type { Checks, ListedLink } from '../asking.ts';
 import { linkChecks } from './matters.ts';
 import type { Synchronous } from './synchronous.ts';
 
-/** Links that may still be paid, and that the schedule goes on asking about. */
+/** Links of orders that a payment would still change. The clock may be wrong about an expiry that no reading showed. */
 const OPEN_LINKS = `link l JOIN orders o ON o.key = l.order_key
-  WHERE l.next_check_at_ms IS NOT NULL AND (o.state IN ('awaiting_payment', 'payment_pending', 'expired')
-    OR (o.state IN ('held', 'cancelled') AND (l.expires_at_ms IS NULL OR l.expires_at_ms > @nowMs)))`;
+  WHERE (o.state IN ('awaiting_payment', 'payment_pending', 'expired') OR (o.state IN ('held', 'cancelled')
+    AND (l.expires_at_ms IS NULL OR l.expires_at_ms > @nowMs OR l.status = 'ACTIVE')))`;
+/** Those at the service that the schedule asks about, and those that it has given up although they may be paid. */
+const PAYABLE_LINKS = `${OPEN_LINKS} AND l.link_id IS NOT NULL
+  AND (l.next_check_at_ms IS NOT NULL OR coalesce(l.status, 'ACTIVE') = 'ACTIVE')`;
 
 export function sweepVerbs(db: Database): Pick<Synchronous<Checks>, 'compareListed' | 'catchUp'> {
+  // Asked for with every page of the list: what the schedule has given up is compared where it comes by.
   const oldest = db
-    .prepare(`SELECT min(l.created_at_ms) FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL`)
+    .prepare(
+      `SELECT min(l.created_at_ms) FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL AND l.next_check_at_ms IS NOT NULL`,
+    )
     .pluck();
-  const count = db.prepare(`SELECT count(*) FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL`).pluck();
+  const count = db.prepare(`SELECT count(*) FROM ${PAYABLE_LINKS}`).pluck();
   const makeDue = db.prepare(
-    `UPDATE link SET next_check_at_ms = @nowMs
-     WHERE key IN (SELECT l.key FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL) AND next_check_at_ms > @nowMs`,
+    `UPDATE link SET next_check_at_ms = @nowMs WHERE key IN (SELECT l.key FROM ${PAYABLE_LINKS})
+       AND (next_check_at_ms IS NULL OR next_check_at_ms > @nowMs)`,
   );
   const findDiffering = differenceFinder(db);
   const checks = linkChecks(db);

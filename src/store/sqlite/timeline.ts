@@ -1,5 +1,9 @@
 import type { Database } from 'better-sqlite3';
+import type { CheckReason } from '../../domain/check.ts';
+import type { OrderState } from '../../domain/order.ts';
+import { firstCheckAtMs } from '../../domain/watch.ts';
 import type { HistoryRow, Queries, Timeline } from '../queries.ts';
+import { isMoot } from './checks.ts';
 import { EVENT_COLUMNS, EVENT_TABLES, type EventRow, eventSummary } from './events.ts';
 import { type OpeningColumns, openingState } from './intents.ts';
 import { orderLoader } from './orders.ts';
@@ -39,9 +43,10 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
     `SELECT at_ms AS atMs, reading, learned_by AS learnedBy, ours, theirs, rule, right_side AS rightSide
      FROM drift WHERE order_key = ? ORDER BY key`,
   );
-  const nextCheck = db
-    .prepare(`SELECT next_check_at_ms FROM link l WHERE ${mine} ORDER BY l.key DESC LIMIT 1`)
-    .pluck();
+  const schedule = db.prepare(
+    `SELECT l.next_check_at_ms AS nextCheckAtMs, l.check_failures AS checkFailures FROM link l WHERE ${mine}
+     ORDER BY l.key DESC LIMIT 1`,
+  );
   const opening = db.prepare(
     `SELECT p.status, p.attempt, p.due_at_ms AS dueAtMs, p.fault_code AS faultCode, p.fault_message AS faultMessage,
        l.withheld FROM opening p JOIN link l ON l.key = p.link_key WHERE ${mine} ORDER BY l.key DESC LIMIT 1`,
@@ -59,12 +64,29 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
       rejections: rejections.all(reference, orderKey).reverse() as Timeline['rejections'],
       attention: attention.all(orderKey).reverse() as Timeline['attention'],
       notices: notices.all(orderKey).reverse() as Timeline['notices'],
-      check: (check.get(orderKey) as Timeline['check']) ?? null,
-      nextCheckAtMs: (nextCheck.get(orderKey) as number | null | undefined) ?? null,
+      check: waitingCheck(check.get(orderKey) as CheckColumns | undefined, order.state),
+      ...scheduleSummary(schedule.get(orderKey) as ScheduleColumns, order.settlement?.paidAtMs ?? null),
       opening: openingSummary(opening.get(orderKey) as OpeningSummaryColumns | undefined),
       drift: drift.all(orderKey).reverse() as Timeline['drift'],
     };
   };
+}
+
+type CheckColumns = NonNullable<Timeline['check']> & { reason: CheckReason };
+
+function waitingCheck(check: CheckColumns | undefined, state: OrderState): Timeline['check'] {
+  return check === undefined || isMoot(check.reason, state) ? null : check;
+}
+
+type ScheduleColumns = Pick<Timeline, 'nextCheckAtMs' | 'checkFailures'>;
+
+/** The link of a paid order still has the time that it had while the order was open, until that comes. */
+function scheduleSummary(
+  { nextCheckAtMs, checkFailures }: ScheduleColumns,
+  settledAtMs: number | null,
+): ScheduleColumns {
+  if (nextCheckAtMs === null) return { nextCheckAtMs, checkFailures };
+  return { nextCheckAtMs: firstCheckAtMs({ settledAtMs }, nextCheckAtMs), checkFailures };
 }
 
 type OpeningSummaryColumns = OpeningColumns & { attempt: number; dueAtMs: number };

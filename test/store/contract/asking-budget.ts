@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { BUDGET_WINDOW_MS, REQUEST_CLASSES, type RequestClass } from '../../../src/domain/budget.ts';
+import {
+  BUDGET_WINDOW_MS,
+  PAUSE_MS_MAX,
+  REQUEST_CLASSES,
+  type RequestClass,
+} from '../../../src/domain/budget.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { World, Worlds } from './world.ts';
 
@@ -46,7 +51,7 @@ export function budgetContract({ shared, fresh }: Worlds): void {
         await taken('create', 3);
         await give(first, { nowMs: world.tick(500) });
         const freeAtMs = world.nowMs + BUDGET_WINDOW_MS;
-        expect(await take('create', 3)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs });
+        expect(await take('create', 3)).toMatchObject({ outcome: 'spent', retryAtMs: freeAtMs });
         expect(await take('create', 3, freeAtMs - 1)).toMatchObject({ outcome: 'spent' });
         expect(await take('create', 3, freeAtMs)).toMatchObject({ outcome: 'taken' });
       });
@@ -58,21 +63,31 @@ export function budgetContract({ shared, fresh }: Worlds): void {
         expect(await admitted('create', 50)).toBe(10);
       });
 
+      it('keeps a few slots for each class that asks, however busy the others are', async () => {
+        expect(await admitted('create', 50)).toBe(50);
+        world.tick(DEADLINE_MS + BUDGET_WINDOW_MS);
+        // As in a shop that opens 44 links a minute, and whose slots are in use above every cap.
+        for (let n = 0; n < 44; n++) await taken('create', 50);
+        expect(await admitted('janitor', 50)).toBe(5);
+        expect(await admitted('confirm', 50)).toBe(1);
+        expect(await admitted('create', 50)).toBe(0);
+      });
+
       it('says when a lower class may go on: as soon as the slots in use are below its cap', async () => {
         const freeAtMs: number[] = [];
         for (let n = 0; n < 4; n++) {
           await give(await taken('create', 5), { nowMs: world.tick(100) });
           freeAtMs.push(world.nowMs + BUDGET_WINDOW_MS);
         }
-        expect(await take('janitor', 5)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs[2] });
-        expect(await take('hint', 5)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs[1] });
+        expect(await take('janitor', 5)).toMatchObject({ outcome: 'spent', retryAtMs: freeAtMs[2] });
+        expect(await take('hint', 5)).toMatchObject({ outcome: 'spent', retryAtMs: freeAtMs[1] });
         expect(await take('create', 5)).toMatchObject({ outcome: 'taken' });
       });
 
       it('keeps a slot that never comes back until a minute after its deadline', async () => {
         await taken('create', 1);
         const freeAtMs = world.nowMs + DEADLINE_MS + BUDGET_WINDOW_MS;
-        expect(await take('create', 1)).toEqual({ outcome: 'spent', retryAtMs: freeAtMs });
+        expect(await take('create', 1)).toMatchObject({ outcome: 'spent', retryAtMs: freeAtMs });
         await world.reopen();
         expect(await take('create', 1, freeAtMs - 1)).toMatchObject({ outcome: 'spent' });
         expect(await take('create', 1, freeAtMs)).toMatchObject({ outcome: 'taken' });
@@ -125,7 +140,7 @@ export function budgetContract({ shared, fresh }: Worlds): void {
         const untilMs = world.nowMs + 5000;
         await give(await taken(), { pause: { untilMs, spares: null } });
         for (const as of REQUEST_CLASSES) {
-          expect(await take(as, 50)).toEqual({ outcome: 'spent', retryAtMs: untilMs });
+          expect(await take(as, 50)).toMatchObject({ outcome: 'spent', retryAtMs: untilMs });
         }
         expect(await take('janitor', 50, untilMs)).toMatchObject({ outcome: 'taken' });
       });
@@ -134,7 +149,58 @@ export function budgetContract({ shared, fresh }: Worlds): void {
         const untilMs = world.nowMs + 5000;
         await give(await taken(), { pause: { untilMs, spares: 'create' } });
         expect(await take('create', 50)).toMatchObject({ outcome: 'taken' });
-        expect(await take('confirm', 50)).toEqual({ outcome: 'spent', retryAtMs: untilMs });
+        expect(await take('confirm', 50)).toMatchObject({ outcome: 'spent', retryAtMs: untilMs });
+      });
+
+      it('stops creations too where a limit is reached during a pause that spares them', async () => {
+        const [one, other] = [await taken(), await taken()];
+        const untilMs = world.nowMs + 600_000;
+        await give(one, { pause: { untilMs, spares: 'create' } });
+        await give(other, { pause: { untilMs: world.nowMs + 300_000, spares: null } });
+        expect(await take('create', 50)).toMatchObject({
+          outcome: 'spent',
+          retryAtMs: world.nowMs + 300_000,
+        });
+        expect(await take('create', 50, world.nowMs + 300_000)).toMatchObject({ outcome: 'taken' });
+        expect(await take('confirm', 50, untilMs - 1)).toMatchObject({ outcome: 'spent' });
+      });
+
+      it('ends a pause that spares creations when one of them finds the key well', async () => {
+        const [one, other] = [await taken(), await taken()];
+        await give(one, { pause: { untilMs: world.nowMs + 600_000, spares: 'create' } });
+        expect(await take('confirm', 50)).toMatchObject({ outcome: 'spent' });
+        await give(other, { standing: 'well' });
+        expect(await take('confirm', 50)).toMatchObject({ outcome: 'taken' });
+      });
+
+      it('goes on during a pause that no request of its own shows to be over', async () => {
+        const [one, other] = [await taken(), await taken()];
+        await give(one, { pause: { untilMs: world.nowMs + 600_000, spares: null } });
+        await give(other, { standing: 'well' });
+        expect(await take('create', 50)).toMatchObject({ outcome: 'spent' });
+      });
+
+      it('tells a pause from slots that are in use', async () => {
+        const number = await taken('create', 1);
+        expect(await take('confirm', 1)).toMatchObject({ outcome: 'spent', pausedUntilMs: null });
+        const untilMs = world.nowMs + 5000;
+        await give(number, { pause: { untilMs, spares: 'create' } });
+        expect(await take('confirm', 1)).toMatchObject({ outcome: 'spent', pausedUntilMs: untilMs });
+        expect(await take('create', 1)).toMatchObject({ outcome: 'spent', pausedUntilMs: null });
+      });
+
+      it('counts what others use until the limit is reset, where nothing of it is left', async () => {
+        const [one, other] = [await taken(), await taken()];
+        await give(one, { seen: { limit: 60, remaining: 1 } });
+        const resetAtMs = world.nowMs + 20_000;
+        await give(other, { seen: { limit: 60, remaining: 0, resetAtMs } });
+        expect(await take('create', 50)).toMatchObject({ outcome: 'spent', retryAtMs: resetAtMs });
+        expect(await take('create', 50, resetAtMs)).toMatchObject({ outcome: 'taken' });
+      });
+
+      it('asks no more of a key that may do more, and is not held back by its larger limit', async () => {
+        await give(await taken(), { seen: { limit: 600, remaining: 500 } });
+        expect(await admitted('create', 50)).toBe(49);
       });
 
       it('makes a pause longer and never shorter', async () => {
@@ -143,16 +209,27 @@ export function budgetContract({ shared, fresh }: Worlds): void {
         await give(numbers[0] as number, { pause: pause(5000) });
         await give(numbers[1] as number, { pause: pause(1000) });
         await give(numbers[2] as number, { standing: 'well' });
-        expect(await take('create', 50)).toEqual({ outcome: 'spent', retryAtMs: world.nowMs + 5000 });
+        expect(await take('create', 50)).toMatchObject({ outcome: 'spent', retryAtMs: world.nowMs + 5000 });
         await give(numbers[2] as number, { pause: pause(9000) });
-        expect(await take('create', 50)).toEqual({ outcome: 'spent', retryAtMs: world.nowMs + 9000 });
+        expect(await take('create', 50)).toMatchObject({ outcome: 'spent', retryAtMs: world.nowMs + 9000 });
       });
 
       it('names the end of everything that is in the way', async () => {
         const number = await taken('create', 1);
         const untilMs = world.nowMs + 2 * BUDGET_WINDOW_MS;
         await give(number, { pause: { untilMs, spares: null } });
-        expect(await take('create', 1)).toEqual({ outcome: 'spent', retryAtMs: untilMs });
+        expect(await take('create', 1)).toMatchObject({ outcome: 'spent', retryAtMs: untilMs });
+      });
+
+      it('ends what was learned while the clock was far ahead', async () => {
+        const day = 86_400_000;
+        const number = await taken();
+        const nowMs = world.nowMs + 30 * day;
+        const pause = { untilMs: nowMs + 60_000, spares: null } as const;
+        await give(number, { nowMs, pause, seen: { limit: 60, remaining: 0 } });
+        expect(await take('create', 50)).toMatchObject({ outcome: 'spent' });
+        world.tick(PAUSE_MS_MAX);
+        expect(await take('create', 50)).toMatchObject({ outcome: 'taken' });
       });
 
       it('is not blocked for long by a clock that was set back', async () => {
@@ -160,7 +237,7 @@ export function budgetContract({ shared, fresh }: Worlds): void {
         await taken('create', 1);
         const nowMs = world.tick(-3_600_000);
         const latestMs = nowMs + DEADLINE_MS + BUDGET_WINDOW_MS;
-        expect(await take('create', 1)).toEqual({ outcome: 'spent', retryAtMs: latestMs });
+        expect(await take('create', 1)).toMatchObject({ outcome: 'spent', retryAtMs: latestMs });
         expect(await take('create', 1, latestMs)).toMatchObject({ outcome: 'taken' });
       });
 

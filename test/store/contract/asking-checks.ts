@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CHECK_REASONS, type CheckReason, checkRank } from '../../../src/domain/check.ts';
+import { stated } from '../../support/orders.ts';
 import { type Link, said, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;
@@ -108,7 +109,7 @@ export function checksContract({ shared }: Worlds): void {
         const classes = new Map(claimed.map(({ reason, class: name }) => [reason, name]));
         expect(Object.fromEntries(classes)).toMatchObject({
           doubtful_money: 'confirm',
-          returned: 'confirm',
+          returned: 'hint',
           stale: 'hint',
           rejected: 'hint',
           listed: 'janitor',
@@ -143,8 +144,8 @@ export function checksContract({ shared }: Worlds): void {
         for (let n = 0; n < 6; n++) await waiting('returned');
         expect(await world.claimChecks({ limit: 2 })).toHaveLength(2);
         await world.slot();
-        // Of 5 slots the confirmations have 4, and one of them is in use.
-        expect(await world.claimChecks({ slots: 5 })).toHaveLength(3);
+        // Of 5 slots the hints have 3, and one of them is in use.
+        expect(await world.claimChecks({ slots: 5 })).toHaveLength(2);
       });
 
       it('claims nothing while the budget is used up, or pauses', async () => {
@@ -161,10 +162,35 @@ export function checksContract({ shared }: Worlds): void {
 
       it('leaves a stronger class its slots', async () => {
         for (let n = 0; n < 6; n++) await waiting('listed');
-        await waiting('returned');
+        await waiting('doubtful_money');
         // Of 5 slots the janitor has 2, one of which the confirmation takes.
         const claimed = await world.claimChecks({ slots: 5 });
         expect(claimed.map(({ class: name }) => name)).toEqual(['confirm', 'janitor']);
+      });
+
+      it('lets customers who come back not take the slots of doubts about money', async () => {
+        for (let n = 0; n < 8; n++) await waiting('returned');
+        const { linkKey } = await waiting('doubtful_money');
+        for (let n = 0; n < 3; n++) await world.slot('hint');
+        expect(await world.claimChecks({ slots: 5 })).toMatchObject([{ linkKey, class: 'confirm' }]);
+      });
+
+      it('keeps what was heard beside a reason that paying the order made moot', async () => {
+        const link = await waiting('returned');
+        await HEARD.stale(link);
+        await settleNow(link, { facts: [said('completed')] });
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'stale' }]);
+      });
+
+      it('gives out what was requested before the clock was set back, once', async () => {
+        const link = await waiting('returned');
+        world.tick(-3_600_000);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey }]);
+        expect(await world.claimChecks()).toEqual([]);
+        world.tick();
+        await world.answer(link, []);
+        expect(await world.check(link)).toBeNull();
+        world.tick(3_600_000);
       });
 
       it.each(['link_changed', 'listed', 'returned'] as const)(
@@ -199,6 +225,74 @@ export function checksContract({ shared }: Worlds): void {
         expect((await world.timeline(link)).check?.dueAtMs).toBe(followedAtMs + 5 * MINUTE_MS);
         world.nowMs = followedAtMs + 5 * MINUTE_MS;
         expect((await world.claimChecks()).map(({ reason }) => reason)).toEqual(['rejected']);
+      });
+
+      it.each(['returned', 'doubtful_money'] as const)(
+        'that come while a link is asked about that is %s have their own limit, however many they are',
+        async (reason) => {
+          const link = await waiting(reason);
+          let asked = 0;
+          for (let second = 0; second < 300; second++) {
+            for (const { linkKey } of await world.claimChecks()) {
+              expect(linkKey).toBe(link.linkKey);
+              asked++;
+              const number = await world.slot();
+              await HEARD.rejected(link);
+              await HEARD.stale(link);
+              await world.answer(link, [said('completed')], { reading: { number } });
+            }
+            world.tick();
+            await HEARD.rejected(link);
+          }
+          // For the reason itself, and once for all that was forged.
+          expect(asked).toBe(2);
+        },
+      );
+
+      it('are forgotten beside a stronger reason that is claimed after them, and so answers them', async () => {
+        const link = await waiting('returned');
+        await HEARD.rejected(link);
+        await world.claimChecks();
+        await world.answer(link, []);
+        expect(await world.check(link)).toBeNull();
+      });
+
+      it('take the place of what was claimed, and not of what was heard before that', async () => {
+        const link = await waiting('returned');
+        world.tick(MINUTE_MS);
+        await HEARD.returned(link);
+        await world.claimChecks();
+        const number = await world.slot();
+        await HEARD.rejected(link);
+        await world.answer(link, [], { reading: { number } });
+        expect(await world.check(link)).toBe('rejected');
+      });
+
+      it('do not take the place of a doubt about money that is heard while they are followed', async () => {
+        const link = await waiting('stale');
+        await world.claimChecks();
+        const number = await world.slot();
+        await settleNow(link, { facts: [said('completed')], policy: { asks: 'always' } });
+        await HEARD.rejected(link);
+        await world.answer(link, [said('completed')], { reading: { number } });
+        expect(await world.check(link)).toBe('doubtful_money');
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, class: 'confirm' }]);
+      });
+
+      it('are followed again after the clock was set back, within their limits', async () => {
+        const links: Known[] = [];
+        for (let n = 0; n < 10; n++) links.push(await waiting('stale'));
+        expect(await world.claimChecks()).toHaveLength(10);
+        for (const link of links) await world.answer(link, []);
+        world.tick(-6 * 3_600_000);
+        const { linkKey } = await waiting('stale');
+        expect(await world.claimChecks()).toEqual([]);
+        world.tick(MINUTE_MS);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey }]);
+        await HEARD.stale(links[0] as Known);
+        world.tick(4 * MINUTE_MS);
+        expect(keysOf(await world.claimChecks())).toContain(links[0]?.linkKey);
+        world.tick(6 * 3_600_000);
       });
 
       it('do not keep money that is in doubt waiting', async () => {
@@ -257,6 +351,7 @@ export function checksContract({ shared }: Worlds): void {
         const link = await quietLink();
         await settleNow(link, { facts: [said('completed')] });
         const paidAtMs = world.nowMs;
+        expect((await world.timeline(link)).nextCheckAtMs).toBe(paidAtMs + DAY_MS);
         world.tick(2 * MINUTE_MS);
         expect(await world.claimChecks()).toEqual([]);
         expect((await world.timeline(link)).nextCheckAtMs).toBe(paidAtMs + DAY_MS);
@@ -283,6 +378,56 @@ export function checksContract({ shared }: Worlds): void {
         expect([...new Set(days)].slice(-6)).toEqual([1, 7, 30, 60, 90, 120]);
       });
 
+      it.each([
+        ['pays', async (link: Known) => settleNow(link, { facts: [said('completed')] })],
+        [
+          'is accepted by a person',
+          async (link: Known) => {
+            await settleNow(link, { facts: [said('completed', { linkMoney: stated('60.00') })] });
+            const { reference } = link;
+            await world.store.resolveOrder({ reference, decision: 'accept', reason: '', atMs: world.nowMs });
+          },
+        ],
+      ])('begins again where money that %s comes after the open link was watched', async (_how, come) => {
+        const link = await quietLink();
+        world.tick(30 * DAY_MS);
+        await world.answer(link, [], { made: { status: 'EXPIRED' } });
+        expect((await world.timeline(link)).nextCheckAtMs).toBeNull();
+        await come(link);
+        expect((await world.timeline(link)).nextCheckAtMs).toBe(world.nowMs + DAY_MS);
+        world.tick(DAY_MS);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'scheduled' }]);
+      });
+
+      it('goes on while the link is read as active, although its expiry is long past', async () => {
+        const link = await quietLink();
+        world.tick(30 * DAY_MS);
+        await world.answer(link, [], { made: { expiresAtMs: world.nowMs - 20 * DAY_MS } });
+        const restMs = ((await world.timeline(link)).nextCheckAtMs ?? 0) - world.nowMs;
+        expect(restMs).toBeGreaterThan(0);
+        expect(restMs).toBeLessThanOrEqual(DAY_MS);
+      });
+
+      it('asks about a link of its own where the service has another under the reference', async () => {
+        const link = await world.intend();
+        const { attempt } = await world.claimOpening(link);
+        const linkId = world.name('plink');
+        await settleNow(link, { linkIds: [linkId] });
+        const finish = { linkKey: link.linkKey, attempt, link: world.made(), withheld: null };
+        expect(await world.store.finishOpening({ ...finish, nowMs: world.nowMs })).toBe('taken');
+        world.tick(2 * MINUTE_MS);
+        const asked = { linkKey: link.linkKey, linkId, opening: false };
+        expect(await world.claimChecks()).toMatchObject([{ ...asked, reason: 'scheduled' }]);
+        await world.answer({ ...link, linkId }, [], { made: { url: 'https://pay.example.com/x' } });
+        expect(await world.timeline(link)).toMatchObject({
+          // Its details were never compared with the order.
+          order: { link: null },
+          nextCheckAtMs: world.nowMs + 8 * MINUTE_MS,
+        });
+        await settleNow(link, { facts: [said('completed')], policy: { asks: 'always' } });
+        expect(await world.claimChecks()).toMatchObject([{ ...asked, reason: 'doubtful_money' }]);
+      });
+
       it('uses the slots that the queue leaves', async () => {
         const links: Known[] = [];
         for (let n = 0; n < 4; n++) links.push(await quietLink());
@@ -293,10 +438,31 @@ export function checksContract({ shared }: Worlds): void {
     });
 
     describe('failCheck', () => {
-      function fail({ linkKey }: Link, over: { dueAtMs?: number; missing?: boolean } = {}) {
+      function fail({ linkKey }: Link, over: { dueAtMs?: number; missing?: boolean; sent?: boolean } = {}) {
         const { nowMs } = world;
-        return world.store.failCheck({ linkKey, dueAtMs: nowMs + 5000, missing: false, nowMs, ...over });
+        const failure = { linkKey, dueAtMs: nowMs + 5000, missing: false, sent: true, nowMs };
+        return world.store.failCheck({ ...failure, ...over });
       }
+
+      it.each<[string, () => Promise<Known>]>([
+        ['in the queue', () => waiting('returned')],
+        [
+          'of the schedule',
+          async () => {
+            const link = await quietLink();
+            world.tick(2 * MINUTE_MS);
+            return link;
+          },
+        ],
+      ])('does not count a check that had no slot: %s', async (_where, come) => {
+        const link = await come();
+        await world.claimChecks();
+        await fail(link, { sent: false });
+        world.tick(4999);
+        expect(await world.claimChecks()).toEqual([]);
+        world.tick(1);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, failures: 0 }]);
+      });
 
       it('tries again at its time, and counts', async () => {
         const link = await waiting('returned');
@@ -335,6 +501,7 @@ export function checksContract({ shared }: Worlds): void {
         await fail(link, { missing: true });
         const told = await world.timeline(link);
         expect(told).toMatchObject({ attention: [{ kind: 'link_missing' }], check: null });
+        expect(told.attention[0]?.detail).toContain('settled links add');
         expect(told.nextCheckAtMs).toBe(world.nowMs + 2 * MINUTE_MS);
         await world.answer(link, []);
         expect((await world.timeline(link)).attention).toEqual([]);
@@ -356,7 +523,13 @@ export function checksContract({ shared }: Worlds): void {
         const link = await world.newLink();
         await world.claimChecks();
         const { linkKey } = link;
-        await world.store.failCheck({ linkKey, dueAtMs: null, missing: false, nowMs: world.nowMs });
+        await world.store.failCheck({
+          linkKey,
+          dueAtMs: null,
+          missing: false,
+          sent: true,
+          nowMs: world.nowMs,
+        });
         expect(await world.timeline(link)).toMatchObject({
           attention: [],
           check: null,
@@ -369,7 +542,7 @@ export function checksContract({ shared }: Worlds): void {
         await settleNow(link, { facts: [said('completed')], policy: { asks: 'always' } });
         const { linkKey } = link;
         const fail = () =>
-          world.store.failCheck({ linkKey, dueAtMs: null, missing: false, nowMs: world.nowMs });
+          world.store.failCheck({ linkKey, dueAtMs: null, missing: false, sent: true, nowMs: world.nowMs });
         await fail();
         expect((await world.timeline(link)).check).toMatchObject({ dueAtMs: world.nowMs + 5000 });
         world.tick(10 * MINUTE_MS);
@@ -379,7 +552,7 @@ export function checksContract({ shared }: Worlds): void {
 
       it('says nothing of a link that is not there', async () => {
         const { nowMs } = world;
-        const failure = { linkKey: 987_654, dueAtMs: nowMs, missing: true, nowMs };
+        const failure = { linkKey: 987_654, dueAtMs: nowMs, missing: true, sent: true, nowMs };
         expect(await world.store.failCheck(failure)).not.toBeTruthy();
       });
     });
@@ -412,6 +585,22 @@ export function checksContract({ shared }: Worlds): void {
         world.tick(1);
         await come();
         expect((await world.timeline(link)).check).toMatchObject({ requestedAtMs: world.nowMs });
+      });
+
+      it('queues a check again a minute after the clock was set back', async () => {
+        const returnToken = world.name('return');
+        const link = await world.openNew({ returnToken, callbackUrl });
+        const come = () => world.store.recordReturn({ returnToken, nowMs: world.nowMs });
+        await come();
+        await world.claimChecks();
+        await world.answer(link, []);
+        world.tick(-3_600_000);
+        await come();
+        expect(await world.check(link)).toBeNull();
+        world.tick(MINUTE_MS);
+        await come();
+        expect(await world.check(link)).toBe('returned');
+        world.tick(3_600_000);
       });
 
       it('knows no token that it did not make', async () => {

@@ -1,9 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ServiceLink } from '../../../src/store/asking.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { FAULT, hex, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
+
+type Retry = Partial<Omit<Parameters<Store['retryOpening']>[0], 'linkKey' | 'attempt' | 'nowMs'>>;
 
 export function openingsContract({ shared, fresh }: Worlds): void {
   describe('opening links', () => {
@@ -23,15 +26,15 @@ export function openingsContract({ shared, fresh }: Worlds): void {
     }
 
     /** Claims the opening and gives it back. */
-    async function retry(link: Link, over: { mayExist?: boolean; waits?: boolean; dueAtMs?: number } = {}) {
+    async function retry(link: Link, over: Retry = {}) {
       const { linkKey, attempt } = await world.claimOpening(link);
-      const given = { mayExist: false, waits: false, dueAtMs: world.nowMs, ...over };
-      await world.store.retryOpening({ linkKey, attempt, fault: FAULT, nowMs: world.nowMs, ...given });
+      const given = { fault: FAULT, mayExist: false, waits: false, dueAtMs: world.nowMs, ...over };
+      await world.store.retryOpening({ linkKey, attempt, nowMs: world.nowMs, ...given });
     }
 
-    async function park(link: Link) {
+    async function park(link: Link, foreignId: string | null = null) {
       const { linkKey, attempt } = await world.claimOpening(link);
-      await world.store.parkOpening({ linkKey, attempt, fault: FAULT, nowMs: world.nowMs });
+      await world.store.parkOpening({ linkKey, attempt, fault: FAULT, foreignId, nowMs: world.nowMs });
     }
 
     async function close(link: Link) {
@@ -111,6 +114,15 @@ export function openingsContract({ shared, fresh }: Worlds): void {
     });
 
     describe('claimOpenings', () => {
+      it('leases those first that were never tried: somebody waits for them', async () => {
+        world = await fresh();
+        const tried = await world.intend();
+        await retry(tried);
+        const untried = await world.intend({ atMs: world.tick() });
+        const claimed = await world.store.claimOpenings({ limit: 9, nowMs: world.nowMs, leaseMs: LEASE_MS });
+        expect(claimed.map(({ linkKey }) => linkKey)).toEqual([untried.linkKey, tried.linkKey]);
+      });
+
       it('leases what is due, oldest first, up to the limit', async () => {
         world = await fresh();
         const links = [await world.intend(), await world.intend({ atMs: world.tick() })];
@@ -265,7 +277,13 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         const late = { linkKey, attempt, link: world.made(), withheld: null, nowMs: world.nowMs };
         expect(await world.store.finishOpening(late)).toBe('lost');
         expect(await world.store.closeOpening({ linkKey, attempt, nowMs: world.nowMs })).toBe('lost');
-        await world.store.parkOpening({ linkKey, attempt, fault: FAULT, nowMs: world.nowMs });
+        await world.store.parkOpening({
+          linkKey,
+          attempt,
+          fault: FAULT,
+          foreignId: null,
+          nowMs: world.nowMs,
+        });
         const given = {
           dueAtMs: world.nowMs,
           mayExist: false,
@@ -278,7 +296,29 @@ export function openingsContract({ shared, fresh }: Worlds): void {
       });
     });
 
+    describe('parkOpening', () => {
+      it.each([
+        ['plink_9', '--id plink_9'],
+        [null, '--id ID'],
+      ])('tells a person how to give the order the link %s', async (foreignId, option) => {
+        const link = await world.intend();
+        await park(link, foreignId);
+        const [matter] = (await world.timeline(link)).attention;
+        expect(matter?.detail).toContain(`settled orders adopt ${link.reference} ${option}`);
+      });
+    });
+
     describe('retryOpening', () => {
+      it('keeps the fault that was in the way where only the budget was spent since', async () => {
+        const link = await world.intend();
+        const spent = { code: 'api_budget_spent', message: 'no slot' };
+        await retry(link, { fault: spent });
+        expect((await world.timeline(link)).opening).toMatchObject({ fault: spent });
+        await retry(link);
+        await retry(link, { fault: spent });
+        expect((await world.timeline(link)).opening).toMatchObject({ fault: FAULT });
+      });
+
       it('is due again at its time, with the fault noted', async () => {
         const link = await world.intend();
         await retry(link, { dueAtMs: world.nowMs + 5000 });
@@ -351,6 +391,18 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         expect(await world.store.openIntent(intent)).toMatchObject({ outcome: 'created' });
       });
 
+      it('never gives the key of a forgotten link to another', async () => {
+        const numbers: number[] = [];
+        for (let n = 0; n < 2; n++) {
+          const link = await world.intend();
+          expect(await close(link)).toBe('closed');
+          numbers.push(link.linkKey);
+        }
+        await world.reopen();
+        numbers.push((await world.intend()).linkKey, (await world.newLink()).linkKey);
+        expect(new Set(numbers).size).toBe(4);
+      });
+
       it.each([
         ['a recorded event', (link: Link) => world.deliver(link)],
         ['a stale event', (link: Link) => world.store.recordHint(world.hint(link))],
@@ -363,18 +415,6 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         expect(after).toEqual({ ...before, opening: after.opening });
         world.tick(MINUTE_MS);
         expect(await world.claimOpening(link)).toMatchObject({ attempt: 2, mayExist: true });
-      });
-
-      it('keeps an order whose cancellation the shop was told of, and opens nothing for it', async () => {
-        const link = await world.intend();
-        await world.store.cancelOrder({ reference: link.reference, atMs: world.nowMs });
-        expect(await close(link)).toBe('kept');
-        const told = await world.timeline(link);
-        expect(told).toMatchObject({
-          order: { state: 'cancelled', link: null },
-          opening: { status: 'done' },
-        });
-        expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
       });
     });
 
@@ -399,8 +439,44 @@ export function openingsContract({ shared, fresh }: Worlds): void {
           cause: { kind: 'person' },
         });
         expect(told.attention).toEqual([]);
-        expect(told.nextCheckAtMs).toBe(world.nowMs + 2 * MINUTE_MS);
+        expect(told.check).toMatchObject({ reason: 'registered', dueAtMs: world.nowMs });
         expect(await adopt(link)).toBe('not_parked');
+      });
+
+      it('gives an order a link that nobody could find, and ends that it waits', async () => {
+        const link = await world.intend();
+        await retry(link, { mayExist: true, waits: true });
+        expect(await matters(link)).toEqual(['link_not_opened']);
+        const made = world.made();
+        expect(await adopt(link, made)).toBe('adopted');
+        const told = await world.timeline(link);
+        expect(told.order.link).toMatchObject({ id: made.id });
+        expect(told).toMatchObject({ opening: { status: 'done', fault: null }, attention: [] });
+        world.tick(DAY_MS);
+        await expect(world.claimOpening(link)).rejects.toThrow('is not due');
+      });
+
+      it('is lost on nobody: an attempt under way changes nothing any more', async () => {
+        const link = await world.intend();
+        await retry(link, { mayExist: true });
+        const { linkKey, attempt } = await world.claimOpening(link);
+        const made = world.made();
+        expect(await adopt(link, made)).toBe('adopted');
+        const before = await world.timeline(link);
+        expect(before.opening?.attempt).toBe(attempt + 1);
+        const { nowMs } = world;
+        const finished = { linkKey, attempt, link: world.made(), withheld: null, nowMs };
+        expect(await world.store.finishOpening(finished)).toBe('lost');
+        expect(await world.store.closeOpening({ linkKey, attempt, nowMs })).toBe('lost');
+        expect(await world.timeline(link)).toEqual(before);
+      });
+
+      it('refuses an order that waits for no money', async () => {
+        const link = await world.intend();
+        await park(link);
+        await world.store.cancelOrder({ reference: link.reference, atMs: world.nowMs });
+        expect(await adopt(link)).toBe('not_open');
+        expect((await world.timeline(link)).opening).toMatchObject({ status: 'taken' });
       });
 
       it('refuses a link that another order has', async () => {
@@ -413,6 +489,9 @@ export function openingsContract({ shared, fresh }: Worlds): void {
 
       it('refuses an order that is not parked, and one that is not there', async () => {
         expect(await adopt(await world.intend())).toBe('not_parked');
+        const attempted = await world.intend();
+        await world.claimOpening(attempted);
+        expect(await adopt(attempted)).toBe('not_parked');
         expect(await adopt(await world.newLink())).toBe('not_parked');
         expect(await adopt({ reference: 'nobody' })).toBe('not_parked');
       });

@@ -136,6 +136,57 @@ export function readingsContract({ shared }: Worlds): void {
         });
       });
 
+      describe('that an event overtook: the event was settled after its request had left', () => {
+        const overtake = async (kind: 'completed' | 'disputed') => {
+          const number = await world.slot();
+          world.tick();
+          await world.settle(link, [said(kind)]);
+          return number;
+        };
+
+        it('does not take back what the event said', async () => {
+          await world.settle(link, [said('completed')]);
+          const number = await overtake('disputed');
+          const before = await world.timeline(link);
+          const result = await world.answer(link, [said('completed')], { reading: { number } });
+          expect(result).toMatchObject({ outcome: 'ignored', rule: 'older_reading', notices: 0 });
+          const { order, nextCheckAtMs } = await world.timeline(link);
+          expect({ order, nextCheckAtMs }).toEqual({
+            order: before.order,
+            nextCheckAtMs: before.nextCheckAtMs,
+          });
+          // The dispute is won where the service says so after the event.
+          await world.answer(link, [said('completed')]);
+          expect(await state()).toBe('paid');
+        });
+
+        it('is no disagreement', async () => {
+          const number = await overtake('completed');
+          await world.answer(link, [said('unpaid', { paymentId: null })], { reading: { number } });
+          expect(await world.timeline(link)).toMatchObject({ attention: [], drift: [] });
+        });
+
+        it('leaves its check, which is claimed again when the lease lapses', async () => {
+          await world.forgetChecks();
+          await world.settle(link, [said('completed', { linkMoney: null })]);
+          const claimed = await world.claimChecks();
+          expect(claimed).toMatchObject([{ linkKey: link.linkKey, reason: 'doubtful_money' }]);
+          const number = await overtake('disputed');
+          await world.answer(link, [said('completed')], { reading: { number } });
+          expect(await world.claimChecks()).toEqual([]);
+          world.tick(LEASE_MS);
+          expect(await world.claimChecks()).toMatchObject([{ reason: 'doubtful_money' }]);
+        });
+
+        it('is believed where the event changed nothing', async () => {
+          await world.settle(link, [said('completed')]);
+          await world.settle(link, [said('disputed')]);
+          const number = await overtake('completed');
+          await world.answer(link, [said('completed')], { reading: { number } });
+          expect(await state()).toBe('paid');
+        });
+      });
+
       it('that is settled again changes nothing', async () => {
         const { eventKey } = await world.read(link);
         world.tick(LEASE_MS);
@@ -146,7 +197,7 @@ export function readingsContract({ shared }: Worlds): void {
         await settle();
         await world.store.requeueEvent({ eventKey, nowMs: world.nowMs });
         const before = await world.timeline(link);
-        expect(await settle()).toMatchObject({ outcome: 'already_applied' });
+        expect(await settle()).toMatchObject({ outcome: 'ignored', rule: 'older_reading' });
         const after = await world.timeline(link);
         expect({ ...after, events: [] }).toEqual({ ...before, events: [] });
       });

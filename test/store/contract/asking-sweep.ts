@@ -78,10 +78,11 @@ export function sweepContract({ shared }: Worlds): void {
         await world.intend();
         await world.settle(paid, [said('completed')]);
         expect((await compare()).oldestOpenMs).toBe(oldestMs);
-        // The link of a cancelled order may be paid until it expires.
+        // The link of a cancelled order may be paid until the service says that it expired.
         await cancel(oldest);
-        expect((await compare()).oldestOpenMs).toBe(oldestMs);
         world.tick(DAY_MS);
+        expect((await compare()).oldestOpenMs).toBe(oldestMs);
+        await world.answer(oldest, [], { made: { status: 'EXPIRED', expiresAtMs: world.nowMs } });
         expect((await compare()).oldestOpenMs).toBeGreaterThan(oldestMs);
       });
     });
@@ -107,36 +108,36 @@ export function sweepContract({ shared }: Worlds): void {
       it('leaves out a link whose schedule is over', async () => {
         const link = await world.openNew({ expiresAtMs: world.nowMs + MINUTE_MS });
         world.tick(30 * DAY_MS);
-        await world.answer(link, [said('expired', { paymentId: null })]);
+        await world.answer(link, [said('expired', { paymentId: null })], { made: { status: 'EXPIRED' } });
         expect((await world.timeline(link)).nextCheckAtMs).toBeNull();
         expect(await world.store.catchUp({ dryRun: false, nowMs: world.nowMs })).toEqual({ links: 0 });
       });
-    });
 
-    describe('cancelOrder', () => {
-      it('cancels an order that nobody began to pay, and goes on asking about its link', async () => {
-        const link = await world.openNew();
-        expect(await cancel(link)).toMatchObject({ rule: 'cancelled', order: { state: 'cancelled' } });
-        const told = await world.timeline(link);
-        expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
-        expect(told.history.at(-1)).toMatchObject({ what: 'cancelled', cause: { kind: 'person' } });
-        world.tick(2 * MINUTE_MS);
-        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'scheduled' }]);
-      });
+      it.each(['awaiting_payment', 'cancelled'])(
+        'takes up what the schedule gave up although it may be paid: an order %s',
+        async (state) => {
+          const linkId = world.name('plink');
+          const link = { ...(await world.newLink({ linkId })), linkId };
+          if (state === 'cancelled') await cancel(link);
+          world.tick(200 * DAY_MS);
+          const { linkKey } = link;
+          const failure = { linkKey, dueAtMs: null, missing: false, sent: true, nowMs: world.nowMs };
+          await world.store.failCheck(failure);
+          expect(await world.timeline(link)).toMatchObject({ check: null, nextCheckAtMs: null });
+          expect((await compare(listed(link, 'INACTIVE'))).differing).toBe(1);
+          expect(await world.check(link)).toBe('listed');
+          await world.store.failCheck(failure);
+          expect(await world.store.catchUp({ dryRun: false, nowMs: world.nowMs })).toEqual({ links: 1 });
+          expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'scheduled' }]);
+        },
+      );
 
-      it('leaves an order as it is that was cancelled, or is paid', async () => {
-        const link = await world.openNew();
-        await cancel(link);
-        const before = await world.timeline(link);
-        expect(await cancel(link)).toMatchObject({ rule: 'already_cancelled' });
-        expect(await world.timeline(link)).toEqual(before);
-        const paid = await world.openNew();
-        await world.settle(paid, [said('completed')]);
-        expect(await cancel(paid)).toMatchObject({ rule: 'not_cancellable', order: { state: 'paid' } });
-      });
-
-      it('knows nothing of an unknown order', async () => {
-        expect(await world.store.cancelOrder({ reference: 'nobody', atMs: world.nowMs })).toBeNull();
+      it('compares a link whose schedule is over, should the service show it again', async () => {
+        const link = await world.openNew({ expiresAtMs: world.nowMs + MINUTE_MS });
+        world.tick(30 * DAY_MS);
+        await world.answer(link, [said('expired', { paymentId: null })], { made: { status: 'EXPIRED' } });
+        expect((await compare(listed(link, 'EXPIRED'))).differing).toBe(0);
+        expect((await compare(listed(link, 'INACTIVE'))).differing).toBe(1);
       });
     });
 

@@ -145,6 +145,31 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       expect(await world.check(link)).toBe('not_understood');
     });
 
+    describe("an event that names the link's status", () => {
+      const statusOf = async (known: Link) => (await world.timeline(known)).order.link?.status;
+
+      it('writes it, also of a paid order, whose link nobody asks about for that', async () => {
+        const known = await world.openNew();
+        await world.settle(known, [said('completed')]);
+        expect(await statusOf(known)).toBe('ACTIVE');
+        await world.settle(known, [], { linkChanged: true, linkStatus: 'INACTIVE' });
+        expect(await statusOf(known)).toBe('INACTIVE');
+        await world.settle(known, [], { linkChanged: true });
+        expect(await statusOf(known)).toBe('INACTIVE');
+      });
+
+      it('leaves what was read since it came', async () => {
+        const known = await world.openNew();
+        const claimed = await world.claimNew(known);
+        world.tick();
+        await world.answer(known, [], { made: { status: 'EXPIRED' } });
+        await world.store.settle(world.job(claimed, { linkChanged: true, linkStatus: 'INACTIVE' }));
+        expect(await statusOf(known)).toBe('EXPIRED');
+        await world.settle(known, [], { linkChanged: true, linkStatus: 'INACTIVE' });
+        expect(await statusOf(known)).toBe('INACTIVE');
+      });
+    });
+
     describe('an event that speaks of a payment without a fact', () => {
       const unread = { unsure: true, speaksOfPayment: true };
       const kinds = async () => (await world.timeline(link)).attention.map(({ kind }) => kind);

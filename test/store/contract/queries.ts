@@ -268,7 +268,8 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(told.notices.map(({ type }) => type)).toEqual(['order.payment_pending', 'order.paid']);
       const { receivedAtMs } = hint;
       expect(told.check).toEqual({ reason: 'stale', requestedAtMs: receivedAtMs, dueAtMs: receivedAtMs });
-      expect(told).toMatchObject({ nextCheckAtMs: linkAtMs + 120_000, opening: null, drift: [] });
+      const nextCheckAtMs = (told.order.settlement?.paidAtMs ?? 0) + 86_400_000;
+      expect(told).toMatchObject({ nextCheckAtMs, opening: null, drift: [] });
     });
 
     it('knows nothing of an unknown order or event', async () => {

@@ -161,6 +161,7 @@ export class World {
       facts: [],
       unsure: false,
       linkChanged: false,
+      linkStatus: null,
       speaksOfPayment: false,
       link: null,
       policy,

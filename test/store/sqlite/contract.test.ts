@@ -18,7 +18,7 @@ storeContract('SQLite', async () => {
     },
     forgetChecks: async () => {
       const db = new Database(path);
-      db.exec('DELETE FROM link_check; UPDATE link SET next_check_at_ms = NULL');
+      db.exec("DELETE FROM link_check; UPDATE link SET next_check_at_ms = NULL, status = 'EXPIRED'");
       db.close();
     },
     dispose: async (outcome) => {

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { createLink } from '../support/dispatch.ts';
+import { pass, requestsOf, startFronted, startShop } from '../support/shop.ts';
+
+const ASKED = { reference: 'order-1', title: 'A chair', amount: '100.00' };
+
+/** A service that answers a creation of its own accord, as a repeated reference might be. */
+async function startAnswering(webhookUrl: string) {
+  const { shop, front } = await startFronted(startShop);
+  const link = await createLink(shop.sandbox, { externalReference: 'order-1', webhookUrl });
+  front.answerWith(async ({ method }, ask) => {
+    if (method !== 'POST') return undefined;
+    const { headers } = await ask();
+    const paymentLink = { ...link, webhookUrl };
+    return { status: 201, headers, text: JSON.stringify({ success: true, paymentLink }) };
+  });
+  return shop;
+}
+
+describe('a creation answered with a link that is there already', () => {
+  it('is not believed where the events of that link come to somebody else', async () => {
+    const shop = await startAnswering('https://elsewhere.example.com/hook');
+    const { status, body } = await shop.settled.api('/v1/orders', { body: ASKED });
+    expect([status, body.title]).toEqual([409, 'reference_taken']);
+    expect(await shop.settled.order('order-1')).toMatchObject({ link: null });
+    const { attention } = (await shop.settled.api('/v1/attention')).body;
+    expect(attention).toMatchObject([{ kind: 'reference_taken', reference: 'order-1' }]);
+  });
+});
+
+describe('a service that lists very many links of one reference', () => {
+  it('has two of them looked at, and no more', async () => {
+    const { shop, front } = await startFronted(startShop);
+    const link = await createLink(shop.sandbox, { externalReference: 'order-1' });
+    front.answerWith(async ({ path }, ask) => {
+      const answer = await ask();
+      if (!path.includes('externalReference=')) return answer;
+      const page = JSON.parse(answer.text);
+      page.paymentLinks = Array.from({ length: 100 }, () => page.paymentLinks[0]);
+      return { ...answer, text: JSON.stringify(page) };
+    });
+    expect((await shop.settled.api('/v1/orders', { body: ASKED })).status).toBe(409);
+    await pass(shop, 1_000);
+    const shown = (await requestsOf(shop.sandbox)).filter(({ path }) => path.endsWith(link.id));
+    expect(shown).toHaveLength(2);
+  });
+});

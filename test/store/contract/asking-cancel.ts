@@ -1,0 +1,116 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+export function cancelContract({ shared }: Worlds): void {
+  describe('cancelOrder', () => {
+    let world: World;
+    beforeEach(async () => {
+      world = shared();
+      await world.forgetChecks();
+    });
+
+    function cancel({ reference }: Link) {
+      return world.store.cancelOrder({ reference, atMs: world.nowMs });
+    }
+
+    /** Claims the opening and gives it back. */
+    async function retry(link: Link, over: { mayExist?: boolean; waits?: boolean }) {
+      const { linkKey, attempt } = await world.claimOpening(link);
+      const given = { linkKey, attempt, dueAtMs: world.nowMs, nowMs: world.nowMs, fault: FAULT };
+      await world.store.retryOpening({ ...given, mayExist: false, waits: false, ...over });
+    }
+
+    async function park(link: Link) {
+      const { linkKey, attempt } = await world.claimOpening(link);
+      const { nowMs } = world;
+      await world.store.parkOpening({ linkKey, attempt, fault: FAULT, foreignId: null, nowMs });
+    }
+
+    async function withhold(link: Link) {
+      const { linkKey, attempt } = await world.claimOpening(link);
+      const made = { link: world.made(), withheld: 'It is in another currency.', nowMs: world.nowMs };
+      expect(await world.store.finishOpening({ linkKey, attempt, ...made })).toBe('bound');
+    }
+
+    it('cancels an order that nobody began to pay, and goes on asking about its link', async () => {
+      const link = await world.openNew();
+      expect(await cancel(link)).toMatchObject({ rule: 'cancelled', order: { state: 'cancelled' } });
+      const told = await world.timeline(link);
+      expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
+      expect(told.history.at(-1)).toMatchObject({ what: 'cancelled', cause: { kind: 'person' } });
+      world.tick(2 * MINUTE_MS);
+      expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'scheduled' }]);
+    });
+
+    it('ends the opening of an order whose link no request asked for', async () => {
+      const link = await world.intend();
+      const before = await world.timeline(link);
+      expect(await cancel(link)).toMatchObject({
+        outcome: 'decided',
+        rule: 'cancelled',
+        order: { state: 'cancelled', link: null },
+      });
+      const told = await world.timeline(link);
+      expect(told.opening).toMatchObject({ status: 'done', attempt: before.opening?.attempt, fault: null });
+      expect(told.history.map(({ what }) => what)).toEqual([
+        'link is to be opened',
+        'link is not opened any more',
+        'cancelled',
+      ]);
+      expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
+      world.tick(DAY_MS);
+      await expect(world.claimOpening(link)).rejects.toThrow('is not due');
+      expect(await cancel(link)).toMatchObject({ outcome: 'decided', rule: 'already_cancelled' });
+    });
+
+    it.each<[string, (link: Link) => Promise<unknown>]>([
+      ['is being opened', (link) => world.claimOpening(link)],
+      ['may be there', (link) => retry(link, { mayExist: true })],
+      ['sent an event', (link) => world.deliver(link)],
+      ['sent a stale event', (link) => world.store.recordHint(world.hint(link))],
+    ])('waits where the link %s', async (_what, happen) => {
+      const link = await world.intend();
+      await happen(link);
+      const before = await world.timeline(link);
+      expect(await cancel(link)).toEqual({ outcome: 'opening', order: before.order });
+      expect(await world.timeline(link)).toEqual(before);
+    });
+
+    it('cancels an order whose link is known, and goes on opening that', async () => {
+      const link = await world.intend();
+      await world.settle(link, [], { linkIds: [world.name('plink')] });
+      expect(await cancel(link)).toMatchObject({ outcome: 'decided', rule: 'cancelled' });
+      expect((await world.timeline(link)).opening).toMatchObject({ status: 'pending' });
+    });
+
+    it.each<[string, (link: Link) => Promise<unknown>]>([
+      ['link_not_opened', (link) => retry(link, { waits: true })],
+      ['reference_taken', (link) => park(link)],
+      ['link_withheld', (link) => withhold(link)],
+    ])('ends %s', async (kind, happen) => {
+      const link = await world.intend();
+      await happen(link);
+      expect((await world.timeline(link)).attention).toMatchObject([{ kind }]);
+      await cancel(link);
+      expect((await world.timeline(link)).attention).toEqual([]);
+    });
+
+    it('leaves an order as it is that was cancelled, or is paid', async () => {
+      const link = await world.openNew();
+      await cancel(link);
+      const before = await world.timeline(link);
+      expect(await cancel(link)).toMatchObject({ rule: 'already_cancelled' });
+      expect(await world.timeline(link)).toEqual(before);
+      const paid = await world.openNew();
+      await world.settle(paid, [said('completed')]);
+      expect(await cancel(paid)).toMatchObject({ rule: 'not_cancellable', order: { state: 'paid' } });
+    });
+
+    it('knows nothing of an unknown order', async () => {
+      expect(await world.store.cancelOrder({ reference: 'nobody', atMs: world.nowMs })).toBeNull();
+    });
+  });
+}
