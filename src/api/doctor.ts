@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import type { Readiness } from '../http/health.ts';
 import { deliveryMac, SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
+import { ANSWERS } from '../receive/answer.ts';
 import { inWords, systemClock } from '../work/clock.ts';
 import { freeBytes } from './admin.ts';
 import type { ApiOptions } from './options.ts';
@@ -126,9 +127,8 @@ async function checkPublicUrl(options: ApiOptions): Promise<Check> {
       },
       signal: deadline.signal,
     });
-    await answer.body?.cancel();
-    if (answer.status !== 200)
-      return { name, status: 'failing', detail: notArrived(publicUrl, answer.status) };
+    const isOurs = answer.status === 200 && (await answer.text()) === ANSWERS.recorded.body;
+    if (!isOurs) return { name, status: 'failing', detail: notArrived(publicUrl, answer.status) };
   } catch (error) {
     const { cause, message } = error as Error & { cause?: { code?: string } };
     const detail = `a delivery to ${publicUrl} does not arrive (${cause?.code ?? message}): check SETTLED_PUBLIC_URL, DNS and the proxy`;
@@ -144,7 +144,7 @@ async function checkPublicUrl(options: ApiOptions): Promise<Check> {
 function notArrived(publicUrl: string, status: number): string {
   const why =
     status === 401
-      ? 'its body or its headers were changed on the way: let the proxy pass them as they are'
+      ? 'its body or its headers were changed on the way (let the proxy pass them as they are), or another settled answers'
       : 'something else answers there: let the proxy pass POST /hooks/… on to SETTLED_HOOKS_LISTEN';
   return `a signed delivery to ${publicUrl} is answered ${status}: ${why}`;
 }

@@ -45,6 +45,25 @@ export function foreignUse({ remaining }: RateSeen, own: number): number {
 /** No pause is longer: the bound of `Retry-After`. */
 export const PAUSE_MS_MAX = 3_600_000;
 
+/** What a slot is asked for. */
+export type BudgetAsk = {
+  readonly class: RequestClass;
+  /** All slots there are. */
+  readonly slots: number;
+  /** How long the request may take. */
+  readonly deadlineMs: number;
+  readonly nowMs: number;
+};
+
+/** A slot given back, with what the answer said of the limit, a pause that follows from it, and how our key was taken. */
+export type BudgetReturn = {
+  readonly number: number;
+  readonly seen: RateSeen | null;
+  readonly pause: ApiPause | null;
+  readonly standing: ApiStanding;
+  readonly nowMs: number;
+};
+
 /** A slot, or when to ask for one again, be it only a pause that is in the way. A slot's number also numbers what is read. */
 export type BudgetTaken =
   | { readonly outcome: 'taken'; readonly number: number }

@@ -1,4 +1,4 @@
-import type { ApiPause, ApiStanding, BudgetTaken, RateSeen, RequestClass } from '../domain/budget.ts';
+import type { BudgetAsk, BudgetReturn, BudgetTaken, RequestClass } from '../domain/budget.ts';
 import type { StatedMoney } from '../domain/money.ts';
 import { Fault, type FaultCode } from '../fault.ts';
 
@@ -71,19 +71,8 @@ export function carriesToken({ webhookUrl }: LinkSeen, token: string): boolean {
 
 /** Where slots come from: the store. */
 export type Budget = {
-  takeBudget(ask: {
-    class: RequestClass;
-    slots: number;
-    deadlineMs: number;
-    nowMs: number;
-  }): Promise<BudgetTaken>;
-  returnBudget(given: {
-    number: number;
-    seen: RateSeen | null;
-    pause: ApiPause | null;
-    standing: ApiStanding;
-    nowMs: number;
-  }): Promise<void>;
+  takeBudget(ask: BudgetAsk): Promise<BudgetTaken>;
+  returnBudget(given: BudgetReturn): Promise<void>;
 };
 
 /** Whether the service answered that it has no such link. Where the list is not found, the address is wrong instead. */

@@ -1,7 +1,8 @@
 import type { Log } from '../observe/log.ts';
 import { type ListPage, type Service, ServiceFault } from '../paylink/service.ts';
 import type { Store } from '../store/store.ts';
-import type { Cancel, Clock } from '../work/clock.ts';
+import type { Clock } from '../work/clock.ts';
+import { Rest } from '../work/rest.ts';
 
 /** From the end of a sweep to the next. */
 const SWEEP_EVERY_MS = 600_000;
@@ -105,34 +106,4 @@ async function listWithinBudget(
 
 function isBefore(ms: number): (link: { createdAtMs: number | null }) => boolean {
   return ({ createdAtMs }) => createdAtMs !== null && createdAtMs < ms;
-}
-
-/** A sleep that can be ended; after `end` nobody sleeps any more. */
-class Rest {
-  readonly #clock: Clock;
-  #ended = false;
-  #wakeUp: () => void = () => {};
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  sleep(durationMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      let cancel: Cancel = () => {};
-      this.#wakeUp = () => {
-        cancel();
-        resolve();
-      };
-      cancel = this.#clock.after(durationMs, this.#wakeUp);
-      if (this.#ended) this.#wakeUp();
-    });
-  }
-
-  end(): void {
-    this.#ended = true;
-    this.#wakeUp();
-  }
-
-  readonly wake = (): void => this.#wakeUp();
 }

@@ -1,4 +1,4 @@
-import type { ApiPause, ApiStanding, BudgetTaken, RateSeen, RequestClass } from '../domain/budget.ts';
+import type { BudgetAsk, BudgetReturn, BudgetTaken, RequestClass } from '../domain/budget.ts';
 import type { AskReason } from '../domain/check.ts';
 import type { Rule } from '../domain/decision.ts';
 import type { Money } from '../domain/money.ts';
@@ -15,25 +15,12 @@ export type ApiBudget = {
    * minute after the deadline. Refused while the slots in use, and those that others use of the same limit, reach the
    * cap of the class, and during a pause.
    */
-  takeBudget(ask: {
-    class: RequestClass;
-    /** All slots there are. */
-    slots: number;
-    /** How long the request may take. */
-    deadlineMs: number;
-    nowMs: number;
-  }): Promise<BudgetTaken>;
+  takeBudget(ask: BudgetAsk): Promise<BudgetTaken>;
   /**
    * Gives a slot back, with what the answer said of the limit, a pause that follows from it, and how the service takes
    * our key: a refusal raises an attention, and `well` ends it.
    */
-  returnBudget(given: {
-    number: number;
-    seen: RateSeen | null;
-    pause: ApiPause | null;
-    standing: ApiStanding;
-    nowMs: number;
-  }): Promise<void>;
+  returnBudget(given: BudgetReturn): Promise<void>;
 };
 
 /** The life of an opening: pending → leased → done, or `taken` where the reference belongs to a link that is not ours. */

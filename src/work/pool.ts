@@ -1,17 +1,9 @@
-import type { Cancel, Clock } from './clock.ts';
-import type { BackgroundWorker } from './worker.ts';
+import { Rest } from './rest.ts';
+import type { BackgroundWorker, ClaimingOptions } from './worker.ts';
 
-export type PoolOptions<Job> = {
-  clock: Clock;
+export type PoolOptions<Job> = ClaimingOptions<Job> & {
   /** Jobs worked on at the same time, at most. */
   places: number;
-  /** How long it sleeps without being woken. Signals are hints; this poll is the truth. */
-  pollMs: number;
-  claim: (limit: number) => Promise<Job[]>;
-  /** Must not throw: what becomes of a job that fails is its own business. */
-  work: (job: Job) => Promise<void>;
-  /** A claim failed; the next poll tries again. */
-  onClaimFailed: (error: unknown) => void;
 };
 
 /**
@@ -23,7 +15,7 @@ export function startPool<Job>(options: PoolOptions<Job>): BackgroundWorker {
   const busy = new Set<Promise<void>>();
   let stopping = false;
   let woken = true;
-  let wakeUp: () => void = () => {};
+  const idle = new Rest(clock);
 
   async function claimOnce(): Promise<Job[]> {
     try {
@@ -32,19 +24,6 @@ export function startPool<Job>(options: PoolOptions<Job>): BackgroundWorker {
       if (!stopping) onClaimFailed(error);
       return [];
     }
-  }
-
-  /** Sleeps until it is woken, by a signal, by the poll, or by the end of a job where no place was free. */
-  function sleep(): Promise<void> {
-    return new Promise((resolve) => {
-      let cancel: Cancel = () => {};
-      wakeUp = () => {
-        cancel();
-        resolve();
-      };
-      cancel = clock.after(pollMs, wakeUp);
-      if (woken || stopping) wakeUp();
-    });
   }
 
   function begin(job: Job): void {
@@ -57,7 +36,7 @@ export function startPool<Job>(options: PoolOptions<Job>): BackgroundWorker {
 
   function wake(): void {
     woken = true;
-    wakeUp();
+    idle.wake();
   }
 
   async function run(): Promise<void> {
@@ -65,7 +44,11 @@ export function startPool<Job>(options: PoolOptions<Job>): BackgroundWorker {
       woken = false;
       const jobs = busy.size < places ? await claimOnce() : [];
       for (const job of jobs) begin(job);
-      if (jobs.length === 0) await sleep();
+      if (jobs.length > 0) continue;
+      // Until it is woken, by a signal, by the poll, or by the end of a job where no place was free.
+      const slept = idle.sleep(pollMs);
+      if (woken) idle.wake();
+      await slept;
     }
     await Promise.all(busy);
   }
@@ -75,7 +58,7 @@ export function startPool<Job>(options: PoolOptions<Job>): BackgroundWorker {
     wake,
     stop: async () => {
       stopping = true;
-      wakeUp();
+      idle.end();
       await running;
     },
   };

@@ -1,18 +1,23 @@
-import type { Cancel, Clock } from './clock.ts';
+import type { Clock } from './clock.ts';
+import { Rest } from './rest.ts';
 
-export type WorkerOptions<Job> = {
+/** What claims jobs and works on them. */
+export type ClaimingOptions<Job> = {
   clock: Clock;
-  /** Jobs claimed and worked on together. */
-  batchMax: number;
-  /** How long the worker sleeps without being woken. Signals are hints; this poll is the truth. */
+  /** How long it sleeps without being woken. Signals are hints; this poll is the truth. */
   pollMs: number;
   claim: (limit: number) => Promise<Job[]>;
   /** Must not throw: what becomes of a job that fails is its own business. */
   work: (job: Job) => Promise<void>;
+  /** A claim failed; the next poll tries again. */
+  onClaimFailed: (error: unknown) => void;
+};
+
+export type WorkerOptions<Job> = ClaimingOptions<Job> & {
+  /** Jobs claimed and worked on together. */
+  batchMax: number;
   /** How long to rest after a batch that took `workedMs`, so that others get their turn. */
   restMs: (batch: readonly Job[], workedMs: number) => number;
-  /** A claim failed; the worker sleeps until its next poll. */
-  onClaimFailed: (error: unknown) => void;
 };
 
 export type BackgroundWorker = {
@@ -27,7 +32,8 @@ export function startWorker<Job>(options: WorkerOptions<Job>): BackgroundWorker 
   const { clock, batchMax, pollMs, claim, work, restMs, onClaimFailed } = options;
   let stopping = false;
   let woken = true;
-  let wakeUp: () => void = () => {};
+  const idle = new Rest(clock);
+  const between = new Rest(clock);
 
   async function claimOnce(): Promise<Job[]> {
     try {
@@ -38,25 +44,6 @@ export function startWorker<Job>(options: WorkerOptions<Job>): BackgroundWorker 
     }
   }
 
-  function rest(durationMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      wakeUp = () => {};
-      clock.after(durationMs, resolve);
-    });
-  }
-
-  function sleep(): Promise<void> {
-    return new Promise((resolve) => {
-      let cancel: Cancel = () => {};
-      wakeUp = () => {
-        cancel();
-        resolve();
-      };
-      cancel = clock.after(pollMs, wakeUp);
-      if (woken || stopping) wakeUp();
-    });
-  }
-
   async function run(): Promise<void> {
     while (!stopping) {
       woken = false;
@@ -64,11 +51,13 @@ export function startWorker<Job>(options: WorkerOptions<Job>): BackgroundWorker 
       const jobs = await claimOnce();
       await Promise.all(jobs.map(work));
       if (jobs.length === 0) {
-        await sleep();
+        const slept = idle.sleep(pollMs);
+        if (woken) idle.wake();
+        await slept;
         continue;
       }
       const durationMs = restMs(jobs, clock.monotonicMs() - startedMs);
-      if (durationMs > 0 && !stopping) await rest(durationMs);
+      if (durationMs > 0 && !stopping) await between.sleep(durationMs);
     }
   }
 
@@ -76,11 +65,11 @@ export function startWorker<Job>(options: WorkerOptions<Job>): BackgroundWorker 
   return {
     wake: () => {
       woken = true;
-      wakeUp();
+      idle.wake();
     },
     stop: async () => {
       stopping = true;
-      wakeUp();
+      idle.end();
       await running;
     },
   };

@@ -85,6 +85,13 @@ describe('doctor: the public address', () => {
     expect(check?.detail).toContain('answered 404: something else answers there');
   });
 
+  it('finds another server that says 200 to everything', async () => {
+    const app = await startBehind(() => (_request, response) => response.end('<h1>Welcome</h1>'));
+    const check = (await checksOf(app))['public address'];
+    expect(check).toMatchObject({ status: 'failing' });
+    expect(check?.detail).toContain('answered 200: something else answers there');
+  });
+
   it('finds that nothing answers there', async () => {
     const app = await startTestApp({
       environment: { SETTLED_PUBLIC_URL: `http://127.0.0.1:${await freePort()}` },
