@@ -230,9 +230,6 @@ async function openServers(parts: Parts, rejections: RejectionLog): Promise<[Htt
     onRequeued: settler.wake,
     publicUrlReaches: config.publicUrlReaches,
     apiSlots: config.apiSlots,
-    service: asking?.service ?? null,
-    opener: asking?.opener ?? null,
-    reconciler: asking?.reconciler ?? null,
   });
   const hooksServer = await listen({
     address: config.hooksListen,

@@ -26,13 +26,13 @@ export function adoptLink(options: ApiOptions): RequestHandler {
     if (reference === null) return;
     const asked = read(adoptRequest, request.body, response);
     if (asked === null) return;
-    const { store, service, clock } = options;
-    if (service === null) return sendNotConfigured(response);
+    const { store, asking, clock } = options;
+    if (asking === null) return sendNotConfigured(response);
     const [order, watched] = await Promise.all([store.findOrder(reference), store.findLink(reference)]);
     if (order === null || watched === null) return noSuchOrder(response, reference);
     if (order.link !== null && order.link.id !== null) return refuse(response, hasLink(order));
     if (!isOpen(order.state)) return refuse(response, notOpen(order));
-    const link = await seen(options, service, asked.id, response);
+    const link = await seen(options, asking.service, asked.id, response);
     if (link === null) return;
     const own = carriesToken(link, watched.token);
     const flaw = flawOf(link, asked.id, order) ?? (own ? null : begunFlawOf(link));
@@ -42,7 +42,7 @@ export function adoptLink(options: ApiOptions): RequestHandler {
     const after = (await store.findOrder(reference)) ?? order;
     if (adopted === 'not_open') return refuse(response, notOpen(after));
     if (adopted === 'not_parked') return refuse(response, after.link?.id ? hasLink(after) : notParked(order));
-    options.reconciler?.wake();
+    asking.reconciler.wake();
     response.json({ order: orderDocument(after), note: own ? NOTES.own : NOTES.other });
   };
 }

@@ -76,16 +76,16 @@ function notCancellable(response: Response, detail: string): void {
 
 /** Asks about the order's link; answers and returns null where there is no such order or it cannot be asked. */
 export async function askNow(
-  { reconciler, clock }: ApiOptions,
+  { asking, clock }: ApiOptions,
   reference: string,
   response: Response,
 ): Promise<Exclude<Checked, { outcome: 'no_order' }> | null> {
-  if (reconciler === null) {
+  if (asking === null) {
     sendNotConfigured(response);
     return null;
   }
   try {
-    const checked = await reconciler.check(reference);
+    const checked = await asking.reconciler.check(reference);
     if (checked.outcome !== 'no_order') return checked;
     noSuchOrder(response, reference);
   } catch (error) {

@@ -78,15 +78,15 @@ async function checkDisk(storePath: string): Promise<Check> {
  * openings of links are: where all else pauses because the key or the merchant was refused, it finds out whether that is
  * over.
  */
-async function checkService({ service, clock }: ApiOptions): Promise<Check[]> {
+async function checkService({ asking, clock }: ApiOptions): Promise<Check[]> {
   const name = 'service';
-  if (service === null) {
+  if (asking === null) {
     const detail =
       'no API is configured: settled receives and registers, and cannot open links or ask. Set SETTLED_API_URL and SETTLED_API_KEY';
     return [{ name, status: 'warning', detail }];
   }
   try {
-    const { value, dateMs } = await service.profile('create');
+    const { value, dateMs } = await asking.service.profile('create');
     const isActive = value.status === null || value.status === 'ACTIVE';
     const detail = `the API takes the key of ${value.businessName ?? value.id}, which is ${value.status ?? 'there'}`;
     return [check(name, isActive, detail), ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())])];

@@ -1,9 +1,9 @@
 import { payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
-import type { Order, OrderState } from '../domain/order.ts';
+import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
 import { chronicle, type Entry, firstLine, inDeliveries, inTimes } from './chronicle.ts';
-import { UNPAID, whatFollows } from './next.ts';
+import { whatFollows } from './next.ts';
 import { words } from './words.ts';
 
 export type Explanation = {
@@ -75,7 +75,7 @@ function heldWords(order: Order): string {
 /** What may keep an unpaid order from becoming paid, the nearest cause first. */
 function obstacles(timeline: Timeline): string[] {
   const { order, events, hints, rejections } = timeline;
-  if (!UNPAID.includes(order.state)) return [];
+  if (!isOpen(order.state)) return [];
   const deliveries = events.filter(({ reading }) => reading === null);
   const waiting = deliveries.filter(({ status }) => status === 'pending' || status === 'leased').length;
   const dead = deliveries.filter(({ status }) => status === 'dead').length;

@@ -1,12 +1,10 @@
 import { adoptCommand, readForeign, shellWord } from '../domain/advice.ts';
 import { formatAmount } from '../domain/money.ts';
-import type { Order, OrderState } from '../domain/order.ts';
+import { isOpen, type Order } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { firstLine } from './chronicle.ts';
 import { words } from './words.ts';
-
-export const UNPAID: readonly OrderState[] = ['awaiting_payment', 'payment_pending', 'expired'];
 
 /** Whether there is an API to ask, and what time it is. */
 type Asking = { nowMs: number; canAsk: boolean };
@@ -25,7 +23,7 @@ export function whatFollows(timeline: Timeline, asking: Asking): string[] {
 }
 
 function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Asking): string[] {
-  if (opening === null || !UNPAID.includes(order.state)) return [];
+  if (opening === null || !isOpen(order.state)) return [];
   const { status, withheld, fault, dueAtMs } = opening;
   if (withheld !== null) {
     return [
@@ -67,7 +65,7 @@ function nextOfEvents({ events }: Timeline, { nowMs }: Asking): string[] {
 }
 
 function nextOfRefused({ order, hints, rejections }: Timeline): string[] {
-  if (!UNPAID.includes(order.state) || hints.length + rejections.length === 0) return [];
+  if (!isOpen(order.state) || hints.length + rejections.length === 0) return [];
   return [
     'The service sends a refused delivery again after 1 min, 5 min, 15 min, 1 h, 4 h and 12 h.',
     ...(hints.length === 0 ? [] : ["Compare this machine's clock with the right time."]),
@@ -87,7 +85,7 @@ const NO_API = 'no API is configured (SETTLED_API_URL, SETTLED_API_KEY)';
 function nextOfDoubt({ order, check }: Timeline): string[] {
   if (check === null || check.reason === 'registered') return [];
   // A delivery that was not believed says nothing of an order that a later one has paid.
-  const isOver = !UNPAID.includes(order.state);
+  const isOver = !isOpen(order.state);
   if (isOver && (check.reason === 'stale' || check.reason === 'rejected')) return [];
   // A link changes its status when it is paid, and when it expires: that agrees with such an order.
   if (check.reason === 'link_changed' && (isOver || order.state === 'expired')) return [];
@@ -131,7 +129,7 @@ function nextOfAsking(
   { order, check, nextCheckAtMs, checkFailures, opening }: Timeline,
   { nowMs }: Asking,
 ): string[] {
-  const isUnpaid = UNPAID.includes(order.state);
+  const isUnpaid = isOpen(order.state);
   if (isUnpaid && opening !== null && opening.status !== 'done') return [];
   const now = isUnpaid ? ` Ask it now: settled orders check ${shellWord(order.reference)}` : '';
   const is = checkFailures === 0 ? 'is asked' : 'is asked again';

@@ -27,10 +27,10 @@ export function openOrder(options: ApiOptions): RequestHandler {
     if (amount === null || !isEnough(amount, response)) return;
     const expiresAtMs = asked.expiresAt === undefined ? null : Date.parse(asked.expiresAt);
     if (expiresAtMs !== null && !(await mayExpire(options, asked.reference, expiresAtMs, response))) return;
-    const { opener, publicUrl, publicUrlReaches } = options;
-    if (opener === null) return refuseWithoutApi(response);
+    const { asking, publicUrl, publicUrlReaches } = options;
+    if (asking === null) return refuseWithoutApi(response);
     if (!publicUrlReaches) return refusePrivate(response, publicUrl);
-    const opened = await opener.open({ ...contentOf(asked), amount, expiresAtMs });
+    const opened = await asking.opener.open({ ...contentOf(asked), amount, expiresAtMs });
     if (opened.outcome === 'opening') await answerWaiting(options, response, opened.order);
     else answer(response, asked.reference, opened);
   };

@@ -21,10 +21,8 @@ export type ApiOptions = {
   publicUrl: string;
   /** Whether the service can deliver to `publicUrl`. */
   publicUrlReaches: boolean;
-  /** What speaks to the service's API; all null where none is configured. */
-  service: Service | null;
-  opener: LinkOpener | null;
-  reconciler: Reconciler | null;
+  /** What speaks to the service's API; null where none is configured. */
+  asking: { service: Service; opener: LinkOpener; reconciler: Reconciler } | null;
   /** All slots of the API budget. */
   apiSlots: number;
   currency: string;

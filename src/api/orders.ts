@@ -29,13 +29,13 @@ export function showOrder({ store }: ApiOptions): RequestHandler {
 }
 
 /** Why the order stands where it stands: the answer, then everything known of it in order of time, then what follows. */
-export function showTimeline({ store, clock, service }: ApiOptions): RequestHandler {
+export function showTimeline({ store, clock, asking }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const reference = readReference(request, response);
     if (reference === null) return;
     const timeline = await store.timeline(reference);
     if (timeline === null) return noSuchOrder(response, reference);
-    const explained = explain(timeline, { nowMs: clock.nowMs(), canAsk: service !== null });
+    const explained = explain(timeline, { nowMs: clock.nowMs(), canAsk: asking !== null });
     response.json({ order: orderDocument(timeline.order), ...explained });
   };
 }

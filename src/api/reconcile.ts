@@ -5,16 +5,16 @@ import { noSuchOrder } from './orders.ts';
 import { read, reconcileRequest } from './requests.ts';
 
 /**
- * `POST /v1/admin/reconcile`: makes every link that can still be paid due now, and says how many requests that costs and how long it
- * takes at the most. With `reference` it asks about the link of that order, and answers afterwards. With `dryRun` it
- * only says what it would do.
+ * `POST /v1/admin/reconcile`: makes every link that can still be paid due now, and says how many requests that costs and
+ * how long it takes at the most. With `reference` it asks about the link of that order, and answers afterwards. With
+ * `dryRun` it only says what it would do.
  */
 export function reconcile(options: ApiOptions): RequestHandler {
   return async (request, response) => {
     const asked = read(reconcileRequest, request.body, response);
     if (asked === null) return;
-    const { reconciler } = options;
-    if (reconciler === null) return sendNotConfigured(response);
+    const { asking } = options;
+    if (asking === null) return sendNotConfigured(response);
     const { reference, dryRun = false } = asked;
     if (reference !== undefined && !dryRun) {
       const checked = await askNow(options, reference, response);
@@ -22,7 +22,9 @@ export function reconcile(options: ApiOptions): RequestHandler {
       if (checked.outcome !== 'read') return noLink(options, response, reference, checked);
     }
     const plan =
-      reference === undefined ? await reconciler.catchUp({ dryRun }) : await reconciler.cost(reference);
+      reference === undefined
+        ? await asking.reconciler.catchUp({ dryRun })
+        : await asking.reconciler.cost(reference);
     if (plan === null) return noSuchOrder(response, reference ?? '');
     const { links, requests, etaMs } = plan;
     response.json({ dryRun, links, requests, etaSeconds: etaMs / 1000 });

@@ -25,6 +25,9 @@ export const FACT_KINDS = [
 ] as const;
 export type FactKind = (typeof FACT_KINDS)[number];
 
+/** Kinds that say that a payment was completed at some time. */
+export const MONEY_CAME: ReadonlySet<FactKind> = new Set(['completed', 'disputed', 'refunded']);
+
 /** Who says it. A reading's number is taken from the API budget before its request leaves, so it orders readings. */
 export type Authority =
   | { readonly by: 'event' }

@@ -1,4 +1,4 @@
-import { type Authority, bareFact, type FactKind, type PaymentFact } from '../domain/fact.ts';
+import { type Authority, bareFact, type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { Fault } from '../fault.ts';
 import { type Details, readDetails } from './answers.ts';
 import type { LinkSeen } from './service.ts';
@@ -44,7 +44,6 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
 
 /** Kinds in the order in which facts are applied. */
 const ORDER: readonly FactKind[] = ['completed', 'disputed', 'refunded', 'pending', 'unclear'];
-const MONEY_CAME: ReadonlySet<FactKind> = new Set(['completed', 'disputed', 'refunded']);
 
 type Statement = { facts: readonly PaymentFact[]; moneyCame: boolean; isClear: boolean };
 

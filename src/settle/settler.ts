@@ -5,7 +5,8 @@ import type { Log } from '../observe/log.ts';
 import type { Credentials } from '../store/credentials.ts';
 import type { ClaimedEvent, Inbox, SettleResult } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
-import { type BackgroundWorker, startWorker } from '../work/worker.ts';
+import type { BackgroundWorker } from '../work/loop.ts';
+import { startWorker } from '../work/worker.ts';
 import { readStoredEvent, readStoredReading } from './event.ts';
 
 /** Events settled together; each is a transaction of its own, and one fsync serves them all. */

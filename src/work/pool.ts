@@ -1,5 +1,4 @@
-import { Rest } from './rest.ts';
-import type { BackgroundWorker, ClaimingOptions } from './worker.ts';
+import { type BackgroundWorker, type ClaimingOptions, startLoop } from './loop.ts';
 
 export type PoolOptions<Job> = ClaimingOptions<Job> & {
   /** Jobs worked on at the same time, at most. */
@@ -11,55 +10,28 @@ export type PoolOptions<Job> = ClaimingOptions<Job> & {
  * do. Its sibling `startWorker` works in batches.
  */
 export function startPool<Job>(options: PoolOptions<Job>): BackgroundWorker {
-  const { clock, places, pollMs, claim, work, onClaimFailed } = options;
+  const { places, work } = options;
   const busy = new Set<Promise<void>>();
-  let stopping = false;
-  let woken = true;
-  const idle = new Rest(clock);
-
-  async function claimOnce(): Promise<Job[]> {
-    try {
-      return await claim(places - busy.size);
-    } catch (error) {
-      if (!stopping) onClaimFailed(error);
-      return [];
-    }
-  }
 
   function begin(job: Job): void {
     const working = work(job).finally(() => {
-      if (busy.size >= places) wake();
+      // Where no place was free, nobody claims before one is.
+      if (busy.size >= places) loop.wake();
       busy.delete(working);
     });
     busy.add(working);
   }
 
-  function wake(): void {
-    woken = true;
-    idle.wake();
-  }
-
-  async function run(): Promise<void> {
-    while (!stopping) {
-      woken = false;
-      const jobs = busy.size < places ? await claimOnce() : [];
-      for (const job of jobs) begin(job);
-      if (jobs.length > 0) continue;
-      // Until it is woken, by a signal, by the poll, or by the end of a job where no place was free.
-      const slept = idle.sleep(pollMs);
-      if (woken) idle.wake();
-      await slept;
-    }
-    await Promise.all(busy);
-  }
-
-  const running = run();
+  const loop = startLoop<Job>(options, async ({ claim }) => {
+    const jobs = busy.size < places ? await claim(places - busy.size) : [];
+    for (const job of jobs) begin(job);
+    return jobs.length > 0;
+  });
   return {
-    wake,
+    wake: loop.wake,
     stop: async () => {
-      stopping = true;
-      idle.end();
-      await running;
+      await loop.stop();
+      await Promise.all(busy);
     },
   };
 }

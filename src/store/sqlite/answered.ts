@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import type { Decision } from '../../domain/decision.ts';
-import type { FactKind } from '../../domain/fact.ts';
+import { MONEY_CAME } from '../../domain/fact.ts';
 import { type AttentionKind, ENDED_BY_READINGS, mayBeUnconfirmed } from '../../domain/order.ts';
 import type { OpeningState } from '../asking.ts';
 import type { SettleJob } from '../store.ts';
@@ -65,9 +65,6 @@ function linkUpdater(db: Database): (linkKey: number, job: SettleJob) => void {
     watch.reschedule(linkKey, nowMs);
   };
 }
-
-/** What a reading says of a payment that was completed at some time. */
-const MONEY_CAME: ReadonlySet<FactKind> = new Set(['completed', 'refunded', 'disputed']);
 
 /** Ends the check that a reading answers, unless something new was heard since it was asked for, or it is to be confirmed. */
 function checkEnder(

@@ -21,10 +21,9 @@ const MINUTE_MS = 60_000;
 /** What was requested so much after now was so before the clock was set back: it is due. */
 const CLOCK_STEP_MS = 60_000;
 
-const OF_LINK = 'l.key AS linkKey, o.reference, l.token, l.link_id AS linkId';
 /** An opening whose reference belongs to another link waits for a person: the order's own link is asked about as any other. */
 const GOES_ON = `EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status IN ('pending', 'leased'))`;
-const WATCHED = `${OF_LINK}, ${GOES_ON} AS opening`;
+const WATCHED = `l.key AS linkKey, o.reference, l.token, l.link_id AS linkId, ${GOES_ON} AS opening`;
 
 type WatchedRow = Omit<WatchedLink, 'opening'> & { opening: 0 | 1 };
 
@@ -34,7 +33,7 @@ function watchedLink({ opening, ...link }: WatchedRow): WatchedLink {
 
 export function checkVerbs(db: Database): Pick<Synchronous<Checks>, 'findLink' | 'claimChecks'> {
   const find = db.prepare(
-    `SELECT ${OF_LINK}, ${GOES_ON} AS opening FROM orders o JOIN link l ON l.order_key = o.key WHERE o.reference = ?
+    `SELECT ${WATCHED} FROM orders o JOIN link l ON l.order_key = o.key WHERE o.reference = ?
      ORDER BY l.key DESC LIMIT 1`,
   );
   const use = budgetUse(db);

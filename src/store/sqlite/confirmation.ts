@@ -4,6 +4,7 @@ import type { Decision } from '../../domain/decision.ts';
 import { bareFact } from '../../domain/fact.ts';
 import { decide } from '../../domain/settlement.ts';
 import { decisionWriter } from './decisions.ts';
+import { linkChecks } from './matters.ts';
 import type { LoadedOrder } from './orders.ts';
 
 /** A completion that waits for the API since `sinceMs`, and what did not confirm it: a reading, or no link at all. */
@@ -18,14 +19,14 @@ export function confirmation(
   newId: () => string,
 ): (loaded: LoadedOrder, unconfirmed: Unconfirmed) => Decision | null {
   const again = db.prepare('UPDATE link_check SET due_at_ms = ?, failures = 0 WHERE link_key = ?');
-  const drop = db.prepare('DELETE FROM link_check WHERE link_key = ?');
+  const checks = linkChecks(db);
   const write = decisionWriter(db, newId);
   return (loaded, { linkKey, sinceMs, reading, nowMs }) => {
     if (nowMs - sinceMs < UNCONFIRMED_AFTER_MS) {
       again.run(confirmAgainAtMs(sinceMs, nowMs), linkKey);
       return null;
     }
-    drop.run(linkKey);
+    checks.drop(linkKey);
     const authority =
       reading === null ? ({ by: 'event' } as const) : ({ by: 'reading', number: reading } as const);
     const held = decide(loaded.order, bareFact('unconfirmed', authority), {

@@ -75,7 +75,7 @@ function checkAbandoner(
     `SELECT l.order_key AS orderKey, c.confirm_since_ms AS sinceMs
      FROM link l LEFT JOIN link_check c ON c.link_key = l.key WHERE l.key = ?`,
   );
-  const drop = db.prepare('DELETE FROM link_check WHERE link_key = ?');
+  const checks = linkChecks(db);
   const orders = orderLoader(db);
   const attention = attentionVerbs(db);
   const watch = watcher(db);
@@ -94,7 +94,7 @@ function checkAbandoner(
       attention.raiseForOrder('link_missing', { subject: reference, orderKey, detail, atMs: nowMs });
     }
     if (sinceMs !== null && mayBeUnconfirmed(state)) goOn(loaded, { linkKey, sinceMs, reading: null, nowMs });
-    else drop.run(linkKey);
+    else checks.drop(linkKey);
   };
 }
 

@@ -231,12 +231,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         await world.forgetChecks();
         const link = await world.intend();
         const { linkKey } = link;
-        await world.store.recordRejection({
-          linkKey,
-          reason: 'signature_wrong',
-          count: 1,
-          lastAtMs: world.nowMs,
-        });
+        await world.reject(link);
         expect(await world.claimChecks()).toEqual([]);
         expect((await world.timeline(link)).check?.dueAtMs).toBeGreaterThan(world.nowMs);
         await finish(link, world.made());
@@ -375,13 +370,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
       it('forgets the order and all that was noted of it, so that its reference can be used again', async () => {
         const intent = world.intent();
         const link = await world.intend(intent);
-        const { linkKey } = link;
-        await world.store.recordRejection({
-          linkKey,
-          reason: 'signature_wrong',
-          count: 1,
-          lastAtMs: world.nowMs,
-        });
+        await world.reject(link);
         await retry(link, { waits: true });
         expect(await close(link)).toBe('closed');
         expect(await world.store.findOrder(link.reference)).toBeNull();

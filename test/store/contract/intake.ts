@@ -255,13 +255,7 @@ export function intakeContract({ shared }: Worlds): void {
 
     it('queues a check of its link', async () => {
       await world.forgetChecks();
-      const { linkKey } = link;
-      await world.store.recordRejection({
-        linkKey,
-        reason: 'signature_wrong',
-        count: 1,
-        lastAtMs: world.nowMs,
-      });
+      await world.reject(link);
       expect(await world.check(link)).toBe('rejected');
     });
   });

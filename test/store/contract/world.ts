@@ -60,6 +60,16 @@ export class World {
     this.store = opened.store;
   }
 
+  /** A delivery for the link was refused as not authentic. */
+  reject({ linkKey }: Link): Promise<void> {
+    return this.store.recordRejection({
+      linkKey,
+      reason: 'signature_wrong',
+      count: 1,
+      lastAtMs: this.nowMs,
+    });
+  }
+
   name(kind: string): string {
     return `${kind}-${++this.#names}`;
   }

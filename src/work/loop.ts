@@ -1,0 +1,72 @@
+import type { Clock } from './clock.ts';
+import { Rest } from './rest.ts';
+
+/** What claims jobs and works on them. */
+export type ClaimingOptions<Job> = {
+  clock: Clock;
+  /** How long it sleeps without being woken. Signals are hints; this poll is the truth. */
+  pollMs: number;
+  claim: (limit: number) => Promise<Job[]>;
+  /** Must not throw: what becomes of a job that fails is its own business. */
+  work: (job: Job) => Promise<void>;
+  /** A claim failed; the next poll tries again. */
+  onClaimFailed: (error: unknown) => void;
+};
+
+export type BackgroundWorker = {
+  /** There may be work: claim now. Cheap, and may be called for every piece of work. */
+  wake(): void;
+  /** Ends after the jobs in hand. */
+  stop(): Promise<void>;
+};
+
+/** What a turn of a loop may do: claim, where a failure is no job and is told; and learn whether the loop is to end. */
+export type Turn<Job> = { claim(limit: number): Promise<Job[]>; isStopping(): boolean };
+
+/**
+ * Takes one turn after the other while each finds work, then sleeps until it is woken or its poll is due.
+ *
+ * @param turn says whether it found work
+ */
+export function startLoop<Job>(
+  { clock, pollMs, claim, onClaimFailed }: ClaimingOptions<Job>,
+  turn: (may: Turn<Job>) => Promise<boolean>,
+): BackgroundWorker {
+  const rest = new Rest(clock);
+  let stopping = false;
+  let woken = true;
+  const may: Turn<Job> = {
+    claim: async (limit) => {
+      try {
+        return await claim(limit);
+      } catch (error) {
+        if (!stopping) onClaimFailed(error);
+        return [];
+      }
+    },
+    isStopping: () => stopping,
+  };
+
+  async function run(): Promise<void> {
+    while (!stopping) {
+      woken = false;
+      if (await turn(may)) continue;
+      const slept = rest.sleep(pollMs);
+      if (woken) rest.wake();
+      await slept;
+    }
+  }
+
+  const running = run();
+  return {
+    wake: () => {
+      woken = true;
+      rest.wake();
+    },
+    stop: async () => {
+      stopping = true;
+      rest.end();
+      await running;
+    },
+  };
+}
