@@ -10,8 +10,12 @@ for (const [net, prefix] of [
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
   ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24],
   ['192.168.0.0', 16],
   ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
   ['224.0.0.0', 3],
 ] as const) {
   PRIVATE.addSubnet(net, prefix, 'ipv4');
@@ -20,7 +24,12 @@ for (const [net, prefix] of [
   ['::', 96],
   ['64:ff9b::', 96],
   ['64:ff9b:1::', 48],
+  ['100::', 64],
+  ['2001::', 23],
+  ['2001:db8::', 32],
   ['2002::', 16],
+  ['3fff::', 20],
+  ['5f00::', 16],
   ['fc00::', 7],
   ['fe80::', 10],
   ['fec0::', 10],
@@ -43,7 +52,10 @@ export function isPublicAddress(address: string): boolean {
   const { protocol, hostname } = new URL(address);
   if (protocol !== 'https:' || HOME.test(hostname.replace(/\.$/, ''))) return false;
   const host = hostname.replace(/^\[|\]$/g, '');
-  const family = isIP(host);
-  if (family === 0) return host.includes('.');
-  return !PRIVATE.check(host, family === 6 ? 'ipv6' : 'ipv4');
+  return isIP(host) === 0 ? host.includes('.') : !isPrivateIp(host);
+}
+
+/** Whether nobody on the internet can reach this address. `ip` without brackets. */
+export function isPrivateIp(ip: string): boolean {
+  return PRIVATE.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4');
 }

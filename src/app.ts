@@ -1,11 +1,13 @@
 import { freeBytes } from './api/admin.ts';
 import { apiRoutes } from './api/router.ts';
-import { type Config, currentApiKey, type ListenAddress } from './config.ts';
+import { type Config, currentApiKey } from './config.ts';
+import { startHeartbeat } from './heartbeat.ts';
 import { createApp } from './http/app.ts';
 import { healthRoutes } from './http/health.ts';
 import { type HttpServer, listen } from './http/server.ts';
 import { Life } from './life.ts';
 import { type LinkOpener, startOpener } from './links/opener.ts';
+import { startNotifier } from './notify/notifier.ts';
 import type { Log } from './observe/log.ts';
 import { type Metrics, openMetrics } from './observe/metrics.ts';
 import { type OpenedService, openService } from './paylink/client.ts';
@@ -15,20 +17,20 @@ import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
 import { hookRoutes, refuseContinue } from './receive/route.ts';
 import { type Reconciler, startReconciler } from './reconcile/reconciler.ts';
 import { returnRoutes } from './reconcile/return.ts';
+import type { ListenAddress } from './settings.ts';
 import { type Settler, startSettler } from './settle/settler.ts';
 import { type Credentials, openCredentials } from './store/credentials.ts';
 import { operatorTokenFile, secretsKeyFile } from './store/files.ts';
 import { type Keyring, openKeyring } from './store/keyring.ts';
 import { openStore } from './store/open.ts';
 import type { Store } from './store/store.ts';
-import { type Cancel, type Clock, inWords } from './work/clock.ts';
+import { type Bell, openBell } from './work/bell.ts';
+import type { Cancel, Clock } from './work/clock.ts';
 import { loopLoad } from './work/load.ts';
+import type { BackgroundWorker } from './work/loop.ts';
 
 /** A delivery whose commit takes longer is answered 503; the service gives up after 20 s. */
 const COMMIT_TIMEOUT_MS = 10_000;
-const HEARTBEAT_EVERY_MS = 2_000;
-/** After a longer silence of ours the service may have given up on deliveries: the first retries come within minutes. */
-const OUTAGE_MS = 120_000;
 
 /** Milliseconds after the stop was asked for. */
 const STOP = { closeMs: 1_000, refuseBodiesMs: 3_000, refuseCommitsMs: 4_000, destroyMs: 4_700 } as const;
@@ -80,6 +82,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     onSettled: (result) => {
       metrics.settled(result.outcome);
       if (result.outcome === 'ask') parts.asking?.reconciler.wake();
+      if ('notices' in result && result.notices > 0) parts.onNotices();
     },
     onFailed: metrics.settleFailed,
   });
@@ -93,10 +96,18 @@ export async function startApp(options: AppOptions): Promise<App> {
     settler,
     bodies: bodyReader(),
     asking: null,
+    notifier: null,
+    notices: openBell(clock),
+    onNotices: () => {
+      parts.notifier?.wake();
+      parts.notices.ring();
+    },
   };
   parts.asking = startAsking(parts);
+  parts.notifier = startTelling(parts);
   const rejections = keepRejections(parts);
-  const watches = [startHeartbeat(parts), life.watchLoop()];
+  const catchUp = () => parts.asking?.reconciler.catchUp({ dryRun: false });
+  const watches = [startHeartbeat({ ...parts, catchUp }), life.watchLoop()];
   try {
     const servers = await openServers(parts, rejections);
     const stop = () => stopApp(parts, { servers, rejections, watches, abandon });
@@ -124,6 +135,11 @@ type Parts = AppOptions & {
   bodies: BodyReader;
   /** What speaks to the service; null where no API is configured. */
   asking: Asking | null;
+  /** What tells the shop; null where it has no callback. */
+  notifier: BackgroundWorker | null;
+  /** Rings when there may be a new notice. */
+  notices: Bell;
+  onNotices: () => void;
 };
 
 type Asking = { service: OpenedService; opener: LinkOpener; reconciler: Reconciler };
@@ -159,41 +175,16 @@ function startAsking(parts: Parts): Asking | null {
   };
 }
 
-async function stopStages({ settler, asking }: Parts): Promise<void> {
-  asking?.service.close();
-  await Promise.all([asking?.opener.stop(), asking?.reconciler.stop()]);
-  await settler.stop();
+function startTelling(parts: Parts): BackgroundWorker | null {
+  const { shopUrl, shopSecrets, shopAllowPrivate } = parts.config;
+  if (shopUrl === null || shopSecrets === null) return null;
+  return startNotifier({ ...parts, shopUrl, shopSecrets, shopAllowPrivate, onTold: parts.metrics.told });
 }
 
-/** Writes a sign of life now and then: it finds a store that cannot be written while no delivery comes. */
-function startHeartbeat({ store, clock, life, log, asking }: Parts): Cancel {
-  let wasWell = true;
-  function beat(): void {
-    store.heartbeat(clock.nowMs()).then(
-      ({ gapMs }) => {
-        if (gapMs > OUTAGE_MS) catchUp(gapMs);
-        if (!wasWell) log.info('the store can be written again');
-        wasWell = true;
-        life.beat(null);
-      },
-      (fault) => {
-        if (wasWell && !life.draining)
-          log.error({ fault }, 'the store cannot be written; deliveries are answered 503');
-        wasWell = false;
-        life.beat(fault);
-      },
-    );
-  }
-
-  function catchUp(gapMs: number): void {
-    log.info({ down: inWords(gapMs) }, 'settled was away');
-    asking?.reconciler.catchUp({ dryRun: false }).catch((fault: unknown) => {
-      log.error({ fault }, 'open links could not be made due; they are asked about by their schedule');
-    });
-  }
-
-  beat();
-  return clock.every(HEARTBEAT_EVERY_MS, beat);
+async function stopStages({ settler, asking, notifier }: Parts): Promise<void> {
+  asking?.service.close();
+  await Promise.all([asking?.opener.stop(), asking?.reconciler.stop(), notifier?.stop()]);
+  await settler.stop();
 }
 
 function keepRejections({ store, clock, log }: Parts): RejectionLog {
@@ -263,6 +254,7 @@ async function stopApp(parts: Parts, stopping: Stopping): Promise<void> {
   const { clock, life, bodies, store } = parts;
   const { servers, rejections, watches, abandon } = stopping;
   life.draining = true;
+  parts.notices.end();
   for (const server of servers) server.startDraining();
   clock.after(STOP.refuseBodiesMs, bodies.refuseIncomplete);
   clock.after(STOP.refuseCommitsMs, abandon);

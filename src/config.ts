@@ -1,10 +1,26 @@
 import { readFileSync } from 'node:fs';
 import { isLoopback, isPublicAddress } from './addresses.ts';
-import { isCurrency } from './domain/money.ts';
 import { Fault } from './fault.ts';
 import { LOG_LEVELS, type LogLevel } from './observe/log.ts';
-
-export type ListenAddress = { readonly host: string; readonly port: number };
+import {
+  duration,
+  type ListenAddress,
+  oneOf,
+  type Parser,
+  parseApiKey,
+  parseApiSlots,
+  parseApiUrl,
+  parseCurrency,
+  parseListen,
+  parseOrigin,
+  parsePublicUrl,
+  parseSecretsKey,
+  parseShopSecrets,
+  parseShopUrl,
+  parseStore,
+  parseToken,
+  parseTolerance,
+} from './settings.ts';
 
 export type Config = {
   readonly storePath: string;
@@ -19,6 +35,8 @@ export type Config = {
   readonly shopToken: string | null;
   /** 32 bytes; null: kept in a file beside the database. */
   readonly secretsKey: Buffer | null;
+  /** What `secretsKey` takes the place of: secrets that still rest under it are opened. */
+  readonly secretsKeyPrevious: Buffer | null;
   readonly toleranceSeconds: number;
   /** The service's API with its path, like https://pay.example.com/api/v1; null: settled only receives. */
   readonly apiUrl: string | null;
@@ -32,16 +50,17 @@ export type Config = {
   readonly customerReturn: boolean;
   readonly currency: string;
   readonly hooksCors: string | null;
+  /** Where notices are sent; null: the shop reads the feed. */
+  readonly shopUrl: string | null;
+  /** What they are signed with; two while the shop changes its secret. */
+  readonly shopSecrets: readonly Buffer[] | null;
+  /** Whether they may go to addresses that only this network knows. */
+  readonly shopAllowPrivate: boolean;
+  /** For so long the bytes of settled events are kept. */
+  readonly keepBodiesMs: number;
   readonly logLevel: LogLevel;
 };
 
-const TOKEN_LENGTH = { min: 16, max: 512 } as const;
-const API_SLOTS = { min: 5, max: 55 } as const;
-const LIFETIME_MS = { min: 300_000, max: 365 * 86_400_000 } as const;
-const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Throws a sentence that says what is wrong with the text. */
-type Parser<T> = (text: string) => T;
 type Setting<T> = { name: string; fallback: string | null; parse: Parser<T> };
 
 const SETTINGS = {
@@ -52,15 +71,24 @@ const SETTINGS = {
   operatorToken: setting('SETTLED_OPERATOR_TOKEN', null, parseToken),
   shopToken: setting('SETTLED_SHOP_TOKEN', null, parseToken),
   secretsKey: setting('SETTLED_SECRETS_KEY', null, parseSecretsKey),
+  secretsKeyPrevious: setting('SETTLED_SECRETS_KEY_PREVIOUS', null, parseSecretsKey),
   toleranceSeconds: setting('SETTLED_TOLERANCE_SECONDS', '300', parseTolerance),
   apiUrl: setting('SETTLED_API_URL', null, parseApiUrl),
   apiKey: setting('SETTLED_API_KEY', null, parseApiKey),
   apiSlots: setting('SETTLED_API_BUDGET_PER_MINUTE', '50', parseApiSlots),
   confirm: setting('SETTLED_CONFIRM', 'in-doubt', oneOf(['in-doubt', 'always'] as const)),
-  linkLifetimeMs: setting('SETTLED_LINK_LIFETIME', '3d', parseLifetime),
+  linkLifetimeMs: setting('SETTLED_LINK_LIFETIME', '3d', duration('5m', '365d')),
   customerReturn: setting('SETTLED_RETURN', 'off', (text) => oneOf(['on', 'off'] as const)(text) === 'on'),
   currency: setting('SETTLED_CURRENCY', 'BRL', parseCurrency),
   hooksCors: setting('SETTLED_HOOKS_CORS', null, parseOrigin),
+  shopUrl: setting('SETTLED_SHOP_URL', null, parseShopUrl),
+  shopSecrets: setting('SETTLED_SHOP_SECRET', null, parseShopSecrets),
+  shopAllowPrivate: setting(
+    'SETTLED_SHOP_ALLOW_PRIVATE',
+    'false',
+    (text) => oneOf(['true', 'false'] as const)(text) === 'true',
+  ),
+  keepBodiesMs: setting('SETTLED_KEEP_BODIES', '90d', duration('1d', '3650d')),
   logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),
 } as const;
 
@@ -81,16 +109,7 @@ export function readConfig(environment: Environment = process.env): Config {
       faults.push(`${name} ${(error as Error).message}`);
     }
   }
-  const { operatorToken, shopToken } = values;
-  if (typeof operatorToken === 'string' && operatorToken === shopToken) {
-    faults.push('SETTLED_SHOP_TOKEN must not be the operator token: the shop may do less');
-  }
-  if ((values.apiUrl === null) !== (values.apiKey === null)) {
-    faults.push('SETTLED_API_URL and SETTLED_API_KEY belong together: give both, or neither to only receive');
-  }
-  if (values.confirm === 'always' && values.apiUrl === null) {
-    faults.push("SETTLED_CONFIRM=always needs the service's API: set SETTLED_API_URL and SETTLED_API_KEY");
-  }
+  faults.push(...faultsBetween(values as Partial<Config>));
   const { publicUrl, apiUrl } = values as Partial<Config>;
   values.publicUrlReaches =
     publicUrl !== undefined &&
@@ -133,116 +152,36 @@ function readText(environment: Environment, name: string): string | undefined {
   }
 }
 
-function parseStore(text: string): string {
-  // The driver drops spaces at the ends, and would open another file than the one that was looked for.
-  const match = /^sqlite:(\S|\S.*\S)$/s.exec(text);
-  if (match?.[1] === undefined || match[1] === ':memory:') {
-    throw new Error(
-      `is "${withoutPassword(text)}"; write sqlite: and the path of a file, like sqlite:./data/settled.db`,
+/** What is wrong with settings that are right each by itself. A setting that is wrong itself is undefined here. */
+function faultsBetween(values: Partial<Config>): string[] {
+  const faults: string[] = [];
+  const { operatorToken, shopToken, apiUrl, apiKey, confirm, secretsKey, secretsKeyPrevious } = values;
+  if (typeof operatorToken === 'string' && operatorToken === shopToken) {
+    faults.push('SETTLED_SHOP_TOKEN must not be the operator token: the shop may do less');
+  }
+  if ((apiUrl === null) !== (apiKey === null)) {
+    faults.push('SETTLED_API_URL and SETTLED_API_KEY belong together: give both, or neither to only receive');
+  }
+  if (confirm === 'always' && apiUrl === null) {
+    faults.push("SETTLED_CONFIRM=always needs the service's API: set SETTLED_API_URL and SETTLED_API_KEY");
+  }
+  if (secretsKeyPrevious && (secretsKey === null || secretsKey?.equals(secretsKeyPrevious))) {
+    faults.push(
+      'SETTLED_SECRETS_KEY_PREVIOUS is what SETTLED_SECRETS_KEY takes the place of: give both, and two keys',
     );
   }
-  return match[1];
+  return [...faults, ...faultsOfShop(values)];
 }
 
-function withoutPassword(text: string): string {
-  return text.replace(/\/\/[^@/]*@/, '//…@');
-}
-
-function parsePublicUrl(text: string): string {
-  const url = URL.parse(text);
-  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    throw new Error(`is "${withoutPassword(text)}"; write an address like https://pay.example.com`);
+function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config>): string[] {
+  if ((shopUrl === null) !== (shopSecrets === null)) {
+    return [
+      'SETTLED_SHOP_URL and SETTLED_SHOP_SECRET belong together: give both, or neither to use the feed alone',
+    ];
   }
-  if (url.search !== '' || url.hash !== '' || url.username !== '') {
-    throw new Error('must be an origin and perhaps a path, without a query, a fragment or credentials');
-  }
-  return url.href.replace(/\/+$/, '');
-}
-
-function parseListen(text: string): ListenAddress {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  if (match === null || port > 65_535) throw new Error(`is "${text}"; write host:port, like 127.0.0.1:8788`);
-  return { host: (match[1] ?? match[2]) as string, port };
-}
-
-function parseToken(text: string): string {
-  const { min, max } = TOKEN_LENGTH;
-  if (text.length < min || text.length > max) {
-    throw new Error(`has ${text.length} characters; use ${min} to ${max}`);
-  }
-  if (!/^[\x21-\x7e]+$/.test(text)) throw new Error('must be printable ASCII without spaces');
-  return text;
-}
-
-function parseSecretsKey(text: string): Buffer {
-  const key = Buffer.from(text, 'base64');
-  if (key.length !== 32 || key.toString('base64') !== text) {
-    throw new Error('must be 32 random bytes in base64, like the output of `openssl rand -base64 32`');
-  }
-  return key;
-}
-
-function parseTolerance(text: string): number {
-  const seconds = Number(text);
-  if (!/^[1-9][0-9]{0,4}$/.test(text) || seconds > 86_400) {
-    throw new Error(`is "${text}"; write whole seconds from 1 to 86400`);
-  }
-  return seconds;
-}
-
-function parseCurrency(text: string): string {
-  if (!isCurrency(text)) throw new Error(`is "${text}"; write an ISO 4217 code in capitals, like BRL`);
-  return text;
-}
-
-function parseOrigin(text: string): string {
-  if (URL.parse(text)?.origin !== text || text === 'null') {
-    throw new Error(`is "${text}"; write one origin without a path, like https://sandbox.example.com`);
-  }
-  return text;
-}
-
-function oneOf<const T extends string>(choices: readonly T[]): Parser<T> {
-  return (text) => {
-    const chosen = choices.find((choice) => choice === text);
-    if (chosen === undefined) throw new Error(`is "${text}"; choose one of ${choices.join(', ')}`);
-    return chosen;
-  };
-}
-
-const API_PATH = '/api/v1';
-
-function parseApiUrl(text: string): string {
-  const url = parsePublicUrl(text);
-  const { protocol, hostname } = new URL(url);
-  // The key travels in a header.
-  if (protocol !== 'https:' && !isLoopback(hostname)) {
-    throw new Error(`is "${url}"; the API key must not travel in the clear: use https`);
-  }
-  return url.endsWith(API_PATH) ? url : url + API_PATH;
-}
-
-function parseApiKey(text: string): string {
-  if (/^[\x21-\x7e]{1,512}$/.test(text)) return text;
-  throw new Error('must be 1 to 512 printable ASCII characters without spaces');
-}
-
-function parseApiSlots(text: string): number {
-  const slots = Number(text);
-  if (!/^[1-9][0-9]?$/.test(text) || slots < API_SLOTS.min || slots > API_SLOTS.max) {
-    throw new Error(
-      `is "${text}"; write a whole number from ${API_SLOTS.min} to ${API_SLOTS.max}: the service allows 60 requests a minute`,
-    );
-  }
-  return slots;
-}
-
-function parseLifetime(text: string): number {
-  const match = /^([1-9][0-9]{0,5})([mhd])$/.exec(text);
-  const ms = Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ''] ?? Number.NaN);
-  if (!(ms >= LIFETIME_MS.min && ms <= LIFETIME_MS.max)) {
-    throw new Error(`is "${text}"; write 5m to 365d, in minutes, hours or days, like 90m, 12h or 3d`);
-  }
-  return ms;
+  if (shopUrl == null || shopAllowPrivate !== false || isPublicAddress(shopUrl)) return [];
+  return [
+    `SETTLED_SHOP_URL leads to ${new URL(shopUrl).origin}, which is not https or not a public address. Where the shop is on this machine or ` +
+      'in this network, set SETTLED_SHOP_ALLOW_PRIVATE=true',
+  ];
 }

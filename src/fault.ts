@@ -51,5 +51,11 @@ export const FAULT_CODES = [
   'service_conflict',
   'service_refused',
   'api_budget_spent',
+  'shop_unreachable',
+  'shop_timeout',
+  'shop_refused',
+  'shop_redirects',
+  'shop_gone',
+  'shop_address_private',
 ] as const;
 export type FaultCode = (typeof FAULT_CODES)[number];

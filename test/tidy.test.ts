@@ -41,7 +41,14 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     code: ['src/reconcile/', 'src/domain/', 'src/paylink/', 'src/work/'],
     types: ['src/store/'],
   },
-  'src/http/': { code: ['src/http/', 'src/receive/', 'src/settle/'], types: ['src/store/', 'src/config.ts'] },
+  'src/notify/': {
+    code: ['src/notify/', 'src/domain/', 'src/work/', 'src/addresses.ts'],
+    types: ['src/store/'],
+  },
+  'src/http/': {
+    code: ['src/http/', 'src/receive/', 'src/settle/'],
+    types: ['src/store/', 'src/settings.ts'],
+  },
   'src/api/': {
     code: [
       'src/api/',
@@ -51,7 +58,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/paylink/service.ts',
       'src/paylink/wire.ts',
     ],
-    types: ['src/store/', 'src/observe/', 'src/links/', 'src/reconcile/', 'src/paylink/'],
+    types: ['src/store/', 'src/observe/', 'src/links/', 'src/reconcile/', 'src/paylink/', 'src/work/'],
   },
 };
 

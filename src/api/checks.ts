@@ -55,6 +55,7 @@ export function cancelOrder(options: ApiOptions): RequestHandler {
     }
     const { rule, order } = cancelled;
     if (rule === 'cancelled' || rule === 'already_cancelled') {
+      options.onNotices();
       response.json({ order: orderDocument(order) });
       return;
     }

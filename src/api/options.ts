@@ -6,6 +6,7 @@ import type { Reconciler } from '../reconcile/reconciler.ts';
 import type { Credentials } from '../store/credentials.ts';
 import type { Keyring } from '../store/keyring.ts';
 import type { Store } from '../store/store.ts';
+import type { Bell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Tokens } from './auth.ts';
 
@@ -31,4 +32,8 @@ export type ApiOptions = {
   secretsKeyPlace: string;
   /** Called when an event was made pending again. */
   onRequeued: () => void;
+  /** Rings when there may be a new notice. */
+  notices: Bell;
+  /** Called when a notice is due that was not, or was made. */
+  onNotices: () => void;
 };

@@ -40,7 +40,7 @@ export function showTimeline({ store, clock, asking }: ApiOptions): RequestHandl
   };
 }
 
-export function resolveOrder({ store, clock }: ApiOptions): RequestHandler {
+export function resolveOrder({ store, clock, onNotices }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const reference = readReference(request, response);
     if (reference === null) return;
@@ -49,6 +49,7 @@ export function resolveOrder({ store, clock }: ApiOptions): RequestHandler {
     const resolved = await store.resolveOrder({ reference, ...asked, atMs: clock.nowMs() });
     if (resolved === null) return noSuchOrder(response, reference);
     if (resolved.outcome !== 'ignored') {
+      onNotices();
       response.json({ order: orderDocument(resolved.order) });
       return;
     }

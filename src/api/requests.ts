@@ -77,17 +77,17 @@ function hasCredentials(address: string): boolean {
   return url !== null && url.username + url.password !== '';
 }
 
+const time = z.iso.datetime({
+  offset: true,
+  error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z',
+});
+
 export const orderRequest = z.strictObject({
   reference,
   title: text(255),
   ...money,
   description: lines.optional(),
-  expiresAt: z.iso
-    .datetime({
-      offset: true,
-      error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z',
-    })
-    .optional(),
+  expiresAt: time.optional(),
   metadata: z.unknown().superRefine(checkMetadata).transform(asMetadata).optional(),
   callbackUrl: webAddress.optional(),
 });
@@ -96,15 +96,21 @@ export const adoptRequest = z.strictObject({ id: text(255) });
 
 export const resolveRequest = z.strictObject({ decision: z.enum(['accept', 'reject']), reason: text(500) });
 
-const LIMIT_MAX = 200;
-const limit = z
-  .string()
-  .refine((digits) => /^[1-9][0-9]{0,2}$/.test(digits) && Number(digits) <= LIMIT_MAX, {
-    message: `must be a whole number from 1 to ${LIMIT_MAX}`,
-  })
-  .transform(Number);
+/** Of a query: digits without a sign or leading zeros. */
+function wholeNumber(min: number, max: number) {
+  return z
+    .string()
+    .refine(
+      (digits) => /^(0|[1-9][0-9]{0,8})$/.test(digits) && Number(digits) >= min && Number(digits) <= max,
+      {
+        message: `must be a whole number from ${min} to ${max}`,
+      },
+    )
+    .transform(Number);
+}
 
-const page = { limit: limit.default(50), cursor: z.string().optional() };
+const LIMIT_MAX = 200;
+const page = { limit: wholeNumber(1, LIMIT_MAX).default(50), cursor: z.string().optional() };
 export const ordersQuery = z.strictObject({
   ...page,
   state: z.enum(ORDER_STATES).optional(),
@@ -116,6 +122,19 @@ export const eventsQuery = z.strictObject({
   reference: reference.optional(),
 });
 export const rejectionsQuery = z.strictObject({ ...page, reference: reference.optional() });
+export const noticesQuery = z.strictObject({
+  ...page,
+  status: z.enum(['pending', 'leased', 'done', 'dead']).optional(),
+  reference: reference.optional(),
+  since: time.optional(),
+});
+
+const FEED_MAX = { limit: 1_000, waitSeconds: 30 } as const;
+export const feedQuery = z.strictObject({
+  after: z.string().optional(),
+  limit: wholeNumber(1, FEED_MAX.limit).default(100),
+  wait: wholeNumber(0, FEED_MAX.waitSeconds).default(0),
+});
 export const attentionQuery = z.strictObject(page);
 export const nothing = z.strictObject({});
 

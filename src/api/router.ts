@@ -6,8 +6,10 @@ import { type Role, requireRole } from './auth.ts';
 import { cancelOrder, checkOrder } from './checks.ts';
 import { doctor } from './doctor.ts';
 import { listAttention, listEvents, listRejections, replayEvent, showEvent } from './events.ts';
+import { readFeed } from './feed.ts';
 import { JSON_BODY, refuseRepeatedName } from './json.ts';
 import { registerLink } from './links.ts';
+import { listNotices, resendNotice, showNotice } from './notices.ts';
 import { openOrder } from './opening.ts';
 import type { ApiOptions } from './options.ts';
 import { listOrders, resolveOrder, showOrder, showTimeline } from './orders.ts';
@@ -42,6 +44,10 @@ export const ROUTES: readonly Route[] = [
   { method: 'post', path: '/v1/events/:id/replay', allowed: OPERATOR, handle: replayEvent },
   { method: 'get', path: '/v1/rejections', allowed: OPERATOR, handle: listRejections },
   { method: 'get', path: '/v1/attention', allowed: OPERATOR, handle: listAttention },
+  { method: 'get', path: '/v1/notices', allowed: OPERATOR, handle: listNotices },
+  { method: 'get', path: '/v1/notices/:id', allowed: OPERATOR, handle: showNotice },
+  { method: 'post', path: '/v1/notices/:id/resend', allowed: OPERATOR, handle: resendNotice },
+  { method: 'get', path: '/v1/feed', allowed: BOTH, handle: readFeed },
   { method: 'get', path: '/v1/stats', allowed: OPERATOR, handle: showStats },
   { method: 'post', path: '/v1/admin/backup', allowed: OPERATOR, handle: makeBackup },
   { method: 'post', path: '/v1/admin/reconcile', allowed: OPERATOR, handle: reconcile },

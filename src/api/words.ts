@@ -93,8 +93,10 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   link_disabled: 'the payment link is switched off, and was not paid',
   link_mismatch: 'an authentic event for this link names another link',
   link_missing: 'the service knows no such payment link',
+  link_not_known: 'the service has a payment link that this restored store does not know',
   link_not_opened: 'the payment link is not open yet: the order waits for it',
   link_withheld: 'the service made the payment link otherwise than asked, so the shop does not get it',
+  notices_dead: 'the shop did not take notices for so long that they are not sent any more',
   merchant_inactive: 'the service says that the merchant is not active',
   quote_reading_doubtful:
     'several payments in a row named other money than their links: what payments say of money is left out',

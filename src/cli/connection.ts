@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
-import type { Config, ListenAddress } from '../config.ts';
+import type { Config } from '../config.ts';
 import { Fault } from '../fault.ts';
+import type { ListenAddress } from '../settings.ts';
 import { operatorTokenPath } from '../store/files.ts';
 import { EXIT, EXIT_OF_PROBLEM, type ExitCode } from './exit.ts';
 

@@ -71,6 +71,12 @@ export const EXIT_OF_FAULT: Readonly<Record<FaultCode, ExitCode>> = {
   service_conflict: EXIT.bug,
   service_refused: EXIT.bug,
   api_budget_spent: EXIT.bug,
+  shop_unreachable: EXIT.bug,
+  shop_timeout: EXIT.bug,
+  shop_refused: EXIT.bug,
+  shop_redirects: EXIT.bug,
+  shop_gone: EXIT.bug,
+  shop_address_private: EXIT.bug,
 };
 
 /** How a command ends when the server answers with this problem. */
@@ -90,6 +96,10 @@ export const EXIT_OF_PROBLEM: Readonly<Record<ProblemCode, ExitCode>> = {
   not_held: EXIT.refused,
   nothing_left_to_accept: EXIT.refused,
   event_in_work: EXIT.refused,
+  event_body_dropped: EXIT.refused,
+  notice_in_work: EXIT.refused,
+  cursor_from_before_restore: EXIT.refused,
+  key_not_ours_to_change: EXIT.configuration,
   not_cancellable: EXIT.refused,
   not_adoptable: EXIT.refused,
   reference_taken: EXIT.refused,

@@ -62,3 +62,16 @@ export function noticeBody(type: NoticeType, order: Order, atMs: number): string
     data: { order: orderDocument(order), version: order.version },
   });
 }
+
+/**
+ * The id of a notice, the same over all attempts: the key of its row, by which it is found, and what was random when it was
+ * made, because a restored store gives its keys out again.
+ */
+export function noticeName(key: number, random: string): string {
+  return `msg_${key}_${random}`;
+}
+
+export function readNoticeName(id: string): { key: number; random: string } | null {
+  const match = /^msg_([1-9][0-9]{0,14})_(.{1,64})$/.exec(id);
+  return match === null ? null : { key: Number(match[1]), random: match[2] as string };
+}

@@ -11,3 +11,41 @@ export function retryDelayMs(policy: RetryPolicy, attempt: number, random: numbe
   const fullMs = Math.min(policy.maxMs, policy.baseMs * 2 ** (attempt - 1));
   return Math.round(fullMs / 2 + (fullMs / 2) * random);
 }
+
+/** The waits after the first attempts; every later one is as long as the last. No attempt later than `forMs` after the first. */
+export type RetrySteps = { readonly stepsMs: readonly number[]; readonly forMs: number };
+
+/**
+ * The wait after attempt number `attempt` (1-based), a tenth longer or shorter by chance, so that what failed together
+ * is not tried together. Null where the time is over.
+ *
+ * @param triedForMs since the first attempt
+ * @param random a number in [0, 1)
+ */
+export function steppedDelayMs(
+  { stepsMs, forMs }: RetrySteps,
+  { attempt, triedForMs }: { attempt: number; triedForMs: number },
+  random: number,
+): number | null {
+  const leftMs = forMs - triedForMs;
+  if (leftMs <= 0) return null;
+  const stepMs = stepsMs[Math.min(attempt, stepsMs.length) - 1] ?? 0;
+  return Math.min(leftMs, Math.round(stepMs * (0.9 + 0.2 * random)));
+}
+
+/**
+ * How long a peer asks to be left alone: `Retry-After` as seconds or as a time (RFC 9110 §10.2.3), the latter on the
+ * peer's own clock where its `Date` is given. Null where it does not say, or not in that form.
+ */
+export function retryAfterMs(retryAfter: string | null, date: string | null, nowMs: number): number | null {
+  if (retryAfter !== null && /^[0-9]{1,15}$/.test(retryAfter)) return Number(retryAfter) * 1_000;
+  const untilMs = httpDateMs(retryAfter);
+  return untilMs === null ? null : untilMs - (httpDateMs(date) ?? nowMs);
+}
+
+/** A time as HTTP headers have it (RFC 9110 §5.6.7), in epoch milliseconds; null where it is none. */
+export function httpDateMs(text: string | null): number | null {
+  if (text === null || !/^[A-Za-z]{3,9},? /.test(text)) return null;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? null : ms;
+}

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ListenAddress } from '../config.ts';
 import { Fault } from '../fault.ts';
+import type { ListenAddress } from '../settings.ts';
 import type { Clock } from '../work/clock.ts';
 
 /** What one client may take of the server. Node's defaults let a slow one hold a socket for minutes. */

@@ -14,6 +14,10 @@ export type Metrics = {
   apiAnswered(call: string, outcome: string, seconds: number): void;
   /** An attempt to open a link ended. */
   opening(outcome: string): void;
+  /** An attempt to tell the shop ended. */
+  told(outcome: string, seconds: number): void;
+  /** The feed was read; so many notices were behind the reader's place. */
+  feedRead(behind: number): void;
   /** The text of a scrape (Prometheus text format 0.0.4). */
   scrape(): Promise<{ contentType: string; text: string }>;
 };
@@ -85,6 +89,7 @@ export function openMetrics(options: {
       batchSeconds.observe(seconds);
     },
     ...apiMetrics(registers),
+    ...tellingMetrics(registers),
     scrape: async () => {
       await readRows();
       return { contentType: registry.contentType, text: await registry.metrics() };
@@ -125,6 +130,34 @@ function apiMetrics(registers: [Registry]): Pick<Metrics, 'apiStarted' | 'apiAns
       seconds.observe(took);
     },
     opening: (outcome) => openings.inc({ outcome }),
+  };
+}
+
+/** What is counted of telling the shop. */
+function tellingMetrics(registers: [Registry]): Pick<Metrics, 'told' | 'feedRead'> {
+  const attempts = new Counter({
+    name: 'settled_notice_attempts_total',
+    help: 'Attempts to send a notice to the shop, by what came of them.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: 'settled_notice_seconds',
+    help: "Time from sending a notice to the end of the shop's answer.",
+    buckets: LATENCY_SECONDS,
+    registers,
+  });
+  const behind = new Gauge({
+    name: 'settled_feed_behind',
+    help: 'Notices that the reader of the feed had not read when it read last.',
+    registers,
+  });
+  return {
+    told: (outcome, took) => {
+      attempts.inc({ outcome });
+      seconds.observe(took);
+    },
+    feedRead: (unread) => behind.set(unread),
   };
 }
 

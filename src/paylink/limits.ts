@@ -1,4 +1,5 @@
 import type { ApiPause, RateSeen } from '../domain/budget.ts';
+import { httpDateMs, retryAfterMs } from '../domain/retry.ts';
 
 /** What an answer says of when to ask again: X-RateLimit-* and Retry-After (spec §8). */
 
@@ -19,7 +20,7 @@ export function readRate(headers: Headers, nowMs: number): RateSeen | null {
 
 /** The service's clock in epoch milliseconds, from `Date`; null where it says none. */
 export function readDate(headers: Headers): number | null {
-  return httpDate(headers.get('date'));
+  return httpDateMs(headers.get('date'));
 }
 
 /** Where nothing is left of the limit: a pause until it is reset. */
@@ -41,11 +42,7 @@ function readReset(headers: Headers, nowMs: number): number | null {
 
 /** When `Retry-After` (RFC 9110 §10.2.3) lets a request be tried again: between a second and an hour; null where absent. */
 export function readRetryAfter(headers: Headers, nowMs: number): number | null {
-  const text = headers.get('retry-after');
-  const seconds = wholeNumber(text);
-  const dateMs = httpDate(text);
-  const inMs =
-    seconds !== null ? seconds * 1_000 : dateMs === null ? null : dateMs - (readDate(headers) ?? nowMs);
+  const inMs = retryAfterMs(headers.get('retry-after'), headers.get('date'), nowMs);
   return inMs === null ? null : nowMs + Math.min(RETRY_MS.max, Math.max(RETRY_MS.min, inMs));
 }
 
@@ -56,10 +53,4 @@ export function retryAfterLimit(headers: Headers, nowMs: number): number {
 
 function wholeNumber(text: string | null): number | null {
   return text !== null && /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
-}
-
-function httpDate(text: string | null): number | null {
-  if (text === null || !/^[A-Za-z]{3,9},? /.test(text)) return null;
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) ? null : ms;
 }

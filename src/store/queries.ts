@@ -17,6 +17,16 @@ export type Queries = {
   findEvent(eventKey: number): Promise<EventDetail | null>;
   listRejections(page: Page & { reference: string | null }): Promise<RejectionSummary[]>;
   listAttention(page: Page): Promise<AttentionSummary[]>;
+  listNotices(
+    page: Page & {
+      status: NoticeSummary['status'] | null;
+      reference: string | null;
+      sinceMs: number | null;
+    },
+  ): Promise<NoticeSummary[]>;
+  findNotice(id: string): Promise<NoticeDetail | null>;
+  /** Notices after a position of the feed, oldest first, and the newest position there is; 0 is before the first. */
+  readFeed(page: { after: number; limit: number }): Promise<FeedPage>;
   stats(nowMs: number): Promise<Stats>;
 };
 
@@ -64,6 +74,33 @@ export type AttentionSummary = {
   lastAtMs: number;
 };
 
+export type NoticeSummary = {
+  key: number;
+  /** The shop's idempotency key: `webhook-id`. */
+  id: string;
+  reference: string;
+  type: string;
+  version: number;
+  status: 'pending' | 'leased' | 'done' | 'dead';
+  attempt: number;
+  createdAtMs: number;
+  /** Of a pending notice: when it is tried next; null while an earlier one of its order is owed. */
+  dueAtMs: number | null;
+  endedAtMs: number | null;
+  fault: { code: string; message: string } | null;
+  /** The shop's last answer. */
+  answer: { status: number; body: string } | null;
+};
+export type NoticeDetail = NoticeSummary & { body: string };
+
+export type FeedPage = {
+  /** Rises when a copy takes the place of the store. */
+  generation: number;
+  newest: number;
+  /** Each with its position. */
+  notices: { position: number; id: string; body: string }[];
+};
+
 export type HistoryRow = {
   atMs: number;
   what: string;
@@ -82,7 +119,7 @@ export type Timeline = {
   hints: { eventId: string; timestamp: string; lastAtMs: number; count: number }[];
   rejections: RejectionSummary[];
   attention: AttentionSummary[];
-  notices: { id: string; type: string; version: number; status: string; createdAtMs: number }[];
+  notices: NoticeSummary[];
   /** The check of this order's link that waits for the API, if one does. */
   check: { reason: string; requestedAtMs: number; dueAtMs: number } | null;
   /** When the schedule asks about the order's link next; null where it never does again. */

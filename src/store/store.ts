@@ -4,13 +4,14 @@ import type { Money } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { Asking, ServiceLink } from './asking.ts';
 import type { Queries } from './queries.ts';
+import type { Telling } from './telling.ts';
 
 /**
  * What settled asks of a database. Every verb is one whole transaction: when its promise resolves the change is on the
  * disk; when it rejects nothing of it happened, or (after a lost connection) nobody knows and it must be tried again.
  * Times are epoch milliseconds and always the caller's. One contract suite runs on every engine.
  */
-export type Store = Intake & Links & Inbox & Orders & Asking & Queries & Keeping;
+export type Store = Intake & Links & Inbox & Orders & Asking & Telling & Queries & Keeping;
 
 /** Verbs that stand between a delivery and its acknowledgement. An engine serves them before all others. */
 export type Intake = {

@@ -1,11 +1,11 @@
 import type { Database } from 'better-sqlite3';
-import { apply, changesOrder, type Decision, type Effect } from '../../domain/decision.ts';
+import { apply, changesOrder, type Decision, type Effect, type NoticeType } from '../../domain/decision.ts';
 import { formatAmount } from '../../domain/money.ts';
 import { noticeBody } from '../../domain/notice.ts';
 import type { Order } from '../../domain/order.ts';
 import { attentionVerbs } from './matters.ts';
 import type { LoadedOrder } from './orders.ts';
-import { LAST_ASKED } from './rows.ts';
+import { LAST_ASKED, OWED_NOTICE } from './rows.ts';
 import { watcher } from './schedule.ts';
 
 export type Cause = { kind: 'event' | 'reading' | 'person'; id: string | null };
@@ -28,9 +28,7 @@ export function decisionWriter(db: Database, newId: () => string) {
     `INSERT INTO history (order_key, at_ms, what, outcome, from_state, to_state, cause_kind, cause_id, effects)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
-  const insertNotice = db.prepare(
-    'INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms) VALUES (?, ?, ?, ?, ?, ?)',
-  );
+  const insertNotice = noticeWriter(db);
   const writeEffect = effectWriter(db);
 
   return ({ orderKey, order }: LoadedOrder, made: Decision, cause: Cause, atMs: number): Order => {
@@ -59,16 +57,23 @@ export function decisionWriter(db: Database, newId: () => string) {
     }
     for (const effect of made.effects) {
       if (effect.do !== 'notice') continue;
-      insertNotice.run(
-        newId(),
-        orderKey,
-        effect.type,
-        after.version,
-        noticeBody(effect.type, after, atMs),
-        atMs,
-      );
+      insertNotice(newId(), orderKey, effect.type, after, atMs);
     }
     return after;
+  };
+}
+
+/** Writes a notice; while an earlier one of its order is owed, its turn has not come. */
+function noticeWriter(
+  db: Database,
+): (id: string, orderKey: number, type: NoticeType, after: Order, atMs: number) => void {
+  const insert = db.prepare(
+    `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms, due_at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, iif(EXISTS (${OWED_NOTICE}), NULL, ?))`,
+  );
+  return (id, orderKey, type, after, atMs) => {
+    const body = noticeBody(type, after, atMs);
+    insert.run(id, orderKey, type, after.version, body, atMs, orderKey, atMs);
   };
 }
 

@@ -5,12 +5,14 @@ import { Fault } from '../../fault.ts';
 import type { Asking } from '../asking.ts';
 import type { Queries } from '../queries.ts';
 import type { Inbox, Intake, Keeping, Links, Orders } from '../store.ts';
+import type { Telling } from '../telling.ts';
 import { budgetVerbs } from './budget.ts';
 import { checkVerbs } from './checks.ts';
 import { storeFault } from './faults.ts';
 import { inboxVerbs } from './inbox.ts';
 import { intakeVerbs } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
+import { tellingVerbs } from './notices.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
 import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
@@ -18,7 +20,9 @@ import { readingVerbs } from './readings.ts';
 import { sweepVerbs } from './sweep.ts';
 import type { Synchronous } from './synchronous.ts';
 
-type WriteVerbs = Synchronous<Intake & Links & Inbox & Orders & Asking & Pick<Keeping, 'heartbeat'>>;
+type WriteVerbs = Synchronous<
+  Intake & Links & Inbox & Orders & Asking & Telling & Pick<Keeping, 'heartbeat'>
+>;
 type ReadVerbs = Synchronous<Queries>;
 
 export type Call = { verb: string; args: readonly unknown[] };
@@ -49,6 +53,7 @@ export function openWriter(
     ...checkVerbs(db),
     ...readingVerbs(db, newId),
     ...sweepVerbs(db),
+    ...tellingVerbs(db),
     heartbeat: beater(db),
   };
   return {

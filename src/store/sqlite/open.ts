@@ -159,6 +159,7 @@ function voidLeases(db: Database.Database): void {
     UPDATE inbox SET status = 'pending', due_at_ms = received_at_ms WHERE status = 'leased';
     UPDATE opening SET due_at_ms = (SELECT created_at_ms FROM link WHERE key = link_key) WHERE status = 'leased';
     ${LAPSE_OPENINGS};
+    UPDATE outbox SET status = 'pending', due_at_ms = created_at_ms WHERE status = 'leased';
     UPDATE link_check SET due_at_ms = requested_at_ms WHERE due_at_ms > requested_at_ms;
   `);
 }
@@ -202,7 +203,9 @@ function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: OpenOption
     // Nobody relies on the draft before it is whole; then it is synced at once.
     db.pragma('synchronous = OFF');
     migrate(db, 'sqlite', path);
-    db.prepare('INSERT INTO instance VALUES (1, ?, ?, ?, ?)').run(newInstanceId, secretsKeyId, nowMs, nowMs);
+    db.prepare(
+      'INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, ?, ?, ?, ?)',
+    ).run(newInstanceId, secretsKeyId, nowMs, nowMs);
     // Closing would do the same, but keep silent where it fails.
     db.pragma('wal_checkpoint(TRUNCATE)');
   } finally {

@@ -2,6 +2,7 @@ import type { Database } from 'better-sqlite3';
 import type { Order } from '../../domain/order.ts';
 import type { AttentionSummary, Keyed, Queries, RejectionSummary } from '../queries.ts';
 import { eventQueries } from './events.ts';
+import { noticeQueries } from './notices.ts';
 import { type OrderRow, orderCompleter, orderLoader } from './orders.ts';
 import { ATTENTION, KEY_MAX } from './rows.ts';
 import { statsQuery } from './stats.ts';
@@ -15,6 +16,7 @@ export function queryVerbs(db: Database): Synchronous<Queries> {
     listOrders: orderLister(db),
     timeline: timelineQuery(db),
     ...eventQueries(db),
+    ...noticeQueries(db),
     listRejections: ({ limit, after, reference }) =>
       db
         .prepare(

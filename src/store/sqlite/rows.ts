@@ -16,3 +16,6 @@ export const LAST_ASKED = `coalesce((SELECT seq FROM sqlite_sequence WHERE name 
 
 /** Whoever held a lease of an opening that lapsed may have sent a request, and had no answer. */
 export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', may_exist = 1 WHERE status = 'leased'`;
+
+/** A notice that is owed to the shop, of the order that is bound. */
+export const OWED_NOTICE = `SELECT 1 FROM outbox WHERE order_key = +? AND status IN ('pending', 'leased')`;

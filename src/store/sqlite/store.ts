@@ -31,6 +31,9 @@ const READS = [
   'findEvent',
   'listRejections',
   'listAttention',
+  'listNotices',
+  'findNotice',
+  'readFeed',
   'stats',
 ] as const satisfies readonly (keyof Store)[];
 
@@ -63,6 +66,11 @@ const WRITES = [
   'compareListed',
   'catchUp',
   'cancelOrder',
+  'claimNotices',
+  'finishNotice',
+  'retryNotice',
+  'buryNotice',
+  'resendNotice',
   'heartbeat',
 ] as const satisfies readonly (keyof Store)[];
 

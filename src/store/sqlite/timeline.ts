@@ -6,6 +6,7 @@ import type { HistoryRow, Queries, Timeline } from '../queries.ts';
 import { isMoot } from './checks.ts';
 import { EVENT_COLUMNS, EVENT_TABLES, type EventRow, eventSummary } from './events.ts';
 import { type OpeningColumns, openingState } from './intents.ts';
+import { NOTICE_COLUMNS, NOTICE_TABLES, type NoticeRow, noticeSummary } from './notices.ts';
 import { orderLoader } from './orders.ts';
 import { ATTENTION } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
@@ -32,8 +33,7 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
   );
   const attention = newest(`${ATTENTION} WHERE a.order_key = ? AND a.ended_at_ms IS NULL ORDER BY a.key`);
   const notices = newest(
-    `SELECT notice_id AS id, type, version, status, created_at_ms AS createdAtMs
-     FROM outbox WHERE order_key = ? ORDER BY key`,
+    `SELECT ${NOTICE_COLUMNS} FROM ${NOTICE_TABLES} WHERE n.order_key = ? ORDER BY n.key`,
   );
   const check = db.prepare(
     `SELECT c.reason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
@@ -63,7 +63,7 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
       hints: hints.all(orderKey).reverse() as Timeline['hints'],
       rejections: rejections.all(reference, orderKey).reverse() as Timeline['rejections'],
       attention: attention.all(orderKey).reverse() as Timeline['attention'],
-      notices: notices.all(orderKey).reverse() as Timeline['notices'],
+      notices: (notices.all(orderKey).reverse() as NoticeRow[]).map(noticeSummary),
       check: waitingCheck(check.get(orderKey) as CheckColumns | undefined, order.state),
       ...scheduleSummary(schedule.get(orderKey) as ScheduleColumns, order.settlement?.paidAtMs ?? null),
       opening: openingSummary(opening.get(orderKey) as OpeningSummaryColumns | undefined),

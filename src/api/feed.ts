@@ -1,0 +1,84 @@
+import type { RequestHandler, Response } from 'express';
+import { sendProblem } from '../http/problem.ts';
+import type { FeedPage } from '../store/queries.ts';
+import type { ApiOptions } from './options.ts';
+import { feedQuery, read } from './requests.ts';
+
+/** Readers that wait at once; more are answered with what there is. */
+const WAITING_MAX = 200;
+/** A reader that waits looks by itself this often: the bell is a hint. */
+const LOOK_EVERY_MS = 1_000;
+
+/**
+ * `GET /v1/feed`: every notice after a cursor, oldest first. Positions follow the order of commits, so nothing appears
+ * behind a cursor that was read past. With `wait` it answers when there is something, or after so many seconds.
+ */
+export function readFeed(options: ApiOptions): RequestHandler {
+  const { store, clock, notices, metrics } = options;
+  return async (request, response) => {
+    const query = read(feedQuery, request.query, response);
+    if (query === null) return;
+    const from = readPlace(query.after, response);
+    if (from === null) return;
+    const gone = new AbortController();
+    response.on('close', () => gone.abort());
+    const untilMs = clock.monotonicMs() + query.wait * 1_000;
+    for (;;) {
+      const page = await store.readFeed({ after: from.position, limit: query.limit });
+      if (isOfBefore(from, page)) return sendGone(response);
+      const leftMs = untilMs - clock.monotonicMs();
+      if (page.notices.length > 0 || leftMs <= 0 || gone.signal.aborted || notices.waiting >= WAITING_MAX) {
+        metrics.feedRead(page.newest - from.position);
+        response.json(answer(page, from.position));
+        return;
+      }
+      await notices.next(Math.min(leftMs, LOOK_EVERY_MS), gone.signal);
+    }
+  };
+}
+
+/** A place in the feed: after a position, as a generation of the store has it. */
+type Place = { generation: number | null; position: number };
+
+function answer({ generation, newest, notices }: FeedPage, from: number): object {
+  const last = notices.at(-1)?.position ?? from;
+  return {
+    notices: notices.map(({ position, id, body }) => ({
+      cursor: writePlace(generation, position),
+      id,
+      ...(JSON.parse(body) as object),
+    })),
+    cursor: writePlace(generation, last),
+    more: newest > last,
+  };
+}
+
+function isOfBefore({ generation, position }: Place, page: FeedPage): boolean {
+  // A store may have been restored without its knowledge; then its positions come again.
+  return (generation !== null && generation !== page.generation) || position > page.newest;
+}
+
+function sendGone(response: Response): void {
+  const detail =
+    'This cursor is from before the store was restored from a backup. Read the feed from its beginning, without after: ' +
+    'notices that you know have the ids that you know.';
+  sendProblem(response, { status: 410, code: 'cursor_from_before_restore', detail });
+}
+
+function writePlace(generation: number, position: number): string {
+  return Buffer.from(`f${generation}.${position}`).toString('base64url');
+}
+
+/** Reads a cursor; answers 400 and returns null where it is not one of the feed's. */
+function readPlace(cursor: string | undefined, response: Response): Place | null {
+  if (cursor === undefined) return { generation: null, position: 0 };
+  const match = /^f([1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,14})$/.exec(
+    Buffer.from(cursor, 'base64url').toString(),
+  );
+  const [generation, position] = [Number(match?.[1]), Number(match?.[2])];
+  // Decoding skips what is not base64url; a cursor has one spelling only.
+  if (match !== null && writePlace(generation, position) === cursor) return { generation, position };
+  const detail = 'after: give the cursor of the page before, unchanged';
+  sendProblem(response, { status: 400, code: 'invalid_request', detail });
+  return null;
+}

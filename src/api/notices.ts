@@ -1,0 +1,60 @@
+import type { RequestHandler, Response } from 'express';
+import { sendProblem } from '../http/problem.ts';
+import type { NoticeSummary } from '../store/queries.ts';
+import type { ApiOptions } from './options.ts';
+import { noticesQuery, read, readCursor, readPage } from './requests.ts';
+
+export function listNotices({ store }: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const query = read(noticesQuery, request.query, response);
+    if (query === null) return;
+    const after = readCursor(query.cursor, response);
+    if (after === false) return;
+    const { status = null, reference = null, since } = query;
+    const sinceMs = since === undefined ? null : Date.parse(since);
+    const { rows, nextCursor } = await readPage({ limit: query.limit, after }, (page) =>
+      store.listNotices({ ...page, status, reference, sinceMs }),
+    );
+    response.json({ notices: rows.map(noticeDocument), nextCursor });
+  };
+}
+
+/** One notice with its body, as it is sent. Never its signature. */
+export function showNotice({ store }: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const id = String(request.params.id);
+    const notice = await store.findNotice(id);
+    if (notice === null) return noSuchNotice(response, id);
+    const { body, ...summary } = notice;
+    response.json({ notice: { ...noticeDocument(summary), body: JSON.parse(body) } });
+  };
+}
+
+/** `POST /v1/notices/:id/resend`: sends a notice once more that the shop took, or that was given up; its id stays. */
+export function resendNotice({ store, clock, onNotices }: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const id = String(request.params.id);
+    const outcome = await store.resendNotice({ id, nowMs: clock.nowMs() });
+    if (outcome === 'unknown') return noSuchNotice(response, id);
+    if (outcome === 'in_work') {
+      const detail = `Notice ${id} is owed already: it is sent by itself.`;
+      sendProblem(response, { status: 409, code: 'notice_in_work', detail });
+      return;
+    }
+    onNotices();
+    response.status(202).json({ notice: { id, status: outcome } });
+  };
+}
+
+function noticeDocument({ key: _, createdAtMs, dueAtMs, endedAtMs, ...notice }: NoticeSummary): object {
+  return {
+    ...notice,
+    createdAt: new Date(createdAtMs).toISOString(),
+    dueAt: dueAtMs === null ? null : new Date(dueAtMs).toISOString(),
+    endedAt: endedAtMs === null ? null : new Date(endedAtMs).toISOString(),
+  };
+}
+
+function noSuchNotice(response: Response, id: string): void {
+  sendProblem(response, { status: 404, code: 'not_found', detail: `There is no notice ${id}.` });
+}

@@ -1,0 +1,81 @@
+import type { ClaimedNotice, Telling } from '../store/telling.ts';
+import type { BackgroundWorker } from '../work/loop.ts';
+import { startPool } from '../work/pool.ts';
+import { Pace } from './pace.ts';
+import { openTarget, type TargetOptions } from './target.ts';
+import { type TellOptions, tell } from './tell.ts';
+
+/** Notices of as many orders at once. Retries have places of their own: neither kind waits for the other. */
+const PLACES = { new: 24, again: 8 } as const;
+const POLL_MS = 1_000;
+/** The shop is given so long for one notice. */
+const DEADLINE_MS = 10_000;
+const LEASE_MS = 30_000;
+/** What is under way when settled stops may end within this time. */
+const STOP_MS = 2_000;
+
+export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys'> & {
+  store: Telling;
+  shopUrl: string;
+  shopSecrets: readonly Buffer[];
+  shopAllowPrivate: boolean;
+  /** In place of 10 s, and of the system's way to resolve names. */
+  deadlineMs?: number;
+  resolve?: TargetOptions['resolve'];
+};
+
+/**
+ * Sends notices to the shop, those of one order one after the other and in their order. An order whose notice is not taken
+ * waits for itself alone; a shop that takes none at all is tried slowly, so that a heap of notices costs nothing.
+ */
+export function startNotifier(options: NotifierOptions): BackgroundWorker {
+  const { store, shopUrl, shopSecrets, shopAllowPrivate, deadlineMs = DEADLINE_MS, clock, log } = options;
+  const target = openTarget({
+    url: shopUrl,
+    allowPrivate: shopAllowPrivate,
+    connections: PLACES.new + PLACES.again,
+    deadlineMs,
+    ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
+  });
+  const pace = new Pace({
+    clock,
+    onDown: () => log.warn('the shop takes no notices; it is tried slowly until it does'),
+    onUp: () => log.info('the shop takes notices again'),
+  });
+  const telling = { ...options, keys: shopSecrets, target };
+
+  async function work(notice: ClaimedNotice): Promise<void> {
+    const told = await tell(telling, notice);
+    if (told !== null) pace.note(told === 'delivered');
+    // The order's next notice, if there is one, has its turn now.
+    if (told === 'delivered' || told === 'dead') pools.new.wake();
+  }
+
+  const startKind = (tried: boolean, places: number) => {
+    const turn = pace.turns();
+    const pool = startPool<ClaimedNotice>({
+      clock,
+      places,
+      pollMs: POLL_MS,
+      claim: async (free) => {
+        const limit = turn.admits(free, () => pool.wake());
+        if (limit === 0) return [];
+        return store.claimNotices({ tried, limit, nowMs: clock.nowMs(), leaseMs: LEASE_MS + deadlineMs });
+      },
+      work,
+      onClaimFailed: (fault) => log.warn({ fault }, 'notices cannot be claimed; trying again'),
+    });
+    return pool;
+  };
+  const pools = { new: startKind(false, PLACES.new), again: startKind(true, PLACES.again) };
+
+  return {
+    wake: () => pools.new.wake(),
+    stop: async () => {
+      const cancel = clock.after(STOP_MS, target.close);
+      await Promise.all([pools.new.stop(), pools.again.stop()]);
+      cancel();
+      target.close();
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { type RetrySteps, retryAfterMs, steppedDelayMs } from '../domain/retry.ts';
+import { Fault } from '../fault.ts';
+import type { Log } from '../observe/log.ts';
+import type { ClaimedNotice, ShopAnswer, Telling } from '../store/telling.ts';
+import type { Clock } from '../work/clock.ts';
+import { noticeHeaders } from './sign.ts';
+import type { Target, TargetReply } from './target.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** After 5 s, 30 s, 2, 10 and 30 minutes, then hourly, for 7 days. */
+const RETRY: RetrySteps = {
+  stepsMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
+  forMs: 7 * 24 * HOUR_MS,
+};
+
+/** The shop may ask to be left alone for so long at most. */
+const RETRY_AFTER_MS_MAX = 24 * HOUR_MS;
+
+export type Told = 'delivered' | 'retried' | 'dead';
+
+export type TellOptions = {
+  store: Pick<Telling, 'finishNotice' | 'retryNotice' | 'buryNotice'>;
+  target: Target;
+  keys: readonly Buffer[];
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  onTold: (outcome: Told, seconds: number) => void;
+};
+
+/** Makes one attempt to tell the shop, and writes what came of it. Never rejects: a lease that is lost lapses. */
+export async function tell(options: TellOptions, notice: ClaimedNotice): Promise<Told | null> {
+  const { target, keys, clock, log, onTold } = options;
+  const startedMs = clock.monotonicMs();
+  const { id, body } = notice;
+  let answer: TargetReply | null = null;
+  let fault: Fault | null;
+  try {
+    answer = await target.post(noticeHeaders(keys, { id, body, nowMs: clock.nowMs() }), body);
+    fault = faultOf(answer);
+  } catch (error) {
+    fault = error instanceof Fault ? error : bug(error);
+  }
+  try {
+    const told = await write(options, notice, answer, fault);
+    if (told !== null) onTold(told, (clock.monotonicMs() - startedMs) / 1000);
+    return told;
+  } catch (lost) {
+    log.warn({ notice: id, fault: lost }, 'what became of a notice could not be written; it is sent again');
+    return null;
+  }
+}
+
+/** Why an answer is no acknowledgement; null where it is one. */
+function faultOf({ status }: ShopAnswer): Fault | null {
+  if (status >= 200 && status < 300) return null;
+  if (status === 410) {
+    return new Fault('terminal', 'shop_gone', 'The shop answered 410: it does not want this notice.');
+  }
+  if (status >= 300 && status < 400) {
+    const message = `The shop answered ${status}: redirects are not followed. Put the final address into SETTLED_SHOP_URL.`;
+    return new Fault('transient', 'shop_redirects', message);
+  }
+  const message = `The shop answered ${status}, and acknowledges with 2xx. Look at the shop's own log.`;
+  return new Fault('transient', 'shop_refused', message);
+}
+
+function bug(error: unknown): Fault {
+  const message = error instanceof Error ? error.message : String(error);
+  return new Fault('transient', 'shop_unreachable', `The notice could not be sent: ${message}`, {
+    cause: error,
+  });
+}
+
+/** Null where the lease went to somebody else meanwhile. */
+async function write(
+  options: TellOptions,
+  notice: ClaimedNotice,
+  reply: TargetReply | null,
+  fault: Fault | null,
+): Promise<Told | null> {
+  const { store, clock, log } = options;
+  const { noticeKey, attempt, id, reference, type } = notice;
+  const nowMs = clock.nowMs();
+  const answer = reply === null ? null : { status: reply.status, body: reply.body };
+  if (fault === null) {
+    const ended = await store.finishNotice({ noticeKey, attempt, answer: answer as ShopAnswer, nowMs });
+    log.debug({ notice: id, order: reference, type }, 'the shop was told');
+    return ended === 'done' ? 'delivered' : null;
+  }
+  const delayMs = fault.kind === 'terminal' ? null : nextDelayMs(options, notice, reply, nowMs);
+  if (delayMs === null) {
+    const ended = await store.buryNotice({ noticeKey, attempt, fault, answer, nowMs });
+    if (ended === 'lost') return null;
+    log.error({ notice: id, order: reference, type, fault }, 'the shop was not told and a person must look');
+    return 'dead';
+  }
+  await store.retryNotice({ noticeKey, attempt, dueAtMs: nowMs + delayMs, fault, answer });
+  return 'retried';
+}
+
+/** Null where the time for retries is over. The shop may ask for more time than the schedule gives it. */
+function nextDelayMs(
+  { random }: TellOptions,
+  { attempt, firstTriedAtMs }: ClaimedNotice,
+  reply: TargetReply | null,
+  nowMs: number,
+): number | null {
+  const delayMs = steppedDelayMs(RETRY, { attempt, triedForMs: nowMs - firstTriedAtMs }, random());
+  const askedMs = reply === null ? null : retryAfterMs(reply.retryAfter, reply.date, nowMs);
+  return delayMs === null ? null : Math.max(delayMs, Math.min(askedMs ?? 0, RETRY_AFTER_MS_MAX));
+}

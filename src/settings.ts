@@ -1,0 +1,159 @@
+import { isLoopback } from './addresses.ts';
+import { isCurrency } from './domain/money.ts';
+
+export type ListenAddress = { readonly host: string; readonly port: number };
+
+/** Reads a setting's text. Throws a sentence, without its subject, that says what is wrong with it. */
+export type Parser<T> = (text: string) => T;
+
+const TOKEN_LENGTH = { min: 16, max: 512 } as const;
+const API_SLOTS = { min: 5, max: 55 } as const;
+const SHOP_SECRET_BYTES = { min: 24, max: 64 } as const;
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+export function parseStore(text: string): string {
+  // The driver drops spaces at the ends, and would open another file than the one that was looked for.
+  const match = /^sqlite:(\S|\S.*\S)$/s.exec(text);
+  if (match?.[1] === undefined || match[1] === ':memory:') {
+    throw new Error(
+      `is "${withoutPassword(text)}"; write sqlite: and the path of a file, like sqlite:./data/settled.db`,
+    );
+  }
+  return match[1];
+}
+
+function withoutPassword(text: string): string {
+  return text.replace(/\/\/[^@/]*@/, '//…@');
+}
+
+export function parsePublicUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    throw new Error(`is "${withoutPassword(text)}"; write an address like https://pay.example.com`);
+  }
+  if (url.search !== '' || url.hash !== '' || url.username !== '') {
+    throw new Error('must be an origin and perhaps a path, without a query, a fragment or credentials');
+  }
+  return url.href.replace(/\/+$/, '');
+}
+
+export function parseListen(text: string): ListenAddress {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65_535) throw new Error(`is "${text}"; write host:port, like 127.0.0.1:8788`);
+  return { host: (match[1] ?? match[2]) as string, port };
+}
+
+export function parseToken(text: string): string {
+  const { min, max } = TOKEN_LENGTH;
+  if (text.length < min || text.length > max) {
+    throw new Error(`has ${text.length} characters; use ${min} to ${max}`);
+  }
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new Error('must be printable ASCII without spaces');
+  return text;
+}
+
+export function parseSecretsKey(text: string): Buffer {
+  const key = Buffer.from(text, 'base64');
+  if (key.length !== 32 || key.toString('base64') !== text) {
+    throw new Error('must be 32 random bytes in base64, like the output of `openssl rand -base64 32`');
+  }
+  return key;
+}
+
+export function parseTolerance(text: string): number {
+  const seconds = Number(text);
+  if (!/^[1-9][0-9]{0,4}$/.test(text) || seconds > 86_400) {
+    throw new Error(`is "${text}"; write whole seconds from 1 to 86400`);
+  }
+  return seconds;
+}
+
+export function parseCurrency(text: string): string {
+  if (!isCurrency(text)) throw new Error(`is "${text}"; write an ISO 4217 code in capitals, like BRL`);
+  return text;
+}
+
+export function parseOrigin(text: string): string {
+  if (URL.parse(text)?.origin !== text || text === 'null') {
+    throw new Error(`is "${text}"; write one origin without a path, like https://sandbox.example.com`);
+  }
+  return text;
+}
+
+export function oneOf<const T extends string>(choices: readonly T[]): Parser<T> {
+  return (text) => {
+    const chosen = choices.find((choice) => choice === text);
+    if (chosen === undefined) throw new Error(`is "${text}"; choose one of ${choices.join(', ')}`);
+    return chosen;
+  };
+}
+
+const API_PATH = '/api/v1';
+
+export function parseApiUrl(text: string): string {
+  const url = parsePublicUrl(text);
+  const { protocol, hostname } = new URL(url);
+  // The key travels in a header.
+  if (protocol !== 'https:' && !isLoopback(hostname)) {
+    throw new Error(`is "${url}"; the API key must not travel in the clear: use https`);
+  }
+  return url.endsWith(API_PATH) ? url : url + API_PATH;
+}
+
+export function parseApiKey(text: string): string {
+  if (/^[\x21-\x7e]{1,512}$/.test(text)) return text;
+  throw new Error('must be 1 to 512 printable ASCII characters without spaces');
+}
+
+export function parseApiSlots(text: string): number {
+  const slots = Number(text);
+  if (!/^[1-9][0-9]?$/.test(text) || slots < API_SLOTS.min || slots > API_SLOTS.max) {
+    throw new Error(
+      `is "${text}"; write a whole number from ${API_SLOTS.min} to ${API_SLOTS.max}: the service allows 60 requests a minute`,
+    );
+  }
+  return slots;
+}
+
+/** A length of time in minutes, hours or days, as milliseconds. */
+export function duration(min: string, max: string): Parser<number> {
+  return (text) => {
+    const ms = durationMs(text);
+    if (ms >= durationMs(min) && ms <= durationMs(max)) return ms;
+    throw new Error(`is "${text}"; write ${min} to ${max}, in minutes, hours or days, like 90m, 12h or 3d`);
+  };
+}
+
+function durationMs(text: string): number {
+  const match = /^([1-9][0-9]{0,5})([mhd])$/.exec(text);
+  return Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ''] ?? Number.NaN);
+}
+
+/** Where notices go. Whether settled may send there is for `readConfig` to say. */
+export function parseShopUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    throw new Error(`is "${withoutPassword(text)}"; write an address like https://shop.example.com/settled`);
+  }
+  if (url.hash !== '' || url.username + url.password !== '') {
+    throw new Error('must not have a fragment, a user name or a password: the signature says who calls');
+  }
+  return url.href;
+}
+
+/** The key or, while it is being changed, the new and the old one: `whsec_` and base64 (Standard Webhooks). */
+export function parseShopSecrets(text: string): readonly Buffer[] {
+  const { min, max } = SHOP_SECRET_BYTES;
+  const keys = text.split(/ +/).map((secret) => {
+    const encoded = /^whsec_(.+)$/.exec(secret)?.[1] ?? '';
+    const key = Buffer.from(encoded, 'base64');
+    if (key.toString('base64') === encoded && key.length >= min && key.length <= max) return key;
+    throw new Error(
+      `must be whsec_ and ${min} to ${max} random bytes in base64, like: echo "whsec_$(openssl rand -base64 32)"`,
+    );
+  });
+  if (keys.length > 2)
+    throw new Error('has more than two secrets: give the new one, a space, and the old one');
+  return keys;
+}

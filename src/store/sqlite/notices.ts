@@ -1,0 +1,205 @@
+import type { Database } from 'better-sqlite3';
+import { noticeName, readNoticeName } from '../../domain/notice.ts';
+import type { NoticeDetail, NoticeSummary, Queries } from '../queries.ts';
+import type { FaultNote } from '../store.ts';
+import type { ClaimedNotice, NoticeRef, ShopAnswer, Telling } from '../telling.ts';
+import { attentionVerbs } from './matters.ts';
+import { KEY_MAX, OWED_NOTICE } from './rows.ts';
+import type { Synchronous } from './synchronous.ts';
+
+/** Dead notices are one matter: a shop that is gone fails all of them. */
+const DEAD = { kind: 'notices_dead', subject: 'shop' } as const;
+
+export function tellingVerbs(db: Database): Synchronous<Telling> {
+  const giveBack = db.prepare(
+    `UPDATE outbox SET status = 'pending', due_at_ms = @dueAtMs, fault_code = @code, fault_message = @message,
+       answer_status = @answerStatus, answer_body = @answerBody
+     WHERE key = @noticeKey AND attempt = @attempt AND status = 'leased'`,
+  );
+  const endNotice = noticeEnder(db);
+  const attention = attentionVerbs(db);
+  return {
+    claimNotices: claimer(db),
+    finishNotice: (told) => (endNotice('done', { ...told, fault: null }) === null ? 'lost' : 'done'),
+    retryNotice: ({ noticeKey, attempt, dueAtMs, fault, answer }) => {
+      giveBack.run({ noticeKey, attempt, dueAtMs, ...fault, ...answerColumns(answer) });
+    },
+    buryNotice: (failed) => {
+      const id = endNotice('dead', failed);
+      if (id === null) return 'lost';
+      const detail =
+        `The shop did not take notice ${id}: ${failed.fault.message} See all: settled notices list --status dead. Send ` +
+        'them again when the shop is well: settled notices resend --failed';
+      attention.raiseForNoOrder(DEAD.kind, { subject: DEAD.subject, detail, atMs: failed.nowMs });
+      return 'dead';
+    },
+    resendNotice: resender(db),
+  };
+}
+
+function claimer(db: Database): Synchronous<Telling>['claimNotices'] {
+  const lapse = db.prepare(
+    `UPDATE outbox SET status = 'pending' WHERE status = 'leased' AND due_at_ms <= +?`,
+  );
+  const due = (attempts: string) =>
+    db.prepare(
+      `SELECT n.key AS noticeKey, n.attempt + 1 AS attempt, n.notice_id AS random, o.reference, n.type, n.body,
+         n.created_at_ms AS createdAtMs, coalesce(n.first_tried_at_ms, @nowMs) AS firstTriedAtMs
+       FROM outbox n JOIN orders o ON o.key = n.order_key
+       WHERE n.status = 'pending' AND n.attempt ${attempts} AND n.due_at_ms IS NOT NULL AND n.due_at_ms <= +@nowMs
+       ORDER BY n.due_at_ms LIMIT +@limit`,
+    );
+  const dueNew = due('= 0');
+  const dueAgain = due('> 0');
+  const lease = db.prepare(
+    `UPDATE outbox SET status = 'leased', attempt = attempt + 1, due_at_ms = @untilMs, ended_at_ms = NULL,
+       first_tried_at_ms = coalesce(first_tried_at_ms, @nowMs) WHERE key = @noticeKey`,
+  );
+  return ({ tried, limit, nowMs, leaseMs }) => {
+    lapse.run(nowMs);
+    const rows = (tried ? dueAgain : dueNew).all({ nowMs, limit }) as ClaimedRow[];
+    return rows.map(({ random, ...notice }): ClaimedNotice => {
+      lease.run({ noticeKey: notice.noticeKey, nowMs, untilMs: nowMs + leaseMs });
+      return { ...notice, id: noticeName(notice.noticeKey, random) };
+    });
+  };
+}
+
+type ClaimedRow = Omit<ClaimedNotice, 'id'> & { random: string };
+type Ended = NoticeRef & { fault: FaultNote | null; answer: ShopAnswer | null; nowMs: number };
+
+/** Ends a notice and gives the next of its order its turn. Returns its id; null where the lease is somebody else's. */
+function noticeEnder(db: Database): (status: 'done' | 'dead', ended: Ended) => string | null {
+  const end = db.prepare(
+    `UPDATE outbox SET status = @status, due_at_ms = NULL, ended_at_ms = @nowMs, fault_code = @code,
+       fault_message = @message, answer_status = @answerStatus, answer_body = @answerBody
+     WHERE key = @noticeKey AND attempt = @attempt AND status = 'leased'
+     RETURNING order_key AS orderKey, notice_id AS random`,
+  );
+  const next = db.prepare(
+    `UPDATE outbox SET due_at_ms = +@nowMs WHERE key =
+       (SELECT min(key) FROM outbox WHERE order_key = +@orderKey AND status = 'pending')`,
+  );
+  return (status, { noticeKey, attempt, fault, answer, nowMs }) => {
+    const { code, message } = fault ?? { code: null, message: null };
+    const row = end.get({ status, noticeKey, attempt, nowMs, code, message, ...answerColumns(answer) }) as
+      | { orderKey: number; random: string }
+      | undefined;
+    if (row === undefined) return null;
+    next.run({ nowMs, orderKey: row.orderKey });
+    return noticeName(noticeKey, row.random);
+  };
+}
+
+function answerColumns(answer: ShopAnswer | null): {
+  answerStatus: number | null;
+  answerBody: string | null;
+} {
+  return { answerStatus: answer?.status ?? null, answerBody: answer?.body ?? null };
+}
+
+function resender(db: Database): Synchronous<Telling>['resendNotice'] {
+  const find = db.prepare('SELECT status, order_key AS orderKey FROM outbox WHERE key = ? AND notice_id = ?');
+  const requeue = db.prepare(
+    `UPDATE outbox SET status = 'pending', attempt = 0, first_tried_at_ms = NULL, ended_at_ms = NULL,
+       due_at_ms = iif(EXISTS (${OWED_NOTICE}), NULL, ?) WHERE key = ?`,
+  );
+  const anyDead = db.prepare(`SELECT 1 FROM outbox WHERE status = 'dead' AND status <> 'pending' LIMIT 1`);
+  const attention = attentionVerbs(db);
+  return ({ id, nowMs }) => {
+    const name = readNoticeName(id);
+    if (name === null) return 'unknown';
+    const row = find.get(name.key, name.random) as { status: string; orderKey: number } | undefined;
+    if (row === undefined) return 'unknown';
+    if (row.status === 'pending' || row.status === 'leased') return 'in_work';
+    requeue.run(row.orderKey, nowMs, name.key);
+    if (anyDead.get() === undefined) attention.end(DEAD.kind, DEAD.subject, nowMs);
+    return 'pending';
+  };
+}
+
+export const NOTICE_COLUMNS = `n.key, n.notice_id AS random, o.reference, n.type, n.version, n.status, n.attempt,
+  n.created_at_ms AS createdAtMs, iif(n.status = 'pending', n.due_at_ms, NULL) AS dueAtMs, n.ended_at_ms AS endedAtMs,
+  n.fault_code AS faultCode, n.fault_message AS faultMessage, n.answer_status AS answerStatus,
+  n.answer_body AS answerBody`;
+export const NOTICE_TABLES = 'outbox n JOIN orders o ON o.key = n.order_key';
+
+export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & {
+  random: string;
+  faultCode: string | null;
+  faultMessage: string | null;
+  answerStatus: number | null;
+  answerBody: string | null;
+};
+
+export function noticeSummary({
+  random,
+  faultCode,
+  faultMessage,
+  answerStatus,
+  answerBody,
+  ...row
+}: NoticeRow): NoticeSummary {
+  return {
+    ...row,
+    id: noticeName(row.key, random),
+    fault: faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' },
+    answer: answerStatus === null ? null : { status: answerStatus, body: answerBody ?? '' },
+  };
+}
+
+/** Written out, because SQLite uses a partial index only for the literal that it was made with. */
+const STATUS_IS: Record<NoticeSummary['status'], string> = {
+  pending: "n.status = 'pending'",
+  leased: "n.status = 'leased' AND n.status <> 'pending'",
+  done: "n.status = 'done' AND n.status <> 'pending'",
+  dead: "n.status = 'dead' AND n.status <> 'pending'",
+};
+
+export function noticeQueries(
+  db: Database,
+): Pick<Synchronous<Queries>, 'listNotices' | 'findNotice' | 'readFeed'> {
+  const find = db.prepare(
+    `SELECT ${NOTICE_COLUMNS}, n.body FROM ${NOTICE_TABLES} WHERE n.key = ? AND n.notice_id = ?`,
+  );
+  const generation = db.prepare('SELECT generation FROM instance').pluck();
+  const newest = db.prepare('SELECT coalesce(max(key), 0) FROM outbox').pluck();
+  const after = db.prepare(
+    'SELECT key AS position, notice_id AS random, body FROM outbox WHERE key > ? ORDER BY key LIMIT ?',
+  );
+  return {
+    listNotices: ({ limit, after: before, status, reference, sinceMs }) => {
+      const conditions = [
+        ...(status === null ? [] : [STATUS_IS[status]]),
+        ...(reference === null ? [] : ['o.reference = @reference']),
+        ...(sinceMs === null ? [] : ['n.created_at_ms >= @sinceMs']),
+      ];
+      const sql = `SELECT ${NOTICE_COLUMNS} FROM ${NOTICE_TABLES} WHERE n.key < @before
+        ${conditions.map((condition) => `AND ${condition}`).join(' ')} ORDER BY n.key DESC LIMIT @limit`;
+      const values = {
+        before: before ?? KEY_MAX,
+        limit,
+        ...(reference === null ? {} : { reference }),
+        ...(sinceMs === null ? {} : { sinceMs }),
+      };
+      return (db.prepare(sql).all(values) as NoticeRow[]).map(noticeSummary);
+    },
+    findNotice: (id) => {
+      const name = readNoticeName(id);
+      const row =
+        name === null
+          ? undefined
+          : (find.get(name.key, name.random) as (NoticeRow & Pick<NoticeDetail, 'body'>) | undefined);
+      if (row === undefined) return null;
+      const { body, ...summary } = row;
+      return { ...noticeSummary(summary), body };
+    },
+    readFeed: ({ after: position, limit }) => ({
+      generation: generation.get() as number,
+      newest: newest.get() as number,
+      notices: (after.all(position, limit) as { position: number; random: string; body: string }[]).map(
+        ({ random, ...notice }) => ({ ...notice, id: noticeName(notice.position, random) }),
+      ),
+    }),
+  };
+}

@@ -1,0 +1,49 @@
+import type { NoticeType } from '../domain/decision.ts';
+import type { FaultNote } from './store.ts';
+
+/**
+ * What telling the shop wants of a database. The rules of store.ts hold: a verb is a transaction. The life of a notice:
+ * pending → leased → done | dead; leased → pending on retry or when the lease lapses. Of each order one notice at a time is
+ * owed: the next has its turn when that one is done or dead.
+ */
+export type Telling = {
+  /**
+   * Leases notices that are due, the oldest first, each with its next attempt number: such as were never tried, or such as
+   * were.
+   */
+  claimNotices(claim: {
+    tried: boolean;
+    limit: number;
+    nowMs: number;
+    leaseMs: number;
+  }): Promise<ClaimedNotice[]>;
+  /** The shop took it. `lost`: the lease went to somebody else. */
+  finishNotice(told: NoticeRef & { answer: ShopAnswer; nowMs: number }): Promise<'done' | 'lost'>;
+  /** Gives a claimed notice back, due again at `dueAtMs`. */
+  retryNotice(
+    failed: NoticeRef & { dueAtMs: number; fault: FaultNote; answer: ShopAnswer | null },
+  ): Promise<void>;
+  /** Retires a claimed notice for a person to look at, and raises `notices_dead`. */
+  buryNotice(
+    failed: NoticeRef & { fault: FaultNote; answer: ShopAnswer | null; nowMs: number },
+  ): Promise<'dead' | 'lost'>;
+  /** Makes a notice that is done or dead pending again, with the same id. */
+  resendNotice(resent: { id: string; nowMs: number }): Promise<'pending' | 'in_work' | 'unknown'>;
+};
+
+export type NoticeRef = { noticeKey: number; attempt: number };
+
+export type ClaimedNotice = NoticeRef & {
+  /** The same over all attempts: the shop's idempotency key. */
+  id: string;
+  reference: string;
+  type: NoticeType;
+  /** JSON. */
+  body: string;
+  createdAtMs: number;
+  /** Of this attempt where it is the first. */
+  firstTriedAtMs: number;
+};
+
+/** What the shop answered: its status, and the beginning of its body as text. */
+export type ShopAnswer = { status: number; body: string };
