@@ -18,6 +18,8 @@ export type Load = {
   forMs: number;
   /** What each answer must be: the bench measures nothing but right answers. */
   expect: { status: number; contains: string };
+  /** Called when a request leaves, with its number and `performance.now()`. */
+  onSent?: (index: number, atMs: number) => void;
   /** Says how many are sent per second; without it, each connection sends as soon as it is answered. */
   gate?: Gate;
 };
@@ -110,7 +112,7 @@ function open(port: number): Promise<Socket> {
 }
 
 /** Sends and awaits one request after the other over one connection, until there is no more to send. */
-function drive(socket: Socket, { requests, to, expect, gate }: Load, state: State): Promise<void> {
+function drive(socket: Socket, { requests, to, expect, gate, onSent }: Load, state: State): Promise<void> {
   const statusLine = `HTTP/1.1 ${expect.status} `;
   return new Promise((resolve, reject) => {
     let sentMs = 0;
@@ -126,6 +128,7 @@ function drive(socket: Socket, { requests, to, expect, gate }: Load, state: Stat
         resolve();
       } else {
         sentMs = performance.now();
+        onSent?.(state.next, sentMs);
         socket.write(requests.at(state.next++));
       }
     }

@@ -7,6 +7,7 @@ import { runIdle } from './idle.ts';
 import { takeOnce, takePatiently } from './patience.ts';
 import { type Results, report, verdicts } from './report.ts';
 import { profileInto } from './servers.ts';
+import { runTold } from './told.ts';
 import { openWorkspace } from './workspace.ts';
 
 /** `npm run bench`: prints the figures of docs/bench.md. Fails on errors, not on figures. */
@@ -14,17 +15,18 @@ import { openWorkspace } from './workspace.ts';
 const HELP = `npm run bench -- [options]
 
   --quick             three short rounds: about two minutes, for a first impression
-  --only PART         burst, sustained, filled or idle; may be repeated
+  --only PART         burst, sustained, filled, told or idle; may be repeated
   --rounds N          rounds of each comparison (5; quick 3)
   --seconds N         how long deliveries are sent in a round (5; quick 1)
   --connections N     keep-alive connections of the client (64)
+  --notices N         notices that wait while the shop is down (100000; quick 20000)
   --filled N          events that the filled store holds (1000000; quick 20000)
   --patient           wait for an idle machine before each measurement, and repeat disturbed ones
   --json FILE         write every round's figures, too
   --profile FOLDER    have the servers write CPU profiles; the figures of such a run are not true
 `;
 
-const PARTS = ['burst', 'sustained', 'filled', 'idle'] as const;
+const PARTS = ['burst', 'sustained', 'filled', 'told', 'idle'] as const;
 type Part = (typeof PARTS)[number];
 
 type Arguments = {
@@ -34,13 +36,14 @@ type Arguments = {
   seconds: number;
   connections: number;
   filledEvents: number;
+  notices: number;
   patient: boolean;
   json: string | null;
   profile: string | null;
 };
 
 async function main(given: Arguments): Promise<Results> {
-  const { parts, quick, rounds, seconds, connections, filledEvents, patient } = given;
+  const { parts, quick, rounds, seconds, connections, filledEvents, notices, patient } = given;
   const workspace = openWorkspace();
   const onProgress = showProgress();
   const common = {
@@ -57,6 +60,7 @@ async function main(given: Arguments): Promise<Results> {
     return {
       rounds: contestants.length === 0 ? null : await runContest({ ...common, contestants }),
       filled: parts.includes('filled') ? await runFilled({ ...common, events: filledEvents }) : null,
+      told: parts.includes('told') ? await runTold({ ...common, notices }) : null,
       idle: parts.includes('idle')
         ? await runIdle({ workspace, starts: quick ? 1 : 3, idleMs: quick ? 2_000 : 10_000, onProgress })
         : null,
@@ -90,6 +94,7 @@ function readArguments(): Arguments {
       seconds: { type: 'string' },
       connections: { type: 'string' },
       filled: { type: 'string' },
+      notices: { type: 'string' },
       patient: { type: 'boolean' },
       json: { type: 'string' },
       profile: { type: 'string' },
@@ -111,6 +116,7 @@ function readArguments(): Arguments {
     seconds: whole('--seconds', values.seconds ?? (quick ? '1' : '5'), 60),
     connections: whole('--connections', values.connections ?? '64', 1_000),
     filledEvents: whole('--filled', values.filled ?? (quick ? '20000' : '1000000'), 20_000_000),
+    notices: whole('--notices', values.notices ?? (quick ? '20000' : '100000'), 1_000_000),
     patient: values.patient === true,
     json: values.json ?? null,
     profile: values.profile ?? null,
@@ -147,6 +153,7 @@ function write(given: Arguments, results: Results): void {
     ...given,
     contest,
     filled: results.filled,
+    told: results.told,
     idle: results.idle,
     verdicts: verdicts(results),
   };

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
-import { Gate, type LoadResult, runLoad } from './client.ts';
+import { Gate, type Load, type LoadResult, runLoad } from './client.ts';
 import { lookUps, type Requests } from './deliveries.ts';
 import { machineCpuSeconds, type Progress, type Server } from './servers.ts';
 
@@ -95,6 +95,28 @@ export async function sustained(server: Server, plan: Plan): Promise<Figures> {
   await stopPacing();
   assertRecorded(before, after, result.answered);
   return { ...figures(result, seconds, meter), backlog: 0, lagSecondsMax };
+}
+
+/** Acknowledgements at a steady rate. `onSent` as the client has it; `warm`: when what was sent to warm up is over. */
+export async function atRate(
+  server: Server,
+  plan: Plan,
+  perSecond: number,
+  {
+    onSent = () => {},
+    warm = async () => {},
+  }: { onSent?: NonNullable<Load['onSent']>; warm?: () => Promise<void> } = {},
+): Promise<Figures> {
+  const before = await warmUp(server, plan);
+  await warm();
+  const gate = new Gate(perSecond);
+  const stop = startMeter(server);
+  const result = await runLoad({ ...measured(server, plan), forMs: plan.forMs, gate, onSent });
+  const meter = stop();
+  gate.close();
+  const after = await untilSettled(server, () => {});
+  if (before !== null) assertRecorded(before, after, result.answered);
+  return { ...figures(result, result.seconds, meter), backlog: 0, lagSecondsMax: null };
 }
 
 /** Has the gate let through what the server keeps up with. */

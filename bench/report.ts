@@ -2,8 +2,14 @@ import type { Contestant, Rounds } from './contest.ts';
 import type { FilledFigures } from './filled.ts';
 import type { IdleFigures } from './idle.ts';
 import type { Figures } from './measure.ts';
+import type { ToldFigures } from './told.ts';
 
-export type Results = { rounds: Rounds | null; filled: FilledFigures | null; idle: IdleFigures | null };
+export type Results = {
+  rounds: Rounds | null;
+  filled: FilledFigures | null;
+  told: ToldFigures | null;
+  idle: IdleFigures | null;
+};
 
 /** A figure of the design beside its limit. */
 export type Verdict = { figure: string; found: number; text: string; must: string; met: boolean };
@@ -12,10 +18,11 @@ export type Verdict = { figure: string; found: number; text: string; must: strin
 const OTHERS_SHARE_MAX = 0.05;
 
 export function report(results: Results): string {
-  const { rounds, filled, idle } = results;
+  const { rounds, filled, told, idle } = results;
   const parts = [
     rounds === null ? null : contestTable(rounds),
     filled === null ? null : filledTable(filled),
+    told === null ? null : toldTable(told),
     idle === null ? null : idleTable(idle),
     verdictTable(verdicts(results)),
     othersWarning(results),
@@ -118,6 +125,42 @@ function filledTable({ events, empty, filled }: FilledFigures): string {
   return table('Sustained, on an empty and on a filled store in turns', head, rows);
 }
 
+function toldTable({ notices, toldMs, idle, waiting }: ToldFigures): string {
+  const orders = toldMs.reduce((sum, { length }) => sum + length, 0);
+  const head = ['', 'n', 'p50 ms', 'p99 ms'];
+  const acknowledged = (name: string, figures: readonly Figures[]) => [
+    name,
+    fixed(
+      typical(figures, ({ deliveries }) => deliveries),
+      0,
+    ),
+    fixed(
+      typical(figures, ({ p50Ms }) => p50Ms),
+      1,
+    ),
+    fixed(
+      typical(figures, ({ p99Ms }) => p99Ms),
+      1,
+    ),
+  ];
+  const rows = [
+    [
+      'delivery to notice, 200 orders/s',
+      String(orders),
+      fixed(toldAt(toldMs, 0.5), 1),
+      fixed(toldAt(toldMs, 0.99), 1),
+    ],
+    acknowledged('acknowledged, idle outbox, 1000/s', idle),
+    acknowledged(`acknowledged, shop down, ${notices} notices wait`, waiting),
+  ];
+  return table('Telling the shop', head, rows);
+}
+
+/** The median of the rounds. */
+function toldAt(rounds: readonly Float64Array[], share: number): number {
+  return median(rounds.map((ms) => ms[Math.min(ms.length - 1, Math.floor(ms.length * share))] ?? Number.NaN));
+}
+
 function idleTable({ readySeconds, rssMiBAtStart, rssMiBIdle }: IdleFigures): string {
   const row = [readySeconds, rssMiBAtStart, rssMiBIdle].map((values, index) =>
     fixed(median(values), index === 0 ? 2 : 0),
@@ -127,7 +170,7 @@ function idleTable({ readySeconds, rssMiBAtStart, rssMiBIdle }: IdleFigures): st
 }
 
 /** What the design asks for, as far as this run can tell. */
-export function verdicts({ rounds, filled, idle }: Results): Verdict[] {
+export function verdicts({ rounds, filled, told, idle }: Results): Verdict[] {
   const of = (name: Contestant) => rounds?.get(name);
   const found: (Verdict | null)[] = [
     atLeast('burst ÷ ceiling', ratio(of('settled burst'), of('ceiling'), perSecond), 0.85),
@@ -153,6 +196,9 @@ export function verdicts({ rounds, filled, idle }: Results): Verdict[] {
       filled && ratio(filled.filled, filled.empty, (f) => f.cpuMicros),
       1.25,
     ),
+    atMost('told: p50 ms', told && toldAt(told.toldMs, 0.5), 20),
+    atMost('told: p99 ms', told && toldAt(told.toldMs, 0.99), 150),
+    atMost('notices waiting: p99 ÷ idle outbox', told && ratio(told.waiting, told.idle, (f) => f.p99Ms), 1.5),
     atMost('idle: RSS MiB', idle && median(idle.rssMiBIdle), 150),
     atMost('ready after s', idle && median(idle.readySeconds), 1),
   ];
@@ -193,8 +239,12 @@ function verdictTable(found: readonly Verdict[]): string {
 }
 
 /** Null where the machine was ours. */
-function othersWarning({ rounds, filled }: Results): string | null {
-  const all = [...(rounds?.values() ?? []), ...(filled === null ? [] : [filled.empty, filled.filled])].flat();
+function othersWarning({ rounds, filled, told }: Results): string | null {
+  const all = [
+    ...(rounds?.values() ?? []),
+    ...(filled === null ? [] : [filled.empty, filled.filled]),
+    ...(told === null ? [] : [told.idle, told.waiting]),
+  ].flat();
   const shares = all.map(({ othersShare }) => othersShare).filter((share) => !Number.isNaN(share));
   const worstShare = Math.max(0, ...shares);
   if (worstShare <= OTHERS_SHARE_MAX) return null;

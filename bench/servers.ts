@@ -61,8 +61,14 @@ export async function startTextbook(
   return start({ args, port, log, environment: {}, progress });
 }
 
-/** settled itself: `settled serve` with its default configuration but for addresses, keys and the tolerance. */
-export async function startSettled(log: string, path: string): Promise<Server> {
+/**
+ * settled itself: `settled serve` with its default configuration but for addresses, keys, the tolerance and what is given.
+ */
+export async function startSettled(
+  log: string,
+  path: string,
+  settings: Record<string, string> = {},
+): Promise<Server> {
   const port = await freePort();
   const apiPort = await freePort();
   const environment = {
@@ -73,6 +79,7 @@ export async function startSettled(log: string, path: string): Promise<Server> {
     SETTLED_SECRETS_KEY: SECRETS_KEY.toString('base64'),
     // The deliveries are signed once, before the first round.
     SETTLED_TOLERANCE_SECONDS: '86400',
+    ...settings,
   };
   const args = [script('../bin/settled.mjs'), 'serve'];
   const progress = () => settledProgress(apiPort);

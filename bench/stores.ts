@@ -52,17 +52,33 @@ export function fillStore(path: string, range: Range, onProgress: (done: number)
       writer,
       numbers.map((n, index) => delivery(n, (linkKeys[index] as { linkKey: number }).linkKey)),
     );
-    const nowMs = Date.now();
-    const [claimed] = runAll(writer, [
-      { verb: 'claimEvents', args: [{ limit: numbers.length, nowMs, leaseMs: 60_000 }] },
-    ]) as [ClaimedEvent[]];
-    runAll(writer, claimed.map(settlement));
-    done += claimed.length;
+    for (let settled = 0; settled < numbers.length; ) {
+      const claimed = claim(writer, numbers.length);
+      runAll(writer, claimed.map(settlement));
+      settled += claimed.length;
+      if (claimed.length === 0) break;
+      done += claimed.length;
+    }
     onProgress(done);
   }
   writer.close();
   flush(path);
   if (done !== range.count) throw new Error(`${done} of ${range.count} events were settled`);
+}
+
+/** As many as one claim gives: it is bounded by their bytes. */
+function claim(writer: Writer, limit: number): ClaimedEvent[] {
+  const args = [{ limit, nowMs: Date.now(), leaseMs: 60_000 }];
+  const [claimed] = runAll(writer, [{ verb: 'claimEvents', args }]) as [ClaimedEvent[]];
+  return claimed;
+}
+
+/** Has every notice of a closed database taken by the shop. */
+export function endNotices(path: string): void {
+  const db = new Database(path);
+  db.exec(`UPDATE outbox SET status = 'done', due_at_ms = NULL, ended_at_ms = created_at_ms`);
+  db.close();
+  flush(path);
 }
 
 /** Copies a closed database, and waits until it is on the disk: no measurement may pay for it. */
