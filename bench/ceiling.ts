@@ -23,7 +23,7 @@ const byToken = new Map<string, LinkCredentials>();
 const byLinkId = new Map<string, LinkCredentials>();
 for (let n = from; n < from + count; n++) {
   const { token, secret, linkId } = benchLink(n);
-  const credentials = { linkKey: n, token, secret };
+  const credentials = { linkKey: n, reference: `order-${n}`, token, secret };
   byToken.set(token, credentials);
   byLinkId.set(linkId, credentials);
 }

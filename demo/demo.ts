@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
 import { join } from 'node:path';
 import type { Folder } from './folder.ts';
 import { AddressTaken, HOST, startAtPorts, USUAL_PORTS } from './ports.ts';
 import type { Processes } from './processes.ts';
 import { connectSandbox, type Sandbox } from './sandbox.ts';
 import { connectSettled, type Settled } from './settled.ts';
-import { openShop, type Shop } from './shop/server.ts';
+import { listenAt, NOTICES_PATH, openShop, type Shop } from './shop/server.ts';
 
 /** Where everything is. None of it is reached from another machine. */
 export type Addresses = { shop: string; sandbox: string; operator: string; hooks: string };
@@ -17,25 +18,41 @@ export type Demo = {
   /** As the shop, and as the operator, who may see what was refused. */
   readonly settled: { asShop: Settled; asOperator: Settled };
   readonly sandbox: Sandbox;
+  /** What signed notices told the shop. */
+  readonly told: Shop['told'];
   /** Closes the shop; the processes are stopped by themselves. */
   close(): void;
 };
 
-/** Starts the sandbox, settled on it, and the shop on settled: the first two as processes that are spoken to by HTTP. */
+/**
+ * Starts the sandbox, settled on it, and the shop on settled: the first two as processes that are spoken to by HTTP. The
+ * shop has its port before, because settled must know where to send notices.
+ */
 export async function startDemo(folder: Folder, processes: Processes): Promise<Demo> {
   const apiKey = randomToken();
   const shopToken = randomToken();
   const sandbox = await startSandbox({ folder, processes, apiKey });
   const storePath = join(folder.path, 'settled.db');
-  const { hooks, operator } = await startSettled({ processes, storePath, apiKey, shopToken, sandbox });
+  const { server, url } = await listenForShop();
+  const shopSecret = `whsec_${randomBytes(32).toString('base64')}`;
+  const { hooks, operator } = await startSettled({
+    processes,
+    storePath,
+    apiKey,
+    shopToken,
+    shopSecret,
+    shopUrl: url + NOTICES_PATH,
+    sandbox,
+  });
   const asShop = connectSettled(operator, shopToken);
-  const shop = await startShop(asShop, sandbox);
+  const shop = openShop({ server, url, settled: asShop, secret: shopSecret, sandboxUrl: sandbox });
   const operatorToken = readFileSync(`${storePath}.operator-token`, 'utf8').trim();
   return {
-    addresses: { shop: shop.url, sandbox, operator, hooks },
+    addresses: { shop: url, sandbox, operator, hooks },
     storePath,
     settled: { asShop, asOperator: connectSettled(operator, operatorToken) },
     sandbox: connectSandbox(sandbox),
+    told: shop.told,
     close: shop.close,
   };
 }
@@ -74,10 +91,13 @@ type SettledStart = {
   storePath: string;
   apiKey: string;
   shopToken: string;
+  shopSecret: string;
+  shopUrl: string;
   sandbox: string;
 };
 
-function startSettled({ processes, storePath, apiKey, shopToken, sandbox }: SettledStart) {
+function startSettled(start: SettledStart) {
+  const { processes, storePath, apiKey, shopToken, shopSecret, shopUrl, sandbox } = start;
   return startAtPorts(['hooks', 'operator'], async (ports) => {
     const [hooks, operator] = [urlOf(ports.hooks), urlOf(ports.operator)];
     await processes.start({
@@ -92,6 +112,9 @@ function startSettled({ processes, storePath, apiKey, shopToken, sandbox }: Sett
         SETTLED_API_URL: sandbox,
         SETTLED_API_KEY: apiKey,
         SETTLED_RETURN: 'on',
+        SETTLED_SHOP_URL: shopUrl,
+        SETTLED_SHOP_SECRET: shopSecret,
+        SETTLED_SHOP_ALLOW_PRIVATE: 'true',
       },
       ready: /settled is serving/,
     });
@@ -99,12 +122,13 @@ function startSettled({ processes, storePath, apiKey, shopToken, sandbox }: Sett
   });
 }
 
-function startShop(settled: Settled, sandboxUrl: string): Promise<Shop> {
-  return startAtPorts(['shop'], ({ shop }) =>
-    openShop({ port: shop, settled, sandboxUrl }).catch((error: NodeJS.ErrnoException) => {
+function listenForShop(): Promise<{ server: Server; url: string }> {
+  return startAtPorts(['shop'], async ({ shop }) => {
+    const server = await listenAt(shop).catch((error: NodeJS.ErrnoException) => {
       throw error.code === 'EADDRINUSE' ? new AddressTaken() : error;
-    }),
-  );
+    });
+    return { server, url: urlOf(shop) };
+  });
 }
 
 function urlOf(port: number): string {

@@ -59,7 +59,8 @@ function paidOnce(demo: Demo, reference: string): Act[] {
         const order = await settles(demo, reference, 'paid');
         expect(order.learnedBy === 'webhook', `the payment was learned by ${order.learnedBy}`);
         const [count] = await answers(demo, link, (attempt) => attempt.status === 200);
-        return { happened: `${count} webhooks, each answered 200; learned by webhook`, order };
+        await shopIsTold(demo, reference);
+        return { happened: `${count} webhooks answered 200; a signed notice told the shop`, order };
       },
     ],
     [
@@ -75,7 +76,8 @@ function paidOnce(demo: Demo, reference: string): Act[] {
         const order = await settles(demo, reference, 'paid');
         expect(order.payments.length === 1, `${order.payments.length} payments are counted`);
         expect(order.paidAt === before.paidAt, 'the order became paid a second time');
-        return { happened: 'both answered 200 "duplicate"; one payment, paid once', order };
+        await shopIsTold(demo, reference);
+        return { happened: 'both answered 200 "duplicate"; paid once, told once', order };
       },
     ],
   ];
@@ -151,7 +153,8 @@ function neverTold(demo: Demo, reference: string): Act[] {
         const order = await settled.asShop.checkOrder(reference);
         expect(order.state === 'paid', `the answer says ${order.state}`);
         expect(order.learnedBy === 'reconciliation', `the payment was learned by ${order.learnedBy}`);
-        return { happened: 'settled asked the service; learned by reconciliation', order };
+        await shopIsTold(demo, reference);
+        return { happened: 'learned by reconciliation; a signed notice told the shop', order };
       },
     ],
   ];
@@ -196,6 +199,21 @@ async function settles(demo: Demo, reference: string, state: string): Promise<Or
   );
   if (order !== null) return order;
   throw new Untold(`the order is ${(await orderOf(demo, reference)).state}, not ${state}`);
+}
+
+/** The shop knows by a notice that the order is paid, and every notice said something new. */
+async function shopIsTold({ told }: Demo, reference: string): Promise<void> {
+  const paid = await until(
+    async () => told(reference),
+    (seen) => seen?.state === 'paid',
+  );
+  expect(paid !== null, 'no signed notice told the shop that the order is paid');
+  const types = paid?.types ?? [];
+  expect(
+    paid?.count === types.length,
+    `the shop was told ${paid?.count} times, of ${types.length} new things`,
+  );
+  expect(types.filter((type) => type === 'order.paid').length === 1, `the shop was told ${types}`);
 }
 
 /** The order, which nobody paid: settled may know by now that a payment was begun, because a rejection makes it ask. */

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-/** Addresses that nobody on the internet can reach (RFC 6890 and its IPv6 kin). */
+/** Addresses that nobody on the internet can reach (the special-purpose registries of RFC 6890; of IPv6 2000::/3 is given out). */
 const PRIVATE = new BlockList();
 for (const [net, prefix] of [
   ['0.0.0.0', 8],
@@ -19,21 +19,20 @@ for (const [net, prefix] of [
   ['224.0.0.0', 3],
 ] as const) {
   PRIVATE.addSubnet(net, prefix, 'ipv4');
+  // The same by way of NAT64 (RFC 6052): a network without IPv4 reaches the whole of it there.
+  PRIVATE.addSubnet(`64:ff9b::${net}`, 96 + prefix, 'ipv6');
 }
 for (const [net, prefix] of [
   ['::', 96],
-  ['64:ff9b::', 96],
+  ['::ffff:0:0:0', 96],
   ['64:ff9b:1::', 48],
   ['100::', 64],
   ['2001::', 23],
   ['2001:db8::', 32],
   ['2002::', 16],
   ['3fff::', 20],
-  ['5f00::', 16],
-  ['fc00::', 7],
-  ['fe80::', 10],
-  ['fec0::', 10],
-  ['ff00::', 8],
+  ['4000::', 2],
+  ['8000::', 1],
 ] as const) {
   PRIVATE.addSubnet(net, prefix, 'ipv6');
 }
@@ -55,7 +54,8 @@ export function isPublicAddress(address: string): boolean {
   return isIP(host) === 0 ? host.includes('.') : !isPrivateIp(host);
 }
 
-/** Whether nobody on the internet can reach this address. `ip` without brackets. */
+/** Whether nobody on the internet can reach this address. `ip` without brackets; what is no address is not reached. */
 export function isPrivateIp(ip: string): boolean {
-  return PRIVATE.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4');
+  const version = isIP(ip);
+  return version === 0 || PRIVATE.check(ip, version === 6 ? 'ipv6' : 'ipv4');
 }

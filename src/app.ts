@@ -1,47 +1,35 @@
 import { freeBytes } from './api/admin.ts';
-import { apiRoutes } from './api/router.ts';
-import { type Config, currentApiKey } from './config.ts';
+import type { Config } from './config.ts';
 import { startHeartbeat } from './heartbeat.ts';
-import { createApp } from './http/app.ts';
-import { healthRoutes } from './http/health.ts';
-import { type HttpServer, listen } from './http/server.ts';
+import type { HttpServer } from './http/server.ts';
 import { Life } from './life.ts';
-import { type LinkOpener, startOpener } from './links/opener.ts';
-import { startNotifier } from './notify/notifier.ts';
-import type { Log } from './observe/log.ts';
+import { openActivity } from './observe/activity.ts';
 import { type Metrics, openMetrics } from './observe/metrics.ts';
-import { type OpenedService, openService } from './paylink/client.ts';
-import { type BodyReader, bodyReader } from './receive/body.ts';
+import type { AppOptions, Parts } from './parts.ts';
+import { bodyReader } from './receive/body.ts';
 import { DELIVERY_OUTCOMES } from './receive/delivery.ts';
-import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
-import { hookRoutes, refuseContinue } from './receive/route.ts';
-import { type Reconciler, startReconciler } from './reconcile/reconciler.ts';
-import { returnRoutes } from './reconcile/return.ts';
+import type { RejectionLog } from './receive/rejections.ts';
+import { tellOfRestore } from './restored.ts';
+import { startRetention } from './retention.ts';
+import { keepRejections, openServers } from './servers.ts';
 import type { ListenAddress } from './settings.ts';
-import { type Settler, startSettler } from './settle/settler.ts';
-import { type Credentials, openCredentials } from './store/credentials.ts';
-import { operatorTokenFile, secretsKeyFile } from './store/files.ts';
-import { type Keyring, openKeyring } from './store/keyring.ts';
+import { startSettler } from './settle/settler.ts';
+import { afterSettling, startAsking, startTelling, stopStages } from './stages.ts';
+import { openCredentials } from './store/credentials.ts';
+import { openKeyring } from './store/keyring.ts';
+import { readSecretsKeys } from './store/keys.ts';
 import { openStore } from './store/open.ts';
-import type { Store } from './store/store.ts';
-import { type Bell, openBell } from './work/bell.ts';
-import type { Cancel, Clock } from './work/clock.ts';
+import type { Stats } from './store/queries.ts';
+import { startRotation } from './store/rotation.ts';
+import { openBell } from './work/bell.ts';
+import type { Cancel } from './work/clock.ts';
 import { loopLoad } from './work/load.ts';
-import type { BackgroundWorker } from './work/loop.ts';
 
 /** A delivery whose commit takes longer is answered 503; the service gives up after 20 s. */
 const COMMIT_TIMEOUT_MS = 10_000;
 
 /** Milliseconds after the stop was asked for. */
 const STOP = { closeMs: 1_000, refuseBodiesMs: 3_000, refuseCommitsMs: 4_000, destroyMs: 4_700 } as const;
-
-export type AppOptions = {
-  config: Config;
-  clock: Clock;
-  random: () => number;
-  newId: () => string;
-  log: Log;
-};
 
 export type App = {
   readonly hooksAddress: ListenAddress;
@@ -56,53 +44,59 @@ export type App = {
 export async function startApp(options: AppOptions): Promise<App> {
   const { config, clock, log, newId } = options;
   const life = new Life(clock);
-  const keyring = openKeyring(config.secretsKey ?? secretsKeyFile(config.storePath));
-  const metrics = openMetrics({
-    deliveryOutcomes: DELIVERY_OUTCOMES,
-    stats: () => store.stats(clock.nowMs()),
-    freeBytes: () => freeBytes(config.storePath),
-  });
-  const { store, created, abandon } = await openStore({
+  const keys = readSecretsKeys(config);
+  const keyring = openKeyring(keys.current, keys.older);
+  const metrics = metricsOf(config, life, () => store.stats(clock.nowMs()));
+  const { store, opened, abandon } = await openStore({
     path: config.storePath,
     secretsKeyId: keyring.keyId,
+    olderKeyIds: keyring.keyIds.slice(1),
     newInstanceId: newId(),
     clock,
     callTimeoutMs: COMMIT_TIMEOUT_MS,
     onBatch: metrics.batch,
     onFailed: life.fail,
   });
-  if (created) log.info({ path: config.storePath }, 'new store created');
+  if (opened.created) log.info({ path: config.storePath }, 'new store created');
   const credentials = openCredentials(store, keyring);
+  const activity = openActivity(clock, credentials);
   const settler = startSettler({
     ...options,
     store,
     credentials,
     policy: { asks: config.apiUrl === null ? 'never' : config.confirm },
     load: loopLoad(),
-    onSettled: (result) => {
-      metrics.settled(result.outcome);
-      if (result.outcome === 'ask') parts.asking?.reconciler.wake();
-      if ('notices' in result && result.notices > 0) parts.onNotices();
-    },
-    onFailed: metrics.settleFailed,
+    ...afterSettling(() => parts),
   });
   const parts: Parts = {
     ...options,
+    restoredFromMs: opened.restoredFromMs,
     life,
     keyring,
     metrics,
+    activity,
     store,
     credentials,
     settler,
     bodies: bodyReader(),
     asking: null,
     notifier: null,
+    retention: startRetention({ ...options, store, keepBodiesMs: config.keepBodiesMs }),
+    rotation: startRotation({
+      ...options,
+      store,
+      keyring,
+      keys,
+      source: config,
+      restsUnder: opened.secretsKeyId,
+    }),
     notices: openBell(clock),
     onNotices: () => {
       parts.notifier?.wake();
       parts.notices.ring();
     },
   };
+  tellOfRestore({ ...parts, canAsk: config.apiUrl !== null });
   parts.asking = startAsking(parts);
   parts.notifier = startTelling(parts);
   const rejections = keepRejections(parts);
@@ -125,121 +119,15 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
 }
 
-type Parts = AppOptions & {
-  life: Life;
-  keyring: Keyring;
-  metrics: Metrics;
-  store: Store;
-  credentials: Credentials;
-  settler: Settler;
-  bodies: BodyReader;
-  /** What speaks to the service; null where no API is configured. */
-  asking: Asking | null;
-  /** What tells the shop; null where it has no callback. */
-  notifier: BackgroundWorker | null;
-  /** Rings when there may be a new notice. */
-  notices: Bell;
-  onNotices: () => void;
-};
-
-type Asking = { service: OpenedService; opener: LinkOpener; reconciler: Reconciler };
-
-/** Starts what needs the service's API: opening links, and asking about them. */
-function startAsking(parts: Parts): Asking | null {
-  const { config, store, clock, settler, metrics, log } = parts;
-  const { publicUrl, publicUrlReaches, linkLifetimeMs, customerReturn } = config;
-  if (config.apiUrl === null) return null;
-  const service = openService({
-    url: config.apiUrl,
-    readKey: () => currentApiKey(config),
-    budget: store,
-    slots: config.apiSlots,
-    clock,
-    onStarted: metrics.apiStarted,
-    onAnswered: metrics.apiAnswered,
-    onSlotLost: (fault) => log.warn({ fault }, 'a slot of the API budget could not be given back'),
+function metricsOf(config: Config, life: Life, stats: () => Promise<Stats>): Metrics {
+  return openMetrics({
+    deliveryOutcomes: DELIVERY_OUTCOMES,
+    stats,
+    freeBytes: () => freeBytes(config.storePath),
+    isReady: () => life.readiness().ready,
+    tellsShop: config.shopUrl !== null,
+    apiSlots: config.apiUrl === null ? null : config.apiSlots,
   });
-  const { settleNow } = settler;
-  return {
-    service,
-    opener: startOpener({
-      ...parts,
-      publicUrl,
-      publicUrlReaches,
-      linkLifetimeMs,
-      customerReturn,
-      service,
-      onEnded: metrics.opening,
-    }),
-    reconciler: startReconciler({ ...parts, service, settleNow, slots: config.apiSlots }),
-  };
-}
-
-function startTelling(parts: Parts): BackgroundWorker | null {
-  const { shopUrl, shopSecrets, shopAllowPrivate } = parts.config;
-  if (shopUrl === null || shopSecrets === null) return null;
-  return startNotifier({ ...parts, shopUrl, shopSecrets, shopAllowPrivate, onTold: parts.metrics.told });
-}
-
-async function stopStages({ settler, asking, notifier }: Parts): Promise<void> {
-  asking?.service.close();
-  await Promise.all([asking?.opener.stop(), asking?.reconciler.stop(), notifier?.stop()]);
-  await settler.stop();
-}
-
-function keepRejections({ store, clock, log }: Parts): RejectionLog {
-  return rejectionLog({
-    store,
-    clock,
-    onWritten: ({ linkKey, reason, count }) =>
-      log.warn({ link: linkKey, reason, count }, 'deliveries refused as not authentic'),
-    onFailed: (fault) => log.warn({ fault }, 'refused deliveries could not be noted'),
-  });
-}
-
-async function openServers(parts: Parts, rejections: RejectionLog): Promise<[HttpServer, HttpServer]> {
-  const { config, clock, log, newId, life, settler, metrics, asking } = parts;
-  const health = healthRoutes(life.readiness);
-  const hooks = hookRoutes({
-    ...parts,
-    rejections,
-    toleranceSeconds: config.toleranceSeconds,
-    crossOrigin: config.hooksCors,
-    isClosed: () => life.closed,
-    onRecorded: settler.wake,
-    onOutcome: (outcome, sinceHeadersMs) => metrics.delivery(outcome, sinceHeadersMs / 1000),
-  });
-  const returns = returnRoutes({ ...parts, onReturned: () => asking?.reconciler.wake() });
-  const api = apiRoutes({
-    ...parts,
-    tokens: { operator: config.operatorToken ?? operatorTokenFile(config.storePath), shop: config.shopToken },
-    readiness: life.readiness,
-    publicUrl: config.publicUrl,
-    currency: config.currency,
-    storePath: config.storePath,
-    secretsKeyPlace: config.secretsKey === null ? `${config.storePath}.key` : 'SETTLED_SECRETS_KEY',
-    onRequeued: settler.wake,
-    publicUrlReaches: config.publicUrlReaches,
-    apiSlots: config.apiSlots,
-  });
-  const hooksServer = await listen({
-    address: config.hooksListen,
-    handler: createApp({ routers: [hooks, returns, health], log, newId }),
-    refuseContinue,
-    clock,
-  });
-  try {
-    const operatorServer = await listen({
-      address: config.operatorListen,
-      handler: createApp({ routers: [health, api], log, newId }),
-      refuseContinue,
-      clock,
-    });
-    return [hooksServer, operatorServer];
-  } catch (error) {
-    await hooksServer.close();
-    throw error;
-  }
 }
 
 type Stopping = {
@@ -255,6 +143,7 @@ async function stopApp(parts: Parts, stopping: Stopping): Promise<void> {
   const { servers, rejections, watches, abandon } = stopping;
   life.draining = true;
   parts.notices.end();
+  parts.activity.end();
   for (const server of servers) server.startDraining();
   clock.after(STOP.refuseBodiesMs, bodies.refuseIncomplete);
   clock.after(STOP.refuseCommitsMs, abandon);

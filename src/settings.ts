@@ -134,7 +134,8 @@ function durationMs(text: string): number {
 export function parseShopUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    throw new Error(`is "${withoutPassword(text)}"; write an address like https://shop.example.com/settled`);
+    // Its path or its query may be a secret.
+    throw new Error('is not an address; write one like https://shop.example.com/settled');
   }
   if (url.hash !== '' || url.username + url.password !== '') {
     throw new Error('must not have a fragment, a user name or a password: the signature says who calls');
@@ -145,7 +146,7 @@ export function parseShopUrl(text: string): string {
 /** The key or, while it is being changed, the new and the old one: `whsec_` and base64 (Standard Webhooks). */
 export function parseShopSecrets(text: string): readonly Buffer[] {
   const { min, max } = SHOP_SECRET_BYTES;
-  const keys = text.split(/ +/).map((secret) => {
+  const keys = text.split(/\s+/).map((secret) => {
     const encoded = /^whsec_(.+)$/.exec(secret)?.[1] ?? '';
     const key = Buffer.from(encoded, 'base64');
     if (key.toString('base64') === encoded && key.length >= min && key.length <= max) return key;

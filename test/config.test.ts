@@ -4,9 +4,20 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Config, currentApiKey, readConfig } from '../src/config.ts';
 import { Fault } from '../src/fault.ts';
+import { PRIVATE_HOSTS } from './notify/hosts.ts';
 import { testFolder } from './support/app.ts';
 
 const KEY = randomBytes(32);
+const NEXT_KEY = randomBytes(32);
+/** A shop secret of so many bytes, and those bytes. */
+const shopSecret = (bytes: number, fill = 1) => {
+  const key = Buffer.alloc(bytes, fill);
+  return { key, text: `whsec_${key.toString('base64')}` };
+};
+const SHOP = {
+  SETTLED_SHOP_URL: 'https://shop.example.com/settled',
+  SETTLED_SHOP_SECRET: shopSecret(32).text,
+};
 
 type Setting = {
   key: keyof Config;
@@ -99,6 +110,12 @@ const SETTINGS: Record<string, Setting> = {
       KEY.toString('base64').replace('=', ''),
     ],
   },
+  SETTLED_SECRETS_KEY_PREVIOUS: {
+    key: 'secretsKeyPrevious',
+    unset: null,
+    good: [[KEY.toString('base64'), KEY]],
+    bad: [KEY.subarray(1).toString('base64'), KEY.toString('hex')],
+  },
   SETTLED_TOLERANCE_SECONDS: {
     key: 'toleranceSeconds',
     unset: 300,
@@ -187,6 +204,79 @@ const SETTINGS: Record<string, Setting> = {
       'sandbox.example',
     ],
   },
+  SETTLED_SHOP_URL: {
+    key: 'shopUrl',
+    unset: null,
+    good: [
+      ['https://shop.example.com', 'https://shop.example.com/'],
+      ['https://shop.example.com:8443/settled?key=a%20b', 'https://shop.example.com:8443/settled?key=a%20b'],
+      ['https://лавка.рф/in', 'https://xn--80aaf6ac.xn--p1ai/in'],
+      ['HTTPS://Shop.Example.Com./', 'https://shop.example.com./'],
+      ['https://1.1.1.1/settled', 'https://1.1.1.1/settled'],
+      ['https://[2606:4700::1111]/', 'https://[2606:4700::1111]/'],
+      ['https://[::ffff:1.1.1.1]/', 'https://[::ffff:101:101]/'],
+      ['https://[64:ff9b::1.1.1.1]/', 'https://[64:ff9b::101:101]/'],
+    ],
+    bad: [
+      'shop.example.com/settled',
+      'ftp://shop.example.com',
+      'https://',
+      'https://me@shop.example.com',
+      'https://:hidden@shop.example.com',
+      'https://shop.example.com/#settled',
+      'http://shop.example.com',
+      'http://1.1.1.1',
+      'https://shop',
+      'https://localhost.',
+      'https://shop.test',
+      'https://shop。test',
+      'https://ｓｈｏｐ.ｌｏｃａｌ',
+      'https://shop.home.arpa',
+      'https://metadata.google.internal',
+    ],
+  },
+  SETTLED_SHOP_SECRET: {
+    key: 'shopSecrets',
+    unset: null,
+    good: [
+      [shopSecret(24).text, [shopSecret(24).key]],
+      [shopSecret(64).text, [shopSecret(64).key]],
+      [`${shopSecret(32, 2).text} ${shopSecret(32).text}`, [shopSecret(32, 2).key, shopSecret(32).key]],
+      [`${shopSecret(32, 2).text}\n${shopSecret(32).text}`, [shopSecret(32, 2).key, shopSecret(32).key]],
+    ],
+    bad: [
+      'whsec_',
+      shopSecret(23).text,
+      shopSecret(65).text,
+      shopSecret(32).key.toString('base64'),
+      shopSecret(32).text.replace('=', ''),
+      `${shopSecret(32).text}=`,
+      `whsec_${Buffer.alloc(32, 0xff).toString('base64url')}=`,
+      `${shopSecret(32).text},${shopSecret(32, 2).text}`,
+      `${shopSecret(32).text} `,
+      `${shopSecret(32).text} short`,
+      `${shopSecret(32).text} ${shopSecret(32, 2).text} ${shopSecret(32, 3).text}`,
+    ],
+  },
+  SETTLED_SHOP_ALLOW_PRIVATE: {
+    key: 'shopAllowPrivate',
+    unset: false,
+    good: [
+      ['true', true],
+      ['false', false],
+    ],
+    bad: ['yes', '1', 'TRUE', 'on'],
+  },
+  SETTLED_KEEP_BODIES: {
+    key: 'keepBodiesMs',
+    unset: 90 * 86_400_000,
+    good: [
+      ['1d', 86_400_000],
+      ['48h', 172_800_000],
+      ['3650d', 315_360_000_000],
+    ],
+    bad: ['23h', '3651d', '0', '90', 'never', '1y'],
+  },
   SETTLED_LOG_LEVEL: {
     key: 'logLevel',
     unset: 'info',
@@ -198,6 +288,9 @@ const SETTINGS: Record<string, Setting> = {
 const BESIDE: Record<string, Record<string, string>> = {
   SETTLED_API_URL: { SETTLED_API_KEY: 'k' },
   SETTLED_API_KEY: { SETTLED_API_URL: 'https://links.example.com' },
+  SETTLED_SECRETS_KEY_PREVIOUS: { SETTLED_SECRETS_KEY: NEXT_KEY.toString('base64') },
+  SETTLED_SHOP_URL: { SETTLED_SHOP_SECRET: SHOP.SETTLED_SHOP_SECRET },
+  SETTLED_SHOP_SECRET: { SETTLED_SHOP_URL: SHOP.SETTLED_SHOP_URL },
 };
 /** What follows from settings, with everything left out. */
 const DERIVED = { apiKeyFile: null, publicUrlReaches: false };
@@ -289,6 +382,35 @@ describe('configuration', () => {
     },
   );
 
+  it.each([{ SETTLED_SHOP_URL: SHOP.SETTLED_SHOP_URL }, { SETTLED_SHOP_SECRET: SHOP.SETTLED_SHOP_SECRET }])(
+    'refuses half a shop: %o',
+    (half) => {
+      expect(refusal(half)).toContain('SETTLED_SHOP_URL and SETTLED_SHOP_SECRET belong together');
+    },
+  );
+
+  it('refuses a previous key without its successor, and one that is its own', () => {
+    const previous = { SETTLED_SECRETS_KEY_PREVIOUS: KEY.toString('base64') };
+    for (const key of ['', KEY.toString('base64')]) {
+      const message = refusal({ ...previous, SETTLED_SECRETS_KEY: key });
+      expect(message).toContain('give both, and two keys');
+      expect(message).not.toContain(KEY.toString('base64'));
+    }
+  });
+
+  it.each(PRIVATE_HOSTS)('lets notices go to %s only where private addresses are allowed', (host) => {
+    const shop = { ...SHOP, SETTLED_SHOP_URL: `https://${host}:8443/settled?key=hidden-in-the-query` };
+    const message = refusal(shop);
+    expect(message).toContain('- SETTLED_SHOP_URL leads to https://');
+    expect(message).toContain('SETTLED_SHOP_ALLOW_PRIVATE=true');
+    expect(message).not.toContain('hidden-in-the-query');
+    for (const scheme of ['https', 'http']) {
+      const url = `${scheme}://${host}:8443/settled`;
+      const allowed = { ...SHOP, SETTLED_SHOP_URL: url, SETTLED_SHOP_ALLOW_PRIVATE: 'true' };
+      expect(readConfig(allowed).shopUrl).toBe(new URL(url).href);
+    }
+  });
+
   it('asks always only where there is somebody to ask', () => {
     expect(refusal({ SETTLED_CONFIRM: 'always' })).toContain(
       "SETTLED_CONFIRM=always needs the service's API",
@@ -314,8 +436,8 @@ describe('configuration', () => {
   it.each([
     ['https://pay.example.com', true],
     ['https://pay.example.com./x', true],
-    ['https://203.0.113.7', true],
-    ['https://[2001:db8::7]', true],
+    ['https://1.1.1.1', true],
+    ['https://[2606:4700::1111]', true],
     ['http://pay.example.com', false],
     ['https://localhost', false],
     ['https://pay.localhost', false],
@@ -360,6 +482,13 @@ describe('configuration', () => {
     ['SETTLED_SECRETS_KEY', 'a-secret-that-is-no-key'],
     ['SETTLED_STORE', 'postgres://me:a-password@db/settled'],
     ['SETTLED_PUBLIC_URL', 'https://me:a-password@'],
+    ['SETTLED_SECRETS_KEY_PREVIOUS', 'a-password'],
+    ['SETTLED_SHOP_URL', 'shop.example.com/a-password'],
+    ['SETTLED_SHOP_URL', 'shop.example.com?key=a-password'],
+    ['SETTLED_SHOP_URL', 'ftp://me:a-password@shop.example.com/a-password'],
+    ['SETTLED_SHOP_URL', 'https://me:a-password@shop.example.com'],
+    ['SETTLED_SHOP_SECRET', 'whsec_a-password'],
+    ['SETTLED_SHOP_SECRET', `${shopSecret(32).text} a-password`],
   ])('never repeats what %s held', (name, text) => {
     const message = refusal({ [name]: text });
     expect(message).not.toContain(text);

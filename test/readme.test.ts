@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { readConfig } from '../src/config.ts';
 import { testFolder } from './support/app.ts';
 import { spawnSandbox, spawnSettled } from './support/process.ts';
 
@@ -22,9 +23,11 @@ describe('the README', () => {
   });
 
   it('has every local link of the other documents lead somewhere', () => {
-    const documents = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.md'))
-      .map((file) => join(ROOT, 'docs', file));
+    const documents = ['docs', 'examples', 'sandbox'].flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.md'))
+        .map((file) => join(ROOT, folder, file)),
+    );
     const broken = documents.flatMap((document) =>
       [...readFileSync(document, 'utf8').matchAll(/\]\(([^)#]+)[^)]*\)/g)]
         .map(([, target]) => target as string)
@@ -61,11 +64,28 @@ describe('the README', () => {
       /^SETTLED_API_URL=(\S+) SETTLED_API_KEY=(\S+) npm start\n$/.exec(startSettled) ?? [];
     expect(apiUrl).toBe('http://127.0.0.1:8790');
     const served = await serve({ SETTLED_API_URL: url, SETTLED_API_KEY: apiKey });
-    const output = paste(atTest(rest, served).replaceAll('http://127.0.0.1:8790', url), served.environment);
+    const [readFeed = ''] = blocksOf('Tell your shop');
+    const script = atTest(rest + readFeed, served).replaceAll('http://127.0.0.1:8790', url);
+    const output = paste(script, served.environment);
     expect(output).toContain(`"url":"${url}/pay/`);
     expect(output).toContain('"state":"awaiting_payment"');
     expect(output).toContain('"learnedBy":"reconciliation"');
     expect(output).toMatch(/Order order-1001 .*is paid/);
+    expect(output).toMatch(/\{"notices":\[.*"type":"order\.paid"/);
+  });
+
+  it('shows how a callback is configured', ({ skip }) => {
+    skipWithout(skip, ['bash', 'openssl']);
+    const [, configure = ''] = blocksOf('Tell your shop');
+    const [, makeSecret = '', url = '', file = ''] =
+      /^(.*)\nSETTLED_SHOP_URL=(\S+) SETTLED_SHOP_SECRET_FILE=(\S+) npm start\n$/.exec(configure) ?? [];
+    const cwd = testFolder();
+    execFileSync('bash', ['-euc', makeSecret], { cwd });
+    const { shopUrl, shopSecrets } = readConfig({
+      SETTLED_SHOP_URL: url,
+      SETTLED_SHOP_SECRET_FILE: join(cwd, file),
+    });
+    expect([shopUrl, shopSecrets?.map(({ length }) => length)]).toEqual([url, [32]]);
   });
 
   it('shows commands that deliver by hand when they are pasted', async ({ skip }) => {

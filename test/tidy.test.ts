@@ -57,6 +57,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/receive/',
       'src/paylink/service.ts',
       'src/paylink/wire.ts',
+      'src/release.ts',
     ],
     types: ['src/store/', 'src/observe/', 'src/links/', 'src/reconcile/', 'src/paylink/', 'src/work/'],
   },

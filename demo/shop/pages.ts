@@ -1,7 +1,8 @@
 import type { Order } from '../settled.ts';
 import { GOODS, type Good, newReference } from './goods.ts';
 import { type Html, html } from './html.ts';
-import { isOpen, learnedWords, money, wordsOf } from './words.ts';
+import type { Told } from './notices.ts';
+import { isOpen, learnedWords, money, stateAtShop, toldWords, wordsOf } from './words.ts';
 
 const CURRENCY = 'BRL';
 
@@ -58,32 +59,37 @@ ${orders.map(
 )}</ul></section>`;
 }
 
-/** One order as settled has it now. While it is open, the page looks again by itself. */
+/** One order as the shop was told of it, beside what settled says now. While it is open, the page looks again by itself. */
 export function orderPage({
   order,
+  told,
   title,
   problem,
 }: {
   order: Order;
+  /** What signed notices said of it; null where none came. */
+  told: Told | null;
   /** What was bought, where this shop sold it. */
   title: string | null;
   problem: string | null;
 }): string {
-  const { reference, state, amount, currency, link } = order;
+  const { reference, amount, currency, link } = order;
+  const state = stateAtShop(told);
   const words = wordsOf(state);
   const learned = learnedWords(order.learnedBy);
   const action = `${addressOf(reference)}/check`;
   return page({
     title: `${words.title} · A tiny shop`,
     refreshes: isOpen(state),
-    body: html`<main class="narrow" data-state="${stateOf(order)}"${isOpen(state) && html` data-open`}>
+    body: html`<main class="narrow" data-state="${stateOf(order, told)}"${isOpen(state) && html` data-open`}>
 <p><a href="/">A tiny shop</a></p>
 ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
 <section class="card order ${words.sign}"><div role="status"><h1>${words.title}</h1><p>${words.text}</p></div>
 <dl>${title !== null && html`<div><dt>What</dt><dd><bdi>${title}</bdi></dd></div>`}
 <div><dt>Order</dt><dd><bdi>${reference}</bdi></dd></div>
 <div><dt>Price</dt><dd>${money(amount, currency)}</dd></div>
-<div><dt>State at settled</dt><dd>${badge(state)}${learned !== null && html` ${learned}`}</dd></div></dl>
+<div><dt>The shop was told</dt><dd>${told === null ? 'nothing yet' : html`${badge(state)} ${toldWords(told)}`}</dd></div>
+<div><dt>State at settled</dt><dd>${badge(order.state)}${learned !== null && html` ${learned}`}</dd></div></dl>
 ${isOpen(state) && ways(link, action)}
 </section></main>`,
   });
@@ -100,8 +106,8 @@ function ways(link: Order['link'], action: string): Html {
 }
 
 /** What the page shows, in short: another one means another page. */
-export function stateOf({ state, link, version }: Order): string {
-  return [state, version, link?.url == null ? 'without link' : 'with link'].join(' ');
+export function stateOf({ state, link, version }: Order, told: Told | null): string {
+  return [state, version, told?.count ?? 0, link?.url == null ? 'without link' : 'with link'].join(' ');
 }
 
 /** A page that only says something. */

@@ -4,6 +4,7 @@ import express, { type ErrorRequestHandler, type RequestHandler, type Response, 
 import { HOST } from '../ports.ts';
 import { type Settled, SettledRefusal } from '../settled.ts';
 import { GOODS, newReference } from './goods.ts';
+import { type Notices, openNotices, type Told } from './notices.ts';
 import { addressOf, frontPage, messagePage, orderPage, stateOf, type Typed } from './pages.ts';
 
 const FORM_BYTES_MAX = 16_384;
@@ -11,31 +12,38 @@ const TITLES_MAX = 1_000;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3})(:\d+)?$/i;
 const ASSETS = ['shop.css', 'shop.js'] as const;
 
+/** Where settled posts its notices. */
+export const NOTICES_PATH = '/settled';
+
 type ShopOptions = {
-  port: number;
+  /** It listens already, at `url`. */
+  server: Server;
+  url: string;
   settled: Settled;
+  /** What notices are signed with: `whsec_…`. */
+  secret: string;
   /** Where customers pay: the button may lead there. */
   sandboxUrl: string;
 };
 
-export type Shop = { readonly url: string; close(): void };
+export type Shop = { told(reference: string): Told | null; close(): void };
 
-/** A tiny shop that opens its orders at settled and shows them as settled has them. Rejects where the port is taken. */
-export async function openShop(options: ShopOptions): Promise<Shop> {
-  const url = `http://${HOST}:${options.port}`;
+/** A tiny shop that opens its orders at settled and is told by it of what becomes of them. */
+export function openShop({ server, ...options }: ShopOptions): Shop {
+  const notices = openNotices(options.secret);
   const app = express().disable('x-powered-by').set('etag', false);
   app.use(
     protect(options.sandboxUrl),
     refuseOthers,
     assets(),
-    orders({ ...options, url }),
+    Router().post(NOTICES_PATH, ...notices.take),
+    orders({ ...options, notices }),
     notFound,
     answerError,
   );
-  const server = createServer(app);
-  await listen(server, options.port);
+  server.on('request', app);
   return {
-    url,
+    told: notices.of,
     close: () => {
       server.close();
       server.closeAllConnections();
@@ -43,10 +51,12 @@ export async function openShop(options: ShopOptions): Promise<Shop> {
   };
 }
 
-function listen(server: Server, port: number): Promise<void> {
+/** The server of a shop that is opened later. Rejects where the port is taken. */
+export function listenAt(port: number): Promise<Server> {
+  const server = createServer();
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ port, host: HOST }, resolve);
+    server.listen({ port, host: HOST }, () => resolve(server));
   });
 }
 
@@ -95,7 +105,9 @@ function assets(): Router {
   return router;
 }
 
-function orders({ settled, url }: ShopOptions & { url: string }): Router {
+type Selling = Pick<ShopOptions, 'settled' | 'url'> & { notices: Notices };
+
+function orders({ settled, url, notices }: Selling): Router {
   const router = Router();
   const form = express.urlencoded({ extended: false, limit: FORM_BYTES_MAX });
   const titles = new Map<string, string>();
@@ -125,12 +137,15 @@ function orders({ settled, url }: ShopOptions & { url: string }): Router {
   const show = async (response: Response, reference: string, problem: string | null) => {
     const order = await settled.findOrder(reference);
     if (order === null) return noSuchOrder(response, reference);
-    response.type('html').send(orderPage({ order, title: titles.get(reference) ?? null, problem }));
+    const told = notices.of(reference);
+    response.type('html').send(orderPage({ order, told, title: titles.get(reference) ?? null, problem }));
   };
   router.get('/orders/:reference', (request, response) => show(response, request.params.reference, null));
   router.get('/orders/:reference/state', async (request, response) => {
-    const order = await settled.findOrder(request.params.reference);
-    response.status(order === null ? 404 : 200).json({ state: order === null ? null : stateOf(order) });
+    const { reference } = request.params;
+    const order = await settled.findOrder(reference);
+    const state = order === null ? null : stateOf(order, notices.of(reference));
+    response.status(order === null ? 404 : 200).json({ state });
   });
   router.post('/orders/:reference/check', async (request, response) => {
     const { reference } = request.params;

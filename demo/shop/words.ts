@@ -1,3 +1,5 @@
+import type { Told } from './notices.ts';
+
 /** How the shop speaks of each state that an order can have at settled. */
 const STATES: Readonly<Record<string, { title: string; text: string; sign: 'open' | 'done' | 'bad' }>> = {
   awaiting_payment: {
@@ -24,6 +26,16 @@ const STATES: Readonly<Record<string, { title: string; text: string; sign: 'open
 
 export function wordsOf(state: string) {
   return STATES[state] ?? { title: `This order is ${state}`, text: '', sign: 'bad' as const };
+}
+
+/** The state of an order as the shop knows it: every other state is told by a notice. */
+export function stateAtShop(told: Told | null): string {
+  return told?.state ?? 'awaiting_payment';
+}
+
+/** `by 2 signed notices: order.payment_pending, order.paid` */
+export function toldWords({ types, count }: Told): string {
+  return `by ${count} signed notice${count === 1 ? '' : 's'}: ${types.join(', ')}`;
 }
 
 /** Whether the state may still change by itself within a moment. */

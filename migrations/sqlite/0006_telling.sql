@@ -14,6 +14,11 @@ UPDATE outbox SET due_at_ms = created_at_ms WHERE key IN (SELECT min(key) FROM o
 -- Retries of many notices must not stand before those that were never tried.
 CREATE INDEX outbox_new ON outbox (due_at_ms) WHERE status = 'pending' AND attempt = 0 AND due_at_ms IS NOT NULL;
 CREATE INDEX outbox_again ON outbox (due_at_ms) WHERE status = 'pending' AND attempt > 0 AND due_at_ms IS NOT NULL;
+-- Most notices are done: the others are found without reading those.
+DROP INDEX outbox_not_pending;
+CREATE INDEX outbox_pending ON outbox (key) WHERE status = 'pending';
+CREATE INDEX outbox_leased ON outbox (key, due_at_ms) WHERE status = 'leased';
+CREATE INDEX outbox_dead ON outbox (key) WHERE status = 'dead';
 
 -- The generation rises when a copy takes the place of the database: positions of the feed may then name other notices.
 -- `is_copy` is set in backups. `restored_from_ms`: when the copy was made, until the links made since were looked for.

@@ -1,24 +1,33 @@
 import { mkdir, readdir, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { RequestHandler } from 'express';
+import { ORDER_STATES } from '../domain/order.ts';
 import { Fault } from '../fault.ts';
+import { sendProblem } from '../http/problem.ts';
 import type { ApiOptions } from './options.ts';
-import { nothing, read } from './requests.ts';
+
+/** A state that no order is in is shown as 0. */
+const NO_ORDERS = Object.fromEntries(ORDER_STATES.map((state) => [state, 0]));
 
 export function showStats({ store, clock }: ApiOptions): RequestHandler {
   return async (_request, response) => {
-    const { lagMs, api, ...counts } = await store.stats(clock.nowMs());
+    // Lags of what nobody works on, where that is configured so, are for /metrics to tell apart.
+    const { lagMs, api, noticesLagMs, checksLagMs, webhooksMissing, feed, ...counts } = await store.stats(
+      clock.nowMs(),
+    );
     const { slotsInUse, pausedUntilMs } = api;
     const pausedUntil = pausedUntilMs === null ? null : new Date(pausedUntilMs).toISOString();
-    response.json({ stats: { ...counts, api: { slotsInUse, pausedUntil }, lagSeconds: lagMs / 1000 } });
+    const orders = { ...NO_ORDERS, ...counts.orders };
+    response.json({
+      stats: { ...counts, orders, api: { slotsInUse, pausedUntil }, lagSeconds: lagMs / 1000 },
+    });
   };
 }
 
 /** Writes a consistent copy of the database beside it, while serving. The secrets key is not in it. */
 export function makeBackup({ store, clock, storePath, secretsKeyPlace }: ApiOptions): RequestHandler {
   let isRunning = false;
-  return async (request, response) => {
-    if (read(nothing, request.body, response) === null) return;
+  return async (_request, response) => {
     // Each takes the room of a whole database and the time of the disk that deliveries wait for.
     if (isRunning)
       throw new Fault('transient', 'store_busy', 'A backup is being written. Try again after it.');
@@ -40,6 +49,22 @@ export function makeBackup({ store, clock, storePath, secretsKeyPlace }: ApiOpti
     const notIncluded = `The secrets key is not in the backup. It is kept in ${secretsKeyPlace}; keep a copy apart from the backup.`;
     return { path, bytes, notIncluded };
   }
+}
+
+/** Changes the key under which signing secrets rest, while serving. */
+export function rotateKey({ rotation }: ApiOptions): RequestHandler {
+  return async (_request, response) => {
+    const rotated = await rotation.rotate();
+    if (rotated !== null) {
+      response.json({ rotation: rotated });
+      return;
+    }
+    const detail =
+      'The secrets key comes from SETTLED_SECRETS_KEY, which settled cannot change. Make a new one (openssl rand -base64 ' +
+      '32), set SETTLED_SECRETS_KEY to it and SETTLED_SECRETS_KEY_PREVIOUS to the key of now, and start settled again: it ' +
+      'then seals all secrets under the new one by itself.';
+    sendProblem(response, { status: 409, code: 'key_not_ours_to_change', detail });
+  };
 }
 
 /** What a process left that was killed while it wrote a backup; nobody else writes one now. */

@@ -6,14 +6,14 @@ import { isMissing, type LinkSeen, ServiceFault } from '../paylink/service.ts';
 import type { Checked } from '../reconcile/reconciler.ts';
 import type { ApiOptions } from './options.ts';
 import { noSuchOrder } from './orders.ts';
-import { nothing, read, readReference } from './requests.ts';
+import { readReference } from './requests.ts';
 import { waitingFor } from './waiting.ts';
 
 /** `POST /v1/orders/:reference/check`: asks the service now, and answers with the order as it stands then. */
 export function checkOrder(options: ApiOptions): RequestHandler {
   return async (request, response) => {
     const reference = readReference(request, response);
-    if (reference === null || read(nothing, request.body, response) === null) return;
+    if (reference === null) return;
     const checked = await askNow(options, reference, response);
     if (checked === null) return;
     if (checked.outcome !== 'read') return noLink(options, response, reference, checked);
@@ -34,7 +34,7 @@ export function checkOrder(options: ApiOptions): RequestHandler {
 export function cancelOrder(options: ApiOptions): RequestHandler {
   return async (request, response) => {
     const reference = readReference(request, response);
-    if (reference === null || read(nothing, request.body, response) === null) return;
+    if (reference === null) return;
     const { store, clock } = options;
     const known = await store.findOrder(reference);
     if (known === null) return noSuchOrder(response, reference);

@@ -1,24 +1,33 @@
-import type { DriftRow, EventSummary, HistoryRow, RejectionSummary, Timeline } from '../store/queries.ts';
+import type {
+  DriftRow,
+  EventSummary,
+  HistoryRow,
+  NoticeSummary,
+  RejectionSummary,
+  Timeline,
+} from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { words } from './words.ts';
 
 /** One thing that happened to an order. `details` are for those who want to know exactly. */
 export type Entry = { at: string; kind: EntryKind; summary: string; details: string[] };
-type EntryKind =
-  | 'registration'
-  | 'delivery'
-  | 'reading'
-  | 'stale'
-  | 'rejected'
-  | 'decision'
-  | 'drift'
-  | 'notice'
-  | 'attention';
+export const ENTRY_KINDS = [
+  'registration',
+  'delivery',
+  'reading',
+  'stale',
+  'rejected',
+  'decision',
+  'drift',
+  'notice',
+  'attention',
+] as const;
+type EntryKind = (typeof ENTRY_KINDS)[number];
 
 type Dated = Entry & { atMs: number };
 
-/** Everything known of an order, in order of time. */
-export function chronicle(timeline: Timeline): Entry[] {
+/** Everything known of an order, in order of time. `canTell`: whether the shop has a callback. */
+export function chronicle(timeline: Timeline, { canTell }: { canTell: boolean }): Entry[] {
   const { history, events, hints, rejections, drift, notices, attention } = timeline;
   const all: Dated[] = [
     ...history.map(historyEntry),
@@ -26,14 +35,18 @@ export function chronicle(timeline: Timeline): Entry[] {
     ...hints.map(hintEntry),
     ...rejections.map(rejectionEntry),
     ...drift.map(driftEntry),
-    ...notices.map(noticeEntry),
+    ...notices.map((notice) => noticeEntry(notice, canTell)),
     ...attention.map(attentionEntry),
   ];
   return all.sort((a, b) => a.atMs - b.atMs).map(({ atMs: _atMs, ...shown }) => shown);
 }
 
 function historyEntry({ atMs, what, outcome, from, to, cause, effects }: HistoryRow): Dated {
-  if (outcome === null) return entry(atMs, 'registration', what, []);
+  if (outcome === null) {
+    return cause.id === null
+      ? entry(atMs, 'registration', what, [])
+      : entry(atMs, 'attention', what, [`reason given: ${cause.id}`]);
+  }
   const moved = from === to ? `stays ${to}` : `${from} → ${to}`;
   const by = {
     event: `by event ${cause.id}`,
@@ -82,7 +95,7 @@ function readingEntry({
     done:
       rule === null
         ? 'it said nothing of a payment'
-        : `it answered: ${outcome}, ${words.rule(rule)} (rule ${rule})`,
+        : `it answered: ${words.rule(rule)} (${outcome}, rule ${rule})`,
     dead: 'its answer could not be settled (dead)',
   };
   const summary = `the service was asked, ${words.asked(type ?? '')}; ${answered[status]}`;
@@ -115,15 +128,31 @@ function rejectionEntry({ reason, count, firstAtMs, lastAtMs }: RejectionSummary
   return entry(lastAtMs, 'rejected', summary, details);
 }
 
-function noticeEntry({ type, version, status, createdAtMs, id }: Timeline['notices'][number]): Dated {
-  const state: Record<string, string> = {
-    pending: 'waits in the database (this version sends none)',
-    leased: 'is being sent',
-    done: 'was sent',
-    dead: 'could not be sent',
-  };
-  const summary = `${type} to the shop, ${words.notice(type)}: ${state[status] ?? status}`;
-  return entry(createdAtMs, 'notice', summary, [`notice ${id}, order version ${version}`]);
+function noticeEntry(notice: NoticeSummary, canTell: boolean): Dated {
+  const { id, type, version, createdAtMs, fault, answer } = notice;
+  const summary = `${type} to the shop, ${words.notice(type)}: ${wayOf(notice, canTell)}`;
+  const said = answer === null ? '' : firstLine(answer.body).slice(0, ANSWER_SHOWN);
+  return entry(createdAtMs, 'notice', summary, [
+    `notice ${id}, order version ${version}`,
+    ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
+    ...(said === '' ? [] : [`the shop answered ${answer?.status}: ${said}`]),
+  ]);
+}
+
+/** Characters of the shop's answer. */
+const ANSWER_SHOWN = 200;
+
+/** How far a notice is on its way to the shop. */
+function wayOf({ id, status, attempt, dueAtMs, endedAtMs, fault }: NoticeSummary, canTell: boolean): string {
+  if (status === 'done') return `was taken by the shop at ${iso(endedAtMs ?? 0)} (attempt ${attempt})`;
+  if (status === 'dead') {
+    return `could not be told: ${sentence(fault?.message ?? '')} Send it again: settled notices resend ${id}`;
+  }
+  if (status === 'leased') return `is being sent (attempt ${attempt})`;
+  if (!canTell) return 'is in the feed, where the shop reads it (there is no SETTLED_SHOP_URL)';
+  if (dueAtMs === null) return 'waits until an earlier notice of this order was taken';
+  if (attempt === 0) return 'is sent next';
+  return `attempt ${attempt} failed, it is tried again at ${iso(dueAtMs)}`;
 }
 
 function attentionEntry({ kind, detail, openedAtMs }: Timeline['attention'][number]): Dated {
@@ -141,6 +170,12 @@ export function inDeliveries(count: number): string {
 
 export function inTimes(count: number): string {
   return count === 1 ? 'once' : `${count} times`;
+}
+
+/** A fault's first line, ended as a sentence is. */
+export function sentence(text: string): string {
+  const line = firstLine(text).trim();
+  return /[.!?]$/.test(line) ? line : `${line}.`;
 }
 
 /** Faults of a bug bring their stack along, which helps nobody here. */

@@ -1,4 +1,5 @@
 import type { RequestHandler } from 'express';
+import { restoredSentence } from '../domain/advice.ts';
 import type { Readiness } from '../http/health.ts';
 import { deliveryMac, SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
 import { ANSWERS } from '../receive/answer.ts';
@@ -49,6 +50,7 @@ export function doctor(options: ApiOptions): RequestHandler {
         stats.holds === 0,
         `${stats.holds} holds wait for a person: settled orders list --state held`,
       ),
+      checkRestore(stats.feed.restoredFromMs),
       check('attention', stats.attention === 0, `${stats.attention} matters are open: settled attention`),
     ];
     response.json({ checks });
@@ -64,6 +66,14 @@ function checkReadiness(readiness: Readiness): Check {
   return state.ready
     ? { name: 'ready', status: 'ok', detail: 'the store is open and can be written' }
     : { name: 'ready', status: 'failing', detail: state.reason };
+}
+
+function checkRestore(restoredFromMs: number | null): Check {
+  const name = 'restore';
+  if (restoredFromMs === null)
+    return { name, status: 'ok', detail: 'no links are looked for after a restore' };
+  const detail = `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`;
+  return { name, status: 'warning', detail };
 }
 
 async function checkDisk(storePath: string): Promise<Check> {

@@ -4,6 +4,7 @@ import type { AttentionSummary, EventSummary, RejectionSummary } from '../store/
 import type { ApiOptions } from './options.ts';
 import {
   attentionQuery,
+  endRequest,
   eventsQuery,
   read,
   readCursor,
@@ -18,14 +19,19 @@ export function listEvents({ store }: ApiOptions): RequestHandler {
     if (query === null) return;
     const after = readCursor(query.cursor, response);
     if (after === false) return;
+    const { status = null, reference = null, since } = query;
+    const sinceMs = since === undefined ? null : Date.parse(since);
     const { rows, nextCursor } = await readPage({ limit: query.limit, after }, (page) =>
-      store.listEvents({ ...page, status: query.status ?? null, reference: query.reference ?? null }),
+      store.listEvents({ ...page, status, reference, sinceMs }),
     );
     response.json({ events: rows.map(eventDocument), nextCursor });
   };
 }
 
-/** One event with its body, byte for byte: as base64, and as text where it is UTF-8. Never its signature. */
+/**
+ * One event with its body, byte for byte: as base64, and as text where it is UTF-8; neither where it was dropped, as the
+ * event is old. Never its signature.
+ */
 export function showEvent({ store }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const key = readEventKey(request, response);
@@ -41,8 +47,9 @@ export function showEvent({ store }: ApiOptions): RequestHandler {
         ...eventDocument(summary),
         timestamp,
         bodySha256: Buffer.from(bodySha256).toString('hex'),
-        bodyBase64: Buffer.from(body).toString('base64'),
-        bodyText: asText(body),
+        bodyBase64: body === null ? null : Buffer.from(body).toString('base64'),
+        bodyText: body === null ? null : asText(body),
+        bodyDropped: body === null,
       },
     });
   };
@@ -58,6 +65,11 @@ export function replayEvent({ store, clock, onRequeued }: ApiOptions): RequestHa
     } else if (outcome === 'in_work') {
       const detail = `Event ${key} is not settled yet: it is waiting or in work already.`;
       sendProblem(response, { status: 409, code: 'event_in_work', detail });
+    } else if (outcome === 'body_dropped') {
+      const detail =
+        `The bytes of event ${key} were dropped, as it was settled longer ago than SETTLED_KEEP_BODIES says: there is ` +
+        'nothing to settle again. Ask the service about its order instead: settled orders check.';
+      sendProblem(response, { status: 409, code: 'event_body_dropped', detail });
     } else {
       onRequeued();
       response.status(202).json({ event: { id: String(key), status: 'pending' } });
@@ -86,6 +98,21 @@ export function listAttention({ store }: ApiOptions): RequestHandler {
     if (after === false) return;
     const { rows, nextCursor } = await readPage({ limit: query.limit, after }, store.listAttention);
     response.json({ attention: rows.map(attentionDocument), nextCursor });
+  };
+}
+
+/** `POST /v1/attention/:id/end`: a person says that a matter is over. */
+export function endAttention({ store, clock }: ApiOptions): RequestHandler {
+  return async (request, response) => {
+    const asked = read(endRequest, request.body, response);
+    if (asked === null) return;
+    const id = String(request.params.id);
+    const atMs = clock.nowMs();
+    const key = /^[1-9][0-9]{0,14}$/.test(id) ? Number(id) : null;
+    const outcome = key === null ? 'unknown' : await store.endAttention({ key, ...asked, atMs });
+    if (outcome === 'ended') return void response.json({ attention: { id, endedAt: iso(atMs) } });
+    const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;
+    sendProblem(response, { status: 404, code: 'not_found', detail });
   };
 }
 

@@ -2,8 +2,9 @@ import { payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
-import { chronicle, type Entry, firstLine, inDeliveries, inTimes } from './chronicle.ts';
-import { whatFollows } from './next.ts';
+import { chronicle, type Entry, inDeliveries, inTimes, sentence } from './chronicle.ts';
+import { type Means, whatFollows } from './next.ts';
+import { whatShopKnows } from './told.ts';
 import { words } from './words.ts';
 
 export type Explanation = {
@@ -15,18 +16,15 @@ export type Explanation = {
   next: string[];
 };
 
-/** Says why an order stands where it stands, in plain words. `canAsk`: whether the service's API is configured. */
-export function explain(
-  timeline: Timeline,
-  { nowMs, canAsk }: { nowMs: number; canAsk: boolean },
-): Explanation {
+/** Says why an order stands where it stands, in plain words. */
+export function explain(timeline: Timeline, means: Means): Explanation {
   const { order } = timeline;
   const flags = order.flags.map(words.flag);
-  const sentences = [STATES[order.state](order), ...obstacles(timeline), ...flags];
+  const told = means.canTell ? whatShopKnows(timeline) : [];
   return {
-    answer: sentences.join(' '),
-    entries: chronicle(timeline),
-    next: whatFollows(timeline, { nowMs, canAsk }),
+    answer: [STATES[order.state](order), ...obstacles(timeline), ...flags, ...told].join(' '),
+    entries: chronicle(timeline, means),
+    next: whatFollows(timeline, means),
   };
 }
 
@@ -139,12 +137,6 @@ function ofReadings({ events, check, checkFailures }: Timeline): string[] {
       ? []
       : [`Asking it ${last === null ? '' : 'again '}failed ${inTimes(checkFailures)} so far.`]),
   ];
-}
-
-/** A fault's first line, ended as a sentence is. */
-function sentence(text: string): string {
-  const line = firstLine(text).trim();
-  return /[.!?]$/.test(line) ? line : `${line}.`;
 }
 
 function were(n: number): string {

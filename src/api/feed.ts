@@ -20,19 +20,26 @@ export function readFeed(options: ApiOptions): RequestHandler {
     if (query === null) return;
     const from = readPlace(query.after, response);
     if (from === null) return;
-    const gone = new AbortController();
-    response.on('close', () => gone.abort());
-    const untilMs = clock.monotonicMs() + query.wait * 1_000;
+    const over = new AbortController();
+    response.on('close', () => over.abort());
+    const cancel = clock.after(query.wait * 1_000, () => over.abort());
     for (;;) {
+      const mayWait =
+        query.wait > 0 && !over.signal.aborted && !notices.ended && notices.waiting < WAITING_MAX;
+      // It listens before it looks, or it would miss what is committed in between.
+      const rung = mayWait ? notices.next(LOOK_EVERY_MS, over.signal) : null;
       const page = await store.readFeed({ after: from.position, limit: query.limit });
-      if (isOfBefore(from, page)) return sendGone(response);
-      const leftMs = untilMs - clock.monotonicMs();
-      if (page.notices.length > 0 || leftMs <= 0 || gone.signal.aborted || notices.waiting >= WAITING_MAX) {
-        metrics.feedRead(page.newest - from.position);
-        response.json(answer(page, from.position));
-        return;
+      const isGone = isOfBefore(from, page);
+      if (!isGone && page.notices.length === 0 && rung !== null) {
+        await rung;
+        continue;
       }
-      await notices.next(Math.min(leftMs, LOOK_EVERY_MS), gone.signal);
+      cancel();
+      over.abort();
+      if (isGone) return sendGone(response);
+      metrics.feedRead(from.position);
+      response.json(answer(page, from.position));
+      return;
     }
   };
 }
@@ -72,7 +79,7 @@ function writePlace(generation: number, position: number): string {
 /** Reads a cursor; answers 400 and returns null where it is not one of the feed's. */
 function readPlace(cursor: string | undefined, response: Response): Place | null {
   if (cursor === undefined) return { generation: null, position: 0 };
-  const match = /^f([1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,14})$/.exec(
+  const match = /^f([1-9][0-9]{0,11})\.(0|[1-9][0-9]{0,14})$/.exec(
     Buffer.from(cursor, 'base64url').toString(),
   );
   const [generation, position] = [Number(match?.[1]), Number(match?.[2])];

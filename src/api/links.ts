@@ -47,7 +47,8 @@ export function registerLink(options: ApiOptions): RequestHandler {
     if (registered.outcome === 'corrected') credentials.forget(registered.token);
     if (registered.outcome === 'created') {
       const { linkKey, token } = registered;
-      credentials.keep({ linkKey, token, secret: asked.webhookSecret ?? freshSecret });
+      const { reference, webhookSecret: secret = freshSecret } = asked;
+      credentials.keep({ linkKey, reference, token, secret });
     }
     answer(options, response, asked, registered, freshSecret);
   };

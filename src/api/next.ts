@@ -1,28 +1,31 @@
 import { adoptCommand, readForeign, shellWord } from '../domain/advice.ts';
+import { payments } from '../domain/ledger.ts';
 import { formatAmount } from '../domain/money.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { firstLine } from './chronicle.ts';
+import { nextOfNotices } from './told.ts';
 import { words } from './words.ts';
 
-/** Whether there is an API to ask, and what time it is. */
-type Asking = { nowMs: number; canAsk: boolean };
+/** Whether there is an API to ask and a callback to tell the shop by, and what time it is. */
+export type Means = { nowMs: number; canAsk: boolean; canTell: boolean };
 
 /** What happens to an order by itself from here on, and what a person should do. */
-export function whatFollows(timeline: Timeline, asking: Asking): string[] {
+export function whatFollows(timeline: Timeline, means: Means): string[] {
   const lines = [
-    ...nextOfOpening(timeline, asking),
-    ...nextOfEvents(timeline, asking),
+    ...nextOfOpening(timeline, means),
+    ...nextOfEvents(timeline, means),
     ...nextOfRefused(timeline),
-    ...(asking.canAsk ? [] : nextOfDoubt(timeline)),
-    ...nextOfOrder(timeline, asking),
+    ...(means.canAsk ? [] : nextOfDoubt(timeline)),
+    ...nextOfOrder(timeline, means),
   ];
-  if (asking.canAsk) lines.push(...nextOfAsking(timeline, asking));
+  if (means.canAsk) lines.push(...nextOfAsking(timeline, means));
+  if (means.canTell) lines.push(...nextOfNotices(timeline, means.nowMs));
   return lines.length === 0 ? ['Nothing: the order is done.'] : lines;
 }
 
-function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Asking): string[] {
+function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): string[] {
   if (opening === null || !isOpen(order.state)) return [];
   const { status, withheld, fault, dueAtMs } = opening;
   if (withheld !== null) {
@@ -46,7 +49,7 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Asking):
   ];
 }
 
-function nextOfEvents({ events }: Timeline, { nowMs }: Asking): string[] {
+function nextOfEvents({ events }: Timeline, { nowMs }: Means): string[] {
   return events.flatMap(({ key, status, dueAtMs, attempt, fault, reading }) => {
     const named = reading === null ? `Event ${key}` : `The service's answer, event ${key},`;
     const wait = inWords(Math.max(0, dueAtMs - nowMs));
@@ -92,7 +95,7 @@ function nextOfDoubt({ order, check }: Timeline): string[] {
   return [`Look at the payment in the service's panel (${check.reason}): settled cannot ask, ${NO_API}.`];
 }
 
-function nextOfOrder({ order, opening }: Timeline, { canAsk }: Asking): string[] {
+function nextOfOrder({ order, opening }: Timeline, { canAsk }: Means): string[] {
   const lines: string[] = [];
   if (order.state === 'held') lines.push(...nextOfHeld(order, canAsk));
   if (order.flags.includes('refund_due')) lines.push("Refund the captured money in the service's panel.");
@@ -100,7 +103,7 @@ function nextOfOrder({ order, opening }: Timeline, { canAsk }: Asking): string[]
     lines.push("Decide whether what was paid too much goes back: refund it in the service's panel.");
   }
   if (order.flags.includes('duplicate_payment')) {
-    lines.push("Refund the payment that is too many in the service's panel.");
+    lines.push(`Refund the payment that is too many in the service's panel${paidBeside(order)}.`);
   }
   const canBePaid = opening === null || (opening.status === 'done' && opening.withheld === null);
   if (canBePaid && (order.state === 'awaiting_payment' || order.state === 'payment_pending')) {
@@ -110,6 +113,16 @@ function nextOfOrder({ order, opening }: Timeline, { canAsk }: Asking): string[]
     );
   }
   return lines;
+}
+
+/** The payments beside the one that paid the order. */
+function paidBeside(order: Order): string {
+  const others = payments(order).filter(
+    ({ key, status }) => key !== order.settlement?.paymentKey && status === 'completed',
+  );
+  if (others.length === 0) return '';
+  const named = others.map(({ key, captured }) => `${key}, ${formatAmount(captured)} ${captured.currency}`);
+  return `: ${named.join('; ')}`;
 }
 
 function nextOfHeld({ reference, holds }: Order, canAsk: boolean): string[] {
@@ -127,7 +140,7 @@ function nextOfHeld({ reference, holds }: Order, canAsk: boolean): string[] {
 /** When the service is asked next: for a reason, or by the schedule. */
 function nextOfAsking(
   { order, check, nextCheckAtMs, checkFailures, opening }: Timeline,
-  { nowMs }: Asking,
+  { nowMs }: Means,
 ): string[] {
   const isUnpaid = isOpen(order.state);
   if (isUnpaid && opening !== null && opening.status !== 'done') return [];

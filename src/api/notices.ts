@@ -30,14 +30,17 @@ export function showNotice({ store }: ApiOptions): RequestHandler {
   };
 }
 
-/** `POST /v1/notices/:id/resend`: sends a notice once more that the shop took, or that was given up; its id stays. */
+/**
+ * `POST /v1/notices/:id/resend`: sends a notice once more that the shop took, or that was given up, and at once what waits
+ * for its next attempt; its id stays.
+ */
 export function resendNotice({ store, clock, onNotices }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const id = String(request.params.id);
     const outcome = await store.resendNotice({ id, nowMs: clock.nowMs() });
     if (outcome === 'unknown') return noSuchNotice(response, id);
     if (outcome === 'in_work') {
-      const detail = `Notice ${id} is owed already: it is sent by itself.`;
+      const detail = `Notice ${id} is being sent, or is sent by itself as soon as its turn comes.`;
       sendProblem(response, { status: 409, code: 'notice_in_work', detail });
       return;
     }

@@ -1,10 +1,12 @@
 import type { Readiness } from '../http/health.ts';
 import type { LinkOpener } from '../links/opener.ts';
+import type { Activity } from '../observe/activity.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Service } from '../paylink/service.ts';
 import type { Reconciler } from '../reconcile/reconciler.ts';
 import type { Credentials } from '../store/credentials.ts';
 import type { Keyring } from '../store/keyring.ts';
+import type { Rotation } from '../store/rotation.ts';
 import type { Store } from '../store/store.ts';
 import type { Bell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
@@ -18,6 +20,7 @@ export type ApiOptions = {
   tokens: Tokens;
   clock: Clock;
   metrics: Metrics;
+  activity: Activity;
   readiness: Readiness;
   publicUrl: string;
   /** Whether the service can deliver to `publicUrl`. */
@@ -30,8 +33,11 @@ export type ApiOptions = {
   storePath: string;
   /** Where the secrets key is kept, in words for a person. */
   secretsKeyPlace: string;
+  rotation: Pick<Rotation, 'rotate'>;
   /** Called when an event was made pending again. */
   onRequeued: () => void;
+  /** Whether the shop has a callback; without one it reads the feed. */
+  canTell: boolean;
   /** Rings when there may be a new notice. */
   notices: Bell;
   /** Called when a notice is due that was not, or was made. */

@@ -29,18 +29,18 @@ export function showOrder({ store }: ApiOptions): RequestHandler {
 }
 
 /** Why the order stands where it stands: the answer, then everything known of it in order of time, then what follows. */
-export function showTimeline({ store, clock, asking }: ApiOptions): RequestHandler {
+export function showTimeline({ store, clock, asking, canTell }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const reference = readReference(request, response);
     if (reference === null) return;
     const timeline = await store.timeline(reference);
     if (timeline === null) return noSuchOrder(response, reference);
-    const explained = explain(timeline, { nowMs: clock.nowMs(), canAsk: asking !== null });
+    const explained = explain(timeline, { nowMs: clock.nowMs(), canAsk: asking !== null, canTell });
     response.json({ order: orderDocument(timeline.order), ...explained });
   };
 }
 
-export function resolveOrder({ store, clock, onNotices }: ApiOptions): RequestHandler {
+export function resolveOrder({ store, clock, metrics, onNotices }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const reference = readReference(request, response);
     if (reference === null) return;
@@ -49,6 +49,7 @@ export function resolveOrder({ store, clock, onNotices }: ApiOptions): RequestHa
     const resolved = await store.resolveOrder({ reference, ...asked, atMs: clock.nowMs() });
     if (resolved === null) return noSuchOrder(response, reference);
     if (resolved.outcome !== 'ignored') {
+      if (resolved.learnedBy !== null) metrics.paid(resolved.learnedBy);
       onNotices();
       response.json({ order: orderDocument(resolved.order) });
       return;

@@ -4,8 +4,12 @@ import { ORDER_STATES } from '../domain/order.ts';
 import { sendProblem } from '../http/problem.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
 import { InexactNumber } from './json.ts';
+import { metadata } from './metadata.ts';
 
-/** What the API accepts. Every unknown field is refused by its name. */
+/**
+ * What the API accepts. Every unknown field is refused by its name. `meta` says in the API's document what JSON Schema
+ * cannot tell from the schema itself.
+ */
 
 const IS_NEEDED = 'is needed';
 
@@ -18,7 +22,13 @@ const text = (max: number) => {
 };
 
 // HTTP clients take a dot, or two, in a path for the way up.
-const reference = text(128).regex(/^(?!\.{1,2}$)/, 'must not be . or ..');
+const reference = text(128)
+  .regex(/^(?!\.{1,2}$)/, 'must not be . or ..')
+  .meta({
+    description: "The order's name, and the `externalReference` of its link.",
+    examples: ['order-8001'],
+  });
+const linkId = text(255).meta({ description: "The link's id at the service.", examples: ['pl_8001'] });
 
 const webhookSecret = z
   .string()
@@ -26,6 +36,12 @@ const webhookSecret = z
   .regex(PRINTABLE, NOT_PRINTABLE)
   .refine((secret) => Buffer.byteLength(secret) >= SIGNING_SECRET_BYTES_MIN, {
     message: `must have at least ${SIGNING_SECRET_BYTES_MIN} bytes: shorter secrets can be guessed`,
+  })
+  .meta({
+    description:
+      `At least ${SIGNING_SECRET_BYTES_MIN} bytes in UTF-8. Where the link is there already it takes the place of the ` +
+      'one that is known: operator only.',
+    examples: ['secret-of-link-8102'],
   });
 
 const AMOUNT = 'must be a number or a decimal string';
@@ -38,20 +54,33 @@ const money = {
       z.union([z.string().max(64, 'must have at most 64 characters'), z.number()], {
         error: ({ input }) => (input === undefined ? IS_NEEDED : AMOUNT),
       }),
-    ),
-  currency: z.string().optional(),
+    )
+    .meta({
+      anyOf: [{ type: 'string', maxLength: 64 }, { type: 'number' }],
+      description:
+        'A decimal, taken as it is written: more than zero, no more decimals than the currency has, at most 15 digits with ' +
+        'them. Else 422.',
+      examples: ['100.00'],
+    }),
+  currency: z
+    .string()
+    .optional()
+    .meta({
+      description: 'ISO 4217, in capitals; else 422. Without it: `SETTLED_CURRENCY`.',
+      examples: ['BRL'],
+    }),
 };
 
 export const linkRequest = z.strictObject({
   reference,
   ...money,
-  id: text(255).optional(),
+  id: linkId.optional().describe("The link's id at the service. Without it a link is reserved."),
   webhookSecret: webhookSecret.optional(),
 });
 
 export const reconcileRequest = z.strictObject({
-  reference: reference.optional(),
-  dryRun: z.boolean().optional(),
+  reference: reference.optional().describe('Only the link of this order, and now.'),
+  dryRun: z.boolean().optional().describe('Only count.'),
 });
 
 const lines = z
@@ -70,31 +99,54 @@ const webAddress = text(2_048)
     'must be an http or https address without spaces',
   )
   .refine((address) => !hasCredentials(address), 'must not hold a user name or a password')
-  .transform((address) => URL.parse(address)?.href ?? address);
+  .transform((address) => URL.parse(address)?.href ?? address)
+  .meta({
+    format: 'uri',
+    description:
+      'Where the customer is sent after paying: http or https, without spaces, a user name or a password.',
+    examples: ['https://shop.example.com/thanks'],
+  });
 
 function hasCredentials(address: string): boolean {
   const url = URL.parse(address);
   return url !== null && url.username + url.password !== '';
 }
 
-const time = z.iso.datetime({
-  offset: true,
-  error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z',
-});
+const time = z.iso
+  .datetime({
+    offset: true,
+    error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z',
+  })
+  .meta({ examples: ['2030-01-31T12:00:00Z'] });
 
 export const orderRequest = z.strictObject({
   reference,
-  title: text(255),
+  title: text(255).meta({ description: 'What the customer reads.', examples: ['A chair'] }),
   ...money,
-  description: lines.optional(),
-  expiresAt: time.optional(),
-  metadata: z.unknown().superRefine(checkMetadata).transform(asMetadata).optional(),
+  description: lines.optional().describe('More for the customer to read.'),
+  expiresAt: time
+    .optional()
+    .describe('When the link expires: within a year, else 422. Without it: after `SETTLED_LINK_LIFETIME`.'),
+  metadata: metadata.optional(),
   callbackUrl: webAddress.optional(),
 });
 
-export const adoptRequest = z.strictObject({ id: text(255) });
+export const adoptRequest = z.strictObject({ id: linkId });
 
-export const resolveRequest = z.strictObject({ decision: z.enum(['accept', 'reject']), reason: text(500) });
+const reason = text(500).meta({
+  description: 'Kept, and shown in the timeline.',
+  examples: ['the customer wants it after all'],
+});
+
+/** Of a person who does what settled would not do by itself. */
+export const endRequest = z.strictObject({ reason });
+
+export const resolveRequest = z.strictObject({
+  decision: z
+    .enum(['accept', 'reject'])
+    .describe('`accept`: the order is paid by what came. `reject`: it is cancelled, and a refund is due.'),
+  reason,
+});
 
 /** Of a query: digits without a sign or leading zeros. */
 function wholeNumber(min: number, max: number) {
@@ -106,35 +158,52 @@ function wholeNumber(min: number, max: number) {
         message: `must be a whole number from ${min} to ${max}`,
       },
     )
-    .transform(Number);
+    .transform(Number)
+    .meta({ type: 'integer', minimum: min, maximum: max });
 }
 
+export const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
+export type RowStatus = (typeof ROW_STATUSES)[number];
+
 const LIMIT_MAX = 200;
-const page = { limit: wholeNumber(1, LIMIT_MAX).default(50), cursor: z.string().optional() };
+const page = {
+  limit: wholeNumber(1, LIMIT_MAX).default(50).describe('Rows of a page.'),
+  cursor: z.string().optional().describe('The `nextCursor` of the page before, unchanged.'),
+};
+const ofOrder = { reference: reference.optional().describe('Only those of this order.') };
+const ofStatus = { status: z.enum(ROW_STATUSES).optional().describe('Only those that stand so.') };
+const since = { since: time.optional().describe('Only those since then.') };
 export const ordersQuery = z.strictObject({
   ...page,
-  state: z.enum(ORDER_STATES).optional(),
-  q: text(128).optional(),
+  state: z.enum(ORDER_STATES).optional().describe('Only those in this state.'),
+  q: text(128).optional().describe('A part of the reference, or a whole link id or payment id.'),
 });
 export const eventsQuery = z.strictObject({
   ...page,
-  status: z.enum(['pending', 'leased', 'done', 'dead']).optional(),
-  reference: reference.optional(),
+  ...ofStatus,
+  ...ofOrder,
+  ...since,
 });
-export const rejectionsQuery = z.strictObject({ ...page, reference: reference.optional() });
+export const rejectionsQuery = z.strictObject({ ...page, ...ofOrder });
 export const noticesQuery = z.strictObject({
   ...page,
-  status: z.enum(['pending', 'leased', 'done', 'dead']).optional(),
-  reference: reference.optional(),
-  since: time.optional(),
+  ...ofStatus,
+  ...ofOrder,
+  ...since,
 });
 
 const FEED_MAX = { limit: 1_000, waitSeconds: 30 } as const;
 export const feedQuery = z.strictObject({
-  after: z.string().optional(),
-  limit: wholeNumber(1, FEED_MAX.limit).default(100),
-  wait: wholeNumber(0, FEED_MAX.waitSeconds).default(0),
+  after: z
+    .string()
+    .optional()
+    .describe('The `cursor` up to which everything was read. Without it: from the beginning.'),
+  limit: wholeNumber(1, FEED_MAX.limit).default(100).describe('Notices of a page.'),
+  wait: wholeNumber(0, FEED_MAX.waitSeconds)
+    .default(0)
+    .describe('Where there is nothing, seconds to wait for something.'),
 });
+export const tailQuery = z.strictObject({ reference: reference.optional() });
 export const attentionQuery = z.strictObject(page);
 export const nothing = z.strictObject({});
 
@@ -181,44 +250,7 @@ function faultsOf(issue: z.core.$ZodIssue): { path: string; detail: string }[] {
   return [{ path: issue.path.join('.'), detail: issue.message }];
 }
 
-const METADATA = { bytesMax: 8_192, depthMax: 8 } as const;
-
-function asMetadata(value: unknown): Record<string, unknown> {
-  return value as Record<string, unknown>;
-}
-
-/** Metadata is passed on as it is read, so it must be readable without loss. */
-function checkMetadata(value: unknown, { addIssue }: z.core.$RefinementCtx): void {
-  const flaw = flawOfMetadata(value);
-  if (flaw !== null) addIssue({ code: 'custom', message: flaw });
-}
-
-function flawOfMetadata(value: unknown): string | null {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'must be a JSON object';
-  if (!isShallow(value, METADATA.depthMax))
-    return `must not be nested deeper than ${METADATA.depthMax} levels`;
-  const bytes = Buffer.byteLength(JSON.stringify(value));
-  if (bytes > METADATA.bytesMax)
-    return `must have at most ${METADATA.bytesMax} bytes as JSON; it has ${bytes}`;
-  return isExact(value)
-    ? null
-    : 'must not hold numbers that lose digits when they are read: write them as text';
-}
-
-function isShallow(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null || value instanceof InexactNumber) return true;
-  return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1));
-}
-
-function isExact(value: unknown): boolean {
-  if (value instanceof InexactNumber) return false;
-  if (typeof value === 'number') {
-    return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
-  }
-  return typeof value !== 'object' || value === null || Object.values(value).every(isExact);
-}
-
-const orderPath = z.object({ reference });
+export const orderPath = z.object({ reference });
 
 /** Reads the reference in the path. */
 export function readReference(request: Request, response: Response): string | null {

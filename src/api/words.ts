@@ -5,7 +5,7 @@ import type { RejectionReason } from '../store/store.ts';
 
 /** What settled's own words mean to a person who knows none of them. docs/states.md defines them. */
 
-const REJECTIONS: Readonly<Record<RejectionReason, string>> = {
+export const REJECTIONS: Readonly<Record<RejectionReason, string>> = {
   signature_missing: 'it came without a signature',
   signature_malformed: 'its signature cannot be read',
   signature_repeated: 'it came with two signature headers',
@@ -20,7 +20,7 @@ const REJECTIONS: Readonly<Record<RejectionReason, string>> = {
 const RULES: Readonly<Record<Rule, string>> = {
   payment_pending: 'the customer has begun to pay',
   already_pending: 'it was known that the customer has begun to pay',
-  changes_nothing: 'it changes nothing for this order',
+  changes_nothing: 'nothing that is new for this order',
   paid: 'the payment is completed and agrees with the order',
   paid_more: 'the payment is completed and brings more than the order asks',
   paid_money_unnamed: 'the payment is completed; the service did not say how much it brought',
@@ -96,7 +96,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   link_not_known: 'the service has a payment link that this restored store does not know',
   link_not_opened: 'the payment link is not open yet: the order waits for it',
   link_withheld: 'the service made the payment link otherwise than asked, so the shop does not get it',
-  notices_dead: 'the shop did not take notices for so long that they are not sent any more',
+  notices_dead: 'the shop did not take notices, and they are not sent any more by themselves',
   merchant_inactive: 'the service says that the merchant is not active',
   quote_reading_doubtful:
     'several payments in a row named other money than their links: what payments say of money is left out',

@@ -1,3 +1,4 @@
+import { UsageError } from './arguments.ts';
 import { defineCommand } from './command.ts';
 import { table } from './layout.ts';
 import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
@@ -17,22 +18,45 @@ export const attention = defineCommand({
   name: 'attention',
   positionals: '',
   about: 'list what waits for a person',
-  details: ['Held orders are listed by: settled orders list --state held'],
+  details: [
+    'Each says what it is about and what to do. Many end by themselves; docs/states.md says which, and when. A person ends',
+    'the others: settled attention end ID --reason TEXT',
+    'Money that waits for a decision is not here; held orders are listed by: settled orders list --state held',
+  ],
   options: PAGE_OPTIONS,
   async run({ options, server }) {
     const list = { path: '/v1/attention', field: 'attention' };
     const { rows, more } = await listRows<AttentionRow>(server(), list, options);
-    const cells = rows.map(({ kind, reference, count, openedAt, detail }) => [
+    const cells = rows.map(({ id, kind, reference, count, openedAt, detail }) => [
+      id,
       openedAt,
       kind,
       reference,
       count,
       detail,
     ]);
-    const headings = ['since', 'kind', 'order', 'times', 'detail'];
+    const headings = ['id', 'since', 'kind', 'order', 'times', 'detail'];
     return {
       data: { attention: rows, more },
       lines: [...table(headings, cells, 'Nothing waits for a person.'), ...moreLine(more)],
     };
+  },
+});
+
+export const attentionEnd = defineCommand({
+  name: 'attention end',
+  positionals: 'ID',
+  about: 'end a matter that waits for a person, because it is over or was looked at',
+  details: [
+    'The reason stands in the history of its order. What settled finds again it raises again.',
+    'It ends with 66 where there is no such matter, or it has ended.',
+  ],
+  examples: ['settled attention end 12 --reason "both events named the same payment"'],
+  options: { reason: { value: 'TEXT', about: 'why it is over; needed' } },
+  async run({ first: id, options: { reason }, server }) {
+    if (reason === undefined) throw new UsageError('`settled attention end` needs --reason TEXT.');
+    const path = `/v1/attention/${encodeURIComponent(id)}/end`;
+    const answer = await server().post<{ attention: { id: string; endedAt: string } }>(path, { reason });
+    return { data: answer, lines: [`Matter ${answer.attention.id} has ended.`] };
   },
 });

@@ -10,6 +10,10 @@ export const backup = defineCommand({
   name: 'backup',
   positionals: '',
   about: 'write a consistent copy of the database beside it, while the server serves',
+  details: [
+    'The secrets key is not in it, and the copy cannot be used without: the answer says where the key is. Copy that once, and',
+    'keep it apart. docs/operations.md has the restore, command by command.',
+  ],
   options: {},
   async run({ server }) {
     const answer = await server().post<BackupAnswer>('/v1/admin/backup', undefined, BACKUP_TIMEOUT_MS);

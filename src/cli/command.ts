@@ -15,11 +15,13 @@ type Given<O extends Options> = {
   readonly [Name in keyof O]?: O[Name] extends { readonly value: string } ? string : true;
 };
 
-export type Call<O extends Options> = {
+type Call<O extends Options> = {
   readonly positionals: readonly string[];
   /** The first positional; the empty text where the command takes none or none was given. */
   readonly first: string;
   readonly options: Given<O>;
+  /** Whether a program reads what the command prints. */
+  readonly json: boolean;
   /** Connects to the running server, as the configuration has it. */
   readonly server: () => Connection;
 };
@@ -41,10 +43,15 @@ export type Command<O extends Options = Options> = {
   readonly about: string;
   /** Further lines of help. */
   readonly details?: readonly string[];
+  /** Command lines for help to show. */
+  readonly examples?: readonly string[];
   readonly options: O;
   /** Null where the command has said everything itself. */
   run(call: Call<O>): Promise<Report | null>;
 };
+
+/** Commands that a person looks for together. */
+export type Group = { readonly heading: string; readonly commands: readonly Command[] };
 
 /** Types `run` by the options of the command, then forgets them, so that all commands fit in one table. */
 export function defineCommand<const O extends Options>(command: Command<O>): Command {

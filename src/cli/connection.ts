@@ -15,6 +15,11 @@ export type Connection = {
   get<T>(path: string, query?: Query): Promise<T>;
   /** `timeoutMs`: for an answer that may take longer than usual. */
   post<T>(path: string, body?: object, timeoutMs?: number): Promise<T>;
+  /**
+   * The lines of an answer that goes on, as they come, until the server ends it or `stop` is aborted. Fails as the others
+   * do, and with `server_unreachable` where the connection breaks, or is silent for too long.
+   */
+  follow(path: string, query: Query, stop: AbortSignal): AsyncIterable<string>;
 };
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
@@ -36,26 +41,30 @@ type Sent = {
   method: 'GET' | 'POST';
   path: string;
   body?: object | undefined;
+  /** Of silence. */
   timeoutMs?: number | undefined;
+  stop?: AbortSignal;
 };
 
 /** Connects with the address and token that the server has from the same configuration. Makes neither. */
 export function connect(config: Config): Connection {
   const address = reachable(config.operatorListen);
   const url = `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
-  const send = async <T>(sent: Sent): Promise<T> => {
+  const open = async (): Promise<Server> => {
     const token = config.operatorToken ?? readToken(config.storePath);
-    if (token instanceof Error) {
-      // First things first: where no server is, no token would help.
-      await exchange({ address, url, token: '' }, { method: 'GET', path: '/livez' });
-      throw token;
-    }
-    return (await call({ address, url, token }, sent)) as T;
+    if (!(token instanceof Error)) return { address, url, token };
+    // First things first: where no server is, no token would help.
+    await exchange({ address, url, token: '' }, { method: 'GET', path: '/livez' });
+    throw token;
   };
+  const send = async <T>(sent: Sent): Promise<T> => (await call(await open(), sent)) as T;
   return {
     url,
     get: (path, query = {}) => send({ method: 'GET', path: path + queryText(query) }),
     post: (path, body, timeoutMs) => send({ method: 'POST', path, body, timeoutMs }),
+    follow: async function* (path, query, stop) {
+      yield* lines(await open(), { method: 'GET', path: path + queryText(query), stop });
+    },
   };
 }
 
@@ -92,9 +101,35 @@ function queryText(query: Query): string {
 type Server = { address: ListenAddress; url: string; token: string };
 
 async function call(server: Server, sent: Sent): Promise<unknown> {
-  const { status, text } = await exchange(server, sent);
+  const response = await exchange(server, sent);
+  const { status, text } = await readWhole(server, response);
   const answer = parse(text);
   if (status >= 200 && status < 300 && answer !== null) return answer;
+  return refuse(server, status, answer);
+}
+
+async function* lines(server: Server, sent: Sent): AsyncGenerator<string> {
+  try {
+    const response = await exchange(server, sent);
+    if (response.statusCode !== 200) {
+      const { status, text } = await readWhole(server, response);
+      refuse(server, status, parse(text));
+    }
+    // The parts of a character may come one after the other.
+    response.setEncoding('utf8');
+    let rest = '';
+    for await (const chunk of response) {
+      const whole = (rest + chunk).split('\n');
+      rest = whole.pop() ?? '';
+      yield* whole;
+    }
+  } catch (error) {
+    if (sent.stop?.aborted) return;
+    throw error instanceof Fault || error instanceof Refusal ? error : brokenOff(server);
+  }
+}
+
+function refuse(server: Server, status: number, answer: Record<string, unknown> | null): never {
   if (answer === null || typeof answer.detail !== 'string') {
     throw unreachable(server.url, `what answers there is not settled (status ${status})`);
   }
@@ -109,9 +144,10 @@ async function call(server: Server, sent: Sent): Promise<unknown> {
   throw new Refusal(String(answer.title), answer.detail);
 }
 
-function exchange(server: Server, sent: Sent): Promise<{ status: number; text: string }> {
+/** Sends a request; resolves when the answer begins. */
+function exchange(server: Server, sent: Sent): Promise<IncomingMessage> {
   const { address, url, token } = server;
-  const { method, path, body, timeoutMs = ANSWER_TIMEOUT_MS } = sent;
+  const { method, path, body, timeoutMs = ANSWER_TIMEOUT_MS, stop } = sent;
   const payload = body === undefined ? '' : JSON.stringify(body);
   const headers = {
     authorization: `Bearer ${token}`,
@@ -119,24 +155,32 @@ function exchange(server: Server, sent: Sent): Promise<{ status: number; text: s
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   };
   return new Promise((resolve, reject) => {
-    const failed = (why: string) => reject(unreachable(url, why));
-    const sending = request({ ...address, method, path, headers, agent: false, timeout: timeoutMs });
+    const options = { ...address, method, path, headers, agent: false, timeout: timeoutMs };
+    const sending = request(stop === undefined ? options : { ...options, signal: stop });
     sending.on('timeout', () => sending.destroy(new Error(`no answer in ${timeoutMs / 1000} s`)));
-    sending.on('error', (error: NodeJS.ErrnoException) => failed(error.code ?? error.message));
-    sending.on('response', (response) => {
-      readText(response).then(
-        (text) => resolve({ status: response.statusCode ?? 0, text }),
-        () => failed('the answer broke off'),
-      );
+    sending.on('error', (error: NodeJS.ErrnoException) => {
+      reject(unreachable(url, error.code ?? error.message));
     });
+    sending.on('response', resolve);
     sending.end(payload);
   });
 }
 
-async function readText(response: IncomingMessage): Promise<string> {
+async function readWhole(
+  server: Server,
+  response: IncomingMessage,
+): Promise<{ status: number; text: string }> {
   const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('utf8');
+  try {
+    for await (const chunk of response) chunks.push(chunk as Buffer);
+  } catch {
+    throw brokenOff(server);
+  }
+  return { status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') };
+}
+
+function brokenOff({ url }: Server): Fault {
+  return unreachable(url, 'the answer broke off');
 }
 
 function parse(text: string): Record<string, unknown> | null {

@@ -1,9 +1,11 @@
+import { bulkCommand } from './bulk.ts';
 import { defineCommand } from './command.ts';
 import { printableLines, record, table } from './layout.ts';
 import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
+import { SINCE, sinceTime } from './since.ts';
 
 /** An event as the API lists it. */
-export type EventRow = {
+type EventRow = {
   id: string;
   eventId: string;
   type: string | null;
@@ -23,8 +25,9 @@ export type EventRow = {
 type EventDetail = EventRow & {
   timestamp: string;
   bodySha256: string;
-  bodyBase64: string;
+  bodyBase64: string | null;
   bodyText: string | null;
+  bodyDropped: boolean;
 };
 
 const EVENT_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
@@ -33,20 +36,28 @@ export const eventsList = defineCommand({
   name: 'events list',
   positionals: '',
   about: 'list recorded events, the newest first',
+  details: [
+    'pending: it waits to be settled. leased: it is being settled. done: it was settled; its result is how. dead: it could',
+    'not be settled and waits for a person: `settled events show ID` says why.',
+    "What the service's API answered is listed too: its type is why it was asked.",
+  ],
+  examples: ['settled events list --status dead', 'settled events list --order order-8001 --since 3d'],
   options: {
     status: { value: 'STATUS', choices: EVENT_STATUSES, about: 'only events with this status' },
-    reference: { value: 'REFERENCE', about: 'only events of this order' },
+    order: { value: 'REFERENCE', about: 'only events of this order' },
+    since: SINCE,
     ...PAGE_OPTIONS,
   },
   async run({ options, server }) {
-    const query = { status: options.status, reference: options.reference };
+    const { status, order, since } = options;
+    const query = { status, reference: order, since: sinceTime(since) };
     const list = { path: '/v1/events', field: 'events', query };
     const { rows: events, more } = await listRows<EventRow>(server(), list, options);
     return { data: { events, more }, lines: [...eventTable(events), ...moreLine(more)] };
   },
 });
 
-export function eventTable(events: readonly EventRow[]): string[] {
+function eventTable(events: readonly EventRow[]): string[] {
   const rows = events.map((event) => [
     event.id,
     event.receivedAt,
@@ -87,14 +98,34 @@ export const eventsShow = defineCommand({
       ['fault', event.fault === null ? null : `${event.fault.code}: ${event.fault.message}`],
       ['body SHA-256', event.bodySha256],
     ]);
-    const body =
-      event.bodyText === null
-        ? [`The body is not UTF-8 text. Its bytes are in: settled events show ${event.id} --json`]
-        : printableLines(event.bodyText);
-    return { data: answer, lines: [...lines, '', ...body] };
+    return { data: answer, lines: [...lines, '', ...bodyLines(event)] };
   },
 });
+
+function bodyLines({ id, bodyText, bodyDropped }: EventDetail): string[] {
+  if (bodyDropped) return ['Its body was dropped when it was old: SETTLED_KEEP_BODIES says when.'];
+  if (bodyText !== null) return printableLines(bodyText);
+  return [`The body is not UTF-8 text. Its bytes are in: settled events show ${id} --json`];
+}
 
 function signedAt(timestamp: string): string {
   return new Date(Number(timestamp)).toISOString();
 }
+
+export const eventsReplay = bulkCommand<EventRow>({
+  name: 'events replay',
+  about: 'settle recorded events again: those named, or all that are selected',
+  details: ['An order is never paid twice by it: its settlement row guards against that.'],
+  examples: ['settled events replay --failed --dry-run', 'settled events replay --failed --since 2h --yes'],
+  one: 'event',
+  action: 'replay',
+  done: 'replayed',
+  result: 'pending: it is settled again now',
+  failed: {
+    about: 'all that are dead: they could not be settled',
+    statuses: ['dead'],
+    is: ({ status }) => status === 'dead',
+  },
+  at: ({ receivedAt }) => receivedAt,
+  table: eventTable,
+});

@@ -1,25 +1,23 @@
 import { COMMON_OPTIONS, UsageError } from './arguments.ts';
-import type { Command, Options, Report } from './command.ts';
+import type { Command, Group, Options, Report } from './command.ts';
 import { EXIT_MEANINGS } from './exit.ts';
 
 /** What `settled`, `settled help` and `settled COMMAND --help` print, all from the one table of commands. */
 
 const WIDTH = 110;
 
-export function overview(commands: readonly Command[]): Report {
-  const rows = commands.map((command) => [usageOf(command), command.about] as const);
+export function overview(groups: readonly Group[]): Report {
   const exits = Object.entries(EXIT_MEANINGS);
   return {
     data: {
-      commands: commands.map(describe),
+      commands: groups.flatMap(({ commands }) => commands.map(describe)),
       exitCodes: Object.fromEntries(exits),
     },
     lines: [
       'settled marks the orders of a shop paid: once, durably, and for the right money.',
       '',
       'Usage: settled COMMAND [OPTION...]',
-      '',
-      ...commandLines(rows),
+      ...groupLines(groups),
       '',
       'Every command takes --json and --help. `settled help COMMAND` says more about one; `settled --version` says which',
       'settled this is. The configuration is in the environment, SETTLED_*: all commands but `verify` and `help` need the',
@@ -34,15 +32,32 @@ export function overview(commands: readonly Command[]): Report {
   };
 }
 
+/** Every command under the heading of its group, in columns that go through all groups. */
+function groupLines(groups: readonly Group[]): string[] {
+  const rows = groups.flatMap(({ commands }) => commands).map(usageRow);
+  const indent = indentOf(rows);
+  return groups.flatMap(({ heading, commands }) => [
+    '',
+    `${heading}:`,
+    ...columnLines(commands.map(usageRow), indent),
+  ]);
+}
+
+function usageRow(command: Command): Row {
+  return [usageOf(command), command.about];
+}
+
 /** Help on one command, or on all that begin with the words given. Throws `UsageError` where there is none. */
-export function helpOn(commands: readonly Command[], words: readonly string[]): Report {
-  if (words.length === 0) return overview(commands);
+export function helpOn(groups: readonly Group[], words: readonly string[]): Report {
+  if (words.length === 0) return overview(groups);
+  const commands = groups.flatMap((group) => group.commands);
   const asked = words.join(' ');
   const exact = commands.find(({ name }) => name === asked);
   if (exact !== undefined) return { data: describe(exact), lines: commandHelp(exact) };
   const group = commands.filter(({ name }) => name.startsWith(`${asked} `));
   if (group.length === 0) throw noSuchCommand(commands, words);
-  const lines = commandLines(group.map((command) => [usageOf(command), command.about] as const));
+  const rows = group.map(usageRow);
+  const lines = columnLines(rows, indentOf(rows));
   return { data: { commands: group.map(describe) }, lines };
 }
 
@@ -62,19 +77,21 @@ export function noSuchCommand(commands: readonly Command[], words: readonly stri
 function commandHelp(command: Command): string[] {
   const options: Options = { ...command.options, ...COMMON_OPTIONS };
   const rows = Object.entries(options).map(
-    ([name, { value, choices, about }]) =>
-      [
-        value === undefined ? `--${name}` : `--${name} ${value}`,
-        choices === undefined ? about : `${about}: ${choices.join(', ')}`,
-      ] as const,
+    ([name, { value, choices, about }]): Row => [
+      value === undefined ? `--${name}` : `--${name} ${value}`,
+      choices === undefined ? about : `${about}: ${choices.join(', ')}`,
+    ],
   );
   return [
     `settled ${command.name}: ${command.about}`,
     '',
     `Usage: ${usageOf(command)} [OPTION...]`,
     '',
-    ...commandLines(rows),
+    ...columnLines(rows, indentOf(rows)),
     ...(command.details === undefined ? [] : ['', ...command.details]),
+    ...(command.examples === undefined
+      ? []
+      : ['', 'Examples:', ...command.examples.map((line) => `  ${line}`)]),
   ];
 }
 
@@ -82,8 +99,13 @@ function usageOf({ name, positionals }: Command): string {
   return `settled ${name}${positionals === '' ? '' : ` ${positionals}`}`;
 }
 
-function commandLines(rows: readonly (readonly [string, string])[]): string[] {
-  const indent = Math.max(...rows.map(([left]) => left.length)) + 4;
+type Row = readonly [left: string, right: string];
+
+function indentOf(rows: readonly Row[]): number {
+  return Math.max(...rows.map(([left]) => left.length)) + 4;
+}
+
+function columnLines(rows: readonly Row[], indent: number): string[] {
   return rows.flatMap(([left, right]) => {
     const [first = '', ...more] = wrap(right, WIDTH - indent);
     return [`  ${left.padEnd(indent - 2)}${first}`, ...more.map((line) => ' '.repeat(indent) + line)];

@@ -31,7 +31,7 @@ export function table(
   const widths = headings.map((_, column) => Math.max(...all.map((row) => width(row[column] ?? ''))));
   return all.map((row) =>
     row
-      .map((text, column) => pad(text, widths[column] ?? 0))
+      .map((text, column) => padded(text, widths[column] ?? 0))
       .join('  ')
       .trimEnd(),
   );
@@ -51,8 +51,9 @@ function cell(value: string | number | null): string {
   return value === null || value === '' ? '-' : printable(String(value));
 }
 
-function pad(text: string, columns: number): string {
-  return text + ' '.repeat(columns - width(text));
+/** Text with spaces up to a width; as it is where it is wider. */
+export function padded(text: string, columns: number): string {
+  return text + ' '.repeat(Math.max(0, columns - width(text)));
 }
 
 function width(text: string): number {

@@ -22,6 +22,7 @@ export const linksAdd = defineCommand({
     'A secret on the command line can be seen by other users of the machine: prefer --secret-file.',
     'A reserved link keeps its own secret, so binding its id needs none.',
   ],
+  examples: ['settled links add order-8001 --amount 100.00 --id pl_8001 --secret-file secret.txt'],
   options: {
     ...MONEY,
     id: { value: 'ID', about: "the link's id at the service; needed" },
@@ -53,6 +54,7 @@ export const linksReserve = defineCommand({
   positionals: 'REFERENCE',
   about: 'get the webhookUrl and the webhookSecret for a link that you make at the service',
   details: ['The secret is shown this once, and never again.'],
+  examples: ['settled links reserve order-8001 --amount 100.00'],
   options: MONEY,
   async run({ first: reference, options: { amount, currency }, server }) {
     if (amount === undefined) throw new UsageError('`settled links reserve` needs --amount AMOUNT.');

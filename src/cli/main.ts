@@ -1,12 +1,13 @@
-import { readFileSync } from 'node:fs';
 import { readConfig } from '../config.ts';
+import { releaseVersion } from '../release.ts';
 import { readArguments } from './arguments.ts';
 import type { Command, Report } from './command.ts';
-import { COMMANDS } from './commands.ts';
+import { COMMANDS, GROUPS } from './commands.ts';
 import { connect } from './connection.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { failure, failureText, OutputError } from './failure.ts';
+import { failure, failureText } from './failure.ts';
 import { helpOn, noSuchCommand, overview } from './help.ts';
+import { print } from './output.ts';
 
 const args = process.argv.slice(2);
 const wantsJson = args.includes('--json');
@@ -32,21 +33,22 @@ async function main(): Promise<ExitCode> {
 async function dispatch(all: readonly string[]): Promise<Report | null> {
   const words = all.filter((word, at) => word !== '--json' || at > firstWord(all));
   if (words.length === 0) throw noSuchCommand(COMMANDS, []);
-  if (words[0] === '--help' || words[0] === '-h') return overview(COMMANDS);
+  if (words[0] === '--help' || words[0] === '-h') return overview(GROUPS);
   if (words[0] === '--version' || words[0] === '-V') return version();
   const command = findCommand(words);
   if (command === undefined) {
     const group = words.slice(0, 1);
-    if (words.includes('--help') || words.includes('-h')) return helpOn(COMMANDS, group);
+    if (words.includes('--help') || words.includes('-h')) return helpOn(GROUPS, group);
     throw noSuchCommand(COMMANDS, group);
   }
   const name = command.name.split(' ');
   const { positionals, options } = readArguments(command, words.slice(name.length));
-  if (options.help !== undefined) return helpOn(COMMANDS, name);
+  if (options.help !== undefined) return helpOn(GROUPS, name);
   return command.run({
     positionals,
     first: positionals[0] ?? '',
     options: options as Record<string, never>,
+    json: wantsJson,
     server: () => connect(readConfig()),
   });
 }
@@ -57,26 +59,16 @@ function firstWord(all: readonly string[]): number {
 }
 
 function findCommand([first, second]: readonly string[]): Command | undefined {
-  return COMMANDS.find(({ name }) => name === `${first} ${second}` || name === first);
+  const two = COMMANDS.find(({ name }) => name === `${first} ${second}`);
+  return two ?? COMMANDS.find(({ name }) => name === first);
 }
 
 function version(): Report {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  const { version } = JSON.parse(text) as { version: string };
+  const version = releaseVersion();
   return {
     data: { version, node: process.version },
     lines: [`settled ${version} (Node ${process.versions.node})`],
   };
-}
-
-/** Resolves when all is written. A reader that has seen enough, like `head`, is no error. */
-function print(text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(text, (error?: NodeJS.ErrnoException | null) => {
-      if (!error || error.code === 'EPIPE') resolve();
-      else reject(new OutputError(`The output cannot be written (${error.code}), and is not whole.`));
-    });
-  });
 }
 
 function printFailure(error: unknown): ExitCode {

@@ -1,4 +1,6 @@
 import { readConfig } from '../config.ts';
+import { restoredSentence } from '../domain/advice.ts';
+import type { Migrated } from '../store/open.ts';
 import { systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 
@@ -6,16 +8,57 @@ export const migrateDatabase = defineCommand({
   name: 'migrate',
   positionals: '',
   about: 'bring the database to the newest schema without serving; `settled serve` does it by itself',
-  details: ['The server must be stopped: one process works on one database.'],
-  options: {},
-  async run() {
-    const { storePath, secretsKey } = readConfig();
+  details: [
+    'The server must be stopped: one process works on one database.',
+    '--restored is for copies that settled did not make itself: backups of `settled backup` say what they are.',
+    '--new-key gives up the secrets that rest under the lost key: docs/operations.md, Keys.',
+  ],
+  options: {
+    restored: { about: 'the database is a copy that took the place of the one before' },
+    'new-key': { about: 'the secrets key is lost: take the one that is given, or make a new one' },
+  },
+  async run({ options }) {
+    const { storePath, secretsKey, secretsKeyPrevious } = readConfig();
     const { migrateStore } = await import('../store/open.ts');
-    const applied = migrateStore({ path: storePath, secretsKey, nowMs: systemClock.nowMs() });
-    const lines =
-      applied.length === 0
-        ? [`${storePath} has the newest schema already.`]
-        : [`${storePath} was brought to the newest schema. Applied: ${applied.join(', ')}.`];
-    return { data: { path: storePath, applied }, lines };
+    const migrated = migrateStore({
+      storePath,
+      secretsKey,
+      secretsKeyPrevious,
+      isRestored: options.restored === true,
+      keyIsLost: options['new-key'] === true,
+      nowMs: systemClock.nowMs(),
+    });
+    return { data: document(storePath, migrated), lines: tell(storePath, migrated) };
   },
 });
+
+function document(path: string, { applied, restoredFromMs, newKey }: Migrated): object {
+  return {
+    path,
+    applied,
+    ...(restoredFromMs === null ? {} : { restoredFrom: new Date(restoredFromMs).toISOString() }),
+    ...(newKey === null ? {} : { newKey }),
+  };
+}
+
+function tell(path: string, { applied, restoredFromMs, newKey }: Migrated): string[] {
+  const schema =
+    applied.length === 0
+      ? `${path} has the newest schema already.`
+      : `${path} was brought to the newest schema. Applied: ${applied.join(', ')}.`;
+  return [
+    schema,
+    ...(restoredFromMs === null ? [] : [restoredSentence(restoredFromMs)]),
+    ...(newKey === null ? [] : tellOfKey(newKey)),
+  ];
+}
+
+function tellOfKey({ keyId, keyPlace, undecipherable }: NonNullable<Migrated['newKey']>): string[] {
+  const key = `Secrets rest under the key ${keyId} from now on: ${keyPlace}.`;
+  if (undecipherable === 0) return [`${key} Every secret can be opened.`];
+  return [
+    key,
+    `${undecipherable} links have a secret that no known key opens. Deliveries for them are answered 503, and their orders ` +
+      'are found by asking the service. See Keys in docs/operations.md.',
+  ];
+}

@@ -19,6 +19,7 @@ export const ordersOpen = defineCommand({
     'cancelled, the reference is in use, or the service refuses; with 78 where no API or public address is configured.',
     'For a link that you make at the service yourself: settled links reserve.',
   ],
+  examples: ['settled orders open order-8001 --title "A chair" --amount 100.00'],
   options: {
     title: { value: 'TEXT', about: 'what the customer reads; needed' },
     amount: { value: 'AMOUNT', about: 'what the order costs, like 100.50; more than 25; needed' },
@@ -72,8 +73,7 @@ function readMetadata(file: string | undefined): unknown {
 export const ordersAdopt = defineCommand({
   name: 'orders adopt',
   positionals: 'REFERENCE',
-  about:
-    'give an order the link that has its reference at the service: one that settled did not make, or cannot find',
+  about: 'give an order a link that exists at the service: one that settled did not make, or cannot find',
   details: [
     'The link must ask for the money of the order. Where settled did not ask for it itself, nobody may have begun to pay',
     "it; its signing secret is not settled's then: its webhooks are refused, and settled asks the service about it.",

@@ -9,6 +9,8 @@ export const ordersList = defineCommand({
   name: 'orders list',
   positionals: '',
   about: 'list orders, the newest first',
+  details: ['docs/states.md explains the states and the flags.'],
+  examples: ['settled orders list --state held', 'settled orders list --q 8001 --limit 5'],
   options: {
     state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },
     q: {
@@ -54,7 +56,9 @@ export const ordersResolve = defineCommand({
   details: [
     '--accept makes the order paid, with the money as it was captured.',
     "--reject cancels it; captured money is then to be refunded in the service's panel.",
+    '`settled why REFERENCE` says what is held, and why.',
   ],
+  examples: ['settled orders resolve order-8001 --accept --reason "the rest was paid in the shop"'],
   options: {
     accept: { about: 'the money is fine; this or --reject is needed' },
     reject: { about: 'the money is not' },

@@ -14,6 +14,7 @@ export const reconcile = defineCommand({
     'Links are asked about at the pace of the API budget, and other requests go first; it says how long that takes.',
     'With --order it asks at once, and ends when the answer is settled.',
   ],
+  examples: ['settled reconcile --dry-run', 'settled reconcile --order order-8001'],
   options: {
     order: { value: 'REFERENCE', about: 'only the link of this order' },
     'dry-run': { about: 'only say how many requests it costs, and how long it takes' },

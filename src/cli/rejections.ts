@@ -16,9 +16,10 @@ export const rejections = defineCommand({
   positionals: '',
   about: 'list the deliveries that were refused as not authentic, by order and reason',
   details: ['docs/errors.md explains the reasons; `settled verify` finds the cause of a captured delivery.'],
-  options: { reference: { value: 'REFERENCE', about: 'only those of this order' }, ...PAGE_OPTIONS },
+  examples: ['settled rejections --order order-8001'],
+  options: { order: { value: 'REFERENCE', about: 'only those of this order' }, ...PAGE_OPTIONS },
   async run({ options, server }) {
-    const list = { path: '/v1/rejections', field: 'rejections', query: { reference: options.reference } };
+    const list = { path: '/v1/rejections', field: 'rejections', query: { reference: options.order } };
     const { rows, more } = await listRows<RejectionRow>(server(), list, options);
     const cells = rows.map(({ reference, reason, count, firstAt, lastAt }) => [
       reference,

@@ -19,6 +19,7 @@ export const stats = defineCommand({
   name: 'stats',
   positionals: '',
   about: 'count orders, events and notices by state, and what waits',
+  details: ['docs/operations.md says which of these to watch. Programs that watch read /metrics.'],
   options: {},
   async run({ server }) {
     const answer = await server().get<{ stats: Stats }>('/v1/stats');

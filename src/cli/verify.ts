@@ -16,6 +16,9 @@ export const verifyDelivery = defineCommand({
     'A delivery that was captured some time ago is stale now: give the time at which it came as --now.',
     'A secret on the command line can be seen by other users of the machine: prefer --secret-file.',
   ],
+  examples: [
+    'settled verify --body body.json --signature "$SIGNATURE" --timestamp 1900000000000 --secret-file secret.txt',
+  ],
   options: {
     body: { value: 'FILE', about: 'the raw body; - reads standard input; needed' },
     signature: { value: 'TEXT', about: 'the value of the header x-service-signature; needed' },

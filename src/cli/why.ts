@@ -13,6 +13,10 @@ export const why = defineCommand({
   name: 'why',
   positionals: 'ORDER',
   about: 'say why an order stands where it stands, how it came there, and what happens next',
+  details: [
+    'First the answer; then everything that is known of the order, in order of time; then what happens by itself from here',
+    'on, and what a person should do.',
+  ],
   options: {},
   async run({ first: reference, server }) {
     const path = `/v1/orders/${encodeURIComponent(reference)}/timeline`;

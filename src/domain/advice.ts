@@ -8,6 +8,24 @@ export function foreignSentence(id: string): string {
   return `The service has a link ${id} of this reference that settled did not make.`;
 }
 
+/** What it means that a copy took the place of the database. */
+export function restoredSentence(restoredFromMs: number): string {
+  return (
+    `This database is a copy of ${new Date(restoredFromMs).toISOString()}: cursors of the feed from before it was put to use ` +
+    "are answered 410, and links that were made since are not known until they are found in the service's list."
+  );
+}
+
+/** The subject of the matter that links made since cannot be looked for. */
+export function searchSubject(restoredFromMs: number): string {
+  return `since ${new Date(restoredFromMs).toISOString()}`;
+}
+
+/** The time in what `searchSubject` wrote; NaN where it is another subject. */
+export function readSearchSubject(subject: string): number {
+  return Date.parse(subject.replace(/^since /, ''));
+}
+
 const FOREIGN = /^The service has a link (.+) of this reference that settled did not make\.$/;
 
 /** The link's id in what `foreignSentence` wrote; null where it says something else. */

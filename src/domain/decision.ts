@@ -143,6 +143,11 @@ export function apply(order: Order, made: Decision, atMs: number): Order {
   };
 }
 
+/** By which door it was learned that the order is paid, where this decision made it so for the first time. */
+export function learnedBy({ effects }: Decision): LearnedBy | null {
+  return effects.find((effect) => effect.do === 'settle')?.learnedBy ?? null;
+}
+
 const BESIDE_THE_ORDER: ReadonlySet<Effect['do']> = new Set([
   'attention',
   'end_attention',

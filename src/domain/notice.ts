@@ -1,29 +1,29 @@
 import type { NoticeType } from './decision.ts';
-import { payments } from './ledger.ts';
+import { type Payment, payments } from './ledger.ts';
 import { formatAmount } from './money.ts';
-import type { Order } from './order.ts';
+import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './order.ts';
 
 /** An order as the shop and a person see it: in the API's answers and in notices alike. */
 export type OrderDocument = {
   reference: string;
-  state: string;
-  flags: readonly string[];
+  state: OrderState;
+  flags: readonly Flag[];
   amount: string;
   currency: string;
   createdAt: string;
   paidAt: string | null;
-  learnedBy: string | null;
+  learnedBy: LearnedBy | null;
   /** The payment by which the order became paid, or the first that was counted. */
   payment: PaymentDocument | null;
   payments: PaymentDocument[];
-  holds: { id: string; reason: string }[];
+  holds: Hold[];
   /** The oldest open hold. */
-  hold: { reason: string } | null;
-  link: { id: string | null; url: string | null; shortUrl: string | null; status: string | null } | null;
+  hold: Pick<Hold, 'reason'> | null;
+  link: OrderLink | null;
   version: number;
 };
 
-type PaymentDocument = { id: string | null; status: string; amount: string; currency: string };
+type PaymentDocument = Pick<Payment, 'id' | 'status'> & { amount: string; currency: string };
 
 /** Writes an order as JSON-ready data: amounts as decimal strings, times in ISO 8601 UTC. */
 export function orderDocument(order: Order): OrderDocument {

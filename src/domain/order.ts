@@ -78,7 +78,8 @@ export type AttentionKind = (typeof ATTENTION_KINDS)[number];
 export const ENDED_BY_READINGS = ['link_disabled', 'service_disagrees'] as const satisfies AttentionKind[];
 
 /** By which door settled learned that the order was paid. */
-export type LearnedBy = 'webhook' | 'reconciliation' | 'person';
+export const LEARNED_BY = ['webhook', 'reconciliation', 'person'] as const;
+export type LearnedBy = (typeof LEARNED_BY)[number];
 
 /** When and by which payment the order became paid. Made once, never changed. */
 export type Settlement = {

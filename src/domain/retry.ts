@@ -16,8 +16,8 @@ export function retryDelayMs(policy: RetryPolicy, attempt: number, random: numbe
 export type RetrySteps = { readonly stepsMs: readonly number[]; readonly forMs: number };
 
 /**
- * The wait after attempt number `attempt` (1-based), a tenth longer or shorter by chance, so that what failed together
- * is not tried together. Null where the time is over.
+ * The wait after attempt number `attempt` (1-based), up to a fifth shorter by chance, so that what failed together is not
+ * tried together. Null where the time is over.
  *
  * @param triedForMs since the first attempt
  * @param random a number in [0, 1)
@@ -30,7 +30,7 @@ export function steppedDelayMs(
   const leftMs = forMs - triedForMs;
   if (leftMs <= 0) return null;
   const stepMs = stepsMs[Math.min(attempt, stepsMs.length) - 1] ?? 0;
-  return Math.min(leftMs, Math.round(stepMs * (0.9 + 0.2 * random)));
+  return Math.min(leftMs, Math.round(stepMs * (0.8 + 0.2 * random)));
 }
 
 /**
@@ -46,6 +46,7 @@ export function retryAfterMs(retryAfter: string | null, date: string | null, now
 /** A time as HTTP headers have it (RFC 9110 §5.6.7), in epoch milliseconds; null where it is none. */
 export function httpDateMs(text: string | null): number | null {
   if (text === null || !/^[A-Za-z]{3,9},? /.test(text)) return null;
-  const ms = Date.parse(text);
+  // The oldest of the three forms does not name its zone, which is the same.
+  const ms = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`);
   return Number.isNaN(ms) ? null : ms;
 }

@@ -1,4 +1,4 @@
-import express, { type Router } from 'express';
+import express, { type RequestHandler, type Router } from 'express';
 
 /** Whether the process should get requests, and the first reason why not. */
 export type Readiness = () => { ready: true } | { ready: false; reason: string };
@@ -6,12 +6,18 @@ export type Readiness = () => { ready: true } | { ready: false; reason: string }
 /** `GET /livez`: the process answers. `GET /readyz`: its store can be written and it is not stopping. */
 export function healthRoutes(readiness: Readiness): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  router.get('/livez', (_request, response) => {
-    response.json({ live: true });
-  });
-  router.get('/readyz', (_request, response) => {
+  router.get('/livez', showLive);
+  router.get('/readyz', showReadiness(readiness));
+  return router;
+}
+
+export const showLive: RequestHandler = (_request, response) => {
+  response.json({ live: true });
+};
+
+export function showReadiness(readiness: Readiness): RequestHandler {
+  return (_request, response) => {
     const state = readiness();
     response.status(state.ready ? 200 : 503).json(state);
-  });
-  return router;
+  };
 }

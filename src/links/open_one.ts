@@ -23,11 +23,11 @@ export async function openOne(
     const end = await conclude(options, opening, await attemptOpening(options, opening));
     if (end === null) return;
     const { outcome } = end;
-    options.onEnded(outcome === 'opened' || outcome === 'refused' ? outcome : 'taken');
+    options.onEnded(outcome === 'opened' || outcome === 'refused' ? outcome : 'taken', opening);
     tell(end);
   } catch (error) {
     await retry(options, opening, error);
-    options.onEnded('retried');
+    options.onEnded('retried', opening);
     if (isAboutKey(error)) tell({ outcome: 'key_refused', detail: error.message });
   }
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Order } from '../domain/order.ts';
 import type { Log } from '../observe/log.ts';
 import type { Service } from '../paylink/service.ts';
-import type { Intended, OpeningState } from '../store/asking.ts';
+import type { ClaimedOpening, Intended, OpeningState } from '../store/asking.ts';
 import type { Credentials } from '../store/credentials.ts';
 import type { Keyring } from '../store/keyring.ts';
 import type { Store } from '../store/store.ts';
@@ -46,7 +46,7 @@ export type OpenerOptions = {
   linkLifetimeMs: number;
   /** Whether links send the customer back through settled. */
   customerReturn: boolean;
-  onEnded: (outcome: 'opened' | 'retried' | 'refused' | 'taken') => void;
+  onEnded: (outcome: 'opened' | 'retried' | 'refused' | 'taken', opening: ClaimedOpening) => void;
 };
 
 /** What became of a request to open a link. */
@@ -128,7 +128,9 @@ async function intend(options: OpenerOptions, request: OpenRequest): Promise<Int
     expiresAtMs: expiresAtMs ?? atMs + linkLifetimeMs,
     atMs,
   });
-  if (intended.outcome === 'created') credentials.keep({ linkKey: intended.linkKey, token, secret });
+  if (intended.outcome === 'created') {
+    credentials.keep({ linkKey: intended.linkKey, reference, token, secret });
+  }
   return intended;
 }
 

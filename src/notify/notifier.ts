@@ -14,7 +14,7 @@ const LEASE_MS = 30_000;
 /** What is under way when settled stops may end within this time. */
 const STOP_MS = 2_000;
 
-export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys'> & {
+export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'isDown'> & {
   store: Telling;
   shopUrl: string;
   shopSecrets: readonly Buffer[];
@@ -42,23 +42,24 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
     onDown: () => log.warn('the shop takes no notices; it is tried slowly until it does'),
     onUp: () => log.info('the shop takes notices again'),
   });
-  const telling = { ...options, keys: shopSecrets, target };
+  const telling = { ...options, keys: shopSecrets, target, isDown: () => pace.isDown };
 
   async function work(notice: ClaimedNotice): Promise<void> {
     const told = await tell(telling, notice);
-    if (told !== null) pace.note(told === 'delivered');
+    // A shop that says 410 is there.
+    if (told === 'delivered' || told === 'retried') pace.note(told === 'delivered');
     // The order's next notice, if there is one, has its turn now.
     if (told === 'delivered' || told === 'dead') pools.new.wake();
   }
 
   const startKind = (tried: boolean, places: number) => {
-    const turn = pace.turns();
+    const admit = pace.turns(() => pool.wake());
     const pool = startPool<ClaimedNotice>({
       clock,
       places,
       pollMs: POLL_MS,
       claim: async (free) => {
-        const limit = turn.admits(free, () => pool.wake());
+        const limit = admit(free);
         if (limit === 0) return [];
         return store.claimNotices({ tried, limit, nowMs: clock.nowMs(), leaseMs: LEASE_MS + deadlineMs });
       },

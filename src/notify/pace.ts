@@ -18,38 +18,37 @@ export class Pace {
     this.#onUp = onUp;
   }
 
-  note(delivered: boolean): void {
-    const wasDown = this.#isDown;
-    this.#failuresInARow = delivered ? 0 : this.#failuresInARow + 1;
-    if (this.#isDown && !wasDown) this.#onDown();
-    if (wasDown && !this.#isDown) this.#onUp();
-  }
-
-  /** One of those who take turns. `admits` says how many of the free places may be used now; `again` is called when more may. */
-  turns(): { admits(free: number, again: () => void): number } {
-    let lastMs = Number.NEGATIVE_INFINITY;
-    let waits = false;
-    return {
-      admits: (free, again) => {
-        if (!this.#isDown) return free;
-        const waitMs = lastMs + DOWN_EVERY_MS - this.#clock.monotonicMs();
-        if (waitMs <= 0) {
-          lastMs = this.#clock.monotonicMs();
-          return 1;
-        }
-        if (!waits) {
-          waits = true;
-          this.#clock.after(waitMs, () => {
-            waits = false;
-            again();
-          });
-        }
-        return 0;
-      },
-    };
-  }
-
-  get #isDown(): boolean {
+  get isDown(): boolean {
     return this.#failuresInARow >= DOWN_AFTER;
+  }
+
+  note(delivered: boolean): void {
+    const wasDown = this.isDown;
+    this.#failuresInARow = delivered ? 0 : this.#failuresInARow + 1;
+    if (this.isDown && !wasDown) this.#onDown();
+    if (wasDown && !this.isDown) this.#onUp();
+  }
+
+  /**
+   * For one kind of notice: returns what says how many of the free places may be used now. `again` is called when it may
+   * be asked again after it said none.
+   */
+  turns(again: () => void): (free: number) => number {
+    let resting = false;
+    let asked = false;
+    return (free) => {
+      if (!this.isDown) return free;
+      if (resting) {
+        asked = true;
+        return 0;
+      }
+      resting = true;
+      asked = false;
+      this.#clock.after(DOWN_EVERY_MS, () => {
+        resting = false;
+        if (asked) again();
+      });
+      return 1;
+    };
   }
 }

@@ -29,11 +29,11 @@ export type TargetReply = ShopAnswer & { retryAfter: string | null; date: string
 /** The shop's callback address. */
 export type Target = {
   /**
-   * Sends one notice. Redirects are not followed.
+   * Sends one notice. Redirects are not followed. Null where `close` ended it before it was answered.
    *
    * Faults, all transient: `shop_unreachable`, `shop_timeout`, `shop_address_private`.
    */
-  post(headers: Record<string, string>, body: string): Promise<TargetReply>;
+  post(headers: Record<string, string>, body: string): Promise<TargetReply | null>;
   /** Ends what is under way. */
   close(): void;
 };
@@ -48,25 +48,28 @@ export function openTarget(options: TargetOptions): Target {
   const host = url.hostname.replace(/^\[|\]$/g, '');
   // Nothing is sent in the clear to somewhere that is not this network.
   const mayConnect = (address: string) => (isPrivateIp(address) ? options.allowPrivate : isHttps);
-  const agentOptions = {
-    keepAlive: true,
-    maxSockets: options.connections,
-    lookup: guardedLookup(options.resolve ?? lookup, mayConnect),
-  };
+  const agentOptions = { keepAlive: true, maxSockets: options.connections };
   const agent = isHttps ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions);
   const closing = new AbortController();
+  const exchange = exchanger({
+    url,
+    signal: closing.signal,
+    lookup: guardedLookup(options.resolve ?? lookup, mayConnect),
+    deadlineMs: options.deadlineMs,
+  });
 
-  async function post(headers: Record<string, string>, body: string): Promise<TargetReply> {
+  async function post(headers: Record<string, string>, body: string): Promise<TargetReply | null> {
     // A name is looked up, a number is not: it is checked here.
     if (isIP(host) !== 0 && !mayConnect(host)) throw refused(host);
-    const { deadlineMs } = options;
-    const send = () => exchange({ url, isHttps, agent, headers, body, closing: closing.signal, deadlineMs });
     try {
-      return await send();
+      return await exchange({ agent, headers, body }).catch((error) => {
+        // The shop closed a connection that had been kept, as it may while a request is on its way: another one is made.
+        if (error instanceof StaleConnection) return exchange({ agent: false, headers, body });
+        throw error;
+      });
     } catch (error) {
-      // The shop closed a connection that had been kept while the request was on its way: it did not read it.
-      if (!(error instanceof StaleConnection)) throw error;
-      return send();
+      if (closing.signal.aborted) return null;
+      throw error;
     }
   }
 
@@ -103,63 +106,61 @@ function refused(address: string): Fault {
 /** A kept connection ended before the request was answered. */
 class StaleConnection extends Error {}
 
-type Exchange = Pick<TargetOptions, 'deadlineMs'> & {
-  url: URL;
-  isHttps: boolean;
-  agent: HttpAgent | HttpsAgent;
-  headers: Record<string, string>;
-  body: string;
-  closing: AbortSignal;
-};
+type Exchange = { agent: HttpAgent | HttpsAgent | false; headers: Record<string, string>; body: string };
 
-function exchange({
+function exchanger({
   url,
-  isHttps,
-  agent,
-  headers,
-  body,
-  closing,
+  signal,
+  lookup,
   deadlineMs,
-}: Exchange): Promise<TargetReply> {
-  return new Promise((resolve, reject) => {
-    const sending = (isHttps ? requestHttps : requestHttp)(url, {
-      method: 'POST',
-      agent,
-      signal: closing,
-      headers: { ...headers, 'content-length': Buffer.byteLength(body), 'user-agent': 'settled' },
-    });
-    let answer: { response: IncomingMessage; kept: Buffer[] } | null = null;
-    const cancel = systemClock.after(deadlineMs, () => end(timedOut(deadlineMs)));
-
-    /** An answer that began is an answer, whatever becomes of the rest of it. */
-    function end(fault: Error): void {
-      cancel();
-      sending.destroy();
-      if (answer === null) reject(fault);
-      else resolve(reply(answer.response, answer.kept));
-    }
-
-    sending.on('error', (error: NodeJS.ErrnoException) => {
-      const isStale = answer === null && sending.reusedSocket && error.code === 'ECONNRESET';
-      end(isStale ? new StaleConnection() : asFault(error, closing));
-    });
-    sending.on('response', (response) => {
-      const kept: Buffer[] = [];
-      answer = { response, kept };
-      let length = 0;
-      response.on('data', (chunk: Buffer) => {
-        if (length < BODY_KEPT_BYTES) kept.push(chunk.subarray(0, BODY_KEPT_BYTES - length));
-        length += chunk.length;
-        if (length > BODY_READ_BYTES_MAX) end(timedOut(deadlineMs));
+}: {
+  url: URL;
+  signal: AbortSignal;
+  lookup: LookupFunction;
+  deadlineMs: number;
+}): (exchange: Exchange) => Promise<TargetReply> {
+  const request = url.protocol === 'https:' ? requestHttps : requestHttp;
+  return ({ agent, headers, body }) =>
+    new Promise((resolve, reject) => {
+      const sending = request(url, {
+        method: 'POST',
+        agent,
+        lookup,
+        signal,
+        headers: { ...headers, 'content-length': Buffer.byteLength(body), 'user-agent': 'settled' },
       });
-      response.on('end', () => {
+      let answer: { response: IncomingMessage; kept: Buffer[] } | null = null;
+      const cancel = systemClock.after(deadlineMs, () => end(timedOut(deadlineMs)));
+
+      /** An answer that began is an answer, whatever becomes of the rest of it. */
+      function end(fault: Error): void {
         cancel();
-        resolve(reply(response, kept));
+        sending.destroy();
+        if (answer === null) reject(fault);
+        else resolve(reply(answer.response, answer.kept));
+      }
+
+      sending.on('error', (error: NodeJS.ErrnoException) => {
+        const isStale = sending.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+        end(isStale ? new StaleConnection() : asFault(error));
       });
-      response.on('error', end);
+      sending.on('response', (response) => {
+        const kept: Buffer[] = [];
+        answer = { response, kept };
+        let length = 0;
+        response.on('data', (chunk: Buffer) => {
+          if (length < BODY_KEPT_BYTES) kept.push(chunk.subarray(0, BODY_KEPT_BYTES - length));
+          length += chunk.length;
+          if (length > BODY_READ_BYTES_MAX) end(timedOut(deadlineMs));
+        });
+        response.on('end', () => {
+          cancel();
+          resolve(reply(response, kept));
+        });
+        response.on('error', end);
+      });
+      sending.end(body);
     });
-    sending.end(body);
-  });
 }
 
 function reply({ statusCode, headers }: IncomingMessage, kept: readonly Buffer[]): TargetReply {
@@ -177,9 +178,9 @@ function timedOut(deadlineMs: number): Fault {
   return new Fault('transient', 'shop_timeout', message);
 }
 
-function asFault(error: NodeJS.ErrnoException, closing: AbortSignal): Fault {
+/** Codes alone: what an error says may quote an address. */
+function asFault(error: NodeJS.ErrnoException): Fault {
   if (error instanceof Fault) return error;
-  const why = closing.aborted ? 'settled is stopping' : (error.code ?? error.message);
-  const message = `The shop gave no whole answer: ${why}. Check SETTLED_SHOP_URL, the shop and the network.`;
+  const message = `The shop gave no answer: ${error.code ?? error.name}. Check SETTLED_SHOP_URL, the shop and the network.`;
   return new Fault('transient', 'shop_unreachable', message);
 }

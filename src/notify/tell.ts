@@ -1,5 +1,5 @@
 import { type RetrySteps, retryAfterMs, steppedDelayMs } from '../domain/retry.ts';
-import { Fault } from '../fault.ts';
+import { Fault, type FaultCode } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { ClaimedNotice, ShopAnswer, Telling } from '../store/telling.ts';
 import type { Clock } from '../work/clock.ts';
@@ -20,6 +20,15 @@ const RETRY_AFTER_MS_MAX = 24 * HOUR_MS;
 
 export type Told = 'delivered' | 'retried' | 'dead';
 
+/** One attempt: the shop's status where it answered, and the code of the fault where it did not take the notice. */
+type Attempt = {
+  told: Told;
+  notice: ClaimedNotice;
+  seconds: number;
+  status: number | null;
+  fault: FaultCode | null;
+};
+
 export type TellOptions = {
   store: Pick<Telling, 'finishNotice' | 'retryNotice' | 'buryNotice'>;
   target: Target;
@@ -27,10 +36,15 @@ export type TellOptions = {
   clock: Clock;
   random: () => number;
   log: Log;
-  onTold: (outcome: Told, seconds: number) => void;
+  /** Whether the shop is known to take no notices: that one more was not taken is no news then. */
+  isDown: () => boolean;
+  onTold: (attempt: Attempt) => void;
 };
 
-/** Makes one attempt to tell the shop, and writes what came of it. Never rejects: a lease that is lost lapses. */
+/**
+ * Makes one attempt to tell the shop, and writes what came of it. Null where that is not known. Never rejects: a lease that
+ * is lost lapses.
+ */
 export async function tell(options: TellOptions, notice: ClaimedNotice): Promise<Told | null> {
   const { target, keys, clock, log, onTold } = options;
   const startedMs = clock.monotonicMs();
@@ -39,13 +53,18 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
   let fault: Fault | null;
   try {
     answer = await target.post(noticeHeaders(keys, { id, body, nowMs: clock.nowMs() }), body);
+    // Ended because settled stops: it costs no delay, since the next start takes every lease back.
+    if (answer === null) return null;
     fault = faultOf(answer);
   } catch (error) {
     fault = error instanceof Fault ? error : bug(error);
   }
   try {
     const told = await write(options, notice, answer, fault);
-    if (told !== null) onTold(told, (clock.monotonicMs() - startedMs) / 1000);
+    if (told !== null) {
+      const seconds = (clock.monotonicMs() - startedMs) / 1000;
+      onTold({ told, notice, seconds, status: answer?.status ?? null, fault: fault?.code ?? null });
+    }
     return told;
   } catch (lost) {
     log.warn({ notice: id, fault: lost }, 'what became of a notice could not be written; it is sent again');
@@ -81,23 +100,27 @@ async function write(
   reply: TargetReply | null,
   fault: Fault | null,
 ): Promise<Told | null> {
-  const { store, clock, log } = options;
+  const { store, clock, log, isDown } = options;
   const { noticeKey, attempt, id, reference, type } = notice;
   const nowMs = clock.nowMs();
   const answer = reply === null ? null : { status: reply.status, body: reply.body };
   if (fault === null) {
     const ended = await store.finishNotice({ noticeKey, attempt, answer: answer as ShopAnswer, nowMs });
+    if (ended === 'lost') return null;
     log.debug({ notice: id, order: reference, type }, 'the shop was told');
-    return ended === 'done' ? 'delivered' : null;
+    return 'delivered';
   }
+  const note = { code: fault.code, message: fault.message };
   const delayMs = fault.kind === 'terminal' ? null : nextDelayMs(options, notice, reply, nowMs);
   if (delayMs === null) {
-    const ended = await store.buryNotice({ noticeKey, attempt, fault, answer, nowMs });
+    const ended = await store.buryNotice({ noticeKey, attempt, fault: note, answer, nowMs });
     if (ended === 'lost') return null;
     log.error({ notice: id, order: reference, type, fault }, 'the shop was not told and a person must look');
     return 'dead';
   }
-  await store.retryNotice({ noticeKey, attempt, dueAtMs: nowMs + delayMs, fault, answer });
+  await store.retryNotice({ noticeKey, attempt, dueAtMs: nowMs + delayMs, fault: note, answer });
+  const failed = { notice: id, order: reference, type, attempt, fault };
+  log[isDown() ? 'debug' : 'warn'](failed, 'the shop did not take a notice; it is sent again');
   return 'retried';
 }
 

@@ -1,39 +1,40 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { ORDER_STATES } from '../domain/order.ts';
-import type { Stats } from '../store/queries.ts';
+import { OUTCOMES } from '../domain/decision.ts';
+import { LEARNED_BY, type LearnedBy } from '../domain/order.ts';
+import { FAULT_CODES } from '../fault.ts';
+import { rowGauges, type Sources } from './rows.ts';
+
+/** How requests to the API fail. */
+const API_FAULTS = FAULT_CODES.filter((code) => code.startsWith('service_'));
 
 /** Every metric that settled shows. Counters are plain additions on the hot path; counts of rows are read on scrape. */
 export type Metrics = {
   delivery(outcome: string, seconds: number): void;
   settled(outcome: string): void;
   settleFailed(outcome: 'retried' | 'buried'): void;
+  /** An order was paid for the first time, as was learned by this door. */
+  paid(learnedBy: LearnedBy): void;
   batch(calls: number, seconds: number): void;
   /** A request to the service's API leaves; `apiAnswered` must follow. */
   apiStarted(): void;
   /** It ended: `ok`, or the code of its fault. */
   apiAnswered(call: string, outcome: string, seconds: number): void;
+  /** The service's clock is so much ahead of ours. */
+  apiDated(aheadMs: number): void;
   /** An attempt to open a link ended. */
   opening(outcome: string): void;
   /** An attempt to tell the shop ended. */
   told(outcome: string, seconds: number): void;
-  /** The feed was read; so many notices were behind the reader's place. */
-  feedRead(behind: number): void;
+  /** The feed was read from this position on: what comes before it, a reader has. */
+  feedRead(position: number): void;
   /** The text of a scrape (Prometheus text format 0.0.4). */
   scrape(): Promise<{ contentType: string; text: string }>;
 };
 
 const LATENCY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-/** The life of inbox and outbox rows. A status that no row has is shown as 0, not as what it was before. */
-const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
-/** Of an opening; those that are done are not counted. */
-const OPENING_STATUSES = ['pending', 'leased', 'taken'] as const;
 const BATCH_CALLS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-export function openMetrics(options: {
-  deliveryOutcomes: readonly string[];
-  stats: () => Promise<Stats>;
-  freeBytes: () => Promise<number | null>;
-}): Metrics {
+export function openMetrics(options: Sources & { deliveryOutcomes: readonly string[] }): Metrics {
   const registers = [new Registry()] as [Registry];
   const [registry] = registers;
   collectDefaultMetrics({ register: registry });
@@ -44,7 +45,7 @@ export function openMetrics(options: {
     registers,
   });
   const byOutcome = new Map(options.deliveryOutcomes.map((outcome) => [outcome, deliveries.labels(outcome)]));
-  for (const counter of byOutcome.values()) counter.inc(0);
+  begin(deliveries, options.deliveryOutcomes);
   const answerSeconds = new Histogram({
     name: 'settled_delivery_seconds',
     help: "Time from a delivery's headers to its answer.",
@@ -57,12 +58,14 @@ export function openMetrics(options: {
     labelNames: ['outcome'],
     registers,
   });
+  begin(settlements, [...OUTCOMES, 'link_mismatch', 'lost']);
   const failures = new Counter({
     name: 'settled_settlement_failures_total',
     help: 'Attempts to settle an event that failed, by what follows.',
     labelNames: ['outcome'],
     registers,
   });
+  begin(failures, ['retried', 'buried']);
   const batchCalls = new Histogram({
     name: 'settled_commit_batch_calls',
     help: 'Store calls that shared one commit.',
@@ -75,7 +78,15 @@ export function openMetrics(options: {
     buckets: LATENCY_SECONDS,
     registers,
   });
+  const paid = new Counter({
+    name: 'settled_orders_paid_total',
+    help: 'Orders that became paid, by how that was learned.',
+    labelNames: ['learned_by'],
+    registers,
+  });
+  for (const door of LEARNED_BY) paid.inc({ learned_by: door }, 0);
   const readRows = rowGauges(registers, options);
+  const { showFeed, ...telling } = tellingMetrics(registers);
 
   return {
     delivery: (outcome, seconds) => {
@@ -84,21 +95,30 @@ export function openMetrics(options: {
     },
     settled: (outcome) => settlements.inc({ outcome }),
     settleFailed: (outcome) => failures.inc({ outcome }),
+    paid: (door) => paid.inc({ learned_by: door }),
     batch: (calls, seconds) => {
       batchCalls.observe(calls);
       batchSeconds.observe(seconds);
     },
     ...apiMetrics(registers),
-    ...tellingMetrics(registers),
+    ...telling,
     scrape: async () => {
-      await readRows();
+      const { feed } = await readRows();
+      showFeed(feed.newest);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };
 }
 
+/** Shows a counter as 0 before anything is counted: the increase of a series begins with its second sample. */
+function begin(counter: Counter<'outcome'>, outcomes: readonly string[]): void {
+  for (const outcome of outcomes) counter.inc({ outcome }, 0);
+}
+
 /** What is counted of our own requests to the service. */
-function apiMetrics(registers: [Registry]): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 'opening'> {
+function apiMetrics(
+  registers: [Registry],
+): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 'apiDated' | 'opening'> {
   const requests = new Counter({
     name: 'settled_api_requests_total',
     help: "Requests to the service's API, by call and end: ok, or the code of the fault.",
@@ -116,31 +136,48 @@ function apiMetrics(registers: [Registry]): Pick<Metrics, 'apiStarted' | 'apiAns
     help: "Requests to the service's API that this process waits for.",
     registers,
   });
+  const ahead = new Gauge({
+    name: 'settled_clock_ahead_seconds',
+    help: "How far the service's clock was ahead of ours at its last answer, to a second or two.",
+    registers,
+  });
+  ahead.set(Number.NaN);
   const openings = new Counter({
     name: 'settled_opening_attempts_total',
     help: 'Attempts to open a link, by what came of them.',
     labelNames: ['outcome'],
     registers,
   });
+  begin(openings, ['opened', 'retried', 'refused', 'taken']);
+  const calls = new Set<string>();
   return {
     apiStarted: () => inFlight.inc(),
     apiAnswered: (call, outcome, took) => {
       inFlight.dec();
+      if (!calls.has(call)) for (const fault of API_FAULTS) requests.inc({ call, outcome: fault }, 0);
+      calls.add(call);
       requests.inc({ call, outcome });
       seconds.observe(took);
     },
+    apiDated: (aheadMs) => ahead.set(aheadMs / 1000),
     opening: (outcome) => openings.inc({ outcome }),
   };
 }
 
+type Telling = Pick<Metrics, 'told' | 'feedRead'> & {
+  /** Sets what is behind, of a feed whose newest position is given. */
+  showFeed(newest: number): void;
+};
+
 /** What is counted of telling the shop. */
-function tellingMetrics(registers: [Registry]): Pick<Metrics, 'told' | 'feedRead'> {
+function tellingMetrics(registers: [Registry]): Telling {
   const attempts = new Counter({
     name: 'settled_notice_attempts_total',
     help: 'Attempts to send a notice to the shop, by what came of them.',
     labelNames: ['outcome'],
     registers,
   });
+  begin(attempts, ['delivered', 'retried', 'dead']);
   const seconds = new Histogram({
     name: 'settled_notice_seconds',
     help: "Time from sending a notice to the end of the shop's answer.",
@@ -149,54 +186,18 @@ function tellingMetrics(registers: [Registry]): Pick<Metrics, 'told' | 'feedRead
   });
   const behind = new Gauge({
     name: 'settled_feed_behind',
-    help: 'Notices that the reader of the feed had not read when it read last.',
+    help: 'Notices that no reader of the feed has read; NaN until it is read.',
     registers,
   });
+  let read = Number.NaN;
   return {
     told: (outcome, took) => {
       attempts.inc({ outcome });
       seconds.observe(took);
     },
-    feedRead: (unread) => behind.set(unread),
-  };
-}
-
-/** Gauges that are read from the store; returns what reads them. */
-function rowGauges(
-  registers: [Registry],
-  { stats, freeBytes }: { stats: () => Promise<Stats>; freeBytes: () => Promise<number | null> },
-): () => Promise<void> {
-  const gauge = (name: string, help: string, labelNames: string[] = []) =>
-    new Gauge({ name, help, labelNames, registers });
-  const orders = gauge('settled_orders', 'Orders by state.', ['state']);
-  const events = gauge('settled_inbox_events', 'Recorded events by status.', ['status']);
-  const notices = gauge('settled_notices', 'Notices to the shop by status.', ['status']);
-  const holds = gauge('settled_holds', 'Open holds: money that needs a person.');
-  const attention = gauge('settled_attention', 'Standing matters for a person.');
-  const checks = gauge(
-    'settled_checks_waiting',
-    'Links that the service should be asked about, by the class of the request; scheduled ones aside.',
-    ['class'],
-  );
-  const openings = gauge('settled_openings', 'Links that settled is opening, by status.', ['status']);
-  const slots = gauge('settled_api_slots_in_use', 'Slots of the API budget in use, of all replicas.');
-  const drift = gauge('settled_drift', 'Disagreements with the service that were found so far.');
-  const lag = gauge('settled_inbox_lag_seconds', 'Age of the oldest event that is due and not settled.');
-  const free = gauge('settled_disk_free_bytes', 'Free space of the file system that holds the database.');
-  return async () => {
-    const now = await stats();
-    for (const state of ORDER_STATES) orders.set({ state }, now.orders[state] ?? 0);
-    for (const status of ROW_STATUSES) {
-      events.set({ status }, now.events[status] ?? 0);
-      notices.set({ status }, now.notices[status] ?? 0);
-    }
-    for (const status of OPENING_STATUSES) openings.set({ status }, now.openings[status] ?? 0);
-    for (const [name, waiting] of Object.entries(now.checksByClass)) checks.set({ class: name }, waiting);
-    slots.set(now.api.slotsInUse);
-    drift.set(now.drift);
-    holds.set(now.holds);
-    attention.set(now.attention);
-    lag.set(now.lagMs / 1000);
-    free.set((await freeBytes()) ?? Number.NaN);
+    feedRead: (position) => {
+      read = Number.isNaN(read) ? position : Math.max(read, position);
+    },
+    showFeed: (newest) => behind.set(newest - read),
   };
 }

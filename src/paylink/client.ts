@@ -32,6 +32,8 @@ export type ServiceOptions = {
   onStarted?: () => void;
   /** A request ended: `ok`, or the code of its fault. */
   onAnswered?: (call: string, outcome: string, seconds: number) => void;
+  /** An answer says what time it is at the service: so many milliseconds later than here. */
+  onDated?: (aheadMs: number) => void;
   /** A slot could not be given back; it is free again a minute after the deadline. */
   onSlotLost?: (error: unknown) => void;
 };
@@ -158,7 +160,7 @@ type Asked<T> = {
 
 /** Sends a call within a slot of its own, and always gives the slot back. Null: the key was refused, and there is another. */
 async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Answered<T> | null> {
-  const { budget, slots, clock, deadlineMs = DEADLINE_MS, onStarted, onAnswered } = options;
+  const { budget, slots, clock, deadlineMs = DEADLINE_MS, onStarted, onAnswered, onDated } = options;
   const { call, as, key, closing, hasAnother } = asked;
   if (closing.aborted) {
     const message = `${call.name} was not sent: settled is stopping.`;
@@ -172,6 +174,8 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
   onStarted?.();
   try {
     const reply = await send({ ...request(options.url, call, key), deadlineMs, closing });
+    const dateMs = readDate(reply.headers);
+    if (dateMs !== null) onDated?.(dateMs - clock.nowMs());
     const judged = judge({ ...call, secrets: [key, ...call.secrets] }, reply, { as, nowMs: clock.nowMs() });
     const { result } = judged;
     outcome = result.ok ? 'ok' : result.fault.code;
@@ -181,7 +185,7 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
     }
     verdict = judged;
     if (!result.ok) throw result.fault;
-    return { number: taken.number, value: result.value, body: reply.body, dateMs: readDate(reply.headers) };
+    return { number: taken.number, value: result.value, body: reply.body, dateMs };
   } catch (error) {
     if (error instanceof ServiceFault) outcome = error.code;
     throw error;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Log } from '../observe/log.ts';
 import { deliveryMac, parseBody, readEnvelope } from '../paylink/wire.ts';
 import type { Credentials, LinkCredentials } from '../store/credentials.ts';
-import type { Intake } from '../store/store.ts';
+import type { Intake, Recorded, RejectionReason } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
 import { ANSWERS, type Answer } from './answer.ts';
 import { type Authentic, verify } from './authentic.ts';
@@ -26,7 +26,7 @@ export const DELIVERY_OUTCOMES = [
   'failed',
   'probe',
 ] as const;
-export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
+type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
 
 export type DeliveryOptions = {
   store: Pick<Intake, 'recordDelivery' | 'recordHint'>;
@@ -49,7 +49,18 @@ export type Received = {
 };
 
 /** `afterwards` is what remains to be done once the answer is sent. */
-export type Ended = { answer: Answer; outcome: DeliveryOutcome; afterwards?: () => void };
+export type Ended = {
+  answer: Answer;
+  outcome: DeliveryOutcome;
+  afterwards?: () => void;
+  /** The link that it was signed for, or said to be. */
+  link?: LinkCredentials;
+  /** Where it was recorded. */
+  recorded?: Recorded;
+  type?: string | null;
+  /** Why it is not authentic. */
+  reason?: RejectionReason;
+};
 
 /** Its code is compared with nothing: it only takes the time that a real one takes. */
 const DUMMY_SECRET = 'no link has this signing secret';
@@ -73,26 +84,26 @@ export async function takeDelivery(
     const { reason } = verified;
     const afterwards =
       keepsRejections && !isProbe ? () => options.rejections.add(credentials.linkKey, reason) : () => {};
-    return { answer: ANSWERS.unauthorized, outcome: 'rejected', afterwards };
+    return { answer: ANSWERS.unauthorized, outcome: 'rejected', afterwards, link: credentials, reason };
   }
   const { authentic } = verified;
   if (isProbe) return { answer: ANSWERS.recorded, outcome: 'probe' };
   const { toleranceSeconds } = options;
   if (!isFresh({ timestampMs: authentic.timestampMs, nowMs: headersAtMs, toleranceSeconds })) {
-    return keepHint(options, authentic, body, credentials.linkKey);
+    return keepHint(options, authentic, body, credentials);
   }
-  return record(options, authentic, body, credentials.linkKey);
+  return record(options, authentic, body, credentials);
 }
 
 async function record(
   { store, clock, log, onRecorded }: DeliveryOptions,
   { timestamp, mac }: Authentic,
   body: Buffer,
-  linkKey: number,
+  link: LinkCredentials,
 ): Promise<Ended> {
   const { readable, type, eventId, bodySha256 } = identify(body);
-  const { outcome, eventKey } = await store.recordDelivery({
-    linkKey,
+  const recorded = await store.recordDelivery({
+    linkKey: link.linkKey,
     eventId,
     bodySha256,
     body,
@@ -102,22 +113,28 @@ async function record(
     readable,
     receivedAtMs: clock.nowMs(),
   });
+  const { outcome, eventKey } = recorded;
   if (outcome === 'conflict') log.warn({ event: eventKey }, 'an event id came twice with different contents');
-  const afterwards = onRecorded;
-  if (outcome === 'duplicate') return { answer: ANSWERS.duplicate, outcome, afterwards };
-  if (!readable) return { answer: ANSWERS.unreadable, outcome: 'unreadable', afterwards };
-  return { answer: ANSWERS.recorded, outcome, afterwards };
+  return {
+    answer: outcome === 'duplicate' ? ANSWERS.duplicate : readable ? ANSWERS.recorded : ANSWERS.unreadable,
+    outcome: outcome === 'duplicate' || readable ? outcome : 'unreadable',
+    afterwards: onRecorded,
+    link,
+    recorded,
+    type,
+  };
 }
 
 async function keepHint(
   { store, clock }: DeliveryOptions,
   { timestamp }: Authentic,
   body: Buffer,
-  linkKey: number,
+  link: LinkCredentials,
 ): Promise<Ended> {
-  const { eventId, bodySha256 } = identify(body);
+  const { type, eventId, bodySha256 } = identify(body);
+  const { linkKey } = link;
   await store.recordHint({ linkKey, eventId, bodySha256, body, timestamp, receivedAtMs: clock.nowMs() });
-  return { answer: ANSWERS.stale, outcome: 'stale' };
+  return { answer: ANSWERS.stale, outcome: 'stale', link, type };
 }
 
 type Identity = { readable: boolean; type: string | null; eventId: string; bodySha256: Buffer };

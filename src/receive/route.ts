@@ -5,7 +5,7 @@ import type { LinkCredentials } from '../store/credentials.ts';
 import { ANSWERS, type Answer, send } from './answer.ts';
 import { announcesTooMuch, type BodyReader } from './body.ts';
 import { crossOriginHeaders, preflight } from './cross_origin.ts';
-import { type DeliveryOptions, type DeliveryOutcome, type Ended, takeDelivery } from './delivery.ts';
+import { type DeliveryOptions, type Ended, takeDelivery } from './delivery.ts';
 
 export type ReceiveOptions = DeliveryOptions & {
   bodies: BodyReader;
@@ -13,7 +13,7 @@ export type ReceiveOptions = DeliveryOptions & {
   crossOrigin: string | null;
   /** Whether the process is stopping and takes no more deliveries. */
   isClosed: () => boolean;
-  onOutcome: (outcome: DeliveryOutcome, sinceHeadersMs: number) => void;
+  onOutcome: (ended: Ended, sinceHeadersMs: number) => void;
 };
 
 /** Tokens that settled makes: 24 random bytes in base64url. */
@@ -66,13 +66,13 @@ async function receive(
 ): Promise<void> {
   const { clock, crossOrigin, onOutcome } = options;
   const headersAt = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
-  const { answer, outcome, afterwards } = await take(options, request, way, headersAt.wallMs);
-  if (outcome !== 'aborted') {
+  const ended = await take(options, request, way, headersAt.wallMs);
+  if (ended.outcome !== 'aborted') {
     if (crossOrigin !== null) crossOriginHeaders(crossOrigin, request, response);
-    send(response, answer);
+    send(response, ended.answer);
   }
-  onOutcome(outcome, clock.monotonicMs() - headersAt.monotonicMs);
-  afterwards?.();
+  onOutcome(ended, clock.monotonicMs() - headersAt.monotonicMs);
+  ended.afterwards?.();
 }
 
 const EMPTY = Buffer.alloc(0);

@@ -7,7 +7,7 @@ import type { Store } from '../store/store.ts';
 import { inWords } from '../work/clock.ts';
 import { startPool } from '../work/pool.ts';
 import { type Asked, type AskOptions, ask } from './asking.ts';
-import { startSweep } from './sweep.ts';
+import { type SweepOptions, startSweep } from './sweep.ts';
 
 const PLACES = 8;
 const POLL_MS = 1_000;
@@ -18,12 +18,20 @@ const RETRY: RetryPolicy = { baseMs: 30_000, maxMs: 3_600_000, attemptsMax: Numb
 export type ReconcilerOptions = AskOptions & {
   store: Pick<
     Store,
-    'claimChecks' | 'findLink' | 'recordReading' | 'failCheck' | 'compareListed' | 'catchUp'
+    | 'claimChecks'
+    | 'findLink'
+    | 'recordReading'
+    | 'failCheck'
+    | 'compareListed'
+    | 'endRestore'
+    | 'noteNoList'
+    | 'catchUp'
   >;
   random: () => number;
   log: Log;
   /** All slots of the budget. */
   slots: number;
+  restoredFromMs: SweepOptions['restoredFromMs'];
 };
 
 /** What came of asking about an order's link now. */

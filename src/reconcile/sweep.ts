@@ -1,5 +1,6 @@
 import type { Log } from '../observe/log.ts';
 import { type ListPage, type Service, ServiceFault } from '../paylink/service.ts';
+import type { Compared } from '../store/asking.ts';
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
 import { Rest } from '../work/rest.ts';
@@ -13,12 +14,16 @@ const FORBIDDEN_REST_MS = 86_400_000;
 const CLOCKS_APART_MS = 600_000;
 /** A sweep of so many pages shows the newest 1 000 links; older ones are left to their schedule. */
 const PAGES_MAX = 50;
+/** After a restore no schedule knows the links that it looks for: 100 000 of them, in some four hours of the budget. */
+const PAGES_MAX_RESTORED = 5_000;
 
 export type SweepOptions = {
   service: Pick<Service, 'listLinks'>;
-  store: Pick<Store, 'compareListed'>;
+  store: Pick<Store, 'compareListed' | 'endRestore' | 'noteNoList'>;
   clock: Clock;
   log: Log;
+  /** Where the store is a copy: when that was made, while links made since are still to be looked for. */
+  restoredFromMs: number | null;
 };
 
 export type Sweep = {
@@ -32,26 +37,22 @@ export type Sweep = {
  * The list has no paymentStatus, so a link that differs is asked about by itself; a link that is not listed says nothing.
  */
 export function startSweep(options: SweepOptions): Sweep {
-  const { clock, log } = options;
+  const { clock, log, restoredFromMs } = options;
   const rest = new Rest(clock);
   let stopping = false;
 
   async function run(): Promise<void> {
-    let restMs = SWEEP_EVERY_MS;
+    let restMs = restoredFromMs === null ? SWEEP_EVERY_MS : 0;
     while (!stopping) {
       await rest.sleep(restMs);
       if (stopping) return;
       restMs = SWEEP_EVERY_MS;
       try {
-        await sweepOnce(options, { rest, isStopping: () => stopping });
+        const isThere = await sweepOnce(options, { rest, isStopping: () => stopping });
+        if (!isThere) restMs = FORBIDDEN_REST_MS;
       } catch (error) {
         if (stopping) return;
-        if (error instanceof ServiceFault && error.code === 'service_forbidden') {
-          log.info('the service does not list links here; links are asked about one by one');
-          restMs = FORBIDDEN_REST_MS;
-        } else {
-          log.warn({ fault: error }, "the service's list of links could not be read");
-        }
+        log.warn({ fault: error }, "the service's list of links could not be read");
       }
     }
   }
@@ -69,25 +70,68 @@ export function startSweep(options: SweepOptions): Sweep {
 
 type Turn = { rest: Rest; isStopping: () => boolean };
 
-async function sweepOnce({ service, store, clock, log }: SweepOptions, turn: Turn): Promise<void> {
-  for (let page = 1; page <= PAGES_MAX && !turn.isStopping(); ) {
-    const listed = await listWithinBudget(service, page, clock);
+/** False where the service has no list. */
+async function sweepOnce(options: SweepOptions, turn: Turn): Promise<boolean> {
+  const { store, clock, log } = options;
+  try {
+    await readList(options, turn);
+    return true;
+  } catch (error) {
+    if (!(error instanceof ServiceFault) || error.code !== 'service_forbidden') throw error;
+    log.info('the service does not list links here; links are asked about one by one');
+    await store.noteNoList({ why: 'the service does not list links here', nowMs: clock.nowMs() });
+    return false;
+  }
+}
+
+async function readList({ service, store, clock, log }: SweepOptions, turn: Turn): Promise<void> {
+  let pagesMax = PAGES_MAX;
+  for (let number = 1; number <= pagesMax && !turn.isStopping(); ) {
+    const listed = await listWithinBudget(service, number, clock);
     if ('retryAtMs' in listed) {
       await turn.rest.sleep(Math.max(1_000, listed.retryAtMs - clock.nowMs()));
       continue;
     }
-    const items = listed.links.map(({ id, reference, status }) => ({ id, reference, status }));
-    const { differing, oldestOpenMs } = await store.compareListed({ items, nowMs: clock.nowMs() });
-    if (differing > 0) {
-      log.info(
-        { links: differing },
-        'the service lists links with another status than ours; asking about them',
-      );
+    const items = listed.links.map(({ id, reference, status, money, createdAtMs }) => ({
+      id,
+      reference,
+      status,
+      money,
+      createdAtMs,
+    }));
+    const { differing, notKnown, oldestOpenMs, restoredFromMs } = await store.compareListed({
+      items,
+      toleranceMs: CLOCKS_APART_MS,
+      nowMs: clock.nowMs(),
+    });
+    tell(log, { differing, notKnown });
+    const isLast = listed.links.length === 0 || (listed.totalPages !== null && number >= listed.totalPages);
+    const isPast = (ms: number | null) =>
+      isLast || ms === null || listed.links.some(isBefore(ms - CLOCKS_APART_MS));
+    const endsRestore = restoredFromMs !== null && isPast(restoredFromMs);
+    if (endsRestore) {
+      await store.endRestore({ nowMs: clock.nowMs() });
+      log.info('the list was read back to when the backup was made');
     }
-    const isLast = listed.links.length === 0 || (listed.totalPages !== null && page >= listed.totalPages);
-    if (isLast || oldestOpenMs === null || listed.links.some(isBefore(oldestOpenMs - CLOCKS_APART_MS)))
-      return;
-    page++;
+    const isRestored = restoredFromMs !== null && !endsRestore;
+    if (!isRestored && isPast(oldestOpenMs)) return;
+    pagesMax = isRestored ? PAGES_MAX_RESTORED : PAGES_MAX;
+    number++;
+  }
+}
+
+function tell(log: Log, { differing, notKnown }: Pick<Compared, 'differing' | 'notKnown'>): void {
+  if (differing > 0) {
+    log.info(
+      { links: differing },
+      'the service lists links with another status than ours; asking about them',
+    );
+  }
+  if (notKnown > 0) {
+    log.warn(
+      { links: notKnown },
+      'the service lists links that this restored store does not know: settled attention',
+    );
   }
 }
 

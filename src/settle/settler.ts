@@ -41,8 +41,8 @@ export type SettlerOptions = {
   log: Log;
   /** How busy the event loop was of late, from 0 to 1. */
   load: () => number;
-  onSettled: (result: SettleResult) => void;
-  onFailed: (outcome: 'retried' | 'buried') => void;
+  onSettled: (result: SettleResult, event: ClaimedEvent) => void;
+  onFailed: (outcome: 'retried' | 'buried', event: ClaimedEvent) => void;
 };
 
 /**
@@ -91,7 +91,7 @@ async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<
     } else said = readStoredReading(event, reading);
     const result = await store.settle({ eventKey, attempt, ...said, policy, nowMs: clock.nowMs() });
     report(log, eventKey, result);
-    onSettled(result);
+    onSettled(result, event);
   } catch (error) {
     await retryOrBury(options, event, error);
   }
@@ -112,11 +112,11 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
         log.warn({ event: eventKey, fault: error }, 'a replayed event stays as it was settled');
       if (end !== 'dead') return;
       log.error({ event: eventKey, fault: error }, 'an event cannot be settled and waits for a person');
-      onFailed('buried');
+      onFailed('buried', event);
     } else {
       await store.retryEvent({ eventKey, attempt, dueAtMs: nowMs + delayMs, fault });
       log.warn({ event: eventKey, attempt, fault: error }, 'an event could not be settled; trying again');
-      onFailed('retried');
+      onFailed('retried', event);
     }
   } catch (second) {
     log.warn({ event: eventKey, fault: second }, 'a failed event keeps its lease until it lapses');

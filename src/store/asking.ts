@@ -1,7 +1,7 @@
 import type { BudgetAsk, BudgetReturn, BudgetTaken, RequestClass } from '../domain/budget.ts';
 import type { AskReason } from '../domain/check.ts';
 import type { Rule } from '../domain/decision.ts';
-import type { Money } from '../domain/money.ts';
+import type { Money, StatedMoney } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { ClaimedEvent, FaultNote, SealedSecret } from './store.ts';
 
@@ -160,13 +160,19 @@ export type Checks = {
   /** The customer came back: queues a check, at most one per link and minute. Null where the token is none of ours. */
   recordReturn(returned: { returnToken: string; nowMs: number }): Promise<{ callbackUrl: string } | null>;
   /**
-   * Compares a page of the service's list with what is known, and queues a check of every open link that differs. Says
-   * since when the oldest open link that has an id is there; null where there is none.
+   * Compares a page of the service's list with what is known, and queues a check of every open link that differs. After a
+   * restore, raises `link_not_known` for each that was made since the copy, or at most `toleranceMs` before it, and that
+   * is not there.
    */
-  compareListed(page: { items: readonly ListedLink[]; nowMs: number }): Promise<{
-    differing: number;
-    oldestOpenMs: number | null;
-  }>;
+  compareListed(page: {
+    items: readonly ListedLink[];
+    toleranceMs: number;
+    nowMs: number;
+  }): Promise<Compared>;
+  /** The list was read back to when the copy was made: links made since are known, or a person was told of them. */
+  endRestore(ended: { nowMs: number }): Promise<void>;
+  /** The service's list cannot be read. After a restore a person is told, once, what to look at instead. */
+  noteNoList(noted: { why: string; nowMs: number }): Promise<void>;
   /** Makes every link that can still be paid due now, or only counts them: cancelled orders' links among them. */
   catchUp(options: { dryRun: boolean; nowMs: number }): Promise<{ links: number }>;
   /**
@@ -203,4 +209,19 @@ export type Reading = {
   leaseMs: number;
 };
 
-export type ListedLink = { id: string; reference: string | null; status: string };
+export type ListedLink = {
+  id: string;
+  reference: string | null;
+  status: string;
+  money: StatedMoney;
+  createdAtMs: number | null;
+};
+
+export type Compared = {
+  differing: number;
+  notKnown: number;
+  /** Since when the oldest open link that has an id is there; null where there is none. */
+  oldestOpenMs: number | null;
+  /** When the copy was made, while links made since are looked for. */
+  restoredFromMs: number | null;
+};

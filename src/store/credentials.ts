@@ -4,6 +4,8 @@ import type { CredentialsKey, SealedCredentials, Store } from './store.ts';
 /** What deliveries for one link are verified with. The secret is open: never log or return this. */
 export type LinkCredentials = {
   readonly linkKey: number;
+  /** Of its order. */
+  readonly reference: string;
   readonly token: string;
   readonly secret: string;
   /** They are no link's: settled sends such deliveries to itself, to see whether they arrive. None is recorded. */
@@ -26,9 +28,6 @@ export type Credentials = {
 };
 
 export function openCredentials(store: Pick<Store, 'findCredentials'>, keyring: Keyring): Credentials {
-  const probes = new Map<string, LinkCredentials>([
-    [keyring.probe.token, { linkKey: 0, isProbe: true, ...keyring.probe }],
-  ]);
   const byToken = new Map<string, LinkCredentials>();
   const byLinkKey = new Map<number, LinkCredentials>();
   let corrections = 0;
@@ -46,15 +45,16 @@ export function openCredentials(store: Pick<Store, 'findCredentials'>, keyring: 
   }
 
   function open(sealed: SealedCredentials): LinkCredentials {
-    return { linkKey: sealed.linkKey, token: sealed.token, secret: keyring.open(sealed) };
+    const { linkKey, reference, token } = sealed;
+    return { linkKey, reference, token, secret: keyring.open(sealed) };
   }
 
   return {
     cachedByToken: (token) => byToken.get(token),
     cachedByLinkKey: (linkKey) => byLinkKey.get(linkKey),
     find: async (by) => {
-      const probe = 'token' in by ? probes.get(by.token) : undefined;
-      if (probe !== undefined) return probe;
+      const probe = 'token' in by ? keyring.findProbe(by.token) : undefined;
+      if (probe !== undefined) return { linkKey: 0, reference: '', isProbe: true, ...probe };
       const correctionsBefore = corrections;
       const sealed = await store.findCredentials(by);
       if (sealed === null) return null;

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Fault } from '../fault.ts';
 import { asOpenFault } from './sqlite/faults.ts';
@@ -7,29 +7,73 @@ import { isFirstStart, makeFolder, refuseFolder, syncPath } from './sqlite/open.
 
 /** The small files that live beside the database: the secrets key and the operator's token. */
 
+const KEY_BYTES = 32;
+
 /**
- * The secrets key kept beside the database; made on the very first start only, because a new key cannot open old
- * secrets.
+ * The secrets key kept beside the database; made on the very first start, and otherwise only where the caller asks for it,
+ * because a new key cannot open old secrets.
  */
-export function secretsKeyFile(storePath: string): Buffer {
+export function secretsKeyFile(storePath: string, { makesFile = false } = {}): Buffer {
   try {
     refuseFolder(storePath);
   } catch (error) {
     throw asOpenFault(error, storePath);
   }
-  const path = `${storePath}.key`;
-  if (!existsSync(path) && !isFirstStart(storePath)) {
+  const path = secretsKeyPath(storePath);
+  if (!makesFile && !existsSync(path) && !isFirstStart(storePath)) {
     throw new Fault(
       'terminal',
       'secrets_key_missing',
-      `The secrets key of ${storePath} is missing: put its file back at ${path}, or give SETTLED_SECRETS_KEY.`,
+      `The secrets key of ${storePath} is missing: put its file back at ${path}, or give SETTLED_SECRETS_KEY. Where it is ` +
+        'lost for ever: settled migrate --new-key',
     );
   }
-  const key = Buffer.from(
-    readOrMake(path, () => randomBytes(32).toString('base64')),
-    'base64',
+  return readKey(path);
+}
+
+export function secretsKeyPath(storePath: string): string {
+  return `${storePath}.key`;
+}
+
+/** Where a key is kept that another one took the place of: backups from before are opened with it. */
+export function olderKeyPath(storePath: string, keyId: string): string {
+  return `${secretsKeyPath(storePath)}.${keyId}`;
+}
+
+/** The keys in files of the names that `olderKeyPath` gives. What holds no key is passed over. */
+export function olderKeyFiles(storePath: string): Buffer[] {
+  const folder = dirname(storePath);
+  if (!existsSync(folder)) return [];
+  const prefix = `${basename(secretsKeyPath(storePath))}.`;
+  const names = readdirSync(folder).filter(
+    (name) => name.startsWith(prefix) && /^[0-9a-f]{16}$/.test(name.slice(prefix.length)),
   );
-  if (key.length === 32) return key;
+  return names
+    .map((name) => Buffer.from(readFileSync(join(folder, name), 'utf8'), 'base64'))
+    .filter((key) => key.length === KEY_BYTES);
+}
+
+/**
+ * Puts a new key in the place of the current one, which gets a file of its own first: at no moment is a key that secrets
+ * rest under in no file. Returns the new key.
+ */
+export function replaceSecretsKeyFile(storePath: string, current: { key: Buffer; keyId: string }): Buffer {
+  const path = secretsKeyPath(storePath);
+  const older = olderKeyPath(storePath, current.keyId);
+  const key = randomBytes(KEY_BYTES);
+  try {
+    writeWhole(older, `${current.key.toString('base64')}\n`, renameSync);
+    writeWhole(path, `${key.toString('base64')}\n`, renameSync);
+    return key;
+  } catch (error) {
+    throw asOpenFault(error, path);
+  }
+}
+
+function readKey(path: string): Buffer {
+  const text = readOrMake(path, () => randomBytes(KEY_BYTES).toString('base64'));
+  const key = Buffer.from(text, 'base64');
+  if (key.length === KEY_BYTES) return key;
   throw new Fault(
     'terminal',
     'secrets_key_wrong',
@@ -59,7 +103,7 @@ export function operatorTokenFile(storePath: string): string {
  */
 function readOrMake(path: string, make: () => string): string {
   try {
-    if (!existsSync(path)) makeWhole(path, `${make()}\n`);
+    if (!existsSync(path)) makeOnce(path, `${make()}\n`);
     const text = readFileSync(path, 'utf8').trim();
     removeDrafts(path);
     return text;
@@ -68,16 +112,23 @@ function readOrMake(path: string, make: () => string): string {
   }
 }
 
-function makeWhole(path: string, text: string): void {
+function makeOnce(path: string, text: string): void {
   makeFolder(dirname(path));
-  const draft = `${path}.${randomBytes(6).toString('hex')}.new`;
   try {
-    writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true });
-    linkSync(draft, path);
-    syncPath(dirname(path));
+    writeWhole(path, text, linkSync);
   } catch (error) {
     // Another process made it first, and may have removed this draft already.
     if (!existsSync(path)) throw error;
+  }
+}
+
+/** Writes a file under a draft's name and has `name` give it its own, all of it durable. */
+function writeWhole(path: string, text: string, name: (draft: string, path: string) => void): void {
+  const draft = `${path}.${randomBytes(6).toString('hex')}.new`;
+  try {
+    writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true });
+    name(draft, path);
+    syncPath(dirname(path));
   } finally {
     rmSync(draft, { force: true });
   }

@@ -14,52 +14,105 @@ const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Seals and opens signing secrets: AES-256-GCM, a random 96-bit IV each, bound to the order's reference and the key. */
+/** What a delivery that settled sends to itself carries. */
+type Probe = { readonly token: string; readonly secret: string };
+
+/**
+ * Seals and opens signing secrets: AES-256-GCM, a random 96-bit IV each, bound to the order's reference and the key. It
+ * seals under the current key, and opens what rests under any key that it knows.
+ */
 export type Keyring = {
+  /** Of the current key. */
   readonly keyId: string;
+  /** Of every key that can be opened with, the current one first. */
+  readonly keyIds: readonly string[];
   seal(secret: string, reference: string): SealedSecret;
-  /** Throws the fault `secret_undecipherable` where the row was changed, moved, or sealed under another key. */
+  /** Throws the fault `secret_undecipherable` where the row was changed, moved, or sealed under an unknown key. */
   open(credentials: Pick<SealedCredentials, 'sealedSecret' | 'keyId' | 'reference'>): string;
-  /** Token and signing secret of deliveries that settled sends to itself. All processes with this key have the same. */
-  readonly probe: { token: string; secret: string };
+  /** The same in all processes with this current key. */
+  readonly probe: Probe;
+  /** The probe with this token, under any key that is known: another process may be ahead. */
+  findProbe(token: string): Probe | undefined;
+  /** Makes another key the current one. The one before goes on opening. */
+  change(key: Uint8Array): void;
 };
 
-/** @param bytes 32 of them */
-export function openKeyring(bytes: Uint8Array): Keyring {
-  if (bytes.length !== KEY_BYTES)
-    throw new Error(`a secrets key has ${KEY_BYTES} bytes, this one ${bytes.length}`);
-  const keyId = createHash('sha256').update('settled key id').update(bytes).digest('hex').slice(0, 16);
-  const fingerprintKey = createHash('sha256').update('settled fingerprint').update(bytes).digest();
-  const derive = (purpose: string, bytesLength: number) =>
-    createHmac('sha256', fingerprintKey)
-      .update(purpose)
-      .digest()
-      .subarray(0, bytesLength)
-      .toString('base64url');
-  // A key object is prepared once; plain bytes would be prepared for every secret.
-  const key = createSecretKey(bytes);
+/**
+ * @param current 32 bytes
+ * @param older keys under which secrets may still rest
+ */
+export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = []): Keyring {
+  // The current key first.
+  let keys = distinct([current, ...older].map(prepareKey));
+  const now = () => keys[0] as SecretsKey;
   return {
-    keyId,
-    probe: { token: derive('probe token', 24), secret: derive('probe secret', 32) },
-    seal: (secret, reference) => ({
-      sealed: seal(key, secret, associatedData(reference, keyId)),
-      keyId,
-      fingerprint: createHmac('sha256', fingerprintKey).update(secret).digest(),
-    }),
-    open: ({ sealedSecret, keyId: sealedUnder, reference }) => {
+    get keyId() {
+      return now().keyId;
+    },
+    get keyIds() {
+      return keys.map(({ keyId }) => keyId);
+    },
+    get probe() {
+      return now().probe;
+    },
+    findProbe: (token) => keys.find(({ probe }) => probe.token === token)?.probe,
+    change: (key) => {
+      keys = distinct([prepareKey(key), ...keys]);
+    },
+    seal: (secret, reference) => {
+      const [{ key, keyId, fingerprint }, ...before] = keys as [SecretsKey, ...SecretsKey[]];
+      return {
+        sealed: seal(key, secret, associatedData(reference, keyId)),
+        keyId,
+        fingerprint: fingerprint(secret),
+        olderFingerprints: before.map((one) => ({
+          keyId: one.keyId,
+          fingerprint: one.fingerprint(secret),
+        })),
+      };
+    },
+    open: ({ sealedSecret, keyId, reference }) => {
       try {
-        if (sealedUnder !== keyId) throw new Error(`sealed under key ${sealedUnder}`);
-        return unseal(key, sealedSecret, associatedData(reference, keyId));
+        const sealedUnder = keys.find((one) => one.keyId === keyId);
+        if (sealedUnder === undefined) throw new Error(`sealed under key ${keyId}`);
+        return unseal(sealedUnder.key, sealedSecret, associatedData(reference, keyId));
       } catch (cause) {
         throw new Fault(
           'transient',
           'secret_undecipherable',
-          'A signing secret cannot be deciphered: its row was changed, or the secrets key is not the right one.',
+          'A signing secret cannot be deciphered: its row was changed, or the key that it rests under is not known.',
           { cause },
         );
       }
     },
   };
+}
+
+type SecretsKey = {
+  keyId: string;
+  /** Prepared once; plain bytes would be prepared for every secret. */
+  key: KeyObject;
+  probe: Probe;
+  fingerprint(secret: string): Buffer;
+};
+
+function prepareKey(bytes: Uint8Array): SecretsKey {
+  if (bytes.length !== KEY_BYTES)
+    throw new Error(`a secrets key has ${KEY_BYTES} bytes, this one ${bytes.length}`);
+  const fingerprintKey = createHash('sha256').update('settled fingerprint').update(bytes).digest();
+  const mac = (text: string) => createHmac('sha256', fingerprintKey).update(text).digest();
+  const derive = (purpose: string, length: number) => mac(purpose).subarray(0, length).toString('base64url');
+  return {
+    keyId: createHash('sha256').update('settled key id').update(bytes).digest('hex').slice(0, 16),
+    key: createSecretKey(bytes),
+    probe: { token: derive('probe token', 24), secret: derive('probe secret', 32) },
+    fingerprint: mac,
+  };
+}
+
+/** Each key once, where it comes first. */
+function distinct(keys: readonly SecretsKey[]): SecretsKey[] {
+  return keys.filter(({ keyId }, index) => keys.findIndex((key) => key.keyId === keyId) === index);
 }
 
 function associatedData(reference: string, keyId: string): Buffer {

@@ -1,7 +1,8 @@
 import { Fault } from '../fault.ts';
-import { secretsKeyFile } from './files.ts';
 import { openKeyring } from './keyring.ts';
+import { type KeySource, readSecretsKeys, secretsKeyPlace } from './keys.ts';
 import { isFirstStart, openForWriting } from './sqlite/open.ts';
+import { countUndecipherable } from './sqlite/secrets.ts';
 import { type OpenedStore, openSqliteStore, type SqliteStoreOptions } from './sqlite/store.ts';
 
 /** Opens the store that the configuration names. */
@@ -9,12 +10,29 @@ export function openStore(options: SqliteStoreOptions): Promise<OpenedStore> {
   return openSqliteStore(options);
 }
 
+export type MigrateOptions = KeySource & {
+  /** Takes the database for a copy that took the place of the one before. */
+  isRestored: boolean;
+  /** Takes the key that is given for the database's own, and makes one where its file is gone. */
+  keyIsLost: boolean;
+  nowMs: number;
+};
+
+export type Migrated = {
+  /** The names of the migrations that it took. */
+  applied: string[];
+  /** When the copy was made, where the links made since are still to be looked for. */
+  restoredFromMs: number | null;
+  /** The current key, where it is to replace one that is lost, and how many secrets no key opens that is known. */
+  newKey: { keyId: string; keyPlace: string; undecipherable: number } | null;
+};
+
 /**
- * Brings a database that exists to the newest schema and closes it again. Returns the names of the migrations that it
- * took. Faults: `store_missing`, and those of `openStore`.
+ * Brings a database that exists to the newest schema, and mends what a restore or the loss of its key left. Closes it
+ * again. Faults: `store_missing`, and those of `openStore`.
  */
-export function migrateStore(options: { path: string; secretsKey: Buffer | null; nowMs: number }): string[] {
-  const { path, secretsKey, nowMs } = options;
+export function migrateStore({ isRestored, keyIsLost, nowMs, ...source }: MigrateOptions): Migrated {
+  const { storePath: path } = source;
   if (isFirstStart(path)) {
     throw new Fault(
       'terminal',
@@ -23,10 +41,22 @@ export function migrateStore(options: { path: string; secretsKey: Buffer | null;
         'new database, with the newest schema.',
     );
   }
-  const { keyId } = openKeyring(secretsKey ?? secretsKeyFile(path));
+  const { current, older } = readSecretsKeys(source, { makesFile: keyIsLost });
+  const { keyId, keyIds } = openKeyring(current, older);
   // The name is for a database that is made, and none is made here.
-  const { db, lock, migrated } = openForWriting({ path, secretsKeyId: keyId, newInstanceId: '', nowMs });
+  const names = { path, secretsKeyId: keyId, olderKeyIds: keyIds.slice(1), newInstanceId: '' };
+  const { db, lock, migrated, restoredFromMs } = openForWriting({
+    ...names,
+    adoptsKey: keyIsLost,
+    isRestored,
+    nowMs,
+  });
+  const newKey = {
+    keyId,
+    keyPlace: secretsKeyPlace(source),
+    undecipherable: countUndecipherable(db, keyIds),
+  };
   db.close();
   lock.close();
-  return migrated;
+  return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
 }

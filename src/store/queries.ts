@@ -12,7 +12,12 @@ export type Queries = {
   /** Everything known of an order, oldest first; null where there is no such order. */
   timeline(reference: string): Promise<Timeline | null>;
   listEvents(
-    page: Page & { status: EventSummary['status'] | null; reference: string | null },
+    page: Page & {
+      status: EventSummary['status'] | null;
+      reference: string | null;
+      /** Received since. */
+      sinceMs: number | null;
+    },
   ): Promise<EventSummary[]>;
   findEvent(eventKey: number): Promise<EventDetail | null>;
   listRejections(page: Page & { reference: string | null }): Promise<RejectionSummary[]>;
@@ -52,7 +57,12 @@ export type EventSummary = {
   /** The number of a reading, which is an answer of the API and no event; null for an event. */
   reading: number | null;
 };
-export type EventDetail = EventSummary & { timestamp: string; body: Uint8Array; bodySha256: Uint8Array };
+export type EventDetail = EventSummary & {
+  timestamp: string;
+  /** Null where it was dropped, as the event is old. */
+  body: Uint8Array | null;
+  bodySha256: Uint8Array;
+};
 
 export type RejectionSummary = {
   key: number;
@@ -161,4 +171,15 @@ export type Stats = {
   rejections: number;
   /** Age of the oldest row that is due and not yet settled; 0 where there is none. */
   lagMs: number;
+  /** For how long the oldest notice that is due, or was and is tried again, has been so; 0 where there is none. */
+  noticesLagMs: number;
+  /** For how long the oldest check that is due has been so, by the class of its request; scheduled ones are the janitor's. */
+  checksLagMs: Stats['checksByClass'];
+  /**
+   * Orders paid in the week that ended a day ago, as the service's API said before any webhook did; and none has said so
+   * since.
+   */
+  webhooksMissing: number;
+  /** The feed's newest position, and since when links are looked for that a restored copy does not know; null where none are. */
+  feed: { newest: number; generation: number; restoredFromMs: number | null };
 };

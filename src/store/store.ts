@@ -1,7 +1,7 @@
 import type { Outcome, Rule, SettlementPolicy } from '../domain/decision.ts';
 import type { PaymentFact } from '../domain/fact.ts';
 import type { Money } from '../domain/money.ts';
-import type { Order } from '../domain/order.ts';
+import type { LearnedBy, Order, OrderState } from '../domain/order.ts';
 import type { Asking, ServiceLink } from './asking.ts';
 import type { Queries } from './queries.ts';
 import type { Telling } from './telling.ts';
@@ -107,8 +107,15 @@ export type Registration = {
   atMs: number;
 };
 
-/** A sealed signing secret; equal secrets have equal fingerprints under one key. */
-export type SealedSecret = { sealed: Uint8Array; keyId: string; fingerprint: Uint8Array };
+/**
+ * A sealed signing secret. Equal secrets have equal fingerprints under one key; those under older keys are for comparing
+ * with what rests under one of them.
+ */
+export type SealedSecret = KeyedFingerprint & {
+  sealed: Uint8Array;
+  olderFingerprints?: readonly KeyedFingerprint[];
+};
+type KeyedFingerprint = { keyId: string; fingerprint: Uint8Array };
 
 export type Registered =
   | { outcome: 'created' | 'same' | 'bound' | 'corrected'; order: Order; token: string; linkKey: number }
@@ -137,8 +144,14 @@ export type Inbox = {
    * it was, with the fault noted: what it says was applied.
    */
   buryEvent(job: ClaimRef & { nowMs: number; fault: FaultNote }): Promise<'dead' | 'done' | 'lost'>;
-  /** Makes dead and done rows pending again. The settlement row still guards against paying twice. */
-  requeueEvent(replay: { eventKey: number; nowMs: number }): Promise<'requeued' | 'in_work' | 'unknown'>;
+  /**
+   * Makes dead and done rows pending again. The settlement row still guards against paying twice. `body_dropped`: nothing
+   * is left to settle.
+   */
+  requeueEvent(replay: {
+    eventKey: number;
+    nowMs: number;
+  }): Promise<'requeued' | 'in_work' | 'body_dropped' | 'unknown'>;
 };
 
 export type ClaimRef = { eventKey: number; attempt: number };
@@ -176,8 +189,18 @@ export type SettleJob = ClaimRef & {
 export type SettleResult =
   | { outcome: 'lost' }
   | { outcome: 'link_mismatch' }
-  /** `reference` and `outcome` are of the last fact; `ignored` with rule null where the event held no fact. */
-  | { outcome: Outcome; rule: Rule | null; reference: string; notices: number };
+  /**
+   * `outcome` and `rule` are of the last fact; `ignored` with rule null where the event held no fact. `learnedBy` says
+   * that it made the order paid.
+   */
+  | {
+      outcome: Outcome;
+      rule: Rule | null;
+      reference: string;
+      state: OrderState;
+      notices: number;
+      learnedBy: LearnedBy | null;
+    };
 
 export type Orders = {
   /** Ends an order's holds as a person decided. */
@@ -186,15 +209,56 @@ export type Orders = {
     decision: 'accept' | 'reject';
     reason: string;
     atMs: number;
-  }): Promise<{ outcome: 'applied' | 'already_applied' | 'ignored'; rule: Rule; order: Order } | null>;
+  }): Promise<{
+    outcome: 'applied' | 'already_applied' | 'ignored';
+    rule: Rule;
+    order: Order;
+    /** Where it made the order paid. */
+    learnedBy: LearnedBy | null;
+  } | null>;
+  /**
+   * A person ends a standing matter; the reason stands in the history of its order. What is found again is raised again.
+   * `unknown`: there is none, or it has ended.
+   */
+  endAttention(end: { key: number; reason: string; atMs: number }): Promise<'ended' | 'unknown'>;
 };
 
 /** What keeps the store itself in order. */
 export type Keeping = {
+  /** The sealed secrets of links, in the order of their keys, after that of a link. Sees what was written before. */
+  listSecrets(page: { after: number; limit: number }): Promise<SealedCredentials[]>;
+  /** Puts a secret that was sealed anew in the place of `was`. Nothing where that is not there any more. */
+  resealSecret(resealed: {
+    linkKey: number;
+    was: Uint8Array;
+    sealed: Uint8Array;
+    keyId: string;
+    fingerprint: Uint8Array;
+  }): Promise<void>;
+  /** Says that secrets rest under this key, without which the store is not opened again. */
+  adoptSecretsKey(keyId: string): Promise<void>;
   /** Writes a consistent copy to `path`, which must not exist, and makes it durable. Returns its size in bytes. */
   backup(to: { path: string }): Promise<{ bytes: number }>;
   /** Says that this process is alive and the store writable. Returns how long nobody had said so. */
   heartbeat(atMs: number): Promise<{ gapMs: number }>;
+  /**
+   * Drops bytes that are old: of events and readings that are settled, and of hints. Their rows stay, and whatever is not
+   * settled keeps its bytes. One call does little, so that no delivery waits for it; the next goes on where it ended.
+   */
+  dropBodies(drop: BodyDrop): Promise<BodiesDropped>;
   /** Waits for what was called before, then closes. Later calls fail. */
   close(): Promise<void>;
 };
+
+export type BodyDrop = {
+  /** What was settled later, or as a hint came later, is kept. */
+  untilMs: number;
+  nowMs: number;
+  /** The `next` of the call before; 0 begins. */
+  after: number;
+  /** Rows that are looked at, at most; fewer where they are large. */
+  limit: number;
+};
+
+/** `next` is null where there is nothing more to drop. */
+export type BodiesDropped = { dropped: number; next: number | null };

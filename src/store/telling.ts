@@ -27,7 +27,10 @@ export type Telling = {
   buryNotice(
     failed: NoticeRef & { fault: FaultNote; answer: ShopAnswer | null; nowMs: number },
   ): Promise<'dead' | 'lost'>;
-  /** Makes a notice that is done or dead pending again, with the same id. */
+  /**
+   * Makes a notice that is done or dead pending again, with the same id; one that waits for its next attempt is due at
+   * once. `in_work`: it is under way, due, or has its turn after another.
+   */
   resendNotice(resent: { id: string; nowMs: number }): Promise<'pending' | 'in_work' | 'unknown'>;
 };
 

@@ -7,6 +7,7 @@ export type Bell = {
   next(withinMs: number, gone: AbortSignal): Promise<void>;
   /** It rings for the last time. */
   end(): void;
+  readonly ended: boolean;
   /** Who waits now. */
   readonly waiting: number;
 };
@@ -39,6 +40,9 @@ export function openBell(clock: Clock): Bell {
     end: () => {
       ended = true;
       ring();
+    },
+    get ended() {
+      return ended;
     },
     get waiting() {
       return waiting.size;

@@ -2,17 +2,18 @@ import request from 'supertest';
 import { expect, vi } from 'vitest';
 import { OPERATOR_TOKEN, SHOP_TOKEN, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { expectDocumented } from '../support/document.ts';
 import { freshReference } from '../support/shared.ts';
 
 type Token = 'operator' | 'shop';
 
 /** Calls the private API as the operator, or as the shop. */
 export function get(settled: TestApp, path: string, token: Token = 'operator'): request.Test {
-  return request(settled.apiUrl).get(path).set('authorization', bearer(token));
+  return request(settled.apiUrl).get(path).set('authorization', bearer(token)).expect(documented);
 }
 
 export function post(settled: TestApp, path: string, body: object, token: Token = 'operator'): request.Test {
-  return request(settled.apiUrl).post(path).set('authorization', bearer(token)).send(body);
+  return request(settled.apiUrl).post(path).set('authorization', bearer(token)).send(body).expect(documented);
 }
 
 /** Sends a body exactly as it is written, as JSON unless told otherwise. */
@@ -25,8 +26,20 @@ export function postText(
   return request(settled.apiUrl)
     .post(path)
     .set({ authorization: bearer('operator'), 'content-type': 'application/json', ...headers })
-    .send(body);
+    .send(body)
+    .expect(documented);
 }
+
+/** Every answer is one that the API's document has. */
+function documented({ status, headers, body, text, request }: Readonly<request.Response> & Asked): void {
+  const type = headers['content-type'] ?? null;
+  const { method, path } = request.req;
+  const header = (name: string) => headers[name];
+  const isJson = type?.includes('json') === true;
+  expectDocumented({ method, path, status, contentType: type, body: isJson ? body : text, header });
+}
+
+type Asked = { request: { req: { method: string; path: string } } };
 
 function bearer(token: Token): string {
   return `Bearer ${token === 'operator' ? OPERATOR_TOKEN : SHOP_TOKEN}`;

@@ -64,9 +64,11 @@ describe('docs/api.md', () => {
       .replace('http://127.0.0.1:8790', url)
       .replace('npm run -s sandbox --', `'${process.execPath}' bin/settled.mjs sandbox`)
       .replace('data/settled.db', store)
-      .replaceAll('curl -s ', "curl -s -w ' %{http_code}\\n' ");
+      .replaceAll('curl -s ', "curl -s -w ' status=%{http_code}\\n' ");
     const output = execFileSync('bash', ['-euc', script], { encoding: 'utf8' });
-    const statuses = output.split('\n--\n').map((said) => said.match(/ \d{3}$/gm)?.map(Number));
+    const statuses = output
+      .split('\n--\n')
+      .map((said) => said.match(/ status=\d{3}$/gm)?.map((status) => Number(status.slice(-3))));
     expect(statuses).toEqual([
       undefined,
       [201],
@@ -82,8 +84,14 @@ describe('docs/api.md', () => {
       [200],
       [200],
       [202],
-      ...Array(3).fill([200]),
+      ...Array(2).fill([200]),
+      [404],
+      ...Array(4).fill([200]),
+      [409],
+      [200],
+      [200],
       [201],
+      [200],
       [200],
       [200],
       [200, 200, 200],

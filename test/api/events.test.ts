@@ -66,6 +66,7 @@ describe('api: one event', () => {
       bodySha256: expect.stringMatching(/^[0-9a-f]{64}$/),
       bodyBase64: expect.any(String),
       bodyText: body,
+      bodyDropped: false,
     });
   });
 

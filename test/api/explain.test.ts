@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../src/api/explain.ts';
 import { CHECK_REASONS } from '../../src/domain/check.ts';
-import type { EventSummary, Timeline } from '../../src/store/queries.ts';
+import type { EventSummary, NoticeSummary, Timeline } from '../../src/store/queries.ts';
 import { aFact, anOrder, orderAfter, orderIn, reading } from '../support/orders.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 12, 0, 0);
@@ -52,8 +52,8 @@ const opening = (over: Partial<NonNullable<Timeline['opening']>> = {}): Timeline
   ...over,
 });
 
-const told = (over: Partial<Timeline>, canAsk = true) => {
-  const { answer, entries, next } = explain(timeline(over), { nowMs: NOW, canAsk });
+const told = (over: Partial<Timeline>, canAsk = true, canTell = false) => {
+  const { answer, entries, next } = explain(timeline(over), { nowMs: NOW, canAsk, canTell });
   return { answer, entries, next: next.join('\n') };
 };
 
@@ -65,8 +65,8 @@ describe('why: what the service answered when it was asked', () => {
         at: '2026-01-02T11:59:00.000Z',
         kind: 'reading',
         summary:
-          'the service was asked, as the schedule has it; it answered: applied, the payment is completed and agrees ' +
-          'with the order (rule paid)',
+          'the service was asked, as the schedule has it; it answered: the payment is completed and agrees with the ' +
+          'order (applied, rule paid)',
         details: ['reading 12, kept as event 7'],
       },
     ]);
@@ -273,6 +273,144 @@ describe('why: a link that settled opens', () => {
   it('is of no interest once the order is paid', () => {
     const { answer, next } = told({ order: orderIn('paid'), opening: opening({ fault }) });
     expect(answer).not.toMatch(/link/);
+    expect(next).toBe('Nothing: the order is done.');
+  });
+});
+
+describe('why: what the shop was told', () => {
+  const refused = { code: 'shop_refused', message: 'The shop answered 500.' };
+  const answered = { status: 500, body: 'out of order\nsince Monday' };
+  const taken = {
+    status: 'done',
+    attempt: 1,
+    endedAtMs: NOW - 1_000,
+    answer: { status: 204, body: '' },
+  } as const;
+  const failed = {
+    status: 'pending',
+    attempt: 3,
+    dueAtMs: NOW + 5 * MINUTE,
+    fault: refused,
+    answer: answered,
+  } as const;
+  const dead = {
+    status: 'dead',
+    attempt: 9,
+    endedAtMs: NOW - 1_000,
+    fault: refused,
+    answer: answered,
+  } as const;
+
+  const notice = (over: Partial<NoticeSummary> = {}): NoticeSummary => ({
+    key: 4,
+    id: 'msg_4_x',
+    reference: 'order-1',
+    type: 'order.paid',
+    version: 2,
+    status: 'pending',
+    attempt: 0,
+    createdAtMs: NOW - MINUTE,
+    dueAtMs: NOW - MINUTE,
+    endedAtMs: null,
+    fault: null,
+    answer: null,
+    ...over,
+  });
+  const earlier = (over: Partial<NoticeSummary>) =>
+    notice({ key: 3, id: 'msg_3_x', type: 'order.payment_pending', version: 1, ...over });
+
+  /** Of a paid order. */
+  const shop = (notices: NoticeSummary[], canTell = true) => {
+    const { answer, entries, next } = told({ order: orderIn('paid'), notices }, true, canTell);
+    return { answer, next, entries: entries.map(({ summary }) => summary) };
+  };
+
+  it('that it took: when, and nothing is left to do', () => {
+    const { answer, next, entries } = shop([notice(taken)]);
+    expect(entries).toEqual([
+      'order.paid to the shop, that the order is paid: was taken by the shop at 2026-01-02T11:59:59.000Z (attempt 1)',
+    ]);
+    expect(answer).toMatch(/ The shop was told that the order is paid at 2026-01-02T11:59:59\.000Z\.$/);
+    expect(next).toBe('Nothing: the order is done.');
+  });
+
+  it('that it did not take so far: how often, why, when it is told again, and how to do that at once', () => {
+    const { answer, next, entries } = shop([notice(failed)]);
+    expect(entries[0]).toMatch(/: attempt 3 failed, it is tried again at 2026-01-02T12:05:00\.000Z$/);
+    expect(answer).toMatch(
+      /is paid\..* The shop has not been told yet that the order is paid\. Telling it failed 3 times so far: The shop answered 500\.$/,
+    );
+    expect(next).toMatch(
+      /^The shop is told that the order is paid at 2026-01-02T12:05:00\.000Z, in 5 min\. .*: settled notices resend msg_4_x$/,
+    );
+  });
+
+  it('that it never took: says so, and how to tell it', () => {
+    const { answer, next, entries } = shop([notice(dead)]);
+    expect(entries[0]).toMatch(
+      /could not be told: The shop answered 500\. Send it again: settled notices resend msg_4_x$/,
+    );
+    expect(answer).toMatch(
+      /was not told that the order is paid, and is not told any more: The shop answered 500\.$/,
+    );
+    expect(next).toMatch(/tell it that the order is paid: settled notices resend msg_4_x$/);
+  });
+
+  it('shows the beginning of what the shop answered', () => {
+    const body = `${'x'.repeat(300)}\nsecond line`;
+    const { entries } = told({ notices: [notice({ ...dead, answer: { status: 500, body } })] });
+    expect(entries[0]?.details).toEqual([
+      'notice msg_4_x, order version 2',
+      'shop_refused: The shop answered 500.',
+      `the shop answered 500: ${'x'.repeat(200)}`,
+    ]);
+  });
+
+  it('after what it does not take: waits for its turn', () => {
+    const { answer, next, entries } = shop([earlier(failed), notice({ dueAtMs: null })]);
+    expect(entries[1]).toMatch(/: waits until an earlier notice of this order was taken$/);
+    expect(answer).toMatch(/not been told yet that the order is paid\. Telling it failed 3 times/);
+    expect(next.split('\n')).toEqual([
+      expect.stringMatching(/^The shop is told that the customer has begun to pay at/),
+      'The shop is told that the order is paid after what it is told before.',
+    ]);
+  });
+
+  it('by a later notice: it knows the order, whatever became of those before', () => {
+    const { answer, next } = shop([earlier(dead), notice(taken)]);
+    expect(answer).toMatch(/The shop was told that the order is paid at 2026/);
+    expect(next).toMatch(/settled notices resend msg_3_x$/);
+  });
+
+  it('and is told once more: it was told before', () => {
+    expect(shop([notice({ answer: taken.answer })]).answer).not.toMatch(/shop/);
+  });
+
+  it.each([
+    ['is due', notice(), /is sent next$/, /is told that the order is paid as soon as it takes notices/],
+    [
+      'is sent',
+      notice({ status: 'leased', attempt: 1, dueAtMs: null }),
+      /is being sent \(attempt 1\)$/,
+      /is being told/,
+    ],
+    [
+      'is sent again after it was given up',
+      notice({ fault: refused, answer: answered }),
+      /is sent next$/,
+      /as soon as/,
+    ],
+  ])('that %s: has not been told yet', (_what, given, way, then) => {
+    const { answer, next, entries } = shop([given]);
+    expect(entries[0]).toMatch(way);
+    expect(answer).toMatch(/The shop has not been told yet that the order is paid\.$/);
+    expect(next).toMatch(then);
+  });
+
+  it('where it has no callback: that it is in the feed', () => {
+    const { answer, next, entries } = shop([notice()], false);
+    expect(entries[0]).toMatch(/: is in the feed, where the shop reads it \(there is no SETTLED_SHOP_URL\)$/);
+    expect(answer).not.toMatch(/shop/);
     expect(next).toBe('Nothing: the order is done.');
   });
 });

@@ -1,7 +1,6 @@
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
-import * as requests from '../../src/api/requests.ts';
+import { ROUTES } from '../../src/api/router.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { get, orderPath, post, postText, problem } from './client.ts';
@@ -110,26 +109,15 @@ describe('api: what a body must be', () => {
 });
 
 describe('api: how the faults of a request are told', () => {
-  /** Every schema, and where it is read. */
-  const PLACES: Readonly<Record<string, { method: 'get' | 'post'; path: string }>> = {
-    linkRequest: { method: 'post', path: '/v1/links' },
-    orderRequest: { method: 'post', path: '/v1/orders' },
-    adoptRequest: { method: 'post', path: '/v1/orders/unused/adopt' },
-    resolveRequest: { method: 'post', path: '/v1/orders/unused/resolve' },
-    reconcileRequest: { method: 'post', path: '/v1/admin/reconcile' },
-    nothing: { method: 'post', path: '/v1/admin/backup' },
-    ordersQuery: { method: 'get', path: '/v1/orders' },
-    eventsQuery: { method: 'get', path: '/v1/events' },
-    rejectionsQuery: { method: 'get', path: '/v1/rejections' },
-    attentionQuery: { method: 'get', path: '/v1/attention' },
-  };
-  const schemas = Object.entries(requests).flatMap(([name, schema]) =>
-    schema instanceof z.ZodObject ? [{ name, fields: Object.keys(schema.shape) }] : [],
-  );
+  /** Whatever takes fields or parameters; a stream takes none that others do not. */
+  const READERS = ROUTES.filter(({ path }) => path !== '/v1/tail').map(({ method, path, operation }) => {
+    const { id, body, query } = operation;
+    const fields = Object.keys((method === 'post' ? body : query)?.shape ?? {});
+    return { id, method, path: path.replace(/:\w+/, 'unused'), fields };
+  });
   const WRONG = [undefined, null, 0, -1, 1e300, true, '', '\u0007', 'x'.repeat(9_000), [], ['a'], {}];
 
-  async function told(name: string, given: object): Promise<string[]> {
-    const { method, path } = PLACES[name] as (typeof PLACES)[string];
+  async function told({ method, path }: (typeof READERS)[number], given: object): Promise<string[]> {
     const response =
       method === 'post' ? await post(settled(), path, given) : await get(settled(), path).query(given);
     return response.status === 400
@@ -137,18 +125,14 @@ describe('api: how the faults of a request are told', () => {
       : [];
   }
 
-  it('is known of every schema', () => {
-    expect(schemas.map(({ name }) => name).sort()).toEqual(Object.keys(PLACES).sort());
-  });
-
-  it.each(schemas)('in plain words: $name', async ({ name, fields }) => {
-    const isQuery = PLACES[name]?.method === 'get';
+  it.each(READERS.filter(({ path }) => path.startsWith('/v1/')))('in plain words: $id', async (reader) => {
+    const { fields, method } = reader;
     const given = [
       { surprise: 1 },
       ...WRONG.map((wrong) => Object.fromEntries(fields.map((field) => [field, wrong]))),
-      ...(isQuery ? fields.map((field) => ({ [field]: ['a', 'b'] })) : [['a list']]),
+      ...(method === 'get' ? fields.map((field) => ({ [field]: ['a', 'b'] })) : [['a list']]),
     ];
-    const details = (await Promise.all(given.map((one) => told(name, one)))).flat();
+    const details = (await Promise.all(given.map((one) => told(reader, one)))).flat();
     expect(details.length).toBeGreaterThan(fields.length);
     for (const detail of details) expect(detail).not.toMatch(/invalid|expected|received|cannot be used/i);
   });

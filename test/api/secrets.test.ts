@@ -5,10 +5,14 @@ import { describe, expect, it, vi } from 'vitest';
 import { ROUTES } from '../../src/api/router.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signatureHex, signedHeaders } from '../support/deliveries.ts';
+import { followTail } from '../support/tail.ts';
 import { deliverAndSee } from './client.ts';
 
 const CHOSEN = 'secret-that-the-shop-chose-0001';
 const CORRECTED = 'secret-that-was-put-right-00002';
+
+/** It is followed instead. */
+const ENDLESS = '/v1/tail';
 
 type Heard = { asked: string; said: string };
 
@@ -34,7 +38,7 @@ async function askEverything(app: TestApp, heard: Heard[]): Promise<void> {
       ? orders.map((reference) => path.replace(':reference', reference))
       : path.includes(':id')
         ? [...events, '999'].map((id) => path.replace(':id', id))
-        : [path, `${path}?limit=1&q=${CHOSEN.slice(0, 4)}`];
+        : [path, `${path}?limit=1&q=${CHOSEN.slice(0, 4)}`].filter((place) => place !== ENDLESS);
     for (const place of places) {
       for (const token of [OPERATOR_TOKEN, SHOP_TOKEN, 'nobody-has-this-token']) {
         for (const body of method === 'get' ? [undefined] : bodies) {
@@ -50,6 +54,7 @@ async function askEverything(app: TestApp, heard: Heard[]): Promise<void> {
 describe('api: secrets', () => {
   it('are in no answer, but for the one that a reservation tells once', async () => {
     const app = await startTestApp();
+    const tail = await followTail(app);
     const link = await app.reserve('reserved');
     const registration = {
       reference: 'registered',
@@ -70,6 +75,8 @@ describe('api: secrets', () => {
 
     const heard: Heard[] = [];
     await askEverything(app, heard);
+    expect(new Set(tail.lines.map(({ what }) => what))).toContain('rejected');
+    heard.push({ asked: `get ${ENDLESS}`, said: JSON.stringify([tail.response.headers, tail.lines]) });
     expect(new Set(heard.map(({ asked }) => asked)).size).toBe(ROUTES.length);
     for (const url of ['/livez', '/readyz', '/nothing']) {
       const { text } = await request(app.apiUrl).get(url);

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { ReservedLink } from '../support/app.ts';
+import { type ReservedLink, startTestApp } from '../support/app.ts';
+import { startCallback } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { act, createLink, plan } from '../support/dispatch.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
@@ -143,7 +144,7 @@ describe('api: why an order stands where it stands', () => {
     const found = await withEntry(reference, 'notice', /payment\.duplicate/);
     expect(linesOf(found, 'decision')).toMatch(/stays paid.*rule duplicate_payment.*payment pay_second/);
     expect(found.answer).toMatch(/is paid.*more than once/);
-    expect(found.next.join('\n')).toMatch(/Refund/);
+    expect(found.next.join('\n')).toMatch(/Refund .* panel: pay_second, 100\.00 BRL\./);
   });
 
   it('paid by an event that names no money: the doubt about money comes before any other', async () => {
@@ -242,7 +243,7 @@ describe('api: why an order stands where it stands, where the service can be ask
     const found = await explained('order', shop.settled);
     expect(found.answer).toMatch(/asked last at .*, and knew of no completed payment/);
     expect(linesOf(found, 'reading')).toMatch(
-      /somebody wanted to know; it answered: ignored, .*; reading \d+, kept/,
+      /somebody wanted to know; it answered: nothing that is new .*\(ignored, rule .*; reading \d+, kept/,
     );
     expect(found.next.join('\n')).toMatch(
       /asked at 20.*, in .*, as the schedule has it\..*settled orders check order/,
@@ -268,7 +269,7 @@ describe('api: why an order stands where it stands, where the service can be ask
     await post(shop.settled, `${orderPath('order')}/check`, {});
     const found = await explained('order', shop.settled);
     expect(found.answer).toMatch(/is paid\. The service reported 100\.00 BRL when it was asked/);
-    expect(linesOf(found, 'reading')).toMatch(/answered: applied, .*rule paid/);
+    expect(linesOf(found, 'reading')).toMatch(/answered: .* \(applied, rule paid\)/);
     expect(linesOf(found, 'decision')).toMatch(
       /awaiting_payment → paid.*rule paid.*by reading \d+ of the service/,
     );
@@ -380,5 +381,52 @@ describe('api: why an order stands where it stands, where the service can be ask
     expect(found.answer).toMatch(/withheld from the shop: .*in BRL, and the order is in USD\./);
     expect(found.next.join('\n')).toMatch(/Switch the link off/);
     expect(linesOf(found, 'attention')).toMatch(/link_withheld/);
+  });
+});
+
+describe('api: whether the shop knows that an order is paid', () => {
+  /** An order that is paid, where the shop answers what tells it so; when that was tried once. */
+  async function paidWhere(answer: number) {
+    const callback = await startCallback();
+    callback.answerWith(answer);
+    const app = await startTestApp({ environment: callback.environment });
+    const { reference } = await paidOrder(app);
+    const tried = (words: RegExp) =>
+      vi.waitFor(async () => {
+        const found = await explained(reference, app);
+        expect(linesOf(found, 'notice')).toMatch(words);
+        return found;
+      });
+    return { app, callback, tried };
+  }
+
+  it('told: says when', async () => {
+    const { tried } = await paidWhere(204);
+    const { answer, next } = await tried(/was taken by the shop at 20.*\(attempt 1\)/);
+    expect(answer).toMatch(/ is paid\. .* The shop was told that the order is paid at 20.*Z\.$/);
+    expect(next).toEqual(['Nothing: the order is done.']);
+  });
+
+  it('not told so far: says why, and when it is told again', async () => {
+    const { tried } = await paidWhere(500);
+    const { answer, next } = await tried(/attempt 1 failed, it is tried again at 20.*shop_refused: /);
+    expect(answer).toMatch(
+      / is paid\. .* has not been told yet that the order is paid\. Telling it failed once so far: .* 500/,
+    );
+    expect(next).toEqual([
+      expect.stringMatching(/^The shop is told that the order is paid at 20.*, in .* s\./),
+    ]);
+  });
+
+  it('not told any more: says so, and the command that it shows tells it', async () => {
+    const { app, callback, tried } = await paidWhere(410);
+    const { answer, next } = await tried(/could not be told: .* 410/);
+    expect(answer).toMatch(
+      / is paid\. .* was not told that the order is paid, and is not told any more: .* 410/,
+    );
+    const [, id] = /settled notices resend (msg_\S+)$/.exec(next.join('\n')) ?? [];
+    callback.answerWith(204);
+    expect((await post(app, `/v1/notices/${id}/resend`, {})).status).toBe(202);
+    expect((await tried(/was taken by the shop/)).answer).toMatch(/The shop was told/);
   });
 });

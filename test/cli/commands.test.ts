@@ -152,7 +152,7 @@ describe('cli: why', () => {
 
 describe('cli: events', () => {
   it('list shows events, selected by status and order', async () => {
-    const { text, data } = await run(['events', 'list', '--status', 'dead', '--reference', 'mismatch']);
+    const { text, data } = await run(['events', 'list', '--status', 'dead', '--order', 'mismatch']);
     expect(data).toMatchObject({
       events: [{ status: 'dead', fault: { code: 'link_mismatch' } }],
       more: false,
@@ -169,37 +169,11 @@ describe('cli: events', () => {
     expect(text).toContain('"id":"evt_\\u009b31m"');
     expect(Buffer.from(data.event.bodyBase64, 'base64').toString()).toBe(body);
   });
-
-  it('replay with --dry-run only says what it would do', async () => {
-    const { text, data } = await run(['events', 'replay', '--status', 'dead', '--dry-run']);
-    expect(text).toMatch(/^1 event would be replayed\. Nothing was done\.$/m);
-    expect(data).toEqual({ dryRun: true, wouldReplay: [expect.any(String)] });
-    expect((await settled().api('/v1/stats')).body.stats.events.dead).toBe(1);
-  });
-
-  it('replay of many counts first, and does nothing without --yes', async () => {
-    const refused = await fail(['events', 'replay', '--reference', 'mismatch']);
-    expect(refused).toMatchObject({ code: 'usage', message: expect.stringMatching(/^2 events would be/) });
-    const args = ['events', 'replay', '--reference', 'mismatch', '--yes', '--json'];
-    const end = await runSettled(args, environmentOf(settled()));
-    expect(JSON.parse(end.stdout)).toMatchObject({ dryRun: false, replayed: 2, events: [{}, {}] });
-    expect(await settled().order('mismatch')).toMatchObject({ state: 'paid', payments: [{}] });
-  });
-
-  it('replay by id reports every event, and goes on after one that is not there', async () => {
-    const { body } = await settled().api('/v1/events?reference=paid');
-    const id: string = body.events.at(-1).id;
-    const end = await runSettled(['events', 'replay', '999', id], environmentOf(settled()));
-    expect(end).toMatchObject({ code: EXIT.notFound, stderr: '' });
-    expect(end.stdout).toContain('1 event replayed.');
-    expect(end.stdout).toContain('There is no event 999.');
-    expect(end.stdout).toMatch(new RegExp(`^${id} +pending`, 'm'));
-  });
 });
 
 describe('cli: the state of the installation', () => {
   it('rejections counts what was refused', async () => {
-    const { text, data } = await run(['rejections', '--reference', 'refused']);
+    const { text, data } = await run(['rejections', '--order', 'refused']);
     expect(data.rejections).toMatchObject([{ reference: 'refused', reason: 'signature_wrong', count: 1 }]);
     expect(text).toMatch(/^refused +signature_wrong +1 +2\S+Z +2\S+Z$/m);
   });
@@ -207,7 +181,33 @@ describe('cli: the state of the installation', () => {
   it('attention lists what waits for a person', async () => {
     const { text, data } = await run(['attention']);
     expect(data.attention.map(({ kind }: { kind: string }) => kind)).toContain('link_mismatch');
-    expect(text).toMatch(/link_mismatch +mismatch/);
+    expect(text).toMatch(/^\d+ +2\S+Z +link_mismatch +mismatch/m);
+  });
+
+  it('attention end ends a matter for a reason', async () => {
+    const link = await settled().reserve('noted');
+    const event = { linkId: 'pl_noted', id: 'evt_noted', status: 'PENDING' };
+    await settled().deliver(link, paymentEvent(event));
+    await settled().deliver(link, paymentEvent({ ...event, status: 'NOT_STARTED' }));
+    const isIt = ({ kind, reference }: { kind: string; reference: string }) =>
+      kind === 'event_conflict' && reference === 'noted';
+    const { id } = (await settled().api('/v1/attention')).body.attention.find(isIt);
+    const args = ['attention', 'end', id, '--reason', 'both say the same'];
+    const end = await runSettled(args, environmentOf(settled()));
+    expect(end).toMatchObject({ code: 0, stdout: `Matter ${id} has ended.\n`, stderr: '' });
+    expect(await fail(args)).toMatchObject({ code: 'not_found', exit: EXIT.notFound });
+  });
+
+  it('rotate-key changes the key, and says what to do with the one before', async () => {
+    const app = await startTestApp();
+    await app.reserve('order-1');
+    const machine = await runSettled(['rotate-key', '--json'], environmentOf(app));
+    const { rotation } = JSON.parse(machine.stdout);
+    expect(rotation).toMatchObject({ resealed: 1, keyPlace: expect.stringContaining('.key') });
+    const human = await runSettled(['rotate-key'], environmentOf(app));
+    expect(human).toMatchObject({ code: 0, stderr: '' });
+    expect(human.stdout).toMatch(/^The secrets key is a new one; 1 signing secret sealed under it\.\n.*copy/);
+    expect(human.stdout).toMatch(new RegExp(`^key before +${rotation.keyId}$`, 'm'));
   });
 
   it('stats counts', async () => {

@@ -28,7 +28,9 @@ function olderDatabase(path: string, key: Buffer): string {
     db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(index + 1, name, sha256);
     db.pragma(`user_version = ${index + 1}`);
   }
-  db.prepare('INSERT INTO instance VALUES (1, ?, ?, 0, 0)').run('older', openKeyring(key).keyId);
+  const instance =
+    'INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, ?, ?, 0, 0)';
+  db.prepare(instance).run('older', openKeyring(key).keyId);
   db.close();
   return last;
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { readArguments } from '../../src/cli/arguments.ts';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { COMMANDS, GROUPS } from '../../src/cli/commands.ts';
 import { EXIT, EXIT_MEANINGS } from '../../src/cli/exit.ts';
+import { helpOn } from '../../src/cli/help.ts';
 import { runSettled } from '../support/process.ts';
 import { failing } from './settled.ts';
 
@@ -33,7 +34,7 @@ describe('cli: the command line', () => {
   it('with an unknown option: lists those that there are', async () => {
     const error = await failing(['events', 'list', '--colour', 'red']);
     expect(error.message).toBe(
-      '`settled events list` has no option --colour. It has: --status, --reference, --limit, --all, --json, --help.',
+      '`settled events list` has no option --colour. It has: --status, --order, --since, --limit, --all, --json, --help.',
     );
   });
 
@@ -58,6 +59,13 @@ describe('cli: help', () => {
     expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(120);
   });
 
+  it('is at most 120 columns wide, whatever it is about', () => {
+    for (const { name } of COMMANDS) {
+      const { lines } = helpOn(GROUPS, name.split(' '));
+      expect([name, lines.filter((line) => line.length > 120)]).toEqual([name, []]);
+    }
+  });
+
   it('on one command, however it is asked for: names its options', async () => {
     const ends = await Promise.all([
       runSettled(['help', 'orders', 'list']),
@@ -71,11 +79,26 @@ describe('cli: help', () => {
   });
 });
 
+describe('cli: examples in help', () => {
+  const examples = COMMANDS.flatMap(({ name, examples = [] }) =>
+    examples.map((line) => [line, name] as const),
+  );
+
+  it.each(examples)('%s can be typed as it stands', (line, name) => {
+    const [program, ...words] = [...(line.split(' | ')[0] ?? '').matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+      ([, single, double, bare]) => single ?? double ?? bare ?? '',
+    );
+    expect(program).toBe('settled');
+    expect(words.slice(0, name.split(' ').length).join(' ')).toBe(name);
+    expect(() => read(name, ...words.slice(name.split(' ').length))).not.toThrow();
+  });
+});
+
 describe('cli: arguments', () => {
   it('reads options before, between and after the positionals', () => {
-    expect(read('events replay', '--yes', '1', '--dry-run', '2', '--reference=a')).toEqual({
+    expect(read('events replay', '--yes', '1', '--dry-run', '2', '--order=a')).toEqual({
       positionals: ['1', '2'],
-      options: { yes: true, 'dry-run': true, reference: 'a' },
+      options: { yes: true, 'dry-run': true, order: 'a' },
     });
   });
 
@@ -108,8 +131,10 @@ describe('cli: arguments', () => {
     [['orders', 'resolve', 'a', '--accept'], /needs --reason/],
     [['links', 'reserve', 'a'], /needs --amount/],
     [['links', 'add', 'a', '--amount', '1'], /needs --id.*links reserve/],
-    [['events', 'replay'], /needs ID\.\.\., --status or --reference/],
-    [['events', 'replay', '1', '--status', 'dead'], /not both/],
+    [['events', 'replay'], /needs ID\.\.\., or --failed, --order or --since/],
+    [['events', 'replay', '1', '--failed'], /not both/],
+    [['notices', 'resend', '--since', 'yesterday'], /--since is "yesterday"\. Write how long ago/],
+    [['attention', 'end', '1'], /needs --reason TEXT/],
     [['verify', '--body', 'x'], /needs --body FILE and --secret-file/],
     [['verify', '--body', 'x', '--secret', 'y'], /needs --signature TEXT and --timestamp TEXT/],
   ])('%j is refused before anything is asked of the server', async ([first = '', ...rest], message) => {
@@ -120,7 +145,8 @@ describe('cli: arguments', () => {
       positionals,
       first: positionals[0] ?? '',
       options: options as Record<string, never>,
-      server: () => ({ url: '', get: unasked, post: unasked }),
+      json: false,
+      server: () => ({ url: '', get: unasked, post: unasked, follow: unasked }),
     };
     await expect(found.run(call)).rejects.toThrow(message);
   });

@@ -1,9 +1,11 @@
 import { request } from 'node:http';
 import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { startSite } from '../sandbox/page-order.ts';
 import { foreignTo, PAYLOADS } from '../sandbox/page-payloads.ts';
 import { type Tab, useBrowser } from '../support/browser.ts';
+import { SHOP_SECRET } from '../support/callback.ts';
 import { type Addresses, useDemo } from './running.ts';
 
 /** A folder for pictures of what is tested; without it none are taken. */
@@ -26,6 +28,7 @@ describe('the shop of the demo', () => {
     expect(tab.url()).toMatch(new RegExp(`^${shop}/orders/lamp-[0-9a-f]{6}$`));
     await tab.getByText('A lamp for the desk').waitFor();
     await tab.getByText(/^paid learned by (a webhook|asking the service)$/).waitFor();
+    await tab.getByText(/^paid by \d signed notices?: (order\.payment_pending, )?order\.paid$/).waitFor();
     await tab.goto(shop);
     const orders = tab.getByRole('list', { name: 'Orders' });
     await orders
@@ -80,6 +83,27 @@ describe('the shop of the demo', () => {
     await tab.getByRole('button', { name: 'ask the service now' }).click();
     await heading(tab, 'Paid. Thank you!');
     await tab.getByText('paid learned by asking the service').waitFor();
+  });
+
+  it('believes no notice that settled did not sign', async () => {
+    const { shop } = addresses();
+    const { reference } = await buy(shop, { good: 'tea', reference: 'tea-2' });
+    const order = { reference, state: 'paid', version: 9 };
+    const body = JSON.stringify({ type: 'order.paid', data: { order } });
+    const at = new Date();
+    const headers = {
+      'webhook-id': 'msg_1',
+      'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+      'webhook-signature': new Webhook(SHOP_SECRET).sign('msg_1', at, body),
+    };
+    for (const sent of [headers, {}]) {
+      const { status } = await fetch(`${shop}/settled`, { method: 'POST', body, headers: sent });
+      expect(status).toBe(401);
+    }
+    const tab = await open();
+    await tab.goto(`${shop}/orders/${reference}`);
+    await heading(tab, 'Waiting for your payment');
+    await tab.getByText('nothing yet').waitFor();
   });
 
   it('opens one order where its button is pressed twice, and leads to the order where it is paid', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
+import { eachAtOnce } from '../support/at_once.ts';
 import { createLink } from '../support/dispatch.ts';
 import { bindLink, reserveLink, startShop } from '../support/shop.ts';
 
@@ -13,7 +14,7 @@ it('pays 1000 links, all told to settled, within a minute, and the sandbox goes 
   const shop = await startShop({ api: false });
   const startMs = performance.now();
   const links: { id: string }[] = [];
-  await eachAtOnce(LINKS, async (n) => {
+  await eachAtOnce(LINKS, AT_ONCE, async (n) => {
     const reference = `order-${n}`;
     const link = await createLink(shop.sandbox, await reserveLink(shop, reference));
     links.push(link);
@@ -23,7 +24,7 @@ it('pays 1000 links, all told to settled, within a minute, and the sandbox goes 
     const { id } = links[Math.floor(Math.random() * links.length)] as { id: string };
     expect((await shop.sandbox.call(`/payment-links/${id}`)).status).toBe(200);
   });
-  await eachAtOnce(LINKS, async (n) => {
+  await eachAtOnce(LINKS, AT_ONCE, async (n) => {
     await shop.sandbox.control(`/links/order-${n}/pay`, { method: 'POST' });
   });
   await shop.sandbox.idle();
@@ -63,12 +64,4 @@ function startReading(read: () => Promise<void>) {
 
 function percentile(sorted: readonly number[], part: number): number {
   return sorted[Math.floor(sorted.length * part)] as number;
-}
-
-async function eachAtOnce(count: number, work: (n: number) => Promise<void>): Promise<void> {
-  let next = 0;
-  const worker = async () => {
-    for (let n = next++; n < count; n = next++) await work(n);
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }

@@ -1,26 +1,16 @@
-import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { type Metrics, openMetrics } from '../../src/observe/metrics.ts';
 import type { Stats } from '../../src/store/queries.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { NOTHING, SOURCES, samples } from '../support/metrics.ts';
 
-/** The samples of a scrape by name and labels, as they are written. */
+/** What the running settled shows. */
 async function scrape(app: TestApp): Promise<Record<string, number>> {
   const { status, headers, body } = await app.api('/metrics');
   expect(status).toBe(200);
   expect(headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
   return samples(body);
-}
-
-function samples(text: string): Record<string, number> {
-  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-  return Object.fromEntries(
-    lines.map((line) => {
-      const at = line.lastIndexOf(' ');
-      return [line.slice(0, at), Number(line.slice(at + 1))];
-    }),
-  );
 }
 
 const outcome = (name: string) => `settled_deliveries_total{outcome="${name}"}`;
@@ -29,37 +19,6 @@ const checks = (name: string) => `settled_checks_waiting{class="${name}"}`;
 const events = (status: string) => `settled_inbox_events{status="${status}"}`;
 
 describe('metrics: what a scrape shows', () => {
-  it('is every name that operations.md speaks of', async () => {
-    const app = await startTestApp();
-    const { body } = await app.api('/metrics');
-    const named = body
-      .match(/^# TYPE settled_\w+ \w+/gm)
-      ?.map((line: string) => line.slice('# TYPE '.length));
-    expect(named.sort()).toEqual([
-      'settled_api_request_seconds histogram',
-      'settled_api_requests_in_flight gauge',
-      'settled_api_requests_total counter',
-      'settled_api_slots_in_use gauge',
-      'settled_attention gauge',
-      'settled_checks_waiting gauge',
-      'settled_commit_batch_calls histogram',
-      'settled_commit_seconds histogram',
-      'settled_deliveries_total counter',
-      'settled_delivery_seconds histogram',
-      'settled_disk_free_bytes gauge',
-      'settled_drift gauge',
-      'settled_holds gauge',
-      'settled_inbox_events gauge',
-      'settled_inbox_lag_seconds gauge',
-      'settled_notices gauge',
-      'settled_opening_attempts_total counter',
-      'settled_openings gauge',
-      'settled_orders gauge',
-      'settled_settlement_failures_total counter',
-      'settled_settlements_total counter',
-    ]);
-  });
-
   it('has a series for every outcome and state from the start, so that rates have a beginning', async () => {
     const app = await startTestApp();
     const now = await scrape(app);
@@ -73,13 +32,23 @@ describe('metrics: what a scrape shows', () => {
       ...['pending', 'leased', 'done', 'dead'].map(events),
       ...['confirm', 'hint', 'janitor'].map(checks),
       ...['pending', 'leased', 'taken'].map((status) => `settled_openings{status="${status}"}`),
+      ...['delivered', 'retried', 'dead'].map((name) => `settled_notice_attempts_total{outcome="${name}"}`),
+      ...['retried', 'buried'].map((name) => `settled_settlement_failures_total{outcome="${name}"}`),
+      ...['confirm', 'hint', 'janitor'].map((name) => `settled_checks_lag_seconds{class="${name}"}`),
+      'settled_api_paused',
       'settled_api_requests_in_flight',
+      'settled_api_slots',
       'settled_api_slots_in_use',
       'settled_drift',
+      'settled_inbox_lag_seconds',
+      'settled_notices_lag_seconds',
+      'settled_store_restored',
+      'settled_webhooks_missing',
     ];
     expect(Object.fromEntries(zeros.map((name) => [name, now[name]]))).toEqual(
       Object.fromEntries(zeros.map((name) => [name, 0])),
     );
+    expect(now.settled_ready).toBe(1);
     expect(now.settled_disk_free_bytes).toBeGreaterThan(0);
     expect(now.process_resident_memory_bytes).toBeGreaterThan(0);
   });
@@ -143,21 +112,49 @@ describe('metrics: what a scrape shows', () => {
     expect(await scrape(app)).toMatchObject({ settled_holds: 0, [orders('held')]: 0, [orders('paid')]: 1 });
   });
 
-  it('shows the age of the oldest event that is due', async () => {
+  it('counts the orders that were paid by how that was learned', async () => {
     const app = await startTestApp();
-    const link = await app.reserve('order');
-    await app.deliver(link, paymentEvent({ linkId: 'pl_1', status: 'PENDING' }));
-    await vi.waitFor(async () => expect(await scrape(app)).toMatchObject({ [events('done')]: 1 }));
-    expect((await scrape(app)).settled_inbox_lag_seconds).toBe(0);
-    // A row that cannot be worked on: it has no body, so it is never claimed and only grows older.
-    const db = new Database(app.storePath);
-    db.pragma('busy_timeout = 2000');
-    db.exec(`INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, received_at_ms, due_at_ms)
-      VALUES (1, 'stuck', x'00', '0', x'00', 0, ${Date.now() - 90_000})`);
-    db.close();
-    const { settled_inbox_lag_seconds: lag } = await scrape(app);
-    expect(lag).toBeGreaterThanOrEqual(90);
-    expect(lag).toBeLessThan(120);
+    const paid = (door: string) => `settled_orders_paid_total{learned_by="${door}"}`;
+    expect(await scrape(app)).toMatchObject({
+      [paid('webhook')]: 0,
+      [paid('reconciliation')]: 0,
+      [paid('person')]: 0,
+    });
+    const link = await app.reserve('order-1');
+    const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
+    await app.deliver(link, body);
+    await app.deliver(link, body);
+    await app.deliver(await app.reserve('order-2'), paymentEvent({ linkId: 'pl_2', amount: '60.00' }));
+    await vi.waitFor(async () => expect(await scrape(app)).toMatchObject({ [events('done')]: 2 }));
+    const decided = { decision: 'accept', reason: 'seen' };
+    for (let n = 0; n < 2; n++) await app.api('/v1/orders/order-2/resolve', { body: decided });
+    expect(await scrape(app)).toMatchObject({
+      [paid('webhook')]: 1,
+      [paid('reconciliation')]: 0,
+      [paid('person')]: 1,
+    });
+  });
+
+  it('tells how far behind the reader of the feed is', async () => {
+    const app = await startTestApp();
+    const pay = async (n: number) => {
+      const link = await app.reserve(`order-${n}`);
+      await app.deliver(link, paymentEvent({ linkId: `pl_${n}`, amount: '100.00' }));
+      await vi.waitFor(async () => expect(await scrape(app)).toMatchObject({ [orders('paid')]: n }));
+    };
+    const behind = async () => (await scrape(app)).settled_feed_behind;
+    await pay(1);
+    expect(await behind()).toBeNaN();
+    const { cursor } = (await app.api('/v1/feed')).body;
+    // What was answered may not have arrived.
+    expect(await behind()).toBe(1);
+    await app.api(`/v1/feed?after=${cursor}`);
+    expect(await behind()).toBe(0);
+    await pay(2);
+    expect(await behind()).toBe(1);
+    // Somebody who looks at it from its beginning takes nothing back.
+    await app.api('/v1/feed');
+    expect(await behind()).toBe(1);
   });
 
   it('shows how many calls shared a commit, and how long commits took', async () => {
@@ -182,24 +179,9 @@ describe('metrics: what a scrape shows', () => {
   });
 });
 
-const NOTHING: Stats = {
-  orders: {},
-  events: {},
-  notices: {},
-  holds: 0,
-  attention: 0,
-  checks: 0,
-  checksByClass: { confirm: 0, hint: 0, janitor: 0 },
-  openings: {},
-  drift: 0,
-  api: { slotsInUse: 0, pausedUntilMs: null },
-  rejections: 0,
-  lagMs: 0,
-};
-
 describe('metrics: by themselves', () => {
   const open = (stats: () => Stats = () => NOTHING) =>
-    openMetrics({ deliveryOutcomes: ['recorded'], stats: async () => stats(), freeBytes: async () => null });
+    openMetrics({ ...SOURCES, deliveryOutcomes: ['recorded'], stats: async () => stats() });
   const scrapeOf = async (metrics: Metrics) => samples((await metrics.scrape()).text);
 
   it('show no number for the free space where the system does not tell it', async () => {
@@ -258,5 +240,53 @@ describe('metrics: by themselves', () => {
       'settled_openings{status="pending"}': 0,
       settled_api_slots_in_use: 0,
     });
+  });
+
+  it('say what has waited for how long, what is missing and what was restored', async () => {
+    const stats: Stats = {
+      ...NOTHING,
+      lagMs: 90_000,
+      noticesLagMs: 7_500,
+      checksLagMs: { confirm: 1_000, hint: 2_000, janitor: 3_000 },
+      webhooksMissing: 4,
+      api: { slotsInUse: 0, pausedUntilMs: 1 },
+      feed: { newest: 0, generation: 3, restoredFromMs: 1 },
+    };
+    expect(await scrapeOf(open(() => stats))).toMatchObject({
+      settled_inbox_lag_seconds: 90,
+      settled_notices_lag_seconds: 7.5,
+      'settled_checks_lag_seconds{class="confirm"}': 1,
+      'settled_checks_lag_seconds{class="hint"}': 2,
+      'settled_checks_lag_seconds{class="janitor"}': 3,
+      settled_webhooks_missing: 4,
+      settled_api_slots: 50,
+      settled_api_paused: 1,
+      settled_store_generation: 3,
+      settled_store_restored: 1,
+    });
+  });
+
+  it('say nothing of waiting where nobody is told and nobody asked', async () => {
+    const stats = { ...NOTHING, noticesLagMs: 9_000, checksLagMs: { confirm: 1, hint: 1, janitor: 9_000 } };
+    const sources = {
+      ...SOURCES,
+      deliveryOutcomes: [],
+      stats: async () => stats,
+      tellsShop: false,
+      apiSlots: null,
+    };
+    expect(await scrapeOf(openMetrics(sources))).toMatchObject({
+      settled_notices_lag_seconds: 0,
+      'settled_checks_lag_seconds{class="confirm"}': 0,
+      'settled_checks_lag_seconds{class="janitor"}': 0,
+      settled_api_slots: 0,
+    });
+  });
+
+  it("tell how far the service's clock is ahead of ours, once an answer says it", async () => {
+    const metrics = open();
+    expect((await scrapeOf(metrics)).settled_clock_ahead_seconds).toBeNaN();
+    metrics.apiDated(-61_000);
+    expect(await scrapeOf(metrics)).toMatchObject({ settled_clock_ahead_seconds: -61 });
   });
 });

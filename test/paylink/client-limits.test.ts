@@ -306,3 +306,22 @@ describe('paylink: 403', () => {
     expect(created).toMatchObject({ fault: { retryAtMs: null }, pause: { untilMs, spares: 'create' } });
   });
 });
+
+describe("paylink: the service's clock", () => {
+  async function aheadMs(status: number, date: string): Promise<number[]> {
+    const peer = await startAnswering(status, { paymentLink: LINK_DETAILS }, { date });
+    const told: number[] = [];
+    const { service } = openClient(peer.url, { clock, onDated: (ms) => told.push(ms) });
+    await service.showLink('pl_1', 'hint').catch(() => {});
+    return told;
+  }
+
+  it.each([200, 429, 503])('is told of by every answer that dates itself, also a %i', async (status) => {
+    expect(await aheadMs(status, new Date(NOW_MS + 90_000).toUTCString())).toEqual([90_000]);
+    expect(await aheadMs(status, new Date(NOW_MS - 90_000).toUTCString())).toEqual([-90_000]);
+  });
+
+  it('is not known from a date that is none', async () => {
+    expect(await aheadMs(200, 'yesterday')).toEqual([]);
+  });
+});

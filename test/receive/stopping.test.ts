@@ -10,7 +10,12 @@ import { signedHeaders } from '../support/deliveries.ts';
 import { rawConnection } from '../support/raw.ts';
 import { expectSaid, SAID } from './answers.ts';
 
-const LINK: LinkCredentials = { linkKey: 1, token: 'x'.repeat(32), secret: 'a-secret-of-at-least-24-bytes' };
+const LINK: LinkCredentials = {
+  linkKey: 1,
+  reference: 'order-1',
+  token: 'x'.repeat(32),
+  secret: 'a-secret-of-at-least-24-bytes',
+};
 const BODY = '{"id":"evt_1"}';
 
 /** The hook's routes over a store of the test's own. */
@@ -38,7 +43,7 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
     crossOrigin: null,
     isClosed: over.isClosed ?? (() => false),
     onRecorded: () => {},
-    onOutcome: (outcome) => outcomes.push(outcome),
+    onOutcome: ({ outcome }) => outcomes.push(outcome),
   });
   const server = express().use(routes).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

@@ -10,7 +10,11 @@ import { inboxContract } from './contract/inbox.ts';
 import { intakeContract } from './contract/intake.ts';
 import { linksContract } from './contract/links.ts';
 import { queriesContract } from './contract/queries.ts';
+import { retentionContract } from './contract/retention.ts';
 import { settlementContract } from './contract/settlement.ts';
+import { statsContract } from './contract/stats.ts';
+import { tellingContract } from './contract/telling.ts';
+import { tellingPropertyContract } from './contract/telling-property.ts';
 import { type ContractStore, World, type Worlds } from './contract/world.ts';
 
 /**
@@ -59,6 +63,10 @@ export function storeContract(name: string, open: () => Promise<ContractStore>):
     quotesContract(worlds);
     sweepContract(worlds);
     cancelContract(worlds);
+    tellingContract(worlds);
+    tellingPropertyContract(worlds);
+    retentionContract(worlds);
+    statsContract(worlds);
     concurrencyContract(worlds);
   });
 }

@@ -32,7 +32,7 @@ describe('the credentials of links', () => {
   }
 
   it('finds a link’s secret, and keeps it by token and by key', async () => {
-    const found = { linkKey: 1, token: 'token-1', secret: 'secret of link 1' };
+    const found = { linkKey: 1, reference: 'order-1', token: 'token-1', secret: 'secret of link 1' };
     expect(credentials.cachedByToken('token-1')).toBeUndefined();
     expect(await credentials.find({ token: 'token-1' })).toEqual(found);
     expect(credentials.cachedByToken('token-1')).toEqual(found);

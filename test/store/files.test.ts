@@ -1,7 +1,13 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { operatorTokenFile, operatorTokenPath, secretsKeyFile } from '../../src/store/files.ts';
+import {
+  olderKeyFiles,
+  operatorTokenFile,
+  operatorTokenPath,
+  replaceSecretsKeyFile,
+  secretsKeyFile,
+} from '../../src/store/files.ts';
 import { testFolder } from '../support/app.ts';
 import { makeDatabase, startChild, thrownBy } from './sqlite/opening.ts';
 
@@ -103,6 +109,39 @@ describe('the files beside the database', () => {
         code: 'store_unwritable',
         kind: 'terminal',
       });
+    });
+  });
+
+  describe('a new secrets key', () => {
+    const keyId = '0123456789abcdef';
+
+    it('takes the place of the current one, which is kept for its owner alone', () => {
+      const key = secretsKeyFile(path);
+      const fresh = replaceSecretsKeyFile(path, { key, keyId });
+      expect(secretsKeyFile(path)).toEqual(fresh);
+      expect(fresh).not.toEqual(key);
+      expect(olderKeyFiles(path)).toEqual([key]);
+      for (const file of [`${path}.key`, `${path}.key.${keyId}`]) {
+        expect(statSync(file).mode & 0o777).toBe(0o600);
+      }
+      expect(readdirSync(join(folder, 'data'))).toHaveLength(2);
+    });
+
+    it('is not there before the current one is in a file of its own', () => {
+      const key = secretsKeyFile(path);
+      rmSync(`${path}.key`);
+      mkdirSync(`${path}.key`);
+      expect(() => replaceSecretsKeyFile(path, { key, keyId })).toThrow(`${path}.key is a folder`);
+      expect(olderKeyFiles(path)).toEqual([key]);
+      expect(readdirSync(join(folder, 'data')).sort()).toEqual(['settled.db.key', `settled.db.key.${keyId}`]);
+    });
+
+    it('is found among other files, which are no keys', () => {
+      const key = secretsKeyFile(path);
+      replaceSecretsKeyFile(path, { key, keyId });
+      const half = `${path}.key.0000000000000000`;
+      for (const file of [half, `${path}.key.old`, `${path}.key.${keyId}.bak`]) writeFileSync(file, 'half');
+      expect(olderKeyFiles(path)).toEqual([key]);
     });
   });
 

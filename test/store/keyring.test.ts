@@ -1,7 +1,8 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { openKeyring } from '../../src/store/keyring.ts';
-import { hex } from './contract/world.ts';
+
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
 const KEY = randomBytes(32);
 const SECRET = 'whsec of a link, with ção';
@@ -79,6 +80,43 @@ describe('the keyring', () => {
     expect(hex(openKeyring(KEY).seal(SECRET, 'order-2').fingerprint)).toBe(one);
     expect(hex(keyring.seal(`${SECRET}.`, 'order-1').fingerprint)).not.toBe(one);
     expect(hex(openKeyring(randomBytes(32)).seal(SECRET, 'order-1').fingerprint)).not.toBe(one);
+  });
+
+  describe('with a key before', () => {
+    const NEW = randomBytes(32);
+    const both = openKeyring(NEW, [KEY]);
+
+    it('opens what rests under either, each for its own order, and seals under the new one', () => {
+      expect(both.open(resting)).toBe(SECRET);
+      refused({ reference: 'order-2' }, both);
+      const { sealed: sealedSecret, keyId } = both.seal(SECRET, 'order-1');
+      expect(keyId).toBe(openKeyring(NEW).keyId);
+      expect(openKeyring(NEW).open({ sealedSecret, keyId, reference: 'order-1' })).toBe(SECRET);
+      refused({ sealedSecret, keyId });
+      refused({ keyId }, both);
+    });
+
+    it('tells by their fingerprints under both whether two secrets are the same', () => {
+      const { olderFingerprints } = both.seal(SECRET, 'order-2');
+      expect(olderFingerprints).toEqual([{ keyId: keyring.keyId, fingerprint: sealed.fingerprint }]);
+      expect(sealed.olderFingerprints).toEqual([]);
+    });
+
+    it('has the probe of the new one, and knows that of the one before', () => {
+      expect(both.probe).toEqual(openKeyring(NEW).probe);
+      for (const { probe } of [both, keyring]) expect(both.findProbe(probe.token)).toEqual(probe);
+      expect(keyring.findProbe(both.probe.token)).toBeUndefined();
+    });
+
+    it('becomes such by a change, and knows each key once', () => {
+      const changed = openKeyring(KEY);
+      changed.change(NEW);
+      expect(changed.keyIds).toEqual(both.keyIds);
+      expect(changed.open(resting)).toBe(SECRET);
+      changed.change(KEY);
+      expect(changed.keyIds).toEqual(both.keyIds.toReversed());
+      expect(changed.keyId).toBe(keyring.keyId);
+    });
   });
 
   it('names a key without giving it away', () => {

@@ -105,28 +105,67 @@ describe('migrations', () => {
     });
   });
 
-  describe('from a version that only received', () => {
-    /** A database as version 4 left it, with the checks that it could not make. */
-    function leave(checks: Readonly<Record<string, number>>): void {
-      const old = FILES.slice(0, 4);
-      using((db) => {
-        for (const file of old) db.exec(readFileSync(new URL(file, FOLDER), 'utf8'));
-        db.exec(
-          'CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT',
+  /** A database as a version left it. */
+  function leaveVersion(version: number, fill: (db: Database.Database) => void): void {
+    const old = FILES.slice(0, version);
+    using((db) => {
+      for (const file of old) db.exec(readFileSync(new URL(file, FOLDER), 'utf8'));
+      db.exec(
+        'CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT',
+      );
+      for (const [index, name] of old.entries()) {
+        const sha256 = createHash('sha256')
+          .update(readFileSync(new URL(name, FOLDER)))
+          .digest('hex');
+        db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(index + 1, name, sha256);
+      }
+      db.pragma(`user_version = ${version}`);
+      fill(db);
+    });
+  }
+
+  function insertOrder(db: Database.Database, reference: string, atMs: number): number | bigint {
+    const order = `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
+      VALUES (?, 100, 'BRL', 'awaiting_payment', ?, ?)`;
+    return db.prepare(order).run(reference, atMs, atMs).lastInsertRowid;
+  }
+
+  describe('from a version that told the shop nothing', () => {
+    it('make the oldest notice of each order due, and those after it wait for it', () => {
+      leaveVersion(5, (db) => {
+        const [a, b] = [insertOrder(db, 'a', 1000), insertOrder(db, 'b', 1000)];
+        const insert = db.prepare(
+          `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms) VALUES (?, ?, ?, 2, '{}', ?)`,
         );
-        for (const [index, name] of old.entries()) {
-          const sha256 = createHash('sha256')
-            .update(readFileSync(new URL(name, FOLDER)))
-            .digest('hex');
-          db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(index + 1, name, sha256);
+        for (const [n, orderKey] of [a, b, a, b, a].entries()) {
+          insert.run(`notice-${n}`, orderKey, 'order.paid', 2000 + n);
         }
-        db.pragma('user_version = 4');
+      });
+      expect(using((db) => migrate(db, 'sqlite', path))).toEqual(FILES.slice(5));
+      const columns =
+        'notice_id AS id, status, attempt, due_at_ms AS dueAtMs, first_tried_at_ms AS triedAtMs';
+      const rows = using((db) => db.prepare(`SELECT ${columns} FROM outbox ORDER BY key`).all());
+      const dueAt = [2000, 2001, null, null, null];
+      expect(rows).toEqual(
+        dueAt.map((dueAtMs, n) => ({
+          id: `notice-${n}`,
+          status: 'pending',
+          attempt: 0,
+          dueAtMs,
+          triedAtMs: null,
+        })),
+      );
+    });
+  });
+
+  describe('from a version that only received', () => {
+    /** Its database, with the checks that it could not make. */
+    function leave(checks: Readonly<Record<string, number>>): void {
+      leaveVersion(4, (db) => {
         for (const [reason, atMs] of Object.entries(checks)) {
-          const order = `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
-            VALUES (?, 100, 'BRL', 'awaiting_payment', ?, ?)`;
           const link = `INSERT INTO link (order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
             VALUES (?, ?, x'00', 'key', x'00', ?)`;
-          const { lastInsertRowid: orderKey } = db.prepare(order).run(reason, atMs, atMs);
+          const orderKey = insertOrder(db, reason, atMs);
           const { lastInsertRowid: linkKey } = db.prepare(link).run(orderKey, reason, atMs);
           db.prepare('INSERT INTO link_check VALUES (?, ?, ?)').run(linkKey, reason, atMs);
         }

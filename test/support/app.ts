@@ -8,6 +8,7 @@ import { readConfig } from '../../src/config.ts';
 import { type Log, openLog } from '../../src/observe/log.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { signedHeaders } from './deliveries.ts';
+import { expectDocumented } from './document.ts';
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 export const SHOP_TOKEN = 'shop-token-of-the-tests';
@@ -17,7 +18,7 @@ export type TestApp = {
   storePath: string;
   hooksUrl: string;
   apiUrl: string;
-  /** Calls the private API as the operator, or with another token. */
+  /** Calls the private API as the operator, or with another token, and expects what its document says. */
   api(path: string, options?: { method?: string; body?: unknown; token?: string }): Promise<ApiAnswer>;
   /** Reserves a link for a new order. */
   reserve(reference: string, amount?: string): Promise<ReservedLink>;
@@ -79,8 +80,9 @@ export async function startTestApp(
   const apiUrl = `http://127.0.0.1:${app.operatorAddress.port}`;
 
   const api: TestApp['api'] = async (path, { method, body, token = OPERATOR_TOKEN } = {}) => {
+    const asked = method ?? (body === undefined ? 'GET' : 'POST');
     const response = await fetch(`${apiUrl}${path}`, {
-      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      method: asked,
       headers: {
         authorization: `Bearer ${token}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -89,7 +91,11 @@ export async function startTestApp(
     });
     const text = await response.text();
     const isJson = response.headers.get('content-type')?.includes('json') === true;
-    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+    const { status, headers } = response;
+    const answer = { status, headers, body: isJson && text !== '' ? JSON.parse(text) : text };
+    const header = (name: string) => headers.get(name);
+    expectDocumented({ ...answer, method: asked, path, contentType: header('content-type'), header });
+    return answer;
   };
 
   return {

@@ -34,10 +34,20 @@ export function spawnSettled(
   environment: Record<string, string>,
   { uid, through = [], script = MAIN, atEnd = onTestFinished }: SpawnOptions = {},
 ): RunningProcess {
-  const [command, ...rest] = [...through, process.execPath, script, ...args] as [string, ...string[]];
-  const child = spawn(command, rest, {
+  const command = [...through, process.execPath, script, ...args];
+  return spawnProgram(command, { NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment }, { uid, atEnd });
+}
+
+/** Starts any program, found by PATH, with only the environment that is given beside that. */
+export function spawnProgram(
+  command: readonly string[],
+  environment: Record<string, string>,
+  { uid, atEnd = onTestFinished }: { uid?: number | undefined; atEnd?: (kill: () => void) => void } = {},
+): RunningProcess {
+  const [program, ...args] = command as [string, ...string[]];
+  const child = spawn(program, args, {
     ...(uid === undefined ? {} : { uid, gid: uid }),
-    env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment },
+    env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

@@ -21,6 +21,7 @@ export function idBinder(db: Database): (link: UnboundLink, linkId: string, nowM
   return ({ linkKey, opened }, linkId, nowMs) => {
     if (taken.get(linkId) !== undefined) return false;
     bind.run(linkId, linkKey);
+    attention.end('link_not_known', linkId, nowMs);
     if (opened === 1 && hurry.run({ linkKey, nowMs }).changes === 1) {
       attention.end('reference_taken', referenceOf.get(linkKey) as string, nowMs);
     }

@@ -3,6 +3,7 @@ import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
 import type { FromThread, NumberedAnswer, NumberedCall, ThreadStart, ToThread } from './messages.ts';
 import { receiveError, recordsOfAnswers, recordsOfCalls } from './messages.ts';
+import type { Opened } from './open.ts';
 import { pack, unpack } from './packing.ts';
 
 /** Calls that the thread may hold at once; beyond it they are refused, so that a stuck disk cannot fill memory. */
@@ -27,8 +28,8 @@ export type ThreadClientOptions = {
 };
 
 export type ThreadClient = {
-  readonly created: boolean;
-  readonly instanceId: string;
+  /** What the writer found; null of a thread that only reads. */
+  readonly opened: Opened | null;
   call(verb: string, args: readonly unknown[]): Promise<unknown>;
   /** Refuses everything that waits, at once; what the thread has in hand it still finishes. */
   abandon(): void;
@@ -40,11 +41,10 @@ type Waiting = { resolve: (value: unknown) => void; reject: (error: Error) => vo
 /** Starts a database thread and waits until its database is open. Calls of one turn travel as one message. */
 export async function startThread(options: ThreadClientOptions): Promise<ThreadClient> {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options.start });
-  const { created, instanceId } = await opened(worker);
+  const opened = await whenOpened(worker);
   const waiting = new WaitingCalls(worker, options);
   return {
-    created,
-    instanceId,
+    opened,
     call: (verb, args) => waiting.call(verb, args),
     abandon: () => waiting.refuseAll(stopped()),
     close: () => waiting.close(),
@@ -63,7 +63,7 @@ export function runBackup(start: ThreadStart): Promise<{ bytes: number }> {
   });
 }
 
-function opened(worker: Worker): Promise<{ created: boolean; instanceId: string }> {
+function whenOpened(worker: Worker): Promise<Opened | null> {
   return new Promise((resolve, reject) => {
     worker.once('error', reject);
     worker.once('message', (message: FromThread) => {

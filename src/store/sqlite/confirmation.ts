@@ -10,6 +10,14 @@ import type { LoadedOrder } from './orders.ts';
 /** A completion that waits for the API since `sinceMs`, and what did not confirm it: a reading, or no link at all. */
 type Unconfirmed = { linkKey: number; sinceMs: number; reading: number | null; nowMs: number };
 
+/** Whether a completion that an event told of waits for the API to confirm it. */
+export function completionAwaited(db: Database): (linkKey: number) => boolean {
+  const awaited = db
+    .prepare('SELECT confirm_since_ms IS NOT NULL FROM link_check WHERE link_key = ?')
+    .pluck();
+  return (linkKey) => awaited.get(linkKey) === 1;
+}
+
 /**
  * Goes on with a completion that the service was asked about and does not show: it is asked again, and the order is held
  * once that went on for long enough. Returns that decision; null where the completion still waits.

@@ -82,7 +82,9 @@ function effectWriter(db: Database): (orderKey: number, order: Order, effect: Ef
     `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
   );
-  const insertSettlement = db.prepare('INSERT INTO settlement VALUES (?, ?, ?, ?)');
+  const insertSettlement = db.prepare(
+    'INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by) VALUES (?, ?, ?, ?)',
+  );
   const insertHold = db.prepare('INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (?, ?, ?, ?)');
   const endHolds = db.prepare('UPDATE hold SET ended_at_ms = ? WHERE order_key = ? AND ended_at_ms IS NULL');
   const attention = attentionVerbs(db);

@@ -5,6 +5,7 @@ import { payments } from '../../domain/ledger.ts';
 import { formatAmount } from '../../domain/money.ts';
 import type { Order } from '../../domain/order.ts';
 import type { AnsweredReading } from './answered.ts';
+import { completionAwaited } from './confirmation.ts';
 import type { LoadedOrder } from './orders.ts';
 
 type Found = {
@@ -22,9 +23,7 @@ type Found = {
  * is a link that expired in its time.
  */
 export function driftNoter(db: Database): (found: Found) => void {
-  const waitsForIt = db
-    .prepare('SELECT confirm_since_ms IS NOT NULL FROM link_check WHERE link_key = ?')
-    .pluck();
+  const isAwaited = completionAwaited(db);
   // What stands undecided is found again by every reading, and noted once.
   const insert = db.prepare(
     `INSERT INTO drift (order_key, reading, at_ms, ours, theirs, rule, right_side, learned_by)
@@ -37,7 +36,7 @@ export function driftNoter(db: Database): (found: Found) => void {
     const disagrees = made.effects.some(
       (effect) => effect.do === 'attention' && effect.kind === 'service_disagrees',
     );
-    if (!(followed || disagrees) || made.rule === 'expired' || waitsForIt.get(reading.linkKey) === 1) return;
+    if (!(followed || disagrees) || made.rule === 'expired' || isAwaited(reading.linkKey)) return;
     insert.run({
       orderKey,
       number: reading.reading,

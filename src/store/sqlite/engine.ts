@@ -1,6 +1,6 @@
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type Database from 'better-sqlite3';
+import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Asking } from '../asking.ts';
 import type { Queries } from '../queries.ts';
@@ -10,18 +10,28 @@ import { budgetVerbs } from './budget.ts';
 import { checkVerbs } from './checks.ts';
 import { storeFault } from './faults.ts';
 import { inboxVerbs } from './inbox.ts';
+import { markCopy } from './instance.ts';
 import { intakeVerbs } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
 import { tellingVerbs } from './notices.ts';
-import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
+import {
+  type Opened,
+  type OpenedDatabase,
+  type OpenOptions,
+  openForReading,
+  openForWriting,
+  syncPath,
+} from './open.ts';
 import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
 import { readingVerbs } from './readings.ts';
+import { retentionVerbs } from './retention.ts';
+import { secretVerbs } from './secrets.ts';
 import { sweepVerbs } from './sweep.ts';
 import type { Synchronous } from './synchronous.ts';
 
 type WriteVerbs = Synchronous<
-  Intake & Links & Inbox & Orders & Asking & Telling & Pick<Keeping, 'heartbeat'>
+  Intake & Links & Inbox & Orders & Asking & Telling & Omit<Keeping, 'backup' | 'close'>
 >;
 type ReadVerbs = Synchronous<Queries>;
 
@@ -30,8 +40,7 @@ export type Answer = { ok: true; value: unknown } | { ok: false; error: unknown 
 
 /** The writing half: verbs in batches, one transaction and one fsync for each batch. */
 export type Writer = {
-  readonly created: boolean;
-  readonly instanceId: string;
+  readonly opened: Opened;
   /** Runs every call in one durable transaction. A call that fails takes back its own work only. */
   run(calls: readonly Call[]): Answer[];
   close(): void;
@@ -42,7 +51,7 @@ export function openWriter(
   opened: OpenedDatabase = openForWriting(options),
 ): Writer {
   const { path, newId } = options;
-  const { db, lock, created, instanceId } = opened;
+  const { db, lock, migrated: _, ...found } = opened;
   const verbs: WriteVerbs = {
     ...intakeVerbs(db),
     ...linkVerbs(db),
@@ -54,11 +63,12 @@ export function openWriter(
     ...readingVerbs(db, newId),
     ...sweepVerbs(db),
     ...tellingVerbs(db),
+    ...retentionVerbs(db),
+    ...secretVerbs(db),
     heartbeat: beater(db),
   };
   return {
-    created,
-    instanceId,
+    opened: found,
     run: batchRunner({ db, verbs, path, assertInPlace: placeKeeper(path) }),
     close: () => {
       db.close();
@@ -105,6 +115,7 @@ export function backUp(path: string, to: string): { bytes: number } {
   const db = openForReading(path);
   try {
     db.prepare('VACUUM INTO ?').run(draft);
+    markAsCopy(draft);
     syncPath(draft);
     renameSync(draft, to);
     syncPath(dirname(to));
@@ -115,6 +126,18 @@ export function backUp(path: string, to: string): { bytes: number } {
     throw storeFault(error, to);
   } finally {
     db.close();
+  }
+}
+
+/** Nobody relies on the draft before it is whole; then it is synced at once. */
+function markAsCopy(draft: string): void {
+  const copy = new Database(draft, { fileMustExist: true });
+  try {
+    copy.pragma('journal_mode = MEMORY');
+    copy.pragma('synchronous = OFF');
+    markCopy(copy);
+  } finally {
+    copy.close();
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import type { EventDetail, EventSummary, Queries } from '../queries.ts';
-import { KEY_MAX } from './rows.ts';
+import { firstKeySince, KEY_MAX } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
 
 export const EVENT_COLUMNS = `i.key, i.event_id AS eventId, i.type, o.reference, l.link_id AS linkId, i.status, i.outcome,
@@ -30,18 +30,21 @@ export function eventSummary({ conflict, faultCode, faultMessage, ...row }: Even
 export function eventQueries(db: Database): Pick<Synchronous<Queries>, 'listEvents' | 'findEvent'> {
   const find = db.prepare(
     `SELECT ${EVENT_COLUMNS}, i.timestamp, i.body_sha256 AS bodySha256, b.body
-     FROM ${EVENT_TABLES} JOIN inbox_body b ON b.inbox_key = i.key WHERE i.key = ?`,
+     FROM ${EVENT_TABLES} LEFT JOIN inbox_body b ON b.inbox_key = i.key WHERE i.key = ?`,
   );
+  const firstSince = firstKeySince(db, 'inbox', 'received_at_ms');
   return {
-    listEvents: ({ limit, after, status, reference }) => {
+    listEvents: ({ limit, after, status, reference, sinceMs }) => {
       const byStatus = status === null ? '' : ` AND ${STATUS_IS[status]}`;
       const byReference = reference === null ? '' : ' AND o.reference = @reference';
-      const sql = `SELECT ${EVENT_COLUMNS} FROM ${EVENT_TABLES} WHERE i.key < @after${byStatus}${byReference}
+      const byTime = sinceMs === null ? '' : ' AND i.key >= @from AND i.received_at_ms >= @sinceMs';
+      const sql = `SELECT ${EVENT_COLUMNS} FROM ${EVENT_TABLES} WHERE i.key < @after${byStatus}${byReference}${byTime}
         ORDER BY i.key DESC LIMIT @limit`;
       const rows = db.prepare(sql).all({
         after: after ?? KEY_MAX,
         limit,
         ...(reference === null ? {} : { reference }),
+        ...(sinceMs === null ? {} : { sinceMs, from: firstSince(sinceMs) }),
       }) as EventRow[];
       return rows.map(eventSummary);
     },

@@ -9,17 +9,16 @@ import type {
   SealedCredentials,
 } from '../store.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
+import { SEALED_CREDENTIALS } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
 
 /** Stale deliveries kept per link; beyond it the oldest go. */
 const HINTS_PER_LINK_MAX = 20;
 
 export function intakeVerbs(db: Database): Synchronous<Intake> {
-  const columns = `SELECT l.key AS linkKey, l.token, o.reference, l.sealed_secret AS sealedSecret,
-    l.secrets_key_id AS keyId FROM link l JOIN orders o ON o.key = l.order_key`;
-  const byToken = db.prepare(`${columns} WHERE l.token = +?`);
-  const byLinkId = db.prepare(`${columns} WHERE l.link_id = +?`);
-  const byLinkKey = db.prepare(`${columns} WHERE l.key = +?`);
+  const byToken = db.prepare(`${SEALED_CREDENTIALS} WHERE l.token = +?`);
+  const byLinkId = db.prepare(`${SEALED_CREDENTIALS} WHERE l.link_id = +?`);
+  const byLinkKey = db.prepare(`${SEALED_CREDENTIALS} WHERE l.key = +?`);
   const checks = linkChecks(db);
   const record = deliveryRecorder(db);
 
@@ -60,7 +59,7 @@ function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
     `UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = ?, ended_at_ms = NULL, timestamp = ?, mac = ?
      WHERE key = ? AND status = 'dead'`,
   );
-  const restoreBody = db.prepare('UPDATE inbox_body SET body = ? WHERE inbox_key = ?');
+  const restoreBody = db.prepare('INSERT OR REPLACE INTO inbox_body VALUES (?, ?)');
   const attention = attentionVerbs(db);
 
   return (delivery) => {
@@ -71,7 +70,7 @@ function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
       countDuplicate.run(same.key);
       if (same.status === 'dead') {
         rearm.run(receivedAtMs, delivery.timestamp, delivery.mac, same.key);
-        restoreBody.run(delivery.body, same.key);
+        restoreBody.run(same.key, delivery.body);
         attention.endForEvent(same.key, receivedAtMs);
       }
       return { outcome: 'duplicate', eventKey: same.key };

@@ -1,4 +1,5 @@
 import type { Database } from 'better-sqlite3';
+import { learnedBy } from '../../domain/decision.ts';
 import { bareFact } from '../../domain/fact.ts';
 import { isOpen } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
@@ -7,7 +8,7 @@ import type { Links, Orders, Registered, Registration, SealedSecret } from '../s
 import { canceller } from './cancel.ts';
 import { decisionWriter } from './decisions.ts';
 import { NEXT_LINK_KEY, orderInserter } from './intents.ts';
-import { historyNotes, linkChecks } from './matters.ts';
+import { attentionEnder, attentionVerbs, historyNotes, linkChecks } from './matters.ts';
 import { type LoadedOrder, orderLoader } from './orders.ts';
 import { watcher } from './schedule.ts';
 import type { Synchronous } from './synchronous.ts';
@@ -16,6 +17,7 @@ type LinkRow = {
   key: number;
   link_id: string | null;
   token: string;
+  secrets_key_id: string;
   secret_fingerprint: Buffer;
   opened: 0 | 1;
 };
@@ -23,7 +25,7 @@ type LinkRow = {
 export function linkVerbs(db: Database): Synchronous<Links> {
   const orders = orderLoader(db);
   const newestLink = db.prepare(
-    `SELECT l.key, l.link_id, l.token, l.secret_fingerprint, l.opened FROM link l
+    `SELECT l.key, l.link_id, l.token, l.secrets_key_id, l.secret_fingerprint, l.opened FROM link l
      WHERE l.order_key = ? ORDER BY l.key DESC LIMIT 1`,
   );
   const ownerOf = db.prepare('SELECT order_key FROM link WHERE link_id = ?').pluck();
@@ -53,8 +55,7 @@ export function linkVerbs(db: Database): Synchronous<Links> {
       // An open order has no ledger: no money was counted by the id that it has.
       if (correctsId && !isOpen(order.state)) return { outcome: 'link_id_conflict', order };
       if (isTaken) return takenBy(owner);
-      const correctsSecret =
-        registration.secret !== null && !link.secret_fingerprint.equals(registration.secret.fingerprint);
+      const correctsSecret = registration.secret !== null && !isSecretOf(link, registration.secret);
       const corrects = correctsId || correctsSecret;
       if (corrects && !registration.mayCorrect) return { outcome: 'correction_forbidden', order };
       const outcome = change(orderKey, link, registration, { correctsId, correctsSecret });
@@ -68,6 +69,13 @@ export function linkVerbs(db: Database): Synchronous<Links> {
   }
 }
 
+/** Fingerprints can be compared under one key only; of a secret whose key is not known nobody can say. */
+function isSecretOf(link: LinkRow, { olderFingerprints = [], ...current }: SealedSecret): boolean {
+  return [current, ...olderFingerprints].some(
+    ({ keyId, fingerprint }) => keyId === link.secrets_key_id && link.secret_fingerprint.equals(fingerprint),
+  );
+}
+
 function linkCreator(db: Database): (registration: Registration) => number {
   const insertOrder = orderInserter(db);
   const insertLink = db.prepare(
@@ -77,12 +85,14 @@ function linkCreator(db: Database): (registration: Registration) => number {
   const note = historyNotes(db);
   const checks = linkChecks(db);
   const watch = watcher(db);
+  const attention = attentionVerbs(db);
   return ({ reference, amount, linkId, token, secret, freshSecret, atMs }) => {
     const orderKey = insertOrder(reference, amount, atMs);
     const { sealed, keyId, fingerprint }: SealedSecret = secret ?? freshSecret;
     const inserted = insertLink.run(orderKey, linkId, token, sealed, keyId, fingerprint, atMs);
     note(orderKey, atMs, linkId === null ? 'link reserved' : `link ${linkId} registered`);
     const linkKey = Number(inserted.lastInsertRowid);
+    if (linkId !== null) attention.end('link_not_known', linkId, atMs);
     checks.request({ linkKey, reason: 'registered', atMs });
     watch.reschedule(linkKey, atMs);
     return linkKey;
@@ -105,6 +115,7 @@ function linkChanger(
   const note = historyNotes(db);
   const checks = linkChecks(db);
   const watch = watcher(db);
+  const attention = attentionVerbs(db);
   return (orderKey, link, { linkId, secret, atMs }, { correctsId, correctsSecret }) => {
     const binds = linkId !== null && link.link_id === null;
     if (binds) {
@@ -120,6 +131,7 @@ function linkChanger(
       correctSecret.run(secret.sealed, secret.keyId, secret.fingerprint, link.key);
       note(orderKey, atMs, 'signing secret corrected');
     }
+    if (linkId !== null) attention.end('link_not_known', linkId, atMs);
     checks.request({ linkKey: link.key, reason: 'registered', atMs });
     return correctsId || correctsSecret ? 'corrected' : binds ? 'bound' : 'same';
   };
@@ -139,8 +151,10 @@ export function orderVerbs(
       if (loaded === null) return null;
       const made = decide(loaded.order, bareFact(decision, byPerson), policy);
       const order = write(loaded, made, { kind: 'person', id: reason }, atMs);
-      return { outcome: made.outcome as 'applied' | 'already_applied' | 'ignored', rule: made.rule, order };
+      const outcome = made.outcome as 'applied' | 'already_applied' | 'ignored';
+      return { outcome, rule: made.rule, order, learnedBy: learnedBy(made) };
     },
     cancelOrder: canceller(db, newId),
+    endAttention: attentionEnder(db),
   };
 }

@@ -1,7 +1,10 @@
 import type { Database } from 'better-sqlite3';
+import { readSearchSubject } from '../../domain/advice.ts';
 import { type CheckReason, checkRank } from '../../domain/check.ts';
 import type { AttentionKind } from '../../domain/order.ts';
+import type { Orders } from '../store.ts';
 import { LAST_ASKED } from './rows.ts';
+import type { Synchronous } from './synchronous.ts';
 
 /** A request for a check; `confirms`: a completion waits for the API's answer, and is held if that never comes. */
 export type CheckRequest = { linkKey: number; reason: CheckReason; atMs: number; confirms?: boolean };
@@ -47,11 +50,20 @@ export function linkChecks(db: Database) {
   };
 }
 
-/** Notes in an order's history what is no decision: what was done to its link. */
+/** Notes in an order's history what is no decision: what was done to its link, or about it. */
 export function historyNotes(db: Database) {
-  const insert = db.prepare('INSERT INTO history (order_key, at_ms, what, cause_kind) VALUES (?, ?, ?, ?)');
-  return (orderKey: number, atMs: number, what: string, by: 'person' | 'reading' = 'person'): void => {
-    insert.run(orderKey, atMs, what, by);
+  const insert = db.prepare(
+    'INSERT INTO history (order_key, at_ms, what, cause_kind, cause_id) VALUES (?, ?, ?, ?, ?)',
+  );
+  /** `reason`: in a person's own words. */
+  return (
+    orderKey: number,
+    atMs: number,
+    what: string,
+    by: 'person' | 'reading' = 'person',
+    reason: string | null = null,
+  ): void => {
+    insert.run(orderKey, atMs, what, by, reason);
   };
 }
 
@@ -89,5 +101,26 @@ export function attentionVerbs(db: Database) {
     end(kind: AttentionKind, subject: string, atMs: number): void {
       end.run(atMs, kind, subject);
     },
+  };
+}
+
+type EndedMatter = { kind: string; subject: string; orderKey: number | null };
+
+/** The verb by which a person ends a matter. See `Orders.endAttention` in store.ts. */
+export function attentionEnder(db: Database): Synchronous<Orders>['endAttention'] {
+  const end = db.prepare(
+    `UPDATE attention SET ended_at_ms = @atMs, detail = detail || @ending WHERE key = @key AND ended_at_ms IS NULL
+     RETURNING kind, subject, order_key AS orderKey`,
+  );
+  const endSearch = db.prepare('UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = ?');
+  const note = historyNotes(db);
+  return ({ key, reason, atMs }) => {
+    const ending = ` A person ended this: ${reason}`;
+    const row = end.get({ key, atMs, ending }) as EndedMatter | undefined;
+    if (row === undefined) return 'unknown';
+    // Who ends the matter that links cannot be looked for has looked for them.
+    if (row.kind === 'link_not_known') endSearch.run(readSearchSubject(row.subject));
+    if (row.orderKey !== null) note(row.orderKey, atMs, `a person ended ${row.kind}`, 'person', reason);
+    return 'ended';
   };
 }

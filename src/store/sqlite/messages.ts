@@ -1,18 +1,12 @@
 import { Fault, type FaultCode } from '../../fault.ts';
 import type { Call } from './engine.ts';
+import type { Opened, OpenOptions } from './open.ts';
 import type { Packed } from './packing.ts';
 
 /** What travels between the thread that holds the database and the rest of the process. */
 type ThreadRole = 'writer' | 'reader' | 'backup';
 
-export type ThreadStart = {
-  role: ThreadRole;
-  path: string;
-  secretsKeyId: string;
-  newInstanceId: string;
-  nowMs: number;
-  backupTo: string | null;
-};
+export type ThreadStart = OpenOptions & { role: ThreadRole; backupTo: string | null };
 
 export type NumberedCall = Call & { id: number };
 export type NumberedAnswer =
@@ -21,7 +15,8 @@ export type NumberedAnswer =
 
 export type ToThread = { calls: NumberedCall[]; packed: Packed } | { close: true };
 export type FromThread =
-  | { opened: { created: boolean; instanceId: string } }
+  /** Null: the thread only reads. */
+  | { opened: Opened | null }
   | { answers: NumberedAnswer[]; packed: Packed; seconds: number }
   | { failed: SentError }
   | { closed: true; bytes?: number };

@@ -4,7 +4,7 @@ import type { NoticeDetail, NoticeSummary, Queries } from '../queries.ts';
 import type { FaultNote } from '../store.ts';
 import type { ClaimedNotice, NoticeRef, ShopAnswer, Telling } from '../telling.ts';
 import { attentionVerbs } from './matters.ts';
-import { KEY_MAX, OWED_NOTICE } from './rows.ts';
+import { firstKeySince, KEY_MAX, OWED_NOTICE } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
 
 /** Dead notices are one matter: a shop that is gone fails all of them. */
@@ -14,7 +14,7 @@ export function tellingVerbs(db: Database): Synchronous<Telling> {
   const giveBack = db.prepare(
     `UPDATE outbox SET status = 'pending', due_at_ms = @dueAtMs, fault_code = @code, fault_message = @message,
        answer_status = @answerStatus, answer_body = @answerBody
-     WHERE key = @noticeKey AND attempt = @attempt AND status = 'leased'`,
+     WHERE key = @noticeKey AND attempt = +@attempt AND status = 'leased'`,
   );
   const endNotice = noticeEnder(db);
   const attention = attentionVerbs(db);
@@ -73,7 +73,7 @@ function noticeEnder(db: Database): (status: 'done' | 'dead', ended: Ended) => s
   const end = db.prepare(
     `UPDATE outbox SET status = @status, due_at_ms = NULL, ended_at_ms = @nowMs, fault_code = @code,
        fault_message = @message, answer_status = @answerStatus, answer_body = @answerBody
-     WHERE key = @noticeKey AND attempt = @attempt AND status = 'leased'
+     WHERE key = @noticeKey AND attempt = +@attempt AND status = 'leased'
      RETURNING order_key AS orderKey, notice_id AS random`,
   );
   const next = db.prepare(
@@ -99,24 +99,34 @@ function answerColumns(answer: ShopAnswer | null): {
 }
 
 function resender(db: Database): Synchronous<Telling>['resendNotice'] {
-  const find = db.prepare('SELECT status, order_key AS orderKey FROM outbox WHERE key = ? AND notice_id = ?');
+  const find = db.prepare(
+    'SELECT status, order_key AS orderKey, due_at_ms AS dueAtMs FROM outbox WHERE key = ? AND notice_id = ?',
+  );
   const requeue = db.prepare(
     `UPDATE outbox SET status = 'pending', attempt = 0, first_tried_at_ms = NULL, ended_at_ms = NULL,
        due_at_ms = iif(EXISTS (${OWED_NOTICE}), NULL, ?) WHERE key = ?`,
   );
-  const anyDead = db.prepare(`SELECT 1 FROM outbox WHERE status = 'dead' AND status <> 'pending' LIMIT 1`);
+  const hasten = db.prepare('UPDATE outbox SET due_at_ms = ? WHERE key = ?');
+  const anyDead = db.prepare(`SELECT 1 FROM outbox WHERE status = 'dead' LIMIT 1`);
   const attention = attentionVerbs(db);
   return ({ id, nowMs }) => {
     const name = readNoticeName(id);
     if (name === null) return 'unknown';
-    const row = find.get(name.key, name.random) as { status: string; orderKey: number } | undefined;
+    const row = find.get(name.key, name.random) as ResentRow | undefined;
     if (row === undefined) return 'unknown';
-    if (row.status === 'pending' || row.status === 'leased') return 'in_work';
+    if (row.status === 'leased') return 'in_work';
+    if (row.status === 'pending') {
+      if (row.dueAtMs === null || row.dueAtMs <= nowMs) return 'in_work';
+      hasten.run(nowMs, name.key);
+      return 'pending';
+    }
     requeue.run(row.orderKey, nowMs, name.key);
     if (anyDead.get() === undefined) attention.end(DEAD.kind, DEAD.subject, nowMs);
     return 'pending';
   };
 }
+
+type ResentRow = { status: NoticeSummary['status']; orderKey: number; dueAtMs: number | null };
 
 export const NOTICE_COLUMNS = `n.key, n.notice_id AS random, o.reference, n.type, n.version, n.status, n.attempt,
   n.created_at_ms AS createdAtMs, iif(n.status = 'pending', n.due_at_ms, NULL) AS dueAtMs, n.ended_at_ms AS endedAtMs,
@@ -148,14 +158,6 @@ export function noticeSummary({
   };
 }
 
-/** Written out, because SQLite uses a partial index only for the literal that it was made with. */
-const STATUS_IS: Record<NoticeSummary['status'], string> = {
-  pending: "n.status = 'pending'",
-  leased: "n.status = 'leased' AND n.status <> 'pending'",
-  done: "n.status = 'done' AND n.status <> 'pending'",
-  dead: "n.status = 'dead' AND n.status <> 'pending'",
-};
-
 export function noticeQueries(
   db: Database,
 ): Pick<Synchronous<Queries>, 'listNotices' | 'findNotice' | 'readFeed'> {
@@ -168,22 +170,7 @@ export function noticeQueries(
     'SELECT key AS position, notice_id AS random, body FROM outbox WHERE key > ? ORDER BY key LIMIT ?',
   );
   return {
-    listNotices: ({ limit, after: before, status, reference, sinceMs }) => {
-      const conditions = [
-        ...(status === null ? [] : [STATUS_IS[status]]),
-        ...(reference === null ? [] : ['o.reference = @reference']),
-        ...(sinceMs === null ? [] : ['n.created_at_ms >= @sinceMs']),
-      ];
-      const sql = `SELECT ${NOTICE_COLUMNS} FROM ${NOTICE_TABLES} WHERE n.key < @before
-        ${conditions.map((condition) => `AND ${condition}`).join(' ')} ORDER BY n.key DESC LIMIT @limit`;
-      const values = {
-        before: before ?? KEY_MAX,
-        limit,
-        ...(reference === null ? {} : { reference }),
-        ...(sinceMs === null ? {} : { sinceMs }),
-      };
-      return (db.prepare(sql).all(values) as NoticeRow[]).map(noticeSummary);
-    },
+    listNotices: noticeLister(db),
     findNotice: (id) => {
       const name = readNoticeName(id);
       const row =
@@ -202,4 +189,32 @@ export function noticeQueries(
       ),
     }),
   };
+}
+
+function noticeLister(db: Database): Synchronous<Queries>['listNotices'] {
+  const firstSince = firstKeySince(db, 'outbox', 'created_at_ms');
+  return ({ limit, after: before, status, reference, sinceMs }) => {
+    const conditions = [
+      'n.key < @before',
+      // Written out, because a partial index is used only for its own literal.
+      ...(status === null ? [] : [`n.status = '${status}'`]),
+      ...(reference === null ? [] : ['o.reference = @reference']),
+      ...(sinceMs === null ? [] : ['n.key >= @from', 'n.created_at_ms >= @sinceMs']),
+    ];
+    const sql = `SELECT ${NOTICE_COLUMNS} FROM outbox n ${narrowest(status, reference)}
+      JOIN orders o ON o.key = n.order_key WHERE ${conditions.join(' AND ')} ORDER BY n.key DESC LIMIT @limit`;
+    const values = {
+      before: before ?? KEY_MAX,
+      limit,
+      ...(reference === null ? {} : { reference }),
+      ...(sinceMs === null ? {} : { sinceMs, from: firstSince(sinceMs) }),
+    };
+    return (db.prepare(sql).all(values) as NoticeRow[]).map(noticeSummary);
+  };
+}
+
+/** The notices of one order are few, and so are those that are not done; SQLite does not know it, and would read all. */
+function narrowest(status: NoticeSummary['status'] | null, reference: string | null): string {
+  if (reference !== null) return 'INDEXED BY outbox_by_order';
+  return status === null || status === 'done' ? '' : `INDEXED BY outbox_${status}`;
 }

@@ -14,6 +14,7 @@ import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import { migrate } from '../migrate.ts';
 import { asOpenFault } from './faults.ts';
+import { type Instance, type InstanceOptions, openInstance } from './instance.ts';
 import { LAPSE_OPENINGS } from './rows.ts';
 
 /** `settled`, as the four bytes that mark its databases. */
@@ -22,23 +23,19 @@ const BUSY_TIMEOUT_MS = 250;
 const PAGE_CACHE_KIB = 65_536;
 const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
 
-export type OpenOptions = {
-  path: string;
-  /** The id of the key under which secrets rest; it must be the one that the database was made with. */
-  secretsKeyId: string;
+export type OpenOptions = InstanceOptions & {
   /** The name of a database that is made now. */
   newInstanceId: string;
-  nowMs: number;
 };
 
-export type OpenedDatabase = {
+export type Opened = Instance & { created: boolean };
+
+export type OpenedDatabase = Opened & {
   db: Database.Database;
   /** Held for as long as the process lives: one process per file. */
   lock: Database.Database;
-  created: boolean;
   /** The names of the migrations that an older database was brought forward with. */
   migrated: string[];
-  instanceId: string;
 };
 
 /**
@@ -139,14 +136,14 @@ function openLocked(options: OpenOptions, lock: Database.Database): OpenedDataba
   try {
     configure(db, path);
     const migrated = migrate(db, 'sqlite', path);
-    const instanceId = checkInstance(db, options);
+    const instance = openInstance(db, options);
     voidLeases(db);
     // A restored backup was switched to WAL just now: until the removal of that switch's journal is durable, a loss of
     // power could undo it, and with it what the log holds.
     syncPath(dirname(path));
     // From now on this lock file knows that there was a database.
     if (!known) lock.pragma('user_version = 1');
-    return { db, lock, created, migrated, instanceId };
+    return { db, lock, created, migrated, ...instance };
   } catch (error) {
     db.close();
     throw error;
@@ -249,31 +246,6 @@ export function assertDurable(db: Database.Database, path: string): void {
     'store_not_durable',
     `${path} cannot be opened durably (${JSON.stringify(found)}). Keep it on a local disk that SQLite can lock.`,
   );
-}
-
-function checkInstance(db: Database.Database, { path, secretsKeyId }: OpenOptions): string {
-  const row = db.prepare('SELECT instance_id, secrets_key_id FROM instance').get() as
-    | { instance_id: string; secrets_key_id: string }
-    | undefined;
-  if (row === undefined) {
-    throw new Fault(
-      'terminal',
-      'store_foreign',
-      `${path} has no instance row. Restore the newest backup in its place.`,
-    );
-  }
-  if (row.secrets_key_id !== secretsKeyId) {
-    throw new Fault(
-      'terminal',
-      'secrets_key_wrong',
-      `The secrets key (id ${secretsKeyId}) is not the one that ${path} was made with (id ${row.secrets_key_id}). ` +
-        `Give the right one: SETTLED_SECRETS_KEY, or the file ${path}.key.`,
-    );
-  }
-  // The first write: it finds a disk that can be read but not written. By a millisecond only, because the first heartbeat
-  // is to find for how long nobody was alive.
-  db.prepare('UPDATE instance SET alive_at_ms = alive_at_ms + 1').run();
-  return row.instance_id;
 }
 
 function lost(path: string): Fault {

@@ -133,6 +133,7 @@ function linkBinder(db: Database): (row: OpeningRow, link: ServiceLink, binding:
   // A check that waited for the opening waits no more.
   const checkNow = db.prepare('UPDATE link_check SET due_at_ms = ? WHERE link_key = ? AND due_at_ms > ?');
   const note = historyNotes(db);
+  const attention = attentionVerbs(db);
   const watch = watcher(db);
   return ({ linkKey, orderKey, linkId }, link, { withheld, note: what, by, nowMs }) => {
     if (linkId !== null && linkId !== link.id) return `authentic events named link ${linkId}`;
@@ -140,6 +141,7 @@ function linkBinder(db: Database): (row: OpeningRow, link: ServiceLink, binding:
     if (linkId === null && owner !== undefined) return `it belongs to order ${owner} here`;
     bind.run({ ...link, withheld, linkKey });
     finish.run(nowMs, linkKey);
+    attention.end('link_not_known', link.id, nowMs);
     checkNow.run(nowMs, linkKey, nowMs);
     watch.reschedule(linkKey, nowMs);
     note(orderKey, nowMs, `link ${link.id} ${what}`, by);

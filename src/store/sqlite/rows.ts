@@ -1,3 +1,5 @@
+import type { Database } from 'better-sqlite3';
+
 /*
  * How values are bound: where a statement is on the way of a delivery and is more than a look-up by its whole key (a join,
  * an order, a range, a part of a key), a value is written `+?`. This SQLite is built with STAT4: it looks at a bare `?` when
@@ -17,5 +19,32 @@ export const LAST_ASKED = `coalesce((SELECT seq FROM sqlite_sequence WHERE name 
 /** Whoever held a lease of an opening that lapsed may have sent a request, and had no answer. */
 export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', may_exist = 1 WHERE status = 'leased'`;
 
+/** Links' credentials as they rest: columns of `SealedCredentials`. */
+export const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference, l.sealed_secret AS sealedSecret,
+  l.secrets_key_id AS keyId FROM link l JOIN orders o ON o.key = l.order_key`;
+
 /** A notice that is owed to the shop, of the order that is bound. */
 export const OWED_NOTICE = `SELECT 1 FROM outbox WHERE order_key = +? AND status IN ('pending', 'leased')`;
+
+/** Where a clock was set back by so much at most, no row is missed. */
+const CLOCK_STEP_MS = 3_600_000;
+
+/** A key below which every row is older than a time. Keys grow with time, so it is found by halving, without an index. */
+export function firstKeySince(
+  db: Database,
+  table: 'inbox' | 'outbox',
+  column: 'received_at_ms' | 'created_at_ms',
+): (sinceMs: number) => number {
+  const newest = db.prepare(`SELECT coalesce(max(key), 0) FROM ${table}`).pluck();
+  const timeFrom = db.prepare(`SELECT ${column} FROM ${table} WHERE key >= ? ORDER BY key LIMIT 1`).pluck();
+  return (sinceMs) => {
+    let from = 1;
+    let to = (newest.get() as number) + 1;
+    while (from < to) {
+      const middle = Math.floor((from + to) / 2);
+      if ((timeFrom.get(middle) as number) < sinceMs - CLOCK_STEP_MS) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  };
+}

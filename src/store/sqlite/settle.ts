@@ -1,7 +1,7 @@
 import type { Database } from 'better-sqlite3';
-import type { Decision, Outcome } from '../../domain/decision.ts';
+import { type Decision, learnedBy, type Outcome } from '../../domain/decision.ts';
 import type { PaymentFact } from '../../domain/fact.ts';
-import type { AttentionKind } from '../../domain/order.ts';
+import type { AttentionKind, LearnedBy } from '../../domain/order.ts';
 import type { SettleJob, SettleResult } from '../store.ts';
 import { type AnsweredReading, readingFinisher } from './answered.ts';
 import { idBinder } from './binding.ts';
@@ -12,6 +12,7 @@ import { attentionVerbs, linkChecks } from './matters.ts';
 import type { LoadedOrder } from './orders.ts';
 import { orderLoader } from './orders.ts';
 import { decider } from './quotes.ts';
+import { webhookNoter } from './webhooks.ts';
 
 /** The verb that settles one claimed event or reading. See `Inbox.settle` in store.ts. */
 export function settler(db: Database, newId: () => string): (job: SettleJob) => SettleResult {
@@ -32,6 +33,7 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
   const noteStatus = statusNoter(db);
   const tellOfUnread = unreadTeller(db);
   const finishReading = readingFinisher(db, newId);
+  const noteWebhook = webhookNoter(db);
 
   return (job) => {
     const lease = findLease.get(job.eventKey, job.attempt) as Lease | undefined;
@@ -43,6 +45,13 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
     }
     const before = orders.byKey(lease.orderKey);
     const applied = applyFacts(before, lease, job);
+    noteWebhook({
+      before,
+      linkKey: lease.linkKey,
+      isReading: isReading(lease),
+      facts: job.facts,
+      ...applied,
+    });
     let { last } = applied;
     let { notices } = applied;
     if (isReading(lease)) {
@@ -57,7 +66,8 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
     const outcome = last?.outcome ?? 'ignored';
     const rule = last?.rule ?? null;
     finish.run(outcome, rule, job.nowMs, job.eventKey);
-    return { outcome, rule, reference: before.order.reference, notices };
+    const { reference, state } = before.order;
+    return { outcome, rule, reference, state: last?.state ?? state, notices, learnedBy: applied.learnedBy };
   };
 }
 
@@ -81,6 +91,8 @@ type Applied = {
   loaded: LoadedOrder;
   last: Decision | null;
   notices: number;
+  /** Where a fact made the order paid. */
+  learnedBy: LearnedBy | null;
   /** The matters for a person that were raised. */
   raised: ReadonlySet<AttentionKind>;
 };
@@ -101,6 +113,7 @@ function factApplier(
     let loaded = loadedBefore;
     let last: Decision | null = null;
     let notices = 0;
+    let paidBy: LearnedBy | null = null;
     const raised = new Set<AttentionKind>();
     for (const said of facts) {
       const fact: PaymentFact =
@@ -113,10 +126,11 @@ function factApplier(
       }
       loaded = { ...loaded, order };
       notices += countNotices(made);
+      paidBy ??= learnedBy(made);
       for (const effect of made.effects) if (effect.do === 'attention') raised.add(effect.kind);
       last = made;
     }
-    return { loaded, last, notices, raised };
+    return { loaded, last, notices, learnedBy: paidBy, raised };
   };
 }
 

@@ -2,11 +2,12 @@ import type { Clock } from '../../work/clock.ts';
 import type { Store } from '../store.ts';
 import { runBackup, startThread, type ThreadClient } from './client.ts';
 import type { ThreadStart } from './messages.ts';
+import type { Opened, OpenOptions } from './open.ts';
 
-export type SqliteStoreOptions = {
-  path: string;
-  secretsKeyId: string;
-  newInstanceId: string;
+export type SqliteStoreOptions = Pick<
+  OpenOptions,
+  'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'
+> & {
   clock: Clock;
   callTimeoutMs: number;
   /** A commit was made: how many calls shared it and how long it took. */
@@ -16,8 +17,7 @@ export type SqliteStoreOptions = {
 
 export type OpenedStore = {
   store: Store;
-  created: boolean;
-  instanceId: string;
+  opened: Opened;
   /** Refuses every call that waits for an answer. */
   abandon(): void;
 };
@@ -49,6 +49,7 @@ const WRITES = [
   'buryEvent',
   'requeueEvent',
   'resolveOrder',
+  'endAttention',
   'takeBudget',
   'returnBudget',
   'openIntent',
@@ -64,6 +65,8 @@ const WRITES = [
   'failCheck',
   'recordReturn',
   'compareListed',
+  'endRestore',
+  'noteNoList',
   'catchUp',
   'cancelOrder',
   'claimNotices',
@@ -72,15 +75,20 @@ const WRITES = [
   'buryNotice',
   'resendNotice',
   'heartbeat',
+  'listSecrets',
+  'resealSecret',
+  'adoptSecretsKey',
+  'dropBodies',
 ] as const satisfies readonly (keyof Store)[];
 
 /** Opens the embedded store: one thread that writes with group commit, one that reads. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedStore> {
-  const { path, secretsKeyId, newInstanceId, clock } = options;
+  const { path, secretsKeyId, olderKeyIds = [], newInstanceId, clock } = options;
   const start: ThreadStart = {
     role: 'writer',
     path,
     secretsKeyId,
+    olderKeyIds,
     newInstanceId,
     nowMs: clock.nowMs(),
     backupTo: null,
@@ -102,12 +110,11 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
       await Promise.all([reader.close(), writer.close()]);
     },
   } as unknown as Store;
-  const { created, instanceId } = writer;
   const abandon = () => {
     writer.abandon();
     reader.abandon();
   };
-  return { store, created, instanceId, abandon };
+  return { store, opened: writer.opened as Opened, abandon };
 }
 
 function verbs(names: readonly string[], thread: ThreadClient): Record<string, unknown> {

@@ -1,6 +1,7 @@
 import type { Database } from 'better-sqlite3';
 import type { Checks, ListedLink } from '../asking.ts';
 import { linkChecks } from './matters.ts';
+import { restoreVerbs } from './restore.ts';
 import type { Synchronous } from './synchronous.ts';
 
 /** Links of orders that a payment would still change. The clock may be wrong about an expiry that no reading showed. */
@@ -11,7 +12,9 @@ const OPEN_LINKS = `link l JOIN orders o ON o.key = l.order_key
 const PAYABLE_LINKS = `${OPEN_LINKS} AND l.link_id IS NOT NULL
   AND (l.next_check_at_ms IS NOT NULL OR coalesce(l.status, 'ACTIVE') = 'ACTIVE')`;
 
-export function sweepVerbs(db: Database): Pick<Synchronous<Checks>, 'compareListed' | 'catchUp'> {
+export function sweepVerbs(
+  db: Database,
+): Pick<Synchronous<Checks>, 'compareListed' | 'endRestore' | 'noteNoList' | 'catchUp'> {
   // Asked for with every page of the list: what the schedule has given up is compared where it comes by.
   const oldest = db
     .prepare(
@@ -25,8 +28,9 @@ export function sweepVerbs(db: Database): Pick<Synchronous<Checks>, 'compareList
   );
   const findDiffering = differenceFinder(db);
   const checks = linkChecks(db);
+  const restore = restoreVerbs(db);
   return {
-    compareListed: ({ items, nowMs }) => {
+    compareListed: ({ items, toleranceMs, nowMs }) => {
       let differing = 0;
       for (const item of items) {
         const linkKey = findDiffering(item, nowMs);
@@ -34,8 +38,13 @@ export function sweepVerbs(db: Database): Pick<Synchronous<Checks>, 'compareList
         differing++;
         checks.request({ linkKey, reason: 'listed', atMs: nowMs });
       }
-      return { differing, oldestOpenMs: oldest.get({ nowMs }) as number | null };
+      const restoredFromMs = restore.fromMs();
+      const sinceMs = restoredFromMs === null ? null : restoredFromMs - toleranceMs;
+      const notKnown = sinceMs === null ? 0 : restore.tellOfUnknown(items, { sinceMs, nowMs });
+      return { differing, notKnown, oldestOpenMs: oldest.get({ nowMs }) as number | null, restoredFromMs };
     },
+    endRestore: restore.endRestore,
+    noteNoList: restore.noteNoList,
     catchUp: ({ dryRun, nowMs }) => {
       const links = count.get({ nowMs }) as number;
       if (!dryRun) makeDue.run({ nowMs });

@@ -40,7 +40,7 @@ function serveWriter(): void {
   const lanes = openLanes<NumberedCall>();
   let closing = false;
   let failed = false;
-  post({ opened: { created: writer.created, instanceId: writer.instanceId } });
+  post({ opened: writer.opened });
 
   function take(message: ToThread): void {
     if ('close' in message) {
@@ -73,7 +73,7 @@ function serveWriter(): void {
 
 function serveReader(): void {
   const reader = openReader(start.path);
-  post({ opened: { created: false, instanceId: '' } });
+  post({ opened: null });
   port.on('message', (message: ToThread) => {
     if ('close' in message) {
       reader.close();

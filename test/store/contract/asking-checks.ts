@@ -29,8 +29,9 @@ export function checksContract({ shared }: Worlds): void {
     const HEARD: Record<CheckReason, (link: Known) => Promise<unknown>> = {
       registered: () => Promise.reject(new Error('a link that settled opens is not registered')),
       listed: ({ linkId: id }) => {
-        const items = [{ id, reference: null, status: 'INACTIVE' }];
-        return world.store.compareListed({ items, nowMs: world.nowMs });
+        const money = { amount: null, currency: null };
+        const items = [{ id, reference: null, status: 'INACTIVE', money, createdAtMs: null }];
+        return world.store.compareListed({ items, toleranceMs: 0, nowMs: world.nowMs });
       },
       link_changed: (link) => settleNow(link, { linkChanged: true }),
       rejected: ({ linkKey }) => {

@@ -7,6 +7,9 @@ const DAY_MS = 86_400_000;
 
 type Known = Link & { linkId: string };
 
+/** What the service's list says of every link here. */
+const aLink = { money: { amount: '100.00', currency: 'BRL' }, createdAtMs: 0 };
+
 export function sweepContract({ shared }: Worlds): void {
   describe('comparing with the service', () => {
     let world: World;
@@ -20,11 +23,11 @@ export function sweepContract({ shared }: Worlds): void {
     }
 
     function listed({ linkId: id, reference }: Known, status = 'ACTIVE'): ListedLink {
-      return { id, reference, status };
+      return { ...aLink, id, reference, status };
     }
 
     function compare(...items: ListedLink[]) {
-      return world.store.compareListed({ items, nowMs: world.nowMs });
+      return world.store.compareListed({ items, toleranceMs: MINUTE_MS, nowMs: world.nowMs });
     }
 
     describe('compareListed', () => {
@@ -51,7 +54,12 @@ export function sweepContract({ shared }: Worlds): void {
       it('leaves paid orders and unknown links alone', async () => {
         const paid = await world.openNew();
         await world.settle(paid, [said('completed')]);
-        const unknown = { id: world.name('plink'), reference: world.name('order'), status: 'INACTIVE' };
+        const unknown = {
+          ...aLink,
+          id: world.name('plink'),
+          reference: world.name('order'),
+          status: 'INACTIVE',
+        };
         expect((await compare(listed(paid, 'INACTIVE'), unknown)).differing).toBe(0);
         expect(await world.check(paid)).toBeNull();
       });
@@ -59,6 +67,7 @@ export function sweepContract({ shared }: Worlds): void {
       it('finds a reserved link whose id nobody told, by its reference', async () => {
         const link = await world.newLink();
         const { differing } = await compare({
+          ...aLink,
           id: world.name('plink'),
           reference: link.reference,
           status: 'ACTIVE',

@@ -156,7 +156,7 @@ function callsAbout(world: World, link: Link, claimed: { eventKey: number; attem
     (store) => store.findOrder(reference),
     (store) => store.timeline(reference),
     (store) => store.stats(nowMs),
-    (store) => store.listEvents({ limit: 5, after: null, status: null, reference }),
+    (store) => store.listEvents({ limit: 5, after: null, status: null, reference, sinceMs: null }),
     (store) => store.resolveOrder({ reference: 'nobody', decision: 'accept', reason: '', atMs: nowMs }),
   ];
 }

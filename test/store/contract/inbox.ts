@@ -84,7 +84,9 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         outcome: 'applied',
         rule: 'paid',
         reference: link.reference,
+        state: 'paid',
         notices: 2,
+        learnedBy: 'webhook',
       });
       expect(await world.event(claimed.eventKey)).toMatchObject({
         status: 'done',
@@ -99,7 +101,8 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       const claimed = await world.claimNew(link);
       const { reference } = link;
       const settled = await world.store.settle(world.job(claimed));
-      expect(settled).toEqual({ outcome: 'ignored', rule: null, reference, notices: 0 });
+      const nothing = { rule: null, notices: 0, learnedBy: null };
+      expect(settled).toEqual({ outcome: 'ignored', reference, state: 'awaiting_payment', ...nothing });
       expect((await world.event(claimed.eventKey)).status).toBe('done');
     });
 

@@ -84,7 +84,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const keys: number[] = [];
       for (let i = 0; i < 5; i++) keys.push((await world.deliver(a)).eventKey);
       const list = async (after: number | null) =>
-        (await world.store.listEvents({ limit: 2, after, status: null, reference: null })).map(
+        (await world.store.listEvents({ limit: 2, after, status: null, reference: null, sinceMs: null })).map(
           ({ key }) => key,
         );
       expect(await list(null)).toEqual([keys[4], keys[3]]);
@@ -100,7 +100,9 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const pending = (await world.deliver(a)).eventKey;
       const other = (await world.deliver(b)).eventKey;
       const list = async (status: EventSummary['status'] | null, reference: string | null) =>
-        (await world.store.listEvents({ limit: 9, after: null, status, reference })).map(({ key }) => key);
+        (await world.store.listEvents({ limit: 9, after: null, status, reference, sinceMs: null })).map(
+          ({ key }) => key,
+        );
       expect(await list('dead', null)).toEqual([dead.eventKey]);
       expect(await list('pending', null)).toEqual([other, pending]);
       expect(await list(null, 'a')).toEqual([pending, dead.eventKey]);
@@ -109,10 +111,27 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(await list(null, 'nobody')).toEqual([]);
     });
 
+    it('lists events received since a time, and none of before', async () => {
+      const [a] = (await newOrders('a')) as [Link];
+      await world.deliver(a);
+      const sinceMs = world.tick();
+      const keys = [(await world.deliver(a)).eventKey, (await world.deliver(a)).eventKey];
+      const list = (sinceMs: number) =>
+        world.store.listEvents({ limit: 9, after: null, status: null, reference: null, sinceMs });
+      expect((await list(sinceMs)).map(({ key }) => key)).toEqual(keys.reverse());
+      expect(await list(sinceMs + 1)).toEqual([]);
+    });
+
     it('lists an event as it finds it, without its body', async () => {
       const [a] = (await newOrders('a')) as [Link];
       await world.settle(a, [said('completed')], { linkIds: ['pl_a'] });
-      const [listed] = await world.store.listEvents({ limit: 1, after: null, status: null, reference: null });
+      const [listed] = await world.store.listEvents({
+        limit: 1,
+        after: null,
+        status: null,
+        reference: null,
+        sinceMs: null,
+      });
       const { body, bodySha256, timestamp, ...found } = await world.event(listed?.key ?? 0);
       expect(listed).toEqual(found);
       expect(found).toMatchObject({ reference: 'a', linkId: 'pl_a', outcome: 'applied', rule: 'paid' });
@@ -174,6 +193,10 @@ export function queriesContract({ fresh, shared }: Worlds): void {
         api: { slotsInUse: 0, pausedUntilMs: null },
         rejections: 0,
         lagMs: 0,
+        noticesLagMs: 0,
+        checksLagMs: { confirm: 0, hint: 0, janitor: 0 },
+        webhooksMissing: 0,
+        feed: { newest: 0, generation: 1, restoredFromMs: null },
       });
     });
 

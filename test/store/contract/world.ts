@@ -310,6 +310,6 @@ export function sha256(bytes: Uint8Array): Buffer {
 }
 
 /** Bytes as they are compared: an engine may return any kind of byte array. */
-export function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex');
+export function hex(bytes: Uint8Array | null): string {
+  return bytes === null ? 'dropped' : Buffer.from(bytes).toString('hex');
 }

@@ -57,12 +57,24 @@ async function fillDisk() {
     (error) => error.code,
   );
   const files = readdirSync(dirname(path)).filter((name) => /backup|ballast/.test(name));
-  const events = await store.listEvents({ limit: 1000, after: null, status: null, reference: null });
+  const events = await store.listEvents({
+    limit: 1000,
+    after: null,
+    status: null,
+    reference: null,
+    sinceMs: null,
+  });
   rmSync(ballast);
   acknowledged.push(await record(store, linkKey));
   await store.close();
   const reopened = await openTestStore(path);
-  const kept = await reopened.store.listEvents({ limit: 1000, after: null, status: null, reference: null });
+  const kept = await reopened.store.listEvents({
+    limit: 1000,
+    after: null,
+    status: null,
+    reference: null,
+    sinceMs: null,
+  });
   await reopened.store.close();
   return {
     code: fault?.code,

@@ -153,7 +153,7 @@ describe('the SQLite engine', () => {
       leaveSpace(30);
       const { acknowledged } = fill();
       const reader = openReader(path);
-      const page = { limit: 100, after: null, status: null, reference: null };
+      const page = { limit: 100, after: null, status: null, reference: null, sinceMs: null };
       const listed = reader.run({ verb: 'listEvents', args: [page] });
       reader.close();
       expect(listed).toMatchObject({ ok: true });

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { OpenedStore } from '../../../src/store/sqlite/store.ts';
 import { testFolder } from '../../support/app.ts';
-import { type Link, said, World } from '../contract/world.ts';
-import { makeDatabase, openTestStore, startChild } from './opening.ts';
+import { type Link, said, type World } from '../contract/world.ts';
+import { makeDatabase, openTestStore, startChild, worldOf } from './opening.ts';
 
 describe('a running SQLite store', () => {
   let path: string;
@@ -25,11 +25,6 @@ describe('a running SQLite store', () => {
   async function open(): Promise<void> {
     opened = await openTestStore(path, { onFailed, onBatch });
     world = worldOf(opened);
-  }
-
-  function worldOf({ store }: OpenedStore): World {
-    const unused = () => Promise.reject(new Error('not used here'));
-    return new World({ store, reopen: unused, forgetChecks: unused, dispose: unused });
   }
 
   describe('whose file is taken away', () => {
@@ -134,7 +129,7 @@ describe('a running SQLite store', () => {
         else copyFileSync(args[0] ?? '', args[1] ?? '');
       }
       await open();
-      expect(opened.created).toBe(false);
+      expect(opened.opened.created).toBe(false);
       expect(await world.timeline(link)).toEqual(before);
       await opened.store.close();
     });

@@ -1,0 +1,9 @@
+-- Hints whose bytes are still there.
+CREATE INDEX hint_with_body ON hint (last_at_ms) WHERE length(body) > 0;
+
+-- Set where the service's API was the first to say that an order was paid; cleared by the first webhook that says so.
+ALTER TABLE settlement ADD COLUMN webhook_missing INTEGER NOT NULL DEFAULT 0 CHECK (webhook_missing IN (0, 1));
+CREATE INDEX settlement_webhook_missing ON settlement (paid_at_ms) WHERE webhook_missing = 1;
+
+-- Notices that wait to be tried again, by when each was tried first.
+CREATE INDEX outbox_tried ON outbox (first_tried_at_ms) WHERE status = 'pending' AND attempt > 0;

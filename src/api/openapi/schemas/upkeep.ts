@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { ORDER_STATES } from '../../../domain/order.ts';
+import { ROW_STATUSES } from '../../requests.ts';
+import { count, timeOrNull } from './values.ts';
+
+const each = (keys: readonly string[]) => z.strictObject(Object.fromEntries(keys.map((key) => [key, count])));
+
+export const statsAnswer = z.strictObject({
+  stats: z
+    .strictObject({
+      orders: each(ORDER_STATES).describe('By state.'),
+      events: each(ROW_STATUSES).describe('By status, readings among them.'),
+      notices: each(ROW_STATUSES).describe('By status.'),
+      holds: count.describe('Open ones.'),
+      attention: count.describe('Open matters.'),
+      checks: count.describe('Links that wait to be asked about, their schedule aside.'),
+      checksByClass: each(['confirm', 'hint', 'janitor']).describe(
+        'The same by the class of their requests.',
+      ),
+      openings: each(['pending', 'leased', 'taken']).describe('Links that are being opened, by status.'),
+      drift: count.describe('Where the service knew something else.'),
+      api: z.strictObject({
+        slotsInUse: count.describe('Of the API budget.'),
+        pausedUntil: timeOrNull,
+      }),
+      rejections: count.describe('Deliveries that were refused as not authentic.'),
+      lagSeconds: z.number().min(0).describe('How long the oldest event that is due has waited.'),
+    })
+    .meta({ id: 'Stats' }),
+});
+
+export const doctorAnswer = z.strictObject({
+  checks: z.array(
+    z
+      .strictObject({
+        name: z.string().meta({ examples: ['disk'] }),
+        status: z.enum(['ok', 'warning', 'failing']),
+        detail: z.string().describe('What was found, and what to do about it.'),
+      })
+      .meta({ id: 'Check' }),
+  ),
+});
+
+export const reconcileAnswer = z.strictObject({
+  dryRun: z.boolean().describe('As it was asked: true says that nothing was done.'),
+  links: count.describe('That can still be paid.'),
+  requests: count.describe("What asking about them costs of the API's limit."),
+  etaSeconds: z.number().min(0).describe('How long it takes at the most; 0 for one order.'),
+});
+
+export const backupAnswer = z.strictObject({
+  backup: z.strictObject({
+    path: z.string().meta({ examples: ['/data/backups/settled-2030-01-31T12-00-00-000Z.db'] }),
+    bytes: count,
+    notIncluded: z.string().describe('Where the secrets key is, without which the copy is of little use.'),
+  }),
+});
+
+export const rotationAnswer = z.strictObject({
+  rotation: z.strictObject({
+    keyId: z.string().meta({ examples: ['0f3a5b7c9d1e2f40'] }),
+    previousKeyId: z.string(),
+    resealed: count.describe('Secrets that rested under another key before.'),
+    keyPlace: z.string().describe('Where the key is kept: a file, or a setting.'),
+    note: z.string().describe('What a person should know and do now.'),
+  }),
+});
+
+export const live = z.strictObject({ live: z.literal(true) });
+export const ready = z.strictObject({ ready: z.literal(true) });
+export const notReady = z.strictObject({ ready: z.literal(false), reason: z.string() });

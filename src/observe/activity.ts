@@ -1,0 +1,200 @@
+import type { OrderState } from '../domain/order.ts';
+import type { ClaimedOpening } from '../store/asking.ts';
+import type { Credentials } from '../store/credentials.ts';
+import type { ClaimedEvent, RejectionReason, SettleResult } from '../store/store.ts';
+import type { ClaimedNotice } from '../store/telling.ts';
+import type { Clock } from '../work/clock.ts';
+
+/** Who follows at once, at most. */
+const FOLLOWERS_MAX = 10;
+/** Of what waits for one follower; more is lost, and counted. */
+const WAITING_MAX = 10_000;
+
+/**
+ * One thing that happened, as it is told. Never a secret, a token, a signature, a body or a payer. `reference` is null where
+ * it concerns no order that is known.
+ */
+export type Happened = { at: string; reference: string | null } & (
+  | { what: 'accepted' | 'duplicate' | 'conflict' | 'unreadable'; event: string; type: string | null }
+  | { what: 'stale'; type: string | null }
+  | { what: 'rejected'; reason: RejectionReason }
+  /** A delivery that was not taken for a reason other than its signature or its time. */
+  | { what: 'refused'; reason: string }
+  | {
+      what: 'settled';
+      event: string;
+      reading: number | null;
+      outcome: string;
+      rule: string | null;
+      state: OrderState;
+    }
+  | { what: 'not_settled'; event: string; reading: number | null; outcome: string }
+  | {
+      what: 'notified';
+      notice: string;
+      type: string;
+      attempt: number;
+      outcome: string;
+      status: number | null;
+      fault: string | null;
+    }
+  | { what: 'opening'; attempt: number; outcome: string }
+);
+
+/** How a delivery ended. */
+type Delivered = {
+  outcome: string;
+  link?: { readonly reference: string };
+  recorded?: { eventKey: number };
+  type?: string | null;
+  reason?: RejectionReason;
+};
+
+/** What came of one attempt to tell the shop. */
+type Notified = { told: string; notice: ClaimedNotice; status: number | null; fault: string | null };
+
+export type Follower = {
+  /** What happened since it was called last, the oldest first, and how much more was lost because it came too late. */
+  take(): { happened: Happened[]; lost: number };
+  /** Nothing more will happen. */
+  readonly ended: boolean;
+  leave(): void;
+};
+
+/** Tells what happens in this process to those who follow it. Where nobody does, nothing is made of it. */
+export type Activity = {
+  delivered(delivery: Delivered): void;
+  settled(result: SettleResult, event: ClaimedEvent): void;
+  settleFailed(outcome: 'retried' | 'buried', event: ClaimedEvent): void;
+  notified(notified: Notified): void;
+  opening(outcome: string, opening: ClaimedOpening): void;
+  /**
+   * Follows one order, or everything where `reference` is null. `onFirst` is called when there is something to take that
+   * was not. Null where there are followers enough.
+   */
+  follow(options: FollowOptions): Follower | null;
+  end(): void;
+};
+
+type FollowOptions = { reference: string | null; onFirst: () => void; onEnd: () => void };
+
+export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cachedByLinkKey'>): Activity {
+  const followers = new Set<Queue>();
+  let ended = false;
+
+  function tell(happened: Happened): void {
+    for (const follower of followers) follower.add(happened);
+  }
+
+  /** Null where the store would have to be asked. */
+  function referenceOf(linkKey: number): string | null {
+    return credentials.cachedByLinkKey(linkKey)?.reference ?? null;
+  }
+
+  function now(): string {
+    return new Date(clock.nowMs()).toISOString();
+  }
+
+  return {
+    delivered: (delivery) => {
+      if (followers.size === 0 || delivery.outcome === 'probe') return;
+      tell({ at: now(), ...describeDelivery(delivery) } as Happened);
+    },
+    settled: (result, event) => {
+      if (followers.size === 0 || result.outcome === 'lost') return;
+      const { reading, linkKey } = event;
+      const which = { at: now(), event: String(event.eventKey), reading };
+      if (result.outcome === 'link_mismatch') {
+        tell({ ...which, what: 'not_settled', reference: referenceOf(linkKey), outcome: result.outcome });
+      } else {
+        const { reference, outcome, rule, state } = result;
+        tell({ ...which, what: 'settled', reference, outcome, rule, state });
+      }
+    },
+    settleFailed: (outcome, { eventKey, linkKey, reading }) => {
+      if (followers.size === 0) return;
+      const reference = referenceOf(linkKey);
+      tell({ at: now(), what: 'not_settled', reference, event: String(eventKey), reading, outcome });
+    },
+    notified: ({ told, notice, status, fault }) => {
+      if (followers.size === 0) return;
+      const { id, reference, type, attempt } = notice;
+      tell({
+        at: now(),
+        what: 'notified',
+        reference,
+        notice: id,
+        type,
+        attempt,
+        outcome: told,
+        status,
+        fault,
+      });
+    },
+    opening: (outcome, { reference, attempt }) => {
+      if (followers.size > 0) tell({ at: now(), what: 'opening', reference, attempt, outcome });
+    },
+    follow: (options) => {
+      if (followers.size >= FOLLOWERS_MAX) return null;
+      const queue = new Queue(options);
+      if (ended) options.onEnd();
+      else followers.add(queue);
+      return {
+        take: () => queue.take(),
+        get ended() {
+          return ended;
+        },
+        leave: () => void followers.delete(queue),
+      };
+    },
+    end: () => {
+      ended = true;
+      for (const follower of followers) follower.onEnd();
+      followers.clear();
+    },
+  };
+}
+
+function describeDelivery({ outcome, link, recorded, type = null, reason }: Delivered): object {
+  // The link of a probe has none.
+  const reference = link?.reference || null;
+  if (recorded !== undefined) {
+    const what = outcome === 'recorded' ? 'accepted' : outcome;
+    return { what, reference, event: String(recorded.eventKey), type };
+  }
+  if (outcome === 'stale') return { what: outcome, reference, type };
+  if (reason !== undefined) return { what: 'rejected', reference, reason };
+  return { what: 'refused', reference, reason: outcome };
+}
+
+/** What waits for one follower. */
+class Queue {
+  readonly #reference: string | null;
+  readonly #onFirst: () => void;
+  readonly onEnd: () => void;
+  #waiting: Happened[] = [];
+  #lost = 0;
+
+  constructor({ reference, onFirst, onEnd }: FollowOptions) {
+    this.#reference = reference;
+    this.#onFirst = onFirst;
+    this.onEnd = onEnd;
+  }
+
+  add(happened: Happened): void {
+    if (this.#reference !== null && happened.reference !== this.#reference) return;
+    if (this.#waiting.length >= WAITING_MAX) {
+      this.#lost++;
+      return;
+    }
+    this.#waiting.push(happened);
+    if (this.#waiting.length === 1) this.#onFirst();
+  }
+
+  take(): { happened: Happened[]; lost: number } {
+    const taken = { happened: this.#waiting, lost: this.#lost };
+    this.#waiting = [];
+    this.#lost = 0;
+    return taken;
+  }
+}

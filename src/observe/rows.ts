@@ -1,0 +1,120 @@
+import { Gauge, type Registry } from 'prom-client';
+import { ORDER_STATES } from '../domain/order.ts';
+import type { Stats } from '../store/queries.ts';
+
+/** What the gauges of a scrape are read from. */
+export type Sources = {
+  stats: () => Promise<Stats>;
+  /** Null where the system does not tell. */
+  freeBytes: () => Promise<number | null>;
+  /** As /readyz says it. */
+  isReady: () => boolean;
+  /** Whether notices are sent. Where they are not, they wait for ever. */
+  tellsShop: boolean;
+  /** All slots of the API budget; null where there is no API, and checks wait for ever. */
+  apiSlots: number | null;
+};
+
+/** The life of inbox and outbox rows. A status that no row has is shown as 0, not as what it was before. */
+const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
+/** Of an opening; those that are done are not counted. */
+const OPENING_STATUSES = ['pending', 'leased', 'taken'] as const;
+
+type NewGauge = (name: string, help: string, labelNames?: string[]) => Gauge;
+
+/** Gauges that are read from the store; returns what reads them, and what they were read from. */
+export function rowGauges(registers: [Registry], sources: Sources): () => Promise<Stats> {
+  const gauge: NewGauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
+  const shows = [
+    countGauges(gauge),
+    lagGauges(gauge, sources),
+    apiGauges(gauge, sources),
+    storeGauges(gauge),
+  ];
+  const ready = gauge('settled_ready', '1 while deliveries can be taken, as /readyz says it.');
+  const free = gauge('settled_disk_free_bytes', 'Free space of the file system that holds the database.');
+  return async () => {
+    const [now, freeBytes] = await Promise.all([sources.stats(), sources.freeBytes()]);
+    for (const show of shows) show(now);
+    ready.set(sources.isReady() ? 1 : 0);
+    free.set(freeBytes ?? Number.NaN);
+    return now;
+  };
+}
+
+function countGauges(gauge: NewGauge): (now: Stats) => void {
+  const orders = gauge('settled_orders', 'Orders by state.', ['state']);
+  const events = gauge('settled_inbox_events', 'Recorded events by status.', ['status']);
+  const notices = gauge('settled_notices', 'Notices to the shop by status.', ['status']);
+  const openings = gauge('settled_openings', 'Links that settled is opening, by status.', ['status']);
+  const holds = gauge('settled_holds', 'Open holds: money that needs a person.');
+  const attention = gauge('settled_attention', 'Standing matters for a person.');
+  const checks = gauge(
+    'settled_checks_waiting',
+    'Links that the service should be asked about, by the class of the request; scheduled ones aside.',
+    ['class'],
+  );
+  const drift = gauge('settled_drift', 'Disagreements with the service that were found so far.');
+  const missing = gauge(
+    'settled_webhooks_missing',
+    'Orders paid in the week that ended a day ago of which no webhook has told: the API said so.',
+  );
+  return (now) => {
+    for (const state of ORDER_STATES) orders.set({ state }, now.orders[state] ?? 0);
+    for (const status of ROW_STATUSES) {
+      events.set({ status }, now.events[status] ?? 0);
+      notices.set({ status }, now.notices[status] ?? 0);
+    }
+    for (const status of OPENING_STATUSES) openings.set({ status }, now.openings[status] ?? 0);
+    for (const [name, waiting] of Object.entries(now.checksByClass)) checks.set({ class: name }, waiting);
+    holds.set(now.holds);
+    attention.set(now.attention);
+    drift.set(now.drift);
+    missing.set(now.webhooksMissing);
+  };
+}
+
+function lagGauges(gauge: NewGauge, { tellsShop, apiSlots }: Sources): (now: Stats) => void {
+  const events = gauge('settled_inbox_lag_seconds', 'Age of the oldest event that is due and not settled.');
+  const notices = gauge(
+    'settled_notices_lag_seconds',
+    'Time since the oldest notice that the shop has not taken was due first; 0 where none is sent.',
+  );
+  const checks = gauge(
+    'settled_checks_lag_seconds',
+    'Time since the oldest check was due, by the class of the request; 0 where nobody can be asked.',
+    ['class'],
+  );
+  return ({ lagMs, noticesLagMs, checksLagMs }) => {
+    events.set(lagMs / 1000);
+    notices.set(tellsShop ? noticesLagMs / 1000 : 0);
+    for (const [name, ms] of Object.entries(checksLagMs))
+      checks.set({ class: name }, apiSlots === null ? 0 : ms / 1000);
+  };
+}
+
+function apiGauges(gauge: NewGauge, { apiSlots }: Sources): (now: Stats) => void {
+  const inUse = gauge('settled_api_slots_in_use', 'Slots of the API budget in use, of all replicas.');
+  const all = gauge('settled_api_slots', 'Slots of the API budget; 0 where no API is configured.');
+  const paused = gauge('settled_api_paused', '1 while checks are not sent, as the service asked for that.');
+  return ({ api: { slotsInUse, pausedUntilMs } }) => {
+    inUse.set(slotsInUse);
+    all.set(apiSlots ?? 0);
+    paused.set(pausedUntilMs === null ? 0 : 1);
+  };
+}
+
+function storeGauges(gauge: NewGauge): (now: Stats) => void {
+  const generation = gauge(
+    'settled_store_generation',
+    'Rises when a backup takes the place of the database.',
+  );
+  const restored = gauge(
+    'settled_store_restored',
+    '1 after that, until the links made since the backup were looked for.',
+  );
+  return ({ feed }) => {
+    generation.set(feed.generation);
+    restored.set(feed.restoredFromMs === null ? 0 : 1);
+  };
+}

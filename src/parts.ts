@@ -1,0 +1,50 @@
+import type { Config } from './config.ts';
+import type { Life } from './life.ts';
+import type { LinkOpener } from './links/opener.ts';
+import type { Activity } from './observe/activity.ts';
+import type { Log } from './observe/log.ts';
+import type { Metrics } from './observe/metrics.ts';
+import type { OpenedService } from './paylink/client.ts';
+import type { BodyReader } from './receive/body.ts';
+import type { Reconciler } from './reconcile/reconciler.ts';
+import type { Retention } from './retention.ts';
+import type { Settler } from './settle/settler.ts';
+import type { Credentials } from './store/credentials.ts';
+import type { Keyring } from './store/keyring.ts';
+import type { Rotation } from './store/rotation.ts';
+import type { Store } from './store/store.ts';
+import type { Bell } from './work/bell.ts';
+import type { Clock } from './work/clock.ts';
+import type { BackgroundWorker } from './work/loop.ts';
+
+export type AppOptions = {
+  config: Config;
+  clock: Clock;
+  random: () => number;
+  newId: () => string;
+  log: Log;
+};
+
+/** What settled is made of, once it is put together. */
+export type Parts = AppOptions & {
+  restoredFromMs: number | null;
+  life: Life;
+  keyring: Keyring;
+  metrics: Metrics;
+  activity: Activity;
+  store: Store;
+  credentials: Credentials;
+  settler: Settler;
+  bodies: BodyReader;
+  /** What speaks to the service; null where no API is configured. */
+  asking: Asking | null;
+  /** What tells the shop; null where it has no callback. */
+  notifier: BackgroundWorker | null;
+  retention: Retention;
+  rotation: Rotation;
+  /** Rings when there may be a new notice. */
+  notices: Bell;
+  onNotices: () => void;
+};
+
+export type Asking = { service: OpenedService; opener: LinkOpener; reconciler: Reconciler };

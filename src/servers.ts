@@ -1,0 +1,69 @@
+import { apiRoutes } from './api/router.ts';
+import { createApp } from './http/app.ts';
+import { healthRoutes } from './http/health.ts';
+import { type HttpServer, listen } from './http/server.ts';
+import type { Parts } from './parts.ts';
+import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
+import { hookRoutes, refuseContinue } from './receive/route.ts';
+import { returnRoutes } from './reconcile/return.ts';
+import { operatorTokenFile } from './store/files.ts';
+import { secretsKeyPlace } from './store/keys.ts';
+
+export function keepRejections({ store, clock, log }: Parts): RejectionLog {
+  return rejectionLog({
+    store,
+    clock,
+    onWritten: ({ linkKey, reason, count }) =>
+      log.warn({ link: linkKey, reason, count }, 'deliveries refused as not authentic'),
+    onFailed: (fault) => log.warn({ fault }, 'refused deliveries could not be noted'),
+  });
+}
+
+/** Opens the public listener, for deliveries and returning customers, and the private one, for the API. */
+export async function openServers(parts: Parts, rejections: RejectionLog): Promise<[HttpServer, HttpServer]> {
+  const { config, clock, log, newId, life, settler, metrics, activity, asking } = parts;
+  const hooks = hookRoutes({
+    ...parts,
+    rejections,
+    toleranceSeconds: config.toleranceSeconds,
+    crossOrigin: config.hooksCors,
+    isClosed: () => life.closed,
+    onRecorded: settler.wake,
+    onOutcome: (ended, sinceHeadersMs) => {
+      metrics.delivery(ended.outcome, sinceHeadersMs / 1000);
+      activity.delivered(ended);
+    },
+  });
+  const returns = returnRoutes({ ...parts, onReturned: () => asking?.reconciler.wake() });
+  const api = apiRoutes({
+    ...parts,
+    tokens: { operator: config.operatorToken ?? operatorTokenFile(config.storePath), shop: config.shopToken },
+    readiness: life.readiness,
+    publicUrl: config.publicUrl,
+    currency: config.currency,
+    storePath: config.storePath,
+    secretsKeyPlace: secretsKeyPlace(config),
+    onRequeued: settler.wake,
+    canTell: config.shopUrl !== null,
+    publicUrlReaches: config.publicUrlReaches,
+    apiSlots: config.apiSlots,
+  });
+  const hooksServer = await listen({
+    address: config.hooksListen,
+    handler: createApp({ routers: [hooks, returns, healthRoutes(life.readiness)], log, newId }),
+    refuseContinue,
+    clock,
+  });
+  try {
+    const operatorServer = await listen({
+      address: config.operatorListen,
+      handler: createApp({ routers: [api], log, newId }),
+      refuseContinue,
+      clock,
+    });
+    return [hooksServer, operatorServer];
+  } catch (error) {
+    await hooksServer.close();
+    throw error;
+  }
+}

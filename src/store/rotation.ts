@@ -1,0 +1,182 @@
+import { Fault } from '../fault.ts';
+import type { Log } from '../observe/log.ts';
+import type { Clock } from '../work/clock.ts';
+import { olderKeyPath, replaceSecretsKeyFile } from './files.ts';
+import type { Keyring } from './keyring.ts';
+import { type KeySource, type SecretsKeys, secretsKeyPlace } from './keys.ts';
+import type { SealedCredentials, Store } from './store.ts';
+
+/**
+ * Secrets sealed anew together: opening and sealing as many keeps the event loop for a millisecond, and their commit takes
+ * no more than the share that deliveries leave.
+ */
+const BATCH_ROWS = 32;
+const RETRY_MS = 10_000;
+
+export type RotationOptions = {
+  store: Pick<Store, 'listSecrets' | 'resealSecret' | 'adoptSecretsKey'>;
+  keyring: Keyring;
+  keys: SecretsKeys;
+  source: KeySource;
+  /** The id of the key under which the store says that its secrets rest. */
+  restsUnder: string;
+  clock: Clock;
+  log: Log;
+};
+
+/** What came of a rotation, for a person. */
+type Rotated = {
+  keyId: string;
+  previousKeyId: string;
+  /** Secrets that rested under another key before. */
+  resealed: number;
+  keyPlace: string;
+  note: string;
+};
+
+export type Rotation = {
+  /**
+   * Changes the secrets key and has every secret rest under it. Where that is under way already, waits for its end. Null
+   * where the key comes from the configuration, which names no key before it.
+   */
+  rotate(): Promise<Rotated | null>;
+  stop(): Promise<void>;
+};
+
+/**
+ * Seals every secret under the current key while the store serves. The keys on the disk are enough at any moment, and the
+ * store names the key before until all is done, so a start after a crash goes on by itself; so does a start with a new key
+ * in the configuration.
+ */
+export function startRotation(options: RotationOptions): Rotation {
+  const { keyring, keys, source, restsUnder, log } = options;
+  let current = keys.current;
+  let running: Promise<Rotated> | null = null;
+  const end = Promise.withResolvers<void>();
+  const turn: Turn = { isStopping: false, ended: end.promise };
+
+  function begin(previousKeyId: string): Promise<Rotated> {
+    running = resealAll(options, turn)
+      .then((counts) => rotated(options, previousKeyId, counts))
+      .finally(() => {
+        running = null;
+      });
+    return running;
+  }
+
+  if (restsUnder !== keyring.keyId) {
+    log.info({ from: restsUnder, to: keyring.keyId }, 'the secrets key changed: secrets are sealed anew');
+    // Stopping ends it; the next start goes on.
+    begin(restsUnder).catch(() => {});
+  }
+
+  return {
+    rotate: async () => {
+      if (running !== null) return running;
+      const [, previousKeyId] = keyring.keyIds;
+      if (source.secretsKey !== null) return previousKeyId === undefined ? null : begin(previousKeyId);
+      const before = keyring.keyId;
+      current = newKeyFile(source.storePath, { key: current, keyId: before });
+      keyring.change(current);
+      return begin(before);
+    },
+    stop: async () => {
+      turn.isStopping = true;
+      end.resolve();
+      await running?.catch(() => {});
+    },
+  };
+}
+
+function newKeyFile(storePath: string, current: { key: Buffer; keyId: string }): Buffer {
+  try {
+    return replaceSecretsKeyFile(storePath, current);
+  } catch (cause) {
+    if (!(cause instanceof Fault)) throw cause;
+    // Nothing has changed, and the process need not end for it.
+    throw new Fault('transient', cause.code, `The key was not changed. ${cause.message}`, { cause });
+  }
+}
+
+type Turn = { isStopping: boolean; ended: Promise<void> };
+type Counts = { resealed: number; undecipherable: number };
+
+/** Tries until it is through, or stopped. */
+async function resealAll(options: RotationOptions, turn: Turn): Promise<Counts> {
+  const { store, keyring, clock, log } = options;
+  const counts: Counts = { resealed: 0, undecipherable: 0 };
+  for (;;) {
+    try {
+      counts.undecipherable = 0;
+      await passThrough(options, turn, counts);
+      await store.adoptSecretsKey(keyring.keyId);
+      log.info({ key: keyring.keyId, ...counts }, 'secrets rest under the current key');
+      return counts;
+    } catch (fault) {
+      if (turn.isStopping) throw stopped();
+      log.warn({ fault }, 'secrets could not be sealed anew; trying again');
+      await Promise.race([turn.ended, new Promise<void>((resume) => clock.after(RETRY_MS, resume))]);
+    }
+  }
+}
+
+/**
+ * Goes through all links once. Calls of the store keep their order, so whatever was sealed under another key before this
+ * began is written before it is listed.
+ */
+async function passThrough({ store, keyring }: RotationOptions, turn: Turn, counts: Counts): Promise<void> {
+  for (let after = 0; ; ) {
+    if (turn.isStopping) throw stopped();
+    const rows = await store.listSecrets({ after, limit: BATCH_ROWS });
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    await Promise.all(rows.filter(({ keyId }) => keyId !== keyring.keyId).map(reseal));
+    after = last.linkKey;
+  }
+
+  async function reseal(row: SealedCredentials): Promise<void> {
+    const secret = open(row);
+    if (secret === null) {
+      counts.undecipherable++;
+      return;
+    }
+    const { sealed, keyId, fingerprint } = keyring.seal(secret, row.reference);
+    await store.resealSecret({ linkKey: row.linkKey, was: row.sealedSecret, sealed, keyId, fingerprint });
+    counts.resealed++;
+  }
+
+  /** Null: no key that is known opens it, so that no other key is needed for it either. */
+  function open(row: SealedCredentials): string | null {
+    try {
+      return keyring.open(row);
+    } catch (error) {
+      if (error instanceof Fault && error.code === 'secret_undecipherable') return null;
+      throw error;
+    }
+  }
+}
+
+function rotated({ keyring, source }: RotationOptions, previousKeyId: string, counts: Counts): Rotated {
+  const { keyId } = keyring;
+  const keyPlace = secretsKeyPlace(source);
+  const where =
+    source.secretsKey === null
+      ? `The new key is in ${keyPlace}: keep a copy of it apart from the backups. The key before is in ` +
+        `${olderKeyPath(source.storePath, previousKeyId)}; backups made before now need it. Remove it when you keep none ` +
+        'of them any more.'
+      : 'SETTLED_SECRETS_KEY_PREVIOUS is not needed any more: leave it out at the next start. Backups made before now need ' +
+        'it: keep it as long as you keep them.';
+  const left =
+    counts.undecipherable === 0
+      ? ''
+      : ` ${counts.undecipherable} secrets stay as they are: no key that is known opens them. See Keys in docs/operations.md.`;
+  return { keyId, previousKeyId, resealed: counts.resealed, keyPlace, note: where + left };
+}
+
+function stopped(): Fault {
+  return new Fault(
+    'transient',
+    'store_stopped',
+    'settled is stopping. The new key is kept, and the next start goes on with sealing secrets under it.',
+  );
+}

@@ -1,0 +1,31 @@
+import type { Database } from 'better-sqlite3';
+import type { Keeping, SealedCredentials } from '../store.ts';
+import { SEALED_CREDENTIALS } from './rows.ts';
+import type { Synchronous } from './synchronous.ts';
+
+type SecretVerbs = Pick<Keeping, 'listSecrets' | 'resealSecret' | 'adoptSecretsKey'>;
+
+/** How many links have a secret that none of these keys opens. Reads every link. */
+export function countUndecipherable(db: Database, keyIds: readonly string[]): number {
+  const known = 'SELECT value FROM json_each(?)';
+  const count = db.prepare(`SELECT count(*) FROM link WHERE secrets_key_id NOT IN (${known})`).pluck();
+  return count.get(JSON.stringify(keyIds)) as number;
+}
+
+export function secretVerbs(db: Database): Synchronous<SecretVerbs> {
+  const list = db.prepare(`${SEALED_CREDENTIALS} WHERE l.key > ? ORDER BY l.key LIMIT ?`);
+  const reseal = db.prepare(
+    `UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId, secret_fingerprint = @fingerprint
+     WHERE key = @linkKey AND sealed_secret = @was`,
+  );
+  const adopt = db.prepare('UPDATE instance SET secrets_key_id = ?');
+  return {
+    listSecrets: ({ after, limit }) => list.all(after, limit) as SealedCredentials[],
+    resealSecret: (resealed) => {
+      reseal.run(resealed);
+    },
+    adoptSecretsKey: (keyId) => {
+      adopt.run(keyId);
+    },
+  };
+}

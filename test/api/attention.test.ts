@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import type { TestApp } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
+import { get, orderPath, post, problem } from './client.ts';
+
+const settled = sharedApp();
+
+/** Delivers one event id with another content each time; from the second on that is a matter for a person. */
+async function contradict(app: TestApp, reference: string): Promise<() => Promise<void>> {
+  const link = await app.reserve(reference);
+  let times = 0;
+  const again = async () => {
+    const body = paymentEvent({ id: `evt_${reference}`, linkId: `pl_${reference}`, status: 'PENDING' });
+    expect((await app.deliver(link, `${body}${' '.repeat(times++)}`)).status).toBe(200);
+  };
+  await again();
+  await again();
+  return again;
+}
+
+async function openMatter(reference: string): Promise<{ id: string; kind: string } | undefined> {
+  const { body } = await get(settled(), '/v1/attention');
+  return body.attention.find((matter: { reference: string | null }) => matter.reference === reference);
+}
+
+describe('api: ending a matter that waits for a person', () => {
+  it('takes it from the list, and notes the reason in the history of its order', async () => {
+    const reference = freshReference();
+    await contradict(settled(), reference);
+    const { id = '', kind } = (await openMatter(reference)) ?? {};
+    expect(kind).toBe('event_conflict');
+    const ended = await post(settled(), `/v1/attention/${id}/end`, { reason: 'both say the same' });
+    expect([ended.status, ended.body]).toEqual([200, { attention: { id, endedAt: expect.any(String) } }]);
+    expect(await openMatter(reference)).toBeUndefined();
+    const { body } = await get(settled(), `${orderPath(reference)}/timeline`);
+    expect(body.entries).toContainEqual({
+      at: ended.body.attention.endedAt,
+      kind: 'attention',
+      summary: 'a person ended event_conflict',
+      details: ['reason given: both say the same'],
+    });
+  });
+
+  it('is no end for good: what is found again is raised again', async () => {
+    const reference = freshReference();
+    const again = await contradict(settled(), reference);
+    const before = await openMatter(reference);
+    await post(settled(), `/v1/attention/${before?.id}/end`, { reason: 'seen' });
+    await again();
+    const after = await openMatter(reference);
+    expect(after?.kind).toBe('event_conflict');
+    expect(after?.id).not.toBe(before?.id);
+  });
+
+  it('refuses one that has ended, or never was', async () => {
+    const reference = freshReference();
+    await contradict(settled(), reference);
+    const { id = '' } = (await openMatter(reference)) ?? {};
+    await post(settled(), `/v1/attention/${id}/end`, { reason: 'seen' });
+    for (const ended of [id, '999999', '0', 'x', '1e3']) {
+      const refused = await post(settled(), `/v1/attention/${ended}/end`, { reason: 'seen' });
+      expect(problem(refused, 404, 'not_found')).toContain(`No open matter has the id ${ended}`);
+    }
+  });
+
+  it('needs a reason, and the operator', async () => {
+    const reference = freshReference();
+    await contradict(settled(), reference);
+    const { id = '' } = (await openMatter(reference)) ?? {};
+    const path = `/v1/attention/${id}/end`;
+    for (const body of [{}, { reason: '' }, { reason: 'x'.repeat(501) }, { reason: 'a', by: 'me' }]) {
+      problem(await post(settled(), path, body), 400, 'invalid_request');
+    }
+    problem(await post(settled(), path, { reason: 'x' }, 'shop'), 403, 'forbidden');
+    expect(await openMatter(reference)).toBeDefined();
+  });
+});

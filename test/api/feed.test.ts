@@ -1,0 +1,211 @@
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
+import { readFeed } from '../../src/api/feed.ts';
+import type { ApiOptions } from '../../src/api/options.ts';
+import type { FeedPage } from '../../src/store/queries.ts';
+import { openBell } from '../../src/work/bell.ts';
+import { systemClock } from '../../src/work/clock.ts';
+import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
+import { sharedApp } from '../support/shared.ts';
+import { get, heldOrder, orderPath, paidOrder, post, problem } from './client.ts';
+
+const cursor = (text: string) => Buffer.from(text).toString('base64url');
+
+describe('api: the feed', () => {
+  const settled = sharedApp();
+  const read = async (query: string) => {
+    const { status, body } = await get(settled(), `/v1/feed?${query}`, 'shop');
+    expect(status).toBe(200);
+    return body;
+  };
+  /** Where the feed ends now. */
+  const end = async (): Promise<string> => {
+    let page = await read('limit=1000');
+    while (page.more) page = await read(`limit=1000&after=${page.cursor}`);
+    return page.cursor;
+  };
+
+  it('has every notice of a change as it is sent, with its id, oldest first', async () => {
+    const after = await end();
+    const { reference } = await paidOrder(settled());
+    const { reference: held } = await heldOrder(settled());
+    const page = await read(`after=${after}`);
+    expect(page).toMatchObject({
+      notices: [
+        { type: 'order.paid', data: { order: { reference, state: 'paid' }, version: 2 } },
+        { type: 'order.held', data: { order: { reference: held, state: 'held' } } },
+      ],
+      more: false,
+    });
+    for (const { cursor: _, id, ...notice } of page.notices) {
+      expect((await get(settled(), `/v1/notices/${id}`)).body.notice).toMatchObject({ id, body: notice });
+    }
+  });
+
+  it('goes on from the cursor of a page or of a notice, and says whether there is more', async () => {
+    const after = await end();
+    const references: string[] = [];
+    for (let n = 0; n < 3; n++) references.push((await paidOrder(settled())).reference);
+    const named = ({ notices }: Awaited<ReturnType<typeof read>>) =>
+      notices.map(({ data }: { data: { order: { reference: string } } }) => data.order.reference);
+    const first = await read(`after=${after}&limit=2`);
+    expect([named(first), first.more]).toEqual([references.slice(0, 2), true]);
+    const rest = await read(`after=${first.cursor}&limit=2`);
+    expect([named(rest), rest.more]).toEqual([references.slice(2), false]);
+    expect(named(await read(`after=${first.notices[0].cursor}`))).toEqual(references.slice(1));
+    expect(first.notices[1].cursor).toBe(first.cursor);
+    expect(await read(`after=${rest.cursor}`)).toEqual({ notices: [], cursor: rest.cursor, more: false });
+  });
+
+  it.each([
+    ['the cursor of another list', cursor('k1')],
+    ['a position alone', cursor('1')],
+    ['a position before the first', cursor('f1.-1')],
+    ['a cursor with something after it', `${cursor('f1.1')}=`],
+    ['something that is no cursor', 'f1.1'],
+    ['nothing', ''],
+  ])('refuses %s as a cursor', async (_what, after) => {
+    const answer = await get(settled(), `/v1/feed?after=${encodeURIComponent(after)}`);
+    expect(problem(answer, 400, 'invalid_request')).toBe(
+      'after: give the cursor of the page before, unchanged',
+    );
+  });
+
+  it.each(['limit=0', 'limit=1001', 'wait=31', 'wait=-1', 'wait=0.5', 'before=x'])(
+    'refuses %s',
+    async (query) => {
+      problem(await get(settled(), `/v1/feed?${query}`), 400, 'invalid_request');
+    },
+  );
+
+  it.each([
+    ['of another generation of the store', 'f2.0'],
+    ['beyond the end, as after a restore that nobody noticed', 'f1.999999999'],
+  ])('says of a cursor %s that it is from before', async (_what, place) => {
+    for (const wait of ['', '&wait=5']) {
+      const answer = await get(settled(), `/v1/feed?after=${cursor(place)}${wait}`);
+      expect(problem(answer, 410, 'cursor_from_before_restore')).toMatch(/from its beginning, without after/);
+    }
+  });
+
+  it('is not read without a token', async () => {
+    expect((await settled().api('/v1/feed', { token: 'another-token-of-the-tests' })).status).toBe(401);
+  });
+});
+
+/** On a clock that stands still: who waits for time to pass waits for ever. */
+describe('api: a reader of the feed that waits', () => {
+  async function startStill(): Promise<{ settled: TestApp; clock: TurnableClock }> {
+    const clock = openClock({ startMs: Date.now(), scale: 1e-6 });
+    const atEnd = (stop: () => void) =>
+      onTestFinished(async () => {
+        stop();
+        await clock.advance(10_000);
+      });
+    return { settled: await startTestApp({ clock, atEnd }), clock };
+  }
+
+  type Page = { notices: { type: string }[]; cursor: string; more: boolean };
+
+  function reader({ apiUrl }: TestApp, query = 'wait=30', signal: AbortSignal | null = null) {
+    let isAnswered = false;
+    const headers = { authorization: `Bearer ${SHOP_TOKEN}` };
+    const page = fetch(`${apiUrl}/v1/feed?${query}`, { headers, signal }).then(async (answer) => {
+      isAnswered = true;
+      return (await answer.json()) as Page;
+    });
+    return { page, isAnswered: () => isAnswered };
+  }
+
+  /** The store reads for one after the other: who came before this has been read for when it resolves. */
+  async function lookedAt({ api }: TestApp): Promise<void> {
+    for (let n = 0; n < 3; n++) await api('/v1/stats');
+  }
+
+  it('is answered by the commit of a notice, not by time', async () => {
+    const { settled } = await startStill();
+    const { page, isAnswered } = reader(settled);
+    await lookedAt(settled);
+    expect(isAnswered()).toBe(false);
+    const { reference } = await paidOrder(settled);
+    expect(await page).toMatchObject({ notices: [{ type: 'order.paid', data: { order: { reference } } }] });
+  });
+
+  it("is answered by a person's decision too", async () => {
+    const { settled } = await startStill();
+    const { reference } = await heldOrder(settled);
+    const { cursor: after } = await reader(settled).page;
+    const { page } = reader(settled, `wait=30&after=${after}`);
+    await lookedAt(settled);
+    await post(settled, `${orderPath(reference)}/resolve`, { decision: 'accept', reason: 'enough' });
+    expect(await page).toMatchObject({ notices: [{ type: 'order.paid' }] });
+  });
+
+  it('is answered with nothing when its time is over, and not before', async () => {
+    const { settled, clock } = await startStill();
+    const { page, isAnswered } = reader(settled, 'wait=5');
+    await lookedAt(settled);
+    await clock.advance(4_990);
+    await lookedAt(settled);
+    expect(isAnswered()).toBe(false);
+    await clock.advance(10);
+    expect(await page).toEqual({ notices: [], cursor: cursor('f1.0'), more: false });
+  });
+
+  it('is answered at once when settled stops', async () => {
+    const { settled } = await startStill();
+    const { page } = reader(settled);
+    await lookedAt(settled);
+    void settled.app.stop();
+    expect(await page).toMatchObject({ notices: [], more: false });
+    expect(await reader(settled).page).toMatchObject({ notices: [] });
+  });
+
+  it('is one of 200 at most; one that goes away leaves its place to another', async () => {
+    const { settled } = await startStill();
+    const leaving = new AbortController();
+    const left = reader(settled, 'wait=30', leaving.signal);
+    left.page.catch(() => {});
+    const waiting = Array.from({ length: 199 }, () => reader(settled));
+    await lookedAt(settled);
+    // Who finds no place is answered at once.
+    expect((await reader(settled).page).notices).toEqual([]);
+    leaving.abort();
+    await vi.waitFor(async () => {
+      const next = reader(settled);
+      await lookedAt(settled);
+      expect(next.isAnswered()).toBe(false);
+      waiting.push(next);
+    });
+    await paidOrder(settled);
+    for (const { page } of waiting) expect((await page).notices).toHaveLength(1);
+  });
+
+  it('misses nothing that is committed while it looks', async () => {
+    // Nobody's time is over.
+    const clock = { ...systemClock, after: () => () => {} };
+    const bell = openBell(clock);
+    const none: FeedPage = { generation: 1, newest: 0, notices: [] };
+    const one: FeedPage = { generation: 1, newest: 1, notices: [{ position: 1, id: 'msg_1_x', body: '{}' }] };
+    let looks = 0;
+    const store = {
+      readFeed: async () => {
+        // What it sees is from before the commit that rings.
+        if (looks++ > 0) return one;
+        bell.ring();
+        return none;
+      },
+    };
+    const options = { store, clock, notices: bell, metrics: { feedRead: () => {} } };
+    const server = express()
+      .get('/', readFeed(options as unknown as ApiOptions))
+      .listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await new Promise((listening) => server.once('listening', listening));
+    const { port } = server.address() as AddressInfo;
+    const answer = await fetch(`http://127.0.0.1:${port}/?wait=30`, { signal: AbortSignal.timeout(5_000) });
+    expect(await answer.json()).toMatchObject({ notices: [{ id: 'msg_1_x' }] });
+  });
+});

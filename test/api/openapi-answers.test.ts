@@ -1,0 +1,305 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { ApiOptions } from '../../src/api/options.ts';
+import { apiRoutes, ROUTES } from '../../src/api/router.ts';
+import { Fault } from '../../src/fault.ts';
+import { createApp } from '../../src/http/app.ts';
+import { openLog } from '../../src/observe/log.ts';
+import { openKeyring } from '../../src/store/keyring.ts';
+import { systemClock } from '../../src/work/clock.ts';
+import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { createLink } from '../support/dispatch.ts';
+import { DOCUMENTED, problemsOf, responseOf, SEEN } from '../support/document.ts';
+import type { Passed } from '../support/front.ts';
+import { tamper } from '../support/peek.ts';
+import {
+  allSettled,
+  cancel,
+  check,
+  openLink,
+  openOrder,
+  pass,
+  passUntil,
+  payLink,
+  requestsOf,
+  type Shop,
+  startFronted,
+  startShop,
+} from '../support/shop.ts';
+import { followTail } from '../support/tail.ts';
+import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post, postText } from './client.ts';
+
+/**
+ * Every answer that the document has is provoked here, and held against it by what `api`, `get` and `post` expect of every
+ * answer. The last test says what was not seen: nothing is left that could not be provoked.
+ */
+
+/** An id of the kind that the path wants, of nothing that is there; a body that the route takes. */
+function pathOf(path: string): string {
+  return path
+    .replace(':reference', 'nobodys')
+    .replace(/\/notices\/:id/, '/notices/msg_999_x')
+    .replace(':id', '999');
+}
+
+const refused = (status: number, body: object = {}): Passed => ({
+  status,
+  headers: { 'content-type': 'application/json' },
+  text: JSON.stringify(body),
+});
+
+describe('the answers of the document', () => {
+  it('by rule: who may not, what is not there, what cannot be read', async () => {
+    const { settled } = await startShop();
+    for (const { method, path, allowed, operation } of ROUTES) {
+      const place = pathOf(path);
+      const body = operation.example?.body ?? {};
+      const sent = { method: method.toUpperCase(), ...(method === 'post' ? { body } : {}) };
+      await settled.api(place, { ...sent, token: 'nobodys' });
+      if (allowed.length === 1) await settled.api(place, { ...sent, token: SHOP_TOKEN });
+      if (path.includes(':')) await settled.api(place, sent);
+      if (method === 'post') {
+        await settled.api(place, { body: { surprise: 1 } });
+        await postText(settled, place, JSON.stringify({ text: 'x'.repeat(70_000) }));
+        await postText(settled, place, 'text', { 'content-type': 'text/plain' });
+      } else if (path.startsWith('/v1/')) await settled.api(`${place}?surprise=1`);
+    }
+    await settled.api('/v1/admin/reconcile', { body: { reference: 'nobodys' } });
+  });
+
+  it('by rule: a store that is busy, and a bug', async () => {
+    for (const error of [new Fault('transient', 'store_busy', 'The store is busy.'), new Error('a bug')]) {
+      const settled = await startBroken(error);
+      for (const { method, path, operation } of ROUTES) {
+        const example = { reference: 'order', amount: '30.00', ...operation.example?.body };
+        const body = Object.fromEntries(
+          Object.entries(example).filter(([name]) => name in (operation.body?.shape ?? {})),
+        );
+        const place = pathOf(path);
+        if (method === 'post') await post(settled, place, body);
+        else await get(settled, place);
+      }
+    }
+  });
+
+  it('of opening, checking and cancelling', async () => {
+    const { shop, front } = await startFronted(startShop);
+    const { sandbox, settled } = shop;
+    await openLink(shop, 'order-1');
+    await openOrder(shop, 'order-1');
+    await openOrder(shop, 'order-1', { title: 'Another' });
+    await openOrder(shop, 'order-2', { amount: 25 });
+    await check(shop, 'order-1');
+    await cancel(shop, 'order-1');
+    await openOrder(shop, 'order-1');
+    await openOrder(shop, 'order-usd', { currency: 'USD' });
+    await settled.api('/v1/admin/reconcile', { body: {} });
+
+    await payLink(shop, await openLink(shop, 'order-paid'));
+    await allSettled(shop);
+    await cancel(shop, 'order-paid');
+
+    const foreign = await createLink(sandbox, { amount: 100, externalReference: 'order-taken' });
+    await openOrder(shop, 'order-taken');
+    const adopt = () => settled.api(`${orderPath('order-taken')}/adopt`, { body: { id: foreign.id } });
+    front.answerWith(async () => refused(500));
+    await adopt();
+    front.passAll();
+    await adopt();
+    await adopt();
+
+    await settled.api('/v1/links', {
+      body: { reference: 'order-none', amount: 100, id: 'pl_none', webhookSecret: 'x'.repeat(32) },
+    });
+    await askAbout(shop, 'order-none');
+
+    front.answerWith(async ({ method }) => (method === 'POST' ? refused(400, { error: 'no' }) : undefined));
+    await openOrder(shop, 'order-refused');
+    await openLinkLate(shop, () => front.answerWith(async () => refused(500)));
+
+    front.passAll();
+    await openLink(shop, 'order-3');
+    front.answerWith(async () => refused(500));
+    await askAbout(shop, 'order-3');
+  });
+
+  it('of a key that the service refuses', async () => {
+    const { shop, front } = await startFronted(startShop);
+    await openLink(shop, 'order-1');
+    await createLink(shop.sandbox, { amount: 100, externalReference: 'order-taken' });
+    await openOrder(shop, 'order-taken');
+    const { settled } = shop;
+    const asks = [
+      () => openOrder(shop, 'order-2'),
+      () => check(shop, 'order-1'),
+      () => cancel(shop, 'order-1'),
+      () => settled.api('/v1/admin/reconcile', { body: { reference: 'order-1' } }),
+      () => settled.api(`${orderPath('order-taken')}/adopt`, { body: { id: 'pl_1' } }),
+    ];
+    for (const [n, ask] of asks.entries()) {
+      // An opening that succeeds ends the pause after a refusal.
+      front.passAll();
+      await openLink(shop, `order-between-${n}`);
+      front.answerWith(async () => refused(401));
+      await ask();
+    }
+  });
+
+  it('without an API, or with an address that the service cannot reach', async () => {
+    const app = await startTestApp();
+    const order = { reference: 'order-1', title: 'A', amount: 100 };
+    await app.api('/v1/orders', { body: order });
+    await app.reserve('order-1');
+    await askAbout({ settled: app }, 'order-1');
+    await app.api(`${orderPath('order-1')}/adopt`, { body: { id: 'pl_1' } });
+    const environment = {
+      SETTLED_PUBLIC_URL: 'http://pay.example.com',
+      SETTLED_API_URL: 'https://service.example.com',
+      SETTLED_API_KEY: 'key',
+    };
+    await (await startTestApp({ environment })).api('/v1/orders', { body: order });
+  });
+
+  it('of links, orders and events', async () => {
+    const app = await startTestApp();
+    const secret = { webhookSecret: 'a-secret-of-the-shop-0001' };
+    const link = { reference: 'order-1', amount: '100.00' };
+    const send = (change: object, token = OPERATOR_TOKEN) =>
+      app.api('/v1/links', { body: { ...link, ...change }, token });
+    await send({ id: 'pl_1', ...secret });
+    await send({ id: 'pl_1' });
+    await send({ webhookSecret: 'another-secret-0002' }, SHOP_TOKEN);
+    await send({ amount: '50.00' });
+    await send({ amount: 'x' });
+    await send({ reference: 'order-2', id: 'pl_1', ...secret });
+
+    const { reference } = await paidOrder(app, 'order-paid');
+    await send({ reference, id: 'pl_other' });
+    const held = await heldOrder(app, 'order-held');
+    const resolve = (decision: string) =>
+      app.api(`${orderPath(held.reference)}/resolve`, { body: { decision, reason: 'seen' } });
+    const refund = paymentEvent({
+      linkId: `pl_${held.reference}`,
+      status: 'REFUNDED',
+      paymentId: `pay_${held.reference}`,
+      amount: '60.00',
+    });
+    await deliverAndSee(app, held.link, refund, 'held');
+    await vi.waitFor(async () => {
+      expect((await app.order(held.reference)).payment).toMatchObject({ status: 'refunded' });
+    });
+    await resolve('accept');
+    await resolve('reject');
+    await app.api(`${orderPath(reference)}/resolve`, { body: { decision: 'accept', reason: 'seen' } });
+    await app.api('/v1/orders');
+    await app.api(`${orderPath(reference)}/timeline`);
+
+    const { id } = (await app.api('/v1/events')).body.events[0];
+    await app.api(`/v1/events/${id}`);
+    await app.api(`/v1/events/${id}/replay`, { body: {} });
+    await vi.waitFor(async () => expect((await app.api(`/v1/events/${id}`)).body.event.status).toBe('done'));
+    tamper(app.storePath, `UPDATE inbox SET status = 'pending', due_at_ms = 9999999999999 WHERE key = ?`, id);
+    await app.api(`/v1/events/${id}/replay`, { body: {} });
+    tamper(app.storePath, `UPDATE inbox SET status = 'done' WHERE key = ?`, id);
+    tamper(app.storePath, 'DELETE FROM inbox_body WHERE inbox_key = ?', id);
+    await app.api(`/v1/events/${id}/replay`, { body: {} });
+    await app.api('/v1/rejections');
+  });
+
+  it('of notices, the feed, and what a person does', async () => {
+    const app = await startTestApp();
+    const tail = await followTail(app);
+    const { link } = await paidOrder(app, 'order-1');
+    await app.deliver(link, 'not JSON');
+    await vi.waitFor(async () => expect((await app.api('/v1/attention')).body.attention).toHaveLength(1));
+    const [matter] = (await app.api('/v1/attention')).body.attention;
+    await app.api(`/v1/attention/${matter.id}/end`, { body: { reason: 'seen' } });
+    const [notice] = (await app.api('/v1/notices')).body.notices;
+    await app.api(`/v1/notices/${notice.id}`);
+    await app.api(`/v1/notices/${notice.id}/resend`, { body: {} });
+    tamper(app.storePath, `UPDATE outbox SET status = 'done', due_at_ms = NULL, ended_at_ms = 1`);
+    await app.api(`/v1/notices/${notice.id}/resend`, { body: {} });
+    await app.api('/v1/feed');
+    await app.api(`/v1/feed?after=${Buffer.from('f99.1').toString('base64url')}`);
+    await tail.first('settled');
+    await app.api('/v1/tail', { method: 'HEAD' });
+    await app.api('/v1/stats');
+    await app.api('/v1/admin/doctor');
+    await app.api('/v1/admin/backup', { body: {} });
+    await app.api('/v1/admin/rotate-key', { body: {} });
+    for (const path of ['/metrics', '/livez', '/readyz', '/openapi.json', '/docs']) await app.api(path);
+    void app.app.stop();
+    await app.api('/readyz');
+    const given = { SETTLED_SECRETS_KEY: Buffer.alloc(32, 1).toString('base64') };
+    const ruled = await startTestApp({ environment: given });
+    await ruled.api('/v1/admin/rotate-key', { body: {} });
+  });
+
+  it('were all seen', () => {
+    const documented = DOCUMENTED.flatMap(({ method, path, operation }) => {
+      const problems = problemsOf(operation).map(({ status, code }) => `${status} ${code}`);
+      const answers = Object.keys(operation.responses).filter(
+        (status) => !('application/problem+json' in (responseOf(operation, status)?.content ?? {})),
+      );
+      return [...answers, ...problems].map((answer) => `${method} ${path} ${answer}`);
+    });
+    expect(documented.length).toBeGreaterThan(200);
+    expect(documented.filter((answer) => !SEEN.has(answer))).toEqual([]);
+  });
+});
+
+/** Everything that asks the service about one link. */
+async function askAbout(shop: Pick<Shop, 'settled'>, reference: string): Promise<void> {
+  const { settled } = shop;
+  await settled.api(`${orderPath(reference)}/check`, { method: 'POST' });
+  await settled.api(`${orderPath(reference)}/cancel`, { method: 'POST' });
+  await settled.api('/v1/admin/reconcile', { body: { reference } });
+}
+
+/** An order whose link the service has perhaps made, and does not tell. */
+async function openLinkLate(shop: Shop, fail: () => void): Promise<void> {
+  fail();
+  const before = (await requestsOf(shop.sandbox)).length;
+  const opening = openOrder(shop, 'order-late');
+  await passUntil(shop, async () => (await shop.settled.api(orderPath('order-late'))).status === 200, {
+    stepMs: 100,
+  });
+  await askAbout(shop, 'order-late');
+  await pass(shop, 11_000);
+  expect((await opening).status).toBe(202);
+  expect((await requestsOf(shop.sandbox)).length).toBe(before);
+}
+
+/** The API over a store that fails at everything. */
+async function startBroken(error: Error): Promise<TestApp> {
+  const fails = new Proxy({}, { get: () => () => Promise.reject(error) });
+  const throws = () => {
+    throw error;
+  };
+  const options = {
+    store: fails,
+    keyring: openKeyring(Buffer.alloc(32, 1)),
+    credentials: fails,
+    tokens: { operator: OPERATOR_TOKEN, shop: SHOP_TOKEN },
+    clock: systemClock,
+    metrics: { scrape: () => Promise.reject(error) },
+    activity: { follow: error instanceof Fault ? () => null : throws },
+    readiness: () => ({ ready: true }),
+    publicUrl: 'http://127.0.0.1:9',
+    publicUrlReaches: true,
+    asking: { service: fails, opener: fails, reconciler: fails },
+    rotation: fails,
+    apiSlots: 50,
+    currency: 'BRL',
+    storePath: '/nowhere/settled.db',
+  };
+  const router = apiRoutes(options as unknown as ApiOptions);
+  const app = createApp({ routers: [router], log: openLog('silent'), newId: () => 'an-id' });
+  const server = await new Promise<Server>((resolve) => {
+    const listening = createServer(app).listen(0, '127.0.0.1', () => resolve(listening));
+  });
+  onTestFinished(() => void server.close());
+  return { apiUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } as TestApp;
+}

@@ -1,0 +1,82 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { NOTICE_TYPES } from '../../src/domain/decision.ts';
+import { SHOP_TOKEN, startTestApp, testFolder } from '../support/app.ts';
+import { SHOP_SECRET } from '../support/callback.ts';
+import { freePort } from '../support/port.ts';
+import { spawnProgram } from '../support/process.ts';
+import { startTestSandbox } from '../support/sandbox.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const page = readFileSync(join(ROOT, 'docs/integrate.md'), 'utf8');
+
+it('docs/integrate.md says of every type of notice what to do', () => {
+  const section = page.split(/^## /m).find((part) => part.startsWith('What to do for each type')) ?? '';
+  const rows = [...section.matchAll(/^\| `([\w.]+)` \| (.+) \| (.+) \|$/gm)];
+  expect(rows.map(([, type]) => type).sort()).toEqual([...NOTICE_TYPES].sort());
+});
+
+it('docs/integrate.md has a place for every link within it', () => {
+  const anchors = [...page.matchAll(/^## (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
+  const targets = [...page.matchAll(/\]\(#([^)]*)\)/g)].map(([, target]) => target as string);
+  expect(targets.filter((target) => !anchors.includes(target))).toEqual([]);
+  expect(anchors.filter((anchor) => !targets.includes(anchor))).toEqual([]);
+});
+
+it('docs/integrate.md shows commands that do what it says when they are pasted', async ({ skip }) => {
+  const tools = ['bash', 'curl', 'openssl', 'sed', 'od', 'base64'];
+  const missing = tools.filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
+  skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+  const folder = testFolder();
+  mkdirSync(join(folder, 'data'));
+  writeFileSync(join(folder, 'data/shop-token'), `${SHOP_TOKEN}\n`);
+  writeFileSync(join(folder, 'data/shop-secret'), `${SHOP_SECRET}\n`);
+  const sandbox = await startTestSandbox();
+  const [hooks, listen] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
+  const settled = await startTestApp({
+    environment: {
+      SETTLED_HOOKS_LISTEN: hooks,
+      SETTLED_PUBLIC_URL: `http://${hooks}`,
+      SETTLED_API_URL: sandbox.url,
+      SETTLED_API_KEY: sandbox.apiKey,
+    },
+  });
+  const environment = { SHOP_TOKEN, SHOP_SECRET, SHOP_LISTEN: listen, SHOP_SETTLED: settled.apiUrl };
+  const shop = spawnProgram([process.execPath, join(ROOT, 'examples/node/shop.mjs')], {
+    ...environment,
+    SHOP_STORE: join(folder, 'shop'),
+  });
+  await shop.line(/the shop is open/);
+
+  const blocks = [...page.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block as string);
+  const script = blocks
+    .join("printf '\\n--\\n'\n")
+    .replaceAll('http://127.0.0.1:8788', settled.apiUrl)
+    .replaceAll('http://127.0.0.1:8790', sandbox.url)
+    .replaceAll('http://127.0.0.1:8800', `http://${listen}`)
+    .replaceAll('npm run -s sandbox --', `'${process.execPath}' '${join(ROOT, 'bin/settled.mjs')}' sandbox`);
+  const [fed = '', rest = '', secret = '', byHand = ''] = (await pasted(script, folder)).split('\n--\n');
+  expect(fed).toContain('"reference":"order-5001","state":"paid"');
+  expect(JSON.parse(rest)).toMatchObject({ notices: [], more: false });
+  expect(secret).toMatch(/^whsec_[\w+/]{43}=\n$/);
+  expect(byHand).toBe('401\n204\n');
+  expect(shop.stdout()).toContain('order-5002 is paid: pack it');
+});
+
+/** Runs the commands beside this process, which serves them; resolves with what they print. */
+function pasted(script: string, cwd: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile('bash', ['-euc', script], { cwd, encoding: 'utf8' }, (error, stdout, stderr) => {
+      if (error === null) resolve(stdout);
+      else reject(new Error(`${error.message}\n${stdout}\n${stderr}`));
+    });
+  });
+}

@@ -1,0 +1,286 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { SHOP_TOKEN, startTestApp, type TestApp, testFolder } from '../support/app.ts';
+import { SHOP_SECRET } from '../support/callback.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { freePort } from '../support/port.ts';
+import { type RunningProcess, spawnProgram } from '../support/process.ts';
+import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+
+const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url));
+
+/** Without what npm puts before it: `node` is the machine's own, whatever its age. */
+const MACHINES_PATH = (process.env.PATH ?? '')
+  .split(':')
+  .filter((folder) => !folder.includes('node_modules'))
+  .join(':');
+
+const SHOPS = [
+  { name: 'Node', interpreter: 'node', serve: () => ['node', `${EXAMPLES}/node/shop.mjs`], feed: null },
+  {
+    name: 'Python',
+    interpreter: 'python3',
+    serve: () => ['python3', `${EXAMPLES}/python/shop.py`],
+    feed: null,
+  },
+  {
+    name: 'PHP',
+    interpreter: 'php',
+    serve: (listen: string) => ['php', '-S', listen, `${EXAMPLES}/php/shop.php`],
+    feed: ['php', `${EXAMPLES}/php/shop.php`, 'feed'],
+  },
+];
+
+describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
+  it('marks an order paid once, though it is told twice, and believes settled alone', async ({ skip }) => {
+    skip(isMissing(interpreter), `${interpreter} is not installed`);
+    const listen = `127.0.0.1:${await freePort()}`;
+    const { settled, sandbox } = await startSettled(listen);
+    const shop = await open({ command: serve(listen), listen, settled: settled.apiUrl });
+
+    const reference = await shop.chosen();
+    const page = await shop.buy(reference);
+    expect(page).toMatch(new RegExp(`^${sandbox.url}/pay/`));
+    expect(await shop.buy(reference)).toBe(page);
+    expect(await shop.heading(reference)).toBe('Waiting for your payment');
+
+    const paid = noticeOf(reference, { state: 'paid', version: 9 });
+    for (const [what, headers] of Object.entries(forgeries(paid))) {
+      expect([what, await shop.tell(headers, paid)]).toEqual([what, 401]);
+    }
+    const genuine = signed('msg_x', paid, new Date());
+    expect(await shop.tell(genuine, paid.replace('lamp', 'Lamp'))).toBe(401);
+    expect(await shop.heading(reference)).toBe('Waiting for your payment');
+
+    await sandbox.control(`/links/${page.split('/pay/')[1]}/pay`, { body: {} });
+    await vi.waitFor(async () => expect(await shop.heading(reference)).toBe('Paid. Thank you!'), 5_000);
+    await sendAllAgain(settled);
+    expect(await shop.heading(reference)).toBe('Paid. Thank you!');
+    expect(shop.packed()).toEqual([reference]);
+
+    // Disputed meanwhile, while the secret is changed, and then an old notice again.
+    const disputed = noticeOf(reference, { state: 'disputed', version: 10 });
+    const rotating = signed('msg_y', disputed, new Date());
+    rotating['webhook-signature'] = `v1,${'A'.repeat(43)}= ${rotating['webhook-signature']}`;
+    expect(await shop.tell(rotating, disputed)).toBe(204);
+    await sendAllAgain(settled);
+    expect(await shop.heading(reference)).toBe('Your order is disputed');
+
+    // The dispute is won: paid again, and packed once all the same.
+    const won = noticeOf(reference, { state: 'paid', version: 11 });
+    expect(await shop.tell(signed('msg_z', won, new Date()), won)).toBe(204);
+    expect(await shop.heading(reference)).toBe('Paid. Thank you!');
+    expect(shop.packed()).toEqual([reference]);
+  });
+
+  it('finds by the feed what it was not told, from where it had read, and after a restore', async ({
+    skip,
+  }) => {
+    skip(isMissing(interpreter), `${interpreter} is not installed`);
+    const listen = `127.0.0.1:${await freePort()}`;
+    const { settled, sandbox } = await startSettled(null);
+    const SHOP_STORE = join(testFolder(), 'shop');
+    const packed: string[] = [];
+    const openAt = async ({ apiUrl }: TestApp) => {
+      if (feed !== null) {
+        const { code, stderr } = await spawnProgram(feed, settings(apiUrl, listen, SHOP_STORE)).finished;
+        expect(code).toBe(0);
+        packed.push(...packedIn(stderr));
+      }
+      return open({ command: serve(listen), listen, settled: apiUrl, store: SHOP_STORE });
+    };
+
+    const before = await openAt(settled);
+    const reference = await before.chosen();
+    const page = await before.buy(reference);
+    await before.kill();
+    await sandbox.control(`/links/${page.split('/pay/')[1]}/pay`, { body: {} });
+    await vi.waitFor(
+      async () => expect(await settled.order(reference)).toMatchObject({ state: 'paid' }),
+      5_000,
+    );
+
+    const after = await openAt(settled);
+    await vi.waitFor(async () => expect(await after.heading(reference)).toBe('Paid. Thank you!'), 5_000);
+    await after.kill();
+
+    // Another store in the place of the first: what the cursor names was never there.
+    const restored = await startTestApp();
+    const link = await restored.reserve(reference, '149.90');
+    const again = await openAt(restored);
+    expect(await again.heading(reference)).toBe('Paid. Thank you!');
+    await again.kill();
+    await restored.deliver(link, paymentEvent({ status: 'PENDING' }));
+    await vi.waitFor(async () => expect((await restored.api('/v1/feed')).body.notices).toHaveLength(1));
+    const told = await openAt(restored);
+    await vi.waitFor(
+      async () => expect(await told.heading(reference)).toBe('Your order is payment pending'),
+      5_000,
+    );
+    expect([...packed, ...[before, after, again, told].flatMap((shop) => shop.packed())]).toEqual([
+      reference,
+    ]);
+  });
+});
+
+describe('examples/README.md', () => {
+  it('has the run lines that stand at the top of each', () => {
+    const readme = readFileSync(join(EXAMPLES, 'README.md'), 'utf8');
+    for (const file of ['node/shop.mjs', 'python/shop.py', 'php/shop.php']) {
+      const lines = readFileSync(join(EXAMPLES, file), 'utf8').match(/SHOP_TOKEN=… SHOP_SECRET=whsec_… .*/g);
+      expect(lines?.length).toBeGreaterThan(0);
+      for (const line of lines ?? []) {
+        expect(readme).toContain(line.replace('SHOP_TOKEN=… SHOP_SECRET=whsec_… ', ''));
+      }
+    }
+  });
+});
+
+function isMissing(interpreter: string): boolean {
+  return spawnSync(interpreter, ['--version'], { env: { PATH: MACHINES_PATH } }).error !== undefined;
+}
+
+type Settled = { settled: TestApp; sandbox: TestSandbox };
+
+/** settled and a sandbox; it tells a shop that listens there, or has no callback. */
+async function startSettled(shopListens: string | null): Promise<Settled> {
+  const sandbox = await startTestSandbox();
+  const hooks = `127.0.0.1:${await freePort()}`;
+  const settled = await startTestApp({
+    environment: {
+      SETTLED_HOOKS_LISTEN: hooks,
+      SETTLED_PUBLIC_URL: `http://${hooks}`,
+      SETTLED_API_URL: sandbox.url,
+      SETTLED_API_KEY: sandbox.apiKey,
+      ...(shopListens === null
+        ? {}
+        : {
+            SETTLED_SHOP_URL: `http://${shopListens}/settled`,
+            SETTLED_SHOP_SECRET: SHOP_SECRET,
+            SETTLED_SHOP_ALLOW_PRIVATE: 'true',
+          }),
+    },
+  });
+  return { settled, sandbox };
+}
+
+function settings(settledUrl: string, listen: string, store: string): Record<string, string> {
+  return {
+    SHOP_TOKEN,
+    SHOP_SECRET,
+    SHOP_SETTLED: settledUrl,
+    SHOP_LISTEN: listen,
+    SHOP_URL: `http://${listen}`,
+    SHOP_STORE: store,
+    PATH: MACHINES_PATH,
+  };
+}
+
+type Opening = { command: readonly string[]; listen: string; settled: string; store?: string };
+
+/** Starts an example and waits until it serves. */
+async function open({ command, listen, settled, store = join(testFolder(), 'shop') }: Opening) {
+  const shop = spawnProgram(command, settings(settled, listen, store));
+  onTestFinished(() => void shop.child.kill('SIGKILL'));
+  const url = `http://${listen}`;
+  await vi.waitFor(() => fetch(url), { timeout: 5_000, interval: 20 });
+  const said = keepAll(shop);
+  return {
+    /** The reference in the button of the first page. */
+    chosen: async () => /value=["'](lamp-[0-9a-f]{16})/.exec(await (await fetch(url)).text())?.[1] as string,
+    /** Presses the button; returns where it leads. */
+    buy: async (reference: string) => {
+      const form = { method: 'POST', body: new URLSearchParams({ reference }) };
+      const { status, headers } = await fetch(`${url}/buy`, { ...form, redirect: 'manual' });
+      expect(status).toBe(303);
+      return headers.get('location') as string;
+    },
+    heading: async (reference: string) => {
+      const page = await (await fetch(`${url}/orders/${reference}`)).text();
+      return /<h1>(.*)<\/h1>/.exec(page)?.[1];
+    },
+    tell: async (headers: Record<string, string>, body: string) =>
+      (await fetch(`${url}/settled`, { method: 'POST', headers, body })).status,
+    /** The orders that it said to pack, each as often as it said so. */
+    packed: () => packedIn(said()),
+    kill: async () => {
+      shop.child.kill('SIGKILL');
+      await shop.finished;
+    },
+  };
+}
+
+function packedIn(said: string): string[] {
+  return [...said.matchAll(/(lamp-\w+) is paid: pack it/g)].map(([, reference]) => reference as string);
+}
+
+/** Everything that the program prints: PHP's server has its own words on standard error. */
+function keepAll({ child, stdout }: RunningProcess): () => string {
+  let errors = '';
+  child.stderr?.on('data', (chunk: string | Buffer) => {
+    errors += chunk;
+  });
+  return () => stdout() + errors;
+}
+
+/** Has every notice sent once more, and waits until the shop has taken them all. */
+async function sendAllAgain({ api }: TestApp): Promise<void> {
+  const list = async () => (await api('/v1/notices')).body.notices as { id: string; status: string }[];
+  const notices = await list();
+  expect(notices.length).toBeGreaterThan(0);
+  for (const { id } of notices) {
+    await vi.waitFor(
+      async () => expect((await api(`/v1/notices/${id}/resend`, { method: 'POST' })).status).toBe(202),
+      5_000,
+    );
+  }
+  await vi.waitFor(
+    async () => expect((await list()).filter(({ status }) => status !== 'done')).toEqual([]),
+    5_000,
+  );
+}
+
+function noticeOf(reference: string, order: { state: string; version: number }): string {
+  return JSON.stringify({
+    type: `order.${order.state}`,
+    timestamp: new Date().toISOString(),
+    data: { order: { reference, ...order }, version: order.version },
+  });
+}
+
+function signed(id: string, body: string, at: Date, secret = SHOP_SECRET): Record<string, string> {
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign(id, at, body),
+  };
+}
+
+/** Headers of a notice that nobody may believe, each with one thing wrong. */
+function forgeries(body: string): Record<string, Record<string, string>> {
+  const now = new Date();
+  const right = signed('msg_f', body, now);
+  const without = (name: string) => Object.fromEntries(Object.entries(right).filter(([key]) => key !== name));
+  const minutes = (count: number) => new Date(now.getTime() + count * 60_000);
+  return {
+    'no headers': {},
+    'no signature': without('webhook-signature'),
+    'no id': without('webhook-id'),
+    'no time': without('webhook-timestamp'),
+    'another secret': signed('msg_f', body, now, `whsec_${Buffer.alloc(32, 8).toString('base64')}`),
+    'another id': { ...right, 'webhook-id': 'msg_g' },
+    'another time': { ...right, 'webhook-timestamp': String(Number(right['webhook-timestamp']) + 1) },
+    'six minutes ago': signed('msg_f', body, minutes(-6)),
+    'in six minutes': signed('msg_f', body, minutes(6)),
+    'a time that is none': { ...right, 'webhook-timestamp': 'NaN' },
+    'another version': {
+      ...right,
+      'webhook-signature': `${right['webhook-signature']}`.replace('v1,', 'v2,'),
+    },
+    'a short signature': { ...right, 'webhook-signature': 'v1,' },
+  };
+}

@@ -1,0 +1,176 @@
+import type { LookupAddress, lookup } from 'node:dns';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { Fault } from '../../src/fault.ts';
+import { openTarget, type TargetOptions } from '../../src/notify/target.ts';
+import { type CallbackShop, startCallback } from '../support/callback.ts';
+import { freePort } from '../support/port.ts';
+import { PRIVATE_HOSTS } from './hosts.ts';
+
+/** An address that everybody can reach; nothing is ever sent there. */
+const PUBLIC = '1.1.1.1';
+
+/** Resolves every name to these addresses, each time to the next of them. */
+function resolver(...answers: string[][]) {
+  const asked: string[] = [];
+  const resolve = ((name: string, _: unknown, done: (error: null, found: LookupAddress[]) => void) => {
+    const found = answers[asked.push(name) - 1] ?? answers.at(-1) ?? [];
+    done(
+      null,
+      found.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+    );
+  }) as unknown as typeof lookup;
+  return { asked, resolve };
+}
+
+function open(url: string, over: Partial<TargetOptions> = {}) {
+  const target = openTarget({ url, allowPrivate: false, connections: 4, deadlineMs: 5_000, ...over });
+  onTestFinished(target.close);
+  return { post: () => target.post({ 'webhook-id': 'msg_1_a' }, '{}') };
+}
+
+async function faultOf(post: Promise<unknown>): Promise<Fault> {
+  const answer = await post.catch((error: unknown) => error);
+  if (answer instanceof Fault) return answer;
+  throw new Error(`it was answered: ${JSON.stringify(answer)}`);
+}
+
+/** The shop's address with another host in it. */
+function at(shop: CallbackShop, host: string, scheme = 'http'): string {
+  const { port, pathname } = new URL(shop.url);
+  return `${scheme}://${host}:${port}${pathname}`;
+}
+
+describe('an address that only this network knows', () => {
+  it.each(PRIVATE_HOSTS)('is not connected to: %s', async (host) => {
+    const { asked, resolve } = resolver(['127.0.0.1']);
+    const fault = await faultOf(open(`https://${host}:9/settled`, { resolve }).post());
+    expect(fault).toMatchObject({ kind: 'transient', code: 'shop_address_private' });
+    expect(fault.message).toContain('SETTLED_SHOP_ALLOW_PRIVATE=true');
+    expect(asked).toEqual([]);
+  });
+
+  it.each(PRIVATE_HOSTS.filter((host) => host.startsWith('[') || /^\d+\.\d+\.\d+\.\d+$/.test(host)))(
+    'is not connected to behind a name: %s',
+    async (host) => {
+      const { asked, resolve } = resolver([host.replace(/^\[|\]$/g, '')]);
+      const fault = await faultOf(open('https://shop.example.com/settled', { resolve }).post());
+      expect(fault.code).toBe('shop_address_private');
+      expect(asked).toEqual(['shop.example.com']);
+    },
+  );
+
+  it('is not connected to with the name that this machine has for itself', async () => {
+    const shop = await startCallback();
+    const fault = await faultOf(open(at(shop, 'localhost', 'https')).post());
+    expect(fault.code).toBe('shop_address_private');
+    expect(shop.connections).toBe(0);
+  });
+
+  it('is not connected to although a name led elsewhere before: what was looked up is what is connected to', async () => {
+    const shop = await startCallback();
+    const { asked, resolve } = resolver(
+      ['10.0.0.1'],
+      ['127.0.0.1'],
+      ['::1', '127.0.0.1'],
+      ['::ffff:127.0.0.1'],
+    );
+    const { post } = open(at(shop, 'shop.example.com', 'https'), { resolve });
+    for (let n = 1; n <= 4; n++) {
+      expect((await faultOf(post())).code).toBe('shop_address_private');
+      expect(asked).toHaveLength(n);
+    }
+    expect(shop.connections).toBe(0);
+  });
+
+  it('is connected to where that is allowed, as a number and behind a name', async () => {
+    const shop = await startCallback();
+    for (const host of ['127.0.0.1', '0x7f.1', 'localhost', 'shop.example.com']) {
+      const { resolve } = resolver(['127.0.0.1']);
+      const { post } = open(at(shop, host), { allowPrivate: true, resolve });
+      expect(await post()).toMatchObject({ status: 204 });
+    }
+    expect(shop.notices).toHaveLength(4);
+  });
+});
+
+describe('an address without https', () => {
+  it('is not connected to outside of this network, as a number or behind a name', async () => {
+    const { resolve } = resolver([PUBLIC]);
+    for (const host of [PUBLIC, 'shop.example.com']) {
+      const fault = await faultOf(open(`http://${host}/settled`, { allowPrivate: true, resolve }).post());
+      expect(fault.code).toBe('shop_address_private');
+      expect(fault.message).toContain('Use https in SETTLED_SHOP_URL');
+    }
+  });
+
+  it('is connected to where it is in this network alone, of all that a name stands for, and as long as it is', async () => {
+    const shop = await startCallback();
+    shop.answerWith({ status: 200, headers: { connection: 'close' } });
+    const { asked, resolve } = resolver([PUBLIC, '127.0.0.1', '2606:4700::1111'], [PUBLIC]);
+    const { post } = open(at(shop, 'shop.example.com'), { allowPrivate: true, resolve });
+    expect(await post()).toMatchObject({ status: 200 });
+    expect((await faultOf(post())).code).toBe('shop_address_private');
+    expect(asked).toHaveLength(2);
+    expect(shop.notices).toHaveLength(1);
+  });
+});
+
+describe('a shop that cannot be reached', () => {
+  const reasons: [string, () => Promise<string>, string, Partial<TargetOptions>?][] = [
+    ['because nobody listens', async () => `http://127.0.0.1:${await freePort()}/`, 'ECONNREFUSED'],
+    [
+      'because it speaks no TLS',
+      async () => (await startCallback()).url.replace('http:', 'https:'),
+      'ERR_SSL_|EPROTO',
+    ],
+    ['because it speaks no HTTP', () => startSpeaking('SSH-2.0-OpenSSH\r\n'), 'HPE_'],
+    [
+      'because its answer has no end',
+      () => startSpeaking(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
+      'HPE_',
+    ],
+    [
+      'because its name is unknown',
+      async () => 'http://shop.example.com/',
+      'ENOTFOUND',
+      { resolve: unknown },
+    ],
+  ];
+
+  it.each(reasons)(
+    'is a fault that gives the code and nothing secret: %s',
+    async (_, url, code, over = {}) => {
+      const { post } = open(`${await url()}?key=hidden-in-the-query`, { allowPrivate: true, ...over });
+      const fault = await faultOf(post());
+      expect(fault).toMatchObject({ kind: 'transient', code: 'shop_unreachable' });
+      expect(fault.message).toMatch(
+        new RegExp(
+          `^The shop gave no answer: (${code})[A-Z_]*. Check SETTLED_SHOP_URL, the shop and the network.$`,
+        ),
+      );
+    },
+  );
+
+  it('is a shop that says it goes on otherwise than by HTTP', async () => {
+    const switching = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n';
+    const { post } = open(await startSpeaking(switching), { allowPrivate: true, deadlineMs: 200 });
+    expect((await faultOf(post())).code).toMatch(/^shop_(timeout|unreachable)$/);
+  });
+});
+
+const unknown = ((_: string, __: unknown, done: (error: Error) => void) => {
+  done(Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' }));
+}) as unknown as typeof lookup;
+
+/** A server that says this to everybody. */
+async function startSpeaking(text: string): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.write(text));
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}

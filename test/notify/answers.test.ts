@@ -1,0 +1,197 @@
+import { describe, expect, it } from 'vitest';
+import { type CallbackAnswer, type ReceivedNotice, startCallback } from '../support/callback.ts';
+import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
+import { readableLog } from '../support/lines.ts';
+import { POLL_MS, type Stage, startStage } from './stage.ts';
+
+/** The shop's time for one notice here, in real time. */
+const DEADLINE_MS = 300;
+
+/** For each of the answers: how long the shop was left alone after it gave it to a first attempt, in milliseconds. */
+async function waitsAfter(answers: readonly Exclude<CallbackAnswer, number>[]): Promise<number[]> {
+  const { shop, newOrder, happen, passFar } = await startStage();
+  const firsts: ReceivedNotice[] = [];
+  shop.answerWith((notice) => {
+    if (firsts.some(({ id }) => id === notice.id)) return 200;
+    return answers[firsts.push(notice) - 1];
+  });
+  for (const _ of answers) await happen(await newOrder());
+  await passFar(25 * HOUR_MS);
+  return firsts.map((first) => {
+    const times = shop.notices.filter(({ id }) => id === first.id).map(({ atMs }) => atMs);
+    expect(times).toHaveLength(2);
+    return Number(times[1]) - Number(times[0]);
+  });
+}
+
+/** One notice, and the fault after its first attempt. */
+async function firstFault({ list, newOrder, happen, quiet }: Stage) {
+  await happen(await newOrder());
+  await quiet();
+  const [notice] = await list();
+  expect(notice).toMatchObject({ status: 'pending', attempt: 1 });
+  return notice?.fault;
+}
+
+/** The ids that the shop was sent, with one letter for each that is new. */
+function letters({ shop }: Stage): string {
+  const ids = [...new Set(shop.notices.map(({ id }) => id))];
+  return shop.notices.map(({ id }) => String.fromCharCode(65 + ids.indexOf(id))).join('');
+}
+
+describe('an answer of the shop', () => {
+  it('that takes its time, but not too much, is a good one', async () => {
+    const stage = await startStage({ deadlineMs: DEADLINE_MS });
+    stage.shop.answerWith((_, response) => void setTimeout(() => response.end('slow'), DEADLINE_MS / 2));
+    await stage.happen(await stage.newOrder());
+    await stage.quiet();
+    expect(await stage.list()).toMatchObject([{ status: 'done', answer: { status: 200, body: 'slow' } }]);
+  });
+
+  it('that comes too late, after the shop did what was to be done, has the notice sent again with its id', async () => {
+    const stage = await startStage({ deadlineMs: DEADLINE_MS });
+    stage.shop.answerWith(() => (stage.shop.notices.length === 1 ? undefined : 200));
+    expect(await firstFault(stage)).toEqual({
+      code: 'shop_timeout',
+      message: 'The shop did not answer within 0.3 s. It may have taken the notice all the same.',
+    });
+    await stage.passFar(MINUTE_MS);
+    expect(letters(stage)).toBe('AA');
+    expect(await stage.list('done')).toHaveLength(1);
+  });
+
+  it('counts from its first line, although the rest of it never comes', async () => {
+    const stage = await startStage({ deadlineMs: DEADLINE_MS });
+    stage.shop.answerWith((_, response) => {
+      response.writeHead(202, { 'content-length': 100 }).write('the begin');
+    });
+    await stage.happen(await stage.newOrder());
+    await stage.quiet();
+    expect(await stage.list()).toMatchObject([
+      { status: 'done', answer: { status: 202, body: 'the begin' } },
+    ]);
+  });
+
+  it('counts from its first line, although the connection is reset in the middle of the rest', async () => {
+    const stage = await startStage();
+    stage.shop.answerWith((_, response) => {
+      response.writeHead(200, { 'content-length': 100 }).write('the begin', () => response.destroy());
+    });
+    await stage.happen(await stage.newOrder());
+    await stage.quiet();
+    expect(await stage.list()).toMatchObject([{ status: 'done' }]);
+    expect(letters(stage)).toBe('A');
+  });
+
+  it('is none where the connection is reset before its first line', async () => {
+    const stage = await startStage();
+    stage.shop.answerWith((_, response) => void response.socket?.destroy());
+    expect(await firstFault(stage)).toMatchObject({
+      code: 'shop_unreachable',
+      message: expect.stringContaining('ECONNRESET'),
+    });
+    stage.shop.answerWith(200);
+    await stage.passFar(MINUTE_MS);
+    expect(letters(stage)).toBe('AA');
+  });
+
+  it('that is no 2xx is kept, as much of it as tells what it is, and the notice is sent again', async () => {
+    const { shop, newOrder, happen, quiet, list, passFar } = await startStage();
+    for (const status of [400, 404, 429, 500, 503]) {
+      shop.answerWith({ status, body: `${'ä'.repeat(511)}x${'y'.repeat(100_000)}` });
+      const { reference } = await newOrderTold();
+      expect((await list('pending')).find((notice) => notice.reference === reference)).toMatchObject({
+        attempt: 1,
+        fault: { code: 'shop_refused', message: expect.stringContaining(`answered ${status},`) },
+        answer: { status, body: `${'ä'.repeat(511)}xy` },
+      });
+    }
+    shop.answerWith(200);
+    await passFar(MINUTE_MS);
+    expect(await list('done')).toHaveLength(5);
+
+    async function newOrderTold() {
+      const order = await newOrder();
+      await happen(order);
+      await quiet();
+      return order;
+    }
+  });
+
+  it('that points elsewhere sends nothing there', async () => {
+    const stage = await startStage();
+    const other = await startCallback();
+    const statuses = [301, 302, 303, 307, 308];
+    stage.shop.answerWith(() => {
+      return { status: Number(statuses[stage.shop.notices.length - 1]), headers: { location: other.url } };
+    });
+    for (const _ of statuses) await stage.happen(await stage.newOrder());
+    await stage.quiet();
+    const pending = await stage.list('pending');
+    expect(pending.map(({ answer }) => answer?.status).sort()).toEqual(statuses);
+    for (const { fault } of pending) {
+      expect(fault).toEqual({
+        code: 'shop_redirects',
+        message: expect.stringContaining('Put the final address into SETTLED_SHOP_URL'),
+      });
+    }
+    expect(other.connections).toBe(0);
+  });
+
+  it('410 ends that notice at once, and nothing else', async () => {
+    const { log, lines } = readableLog();
+    const stage = await startStage({ log });
+    const { shop, newOrder, happen, list, store, quiet, passFar } = stage;
+    shop.answerWith(({ body }) => (body.includes('payment_pending') ? 410 : 200));
+    const [order, other] = [await newOrder('order-1'), await newOrder('order-2')];
+    await happen(order, 'pending');
+    await happen(order);
+    await happen(other);
+    await quiet();
+    expect(await list()).toMatchObject([
+      {
+        reference: 'order-1',
+        type: 'order.payment_pending',
+        status: 'dead',
+        attempt: 1,
+        fault: { code: 'shop_gone' },
+      },
+      { reference: 'order-1', type: 'order.paid', status: 'done' },
+      { reference: 'order-2', type: 'order.paid', status: 'done' },
+    ]);
+    expect(await store.listAttention({ limit: 10, after: null })).toMatchObject([{ kind: 'notices_dead' }]);
+    expect(lines).toMatchObject([{ level: 'error', order: 'order-1', fault: { code: 'shop_gone' } }]);
+    // It is an answer: the shop is there, and is not taken for one that is down.
+    for (let n = 0; n < 30; n++) await happen(await newOrder(), 'pending');
+    await passFar(POLL_MS);
+    expect(await list('dead')).toHaveLength(31);
+    expect(lines.filter(({ level }) => level === 'warn')).toEqual([]);
+  });
+});
+
+describe('Retry-After', () => {
+  it('is obeyed where it asks for more time than the schedule gives, in seconds or as a time of the shop', async () => {
+    const date = new Date(5_000_000).toUTCString();
+    const waits = await waitsAfter([
+      { status: 503, headers: { 'retry-after': '900' } },
+      { status: 429, headers: { date, 'retry-after': new Date(5_800_000).toUTCString() } },
+      { status: 500, headers: { 'retry-after': '99999999' } },
+    ]);
+    for (const [index, askedMs] of [900_000, 800_000, 24 * HOUR_MS].entries()) {
+      expect(waits[index]).toBeGreaterThanOrEqual(askedMs);
+      expect(waits[index]).toBeLessThanOrEqual(askedMs + POLL_MS);
+    }
+  });
+
+  it('leaves it to the schedule where it asks for less, or cannot be read', async () => {
+    const values = ['0', '-5', 'soon', '1.5', new Date(0).toUTCString()];
+    const waits = await waitsAfter(
+      values.map((value) => ({ status: 503, headers: { 'retry-after': value } })),
+    );
+    expect(waits).toHaveLength(values.length);
+    for (const waitMs of waits) {
+      expect(waitMs).toBeGreaterThanOrEqual(4_000);
+      expect(waitMs).toBeLessThanOrEqual(5_000 + POLL_MS);
+    }
+  });
+});

@@ -1,0 +1,175 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ClaimedNotice } from '../../../src/store/telling.ts';
+import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
+
+const ORDERS = 2;
+const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
+
+type Deed =
+  | { do: 'settle'; order: number }
+  | { do: 'claim'; tried: boolean; limit: number }
+  | { do: 'finish' | 'retry' | 'bury'; which: number }
+  | { do: 'resend'; order: number; which: number }
+  | { do: 'pass'; ms: number };
+
+const anyOrder = fc.nat({ max: ORDERS - 1 });
+const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('settle' as const), order: anyOrder }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('claim' as const),
+      tried: fc.boolean(),
+      limit: fc.integer({ min: 1, max: 4 }),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constantFrom('finish' as const, 'retry' as const, 'bury' as const),
+      which: fc.nat(3),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('resend' as const), order: anyOrder, which: fc.nat(99) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 5_000, LEASE_MS) }),
+  },
+);
+
+export function tellingPropertyContract({ fresh }: Worlds): void {
+  describe('notices, whatever happens to them', () => {
+    it('are lost never, owed one at a time, and end for the first time in the order of their order', async () => {
+      const world = await fresh();
+      await fc.assert(
+        fc.asyncProperty(fc.array(anyDeed, { minLength: 20, maxLength: 60, size: 'max' }), async (deeds) => {
+          const links: Link[] = [];
+          for (let n = 0; n < ORDERS; n++) links.push(await world.newLink());
+          const story = new Story(world, links);
+          for (const deed of deeds) {
+            await story.perform(deed);
+            await story.check();
+          }
+          await story.tellAll();
+          await story.check();
+        }),
+        { numRuns: 12 },
+      );
+    }, 60_000);
+  });
+}
+
+/** What somebody who sends notices does, and the book that he keeps of it. */
+class Story {
+  readonly #world: World;
+  readonly #links: readonly Link[];
+  /** All that were ever claimed, the latest last: where the lease is over, nothing is done. */
+  #held: ClaimedNotice[] = [];
+  /** By notice: its latest attempt. Only that may end it. */
+  readonly #attempts = new Map<number, number>();
+  /** By order: the keys of its notices, in the order in which they ended for the first time. */
+  readonly #ended = new Map<string, number[]>();
+
+  constructor(world: World, links: readonly Link[]) {
+    this.#world = world;
+    this.#links = links;
+  }
+
+  async perform(deed: Deed): Promise<void> {
+    const { store } = this.#world;
+    switch (deed.do) {
+      case 'settle': {
+        const paymentId = this.#world.name('pay');
+        await this.#world.settle(this.#links[deed.order] as Link, [said('completed', { paymentId })]);
+        return;
+      }
+      case 'claim':
+        await this.#claim(deed.tried, deed.limit);
+        return;
+      case 'resend': {
+        const { notices } = await this.#world.timeline(this.#links[deed.order] as Link);
+        const notice = notices[deed.which % Math.max(1, notices.length)];
+        if (notice === undefined) return;
+        const { nowMs } = this.#world;
+        const { status, dueAtMs } = notice;
+        const waits = status === 'pending' && dueAtMs !== null && dueAtMs > nowMs;
+        const outcome = await store.resendNotice({ id: notice.id, nowMs });
+        expect(outcome).toBe(status === 'done' || status === 'dead' || waits ? 'pending' : 'in_work');
+        return;
+      }
+      case 'pass':
+        this.#world.tick(deed.ms);
+        return;
+      default: {
+        const claimed = this.#held.at(-1 - deed.which);
+        if (claimed !== undefined) await this.#end(deed.do, claimed);
+      }
+    }
+  }
+
+  async #claim(tried: boolean, limit: number): Promise<number> {
+    const { nowMs } = this.#world;
+    const claimed = await this.#world.store.claimNotices({ tried, limit, nowMs, leaseMs: LEASE_MS });
+    this.#held.push(...claimed);
+    for (const { noticeKey, attempt } of claimed) this.#attempts.set(noticeKey, attempt);
+    return claimed.length;
+  }
+
+  async #end(how: 'finish' | 'retry' | 'bury', claimed: ClaimedNotice): Promise<void> {
+    const { store, nowMs } = this.#world;
+    if (how === 'retry') {
+      await store.retryNotice({ ...claimed, dueAtMs: nowMs + 5_000, fault: REFUSED, answer: null });
+      return;
+    }
+    const answer = { status: 204, body: '' };
+    const outcome =
+      how === 'finish'
+        ? await store.finishNotice({ ...claimed, answer, nowMs })
+        : await store.buryNotice({ ...claimed, fault: REFUSED, answer: null, nowMs });
+    if (outcome !== 'lost') expect(claimed.attempt).toBe(this.#attempts.get(claimed.noticeKey));
+    const ended = this.#ended.get(claimed.reference) ?? [];
+    if (outcome !== 'lost' && !ended.includes(claimed.noticeKey)) ended.push(claimed.noticeKey);
+    this.#ended.set(claimed.reference, ended);
+  }
+
+  /** Of each order: nothing is forgotten, one is owed at most, and none overtook another. */
+  async check(): Promise<void> {
+    let dead = 0;
+    for (const link of this.#links) {
+      const { notices } = await this.#world.timeline(link);
+      const isOpen = notices.filter(({ status }) => status === 'pending' || status === 'leased');
+      const isOwed = isOpen.filter(({ status, dueAtMs }) => status === 'leased' || dueAtMs !== null);
+      expect(isOwed).toHaveLength(Math.min(1, isOpen.length));
+      const ended = this.#ended.get(link.reference) ?? [];
+      expect(ended).toEqual(notices.map(({ key }) => key).slice(0, ended.length));
+      dead += notices.filter(({ status }) => status === 'dead').length;
+    }
+    const matters = await this.#world.store.listAttention({ limit: 100, after: null });
+    const open = matters.filter(({ kind }) => kind === 'notices_dead');
+    if (dead > 0) expect(open).toHaveLength(1);
+    else
+      expect((await this.#world.store.stats(this.#world.nowMs)).notices.dead === 0).toBe(open.length === 0);
+  }
+
+  /** The shop takes everything from now on. */
+  async tellAll(): Promise<void> {
+    this.#held = [];
+    for (let idle = 0; idle < 2; ) {
+      this.#world.tick(LEASE_MS);
+      const count = (await this.#claim(false, 100)) + (await this.#claim(true, 100));
+      for (const claimed of this.#held) await this.#end('finish', claimed);
+      this.#held = [];
+      idle = count === 0 ? idle + 1 : 0;
+    }
+    for (const link of this.#links) {
+      const { notices } = await this.#world.timeline(link);
+      const ends = notices.map(({ status }) => status);
+      expect(ends.filter((status) => status !== 'done' && status !== 'dead')).toEqual([]);
+      expect(this.#ended.get(link.reference) ?? []).toHaveLength(notices.length);
+    }
+  }
+}

@@ -1,0 +1,439 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { NoticeSummary } from '../../../src/store/queries.ts';
+import type { ClaimedNotice } from '../../../src/store/telling.ts';
+import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
+
+const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
+const TAKEN = { status: 204, body: '' };
+const ANSWER_500 = { status: 500, body: 'out of order' };
+
+export function tellingContract({ shared, fresh }: Worlds): void {
+  let world: World;
+  let link: Link;
+  beforeEach(async () => {
+    world = shared();
+    link = await world.newLink();
+  });
+
+  const notices = async (of = link): Promise<NoticeSummary[]> => (await world.timeline(of)).notices;
+
+  /** An order with so many notices: it is paid, then paid again and again. */
+  async function told(count: number, of = link): Promise<NoticeSummary[]> {
+    for (let n = 1; n <= count; n++) await world.settle(of, [said('completed', { paymentId: `pay_${n}` })]);
+    return notices(of);
+  }
+
+  /** Claims everything that is due; returns what is the order's. */
+  async function claim({ tried = false, of = link } = {}): Promise<ClaimedNotice[]> {
+    const asked = { tried, limit: 10_000, nowMs: world.nowMs, leaseMs: LEASE_MS };
+    const claimed = await world.store.claimNotices(asked);
+    return claimed.filter(({ reference }) => reference === of.reference);
+  }
+
+  async function claimOne(options: { tried?: boolean; of?: Link } = {}): Promise<ClaimedNotice> {
+    const claimed = await claim(options);
+    expect(claimed).toHaveLength(1);
+    return claimed[0] as ClaimedNotice;
+  }
+
+  const finish = (claimed: ClaimedNotice) =>
+    world.store.finishNotice({ ...claimed, answer: TAKEN, nowMs: world.nowMs });
+  const retry = (claimed: ClaimedNotice, inMs: number) =>
+    world.store.retryNotice({
+      ...claimed,
+      dueAtMs: world.nowMs + inMs,
+      fault: REFUSED,
+      answer: ANSWER_500,
+    });
+  const bury = (claimed: ClaimedNotice) =>
+    world.store.buryNotice({ ...claimed, fault: REFUSED, answer: ANSWER_500, nowMs: world.nowMs });
+  const resend = ({ id }: { id: string }) => world.store.resendNotice({ id, nowMs: world.nowMs });
+
+  describe('claimNotices', () => {
+    it('leases what is due, with the body to send, once', async () => {
+      const [written] = await told(1);
+      const claimed = await claimOne();
+      expect(claimed).toMatchObject({
+        id: written?.id,
+        attempt: 1,
+        reference: link.reference,
+        type: 'order.paid',
+        createdAtMs: written?.createdAtMs,
+        firstTriedAtMs: world.nowMs,
+      });
+      expect(JSON.parse(claimed.body)).toMatchObject({
+        type: 'order.paid',
+        data: { order: { state: 'paid' } },
+      });
+      expect(await notices()).toMatchObject([{ status: 'leased', attempt: 1, dueAtMs: null }]);
+      expect(await claim()).toEqual([]);
+    });
+
+    it('claims the oldest first, up to the limit', async () => {
+      world = await fresh();
+      const references: string[] = [];
+      for (let n = 0; n < 5; n++) {
+        const mine = await world.newLink();
+        references.push(mine.reference);
+        await told(1, mine);
+      }
+      const next = async (limit: number) => {
+        const asked = { tried: false, limit, nowMs: world.nowMs, leaseMs: LEASE_MS };
+        return (await world.store.claimNotices(asked)).map(({ reference }) => reference);
+      };
+      expect([await next(2), await next(1), await next(9), await next(9)]).toEqual([
+        references.slice(0, 2),
+        references.slice(2, 3),
+        references.slice(3),
+        [],
+      ]);
+    });
+
+    it('keeps those that were tried apart from those that were not, and waits until they are due', async () => {
+      await told(1);
+      await retry(await claimOne(), 5_000);
+      expect([await claim(), await claim({ tried: true })]).toEqual([[], []]);
+      world.tick(4_999);
+      expect(await claim({ tried: true })).toEqual([]);
+      world.tick(1);
+      expect(await claim()).toEqual([]);
+      expect(await claimOne({ tried: true })).toMatchObject({ attempt: 2 });
+    });
+
+    it('claims a notice again whose lease has lapsed, with the same id and the time of its first attempt', async () => {
+      await told(1);
+      const first = await claimOne();
+      world.tick(LEASE_MS - 1);
+      expect(await claim({ tried: true })).toEqual([]);
+      world.tick(1);
+      expect(await claimOne({ tried: true })).toEqual({ ...first, attempt: 2 });
+      world.tick(LEASE_MS);
+      expect(await claimOne({ tried: true })).toEqual({ ...first, attempt: 3 });
+    });
+
+    it('holds a lease of a process that is gone against nobody', async () => {
+      world = await fresh();
+      link = await world.newLink();
+      await told(2);
+      const { id } = await claimOne();
+      await world.reopen();
+      expect(await claim()).toEqual([]);
+      expect(await claimOne({ tried: true })).toMatchObject({ id, attempt: 2 });
+    });
+  });
+
+  describe('finishNotice', () => {
+    it('keeps that the shop took it, when, and what it answered last', async () => {
+      await told(1);
+      await retry(await claimOne(), 1_000);
+      world.tick();
+      expect(await finish(await claimOne({ tried: true }))).toBe('done');
+      expect(await notices()).toMatchObject([
+        { status: 'done', attempt: 2, dueAtMs: null, endedAtMs: world.nowMs, fault: null, answer: TAKEN },
+      ]);
+      world.tick(LEASE_MS);
+      expect(await claim({ tried: true })).toEqual([]);
+    });
+
+    it.each([
+      ['finishNotice', finish],
+      ['buryNotice', bury],
+    ])('%s is lost where the lease went to another attempt, and the second time', async (_verb, end) => {
+      await told(2);
+      const first = await claimOne();
+      world.tick(LEASE_MS);
+      const second = await claimOne({ tried: true });
+      expect(await end(first)).toBe('lost');
+      expect(await notices()).toMatchObject([{ status: 'leased', attempt: 2 }, { dueAtMs: null }]);
+      expect(await finish(second)).toBe('done');
+      const before = await notices();
+      expect(await end(second)).toBe('lost');
+      expect(await notices()).toEqual(before);
+    });
+  });
+
+  describe('retryNotice', () => {
+    it('keeps when it is due again and what went wrong', async () => {
+      await told(1);
+      await retry(await claimOne(), 7_000);
+      const dueAtMs = world.nowMs + 7_000;
+      const kept = {
+        status: 'pending',
+        attempt: 1,
+        dueAtMs,
+        endedAtMs: null,
+        fault: REFUSED,
+        answer: ANSWER_500,
+      };
+      expect(await notices()).toMatchObject([kept]);
+    });
+
+    it('changes nothing where the lease is lost', async () => {
+      await told(1);
+      const first = await claimOne();
+      world.tick(LEASE_MS);
+      await claimOne({ tried: true });
+      const before = await notices();
+      await retry(first, 1_000);
+      expect(await notices()).toEqual(before);
+    });
+
+    it('keeps no answer where there was none', async () => {
+      await told(1);
+      const dueAtMs = world.nowMs + 1;
+      await world.store.retryNotice({ ...(await claimOne()), dueAtMs, fault: REFUSED, answer: null });
+      expect(await notices()).toMatchObject([{ fault: REFUSED, answer: null }]);
+    });
+  });
+
+  describe('buryNotice', () => {
+    const matter = async () => {
+      const list = await world.store.listAttention({ limit: 100, after: null });
+      return list.filter(({ kind }) => kind === 'notices_dead');
+    };
+
+    it('retires it, and never claims it again by itself', async () => {
+      await told(1);
+      expect(await bury(await claimOne())).toBe('dead');
+      expect(await notices()).toMatchObject([
+        { status: 'dead', dueAtMs: null, endedAtMs: world.nowMs, fault: REFUSED, answer: ANSWER_500 },
+      ]);
+      world.tick(86_400_000);
+      expect([await claim(), await claim({ tried: true })]).toEqual([[], []]);
+    });
+
+    it('raises one matter for all that are dead, which ends when the last of them is sent again', async () => {
+      world = await fresh();
+      const dead: ClaimedNotice[] = [];
+      for (const of of [await world.newLink(), await world.newLink()]) {
+        await told(1, of);
+        const claimed = await claimOne({ of });
+        dead.push(claimed);
+        await bury(claimed);
+      }
+      const [first, second] = dead as [ClaimedNotice, ClaimedNotice];
+      expect(await matter()).toMatchObject([
+        { count: 2, reference: null, detail: expect.stringContaining(second.id) },
+      ]);
+      await resend(first);
+      expect(await matter()).toHaveLength(1);
+      await resend(second);
+      expect(await matter()).toEqual([]);
+    });
+  });
+
+  describe('resendNotice', () => {
+    it.each([
+      ['done', finish],
+      ['dead', bury],
+    ])(
+      'sends one that is %s once more, under the same id and from its first attempt on',
+      async (_status, end) => {
+        await told(1);
+        const before = await claimOne();
+        await end(before);
+        world.tick(10_000);
+        expect(await resend(before)).toBe('pending');
+        expect(await notices()).toMatchObject([{ status: 'pending', dueAtMs: world.nowMs, endedAtMs: null }]);
+        const again = await claimOne();
+        expect(again).toEqual({ ...before, attempt: 1, firstTriedAtMs: world.nowMs });
+        expect(await finish(again)).toBe('done');
+      },
+    );
+
+    it('leaves one alone that is under way, due, or waits for another', async () => {
+      const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
+      expect([await resend(first), await resend(second)]).toEqual(['in_work', 'in_work']);
+      const claimed = await claimOne();
+      expect([await resend(first), await resend(second)]).toEqual(['in_work', 'in_work']);
+      await retry(claimed, 1_000);
+      world.tick(1_000);
+      expect(await resend(first)).toBe('in_work');
+    });
+
+    it('makes one due at once that waits for its next attempt', async () => {
+      await told(2);
+      const claimed = await claimOne();
+      await retry(claimed, 3_600_000);
+      world.tick(1_000);
+      expect(await resend(claimed)).toBe('pending');
+      expect(await claimOne({ tried: true })).toEqual({ ...claimed, attempt: 2 });
+    });
+
+    it('knows no notice by a part of its id, or by another key', async () => {
+      const [{ id, key }] = (await told(1)) as [NoticeSummary];
+      await finish(await claimOne());
+      const names = [id.slice(0, -1), id.replace(`_${key}_`, `_${key + 1}_`), 'msg_1_', 'nothing', `${id}x`];
+      for (const name of names) expect([name, await resend({ id: name })]).toEqual([name, 'unknown']);
+    });
+  });
+
+  describe('notices of one order', () => {
+    it('are owed one at a time, in their order', async () => {
+      const ids = (await told(3)).map(({ id }) => id);
+      const sent: string[] = [];
+      for (let n = 0; n < 3; n++) {
+        expect((await notices()).filter(({ dueAtMs }) => dueAtMs !== null)).toHaveLength(1);
+        const claimed = await claimOne();
+        sent.push(claimed.id);
+        expect(await claim()).toEqual([]);
+        await finish(claimed);
+      }
+      expect(sent).toEqual(ids);
+    });
+
+    it('that one settlement makes are owed one at a time too', async () => {
+      await world.settle(link, [said('pending'), said('completed')]);
+      const pending = await claimOne();
+      expect(pending.type).toBe('order.payment_pending');
+      await finish(pending);
+      expect(await claimOne()).toMatchObject({ type: 'order.paid' });
+    });
+
+    it('wait while an earlier one is tried again, and hold up no other order', async () => {
+      const other = await world.newLink();
+      await told(2);
+      await retry(await claimOne(), 3_600_000);
+      await told(2, other);
+      await finish(await claimOne({ of: other }));
+      expect(await claimOne({ of: other })).toMatchObject({ type: 'payment.duplicate' });
+      expect(await claim()).toEqual([]);
+      world.tick(3_600_000);
+      expect(await claim()).toEqual([]);
+      await finish(await claimOne({ tried: true }));
+      expect(await claimOne()).toMatchObject({ type: 'payment.duplicate' });
+    });
+
+    it('go on after one that is dead', async () => {
+      const [, second] = await told(2);
+      await bury(await claimOne());
+      expect(await claimOne()).toMatchObject({ id: second?.id });
+    });
+
+    it('that come after all were told are due at once', async () => {
+      await told(1);
+      await finish(await claimOne());
+      await world.settle(link, [said('refunded')]);
+      expect(await claimOne()).toMatchObject({ type: 'order.refunded' });
+    });
+
+    it.each([
+      ['waits for its turn', false],
+      ['is on its way', true],
+    ])(
+      'an earlier one that is sent again while a later one %s has its turn after it',
+      async (_what, leased) => {
+        const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
+        await finish(await claimOne());
+        const later = leased ? await claimOne() : null;
+        expect(await resend(first)).toBe('pending');
+        expect(await notices()).toMatchObject([
+          { dueAtMs: null },
+          leased ? { status: 'leased' } : { status: 'pending' },
+        ]);
+        const sent = later ?? (await claimOne());
+        expect(sent.id).toBe(second.id);
+        await finish(sent);
+        expect(await claimOne()).toMatchObject({ id: first.id });
+      },
+    );
+
+    it('a later one that is sent again while an earlier one is tried again waits for it', async () => {
+      const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
+      await bury(await claimOne());
+      await finish(await claimOne());
+      await resend(first);
+      await resend(second);
+      const claimed = await claimOne();
+      expect(claimed.id).toBe(first.id);
+      await finish(claimed);
+      expect(await claimOne()).toMatchObject({ id: second.id });
+    });
+  });
+
+  describe('listNotices and findNotice', () => {
+    type Asked = Partial<Parameters<World['store']['listNotices']>[0]>;
+    const list = async (asked: Asked) => {
+      const all = { limit: 100, after: null, status: null, reference: null, sinceMs: null };
+      return world.store.listNotices({ ...all, ...asked });
+    };
+    const ids = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
+
+    it('lists the newest first, in pages, by status and by order', async () => {
+      world = await fresh();
+      const [a, b] = [await world.newLink(), await world.newLink()];
+      const ofA = await told(3, a);
+      const ofB = await told(1, b);
+      await bury(await claimOne({ of: a }));
+      await finish(await claimOne({ of: a }));
+      const [first, second, third] = ofA.map(({ id }) => id);
+      const [fourth] = ofB.map(({ id }) => id);
+      expect(ids(await list({}))).toEqual([fourth, third, second, first]);
+      expect(ids(await list({ limit: 2 }))).toEqual([fourth, third]);
+      expect(ids(await list({ after: ofA[2]?.key ?? 0 }))).toEqual([second, first]);
+      expect(ids(await list({ reference: a.reference }))).toEqual([third, second, first]);
+      expect(ids(await list({ status: 'dead' }))).toEqual([first]);
+      expect(ids(await list({ status: 'done' }))).toEqual([second]);
+      expect(ids(await list({ status: 'pending' }))).toEqual([third]);
+      expect(ids(await list({ status: 'leased' }))).toEqual([fourth]);
+      expect(ids(await list({ status: 'dead', reference: b.reference }))).toEqual([]);
+      expect(ids(await list({ reference: 'nobody' }))).toEqual([]);
+    });
+
+    it('lists those of a time and after, also where the clock was set back since', async () => {
+      world = await fresh();
+      const of = await world.newLink();
+      await told(9, of);
+      const sinceMs = world.tick();
+      const again = () => world.settle(of, [said('completed', { paymentId: world.name('pay') })]);
+      world.tick(1_000_000);
+      await again();
+      world.tick(-1_500_000);
+      await again();
+      const tenth = (await notices(of))[9];
+      expect(ids(await list({ sinceMs }))).toEqual([tenth?.id]);
+      expect(ids(await list({ sinceMs, status: 'pending', reference: of.reference }))).toEqual([tenth?.id]);
+      expect(await list({ sinceMs: world.nowMs + 86_400_000 })).toEqual([]);
+      expect(await list({ sinceMs: 0 })).toHaveLength(11);
+    });
+
+    it('finds one by its id, with its body', async () => {
+      const [written] = (await told(1)) as [NoticeSummary];
+      const found = await world.store.findNotice(written.id);
+      const { body, ...summary } = found ?? { body: '' };
+      expect(summary).toEqual(written);
+      expect(JSON.parse(body)).toMatchObject({ type: 'order.paid' });
+      expect(await world.store.findNotice(`${written.id}x`)).toBe(null);
+    });
+  });
+
+  describe('readFeed', () => {
+    it('reads from a position on, whatever became of the notices, and says how far there is to read', async () => {
+      world = await fresh();
+      const [a, b] = [await world.newLink(), await world.newLink()];
+      expect(await world.store.readFeed({ after: 0, limit: 9 })).toEqual({
+        generation: 1,
+        newest: 0,
+        notices: [],
+      });
+      await told(1, a);
+      await finish(await claimOne({ of: a }));
+      await told(1, b);
+      await told(2, a);
+      const all = await world.store.readFeed({ after: 0, limit: 9 });
+      const written = [...(await notices(a)), ...(await notices(b))].sort(
+        (one, other) => one.key - other.key,
+      );
+      expect(ids(all.notices)).toEqual(written.map(({ id }) => id));
+      expect(all.newest).toBe(all.notices.at(-1)?.position);
+      const after = all.notices[0]?.position ?? 0;
+      expect(await world.store.readFeed({ after, limit: 1 })).toEqual({
+        ...all,
+        notices: all.notices.slice(1, 2),
+      });
+      expect(await world.store.readFeed({ after: all.newest, limit: 9 })).toEqual({ ...all, notices: [] });
+    });
+
+    const ids = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
+  });
+}

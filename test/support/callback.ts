@@ -1,0 +1,105 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import { onTestFinished } from 'vitest';
+import { type Clock, systemClock } from '../../src/work/clock.ts';
+
+export const SHOP_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+
+export type ReceivedNotice = {
+  /** `webhook-id`: the shop's idempotency key. */
+  id: string;
+  headers: IncomingMessage['headers'];
+  body: string;
+  /** The path and query that it was sent to. */
+  path: string;
+  /** When it came, on the clock of the test, in epoch milliseconds. */
+  atMs: number;
+};
+
+export type CallbackAnswer = number | { status: number; headers?: Record<string, string>; body?: string };
+
+/** Answers one notice. Undefined: it answers by itself, on `response`, or not at all. */
+type CallbackHandler = (notice: ReceivedNotice, response: ServerResponse) => CallbackAnswer | undefined;
+
+export type CallbackShop = {
+  /** The address at which it takes notices. */
+  url: string;
+  /** The settings with which settled tells it: for `startTestApp`. */
+  environment: Record<string, string>;
+  /** Every notice that came, oldest first, whatever it was answered. */
+  notices: readonly ReceivedNotice[];
+  /** The most notices that were there at once, unanswered. */
+  readonly busiest: number;
+  readonly connections: number;
+  /** How it answers from now on; 204 at the start. */
+  answerWith(answer: CallbackAnswer | CallbackHandler): void;
+  /** Resolves with the `count`-th notice that came, at once where it came already. */
+  nth(count: number): Promise<ReceivedNotice>;
+};
+
+/** A shop's callback: real HTTP on 127.0.0.1, which keeps what it is told. */
+export async function startCallback({
+  secret = SHOP_SECRET,
+  clock = systemClock,
+}: {
+  secret?: string;
+  clock?: Pick<Clock, 'nowMs'>;
+} = {}): Promise<CallbackShop> {
+  const notices: ReceivedNotice[] = [];
+  const waiting = new Map<number, PromiseWithResolvers<ReceivedNotice>>();
+  const sums = { now: 0, busiest: 0, connections: 0 };
+  let handler: CallbackHandler = () => 204;
+
+  const server = createServer(async (request, response) => {
+    sums.busiest = Math.max(sums.busiest, ++sums.now);
+    response.on('close', () => sums.now--);
+    const body = Buffer.concat(await request.toArray()).toString();
+    const { headers, url: path = '' } = request;
+    const notice = { id: String(headers['webhook-id']), headers, body, path, atMs: clock.nowMs() };
+    notices.push(notice);
+    waiting.get(notices.length)?.resolve(notice);
+    const answer = handler(notice, response);
+    if (answer === undefined) return;
+    const { status, ...given } = typeof answer === 'number' ? { status: answer } : answer;
+    response.writeHead(status, given.headers).end(given.body);
+  });
+  server.on('connection', () => sums.connections++);
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/settled`;
+
+  return {
+    url,
+    environment: {
+      SETTLED_SHOP_URL: url,
+      SETTLED_SHOP_SECRET: secret,
+      SETTLED_SHOP_ALLOW_PRIVATE: 'true',
+    },
+    notices,
+    get busiest() {
+      return sums.busiest;
+    },
+    get connections() {
+      return sums.connections;
+    },
+    answerWith: (answer) => {
+      handler = typeof answer === 'function' ? answer : () => answer;
+    },
+    nth: (count) => {
+      const here = notices[count - 1];
+      if (here !== undefined) return Promise.resolve(here);
+      const coming = waiting.get(count) ?? Promise.withResolvers<ReceivedNotice>();
+      waiting.set(count, coming);
+      return coming.promise;
+    },
+  };
+}
+
+/** Checks a notice with the package that shops use; returns what it says. */
+export function verified(notice: ReceivedNotice, secret = SHOP_SECRET): unknown {
+  return new Webhook(secret).verify(notice.body, notice.headers as Record<string, string>);
+}

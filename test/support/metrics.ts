@@ -1,0 +1,41 @@
+import type { Sources } from '../../src/observe/rows.ts';
+import type { Stats } from '../../src/store/queries.ts';
+
+/** What an empty store says of itself. */
+export const NOTHING: Stats = {
+  orders: {},
+  events: {},
+  notices: {},
+  holds: 0,
+  attention: 0,
+  checks: 0,
+  checksByClass: { confirm: 0, hint: 0, janitor: 0 },
+  openings: {},
+  drift: 0,
+  api: { slotsInUse: 0, pausedUntilMs: null },
+  rejections: 0,
+  lagMs: 0,
+  noticesLagMs: 0,
+  checksLagMs: { confirm: 0, hint: 0, janitor: 0 },
+  webhooksMissing: 0,
+  feed: { newest: 0, generation: 1, restoredFromMs: null },
+};
+
+export const SOURCES: Sources = {
+  stats: async () => NOTHING,
+  freeBytes: async () => null,
+  isReady: () => true,
+  tellsShop: true,
+  apiSlots: 50,
+};
+
+/** The samples of a scrape by name and labels, as they are written. */
+export function samples(text: string): Record<string, number> {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return Object.fromEntries(
+    lines.map((line) => {
+      const at = line.lastIndexOf(' ');
+      return [line.slice(0, at), Number(line.slice(at + 1))];
+    }),
+  );
+}
