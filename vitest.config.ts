@@ -5,6 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const LONGEST = [
   'test/flow/opening-kill-answer.test.ts',
   'test/process/kill.test.ts',
+  'test/process/told-kill.test.ts',
   'test/flow/opening-kill-intent.test.ts',
   'test/flow/sandbox-many.test.ts',
   'test/flow/opening-faults.test.ts',
