@@ -88,7 +88,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       keyring,
       keys,
       source: config,
-      restsUnder: opened.secretsKeyId,
+      restUnder: opened.secretsKeyIds,
     }),
     notices: openBell(clock),
     onNotices: () => {
@@ -125,7 +125,7 @@ function metricsOf(config: Config, life: Life, stats: () => Promise<Stats>): Met
     stats,
     freeBytes: () => freeBytes(config.storePath),
     isReady: () => life.readiness().ready,
-    tellsShop: config.shopUrl !== null,
+    canTell: config.shopUrl !== null,
     apiSlots: config.apiUrl === null ? null : config.apiSlots,
   });
 }

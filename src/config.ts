@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isLoopback, isPublicAddress } from './addresses.ts';
 import { Fault } from './fault.ts';
+import { nearest } from './nearest.ts';
 import { LOG_LEVELS, type LogLevel } from './observe/log.ts';
 import {
   duration,
@@ -137,7 +138,11 @@ function unknownNames(environment: Environment): string[] {
   const known = new Set(names.flatMap((name) => [name, `${name}_FILE`]));
   return Object.keys(environment)
     .filter((name) => name.startsWith('SETTLED_') && !known.has(name))
-    .map((name) => `${name} is not a setting of this version. There are: ${names.join(', ')}`);
+    .map((name) => {
+      const meant = nearest(name, [...known]);
+      const guess = meant === null ? '' : ` Did you mean ${meant}?`;
+      return `${name} is not a setting of this version.${guess} There are: ${names.join(', ')}`;
+    });
 }
 
 function readText(environment: Environment, name: string): string | undefined {
@@ -159,7 +164,7 @@ function faultsBetween(values: Partial<Config>): string[] {
   if (typeof operatorToken === 'string' && operatorToken === shopToken) {
     faults.push('SETTLED_SHOP_TOKEN must not be the operator token: the shop may do less');
   }
-  if ((apiUrl === null) !== (apiKey === null)) {
+  if (isHalf(apiUrl, apiKey)) {
     faults.push('SETTLED_API_URL and SETTLED_API_KEY belong together: give both, or neither to only receive');
   }
   if (confirm === 'always' && apiUrl === null) {
@@ -174,14 +179,24 @@ function faultsBetween(values: Partial<Config>): string[] {
 }
 
 function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config>): string[] {
-  if ((shopUrl === null) !== (shopSecrets === null)) {
+  if (isHalf(shopUrl, shopSecrets)) {
     return [
       'SETTLED_SHOP_URL and SETTLED_SHOP_SECRET belong together: give both, or neither to use the feed alone',
     ];
   }
   if (shopUrl == null || shopAllowPrivate !== false || isPublicAddress(shopUrl)) return [];
+  const { origin } = new URL(shopUrl);
+  const isPublic = isPublicAddress(shopUrl.replace(/^http:/, 'https:'));
+  const fault = isPublic
+    ? 'which is not https: anybody on the way could read and change notices. Write https://'
+    : 'which is not a public address';
   return [
-    `SETTLED_SHOP_URL leads to ${new URL(shopUrl).origin}, which is not https or not a public address. Where the shop is on this machine or ` +
-      'in this network, set SETTLED_SHOP_ALLOW_PRIVATE=true',
+    `SETTLED_SHOP_URL leads to ${origin}, ${fault}. Where the shop is on this machine or in this network, set ` +
+      'SETTLED_SHOP_ALLOW_PRIVATE=true',
   ];
+}
+
+/** Whether one of two that belong together is not given. One that is wrong was meant. */
+function isHalf(one: unknown, other: unknown): boolean {
+  return one !== undefined && other !== undefined && (one === null) !== (other === null);
 }

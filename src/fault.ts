@@ -15,6 +15,16 @@ export class Fault extends Error {
   }
 }
 
+/** A fault of one link. */
+export class LinkFault extends Fault {
+  readonly linkKey: number;
+
+  constructor(linkKey: number, { kind, code, message, cause }: Fault) {
+    super(kind, code, message, { cause });
+    this.linkKey = linkKey;
+  }
+}
+
 export const FAULT_CODES = [
   'configuration_invalid',
   'address_in_use',

@@ -358,6 +358,35 @@ describe('configuration', () => {
     for (const name of NAMES) expect(message).toContain(name);
   });
 
+  it.each([
+    ['SETTLED_TOLERANCE', 'SETTLED_TOLERANCE_SECONDS'],
+    ['SETTLED_STORE_FIEL', 'SETTLED_STORE_FILE'],
+    ['SETTLED_CURENCY', 'SETTLED_CURRENCY'],
+    ['SETTLED_SHOP_SERCET', 'SETTLED_SHOP_SECRET'],
+  ])('guesses for %s that %s was meant', (given, meant) => {
+    expect(refusal({ [given]: 'x' })).toContain(
+      `${given} is not a setting of this version. Did you mean ${meant}?`,
+    );
+  });
+
+  it('guesses nothing for a name that is like none', () => {
+    expect(refusal({ SETTLED_DATABASE_PASSWORD: 'x' })).not.toContain('Did you mean');
+  });
+
+  it('names a secret of the shop and a key that are wrong, and not that half is missing', () => {
+    for (const wrong of [{ SETTLED_SHOP_SECRET: 'whsec_short' }, { SETTLED_API_KEY: 'with a space' }]) {
+      expect(refusal(wrong)).not.toContain('belong together');
+    }
+  });
+
+  it('advises https for a public name first', () => {
+    const message = refusal({ ...SHOP, SETTLED_SHOP_URL: 'http://shop.example.com/settled' });
+    expect(message).toMatch(/which is not https: .* Write https:\/\/\. .*SETTLED_SHOP_ALLOW_PRIVATE=true/);
+    expect(refusal({ ...SHOP, SETTLED_SHOP_URL: 'https://10.0.0.1/' })).toMatch(
+      /which is not a public address\. Where/,
+    );
+  });
+
   it("leaves other programs' names alone", () => {
     expect(readConfig({ PATH: '/bin', UNSETTLED_STORE: 'x', settled_store: 'x' })).toEqual(readConfig({}));
   });

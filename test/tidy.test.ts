@@ -58,8 +58,9 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/paylink/service.ts',
       'src/paylink/wire.ts',
       'src/release.ts',
+      'src/work/',
     ],
-    types: ['src/store/', 'src/observe/', 'src/links/', 'src/reconcile/', 'src/paylink/', 'src/work/'],
+    types: ['src/store/', 'src/observe/', 'src/links/', 'src/reconcile/', 'src/paylink/'],
   },
 };
 

@@ -108,8 +108,8 @@ async function readFeed() {
   for (let more = true; more; ) {
     const { status, body } = await ask(`/v1/feed${store.cursor() ? `?after=${store.cursor()}` : ''}`);
     if (status === 410) {
-      // settled was restored from a backup: it counts versions anew, from the beginning of its feed.
-      store.keep({ anew: true });
+      // settled was restored from a backup: read from the beginning. What is known has versions that are known.
+      store.keep({ cursor: null });
       continue;
     }
     if (status !== 200) throw new Error(body.detail ?? `settled answered ${status}`);
@@ -146,11 +146,7 @@ function openStore(path) {
 
   function apply(change) {
     if (change.order) orders.set(change.order.reference, change.order);
-    if (change.cursor) cursor = change.cursor;
-    if (change.anew) {
-      cursor = null;
-      for (const order of orders.values()) order.version = 0;
-    }
+    if ('cursor' in change) cursor = change.cursor;
   }
 
   function keep(change) {

@@ -1,3 +1,9 @@
+-- While the secrets key is being changed: the ids of the other keys under which secrets may rest, a space between two.
+ALTER TABLE instance ADD COLUMN secrets_key_others TEXT NOT NULL DEFAULT '';
+
+-- Each link is told of once, although the matter has ended since.
+CREATE INDEX attention_link_not_known ON attention (subject) WHERE kind = 'link_not_known';
+
 -- Hints whose bytes are still there.
 CREATE INDEX hint_with_body ON hint (last_at_ms) WHERE length(body) > 0;
 

@@ -3,7 +3,7 @@ import { type Command, defineCommand } from './command.ts';
 import { deliveries, events, resend } from './deliveries.ts';
 import { faults } from './faults.ts';
 import { helpOn } from './help.ts';
-import { complete, dispute, expire, links, pay, refund } from './links.ts';
+import { complete, disable, dispute, enable, expire, links, pay, refund, win } from './links.ts';
 import { play } from './play.ts';
 import { serve } from './serve.ts';
 import { silences } from './silences.ts';
@@ -24,7 +24,10 @@ export const COMMANDS: readonly Command[] = [
   complete,
   refund,
   dispute,
+  win,
   expire,
+  disable,
+  enable,
   events,
   deliveries,
   resend,

@@ -23,7 +23,10 @@ export function helpOn(commands: readonly Command[], name: string): Report {
 
 export function noSuchCommand(commands: readonly Command[], name: string): UsageError {
   const known = commands.map((command) => command.name);
-  return new UsageError(`"${name}" is no command of settled sandbox; known: ${known.join(', ')}`);
+  return new UsageError(
+    `"${name}" is no command of settled sandbox; known: ${known.join(', ')}. What the control API has beside them is in ` +
+      'sandbox/README.md.',
+  );
 }
 
 function overview(commands: readonly Command[]): Report {

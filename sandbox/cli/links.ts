@@ -70,7 +70,16 @@ export const pay = defineCommand({
 export const complete = changeCommand('complete', 'complete the pending payment of a link');
 export const refund = changeCommand('refund', 'refund the payment of a link');
 export const dispute = changeCommand('dispute', 'dispute the payment of a link');
+export const win = changeCommand(
+  'win',
+  'let the merchant win the dispute of a link: its payment is completed again, and nobody is told',
+);
 export const expire = changeCommand('expire', 'let the time of a link be over');
+export const disable = changeCommand('disable', 'switch a link off: INACTIVE');
+export const enable = changeCommand(
+  'enable',
+  'switch a link on again: ACTIVE, so that it can be paid once more',
+);
 
 function changeCommand(name: string, about: string): Command {
   const options: Options = URL_OPTION;

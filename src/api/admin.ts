@@ -9,9 +9,8 @@ import type { ApiOptions } from './options.ts';
 /** A state that no order is in is shown as 0. */
 const NO_ORDERS = Object.fromEntries(ORDER_STATES.map((state) => [state, 0]));
 
-export function showStats({ store, clock }: ApiOptions): RequestHandler {
+export function showStats({ store, clock, canTell }: ApiOptions): RequestHandler {
   return async (_request, response) => {
-    // Lags of what nobody works on, where that is configured so, are for /metrics to tell apart.
     const { lagMs, api, noticesLagMs, checksLagMs, webhooksMissing, feed, ...counts } = await store.stats(
       clock.nowMs(),
     );
@@ -19,7 +18,14 @@ export function showStats({ store, clock }: ApiOptions): RequestHandler {
     const pausedUntil = pausedUntilMs === null ? null : new Date(pausedUntilMs).toISOString();
     const orders = { ...NO_ORDERS, ...counts.orders };
     response.json({
-      stats: { ...counts, orders, api: { slotsInUse, pausedUntil }, lagSeconds: lagMs / 1000 },
+      stats: {
+        ...counts,
+        orders,
+        api: { slotsInUse, pausedUntil },
+        lagSeconds: lagMs / 1000,
+        // Where nobody sends them they wait for ever.
+        noticesLagSeconds: canTell ? noticesLagMs / 1000 : null,
+      },
     });
   };
 }

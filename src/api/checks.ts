@@ -1,6 +1,7 @@
 import type { RequestHandler, Response } from 'express';
+import { shellWord } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
-import { isOpen } from '../domain/order.ts';
+import { isOpen, type Order } from '../domain/order.ts';
 import { sendProblem } from '../http/problem.ts';
 import { isMissing, type LinkSeen, ServiceFault } from '../paylink/service.ts';
 import type { Checked } from '../reconcile/reconciler.ts';
@@ -44,7 +45,8 @@ export function cancelOrder(options: ApiOptions): RequestHandler {
       const payable = checked.outcome === 'read' || checked.outcome === 'foreign' ? checked.link : null;
       if (payable !== null && !isUntouched(payable)) {
         const said = `The service says ${payable.paymentStatus ?? 'nothing'} of link ${payable.id}'s payment`;
-        return notCancellable(response, `${said}: order ${reference} was not cancelled.`);
+        const now = (await store.findOrder(reference)) ?? known;
+        return notCancellable(response, `${said}: order ${reference} was not cancelled. ${instead(now)}`);
       }
     }
     const cancelled = await store.cancelOrder({ reference, atMs: clock.nowMs() });
@@ -59,11 +61,23 @@ export function cancelOrder(options: ApiOptions): RequestHandler {
       response.json({ order: orderDocument(order) });
       return;
     }
-    notCancellable(
-      response,
-      `Order ${reference} is ${order.state}: only an order that nobody pays can be cancelled.`,
-    );
+    const why = `Order ${reference} is ${order.state}: only an order that nobody pays can be cancelled.`;
+    notCancellable(response, `${why} ${instead(order)}`);
   };
+}
+
+/** What can be done with an order that is not cancelled. */
+function instead({ reference, state }: Order): string {
+  const word = shellWord(reference);
+  if (state === 'held')
+    return `A person decides about its money: settled orders resolve ${word} --reject --reason TEXT`;
+  if (state === 'paid') return "To give the money back, refund the payment in the service's panel.";
+  if (!isOpen(state)) return 'Its money has gone back: nothing is left to cancel.';
+  return (
+    "A payment that was begun can only be ended at the service: look at it in the service's panel. It may never be " +
+    'completed: some hours after the end of the link the shop may release what it keeps, and sell under a new reference. ' +
+    `Money that comes all the same arrives as order.paid. Ask again: settled orders check ${word}`
+  );
 }
 
 /** Whether the service says that nobody began to pay. */

@@ -51,7 +51,7 @@ function historyEntry({ atMs, what, outcome, from, to, cause, effects }: History
   const by = {
     event: `by event ${cause.id}`,
     reading: cause.id === null ? 'the service knows no such link' : `by reading ${cause.id} of the service`,
-    person: `reason given: ${cause.id}`,
+    person: cause.id === null ? 'by a person' : `reason given: ${cause.id}`,
   };
   const summary = `${moved}: ${words.rule(what)} (rule ${what})`;
   return entry(atMs, 'decision', summary, [by[cause.kind], ...effects]);

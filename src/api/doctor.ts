@@ -3,6 +3,7 @@ import { restoredSentence } from '../domain/advice.ts';
 import type { Readiness } from '../http/health.ts';
 import { deliveryMac, SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
 import { ANSWERS } from '../receive/answer.ts';
+import type { ShopState, Stats } from '../store/queries.ts';
 import { inWords, systemClock } from '../work/clock.ts';
 import { freeBytes } from './admin.ts';
 import type { ApiOptions } from './options.ts';
@@ -50,6 +51,8 @@ export function doctor(options: ApiOptions): RequestHandler {
         stats.holds === 0,
         `${stats.holds} holds wait for a person: settled orders list --state held`,
       ),
+      await checkShop(options, stats),
+      await checkSecrets(options),
       checkRestore(stats.feed.restoredFromMs),
       check('attention', stats.attention === 0, `${stats.attention} matters are open: settled attention`),
     ];
@@ -74,6 +77,53 @@ function checkRestore(restoredFromMs: number | null): Check {
     return { name, status: 'ok', detail: 'no links are looked for after a restore' };
   const detail = `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`;
   return { name, status: 'warning', detail };
+}
+
+/** A notice that was not taken is tried again within two minutes at first: for so long it may be a passing trouble. */
+const NOTICES_LAG_MS_SMALL = 5 * 60_000;
+/** Of a shop's answer, in one line. */
+const ANSWER_SHOWN = 120;
+
+async function checkShop({ store, canTell }: ApiOptions, { notices, noticesLagMs }: Stats): Promise<Check> {
+  const name = 'shop';
+  if (!canTell) {
+    const detail = 'no callback is set (SETTLED_SHOP_URL): the shop has to read the feed';
+    return { name, status: 'ok', detail };
+  }
+  const { untakenSinceMs, failure, takenAtMs } = await store.shopState();
+  const { pending = 0, leased = 0, dead = 0 } = notices;
+  if (untakenSinceMs === null || (dead === 0 && noticesLagMs < NOTICES_LAG_MS_SMALL)) {
+    const taken = takenAtMs === null ? 'none so far' : `the last at ${new Date(takenAtMs).toISOString()}`;
+    return {
+      name,
+      status: 'ok',
+      detail: `the shop takes its notices, ${taken}; ${pending + leased} are on their way`,
+    };
+  }
+  const which = dead === 0 ? '' : `, ${dead} of them dead`;
+  const detail =
+    `the shop has not taken ${pending + leased + dead} notices${which}, the oldest since ` +
+    `${new Date(untakenSinceMs).toISOString()}${lastAnswer(failure)}. See them: settled notices list --status ` +
+    (pending === 0 ? 'dead' : 'pending');
+  return { name, status: 'warning', detail };
+}
+
+function lastAnswer(failure: ShopState['failure']): string {
+  if (failure === null) return '';
+  const { fault, answer } = failure;
+  if (answer === null) return `; the last attempt: ${fault.message.replace(/\.$/, '')}`;
+  const said = answer.body.replace(/\s+/g, ' ').trim().slice(0, ANSWER_SHOWN);
+  return `; its last answer: ${answer.status}${said === '' ? '' : ` ${said}`}`;
+}
+
+async function checkSecrets({ store, keyring }: ApiOptions): Promise<Check> {
+  const links = await store.countUnopenable(keyring.keyIds);
+  const detail =
+    links === 0
+      ? "every link's signing secret rests under a key that is there"
+      : `the signing secrets of ${links} links cannot be opened with the keys that there are: their deliveries are answered ` +
+        '503, and their orders are found by asking. See Keys in docs/operations.md';
+  return check('secrets', links === 0, detail);
 }
 
 async function checkDisk(storePath: string): Promise<Check> {

@@ -3,7 +3,7 @@ import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
 import { chronicle, type Entry, inDeliveries, inTimes, sentence } from './chronicle.ts';
-import { type Means, whatFollows } from './next.ts';
+import { isInDoubt, linkHasEnded, type Means, whatFollows } from './next.ts';
 import { whatShopKnows } from './told.ts';
 import { words } from './words.ts';
 
@@ -21,8 +21,9 @@ export function explain(timeline: Timeline, means: Means): Explanation {
   const { order } = timeline;
   const flags = order.flags.map(words.flag);
   const told = means.canTell ? whatShopKnows(timeline) : [];
+  const why = [...doubt(timeline, means), ...ended(timeline, means), ...obstacles(timeline)];
   return {
-    answer: [STATES[order.state](order), ...obstacles(timeline), ...flags, ...told].join(' '),
+    answer: [STATES[order.state](order), ...why, ...flags, ...told].join(' '),
     entries: chronicle(timeline, means),
     next: whatFollows(timeline, means),
   };
@@ -70,6 +71,28 @@ function heldWords(order: Order): string {
   return `${named(order)} is held: a person must decide about its money, because ${reasons.join('; and ')}.${came}`;
 }
 
+/** What a webhook says, and the service has not confirmed so far. */
+function doubt(timeline: Timeline, { moneyInDoubt }: Means): string[] {
+  if (!isInDoubt(timeline)) return [];
+  const { amount } = timeline.order;
+  const asked = 'The service is asked before anything is counted.';
+  if (moneyInDoubt === null) return [`A webhook says that the payment is completed. ${asked}`];
+  const isEqual =
+    moneyInDoubt.amountMinor === amount.amountMinor && moneyInDoubt.currency === amount.currency;
+  const of = isEqual ? '' : `, of ${money(amount)}`;
+  return [`A webhook says that ${money(moneyInDoubt)} were paid${of}. ${asked}`];
+}
+
+/** That nobody can begin to pay any more. An order that is `expired` says so itself. */
+function ended(timeline: Timeline, { nowMs }: Means): string[] {
+  const { order, linkExpiresAtMs } = timeline;
+  if (!linkHasEnded(timeline, nowMs)) return [];
+  const at = linkExpiresAtMs === null ? '' : ` at ${iso(linkExpiresAtMs)}`;
+  const begun =
+    order.state === 'payment_pending' ? ', and the payment that was begun may never be completed' : '';
+  return [`Its payment link has expired${at}: nobody can begin to pay there any more${begun}.`];
+}
+
 /** What may keep an unpaid order from becoming paid, the nearest cause first. */
 function obstacles(timeline: Timeline): string[] {
   const { order, events, hints, rejections } = timeline;
@@ -93,7 +116,7 @@ function obstacles(timeline: Timeline): string[] {
       `${inDeliveries(refused)} came and ${were(refused)} refused as not authentic: ${reasons.join('; ')}.`,
     );
   }
-  if (found.length === 0 && order.state === 'awaiting_payment') {
+  if (found.length === 0 && order.state === 'awaiting_payment' && !isInDoubt(timeline)) {
     found.push(
       deliveries.length === 0
         ? 'The service has reported nothing: no authentic delivery has come so far.'
@@ -117,7 +140,7 @@ function ofOpening({ opening }: Timeline): string[] {
 }
 
 /** What the service said last when it was asked. */
-function ofReadings({ events, check, checkFailures }: Timeline): string[] {
+function ofReadings({ events, checkFailures }: Timeline): string[] {
   const read = events.filter(
     ({ reading, status, rule }) => reading !== null && status === 'done' && rule !== 'older_reading',
   );
@@ -125,11 +148,9 @@ function ofReadings({ events, check, checkFailures }: Timeline): string[] {
     (newest, one) => (newest === null || one.receivedAtMs >= newest.receivedAtMs ? one : newest),
     null,
   );
-  const waits = events.some(({ outcome }) => outcome === 'ask') && check?.reason === 'doubtful_money';
   const dead = events.some(({ reading, status }) => reading !== null && status === 'dead');
   return [
     ...(dead ? ['An answer of the service could not be settled: a person must look.'] : []),
-    ...(waits ? ['A webhook spoke of money: the service is asked before anything is counted.'] : []),
     ...(last === null
       ? []
       : [`The service was asked last at ${iso(last.receivedAtMs)}, and knew of no completed payment.`]),

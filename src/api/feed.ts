@@ -37,7 +37,8 @@ export function readFeed(options: ApiOptions): RequestHandler {
       cancel();
       over.abort();
       if (isGone) return sendGone(response);
-      metrics.feedRead(from.position);
+      // Whoever begins is no reader yet that could fall behind.
+      if (query.after !== undefined) metrics.feedRead(from.position);
       response.json(answer(page, from.position));
       return;
     }

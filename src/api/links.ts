@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import type { z } from 'zod';
+import { adoptCommand } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { sendProblem } from '../http/problem.ts';
 import type { Registered, Registration } from '../store/store.ts';
@@ -64,6 +65,9 @@ function answer(
   const { order, outcome } = registered;
   const refusals = {
     reference_conflict: `Order ${reference} exists with another amount or currency. Use a new reference.`,
+    opened_by_settled:
+      `Order ${reference} was opened with POST /v1/orders: settled makes its link itself, and none is registered for it. ` +
+      `Repeat that request to get the link. Where the service has it and settled does not: ${adoptCommand(reference, id ?? null)}`,
     link_id_conflict:
       `Order ${reference} has another link already: ${order.link?.id}. The id of a link can be corrected only while its ` +
       `order is open; this one is ${order.state}.`,
@@ -71,8 +75,10 @@ function answer(
     correction_forbidden: 'Only the operator may replace the signing secret or the id of a link.',
   };
   if (!('token' in registered)) {
-    const status = registered.outcome === 'correction_forbidden' ? 403 : 409;
-    sendProblem(response, { status, code: registered.outcome, detail: refusals[registered.outcome] });
+    const { outcome: refused } = registered;
+    const status = refused === 'correction_forbidden' ? 403 : 409;
+    const code = refused === 'opened_by_settled' ? 'reference_conflict' : refused;
+    sendProblem(response, { status, code, detail: refusals[refused] });
     return;
   }
   const showsSecret = outcome === 'created' && webhookSecret === undefined;

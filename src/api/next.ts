@@ -1,6 +1,6 @@
 import { adoptCommand, readForeign, shellWord } from '../domain/advice.ts';
 import { payments } from '../domain/ledger.ts';
-import { formatAmount } from '../domain/money.ts';
+import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
@@ -8,8 +8,31 @@ import { firstLine } from './chronicle.ts';
 import { nextOfNotices } from './told.ts';
 import { words } from './words.ts';
 
-/** Whether there is an API to ask and a callback to tell the shop by, and what time it is. */
-export type Means = { nowMs: number; canAsk: boolean; canTell: boolean };
+/** What is known beside the order's own rows. */
+export type Means = {
+  nowMs: number;
+  /** Whether there is an API to ask. */
+  canAsk: boolean;
+  /** Whether the shop has a callback. */
+  canTell: boolean;
+  /** What was paid, as the webhook has it that the service is asked about; null where none waits, or it names no money. */
+  moneyInDoubt: Money | null;
+};
+
+/** Whether what a webhook says of a completed payment waits for the service's word. */
+export function isInDoubt({ order, events, check }: Timeline): boolean {
+  return (
+    isOpen(order.state) &&
+    check?.reason === 'doubtful_money' &&
+    events.some(({ outcome }) => outcome === 'ask')
+  );
+}
+
+/** Whether the link of an order that waits for its money has ended, by its status or by its time. */
+export function linkHasEnded({ order, linkExpiresAtMs }: Timeline, nowMs: number): boolean {
+  if (order.state !== 'awaiting_payment' && order.state !== 'payment_pending') return false;
+  return order.link?.status === 'EXPIRED' || (linkExpiresAtMs !== null && linkExpiresAtMs <= nowMs);
+}
 
 /** What happens to an order by itself from here on, and what a person should do. */
 export function whatFollows(timeline: Timeline, means: Means): string[] {
@@ -18,7 +41,8 @@ export function whatFollows(timeline: Timeline, means: Means): string[] {
     ...nextOfEvents(timeline, means),
     ...nextOfRefused(timeline),
     ...(means.canAsk ? [] : nextOfDoubt(timeline)),
-    ...nextOfOrder(timeline, means),
+    ...nextOfOrder(timeline.order, means),
+    ...nextOfPayment(timeline, means),
   ];
   if (means.canAsk) lines.push(...nextOfAsking(timeline, means));
   if (means.canTell) lines.push(...nextOfNotices(timeline, means.nowMs));
@@ -95,7 +119,7 @@ function nextOfDoubt({ order, check }: Timeline): string[] {
   return [`Look at the payment in the service's panel (${check.reason}): settled cannot ask, ${NO_API}.`];
 }
 
-function nextOfOrder({ order, opening }: Timeline, { canAsk }: Means): string[] {
+function nextOfOrder(order: Order, { canAsk }: Means): string[] {
   const lines: string[] = [];
   if (order.state === 'held') lines.push(...nextOfHeld(order, canAsk));
   if (order.flags.includes('refund_due')) lines.push("Refund the captured money in the service's panel.");
@@ -105,14 +129,30 @@ function nextOfOrder({ order, opening }: Timeline, { canAsk }: Means): string[] 
   if (order.flags.includes('duplicate_payment')) {
     lines.push(`Refund the payment that is too many in the service's panel${paidBeside(order)}.`);
   }
-  const canBePaid = opening === null || (opening.status === 'done' && opening.withheld === null);
-  if (canBePaid && (order.state === 'awaiting_payment' || order.state === 'payment_pending')) {
-    lines.push(
-      "When the service's webhook says that the payment is completed, the order is paid at once." +
-        (canAsk ? '' : ` If no webhook comes, nobody learns of it: ${NO_API}.`),
-    );
-  }
   return lines;
+}
+
+/** What a payment that is awaited or was begun does. */
+function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
+  const { order, opening } = timeline;
+  const canBePaid = opening === null || (opening.status === 'done' && opening.withheld === null);
+  if (!canBePaid || isInDoubt(timeline)) return [];
+  if (order.state !== 'awaiting_payment' && order.state !== 'payment_pending') return [];
+  const unheard = canAsk ? '' : ` If no webhook comes, nobody learns of it: ${NO_API}.`;
+  if (!linkHasEnded(timeline, nowMs)) {
+    return [
+      `When the service's webhook says that the payment is completed, the order is paid at once.${unheard}`,
+    ];
+  }
+  if (order.state === 'awaiting_payment') {
+    return [
+      `The order expires when the service says that nobody has paid, and is paid if it says otherwise.${unheard}`,
+    ];
+  }
+  return [
+    `If the payment that was begun is completed all the same, the order is paid then.${unheard}`,
+    'No notice says that it never will be: some hours after the end of the link the shop may release what it keeps.',
+  ];
 }
 
 /** The payments beside the one that paid the order. */

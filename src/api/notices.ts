@@ -32,7 +32,7 @@ export function showNotice({ store }: ApiOptions): RequestHandler {
 
 /**
  * `POST /v1/notices/:id/resend`: sends a notice once more that the shop took, or that was given up, and at once what waits
- * for its next attempt; its id stays.
+ * for its next attempt; its id stays. Where another of its order has its turn, it is sent after that one.
  */
 export function resendNotice({ store, clock, onNotices }: ApiOptions): RequestHandler {
   return async (request, response) => {
@@ -45,7 +45,8 @@ export function resendNotice({ store, clock, onNotices }: ApiOptions): RequestHa
       return;
     }
     onNotices();
-    response.status(202).json({ notice: { id, status: outcome } });
+    const { dueAtMs, waitsFor } = outcome;
+    response.status(202).json({ notice: { id, status: 'pending', dueAt: timeOrNull(dueAtMs), waitsFor } });
   };
 }
 
@@ -53,9 +54,13 @@ function noticeDocument({ key: _, createdAtMs, dueAtMs, endedAtMs, ...notice }: 
   return {
     ...notice,
     createdAt: new Date(createdAtMs).toISOString(),
-    dueAt: dueAtMs === null ? null : new Date(dueAtMs).toISOString(),
-    endedAt: endedAtMs === null ? null : new Date(endedAtMs).toISOString(),
+    dueAt: timeOrNull(dueAtMs),
+    endedAt: timeOrNull(endedAtMs),
   };
+}
+
+function timeOrNull(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
 }
 
 function noSuchNotice(response: Response, id: string): void {

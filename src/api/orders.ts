@@ -1,7 +1,12 @@
 import type { RequestHandler, Response } from 'express';
+import { agreement } from '../domain/agreement.ts';
+import type { Money } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { sendProblem } from '../http/problem.ts';
+import { parseBodyExactly, readEvent } from '../paylink/wire.ts';
+import type { Queries, Timeline } from '../store/queries.ts';
 import { explain } from './explain.ts';
+import { isInDoubt } from './next.ts';
 import type { ApiOptions } from './options.ts';
 import { ordersQuery, read, readCursor, readPage, readReference, resolveRequest } from './requests.ts';
 
@@ -35,9 +40,30 @@ export function showTimeline({ store, clock, asking, canTell }: ApiOptions): Req
     if (reference === null) return;
     const timeline = await store.timeline(reference);
     if (timeline === null) return noSuchOrder(response, reference);
-    const explained = explain(timeline, { nowMs: clock.nowMs(), canAsk: asking !== null, canTell });
+    const moneyInDoubt = await readMoneyInDoubt(store, timeline);
+    const explained = explain(timeline, {
+      nowMs: clock.nowMs(),
+      canAsk: asking !== null,
+      canTell,
+      moneyInDoubt,
+    });
     response.json({ order: orderDocument(timeline.order), ...explained });
   };
+}
+
+/** The money of the completed payment that the newest webhook in doubt names. */
+async function readMoneyInDoubt(
+  store: Pick<Queries, 'findEvent'>,
+  timeline: Timeline,
+): Promise<Money | null> {
+  if (!isInDoubt(timeline)) return null;
+  const asked = timeline.events.findLast(({ outcome }) => outcome === 'ask');
+  const body = asked === undefined ? null : (await store.findEvent(asked.key))?.body;
+  const parsed = body == null ? undefined : parseBodyExactly(Buffer.from(body));
+  if (parsed === undefined) return null;
+  const fact = readEvent(parsed).facts.find(({ kind }) => kind === 'completed');
+  if (fact === undefined || (fact.quoteMoney ?? fact.linkMoney) === null) return null;
+  return agreement(timeline.order, fact).captured;
 }
 
 export function resolveOrder({ store, clock, metrics, onNotices }: ApiOptions): RequestHandler {

@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { ORDER_STATES } from '../domain/order.ts';
+import { ROW_STATUSES } from '../domain/row.ts';
 import { sendProblem } from '../http/problem.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
 import { InexactNumber } from './json.ts';
@@ -161,9 +162,6 @@ function wholeNumber(min: number, max: number) {
     .transform(Number)
     .meta({ type: 'integer', minimum: min, maximum: max });
 }
-
-export const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
-export type RowStatus = (typeof ROW_STATUSES)[number];
 
 const LIMIT_MAX = 200;
 const page = {

@@ -1,7 +1,7 @@
-import { EventEmitter, once } from 'node:events';
 import type { RequestHandler, Response } from 'express';
 import { sendProblem } from '../http/problem.ts';
 import type { Follower, Happened } from '../observe/activity.ts';
+import { type Bell, openBell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
 import type { ApiOptions } from './options.ts';
 import { read, tailQuery } from './requests.ts';
@@ -22,10 +22,10 @@ export function tail({ activity, clock }: ApiOptions): RequestHandler {
     const query = read(tailQuery, request.query, response);
     if (query === null) return;
     const over = new AbortController();
-    const happening = new EventEmitter();
+    const happening = openBell(clock);
     const follower = activity.follow({
       reference: query.reference ?? null,
-      onFirst: () => happening.emit('first'),
+      onFirst: happening.ring,
       onEnd: () => over.abort(),
     });
     if (follower === null) {
@@ -33,10 +33,7 @@ export function tail({ activity, clock }: ApiOptions): RequestHandler {
       sendProblem(response, { status: 503, code: 'unavailable', detail });
       return;
     }
-    response.on('close', () => {
-      follower.leave();
-      over.abort();
-    });
+    response.on('close', () => over.abort());
     response.setHeader('content-type', 'application/x-ndjson');
     response.setHeader('cache-control', 'no-store');
     if (request.method !== 'HEAD') await send({ follower, happening, clock, over }, response);
@@ -48,13 +45,16 @@ export function tail({ activity, clock }: ApiOptions): RequestHandler {
 }
 
 /** `over`: aborted when the reader is gone or stuck, or settled stops. */
-type Sending = { follower: Follower; happening: EventEmitter; clock: Clock; over: AbortController };
+type Sending = { follower: Follower; happening: Bell; clock: Clock; over: AbortController };
 
 async function send(sending: Sending, response: Response): Promise<void> {
   const { follower, clock, over } = sending;
+  const drained = openBell(clock);
+  response.on('drain', drained.ring);
   let text = markLine(clock, 'alive');
   while (!over.signal.aborted) {
-    if (!response.write(text) && !(await comes(sending, response, 'drain', STUCK_AFTER_MS))) over.abort();
+    if (!response.write(text)) await drained.next(STUCK_AFTER_MS, over.signal);
+    if (response.writableNeedDrain) over.abort();
     text = await next(sending);
   }
   if (follower.ended && !response.writableNeedDrain) {
@@ -63,37 +63,13 @@ async function send(sending: Sending, response: Response): Promise<void> {
 }
 
 /** What there is to say next; nothing where it is over. */
-async function next(sending: Sending): Promise<string> {
-  const { follower, happening, clock, over } = sending;
+async function next({ follower, happening, clock, over }: Sending): Promise<string> {
   const waiting = lines(clock, follower.take());
   if (waiting !== '') return waiting;
-  await comes(sending, happening, 'first', ALIVE_EVERY_MS);
+  await happening.next(ALIVE_EVERY_MS, over.signal);
   if (over.signal.aborted) return '';
   await new Promise<void>((resolve) => clock.after(GATHER_MS, resolve));
   return lines(clock, follower.take()) || markLine(clock, 'alive');
-}
-
-/** Waits for an event; false where it does not come in time, or it is over before. */
-async function comes(
-  { clock, over }: Sending,
-  from: EventEmitter,
-  event: string,
-  withinMs: number,
-): Promise<boolean> {
-  if (over.signal.aborted) return false;
-  const late = new AbortController();
-  const giveUp = () => late.abort();
-  const cancel = clock.after(withinMs, giveUp);
-  over.signal.addEventListener('abort', giveUp);
-  try {
-    await once(from, event, { signal: late.signal });
-    return true;
-  } catch {
-    return false;
-  } finally {
-    cancel();
-    over.signal.removeEventListener('abort', giveUp);
-  }
 }
 
 function lines(clock: Clock, { happened, lost }: { happened: Happened[]; lost: number }): string {

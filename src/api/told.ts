@@ -15,7 +15,7 @@ export function whatShopKnows({ notices }: Timeline): string[] {
   if (newest.status === 'dead') {
     return [`The shop was not told ${what}, and is not told any more: ${why(newest)}`];
   }
-  const first = notices.find(isOwed);
+  const first = notices.find(hasTurn);
   const failures = first === undefined ? 0 : failuresOf(first);
   const failed =
     first === undefined || failures === 0
@@ -51,7 +51,7 @@ function wasTaken({ status, fault, answer }: NoticeSummary): boolean {
 }
 
 /** Of each order one at a time. */
-function isOwed({ status, dueAtMs }: NoticeSummary): boolean {
+function hasTurn({ status, dueAtMs }: NoticeSummary): boolean {
   return status === 'leased' || (status === 'pending' && dueAtMs !== null);
 }
 

@@ -1,11 +1,11 @@
 import type { AskReason } from '../domain/check.ts';
 import type { NoticeType, Rule } from '../domain/decision.ts';
 import type { AttentionKind, Flag, HoldReason } from '../domain/order.ts';
-import type { RejectionReason } from '../store/store.ts';
+import type { KeptReason } from '../store/store.ts';
 
 /** What settled's own words mean to a person who knows none of them. docs/states.md defines them. */
 
-export const REJECTIONS: Readonly<Record<RejectionReason, string>> = {
+export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
   signature_missing: 'it came without a signature',
   signature_malformed: 'its signature cannot be read',
   signature_repeated: 'it came with two signature headers',
@@ -15,6 +15,8 @@ export const REJECTIONS: Readonly<Record<RejectionReason, string>> = {
   timestamp_malformed: 'its timestamp cannot be read',
   timestamp_repeated: 'it came with two timestamp headers',
   secret_unusable: 'the signing secret that was registered for this link is too short',
+  secret_undecipherable:
+    'nobody can tell whether it is, because no key that is known opens the signing secret of this link',
 };
 
 const RULES: Readonly<Record<Rule, string>> = {
@@ -101,6 +103,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   quote_reading_doubtful:
     'several payments in a row named other money than their links: what payments say of money is left out',
   reference_taken: "the service has another link under this order's reference",
+  refund_due: 'money of a cancelled order is to be refunded to the customer',
   service_disagrees: 'the service says less of a payment than was counted',
   status_unclear: 'the service contradicts itself, or does not say which payment it means',
 };

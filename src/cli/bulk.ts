@@ -2,7 +2,7 @@ import { UsageError } from './arguments.ts';
 import { type Command, defineCommand, type Report } from './command.ts';
 import { type Connection, type Query, Refusal } from './connection.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { failure } from './failure.ts';
+import { failure, NotConfirmed } from './failure.ts';
 import { count, table } from './layout.ts';
 import { listRows } from './pages.ts';
 import { SINCE, sinceTime } from './since.ts';
@@ -14,8 +14,8 @@ export type Bulk<Row> = Pick<Command, 'name' | 'about' | 'details' | 'examples'>
   /** The last part of the route that does it. */
   action: 'replay' | 'resend';
   done: string;
-  /** What becomes of a row for which it was done. */
-  result: string;
+  /** What becomes of a row for which it was done, from the API's answer about it. */
+  result: (answer: { waitsFor?: string | null }) => string;
   /** What --failed selects; all of them have one of the statuses. */
   failed: { about: string; statuses: readonly string[]; is: (row: Row) => boolean };
   /** When it came about. */
@@ -43,8 +43,8 @@ export function bulkCommand<Row extends Again>(bulk: Bulk<Row>): Command {
     details: [
       ...details,
       `${capital(one)}s that are named by ID are ${done} at once. Others are selected: what --failed, --order and --since`,
-      'have in common; then it says how many there are, and does nothing without --yes. The oldest goes first. One that is',
-      'refused does not hold up the others; the exit code is that of the first that was refused.',
+      'have in common; then it says how many there are, and ends with 1 without --yes: nothing is done. The oldest goes first.',
+      'One that is refused does not hold up the others; the exit code is that of the first that was refused.',
     ],
     examples,
     options: { ...OPTIONS, failed: { about: bulk.failed.about } },
@@ -64,8 +64,8 @@ export function bulkCommand<Row extends Again>(bulk: Bulk<Row>): Command {
       const rows = selects ? await select(server, bulk, query, options.failed === true) : null;
       if (options['dry-run']) return dryRun(bulk, rows ?? (await fetchNamed(server, bulk, positionals)));
       if (rows !== null && rows.length > 0 && !options.yes) {
-        throw new UsageError(
-          `${count(rows.length, one)} would be ${done}, and nothing was done. Look at them with --dry-run; go on with --yes.`,
+        throw new NotConfirmed(
+          `${count(rows.length, one)} would be ${done}, and nothing was done. Add --dry-run to look at them, or --yes to do it.`,
         );
       }
       return doAll(server, bulk, rows?.map(({ id }) => id) ?? positionals);
@@ -156,8 +156,9 @@ async function doAll<Row>(server: Connection, bulk: Bulk<Row>, ids: readonly str
 /** Throws where the next would fare no better. */
 async function doOne<Row>(server: Connection, { one, action, result }: Bulk<Row>, id: string): Promise<Done> {
   try {
-    await server.post(`/v1/${one}s/${encodeURIComponent(id)}/${action}`);
-    return { id, result, exit: EXIT.ok };
+    const path = `/v1/${one}s/${encodeURIComponent(id)}/${action}`;
+    const answer = await server.post<Record<string, Parameters<typeof result>[0]>>(path);
+    return { id, result: result(answer[one] ?? {}), exit: EXIT.ok };
   } catch (error) {
     if (!(error instanceof Refusal) || error.exit === EXIT.tryAgain) throw error;
     return { id, result: error.message, exit: error.exit };

@@ -1,3 +1,4 @@
+import { ROW_STATUSES, type RowStatus } from '../domain/row.ts';
 import { bulkCommand } from './bulk.ts';
 import { defineCommand } from './command.ts';
 import { printableLines, record, table } from './layout.ts';
@@ -11,7 +12,7 @@ type EventRow = {
   type: string | null;
   reference: string;
   linkId: string | null;
-  status: 'pending' | 'leased' | 'done' | 'dead';
+  status: RowStatus;
   outcome: string | null;
   rule: string | null;
   attempt: number;
@@ -30,20 +31,18 @@ type EventDetail = EventRow & {
   bodyDropped: boolean;
 };
 
-const EVENT_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
-
 export const eventsList = defineCommand({
   name: 'events list',
   positionals: '',
   about: 'list recorded events, the newest first',
   details: [
-    'pending: it waits to be settled. leased: it is being settled. done: it was settled; its result is how. dead: it could',
-    'not be settled and waits for a person: `settled events show ID` says why.',
+    'pending: it waits to be settled. leased (in work): it is being settled. done: it was settled; its result is how.',
+    'dead: it could not be settled and waits for a person: `settled events show ID` says why.',
     "What the service's API answered is listed too: its type is why it was asked.",
   ],
   examples: ['settled events list --status dead', 'settled events list --order order-8001 --since 3d'],
   options: {
-    status: { value: 'STATUS', choices: EVENT_STATUSES, about: 'only events with this status' },
+    status: { value: 'STATUS', choices: ROW_STATUSES, about: 'only events with this status' },
     order: { value: 'REFERENCE', about: 'only events of this order' },
     since: SINCE,
     ...PAGE_OPTIONS,
@@ -63,7 +62,7 @@ function eventTable(events: readonly EventRow[]): string[] {
     event.receivedAt,
     event.reference,
     event.type,
-    event.status,
+    event.status === 'leased' ? 'in work' : event.status,
     event.fault?.code ?? event.rule ?? event.outcome,
     event.eventId,
   ]);
@@ -87,7 +86,7 @@ export const eventsShow = defineCommand({
       ['type', event.type],
       ['received', event.receivedAt],
       ['signed', signedAt(event.timestamp)],
-      ['status', event.status],
+      ['status', event.status === 'leased' ? 'in work' : event.status],
       ['outcome', event.outcome],
       ['rule', event.rule],
       ['attempts', event.attempt],
@@ -120,7 +119,7 @@ export const eventsReplay = bulkCommand<EventRow>({
   one: 'event',
   action: 'replay',
   done: 'replayed',
-  result: 'pending: it is settled again now',
+  result: () => 'pending: it is settled again now',
   failed: {
     about: 'all that are dead: they could not be settled',
     statuses: ['dead'],

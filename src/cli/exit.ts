@@ -21,7 +21,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 /** What each exit code means, in a line. */
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   0: 'done',
-  1: 'the server refused, or doctor found something failing',
+  1: 'refused: by the server, for want of --yes, or doctor found something failing',
   64: 'the command line cannot be understood',
   65: 'verify: the delivery is not authentic, or not fresh',
   66: 'there is no such order, event, notice or matter',

@@ -5,7 +5,12 @@ import { EXIT, EXIT_OF_FAULT, type ExitCode } from './exit.ts';
 import { printableLines } from './layout.ts';
 
 /** Codes of the command itself, beside those of faults and of the API. docs/errors.md lists them. */
-export const COMMAND_CODES = ['usage', 'output_failed', 'bug'] as const;
+export const COMMAND_CODES = ['usage', 'not_confirmed', 'output_failed', 'bug'] as const;
+
+/** It would be done to many, and nobody said that it shall. Nothing was done. */
+export class NotConfirmed extends Error {
+  readonly code = 'not_confirmed';
+}
 
 /** What was found cannot be printed whole. */
 export class OutputError extends Error {
@@ -23,6 +28,7 @@ export type Failure = {
 /** What an error means for the person at the command line. What nobody foresaw is a bug. */
 export function failure(error: unknown): Failure {
   if (error instanceof UsageError) return { code: error.code, message: error.message, exit: EXIT.usage };
+  if (error instanceof NotConfirmed) return { code: error.code, message: error.message, exit: EXIT.refused };
   if (error instanceof OutputError)
     return { code: error.code, message: error.message, exit: EXIT.diskFailed };
   if (error instanceof Fault) {

@@ -1,3 +1,4 @@
+import { nearest } from '../nearest.ts';
 import { COMMON_OPTIONS, UsageError } from './arguments.ts';
 import type { Command, Group, Options, Report } from './command.ts';
 import { EXIT_MEANINGS } from './exit.ts';
@@ -69,9 +70,11 @@ export function noSuchCommand(commands: readonly Command[], words: readonly stri
     const list = group.map(({ name }) => `settled ${name}`).join(', ');
     return new UsageError(`\`settled ${first}\` needs one more word. There are: ${list}.`);
   }
-  const list = [...commands.map(({ name }) => name), 'sandbox', 'demo'].join(', ');
+  const names = [...commands.map(({ name }) => name), 'sandbox', 'demo'];
   const what = first === '' ? 'Say which command.' : `There is no command "${first}".`;
-  return new UsageError(`${what} There are: ${list}. See: settled help`);
+  const meant = nearest(first, [...new Set(names.map((name) => name.split(' ', 1)[0] as string))]);
+  const guess = meant === null ? '' : ` Did you mean \`settled ${meant}\`?`;
+  return new UsageError(`${what}${guess} There are: ${names.join(', ')}. See: settled help`);
 }
 
 function commandHelp(command: Command): string[] {

@@ -1,7 +1,7 @@
 /** Text for a person: aligned columns, and nothing that could steer a terminal. */
 
 /** Control characters, which a terminal would obey, and the marks that turn the direction of writing. */
-const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu;
+const UNPRINTABLE = /[\p{Cc}\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu;
 
 /** Text from outside on one line, with control characters written out. */
 export function printable(text: string): string {

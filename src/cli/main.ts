@@ -4,6 +4,7 @@ import { readArguments } from './arguments.ts';
 import type { Command, Report } from './command.ts';
 import { COMMANDS, GROUPS } from './commands.ts';
 import { connect } from './connection.ts';
+import { endProcess } from './end.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { failure, failureText } from './failure.ts';
 import { helpOn, noSuchCommand, overview } from './help.ts';
@@ -12,11 +13,11 @@ import { print } from './output.ts';
 const args = process.argv.slice(2);
 const wantsJson = args.includes('--json');
 
-process.on('uncaughtException', (error) => process.exit(printFailure(error)));
+process.on('uncaughtException', (error) => endProcess(printFailure(error)));
 // Each write sees its own error.
 process.stdout.on('error', () => {});
 // Never awaited at the top level: a process whose loop runs empty would end with Node's code for that, not ours.
-void main().then((exit) => process.exit(exit));
+void main().then(endProcess);
 
 async function main(): Promise<ExitCode> {
   try {

@@ -1,5 +1,7 @@
+import { ROW_STATUSES, type RowStatus } from '../domain/row.ts';
 import { bulkCommand } from './bulk.ts';
 import { defineCommand } from './command.ts';
+import type { Connection, Query } from './connection.ts';
 import { printable, printableLines, record, table } from './layout.ts';
 import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
 import { SINCE, sinceTime } from './since.ts';
@@ -10,7 +12,7 @@ type NoticeRow = {
   reference: string;
   type: string;
   version: number;
-  status: 'pending' | 'leased' | 'done' | 'dead';
+  status: RowStatus;
   attempt: number;
   createdAt: string;
   dueAt: string | null;
@@ -20,20 +22,20 @@ type NoticeRow = {
 };
 type NoticeDetail = NoticeRow & { body: unknown };
 
-const NOTICE_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
-
 export const noticesList = defineCommand({
   name: 'notices list',
   positionals: '',
   about: 'list what the shop is told, the newest first',
   details: [
-    'pending: it waits for its next attempt, or until an earlier notice of its order was told. leased: it is being sent.',
-    'done: the shop took it. dead: it was given up after 7 days or because the shop answered 410; settled tells no more of',
-    'it by itself. Without SETTLED_SHOP_URL nothing is sent: the shop reads the feed.',
+    'pending: it waits for its next attempt, or until an earlier notice of its order was told; those that are being sent at',
+    'this moment (leased) are shown among them. done: the shop took it. dead: it was given up after 7 days or because the',
+    'shop answered 410; settled tells no more of it by itself. LAST ANSWER is what the shop said to the last attempt, or why',
+    'there is no answer; `settled notices show ID` has the whole. Without SETTLED_SHOP_URL nothing is sent: the shop reads',
+    'the feed.',
   ],
   examples: ['settled notices list --status dead', 'settled notices list --order order-8001'],
   options: {
-    status: { value: 'STATUS', choices: NOTICE_STATUSES, about: 'only notices with this status' },
+    status: { value: 'STATUS', choices: ROW_STATUSES, about: 'only notices with this status' },
     order: { value: 'REFERENCE', about: 'only notices of this order' },
     since: SINCE,
     ...PAGE_OPTIONS,
@@ -42,10 +44,28 @@ export const noticesList = defineCommand({
     const { status, order, since } = options;
     const query = { status, reference: order, since: sinceTime(since) };
     const list = { path: '/v1/notices', field: 'notices', query };
-    const { rows: notices, more } = await listRows<NoticeRow>(server(), list, options);
+    const { rows, more } = await listRows<NoticeRow>(server(), list, options);
+    const notices = status === 'pending' ? withThoseBeingSent(rows, await beingSent(server(), query)) : rows;
     return { data: { notices, more }, lines: [...noticeTable(notices), ...moreLine(more)] };
   },
 });
+
+/** They are few: as many as there are connections to the shop. */
+async function beingSent(server: Connection, query: Query): Promise<NoticeRow[]> {
+  const list = { path: '/v1/notices', field: 'notices', query: { ...query, status: 'leased' } };
+  return (await listRows<NoticeRow>(server, list, { all: true })).rows;
+}
+
+/** The newest first. One that was claimed between the two lists is in both. */
+function withThoseBeingSent(pending: readonly NoticeRow[], leased: readonly NoticeRow[]): NoticeRow[] {
+  const waiting = pending.filter(({ id }) => !leased.some((notice) => notice.id === id));
+  return [...waiting, ...leased].sort((one, other) => keyOf(other) - keyOf(one));
+}
+
+/** Ids begin with the number of the notice: msg_12_… */
+function keyOf({ id }: NoticeRow): number {
+  return Number(id.split('_')[1]);
+}
 
 function noticeTable(notices: readonly NoticeRow[]): string[] {
   const rows = notices.map((notice) => [
@@ -53,18 +73,46 @@ function noticeTable(notices: readonly NoticeRow[]): string[] {
     notice.createdAt,
     notice.reference,
     notice.type,
-    notice.status,
+    statusWords(notice),
     notice.attempt,
-    notice.fault?.code ?? notice.answer?.status ?? null,
+    lastAnswer(notice),
+    nextAttempt(notice, notices),
   ]);
-  const headings = ['id', 'created', 'order', 'type', 'status', 'attempts', 'result'];
+  const headings = ['id', 'created', 'order', 'type', 'status', 'attempts', 'last answer', 'next'];
   return table(headings, rows, 'No such notices.');
+}
+
+function statusWords({ status }: NoticeRow): string {
+  return status === 'leased' ? 'being sent' : status;
+}
+
+const ANSWER_COLUMNS = 40;
+
+/** What the shop answered last, on one line; why there was no answer; null before the first attempt. */
+function lastAnswer({ answer, fault }: NoticeRow): string | null {
+  if (answer === null) return fault?.code ?? null;
+  const said = printable(`${answer.status} ${answer.body.replace(/\s+/g, ' ')}`.trim());
+  const characters = [...said];
+  return characters.length <= ANSWER_COLUMNS ? said : `${characters.slice(0, ANSWER_COLUMNS - 1).join('')}…`;
+}
+
+/** When it is tried next, or what it waits for. Of an order one notice at a time has its turn. */
+function nextAttempt({ status, dueAt, reference }: NoticeRow, shown: readonly NoticeRow[]): string | null {
+  if (status !== 'pending') return null;
+  if (dueAt !== null) return dueAt;
+  const turn = shown.find(
+    (other) =>
+      other.reference === reference &&
+      (other.status === 'leased' || (other.status === 'pending' && other.dueAt !== null)),
+  );
+  return turn === undefined ? 'after another one' : `waits for ${turn.id}`;
 }
 
 export const noticesShow = defineCommand({
   name: 'notices show',
   positionals: 'ID',
   about: "show one notice: what it says, how often it was tried, and the shop's last answer",
+  details: ['Of one that was sent again the attempts are those since then.'],
   options: {},
   async run({ first: id, server }) {
     const answer = await server().get<{ notice: NoticeDetail }>(`/v1/notices/${encodeURIComponent(id)}`);
@@ -75,7 +123,7 @@ export const noticesShow = defineCommand({
       ['order version', notice.version],
       ['type', notice.type],
       ['created', notice.createdAt],
-      ['status', notice.status],
+      ['status', statusWords(notice)],
       ['attempts', notice.attempt],
       ['next attempt', notice.dueAt],
       ['ended', notice.endedAt],
@@ -92,8 +140,9 @@ export const noticesResend = bulkCommand<NoticeRow>({
   name: 'notices resend',
   about: 'send notices to the shop once more, under the same ids: those named, or all that are selected',
   details: [
-    'A shop that keeps the ids of the notices that it has worked on, as it should, is not told twice by it. Where the shop is',
-    'well again, --failed sends at once what would be tried within the hour.',
+    'A shop that follows docs/integrate.md does nothing twice. Where the shop is well again, --failed sends at once what',
+    'would be tried within the hour. One that was taken or given up begins anew: its attempts are counted from 1 again, and',
+    'its 7 days begin again.',
   ],
   examples: [
     'settled notices resend --failed --dry-run',
@@ -103,7 +152,8 @@ export const noticesResend = bulkCommand<NoticeRow>({
   one: 'notice',
   action: 'resend',
   done: 'sent again',
-  result: 'pending: it is sent now',
+  result: ({ waitsFor }) =>
+    waitsFor == null ? 'pending: it is sent now' : `pending: it is sent after ${waitsFor}`,
   failed: {
     about: 'all that are dead, and those that failed and wait for their next attempt',
     statuses: ['dead', 'pending'],

@@ -125,6 +125,14 @@ export const ordersCancel = defineCommand({
   options: {},
   async run({ first: reference, server }) {
     const answer = await server().post<{ order: OrderDocument }>(`${orderPath(reference)}/cancel`);
-    return { data: answer, lines: orderLines(answer.order) };
+    const { order } = answer;
+    const payable =
+      order.link === null || order.link.status === 'EXPIRED'
+        ? []
+        : [
+            'The link stays payable at the service until it expires: money that comes all the same is held for a person.',
+            '',
+          ];
+    return { data: answer, lines: [...payable, ...orderLines(order)] };
   },
 });

@@ -5,7 +5,14 @@ import { count, printable, record } from './layout.ts';
 const ROTATION_TIMEOUT_MS = 3_600_000;
 
 type RotationAnswer = {
-  rotation: { keyId: string; previousKeyId: string; resealed: number; keyPlace: string; note: string };
+  rotation: {
+    keyId: string;
+    previousKeyId: string;
+    secrets: number;
+    resealed: number;
+    keyPlace: string;
+    note: string;
+  };
 };
 
 export const rotateKey = defineCommand({
@@ -24,13 +31,15 @@ export const rotateKey = defineCommand({
       undefined,
       ROTATION_TIMEOUT_MS,
     );
-    const { keyId, previousKeyId, resealed, keyPlace, note } = answer.rotation;
+    const { keyId, previousKeyId, secrets, resealed, keyPlace, note } = answer.rotation;
     const lines = record([
       ['key', keyId],
       ['key before', previousKeyId],
       ['kept in', keyPlace],
     ]);
-    const done = `The secrets key is a new one; ${count(resealed, 'signing secret')} sealed under it.`;
+    const sealed =
+      secrets === resealed ? 'all of them sealed now' : `${resealed} of them sealed now, the others before`;
+    const done = `The secrets key is a new one. Under it: ${count(secrets, 'signing secret')}, ${sealed}.`;
     return { data: answer, lines: [done, printable(note), '', ...lines] };
   },
 });

@@ -13,6 +13,7 @@ type Stats = {
   api: { slotsInUse: number; pausedUntil: string | null };
   rejections: number;
   lagSeconds: number;
+  noticesLagSeconds: number | null;
 };
 
 export const stats = defineCommand({
@@ -24,25 +25,32 @@ export const stats = defineCommand({
   async run({ server }) {
     const answer = await server().get<{ stats: Stats }>('/v1/stats');
     const { orders, events, notices, openings, holds, attention, ...rest } = answer.stats;
-    const { checks, drift, api, rejections, lagSeconds } = rest;
+    const { checks, drift, api, rejections, lagSeconds, noticesLagSeconds } = rest;
     const lines = record([
       ...tally('orders', orders),
       ...tally('events', events),
-      ...tally('notices', notices),
+      ...tally('notices', notices, 'being sent'),
       ...tally('openings', openings),
       ['holds open', holds],
       ['attention open', attention],
       ['checks waiting', checks],
-      ['drift found', drift],
+      ['disagreements with the service (drift)', drift],
       ['API slots in use', api.slotsInUse],
       ...(api.pausedUntil === null ? [] : [['API paused until', api.pausedUntil] as const]),
-      ['deliveries refused', rejections],
+      ['deliveries to known links refused', rejections],
       ['lag of settlement', `${lagSeconds} s`],
+      ['lag of notices', noticesLagSeconds === null ? 'no callback' : `${noticesLagSeconds} s`],
     ]);
     return { data: answer, lines };
   },
 });
 
-function tally(what: string, counts: Record<string, number>): (readonly [string, number])[] {
-  return Object.entries(counts).map(([name, n]) => [`${what} ${name}`, n] as const);
+function tally(
+  what: string,
+  counts: Record<string, number>,
+  leased = 'in work',
+): (readonly [string, number])[] {
+  return Object.entries(counts).map(
+    ([name, n]) => [`${what} ${name === 'leased' ? leased : name}`, n] as const,
+  );
 }

@@ -1,3 +1,7 @@
+import { covers, type Payment, payments } from './ledger.ts';
+import { formatAmount } from './money.ts';
+import type { DecidedAttention, Order } from './order.ts';
+
 /** A word as a shell takes it for one, in a command that a person is told to run. */
 export function shellWord(text: string): string {
   return /^[\w.:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
@@ -36,4 +40,78 @@ export function readForeign(sentence: string): string | null {
 /** The command with which a person gives an order its link. */
 export function adoptCommand(reference: string, id: string | null): string {
   return `settled orders adopt ${shellWord(reference)} --id ${id === null ? 'ID' : shellWord(id)}`;
+}
+
+/** What a decision raised a matter for, and what a person does about it. `order` is as it stands after the decision. */
+export function attentionSentence(kind: DecidedAttention, order: Order): string {
+  const { reference } = order;
+  const word = shellWord(reference);
+  const end = 'Then end this matter: settled attention end ID --reason TEXT';
+  const look = `Look at it in the service's panel; settled why ${word} shows what was said when.`;
+  switch (kind) {
+    case 'amount_mismatch':
+      return (
+        `What the service says of the money of order ${reference} does not agree with the order, or with what was counted ` +
+        `before (${inPanel(payments(order))}). Nothing changes by itself. ${look} Refund there what is too much, or settle ` +
+        `with the customer what is missing. ${end}`
+      );
+    case 'duplicate_payment':
+      return duplicateSentence(order);
+    case 'link_disabled':
+      return (
+        `The payment link of order ${reference} is switched off at the service and was not paid: nobody can pay there. ` +
+        `Switch it on in the service's panel; this then ends with the next answer of the service (settled orders check ` +
+        `${word}). If it is meant to be off: settled orders cancel ${word}`
+      );
+    case 'refund_due':
+      return (
+        `Order ${reference} is cancelled, and its money is owed back to the customer. Refund it in the service's panel: ` +
+        `${inPanel(completed(order))}. This ends when settled reads of the refund: settled orders check ${word}`
+      );
+    case 'service_disagrees':
+      return (
+        `The service says less of the money of order ${reference} than settled counted (${inPanel(payments(order))}); ` +
+        `settled keeps what it counted. ${look} If the money is there, this ends with the next answer that says so: ` +
+        `settled orders check ${word}. If it is gone, take back what was fulfilled. ${end}`
+      );
+    case 'status_unclear':
+      return (
+        `The service contradicts itself about a payment of order ${reference}, or does not say which of its payments it ` +
+        `means (${inPanel(payments(order))}); nothing was changed. ${look} Ask again: settled orders check ${word}. If that ` +
+        `does not settle it, do by hand what the panel shows. ${end}`
+      );
+  }
+}
+
+/** The payment that pays the order stays; where its money counts as gone, none of them does. */
+function duplicateSentence(order: Order): string {
+  const { reference, state, settlement } = order;
+  const there = completed(order);
+  const isWanted = state !== 'refunded' && state !== 'disputed';
+  const kept = !isWanted
+    ? undefined
+    : (there.find(({ key }) => key === settlement?.paymentKey) ??
+      there.find((payment) => covers(payment, order)) ??
+      there[0]);
+  const owed = there.filter((payment) => payment !== kept);
+  const found = `Order ${reference} was paid more than once.`;
+  const ends = `This ends when settled reads of the refund: settled orders check ${shellWord(reference)}`;
+  const keeps = kept === undefined ? '' : ` Keep ${inPanel([kept])}, which pays the order.`;
+  return `${found} Refund in the service's panel: ${inPanel(owed)}.${keeps} ${ends}`;
+}
+
+function completed(order: Order): Payment[] {
+  return payments(order).filter(({ status }) => status === 'completed');
+}
+
+/** Payments by what the service's panel shows of them. */
+function inPanel(counted: readonly Payment[]): string {
+  if (counted.length === 0) return 'no payment was counted';
+  return counted
+    .map(({ id, captured, status }) => {
+      const name = id === null ? 'the payment without an id' : `payment ${id}`;
+      const gone = status === 'completed' ? '' : `, ${status}`;
+      return `${name} of ${formatAmount(captured)} ${captured.currency}${gone}`;
+    })
+    .join('; ');
 }

@@ -11,6 +11,7 @@ import {
   type Effect,
   openHold,
   paymentKey,
+  REFUND_DUE,
   type Rule,
   type SettlementPolicy,
   settleOnce,
@@ -182,7 +183,7 @@ function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: re
       });
     case 'cancelled':
       return decision(order, 'applied', 'dispute_won', {
-        effects: [...effects, { do: 'flag', flag: 'refund_due' }],
+        effects: [...effects, ...REFUND_DUE],
       });
     case 'paid':
       return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...duplicate] });

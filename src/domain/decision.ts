@@ -2,8 +2,8 @@ import type { Authority, PaymentFact } from './fact.ts';
 import { type LedgerEntry, nextEntry, UNNAMED } from './ledger.ts';
 import type { Money } from './money.ts';
 import {
-  type AttentionKind,
   assertTransition,
+  type DecidedAttention,
   type Flag,
   type Hold,
   type HoldReason,
@@ -32,7 +32,7 @@ export type Effect =
   | { readonly do: 'hold'; readonly hold: Hold }
   | { readonly do: 'end_holds'; readonly resolution: 'accept' | 'reject' }
   | { readonly do: 'flag' | 'unflag'; readonly flag: Flag }
-  | { readonly do: 'attention' | 'end_attention'; readonly kind: AttentionKind }
+  | { readonly do: 'attention' | 'end_attention'; readonly kind: DecidedAttention }
   | { readonly do: 'notice'; readonly type: NoticeType }
   | { readonly do: 'check' };
 
@@ -130,6 +130,16 @@ export function canBeAsked({ authority }: PaymentFact, { asks }: SettlementPolic
 export const DUPLICATE: readonly Effect[] = [
   { do: 'flag', flag: 'duplicate_payment' },
   { do: 'attention', kind: 'duplicate_payment' },
+];
+
+/** The effects by which captured money of a cancelled order is owed back, and by which it is no more. */
+export const REFUND_DUE: readonly Effect[] = [
+  { do: 'flag', flag: 'refund_due' },
+  { do: 'attention', kind: 'refund_due' },
+];
+export const REFUND_NOT_DUE: readonly Effect[] = [
+  { do: 'unflag', flag: 'refund_due' },
+  { do: 'end_attention', kind: 'refund_due' },
 ];
 
 /** The order after a decision. The only place where an order changes. Throws on a move the table does not allow. */

@@ -1,4 +1,4 @@
-import { type Decision, DUPLICATE, decision, settleOnce } from './decision.ts';
+import { type Decision, DUPLICATE, decision, REFUND_DUE, REFUND_NOT_DUE, settleOnce } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
 import { payments } from './ledger.ts';
 import type { Order } from './order.ts';
@@ -27,7 +27,7 @@ export function accept(order: Order, fact: PaymentFact): Decision {
       { do: 'end_holds', resolution: 'accept' },
       ...settleOnce(order, fact.authority, left[0]?.key ?? null),
       // A refund that was due from an earlier rejection is now owed as a duplicate, or not at all.
-      ...(order.flags.includes('refund_due') ? ([{ do: 'unflag', flag: 'refund_due' }] as const) : []),
+      ...(order.flags.includes('refund_due') ? REFUND_NOT_DUE : []),
       ...(left.length > 1 ? DUPLICATE : []),
       { do: 'notice', type: 'order.paid' },
     ],
@@ -42,7 +42,7 @@ export function reject(order: Order): Decision {
     state: 'cancelled',
     effects: [
       { do: 'end_holds', resolution: 'reject' },
-      ...(owed ? ([{ do: 'flag', flag: 'refund_due' }] as const) : []),
+      ...(owed ? REFUND_DUE : []),
       { do: 'notice', type: 'order.cancelled' },
     ],
   });

@@ -69,10 +69,22 @@ export const ATTENTION_KINDS = [
   'notices_dead',
   'quote_reading_doubtful',
   'reference_taken',
+  'refund_due',
   'service_disagrees',
   'status_unclear',
 ] as const;
 export type AttentionKind = (typeof ATTENTION_KINDS)[number];
+
+/** Those that decisions raise. */
+export type DecidedAttention = Extract<
+  AttentionKind,
+  | 'amount_mismatch'
+  | 'duplicate_payment'
+  | 'link_disabled'
+  | 'refund_due'
+  | 'service_disagrees'
+  | 'status_unclear'
+>;
 
 /** Matters that are over once a newer reading does not raise them again. */
 export const ENDED_BY_READINGS = ['link_disabled', 'service_disagrees'] as const satisfies AttentionKind[];
@@ -102,7 +114,7 @@ export type Order = {
   readonly amount: Money;
   readonly state: OrderState;
   readonly flags: readonly Flag[];
-  /** Raised by one with every change that a shop can see. */
+  /** Raised with every change that a shop can see: by one, and after a restore above all that were given before. */
   readonly version: number;
   readonly createdAtMs: number;
   readonly settlement: Settlement | null;

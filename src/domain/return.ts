@@ -8,6 +8,7 @@ import {
   type Decision,
   decision,
   type Effect,
+  REFUND_NOT_DUE,
   type SettlementPolicy,
 } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
@@ -108,7 +109,7 @@ function settleDebts(after: Order, kind: ReturnKind, others: readonly Payment[])
     kind === 'refunded' &&
     others.every((payment) => payment.status === 'refunded')
   ) {
-    effects.push({ do: 'unflag', flag: 'refund_due' });
+    effects.push(...REFUND_NOT_DUE);
   }
   const left = others.filter((payment) => payment.status === 'completed').length;
   // Money left on an order that counts as refunded or disputed is nobody's answer: it stays flagged.

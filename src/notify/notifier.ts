@@ -35,6 +35,7 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
     allowPrivate: shopAllowPrivate,
     connections: PLACES.new + PLACES.again,
     deadlineMs,
+    clock,
     ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
   });
   const pace = new Pace({

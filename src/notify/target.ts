@@ -5,12 +5,17 @@ import { isIP, type LookupFunction } from 'node:net';
 import { isPrivateIp } from '../addresses.ts';
 import { Fault } from '../fault.ts';
 import type { ShopAnswer } from '../store/telling.ts';
-import { systemClock } from '../work/clock.ts';
+import { type Clock, systemClock } from '../work/clock.ts';
+import { openShopLookup, type Resolve, refusedAddress } from './lookup.ts';
 
 /** Of an answer's body so much is kept. */
 const BODY_KEPT_BYTES = 1_024;
+/** Of an address's query shorter texts are no secret, and stand in any answer. */
+const QUERY_TEXT_MIN = 4;
 /** So much of it is read, so that the connection can be used again. */
 const BODY_READ_BYTES_MAX = 65_536;
+/** So many interim answers (RFC 9110 §15.2), as 103, may come before the one that counts. */
+const INTERIM_MAX = 10;
 
 export type TargetOptions = {
   url: string;
@@ -20,8 +25,10 @@ export type TargetOptions = {
   connections: number;
   /** For connecting, request and answer together, in real time. */
   deadlineMs: number;
+  /** Says how old is what is known of a name. */
+  clock: Pick<Clock, 'monotonicMs'>;
   /** How names are resolved; the system's way where it is not given. */
-  resolve?: typeof lookup;
+  resolve?: Resolve;
 };
 
 export type TargetReply = ShopAnswer & { retryAfter: string | null; date: string | null };
@@ -39,8 +46,8 @@ export type Target = {
 };
 
 /**
- * Opens the shop's address. Private addresses are refused where it connects: written as numbers, and behind a name as it
- * is resolved for this very connection, so that a name cannot lead elsewhere than it did when it was looked at.
+ * Opens the shop's address. Private addresses are refused where it connects: written as numbers, and behind a name, of
+ * which the very addresses are looked at that are connected to, so that it cannot lead elsewhere meanwhile.
  */
 export function openTarget(options: TargetOptions): Target {
   const url = new URL(options.url);
@@ -54,17 +61,18 @@ export function openTarget(options: TargetOptions): Target {
   const exchange = exchanger({
     url,
     signal: closing.signal,
-    lookup: guardedLookup(options.resolve ?? lookup, mayConnect),
+    lookup: openShopLookup({ resolve: lookup, ...options, mayConnect }),
     deadlineMs: options.deadlineMs,
   });
 
   async function post(headers: Record<string, string>, body: string): Promise<TargetReply | null> {
     // A name is looked up, a number is not: it is checked here.
-    if (isIP(host) !== 0 && !mayConnect(host)) throw refused(host);
+    if (isIP(host) !== 0 && !mayConnect(host)) throw refusedAddress(host);
+    const untilMs = systemClock.monotonicMs() + options.deadlineMs;
     try {
-      return await exchange({ agent, headers, body }).catch((error) => {
+      return await exchange({ agent, headers, body, untilMs }).catch((error) => {
         // The shop closed a connection that had been kept, as it may while a request is on its way: another one is made.
-        if (error instanceof StaleConnection) return exchange({ agent: false, headers, body });
+        if (error instanceof StaleConnection) return exchange({ agent: false, headers, body, untilMs });
         throw error;
       });
     } catch (error) {
@@ -82,31 +90,16 @@ export function openTarget(options: TargetOptions): Target {
   };
 }
 
-/** Resolves a name to the addresses that may be connected to; fails where there is none. */
-function guardedLookup(resolve: typeof lookup, mayConnect: (address: string) => boolean): LookupFunction {
-  return (hostname, options, callback) => {
-    resolve(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) return callback(error, '', 0);
-      const allowed = addresses.filter(({ address }) => mayConnect(address));
-      const [first] = allowed;
-      if (first === undefined) return callback(refused(addresses[0]?.address ?? hostname), '', 0);
-      if (options.all) callback(null, allowed);
-      else callback(null, first.address, first.family);
-    });
-  };
-}
-
-function refused(address: string): Fault {
-  const why = isPrivateIp(address)
-    ? 'only this network knows it. Where the shop is meant to be there, set SETTLED_SHOP_ALLOW_PRIVATE=true'
-    : 'notices do not leave this network in the clear. Use https in SETTLED_SHOP_URL';
-  return new Fault('transient', 'shop_address_private', `The shop's address is ${address}: ${why}.`);
-}
-
 /** A kept connection ended before the request was answered. */
 class StaleConnection extends Error {}
 
-type Exchange = { agent: HttpAgent | HttpsAgent | false; headers: Record<string, string>; body: string };
+type Exchange = {
+  agent: HttpAgent | HttpsAgent | false;
+  headers: Record<string, string>;
+  body: string;
+  /** The deadline, on the system's monotonic clock. */
+  untilMs: number;
+};
 
 function exchanger({
   url,
@@ -120,7 +113,10 @@ function exchanger({
   deadlineMs: number;
 }): (exchange: Exchange) => Promise<TargetReply> {
   const request = url.protocol === 'https:' ? requestHttps : requestHttp;
-  return ({ agent, headers, body }) =>
+  const withheld = queryTexts(url);
+  // Beyond what is kept: a text that only begins there is known for what it is.
+  const taken = BODY_KEPT_BYTES + Math.max(0, ...withheld.map((text) => Buffer.byteLength(text)));
+  return ({ agent, headers, body, untilMs }) =>
     new Promise((resolve, reject) => {
       const sending = request(url, {
         method: 'POST',
@@ -129,45 +125,83 @@ function exchanger({
         signal,
         headers: { ...headers, 'content-length': Buffer.byteLength(body), 'user-agent': 'settled' },
       });
-      let answer: { response: IncomingMessage; kept: Buffer[] } | null = null;
-      const cancel = systemClock.after(deadlineMs, () => end(timedOut(deadlineMs)));
+      const kept: Buffer[] = [];
+      let answer: IncomingMessage | null = null;
+      let interim = 0;
+      const cancel = systemClock.after(untilMs - systemClock.monotonicMs(), () => end(timedOut(deadlineMs)));
 
       /** An answer that began is an answer, whatever becomes of the rest of it. */
       function end(fault: Error): void {
-        cancel();
-        sending.destroy();
         if (answer === null) reject(fault);
-        else resolve(reply(answer.response, answer.kept));
+        else resolve(reply(answer, kept, withheld));
+        over();
+      }
+
+      function endWith(answered: Head): void {
+        resolve(reply(answered, kept, withheld));
+        over();
+      }
+
+      function over(): void {
+        cancel();
+        // The connection of an answer that was read to its end has gone back to be used again.
+        sending.destroy();
       }
 
       sending.on('error', (error: NodeJS.ErrnoException) => {
         const isStale = sending.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
         end(isStale ? new StaleConnection() : asFault(error));
       });
+      sending.on('information', (head) => {
+        if (++interim > INTERIM_MAX) endWith(head);
+      });
+      sending.on('upgrade', (head, socket) => {
+        socket.destroy();
+        endWith(head);
+      });
       sending.on('response', (response) => {
-        const kept: Buffer[] = [];
-        answer = { response, kept };
-        let length = 0;
-        response.on('data', (chunk: Buffer) => {
-          if (length < BODY_KEPT_BYTES) kept.push(chunk.subarray(0, BODY_KEPT_BYTES - length));
-          length += chunk.length;
-          if (length > BODY_READ_BYTES_MAX) end(timedOut(deadlineMs));
-        });
-        response.on('end', () => {
-          cancel();
-          resolve(reply(response, kept));
-        });
-        response.on('error', end);
+        answer = response;
+        keepBeginning(response, kept, taken, () => endWith(response));
       });
       sending.end(body);
     });
 }
 
-function reply({ statusCode, headers }: IncomingMessage, kept: readonly Buffer[]): TargetReply {
+/** Keeps the first `most` bytes of an answer's body; `onOver` where nothing more of it is read. */
+function keepBeginning(response: IncomingMessage, kept: Buffer[], most: number, onOver: () => void): void {
+  let length = 0;
+  response.on('data', (chunk: Buffer) => {
+    if (length < most) kept.push(chunk.subarray(0, most - length));
+    length += chunk.length;
+    if (length > BODY_READ_BYTES_MAX) onOver();
+  });
+  response.on('end', onOver);
+  response.on('error', onOver);
+}
+
+/** What every answer begins with, interim ones too. */
+type Head = Pick<IncomingMessage, 'statusCode' | 'headers'>;
+
+/** What the address's query says, as it is written and as it is read, the longest first: it may hold a secret. */
+function queryTexts({ search, searchParams }: URL): string[] {
+  const query = search.slice(1);
+  const written = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));
+  return [...new Set([query, ...written, ...searchParams.values()])]
+    .filter((text) => text.length >= QUERY_TEXT_MIN)
+    .sort((a, b) => b.length - a.length);
+}
+
+function reply(
+  { statusCode, headers }: Head,
+  kept: readonly Buffer[],
+  withheld: readonly string[],
+): TargetReply {
+  const said = Buffer.concat(kept).toString('utf8');
+  const body = withheld.reduce((text, secret) => text.replaceAll(secret, '…'), said);
   return {
     status: statusCode ?? 0,
     // A character that was cut, or is not UTF-8, shows as such.
-    body: Buffer.concat(kept).toString('utf8'),
+    body: Buffer.from(body).subarray(0, BODY_KEPT_BYTES).toString('utf8'),
     retryAfter: headers['retry-after'] ?? null,
     date: headers.date ?? null,
   };

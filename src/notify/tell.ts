@@ -15,8 +15,10 @@ const RETRY: RetrySteps = {
   forMs: 7 * 24 * HOUR_MS,
 };
 
-/** The shop may ask to be left alone for so long at most. */
-const RETRY_AFTER_MS_MAX = 24 * HOUR_MS;
+/** The shop may ask to be left alone for so long at most: what waits is told within the hour after it is well. */
+const RETRY_AFTER_MS_MAX = HOUR_MS;
+/** Where it may: with these statuses. */
+const RETRY_AFTER_STATUSES: readonly number[] = [429, 503];
 
 export type Told = 'delivered' | 'retried' | 'dead';
 
@@ -24,6 +26,7 @@ export type Told = 'delivered' | 'retried' | 'dead';
 type Attempt = {
   told: Told;
   notice: ClaimedNotice;
+  /** Until the end of the shop's answer, or until there was none. */
   seconds: number;
   status: number | null;
   fault: FaultCode | null;
@@ -59,10 +62,10 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
   } catch (error) {
     fault = error instanceof Fault ? error : bug(error);
   }
+  const seconds = (clock.monotonicMs() - startedMs) / 1000;
   try {
     const told = await write(options, notice, answer, fault);
     if (told !== null) {
-      const seconds = (clock.monotonicMs() - startedMs) / 1000;
       onTold({ told, notice, seconds, status: answer?.status ?? null, fault: fault?.code ?? null });
     }
     return told;
@@ -82,7 +85,9 @@ function faultOf({ status }: ShopAnswer): Fault | null {
     const message = `The shop answered ${status}: redirects are not followed. Put the final address into SETTLED_SHOP_URL.`;
     return new Fault('transient', 'shop_redirects', message);
   }
-  const message = `The shop answered ${status}, and acknowledges with 2xx. Look at the shop's own log.`;
+  const hint =
+    status === 401 || status === 403 ? ' Does the shop have the secret of SETTLED_SHOP_SECRET?' : '';
+  const message = `The shop answered ${status}; only 2xx takes a notice. Look at the shop's own log.${hint}`;
   return new Fault('transient', 'shop_refused', message);
 }
 
@@ -118,7 +123,9 @@ async function write(
     log.error({ notice: id, order: reference, type, fault }, 'the shop was not told and a person must look');
     return 'dead';
   }
-  await store.retryNotice({ noticeKey, attempt, dueAtMs: nowMs + delayMs, fault: note, answer });
+  const dueAtMs = nowMs + delayMs;
+  const given = await store.retryNotice({ noticeKey, attempt, dueAtMs, fault: note, answer });
+  if (given === 'lost') return null;
   const failed = { notice: id, order: reference, type, attempt, fault };
   log[isDown() ? 'debug' : 'warn'](failed, 'the shop did not take a notice; it is sent again');
   return 'retried';
@@ -132,6 +139,7 @@ function nextDelayMs(
   nowMs: number,
 ): number | null {
   const delayMs = steppedDelayMs(RETRY, { attempt, triedForMs: nowMs - firstTriedAtMs }, random());
-  const askedMs = reply === null ? null : retryAfterMs(reply.retryAfter, reply.date, nowMs);
-  return delayMs === null ? null : Math.max(delayMs, Math.min(askedMs ?? 0, RETRY_AFTER_MS_MAX));
+  if (delayMs === null || reply === null || !RETRY_AFTER_STATUSES.includes(reply.status)) return delayMs;
+  const askedMs = retryAfterMs(reply.retryAfter, reply.date, nowMs) ?? 0;
+  return Math.max(delayMs, Math.min(askedMs, RETRY_AFTER_MS_MAX));
 }

@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { OUTCOMES } from '../domain/decision.ts';
 import { LEARNED_BY, type LearnedBy } from '../domain/order.ts';
 import { FAULT_CODES } from '../fault.ts';
-import { rowGauges, type Sources } from './rows.ts';
+import { rowGauges, type Sources } from './gauges.ts';
 
 /** How requests to the API fail. */
 const API_FAULTS = FAULT_CODES.filter((code) => code.startsWith('service_'));

@@ -1,4 +1,4 @@
-import type { Intake, Rejection, RejectionReason } from '../store/store.ts';
+import type { Intake, KeptReason, Rejection } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
 
 /** A link's rejections are written at most this often; in between they are counted. */
@@ -8,7 +8,7 @@ const COUNTED_MAX = 10_000;
 
 /** Keeps why deliveries were refused, after they were answered and without letting a flood reach the disk. */
 export type RejectionLog = {
-  add(linkKey: number, reason: RejectionReason): void;
+  add(linkKey: number, reason: KeptReason): void;
   /** Writes what is counted and waits for it. */
   flush(): Promise<void>;
 };

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type Request, type Response, type Router } from 'express';
+import { LinkFault } from '../fault.ts';
 import { readUnverifiedLinkIds } from '../paylink/wire.ts';
 import type { LinkCredentials } from '../store/credentials.ts';
 import { ANSWERS, type Answer, send } from './answer.ts';
@@ -103,8 +104,16 @@ async function take(
     }
   } catch (error) {
     log.warn({ fault: error }, 'a delivery could not be recorded');
-    return { answer: ANSWERS.unavailable, outcome: 'failed' };
+    const failed: Ended = { answer: ANSWERS.unavailable, outcome: 'failed' };
+    if (!way.keepsRejections || !isUndecipherable(error)) return failed;
+    // Whatever it says, the service can be asked; a forger can have no more asked than with any other delivery.
+    const { linkKey } = error;
+    return { ...failed, afterwards: () => options.rejections.add(linkKey, 'secret_undecipherable') };
   }
+}
+
+function isUndecipherable(error: unknown): error is LinkFault {
+  return error instanceof LinkFault && error.code === 'secret_undecipherable';
 }
 
 async function takeBody(

@@ -22,6 +22,7 @@ export type ReconcilerOptions = AskOptions & {
     | 'findLink'
     | 'recordReading'
     | 'failCheck'
+    | 'sweepBounds'
     | 'compareListed'
     | 'endRestore'
     | 'noteNoList'

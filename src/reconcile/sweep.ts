@@ -19,7 +19,7 @@ const PAGES_MAX_RESTORED = 5_000;
 
 export type SweepOptions = {
   service: Pick<Service, 'listLinks'>;
-  store: Pick<Store, 'compareListed' | 'endRestore' | 'noteNoList'>;
+  store: Pick<Store, 'sweepBounds' | 'compareListed' | 'endRestore' | 'noteNoList'>;
   clock: Clock;
   log: Log;
   /** Where the store is a copy: when that was made, while links made since are still to be looked for. */
@@ -85,6 +85,7 @@ async function sweepOnce(options: SweepOptions, turn: Turn): Promise<boolean> {
 }
 
 async function readList({ service, store, clock, log }: SweepOptions, turn: Turn): Promise<void> {
+  const { oldestOpenMs, hasLinks } = await store.sweepBounds({ nowMs: clock.nowMs() });
   let pagesMax = PAGES_MAX;
   for (let number = 1; number <= pagesMax && !turn.isStopping(); ) {
     const listed = await listWithinBudget(service, number, clock);
@@ -99,12 +100,18 @@ async function readList({ service, store, clock, log }: SweepOptions, turn: Turn
       money,
       createdAtMs,
     }));
-    const { differing, notKnown, oldestOpenMs, restoredFromMs } = await store.compareListed({
+    const { differing, notKnown, restoredFromMs } = await store.compareListed({
       items,
       toleranceMs: CLOCKS_APART_MS,
       nowMs: clock.nowMs(),
     });
     tell(log, { differing, notKnown });
+    if (restoredFromMs !== null && hasLinks && number === 1 && listed.links.length === 0) {
+      // Another merchant's, perhaps: it does not say that no link was made.
+      const why = 'it is empty, although links are known: SETTLED_API_KEY may be the key of another merchant';
+      await store.noteNoList({ why, nowMs: clock.nowMs() });
+      return;
+    }
     const isLast = listed.links.length === 0 || (listed.totalPages !== null && number >= listed.totalPages);
     const isPast = (ms: number | null) =>
       isLast || ms === null || listed.links.some(isBefore(ms - CLOCKS_APART_MS));

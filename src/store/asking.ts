@@ -169,6 +169,8 @@ export type Checks = {
     toleranceMs: number;
     nowMs: number;
   }): Promise<Compared>;
+  /** What a sweep of the service's list asks before it begins. Reads every link. */
+  sweepBounds(at: { nowMs: number }): Promise<SweepBounds>;
   /** The list was read back to when the copy was made: links made since are known, or a person was told of them. */
   endRestore(ended: { nowMs: number }): Promise<void>;
   /** The service's list cannot be read. After a restore a person is told, once, what to look at instead. */
@@ -217,11 +219,16 @@ export type ListedLink = {
   createdAtMs: number | null;
 };
 
+type SweepBounds = {
+  /** Since when the oldest open link that has an id is there; null where there is none. */
+  oldestOpenMs: number | null;
+  /** Whether the service has made any link that is known: then its list is not empty. */
+  hasLinks: boolean;
+};
+
 export type Compared = {
   differing: number;
   notKnown: number;
-  /** Since when the oldest open link that has an id is there; null where there is none. */
-  oldestOpenMs: number | null;
   /** When the copy was made, while links made since are looked for. */
   restoredFromMs: number | null;
 };

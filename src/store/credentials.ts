@@ -1,3 +1,4 @@
+import { Fault, LinkFault } from '../fault.ts';
 import type { Keyring } from './keyring.ts';
 import type { CredentialsKey, SealedCredentials, Store } from './store.ts';
 
@@ -20,6 +21,7 @@ export type Credentials = {
   /** The cached credentials of a token; undefined means: ask `find`. */
   cachedByToken(token: string): LinkCredentials | undefined;
   cachedByLinkKey(linkKey: number): LinkCredentials | undefined;
+  /** Throws the `LinkFault` `secret_undecipherable` where no key that is known opens its secret. */
   find(by: CredentialsKey): Promise<LinkCredentials | null>;
   /** Takes in the credentials of a link that was made just now: its first delivery should not have to look them up. */
   keep(credentials: LinkCredentials): void;
@@ -46,7 +48,11 @@ export function openCredentials(store: Pick<Store, 'findCredentials'>, keyring: 
 
   function open(sealed: SealedCredentials): LinkCredentials {
     const { linkKey, reference, token } = sealed;
-    return { linkKey, reference, token, secret: keyring.open(sealed) };
+    try {
+      return { linkKey, reference, token, secret: keyring.open(sealed) };
+    } catch (error) {
+      throw error instanceof Fault ? new LinkFault(linkKey, error) : error;
+    }
   }
 
   return {

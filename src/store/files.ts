@@ -3,7 +3,7 @@ import { existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, wr
 import { basename, dirname, join } from 'node:path';
 import { Fault } from '../fault.ts';
 import { asOpenFault } from './sqlite/faults.ts';
-import { isFirstStart, makeFolder, refuseFolder, syncPath } from './sqlite/open.ts';
+import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from './sqlite/open.ts';
 
 /** The small files that live beside the database: the secrets key and the operator's token. */
 
@@ -20,7 +20,10 @@ export function secretsKeyFile(storePath: string, { makesFile = false } = {}): B
     throw asOpenFault(error, storePath);
   }
   const path = secretsKeyPath(storePath);
-  if (!makesFile && !existsSync(path) && !isFirstStart(storePath)) {
+  if (!existsSync(path) && !isFirstStart(storePath)) {
+    // A new key would be of no use to the database once that is put back.
+    if (!existsSync(storePath)) throw lost(storePath);
+    if (makesFile) return readKey(path);
     throw new Fault(
       'terminal',
       'secrets_key_missing',
@@ -49,8 +52,25 @@ export function olderKeyFiles(storePath: string): Buffer[] {
     (name) => name.startsWith(prefix) && /^[0-9a-f]{16}$/.test(name.slice(prefix.length)),
   );
   return names
-    .map((name) => Buffer.from(readFileSync(join(folder, name), 'utf8'), 'base64'))
+    .map((name) => Buffer.from(readIfFile(join(folder, name)), 'base64'))
     .filter((key) => key.length === KEY_BYTES);
+}
+
+/** The text of a file; none of a folder, or of a link that leads nowhere. */
+function readIfFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'EISDIR' || code === 'ENOENT') return '';
+    throw new Fault(
+      'terminal',
+      'secrets_key_wrong',
+      `${path} has the name of an older secrets key, and cannot be read (${code}). Give the user that runs settled access ` +
+        'to it, or move it away: backups from before are opened with it.',
+      { cause },
+    );
+  }
 }
 
 /**

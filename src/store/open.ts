@@ -1,8 +1,8 @@
 import { Fault } from '../fault.ts';
 import { openKeyring } from './keyring.ts';
 import { type KeySource, readSecretsKeys, secretsKeyPlace } from './keys.ts';
-import { isFirstStart, openForWriting } from './sqlite/open.ts';
-import { countUndecipherable } from './sqlite/secrets.ts';
+import { isFirstStart, lockStore, openForWriting } from './sqlite/open.ts';
+import { countUnopenable } from './sqlite/secrets.ts';
 import { type OpenedStore, openSqliteStore, type SqliteStoreOptions } from './sqlite/store.ts';
 
 /** Opens the store that the configuration names. */
@@ -41,22 +41,23 @@ export function migrateStore({ isRestored, keyIsLost, nowMs, ...source }: Migrat
         'new database, with the newest schema.',
     );
   }
-  const { current, older } = readSecretsKeys(source, { makesFile: keyIsLost });
-  const { keyId, keyIds } = openKeyring(current, older);
-  // The name is for a database that is made, and none is made here.
-  const names = { path, secretsKeyId: keyId, olderKeyIds: keyIds.slice(1), newInstanceId: '' };
-  const { db, lock, migrated, restoredFromMs } = openForWriting({
-    ...names,
-    adoptsKey: keyIsLost,
-    isRestored,
-    nowMs,
-  });
-  const newKey = {
-    keyId,
-    keyPlace: secretsKeyPlace(source),
-    undecipherable: countUndecipherable(db, keyIds),
-  };
-  db.close();
-  lock.close();
-  return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
+  // Before a key is made: who works on the database has one.
+  const lock = lockStore(path);
+  try {
+    const { current, older } = readSecretsKeys(source, { makesFile: keyIsLost });
+    const { keyId, keyIds } = openKeyring(current, older);
+    // The name is for a database that is made, and none is made here.
+    const names = { path, secretsKeyId: keyId, olderKeyIds: keyIds.slice(1), newInstanceId: '' };
+    const options = { ...names, adoptsKey: keyIsLost, isRestored, nowMs };
+    const { db, migrated, restoredFromMs } = openForWriting(options, lock);
+    const newKey = {
+      keyId,
+      keyPlace: secretsKeyPlace(source),
+      undecipherable: countUnopenable(db, keyIds),
+    };
+    db.close();
+    return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
+  } finally {
+    lock.close();
+  }
 }

@@ -1,5 +1,6 @@
 import type { RequestClass } from '../domain/budget.ts';
 import type { Order } from '../domain/order.ts';
+import type { RowStatus } from '../domain/row.ts';
 import type { OpeningState } from './asking.ts';
 
 /**
@@ -33,6 +34,9 @@ export type Queries = {
   /** Notices after a position of the feed, oldest first, and the newest position there is; 0 is before the first. */
   readFeed(page: { after: number; limit: number }): Promise<FeedPage>;
   stats(nowMs: number): Promise<Stats>;
+  shopState(): Promise<ShopState>;
+  /** How many links have a secret that rests under none of these keys. Reads every link. */
+  countUnopenable(keyIds: readonly string[]): Promise<number>;
 };
 
 type Page = { limit: number; after: number | null };
@@ -44,7 +48,7 @@ export type EventSummary = {
   type: string | null;
   reference: string;
   linkId: string | null;
-  status: 'pending' | 'leased' | 'done' | 'dead';
+  status: RowStatus;
   outcome: string | null;
   rule: string | null;
   attempt: number;
@@ -91,10 +95,10 @@ export type NoticeSummary = {
   reference: string;
   type: string;
   version: number;
-  status: 'pending' | 'leased' | 'done' | 'dead';
+  status: RowStatus;
   attempt: number;
   createdAtMs: number;
-  /** Of a pending notice: when it is tried next; null while an earlier one of its order is owed. */
+  /** Of a pending notice: when it is tried next; null while another one of its order has its turn. */
   dueAtMs: number | null;
   endedAtMs: number | null;
   fault: { code: string; message: string } | null;
@@ -102,6 +106,19 @@ export type NoticeSummary = {
   answer: { status: number; body: string } | null;
 };
 export type NoticeDetail = NoticeSummary & { body: string };
+
+/** How the shop takes notices. */
+export type ShopState = {
+  /** When the oldest was made that the shop has not taken, be it dead; null where it has taken all. */
+  untakenSinceMs: number | null;
+  /** What came of sending the oldest that waits, else the oldest that is dead; null where none was sent in vain. */
+  failure: {
+    fault: { code: string; message: string };
+    answer: { status: number; body: string } | null;
+  } | null;
+  /** When one of the last thousand was taken; null where none of them was. */
+  takenAtMs: number | null;
+};
 
 export type FeedPage = {
   /** Rises when a copy takes the place of the store. */
@@ -117,7 +134,7 @@ export type HistoryRow = {
   outcome: string | null;
   from: string | null;
   to: string | null;
-  /** `event` with the event's key, `reading` with its number, or `person` with the reason given. */
+  /** `event` with the event's key, `reading` with its number, or `person` with the reason, where one was given. */
   cause: { kind: 'event' | 'reading' | 'person'; id: string | null };
   effects: string[];
 };
@@ -130,6 +147,8 @@ export type Timeline = {
   rejections: RejectionSummary[];
   attention: AttentionSummary[];
   notices: NoticeSummary[];
+  /** When the order's link expires, as far as it is known. */
+  linkExpiresAtMs: number | null;
   /** The check of this order's link that waits for the API, if one does. */
   check: { reason: string; requestedAtMs: number; dueAtMs: number } | null;
   /** When the schedule asks about the order's link next; null where it never does again. */

@@ -2,7 +2,7 @@ import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { Clock } from '../work/clock.ts';
 import { olderKeyPath, replaceSecretsKeyFile } from './files.ts';
-import type { Keyring } from './keyring.ts';
+import { type Keyring, openKeyring } from './keyring.ts';
 import { type KeySource, type SecretsKeys, secretsKeyPlace } from './keys.ts';
 import type { SealedCredentials, Store } from './store.ts';
 
@@ -14,12 +14,12 @@ const BATCH_ROWS = 32;
 const RETRY_MS = 10_000;
 
 export type RotationOptions = {
-  store: Pick<Store, 'listSecrets' | 'resealSecret' | 'adoptSecretsKey'>;
+  store: Pick<Store, 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey'>;
   keyring: Keyring;
   keys: SecretsKeys;
   source: KeySource;
-  /** The id of the key under which the store says that its secrets rest. */
-  restsUnder: string;
+  /** The ids of the keys under which the store says that its secrets rest. */
+  restUnder: readonly string[];
   clock: Clock;
   log: Log;
 };
@@ -28,7 +28,9 @@ export type RotationOptions = {
 type Rotated = {
   keyId: string;
   previousKeyId: string;
-  /** Secrets that rested under another key before. */
+  /** Secrets that rest under the key now. */
+  secrets: number;
+  /** Those of them that rested under another key when this was asked for. */
   resealed: number;
   keyPlace: string;
   note: string;
@@ -45,18 +47,18 @@ export type Rotation = {
 
 /**
  * Seals every secret under the current key while the store serves. The keys on the disk are enough at any moment, and the
- * store names the key before until all is done, so a start after a crash goes on by itself; so does a start with a new key
- * in the configuration.
+ * store names both keys until all is done, so a start after a crash goes on by itself; so does a start with a new key in
+ * the configuration, and one that goes back to the key before.
  */
 export function startRotation(options: RotationOptions): Rotation {
-  const { keyring, keys, source, restsUnder, log } = options;
+  const { keyring, keys, source, restUnder, log } = options;
   let current = keys.current;
   let running: Promise<Rotated> | null = null;
   const end = Promise.withResolvers<void>();
   const turn: Turn = { isStopping: false, ended: end.promise };
 
-  function begin(previousKeyId: string): Promise<Rotated> {
-    running = resealAll(options, turn)
+  function begin(previousKeyId: string, newKey: Buffer | null = null): Promise<Rotated> {
+    running = resealAll(options, turn, newKey)
       .then((counts) => rotated(options, previousKeyId, counts))
       .finally(() => {
         running = null;
@@ -64,10 +66,11 @@ export function startRotation(options: RotationOptions): Rotation {
     return running;
   }
 
-  if (restsUnder !== keyring.keyId) {
-    log.info({ from: restsUnder, to: keyring.keyId }, 'the secrets key changed: secrets are sealed anew');
+  const from = restUnder.find((keyId) => keyId !== keyring.keyId);
+  if (from !== undefined) {
+    log.info({ from, to: keyring.keyId }, 'the secrets key changed: secrets are sealed anew');
     // Stopping ends it; the next start goes on.
-    begin(restsUnder).catch(() => {});
+    begin(from).catch(() => {});
   }
 
   return {
@@ -77,8 +80,7 @@ export function startRotation(options: RotationOptions): Rotation {
       if (source.secretsKey !== null) return previousKeyId === undefined ? null : begin(previousKeyId);
       const before = keyring.keyId;
       current = newKeyFile(source.storePath, { key: current, keyId: before });
-      keyring.change(current);
-      return begin(before);
+      return begin(before, current);
     },
     stop: async () => {
       turn.isStopping = true;
@@ -99,15 +101,23 @@ function newKeyFile(storePath: string, current: { key: Buffer; keyId: string }):
 }
 
 type Turn = { isStopping: boolean; ended: Promise<void> };
-type Counts = { resealed: number; undecipherable: number };
+type Counts = { secrets: number; resealed: number; undecipherable: number };
 
-/** Tries until it is through, or stopped. */
-async function resealAll(options: RotationOptions, turn: Turn): Promise<Counts> {
+/**
+ * Tries until it is through, or stopped. The store names a new key before anything is sealed under it: from then on it is
+ * not opened without that key.
+ */
+async function resealAll(options: RotationOptions, turn: Turn, newKey: Buffer | null): Promise<Counts> {
   const { store, keyring, clock, log } = options;
-  const counts: Counts = { resealed: 0, undecipherable: 0 };
+  const counts: Counts = { secrets: 0, resealed: 0, undecipherable: 0 };
   for (;;) {
     try {
       counts.undecipherable = 0;
+      counts.secrets = 0;
+      if (newKey !== null) {
+        await store.addSecretsKey(openKeyring(newKey).keyId);
+        keyring.change(newKey);
+      }
       await passThrough(options, turn, counts);
       await store.adoptSecretsKey(keyring.keyId);
       log.info({ key: keyring.keyId, ...counts }, 'secrets rest under the current key');
@@ -130,7 +140,9 @@ async function passThrough({ store, keyring }: RotationOptions, turn: Turn, coun
     const rows = await store.listSecrets({ after, limit: BATCH_ROWS });
     const last = rows.at(-1);
     if (last === undefined) return;
-    await Promise.all(rows.filter(({ keyId }) => keyId !== keyring.keyId).map(reseal));
+    const others = rows.filter(({ keyId }) => keyId !== keyring.keyId);
+    counts.secrets += rows.length - others.length;
+    await Promise.all(others.map(reseal));
     after = last.linkKey;
   }
 
@@ -142,6 +154,7 @@ async function passThrough({ store, keyring }: RotationOptions, turn: Turn, coun
     }
     const { sealed, keyId, fingerprint } = keyring.seal(secret, row.reference);
     await store.resealSecret({ linkKey: row.linkKey, was: row.sealedSecret, sealed, keyId, fingerprint });
+    counts.secrets++;
     counts.resealed++;
   }
 
@@ -170,7 +183,8 @@ function rotated({ keyring, source }: RotationOptions, previousKeyId: string, co
     counts.undecipherable === 0
       ? ''
       : ` ${counts.undecipherable} secrets stay as they are: no key that is known opens them. See Keys in docs/operations.md.`;
-  return { keyId, previousKeyId, resealed: counts.resealed, keyPlace, note: where + left };
+  const { secrets, resealed } = counts;
+  return { keyId, previousKeyId, secrets, resealed, keyPlace, note: where + left };
 }
 
 function stopped(): Fault {

@@ -76,11 +76,16 @@ export const REJECTION_REASONS = [
   'timestamp_repeated',
   'secret_unusable',
 ] as const;
+/** Why a delivery is not authentic. */
 export type RejectionReason = (typeof REJECTION_REASONS)[number];
+
+/** Why a delivery to a known link was not taken: nobody can tell whether it is authentic, for the last reason. */
+export const KEPT_REASONS = [...REJECTION_REASONS, 'secret_undecipherable'] as const;
+export type KeptReason = (typeof KEPT_REASONS)[number];
 
 export type Rejection = {
   linkKey: number;
-  reason: RejectionReason;
+  reason: KeptReason;
   count: number;
   lastAtMs: number;
 };
@@ -120,7 +125,13 @@ type KeyedFingerprint = { keyId: string; fingerprint: Uint8Array };
 export type Registered =
   | { outcome: 'created' | 'same' | 'bound' | 'corrected'; order: Order; token: string; linkKey: number }
   | {
-      outcome: 'reference_conflict' | 'link_id_conflict' | 'link_id_taken' | 'correction_forbidden';
+      /** opened_by_settled: the order's link is not the shop's to register. */
+      outcome:
+        | 'reference_conflict'
+        | 'opened_by_settled'
+        | 'link_id_conflict'
+        | 'link_id_taken'
+        | 'correction_forbidden';
       order: Order;
     };
 
@@ -235,7 +246,9 @@ export type Keeping = {
     keyId: string;
     fingerprint: Uint8Array;
   }): Promise<void>;
-  /** Says that secrets rest under this key, without which the store is not opened again. */
+  /** Says that secrets are about to rest under this key as well: the store is not opened without any of them. */
+  addSecretsKey(keyId: string): Promise<void>;
+  /** Says that secrets rest under this key alone, without which the store is not opened again. */
   adoptSecretsKey(keyId: string): Promise<void>;
   /** Writes a consistent copy to `path`, which must not exist, and makes it durable. Returns its size in bytes. */
   backup(to: { path: string }): Promise<{ bytes: number }>;

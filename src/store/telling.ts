@@ -3,8 +3,8 @@ import type { FaultNote } from './store.ts';
 
 /**
  * What telling the shop wants of a database. The rules of store.ts hold: a verb is a transaction. The life of a notice:
- * pending → leased → done | dead; leased → pending on retry or when the lease lapses. Of each order one notice at a time is
- * owed: the next has its turn when that one is done or dead.
+ * pending → leased → done | dead; leased → pending on retry or when the lease lapses. Those that are pending or leased
+ * are owed. Of each order's one at a time has its turn; the next has it when that one is done or dead.
  */
 export type Telling = {
   /**
@@ -22,7 +22,7 @@ export type Telling = {
   /** Gives a claimed notice back, due again at `dueAtMs`. */
   retryNotice(
     failed: NoticeRef & { dueAtMs: number; fault: FaultNote; answer: ShopAnswer | null },
-  ): Promise<void>;
+  ): Promise<'pending' | 'lost'>;
   /** Retires a claimed notice for a person to look at, and raises `notices_dead`. */
   buryNotice(
     failed: NoticeRef & { fault: FaultNote; answer: ShopAnswer | null; nowMs: number },
@@ -31,8 +31,11 @@ export type Telling = {
    * Makes a notice that is done or dead pending again, with the same id; one that waits for its next attempt is due at
    * once. `in_work`: it is under way, due, or has its turn after another.
    */
-  resendNotice(resent: { id: string; nowMs: number }): Promise<'pending' | 'in_work' | 'unknown'>;
+  resendNotice(resent: { id: string; nowMs: number }): Promise<Resent | 'in_work' | 'unknown'>;
 };
+
+/** When it is due; or the id of the notice of its order that has its turn now, after which its own comes. */
+type Resent = { dueAtMs: number; waitsFor: null } | { dueAtMs: null; waitsFor: string };
 
 export type NoticeRef = { noticeKey: number; attempt: number };
 

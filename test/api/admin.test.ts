@@ -170,6 +170,7 @@ describe('api: stats', () => {
           api: { slotsInUse: 0, pausedUntil: null },
           rejections: 1,
           lagSeconds: 0,
+          noticesLagSeconds: null,
         },
       });
     });

@@ -68,6 +68,25 @@ describe('api: /docs', () => {
     expect(headers.get('referrer-policy')).toBe('no-referrer');
   });
 
+  it('folds its menu on a phone, where every place has a way back to it, and unfolds it on a desk', async () => {
+    const tab = await open();
+    await tab.goto(`${settled().apiUrl}/docs`);
+    const shown = async (width: number) => {
+      await tab.setViewportSize({ width, height: 800 });
+      return tab.evaluate<Record<string, boolean>>(`(() => {
+        const isSeen = (one) => one.checkVisibility({ contentVisibilityAuto: true });
+        const links = [...document.querySelectorAll('nav a[href="#objects"]')];
+        return {
+          links: links.filter(isSeen).length,
+          fold: isSeen(document.querySelector('nav summary')),
+          up: isSeen(document.querySelector('a[href="#top"]')),
+        };
+      })()`);
+    };
+    expect(await shown(360)).toEqual({ links: 0, fold: true, up: true });
+    expect(await shown(1_400)).toEqual({ links: 1, fold: false, up: false });
+  });
+
   it('is readable on a phone, on a desk and in the dark', async () => {
     const tab = await open();
     await tab.goto(`${settled().apiUrl}/docs`);

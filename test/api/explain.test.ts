@@ -15,6 +15,7 @@ const timeline = (over: Partial<Timeline> = {}): Timeline => ({
   rejections: [],
   attention: [],
   notices: [],
+  linkExpiresAtMs: null,
   check: null,
   nextCheckAtMs: null,
   checkFailures: 0,
@@ -53,7 +54,12 @@ const opening = (over: Partial<NonNullable<Timeline['opening']>> = {}): Timeline
 });
 
 const told = (over: Partial<Timeline>, canAsk = true, canTell = false) => {
-  const { answer, entries, next } = explain(timeline(over), { nowMs: NOW, canAsk, canTell });
+  const { answer, entries, next } = explain(timeline(over), {
+    nowMs: NOW,
+    canAsk,
+    canTell,
+    moneyInDoubt: null,
+  });
   return { answer, entries, next: next.join('\n') };
 };
 
@@ -196,8 +202,50 @@ describe('why: when the service is asked next', () => {
   it('says that an event waits for the answer', () => {
     const event = row({ reading: null, type: 'x', outcome: 'ask', rule: 'asks_before_deciding' });
     const check = { reason: 'doubtful_money', requestedAtMs: NOW, dueAtMs: NOW };
-    expect(told({ events: [event], check }).answer).toMatch(/is asked before anything is counted/);
+    const { answer, next } = told({ events: [event], check });
+    expect(answer).toMatch(
+      /is not paid\. A webhook says that the payment is completed\. The service is asked before anything is counted/,
+    );
+    expect(`${answer}${next}`).not.toMatch(/No delivery so far|When the service's webhook/);
     expect(told({ events: [event] }).answer).not.toMatch(/is asked before/);
+  });
+});
+
+describe('why: an order that waits, and whose link has ended', () => {
+  const linkExpiresAtMs = NOW - MINUTE;
+  const expired = (state: 'awaiting_payment' | 'payment_pending') => ({
+    ...orderIn(state),
+    link: { id: 'pl_1', url: null, shortUrl: null, status: 'EXPIRED' },
+  });
+
+  it('says when it ended, that a payment that was begun may never be completed, and that no notice says so', () => {
+    const { answer, next } = told({ order: orderIn('payment_pending'), linkExpiresAtMs });
+    expect(answer).toMatch(/link has expired at 2026-01-02T11:59:00\.000Z: .* may never be completed\.$/);
+    expect(next).toMatch(
+      /^If the payment that was begun is completed all the same, the order is paid then\.\nNo notice/,
+    );
+    expect(next).not.toMatch(/When the service's webhook/);
+  });
+
+  it('says the same where the service says it before our clock does', () => {
+    const { answer, next } = told({ order: expired('payment_pending'), linkExpiresAtMs: NOW + MINUTE });
+    expect(answer).toMatch(/link has expired at .* may never be completed/);
+    expect(next).toMatch(/^If the payment that was begun/);
+    expect(told({ order: expired('payment_pending') }).answer).toMatch(/link has expired: nobody/);
+  });
+
+  it('says of one that nobody began to pay that the service decides', () => {
+    const { answer, next } = told({ order: orderIn('awaiting_payment'), linkExpiresAtMs });
+    expect(answer).toMatch(
+      /link has expired at .* begin to pay there any more\. The service has reported nothing/,
+    );
+    expect(next).toMatch(/^The order expires when the service says that nobody has paid/);
+  });
+
+  it('says nothing of it before the end, and of an order that waits for nothing', () => {
+    const later = { linkExpiresAtMs: NOW + MINUTE };
+    expect(told({ order: orderIn('payment_pending'), ...later }).answer).not.toMatch(/expired/);
+    expect(told({ order: orderIn('paid'), linkExpiresAtMs }).answer).not.toMatch(/expired/);
   });
 });
 

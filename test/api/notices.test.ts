@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SHOP_TOKEN, startTestApp } from '../support/app.ts';
 import { startCallback } from '../support/callback.ts';
+import { paymentEvent } from '../support/deliveries.ts';
 import { sharedApp } from '../support/shared.ts';
 import { get, heldOrder, paidOrder, post, problem } from './client.ts';
 
@@ -78,8 +79,29 @@ describe('api: notices', () => {
       .poll(() => app.api('/v1/notices?status=done').then(({ body }) => body.notices.length))
       .toBe(1);
     const { status, body } = await post(app, `/v1/notices/${first.id}/resend`, {});
-    expect([status, body]).toEqual([202, { notice: { id: first.id, status: 'pending' } }]);
+    expect([status, body]).toEqual([
+      202,
+      { notice: { id: first.id, status: 'pending', dueAt: expect.any(String), waitsFor: null } },
+    ]);
     const second = await callback.nth(2);
     expect([second.id, second.body]).toEqual([first.id, first.body]);
+  });
+
+  it('that are sent once more say after which one, where another of the order has its turn', async () => {
+    const callback = await startCallback();
+    const app = await startTestApp({ environment: callback.environment });
+    const { reference, link } = await paidOrder(app);
+    const first = await callback.nth(1);
+    callback.answerWith(() => undefined);
+    await app.deliver(
+      link,
+      paymentEvent({ linkId: `pl_${reference}`, paymentId: 'pay_2', amount: '100.00' }),
+    );
+    const later = await callback.nth(2);
+    const { status, body } = await post(app, `/v1/notices/${first.id}/resend`, {});
+    expect([status, body]).toEqual([
+      202,
+      { notice: { id: first.id, status: 'pending', dueAt: null, waitsFor: later.id } },
+    ]);
   });
 });

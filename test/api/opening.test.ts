@@ -204,6 +204,21 @@ describe('api: opening a link again', () => {
   });
 });
 
+describe('api: registering a link for an order that settled opens', () => {
+  it.each([
+    ['the same money', { amount: '100.00' }, 'ID'],
+    ['other money, and an id', { amount: '1.00', id: 'pl 1', webhookSecret: 'x'.repeat(16) }, "'pl 1'"],
+  ])('is refused with what can be done, for %s', async (_name, asked, id) => {
+    const shop = await startShop();
+    const { body } = await openOrder(shop, 'order-1', { amount: '100.00' });
+    const answer = await post(shop.settled, '/v1/links', { reference: 'order-1', ...asked });
+    const detail = problem(answer, 409, 'reference_conflict');
+    expect(detail).toContain('settled makes its link itself');
+    expect(detail).toContain(`settled orders adopt order-1 --id ${id}`);
+    expect(await shop.settled.order('order-1')).toEqual(body.order);
+  });
+});
+
 describe('api: what a request to open a link must be', () => {
   const settled = sharedApp();
   const usable = { title: 'A chair', amount: '100.00' };

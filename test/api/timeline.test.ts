@@ -280,7 +280,7 @@ describe('api: why an order stands where it stands, where the service can be ask
   });
 
   /** A genuine webhook says that the order is paid, and the service's API knows of no payment. */
-  async function claimedPaid() {
+  async function claimedPaid(amount = '100.00') {
     const shop = await startShop({ environment: { SETTLED_CONFIRM: 'always' } });
     const { settled: app, sandbox } = shop;
     const reserved = await app.reserve('order');
@@ -288,18 +288,19 @@ describe('api: why an order stands where it stands, where the service can be ask
     const link = await createLink(sandbox, { externalReference: 'order', webhookSecret });
     await bindLink(shop, 'order', link);
     await quiet(shop);
-    const body = paymentEvent({ linkId: link.id, amount: '100.00' });
+    const body = paymentEvent({ linkId: link.id, amount });
     await app.deliver(reserved, body, signedHeaders(webhookSecret, body, String(sandbox.clock.nowMs())));
     await quiet(shop);
     return { shop, link };
   }
 
   it('a webhook that is to be confirmed: waits for the service, and is held when it does not say the same', async () => {
-    const { shop } = await claimedPaid();
+    const { shop } = await claimedPaid('80.00');
     const waiting = await explained('order', shop.settled);
     expect(waiting.answer).toMatch(
-      /is not paid.*asked before anything is counted.*knew of no completed payment/,
+      /is not paid\. A webhook says that 80\.00 BRL were paid, of 100\.00 BRL\. .*asked before anything is counted.*knew of no completed payment/,
     );
+    expect(JSON.stringify(waiting)).not.toMatch(/No delivery so far|When the service's webhook/);
     expect(waiting.next.join('\n')).toMatch(
       /because a webhook spoke of money that the service is to confirm \(doubtful_money\)/,
     );

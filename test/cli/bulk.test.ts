@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { startCallback } from '../support/callback.ts';
+import { type CallbackAnswer, startCallback } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { runSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
@@ -40,7 +40,7 @@ describe('cli: events replay', () => {
 
   it('of many says how many and does nothing without --yes', async () => {
     const error = await failing(['events', 'replay', '--order', 'bad'], environment());
-    expect(error).toMatchObject({ code: 'usage', exit: EXIT.usage });
+    expect(error).toMatchObject({ code: 'not_confirmed', exit: EXIT.refused });
     expect(error.message).toMatch(/^3 events would be replayed, and nothing was done\..*--yes/);
   });
 
@@ -84,7 +84,9 @@ describe('cli: events replay', () => {
 type Tried = { attempt: number; status: string };
 
 describe('cli: notices', () => {
-  async function toldTo(answer: number): Promise<{ app: TestApp; said: () => number; heal: () => void }> {
+  async function toldTo(
+    answer: Exclude<CallbackAnswer, undefined>,
+  ): Promise<{ app: TestApp; said: () => number; heal: () => void }> {
     const shop = await startCallback();
     shop.answerWith(answer);
     const app = await startTestApp({ environment: shop.environment });
@@ -103,16 +105,20 @@ describe('cli: notices', () => {
   it('are listed and shown, and the dead ones sent again under their ids', async () => {
     const { app, said, heal } = await toldTo(410);
     const { text, data } = await say(['notices', 'list', '--status', 'dead'], environmentOf(app));
-    expect(text).toMatch(/^msg_\S+ +2\S+Z +b +order\.paid +dead +1 +shop_gone$/m);
+    expect(text).toMatch(/^msg_\S+ +2\S+Z +b +order\.paid +dead +1 +410 +-$/m);
     const [, { id = '' } = {}] = data.notices;
     const shown = await say(['notices', 'show', id], environmentOf(app));
     expect(shown.text).toMatch(/^shop answered +410$/m);
+    expect(text.split('\n')[1]).toContain(' 410 ');
     expect(shown.text).toContain('"type": "order.paid"');
     expect(shown.data.notice).toMatchObject({ id, reference: 'a', body: { type: 'order.paid' } });
 
     heal();
     const counted = await failing(['notices', 'resend', '--failed'], environmentOf(app));
-    expect(counted.message).toMatch(/^2 notices would be sent again, and nothing was done\./);
+    expect(counted).toMatchObject({ code: 'not_confirmed', exit: EXIT.refused });
+    expect(counted.message).toMatch(
+      /^2 notices would be sent again, and nothing was done\. .*--dry-run.*--yes/,
+    );
     expect(said()).toBe(2);
     const end = await runSettled(
       ['notices', 'resend', '--failed', '--since', '2h', '--yes'],
@@ -134,6 +140,54 @@ describe('cli: notices', () => {
     const end = await runSettled(['notices', 'resend', '--failed', '--yes', '--json'], environmentOf(app));
     expect(JSON.parse(end.stdout)).toMatchObject({ count: 2, notTried: 0 });
     await vi.waitFor(() => expect(said()).toBe(4));
+  });
+
+  it('that wait are listed with what the shop answered, when each is tried next, and after which', async () => {
+    const body = `database\tis down\u001b[31m, ${'and so '.repeat(9)}`;
+    const { app } = await toldTo({ status: 500, body });
+    const link = await app.reserve('c');
+    await app.deliver(link, paymentEvent({ linkId: 'pl_c', status: 'PENDING' }));
+    await app.deliver(link, paymentEvent({ linkId: 'pl_c', id: 'evt_2', amount: '100.00' }));
+    await vi.waitFor(async () => {
+      const { notices } = (await app.api('/v1/notices?reference=c')).body;
+      expect(notices.map(({ attempt }: Tried) => attempt)).toEqual([0, 1]);
+    });
+    const { text, data } = await say(['notices', 'list', '--status', 'pending'], environmentOf(app));
+    expect(text).toMatch(/^ID +CREATED +ORDER +TYPE +STATUS +ATTEMPTS +LAST ANSWER +NEXT\n/);
+    expect(text).toMatch(
+      /^msg_\S+ .* b +order\.paid +(pending|being sent) +[12] +500 database is down\\u001b\[31m, and so … {2}(2\S+Z|-)$/m,
+    );
+    const [, first] = data.notices;
+    expect(first).toMatchObject({ reference: 'c', type: 'order.payment_pending' });
+    expect(text).toMatch(
+      new RegExp(`^msg_\\S+ .* c +order\\.paid +pending +0 +- +waits for ${first.id}$`, 'm'),
+    );
+  });
+
+  it('that are being sent are listed among those that wait', async () => {
+    const shop = await startCallback();
+    shop.answerWith(() => undefined);
+    const app = await startTestApp({ environment: shop.environment });
+    const link = await app.reserve('a');
+    await app.deliver(link, paymentEvent({ linkId: 'pl_a', amount: '100.00' }));
+    await vi.waitFor(() => expect(shop.notices).toHaveLength(1));
+    const { text } = await say(['notices', 'list', '--status', 'pending'], environmentOf(app));
+    expect(text).toMatch(/^msg_1_\S+ .* a +order\.paid +being sent +1 +- +-$/m);
+  });
+
+  it('are said to be sent after another of their order that has its turn', async () => {
+    const shop = await startCallback();
+    const app = await startTestApp({ environment: shop.environment });
+    const link = await app.reserve('a');
+    const pay = (paymentId: string) =>
+      app.deliver(link, paymentEvent({ linkId: 'pl_a', paymentId, amount: '100.00' }));
+    await pay('pay_1');
+    const first = await shop.nth(1);
+    shop.answerWith(() => undefined);
+    await pay('pay_2');
+    const later = await shop.nth(2);
+    const end = await runSettled(['notices', 'resend', first.id], environmentOf(app));
+    expect(end.stdout).toMatch(new RegExp(`^${first.id} +pending: it is sent after ${later.id}$`, 'm'));
   });
 
   it('are looked for by order and time, and missed by name', async () => {

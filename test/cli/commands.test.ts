@@ -206,7 +206,9 @@ describe('cli: the state of the installation', () => {
     expect(rotation).toMatchObject({ resealed: 1, keyPlace: expect.stringContaining('.key') });
     const human = await runSettled(['rotate-key'], environmentOf(app));
     expect(human).toMatchObject({ code: 0, stderr: '' });
-    expect(human.stdout).toMatch(/^The secrets key is a new one; 1 signing secret sealed under it\.\n.*copy/);
+    expect(human.stdout).toMatch(
+      /^The secrets key is a new one\. Under it: 1 signing secret, all of them sealed now\.\n.*copy/,
+    );
     expect(human.stdout).toMatch(new RegExp(`^key before +${rotation.keyId}$`, 'm'));
   });
 
@@ -214,6 +216,9 @@ describe('cli: the state of the installation', () => {
     const { text, data } = await run(['stats']);
     expect(data.stats.orders).toMatchObject({ paid: expect.any(Number) });
     expect(text).toMatch(/^events done +\d+$/m);
+    expect(text).toMatch(/^notices being sent +\d+$/m);
+    expect(text).toMatch(/^deliveries to known links refused +\d+$/m);
+    expect(text).not.toContain('leased');
   });
 
   it('doctor says what is well and what to do about the rest', async () => {

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
@@ -54,6 +54,14 @@ describe('cli: migrate', () => {
   it('refuses while a server works on the database', async () => {
     const error = await failing(['migrate'], environmentOf(await startTestApp()));
     expect(error).toMatchObject({ code: 'store_in_use', exit: EXIT.tryAgain });
+  });
+
+  it('makes no key for a database that a server works on', async () => {
+    const app = await startTestApp();
+    rmSync(`${app.storePath}.key`);
+    const error = await failing(['migrate', '--new-key'], environmentOf(app));
+    expect(error).toMatchObject({ code: 'store_in_use' });
+    expect(existsSync(`${app.storePath}.key`)).toBe(false);
   });
 
   it('says that there is no database, and makes none', async () => {

@@ -143,7 +143,13 @@ describe('settled orders adopt, check and cancel', () => {
     await openOrder(shop, 'order-1');
     const { text, data } = await say(['orders', 'cancel', 'order-1'], environmentOf(shop.settled));
     expect(data.order.state).toBe('cancelled');
+    expect(text).toMatch(
+      /^The link stays payable .* until it expires: money that comes all the same is held/,
+    );
     expect(text).toMatch(/state +cancelled/);
+    const why = await say(['why', 'order-1'], environmentOf(shop.settled));
+    expect(why.text).toContain('by a person');
+    expect(why.text).not.toContain('reason given');
     const again = ['orders', 'open', 'order-1', '--title', 'A chair', '--amount', '100'];
     expect(await failing(again, environmentOf(shop.settled))).toMatchObject({
       code: 'order_cancelled',

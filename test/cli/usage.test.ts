@@ -19,7 +19,9 @@ describe('cli: the command line', () => {
   it('with an unknown command: lists what there is', async () => {
     const error = await failing(['frobnicate']);
     expect(error).toMatchObject({ code: 'usage', exit: EXIT.usage });
-    expect(error.message).toMatch(/no command "frobnicate".*orders list.*verify/);
+    expect(error.message).toMatch(/no command "frobnicate"\. There are: .*orders list.*verify/);
+    const near = await failing(['notice', 'list']);
+    expect(near.message).toMatch(/no command "notice"\. Did you mean `settled notices`\? There are: /);
   });
 
   it('with half a command: lists the other halves', async () => {

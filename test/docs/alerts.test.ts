@@ -76,6 +76,12 @@ describe('docs/observability/alerts.yml', () => {
     expect(wrong.map(([whole]) => whole)).toEqual([]);
   });
 
+  it('says of what is done to many whether it is done or looked at', () => {
+    const bulk = [...file.matchAll(/`(settled [^`]*--failed[^`]*)`/g)].map(([, line = '']) => line);
+    expect(bulk.length).toBeGreaterThan(3);
+    expect(bulk.filter((line) => !/--(yes|dry-run)$/.test(line))).toEqual([]);
+  });
+
   it('names alerts that there are', () => {
     const known = new Set(rules.map(({ alert }) => alert));
     const named = [...file.matchAll(/\bSettled[A-Z]\w+/g)].map(([name]) => name);

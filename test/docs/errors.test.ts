@@ -8,7 +8,7 @@ import { COMMAND_CODES } from '../../src/cli/failure.ts';
 import { FAULT_CODES } from '../../src/fault.ts';
 import { PROBLEM_CODES } from '../../src/http/problem.ts';
 import { ANSWERS } from '../../src/receive/answer.ts';
-import { REJECTION_REASONS } from '../../src/store/store.ts';
+import { KEPT_REASONS } from '../../src/store/store.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8');
@@ -67,7 +67,7 @@ describe('docs: errors', () => {
   });
 
   it('lists every reason of a rejection', () => {
-    expect(codes('Reasons of rejections')).toEqual(sorted(REJECTION_REASONS));
+    expect(codes('Reasons of rejections')).toEqual(sorted(KEPT_REASONS));
   });
 
   it('lists every verdict of verify', () => {

@@ -46,6 +46,15 @@ describe('compose.yaml', () => {
     expect(() => readConfig(Object.fromEntries(names.map(([, name]) => [name, ''])))).not.toThrow();
   });
 
+  it('gives every setting of .env to the container, which has the name by which the page speaks of it', () => {
+    const compose = read('compose.yaml');
+    expect(compose).toMatch(/^ {4}env_file: \.env$/m);
+    const [, name] = /^ {4}container_name: (\w+)$/m.exec(compose) ?? [];
+    const named = [...page.matchAll(/docker (?:exec|stop) (\w+)/g)].map(([, container]) => container);
+    expect(named.length).toBeGreaterThan(1);
+    expect(new Set(named)).toEqual(new Set([name]));
+  });
+
   it('asks for the health of the container as the image does', () => {
     const [, asked = ''] = /"(fetch\(.*)"$/m.exec(read('compose.yaml')) ?? [];
     expect(asked).not.toBe('');

@@ -109,6 +109,11 @@ function expectLawful(
   if (made.outcome === 'ask' || made.rule === 'older_reading') expect(then.entries).toEqual(order.entries);
   // Whatever moves an order tells the shop.
   if (made.state !== order.state) expect(deeds(made)).toContain(`notice order.${made.state}`);
+  // Whatever is owed back is in the list of what waits for a person, for as long as it is.
+  for (const debt of ['refund_due', 'duplicate_payment']) {
+    expect(deeds(made).includes(`flag ${debt}`)).toBe(deeds(made).includes(`attention ${debt}`));
+    expect(deeds(made).includes(`unflag ${debt}`)).toBe(deeds(made).includes(`end_attention ${debt}`));
+  }
   if (made.outcome === 'already_applied') expect(made.effects).toEqual([]);
   expect(then.holds.length > 0).toBe(then.state === 'held');
   expect(then.settlement === null).toBe(order.settlement === null && !deeds(made).some(isSettling));

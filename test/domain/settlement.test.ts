@@ -494,8 +494,9 @@ describe('settlement: a dispute that was won', () => {
   it('is owed back where a person had rejected the payment', () => {
     const rejected = orderAfter(orderIn('held'), aFact('disputed'), instruction('reject'));
     expect(rejected.flags).toEqual([]);
-    const { order } = step(rejected, won(1));
+    const { made, order } = step(rejected, won(1));
     expect(order).toMatchObject({ state: 'cancelled', flags: ['refund_due'] });
+    expect(deeds(made)).toContain('attention refund_due');
   });
 
   it('of a small payment does not pay an order whose first payment is still in dispute', () => {
@@ -612,7 +613,9 @@ describe('settlement: resolve', () => {
   it('accept of a payment after a rejected one owes the first as a duplicate, no longer as a refund', () => {
     const again = orderAfter(orderIn('held'), instruction('reject'), second());
     expect(again).toMatchObject({ state: 'held', flags: ['refund_due'] });
-    expect(orderAfter(again, instruction('accept')).flags).toEqual(['duplicate_payment']);
+    const { made, order } = step(again, instruction('accept'));
+    expect(order.flags).toEqual(['duplicate_payment']);
+    expect(deeds(made)).toContain('end_attention refund_due');
   });
 
   it('accept keeps the time at which the order was first paid', () => {
@@ -644,11 +647,13 @@ describe('settlement: resolve', () => {
     const { made, order } = step(orderIn('held'), instruction('reject'));
     expect(made).toMatchObject({ outcome: 'applied', rule: 'hold_rejected', state: 'cancelled' });
     expect(order).toMatchObject({ flags: ['refund_due'], holds: [], settlement: null });
-    expect(deeds(made)).toContain('notice order.cancelled');
+    expect(deeds(made)).toEqual(expect.arrayContaining(['attention refund_due', 'notice order.cancelled']));
   });
 
   it('reject owes nothing where no money was captured', () => {
-    expect(orderAfter(anOrder(), aFact('unclear'), instruction('reject')).flags).toEqual([]);
+    const { made, order } = step(orderAfter(anOrder(), aFact('unclear')), instruction('reject'));
+    expect(order.flags).toEqual([]);
+    expect(deeds(made)).not.toContain('attention refund_due');
   });
 
   it('reject owes the refund until REFUNDED is read', () => {
@@ -656,6 +661,7 @@ describe('settlement: resolve', () => {
     const { made, order } = step(rejected, aFact('refunded'));
     expect(made).toMatchObject({ rule: 'return_recorded', state: 'cancelled' });
     expect(order.flags).toEqual([]);
+    expect(deeds(made)).toContain('end_attention refund_due');
   });
 
   it('reject owes the refund still after a dispute', () => {

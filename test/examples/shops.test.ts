@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { migrateStore } from '../../src/store/open.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
@@ -109,7 +110,11 @@ describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
     await after.kill();
 
     // Another store in the place of the first: what the cursor names was never there.
-    const restored = await startTestApp();
+    const storePath = join(testFolder(), 'settled.db');
+    await (await startTestApp({ storePath })).app.stop();
+    const source = { storePath, secretsKey: null, secretsKeyPrevious: null };
+    migrateStore({ ...source, isRestored: true, keyIsLost: false, nowMs: Date.now() });
+    const restored = await startTestApp({ storePath });
     const link = await restored.reserve(reference, '149.90');
     const again = await openAt(restored);
     expect(await again.heading(reference)).toBe('Paid. Thank you!');

@@ -106,14 +106,22 @@ describe('POST /v1/orders/:reference/cancel', () => {
   });
 
   it.each([
-    ['paid', {}, 'paid'],
-    ['pending', { complete: false }, 'payment_pending'],
-  ])('does not cancel what the service calls %s, and knows it then', async (_name, choice, state) => {
+    ['paid', {}, 'paid', /refund the payment in the service's panel\.$/],
+    [
+      'pending',
+      { complete: false },
+      'payment_pending',
+      /may never be completed: .* release .* arrives as order\.paid\. Ask again: settled orders check order-1$/,
+    ],
+  ])('does not cancel what the service calls %s, knows it then, and says what to do', async (...given) => {
+    const [, choice, state, instead] = given;
     const shop = await startDeafShop();
     const link = await openLink(shop, 'order-1');
     await act(shop.sandbox, link, 'pay', choice);
     expect(await stateOf(shop)).toBe('awaiting_payment');
-    expect(await cancel(shop, 'order-1')).toMatchObject({ status: 409, body: { title: 'not_cancellable' } });
+    const refused = await cancel(shop, 'order-1');
+    expect(refused).toMatchObject({ status: 409, body: { title: 'not_cancellable' } });
+    expect(refused.body.detail).toMatch(instead);
     expect(await stateOf(shop)).toBe(state);
   });
 

@@ -8,6 +8,7 @@ import {
   openLink,
   pass,
   passUntil,
+  quiet,
   type Shop,
   startSettled,
   startShop,
@@ -70,13 +71,23 @@ describe('a secrets key that is lost', () => {
     const next = await startAgain(shop);
     // With its secret given again a link's own deliveries are taken.
     expect((await next.settled.api('/v1/links', { body: own })).status).toBe(200);
+    await quiet(next);
     for (const link of links) await act(next.sandbox, link, 'pay');
     await next.sandbox.idle();
     expect(await failed(next)).toBeGreaterThan(0);
     await expectPaid(next, 'order-2');
+    // Its delivery cannot be verified, and has the service asked.
     const isPaid = async () => (await next.settled.order('order-1')).state === 'paid';
-    await passUntil(next, isPaid, { withinMs: 20 * MINUTE_MS, stepMs: 20_000 });
+    await passUntil(next, isPaid, { withinMs: MINUTE_MS });
     await expectPaid(next, 'order-1', { learnedBy: 'reconciliation' });
+    const { rejections } = (await next.settled.api('/v1/rejections')).body;
+    expect(rejections).toMatchObject([{ reference: 'order-1', reason: 'secret_undecipherable' }]);
+    const { checks } = (await next.settled.api('/v1/admin/doctor')).body;
+    expect(checks).toContainEqual({
+      name: 'secrets',
+      status: 'warning',
+      detail: expect.stringMatching(/^the signing secrets of 1 links cannot be opened/),
+    });
   });
 
   it('is not given up where it is there', async () => {

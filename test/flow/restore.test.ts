@@ -2,13 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { environmentOf } from '../cli/settled.ts';
 import { type TestApp, testFolder } from '../support/app.ts';
-import { createLink, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
+import { type CallbackShop, startCallback } from '../support/callback.ts';
+import { act, createLink, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
 import { peek } from '../support/peek.ts';
 import { runSettled } from '../support/process.ts';
 import {
+  check,
   expectPaid,
   openLink,
   pass,
@@ -49,8 +51,8 @@ async function loseAndRestore(
   for (const suffix of ['', '-wal', '-shm']) rmSync(storePath + suffix, { force: true });
   restoreAsDocumented(folder);
   const { sandbox } = shop;
-  const environment =
-    options.api === false ? {} : { SETTLED_API_URL: sandbox.url, SETTLED_API_KEY: sandbox.apiKey };
+  const known = { SETTLED_API_URL: sandbox.url, SETTLED_API_KEY: sandbox.apiKey };
+  const environment = { ...(options.api === false ? {} : known), ...options.environment };
   const restored = { sandbox, settled: await startSettled(sandbox, environment, { storePath }) };
   onTestFinished(() => stopSettled(restored));
   return restored;
@@ -63,6 +65,16 @@ type Matter = { id: string; kind: string; subject: string; detail: string };
 async function mattersOf({ settled }: Shop): Promise<Matter[]> {
   const { attention } = (await settled.api('/v1/attention')).body;
   return (attention as Matter[]).filter(({ kind }) => kind === 'link_not_known');
+}
+
+/** The orders of a shop that takes a notice only where its version is above the one that it has. */
+function keptOf({ notices }: CallbackShop): Record<string, string> {
+  const kept = new Map<string, { state: string; version: number }>();
+  for (const { body } of notices) {
+    const { reference, state, version } = JSON.parse(body).data.order;
+    if (version > (kept.get(reference)?.version ?? 0)) kept.set(reference, { state, version });
+  }
+  return Object.fromEntries([...kept].map(([reference, { state }]) => [reference, state]));
 }
 
 const restoredFrom = ({ settled }: Shop) =>
@@ -121,6 +133,34 @@ describe('a restored backup', () => {
     await passUntil(shop, async () => (await settled.order('order-2')).state === 'paid');
     await expectPaid(shop, 'order-2', { learnedBy: 'reconciliation' });
     expect(await mattersOf(shop)).toEqual(matters.filter((matter) => matter !== ofLost));
+  });
+
+  it('is right for a shop that keeps versions: what comes after the restore is newer than all that it knows', async () => {
+    const callback = await startCallback();
+    let links: { id: string }[] = [];
+    const shop = await loseAndRestore(
+      { environment: callback.environment },
+      {
+        before: async (first) => {
+          await pass(first, HOUR_MS, HOUR_MS);
+          links = [await openLink(first, 'order-1')];
+        },
+        since: async (first) => {
+          links.push(await openLink(first, 'order-2'));
+          for (const link of links) await payLink(first, link);
+          await pass(first, MINUTE_MS);
+        },
+      },
+    );
+    await vi.waitFor(() => expect(keptOf(callback)).toEqual({ 'order-1': 'paid', 'order-2': 'paid' }));
+    for (const link of links) await act(shop.sandbox, link, 'refund');
+    await passUntil(shop, async () => (await mattersOf(shop)).length > 0, { withinMs: MINUTE_MS });
+    await runAdvised(shop.settled, (await mattersOf(shop))[0] as Matter);
+    for (const reference of ['order-1', 'order-2']) expect((await check(shop, reference)).status).toBe(200);
+    await pass(shop, MINUTE_MS);
+    await vi.waitFor(() =>
+      expect(keptOf(callback)).toEqual({ 'order-1': 'refunded', 'order-2': 'refunded' }),
+    );
   });
 
   it('says what a person has to look for where the service has no list, and says it once', async () => {

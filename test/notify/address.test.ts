@@ -4,12 +4,22 @@ import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/fault.ts';
 import { openTarget, type TargetOptions } from '../../src/notify/target.ts';
+import { systemClock } from '../../src/work/clock.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
 import { freePort } from '../support/port.ts';
 import { PRIVATE_HOSTS } from './hosts.ts';
 
 /** An address that everybody can reach; nothing is ever sent there. */
 const PUBLIC = '1.1.1.1';
+
+/** An answer about a name is used so long. */
+const KEPT_MS = 10_000;
+
+/** A clock that stands until it is turned. */
+function standingClock() {
+  let nowMs = 0;
+  return { clock: { monotonicMs: () => nowMs }, pass: (byMs: number) => (nowMs += byMs) };
+}
 
 /** Resolves every name to these addresses, each time to the next of them. */
 function resolver(...answers: string[][]) {
@@ -25,7 +35,8 @@ function resolver(...answers: string[][]) {
 }
 
 function open(url: string, over: Partial<TargetOptions> = {}) {
-  const target = openTarget({ url, allowPrivate: false, connections: 4, deadlineMs: 5_000, ...over });
+  const common = { allowPrivate: false, connections: 40, deadlineMs: 5_000, clock: systemClock };
+  const target = openTarget({ url, ...common, ...over });
   onTestFinished(target.close);
   return { post: () => target.post({ 'webhook-id': 'msg_1_a' }, '{}') };
 }
@@ -76,10 +87,12 @@ describe('an address that only this network knows', () => {
       ['::1', '127.0.0.1'],
       ['::ffff:127.0.0.1'],
     );
-    const { post } = open(at(shop, 'shop.example.com', 'https'), { resolve });
+    const { clock, pass } = standingClock();
+    const { post } = open(at(shop, 'shop.example.com', 'https'), { resolve, clock });
     for (let n = 1; n <= 4; n++) {
       expect((await faultOf(post())).code).toBe('shop_address_private');
       expect(asked).toHaveLength(n);
+      pass(KEPT_MS);
     }
     expect(shop.connections).toBe(0);
   });
@@ -109,8 +122,10 @@ describe('an address without https', () => {
     const shop = await startCallback();
     shop.answerWith({ status: 200, headers: { connection: 'close' } });
     const { asked, resolve } = resolver([PUBLIC, '127.0.0.1', '2606:4700::1111'], [PUBLIC]);
-    const { post } = open(at(shop, 'shop.example.com'), { allowPrivate: true, resolve });
+    const { clock, pass } = standingClock();
+    const { post } = open(at(shop, 'shop.example.com'), { allowPrivate: true, resolve, clock });
     expect(await post()).toMatchObject({ status: 200 });
+    pass(KEPT_MS);
     expect((await faultOf(post())).code).toBe('shop_address_private');
     expect(asked).toHaveLength(2);
     expect(shop.notices).toHaveLength(1);
@@ -152,12 +167,87 @@ describe('a shop that cannot be reached', () => {
       );
     },
   );
+});
 
-  it('is a shop that says it goes on otherwise than by HTTP', async () => {
+describe('a shop that goes on otherwise than by an answer', () => {
+  const NEVER_MS = 600_000;
+
+  it('to another protocol is heard at once', async () => {
     const switching = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n';
-    const { post } = open(await startSpeaking(switching), { allowPrivate: true, deadlineMs: 200 });
-    expect((await faultOf(post())).code).toMatch(/^shop_(timeout|unreachable)$/);
+    const { post } = open(await startSpeaking(switching), { allowPrivate: true, deadlineMs: NEVER_MS });
+    expect(await post()).toMatchObject({ status: 101, body: '' });
   });
+
+  it('with interim answers may give ten of them', async () => {
+    const hint = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n';
+    const last = 'HTTP/1.1 204 No Content\r\n\r\n';
+    const over = { allowPrivate: true, deadlineMs: NEVER_MS };
+    expect(await open(await startSpeaking(hint.repeat(10) + last), over).post()).toMatchObject({
+      status: 204,
+    });
+    expect(await open(await startSpeaking(hint.repeat(11)), over).post()).toMatchObject({ status: 103 });
+  });
+});
+
+describe('a name', () => {
+  it('that is never resolved is looked up once, for forty notices that wait for it and for those after them', async () => {
+    const shop = await startCallback();
+    const asked: ((error: null, found: LookupAddress[]) => void)[] = [];
+    const resolve = ((_: string, __: unknown, done: (error: null, found: LookupAddress[]) => void) => {
+      asked.push(done);
+    }) as unknown as typeof lookup;
+    const { post } = open(at(shop, 'shop.example.com'), { allowPrivate: true, resolve, deadlineMs: 200 });
+    const faults = await Promise.all(Array.from({ length: 40 }, () => faultOf(post())));
+    for (const { code } of faults) expect(code).toMatch(/^shop_(timeout|unreachable)$/);
+    const after = await faultOf(post());
+    expect(after).toMatchObject({ kind: 'transient', code: 'shop_unreachable' });
+    expect(after.message).toContain("The shop's name was not resolved within 0.2 s.");
+    expect(asked).toHaveLength(1);
+    asked[0]?.(null, [{ address: '127.0.0.1', family: 4 }]);
+    expect(await post()).toMatchObject({ status: 204 });
+    expect([asked.length, shop.notices.length]).toEqual([1, 1]);
+  });
+
+  it('is looked up once for connections that are made at once, or within seconds, and then again', async () => {
+    const shop = await startCallback();
+    shop.answerWith({ status: 200, headers: { connection: 'close' } });
+    const { asked, resolve } = resolver(['127.0.0.1']);
+    const { clock, pass } = standingClock();
+    const { post } = open(at(shop, 'shop.example.com'), { allowPrivate: true, resolve, clock });
+    await Promise.all(Array.from({ length: 40 }, post));
+    pass(KEPT_MS - 1);
+    await post();
+    expect([asked.length, shop.connections]).toEqual([1, 41]);
+    pass(1);
+    await post();
+    expect(asked).toHaveLength(2);
+  });
+
+  it('that is unknown is looked up again at the next attempt', async () => {
+    const shop = await startCallback();
+    const found = resolver(['127.0.0.1']).resolve;
+    let isKnown = false;
+    const resolve = ((...question: Parameters<typeof lookup>) =>
+      (isKnown ? found : unknown)(...question)) as unknown as typeof lookup;
+    const { post } = open(at(shop, 'shop.example.com'), { allowPrivate: true, resolve });
+    expect((await faultOf(post())).message).toContain('ENOTFOUND');
+    isKnown = true;
+    expect(await post()).toMatchObject({ status: 204 });
+  });
+});
+
+it('has one deadline for a notice that had to be sent twice, because a kept connection was closed', async () => {
+  const shop = await startCallback();
+  const { post } = open(shop.url, { allowPrivate: true, deadlineMs: 600 });
+  await post();
+  shop.answerWith((_, response) => {
+    if (shop.notices.length === 2) setTimeout(() => response.socket?.destroy(), 400);
+    return undefined;
+  });
+  const startedMs = performance.now();
+  expect((await faultOf(post())).code).toBe('shop_timeout');
+  expect(performance.now() - startedMs).toBeLessThan(850);
+  expect(shop.notices).toHaveLength(3);
 });
 
 const unknown = ((_: string, __: unknown, done: (error: Error) => void) => {

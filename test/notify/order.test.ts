@@ -103,6 +103,19 @@ describe('notices', () => {
   });
 });
 
+describe('a notice that the shop does not want', () => {
+  it('gives the next of its order its turn at once', async () => {
+    const { shop, newOrder, happen, quiet } = await startStage();
+    shop.answerWith(({ body }) => (body.includes('payment_pending') ? 410 : 200));
+    const order = await newOrder();
+    await happen(order, 'pending', { isHeard: false });
+    await happen(order);
+    await quiet();
+    // The clock has not moved.
+    expect(shop.notices).toHaveLength(2);
+  });
+});
+
 describe('stopping', () => {
   it('finishes what is under way, and begins nothing', async () => {
     const { shop, newOrder, happen, stop, restart, list, quiet } = await startStage();

@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, renameSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { replaceSecretsKeyFile } from '../../src/store/files.ts';
 import { openKeyring } from '../../src/store/keyring.ts';
-import { testFolder } from '../support/app.ts';
+import { startTestApp, testFolder } from '../support/app.ts';
 import { peek } from '../support/peek.ts';
 import { completedEvent, deliver, type Reserved, type Serving, startServing } from './serving.ts';
 
@@ -31,12 +30,16 @@ async function kill({ child, finished }: Serving): Promise<void> {
 }
 
 /** Starts it again without being asked for anything: what was begun is ended, and every delivery is taken. */
-async function expectHealed(storePath: string, links: readonly Reserved[]): Promise<void> {
-  const serving = await startServing(storePath);
-  const { keyId } = keyringOf(storePath);
+async function expectHealed(
+  storePath: string,
+  links: readonly Reserved[],
+  { keyId = keyringOf(storePath).keyId, environment = {} } = {},
+): Promise<void> {
+  const serving = await startServing(storePath, environment);
   await vi.waitFor(
     () => {
-      expect(peek(storePath, 'SELECT secrets_key_id AS id FROM instance')).toEqual([{ id: keyId }]);
+      const columns = 'secrets_key_id AS id, secrets_key_others AS others';
+      expect(peek(storePath, `SELECT ${columns} FROM instance`)).toEqual([{ id: keyId, others: '' }]);
     },
     { timeout: 10_000 },
   );
@@ -47,8 +50,18 @@ async function expectHealed(storePath: string, links: readonly Reserved[]): Prom
   await kill(serving);
 }
 
+/** Starts it in this process, which must fail; returns what it says. */
+async function refusal(storePath: string, environment: Record<string, string> = {}): Promise<string> {
+  const error = await startTestApp({ storePath, environment }).catch((one: Error) => one);
+  expect(error).toMatchObject({ code: 'secrets_key_wrong' });
+  return (error as Error).message;
+}
+
+const killedAt = (point: string) => ({ NODE_OPTIONS: `--import ${PRELOAD}`, KILL_POINT: point });
+
 describe('a change of the secrets key that is cut off', () => {
   it.each([
+    ['once the new key is in its file', 'before:1:UPDATE instance SET secrets_key_others', [0, 0]],
     ['before any secret is sealed anew', `before:1:${RESEAL}`, [0, 0]],
     ['between two batches of secrets', `after:40:${RESEAL}`, [40, LINKS - 1]],
     ['after the last secret', 'before:1:UPDATE instance SET secrets_key_id', [LINKS, LINKS]],
@@ -56,8 +69,7 @@ describe('a change of the secrets key that is cut off', () => {
     'is ended by the next start: %s',
     async (_when, killPoint, [resealedMin, resealedMax]) => {
       const storePath = join(testFolder(), 'settled.db');
-      const environment = { NODE_OPTIONS: `--import ${PRELOAD}`, KILL_POINT: killPoint };
-      const serving = await startServing(storePath, environment);
+      const serving = await startServing(storePath, killedAt(killPoint));
       const links = await reserveAll(serving);
       const before = keyringOf(storePath);
       const asked = serving.api('/v1/admin/rotate-key', {}).catch((error: Error) => error);
@@ -74,12 +86,33 @@ describe('a change of the secrets key that is cut off', () => {
     30_000,
   );
 
-  it('is ended by the next start: once the new key is in its file', async () => {
+  it('is not taken back by a start that lacks the new key, or the one before', async () => {
     const storePath = join(testFolder(), 'settled.db');
-    const serving = await startServing(storePath);
+    const serving = await startServing(storePath, killedAt(`after:40:${RESEAL}`));
     const links = await reserveAll(serving);
-    await kill(serving);
-    replaceSecretsKeyFile(storePath, keyringOf(storePath));
-    await expectHealed(storePath, links);
-  }, 60_000);
+    await serving.api('/v1/admin/rotate-key', {}).catch(() => {});
+    await serving.finished;
+    const [file, aside] = [`${storePath}.key`, `${storePath}.aside`];
+    const after = keyringOf(storePath);
+    const [older = ''] = readdirSync(dirname(file)).filter((name) => name.startsWith('settled.db.key.'));
+    const before = { file: join(dirname(file), older), keyId: older.slice('settled.db.key.'.length) };
+    const both = `rest under the keys ${before.keyId} and ${after.keyId}`;
+
+    renameSync(before.file, aside);
+    expect(await refusal(storePath)).toContain(
+      `${both}, and all of them are needed until that has ended. Missing: ${before.keyId}.`,
+    );
+    renameSync(file, `${aside}.new`);
+    renameSync(aside, file);
+    expect(await refusal(storePath)).toContain(`Missing: ${after.keyId}.`);
+    const [old, fresh] = [file, `${aside}.new`].map((path) => readFileSync(path, 'utf8').trim()) as [
+      string,
+      string,
+    ];
+    expect(await refusal(storePath, { SETTLED_SECRETS_KEY: old })).toContain(both);
+
+    // Nothing was changed by being refused; with both it goes either way.
+    const environment = { SETTLED_SECRETS_KEY: old, SETTLED_SECRETS_KEY_PREVIOUS: fresh };
+    await expectHealed(storePath, links, { keyId: before.keyId, environment });
+  }, 30_000);
 });

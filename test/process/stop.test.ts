@@ -123,6 +123,17 @@ describe('a process that is told to stop', () => {
     other.close();
   });
 
+  it('ends in time, with exit code 0, although a thread hangs that nothing needs', async () => {
+    const folder = testFolder();
+    const pipe = join(folder, 'pipe');
+    freezableDisk(pipe).freeze();
+    const hang = `import{isMainThread}from'node:worker_threads';import{open}from'node:fs';isMainThread&&open('${pipe}','r',()=>{})`;
+    const preload = `data:text/javascript,${encodeURIComponent(hang)}`;
+    const serving = await startServing(join(folder, 'settled.db'), { NODE_OPTIONS: `--import=${preload}` });
+    expect(await tell(serving, 'SIGTERM').end).toMatchObject({ code: 0, signal: null, inTime: true });
+    expect(serving.stdout()).toMatch(/"msg":"stopped"}\n$/);
+  });
+
   it('answers 503 after four seconds to a commit that hangs, and ends in time all the same', async () => {
     const folder = testFolder();
     const disk = freezableDisk(join(folder, 'pipe'));

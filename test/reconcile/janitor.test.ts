@@ -12,6 +12,7 @@ import {
   requestsOf,
   reserveLink,
   type Shop,
+  sleep,
   startDeafShop,
   startFronted,
   startSettled,
@@ -51,6 +52,25 @@ describe('the schedule of an open link', () => {
     // On the third day it expires, and is asked about once more.
     expect(days).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(await stateOf(shop)).toBe('expired');
+  });
+});
+
+describe('an outage of our own', () => {
+  it('of more than two minutes makes every open link due', async () => {
+    const shop = await startDeafShop();
+    const sinceMs = shop.sandbox.clock.nowMs();
+    const link = await openLink(shop, 'order-1');
+    await pass(shop, 7 * HOUR_MS, HOUR_MS);
+    const scheduled = (await askedAfter(shop, link, sinceMs)).length;
+    /** With the first sign of life after it. */
+    const beAway = async (minutes: number) => {
+      await sleep(shop, minutes * MINUTE_MS);
+      await pass(shop, 4_000);
+    };
+    await beAway(1.8);
+    expect(await askedAfter(shop, link, sinceMs)).toHaveLength(scheduled);
+    await beAway(4);
+    expect(await askedAfter(shop, link, sinceMs)).toHaveLength(scheduled + 1);
   });
 });
 

@@ -191,7 +191,7 @@ describe('command: what it refuses', () => {
 });
 
 describe('command: a running sandbox', () => {
-  it('pays, refunds, disputes and expires links, and shows what the receiver answered', async () => {
+  it('pays, refunds, disputes, expires and switches links, and shows what the receiver answered', async () => {
     const server = createServer((_request, response) => response.writeHead(202).end());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
@@ -227,6 +227,10 @@ describe('command: a running sandbox', () => {
     ]);
     expect(disputed.link.payments[0].status).toBe('DISPUTED');
     expect(expired.link.status).toBe('EXPIRED');
+    const won = await say(running, 'win', 'three');
+    expect(won.link.payments[0].status).toBe('COMPLETED');
+    expect((await say(running, 'disable', 'one')).link.status).toBe('INACTIVE');
+    expect((await say(running, 'enable', 'one')).link.status).toBe('ACTIVE');
   });
 
   it('turns the clock, plans mischief, lists deliveries and sends again', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, onTestFailed, onTestFinished } from 'vitest';
+import { hasFailed } from '../support/app.ts';
 import { budgetContract } from './contract/asking-budget.ts';
 import { cancelContract } from './contract/asking-cancel.ts';
 import { checksContract } from './contract/asking-checks.ts';
@@ -17,11 +18,37 @@ import { tellingContract } from './contract/telling.ts';
 import { tellingPropertyContract } from './contract/telling-property.ts';
 import { type ContractStore, World, type Worlds } from './contract/world.ts';
 
+/** What can be seen by one call after the other. */
+export const IN_TURN = [
+  intakeContract,
+  linksContract,
+  inboxContract,
+  settlementContract,
+  queriesContract,
+  budgetContract,
+  openingsContract,
+  checksContract,
+  readingsContract,
+  quotesContract,
+  sweepContract,
+  cancelContract,
+  tellingContract,
+  tellingPropertyContract,
+  retentionContract,
+  statsContract,
+];
+/** What only calls at once can show. */
+export const AT_ONCE = [concurrencyContract];
+
 /**
  * What every engine must do, written against the `Store` contract alone. Most tests share one store and keep to orders
  * of their own; those that count or claim everything open a fresh one.
  */
-export function storeContract(name: string, open: () => Promise<ContractStore>): void {
+export function storeContract(
+  name: string,
+  open: () => Promise<ContractStore>,
+  parts: readonly ((worlds: Worlds) => void)[],
+): void {
   describe(`the store on ${name}`, () => {
     let opened: ContractStore;
     let world: World;
@@ -43,31 +70,11 @@ export function storeContract(name: string, open: () => Promise<ContractStore>):
       shared: () => world,
       fresh: async () => {
         const own = await open();
-        let ownFailed = false;
-        onTestFailed(() => {
-          ownFailed = true;
-        });
-        onTestFinished(() => dispose(own, ownFailed));
+        onTestFinished(({ task }) => dispose(own, hasFailed(task)));
         return new World(own);
       },
     };
-    intakeContract(worlds);
-    linksContract(worlds);
-    inboxContract(worlds);
-    settlementContract(worlds);
-    queriesContract(worlds);
-    budgetContract(worlds);
-    openingsContract(worlds);
-    checksContract(worlds);
-    readingsContract(worlds);
-    quotesContract(worlds);
-    sweepContract(worlds);
-    cancelContract(worlds);
-    tellingContract(worlds);
-    tellingPropertyContract(worlds);
-    retentionContract(worlds);
-    statsContract(worlds);
-    concurrencyContract(worlds);
+    for (const part of parts) part(worlds);
   });
 }
 

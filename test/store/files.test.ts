@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -44,7 +44,10 @@ describe('the files beside the database', () => {
     it('is not made anew for a store that is lost itself', () => {
       makeDatabase(path);
       rmSync(path);
-      expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({ code: 'secrets_key_missing' });
+      for (const makesFile of [false, true]) {
+        expect(thrownBy(() => secretsKeyFile(path, { makesFile }))).toMatchObject({ code: 'store_lost' });
+      }
+      expect(readdirSync(join(folder, 'data'))).not.toContain('settled.db.key');
     });
 
     it.each(['', 'c2hvcnQ=', 'x'.repeat(100)])('is refused where its file holds %j', (text) => {
@@ -141,7 +144,19 @@ describe('the files beside the database', () => {
       replaceSecretsKeyFile(path, { key, keyId });
       const half = `${path}.key.0000000000000000`;
       for (const file of [half, `${path}.key.old`, `${path}.key.${keyId}.bak`]) writeFileSync(file, 'half');
+      mkdirSync(`${path}.key.1111111111111111`);
+      symlinkSync('nowhere', `${path}.key.2222222222222222`);
       expect(olderKeyFiles(path)).toEqual([key]);
+    });
+
+    it('is named where the one before it cannot be read', () => {
+      mkdirSync(join(folder, 'data'));
+      symlinkSync(`settled.db.key.${keyId}`, `${path}.key.${keyId}`);
+      const fault = thrownBy(() => olderKeyFiles(path));
+      expect(fault).toMatchObject({ code: 'secrets_key_wrong', kind: 'terminal' });
+      expect(fault.message).toContain(
+        `${path}.key.${keyId} has the name of an older secrets key, and cannot be read`,
+      );
     });
   });
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFailed, onTestFinished } from 'vitest';
+import { onTestFinished, type TestContext } from 'vitest';
 import { type App, startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Log, openLog } from '../../src/observe/log.ts';
@@ -34,15 +34,16 @@ export type ReservedLink = { webhookUrl: string; webhookSecret: string; referenc
 /** A folder that is removed after the test, unless it failed: then its path is printed. */
 export function testFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
-  let failed = false;
-  onTestFailed(() => {
-    failed = true;
-    console.error(`the files of the failed test are kept in ${folder}`);
-  });
-  onTestFinished(() => {
-    if (!failed) rmSync(folder, { recursive: true, force: true });
+  onTestFinished(({ task }) => {
+    if (!hasFailed(task)) rmSync(folder, { recursive: true, force: true });
+    else console.error(`the files of the failed test are kept in ${folder}`);
   });
   return folder;
+}
+
+/** Whether a test that has finished failed. Hooks of `onTestFailed` run after those of `onTestFinished`: too late to ask. */
+export function hasFailed({ result }: TestContext['task']): boolean {
+  return result?.state === 'fail';
 }
 
 /** settled as it is served, in this process: real HTTP on free ports, a real SQLite file, the clock of the test. */

@@ -1,4 +1,4 @@
-import type { Sources } from '../../src/observe/rows.ts';
+import type { Sources } from '../../src/observe/gauges.ts';
 import type { Stats } from '../../src/store/queries.ts';
 
 /** What an empty store says of itself. */
@@ -25,7 +25,7 @@ export const SOURCES: Sources = {
   stats: async () => NOTHING,
   freeBytes: async () => null,
   isReady: () => true,
-  tellsShop: true,
+  canTell: true,
   apiSlots: 50,
 };
 

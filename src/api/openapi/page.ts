@@ -15,7 +15,13 @@ export function documentPage(document: OpenApi): Html {
     ...tag,
     routes: all.filter(({ operation }) => operation.tags.includes(tag.name)),
   }));
-  return html`${index(document, groups)}
+  const contents = contentsOf(groups);
+  return html`<nav id="top" aria-label="Contents">
+<h1>settled</h1>
+<p class="soft">${document.info.summary}, version ${document.info.version}. As <a href="openapi.json">OpenAPI 3.1</a>.</p>
+<details><summary>Contents</summary>${contents}</details>
+<div class="unfolded">${contents}</div>
+</nav>
 <main>
 <section id="rules">${prose(document.info.description)}</section>
 ${groups.map(
@@ -26,30 +32,28 @@ ${routes.map((placed) => route(document, placed))}`,
 ${callback(document)}
 ${problems()}
 ${objects(document)}
-</main>`;
+</main>
+<a class="up" href="#top">Contents</a>`;
 }
 
 type Group = { name: string; routes: Placed[] };
 
-function index({ info }: OpenApi, groups: readonly Group[]): Html {
-  return html`<nav aria-label="Contents">
-<h1>settled</h1>
-<p class="soft">${info.summary}, version ${info.version}. As <a href="openapi.json">OpenAPI 3.1</a>.</p>
-${groups.map(
-  ({ name, routes }) => html`<h2>${name}</h2>
+/** It stands twice in the page, and is shown once: folded where the page is narrow, unfolded where it is wide. */
+function contentsOf(groups: readonly Group[]): Html {
+  return html`${groups.map(
+    ({ name, routes }) => html`<h2>${name}</h2>
 <ul>${routes.map(
-    ({ method, path, operation }) =>
-      html`<li><span class="verb ${method}">${method.toUpperCase()}</span> <a href="#${operation.operationId}">${path}</a></li>`,
-  )}</ul>`,
-)}
+      ({ method, path, operation }) =>
+        html`<li><span class="verb ${method}">${method.toUpperCase()}</span> <a href="#${operation.operationId}">${path}</a></li>`,
+    )}</ul>`,
+  )}
 <h2>More</h2>
 <ul>
 <li><a href="#rules">Rules for all routes</a></li>
 <li><a href="#notice">Callback: what the shop is told</a></li>
 <li><a href="#problems">Problems</a></li>
 <li><a href="#objects">Objects</a></li>
-</ul>
-</nav>`;
+</ul>`;
 }
 
 function route(document: OpenApi, { method, path, operation }: Placed): Html {

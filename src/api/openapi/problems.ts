@@ -38,7 +38,7 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, Words>> = {
   },
   reference_conflict: {
     meaning:
-      'the order exists with other content, or with a link that the shop registered itself; the sentence names the fields that differ',
+      'the order exists with other content, or its link is made by the other side, the shop or settled; the sentence says which',
     remedy: 'repeat its request unchanged, or use a new reference',
   },
   order_cancelled: {

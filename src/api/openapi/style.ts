@@ -20,7 +20,8 @@ a { color: var(--link); text-decoration: none; }
 a:hover, a:focus-visible { text-decoration: underline; }
 code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; font-size: .87em; }
 code { overflow-wrap: anywhere; }
-p code, li code { background: var(--tint); padding: .08em .3em; border-radius: 4px; }
+/* The padding takes no room: a comma follows its name at once. */
+p code, li code { background: var(--tint); padding: .08em .2em; margin: 0 -.2em; border-radius: 4px; }
 pre {
   margin: .6rem 0 0; padding: .8rem 1rem; background: var(--tint); border: 1px solid var(--line); border-radius: 8px;
   overflow-x: auto; line-height: 1.5;
@@ -31,6 +32,12 @@ nav h2 { margin: 1.1rem 0 .25rem; font-size: .75rem; text-transform: uppercase; 
 nav ul { list-style: none; margin: 0; padding: 0; }
 nav li { display: flex; gap: .5rem; font-size: .875rem; padding: .1rem 0; }
 nav li a { color: inherit; min-width: 0; overflow-wrap: anywhere; }
+nav details { margin-top: .8rem; }
+nav .unfolded { display: none; }
+.up {
+  position: fixed; right: 1rem; bottom: 1rem; padding: .45rem .8rem; background: var(--paper);
+  border: 1px solid var(--line); border-radius: 8px; font-size: .875rem;
+}
 main { padding: 1.5rem 1.25rem 6rem; max-width: 60rem; }
 main > h2 { margin: 3.5rem 0 .25rem; padding-top: 1.25rem; border-top: 1px solid var(--line); font-size: 1.5rem; }
 section { margin-top: 2.75rem; }
@@ -64,7 +71,9 @@ summary { cursor: pointer; color: var(--soft); font-size: .875rem; }
 @media (min-width: 64rem) {
   body { display: grid; grid-template-columns: 20rem minmax(0, 1fr); }
   nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; border-bottom: 0; border-right: 1px solid var(--line); }
+  nav details, .up { display: none; }
+  nav .unfolded { display: block; }
   main { padding: 2.5rem 3rem 8rem; }
 }
-@media print { nav { display: none; } details > * { display: block; } }
+@media print { nav, .up { display: none; } details > * { display: block; } }
 `;

@@ -27,7 +27,7 @@ export function canceller(db: Database, newId: () => string): Synchronous<Checks
     if (rule === 'cancelled' && !endOpening(loaded.orderKey, atMs)) {
       return { outcome: 'opening', order: loaded.order };
     }
-    const order = write(loaded, made, { kind: 'person', id: 'cancelled' }, atMs);
+    const order = write(loaded, made, { kind: 'person', id: null }, atMs);
     if (rule === 'cancelled') for (const kind of ENDED_BY_CANCEL) attention.end(kind, reference, atMs);
     return { outcome: 'decided', rule, order };
   };

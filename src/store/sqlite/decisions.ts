@@ -1,4 +1,5 @@
 import type { Database } from 'better-sqlite3';
+import { attentionSentence } from '../../domain/advice.ts';
 import { apply, changesOrder, type Decision, type Effect, type NoticeType } from '../../domain/decision.ts';
 import { formatAmount } from '../../domain/money.ts';
 import { noticeBody } from '../../domain/notice.ts';
@@ -63,7 +64,7 @@ export function decisionWriter(db: Database, newId: () => string) {
   };
 }
 
-/** Writes a notice; while an earlier one of its order is owed, its turn has not come. */
+/** Writes a notice; while another one of its order is owed, its turn has not come. */
 function noticeWriter(
   db: Database,
 ): (id: string, orderKey: number, type: NoticeType, after: Order, atMs: number) => void {
@@ -109,7 +110,7 @@ function effectWriter(db: Database): (orderKey: number, order: Order, effect: Ef
         endHolds.run(atMs, orderKey);
         return;
       case 'attention': {
-        const detail = `Order ${order.reference}: ${effect.kind}.`;
+        const detail = attentionSentence(effect.kind, order);
         attention.raiseForOrder(effect.kind, { subject: order.reference, orderKey, detail, atMs });
         return;
       }
@@ -127,7 +128,7 @@ function describe(effect: Effect): string {
     case 'entry':
       return `ledger: ${effect.entry.kind} ${formatAmount(effect.entry)} ${effect.entry.currency}, payment ${effect.entry.paymentKey}`;
     case 'settle':
-      return 'settled for the first time';
+      return 'became paid; this is written once, whatever follows';
     case 'adopt_payment_id':
       return `payment id ${effect.paymentId} adopted`;
     case 'hold':

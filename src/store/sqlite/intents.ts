@@ -1,5 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import type { Intended, Intent, OpeningState, Openings } from '../asking.ts';
+import { versionFloor } from './instance.ts';
 import { historyNotes } from './matters.ts';
 import type { LeaseFinder } from './openings.ts';
 import { type LoadedOrder, orderLoader } from './orders.ts';
@@ -80,11 +81,12 @@ export function orderInserter(
   db: Database,
 ): (reference: string, amount: Intent['amount'], atMs: number) => number {
   const insert = db.prepare(
-    `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
-     VALUES (?, ?, ?, 'awaiting_payment', ?, ?)`,
+    `INSERT INTO orders (reference, amount_minor, currency, state, version, created_at_ms, updated_at_ms)
+     VALUES (?, ?, ?, 'awaiting_payment', ?, ?, ?)`,
   );
+  const firstVersion = versionFloor(db) + 1;
   return (reference, { amountMinor, currency }, atMs) =>
-    Number(insert.run(reference, amountMinor, currency, atMs, atMs).lastInsertRowid);
+    Number(insert.run(reference, amountMinor, currency, firstVersion, atMs, atMs).lastInsertRowid);
 }
 
 /** Whether an authentic delivery came for a link, be it stale: then the service has it. */

@@ -45,12 +45,12 @@ export function linkVerbs(db: Database): Synchronous<Links> {
         return { outcome: 'created', order, token: registration.token, linkKey };
       }
       const { order, orderKey } = loaded;
+      const link = newestLink.get(orderKey) as LinkRow;
+      // The link of an order that settled opens is made by settled, with a secret of its own.
+      if (link.opened === 1) return { outcome: 'opened_by_settled', order };
       if (order.amount.amountMinor !== amount.amountMinor || order.amount.currency !== amount.currency) {
         return { outcome: 'reference_conflict', order };
       }
-      const link = newestLink.get(orderKey) as LinkRow;
-      // The link of an order that settled opens is made by settled, with a secret of its own.
-      if (link.opened === 1) return { outcome: 'reference_conflict', order };
       const correctsId = linkId !== null && link.link_id !== null && link.link_id !== linkId;
       // An open order has no ledger: no money was counted by the id that it has.
       if (correctsId && !isOpen(order.state)) return { outcome: 'link_id_conflict', order };

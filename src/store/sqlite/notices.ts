@@ -4,7 +4,7 @@ import type { NoticeDetail, NoticeSummary, Queries } from '../queries.ts';
 import type { FaultNote } from '../store.ts';
 import type { ClaimedNotice, NoticeRef, ShopAnswer, Telling } from '../telling.ts';
 import { attentionVerbs } from './matters.ts';
-import { firstKeySince, KEY_MAX, OWED_NOTICE } from './rows.ts';
+import { firstKeySince, KEY_MAX } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
 
 /** Dead notices are one matter: a shop that is gone fails all of them. */
@@ -22,14 +22,15 @@ export function tellingVerbs(db: Database): Synchronous<Telling> {
     claimNotices: claimer(db),
     finishNotice: (told) => (endNotice('done', { ...told, fault: null }) === null ? 'lost' : 'done'),
     retryNotice: ({ noticeKey, attempt, dueAtMs, fault, answer }) => {
-      giveBack.run({ noticeKey, attempt, dueAtMs, ...fault, ...answerColumns(answer) });
+      const { changes } = giveBack.run({ noticeKey, attempt, dueAtMs, ...fault, ...answerColumns(answer) });
+      return changes === 0 ? 'lost' : 'pending';
     },
     buryNotice: (failed) => {
       const id = endNotice('dead', failed);
       if (id === null) return 'lost';
       const detail =
         `The shop did not take notice ${id}: ${failed.fault.message} See all: settled notices list --status dead. Send ` +
-        'them again when the shop is well: settled notices resend --failed';
+        'them again when the shop is well: settled notices resend --failed --yes (with --dry-run it only lists them)';
       attention.raiseForNoOrder(DEAD.kind, { subject: DEAD.subject, detail, atMs: failed.nowMs });
       return 'dead';
     },
@@ -102,9 +103,13 @@ function resender(db: Database): Synchronous<Telling>['resendNotice'] {
   const find = db.prepare(
     'SELECT status, order_key AS orderKey, due_at_ms AS dueAtMs FROM outbox WHERE key = ? AND notice_id = ?',
   );
+  const findTurn = db.prepare(
+    `SELECT key, notice_id AS random FROM outbox
+     WHERE order_key = +? AND status IN ('pending', 'leased') AND due_at_ms IS NOT NULL`,
+  );
   const requeue = db.prepare(
     `UPDATE outbox SET status = 'pending', attempt = 0, first_tried_at_ms = NULL, ended_at_ms = NULL,
-       due_at_ms = iif(EXISTS (${OWED_NOTICE}), NULL, ?) WHERE key = ?`,
+       due_at_ms = ? WHERE key = ?`,
   );
   const hasten = db.prepare('UPDATE outbox SET due_at_ms = ? WHERE key = ?');
   const anyDead = db.prepare(`SELECT 1 FROM outbox WHERE status = 'dead' LIMIT 1`);
@@ -118,11 +123,14 @@ function resender(db: Database): Synchronous<Telling>['resendNotice'] {
     if (row.status === 'pending') {
       if (row.dueAtMs === null || row.dueAtMs <= nowMs) return 'in_work';
       hasten.run(nowMs, name.key);
-      return 'pending';
+      return { dueAtMs: nowMs, waitsFor: null };
     }
-    requeue.run(row.orderKey, nowMs, name.key);
+    const turn = findTurn.get(row.orderKey) as { key: number; random: string } | undefined;
+    requeue.run(turn === undefined ? nowMs : null, name.key);
     if (anyDead.get() === undefined) attention.end(DEAD.kind, DEAD.subject, nowMs);
-    return 'pending';
+    return turn === undefined
+      ? { dueAtMs: nowMs, waitsFor: null }
+      : { dueAtMs: null, waitsFor: noticeName(turn.key, turn.random) };
   };
 }
 
@@ -210,6 +218,35 @@ function noticeLister(db: Database): Synchronous<Queries>['listNotices'] {
       ...(sinceMs === null ? {} : { sinceMs, from: firstSince(sinceMs) }),
     };
     return (db.prepare(sql).all(values) as NoticeRow[]).map(noticeSummary);
+  };
+}
+
+export function shopStateQuery(db: Database): Synchronous<Queries>['shopState'] {
+  const of = (status: string) =>
+    `FROM outbox n JOIN orders o ON o.key = n.order_key WHERE n.status = '${status}'`;
+  const oldest = ['pending', 'leased', 'dead'].map((status) =>
+    db.prepare(`SELECT created_at_ms FROM outbox WHERE status = '${status}' ORDER BY key LIMIT 1`).pluck(),
+  );
+  const failed = ['pending', 'dead'].map((status) =>
+    db.prepare(`SELECT ${NOTICE_COLUMNS} ${of(status)} AND n.fault_code IS NOT NULL ORDER BY n.key LIMIT 1`),
+  );
+  const taken = db
+    .prepare(
+      `SELECT max(ended_at_ms) FROM (SELECT status, ended_at_ms FROM outbox ORDER BY key DESC LIMIT 1000)
+       WHERE status = 'done'`,
+    )
+    .pluck();
+  return () => {
+    const times = oldest.map((query) => query.get() as number | undefined).filter((ms) => ms !== undefined);
+    const row = failed
+      .map((query) => query.get() as NoticeRow | undefined)
+      .find((found) => found !== undefined);
+    const { fault, answer } = row === undefined ? { fault: null, answer: null } : noticeSummary(row);
+    return {
+      untakenSinceMs: times.length === 0 ? null : Math.min(...times),
+      failure: fault === null ? null : { fault, answer },
+      takenAtMs: taken.get() as number | null,
+    };
   };
 }
 

@@ -39,23 +39,26 @@ export type OpenedDatabase = Opened & {
 };
 
 /**
- * Opens the one writing connection: takes the lock, makes the database on the very first start, migrates it, and
- * asserts that a commit is durable. A lock file that has known a database refuses to let a new one be made, because a
- * forgotten volume must not look like an empty shop.
+ * Opens the one writing connection under the lock: makes the database on the very first start, migrates it, and asserts
+ * that a commit is durable. A lock file that has known a database refuses to let a new one be made, because a forgotten
+ * volume must not look like an empty shop.
  */
-export function openForWriting(options: OpenOptions): OpenedDatabase {
-  const { path } = options;
+export function openForWriting(options: OpenOptions, lock = lockStore(options.path)): OpenedDatabase {
+  try {
+    return openLocked(options, lock);
+  } catch (error) {
+    lock.close();
+    throw asOpenFault(error, options.path);
+  }
+}
+
+/** Takes the lock of a database that may be there: nobody else works on it until it is closed. */
+export function lockStore(path: string): Database.Database {
   try {
     makeFolder(dirname(path));
     refuseFolder(path);
     refuseLink(path);
-    const lock = takeLock(`${path}.lock`, path);
-    try {
-      return openLocked(options, lock);
-    } catch (error) {
-      lock.close();
-      throw error;
-    }
+    return takeLock(`${path}.lock`, path);
   } catch (error) {
     throw asOpenFault(error, path);
   }
@@ -248,7 +251,8 @@ export function assertDurable(db: Database.Database, path: string): void {
   );
 }
 
-function lost(path: string): Fault {
+/** The database was there, and is not any more. */
+export function lost(path: string): Fault {
   return new Fault(
     'terminal',
     'store_lost',

@@ -9,6 +9,7 @@ import {
   type OrderState,
   type Settlement,
 } from '../../domain/order.ts';
+import { versionFloor } from './instance.ts';
 
 /** An order as loaded, with the key of its row. */
 export type LoadedOrder = { orderKey: number; order: Order };
@@ -61,6 +62,7 @@ export function orderCompleter(db: Database): (row: OrderRow) => Order {
   const holds = db.prepare(
     'SELECT id, reason FROM hold WHERE order_key = +? AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id',
   );
+  const floor = versionFloor(db);
   return (row) => {
     // Money is counted and settled only by leaving the open states, so an open order has neither; most orders are open
     // when they are loaded to be settled.
@@ -70,7 +72,7 @@ export function orderCompleter(db: Database): (row: OrderRow) => Order {
       amount: { amountMinor: row.amount_minor, currency: row.currency },
       state: row.state,
       flags: row.flags === '' ? [] : (row.flags.split(',') as Flag[]),
-      version: row.version,
+      version: Math.max(row.version, floor),
       createdAtMs: row.created_at_ms,
       settlement: open ? null : ((settlement.get(row.key) as Settlement | undefined) ?? null),
       entries: open ? [] : (entries.all(row.key) as LedgerEntry[]),

@@ -2,9 +2,10 @@ import type { Database } from 'better-sqlite3';
 import type { Order } from '../../domain/order.ts';
 import type { AttentionSummary, Keyed, Queries, RejectionSummary } from '../queries.ts';
 import { eventQueries } from './events.ts';
-import { noticeQueries } from './notices.ts';
+import { noticeQueries, shopStateQuery } from './notices.ts';
 import { type OrderRow, orderCompleter, orderLoader } from './orders.ts';
 import { ATTENTION, KEY_MAX } from './rows.ts';
+import { countUnopenable } from './secrets.ts';
 import { statsQuery } from './stats.ts';
 import type { Synchronous } from './synchronous.ts';
 import { timelineQuery } from './timeline.ts';
@@ -30,6 +31,8 @@ export function queryVerbs(db: Database): Synchronous<Queries> {
         .prepare(`${ATTENTION} WHERE a.ended_at_ms IS NULL AND a.key < ? ORDER BY a.key DESC LIMIT ?`)
         .all(after ?? KEY_MAX, limit) as AttentionSummary[],
     stats: statsQuery(db),
+    shopState: shopStateQuery(db),
+    countUnopenable: (keyIds) => countUnopenable(db, keyIds),
   };
 }
 

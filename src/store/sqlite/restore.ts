@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import { restoredSentence, searchSubject, shellWord } from '../../domain/advice.ts';
+import { adoptCommand, restoredSentence, searchSubject, shellWord } from '../../domain/advice.ts';
 import type { Checks, ListedLink } from '../asking.ts';
 import { attentionVerbs } from './matters.ts';
 import type { Synchronous } from './synchronous.ts';
@@ -93,7 +93,8 @@ function describe({ id, reference, money, createdAtMs }: ListedLink, otherId: st
   return (
     `${link} If it was opened through settled after the backup, bring it back: settled links reserve ${order} --amount ` +
     `${amount}${currency} && settled links add ${order} --amount ${amount}${currency} --id ${shellWord(id)}. Its signing ` +
-    'secret is lost with the store, so its deliveries are refused and the service is asked about it instead. If the shop ' +
-    'made it without settled, end this matter.'
+    'secret is lost with the store, so its deliveries are refused and the service is asked about it instead. Where the shop ' +
+    `has opened the order again since, and was answered reference_taken: ${adoptCommand(reference ?? 'REFERENCE', id)}. If ` +
+    'the shop made the link without settled, end this matter.'
   );
 }

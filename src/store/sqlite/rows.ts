@@ -23,7 +23,7 @@ export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', may_exist 
 export const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference, l.sealed_secret AS sealedSecret,
   l.secrets_key_id AS keyId FROM link l JOIN orders o ON o.key = l.order_key`;
 
-/** A notice that is owed to the shop, of the order that is bound. */
+/** A notice that is owed to the shop (not taken, nor given up), of the order that is bound. */
 export const OWED_NOTICE = `SELECT 1 FROM outbox WHERE order_key = +? AND status IN ('pending', 'leased')`;
 
 /** Where a clock was set back by so much at most, no row is missed. */

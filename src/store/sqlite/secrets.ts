@@ -3,10 +3,10 @@ import type { Keeping, SealedCredentials } from '../store.ts';
 import { SEALED_CREDENTIALS } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
 
-type SecretVerbs = Pick<Keeping, 'listSecrets' | 'resealSecret' | 'adoptSecretsKey'>;
+type SecretVerbs = Pick<Keeping, 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey'>;
 
 /** How many links have a secret that none of these keys opens. Reads every link. */
-export function countUndecipherable(db: Database, keyIds: readonly string[]): number {
+export function countUnopenable(db: Database, keyIds: readonly string[]): number {
   const known = 'SELECT value FROM json_each(?)';
   const count = db.prepare(`SELECT count(*) FROM link WHERE secrets_key_id NOT IN (${known})`).pluck();
   return count.get(JSON.stringify(keyIds)) as number;
@@ -18,11 +18,18 @@ export function secretVerbs(db: Database): Synchronous<SecretVerbs> {
     `UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId, secret_fingerprint = @fingerprint
      WHERE key = @linkKey AND sealed_secret = @was`,
   );
-  const adopt = db.prepare('UPDATE instance SET secrets_key_id = ?');
+  const add = db.prepare(
+    `UPDATE instance SET secrets_key_others = trim(secrets_key_others || ' ' || @keyId)
+     WHERE secrets_key_id <> @keyId AND instr(secrets_key_others, @keyId) = 0`,
+  );
+  const adopt = db.prepare("UPDATE instance SET secrets_key_id = ?, secrets_key_others = ''");
   return {
     listSecrets: ({ after, limit }) => list.all(after, limit) as SealedCredentials[],
     resealSecret: (resealed) => {
       reseal.run(resealed);
+    },
+    addSecretsKey: (keyId) => {
+      add.run({ keyId });
     },
     adoptSecretsKey: (keyId) => {
       adopt.run(keyId);

@@ -35,6 +35,8 @@ const READS = [
   'findNotice',
   'readFeed',
   'stats',
+  'shopState',
+  'countUnopenable',
 ] as const satisfies readonly (keyof Store)[];
 
 const WRITES = [
@@ -64,6 +66,7 @@ const WRITES = [
   'recordReading',
   'failCheck',
   'recordReturn',
+  'sweepBounds',
   'compareListed',
   'endRestore',
   'noteNoList',
@@ -77,6 +80,7 @@ const WRITES = [
   'heartbeat',
   'listSecrets',
   'resealSecret',
+  'addSecretsKey',
   'adoptSecretsKey',
   'dropBodies',
 ] as const satisfies readonly (keyof Store)[];
@@ -103,8 +107,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     throw error;
   });
   const store = {
-    ...verbs(READS, reader),
-    ...verbs(WRITES, writer),
+    ...storeVerbs({ reader, writer }),
     backup: ({ path: to }: { path: string }) => runBackup({ ...start, role: 'backup', backupTo: to }),
     close: async () => {
       await Promise.all([reader.close(), writer.close()]);
@@ -117,6 +120,11 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   return { store, opened: writer.opened as Opened, abandon };
 }
 
-function verbs(names: readonly string[], thread: ThreadClient): Record<string, unknown> {
-  return Object.fromEntries(names.map((name) => [name, (...args: unknown[]) => thread.call(name, args)]));
+type Caller = Pick<ThreadClient, 'call'>;
+
+/** The verbs of the contract that are called by name. */
+export function storeVerbs({ reader, writer }: { reader: Caller; writer: Caller }): Record<string, unknown> {
+  const verbs = (names: readonly string[], { call }: Caller) =>
+    Object.fromEntries(names.map((name) => [name, (...args: unknown[]) => call(name, args)]));
+  return { ...verbs(READS, reader), ...verbs(WRITES, writer) };
 }

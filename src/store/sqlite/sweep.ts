@@ -14,13 +14,14 @@ const PAYABLE_LINKS = `${OPEN_LINKS} AND l.link_id IS NOT NULL
 
 export function sweepVerbs(
   db: Database,
-): Pick<Synchronous<Checks>, 'compareListed' | 'endRestore' | 'noteNoList' | 'catchUp'> {
-  // Asked for with every page of the list: what the schedule has given up is compared where it comes by.
+): Pick<Synchronous<Checks>, 'sweepBounds' | 'compareListed' | 'endRestore' | 'noteNoList' | 'catchUp'> {
+  // What the schedule has given up is compared where it comes by.
   const oldest = db
     .prepare(
       `SELECT min(l.created_at_ms) FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL AND l.next_check_at_ms IS NOT NULL`,
     )
     .pluck();
+  const hasLinks = db.prepare('SELECT EXISTS (SELECT 1 FROM link WHERE link_id IS NOT NULL)').pluck();
   const count = db.prepare(`SELECT count(*) FROM ${PAYABLE_LINKS}`).pluck();
   const makeDue = db.prepare(
     `UPDATE link SET next_check_at_ms = @nowMs WHERE key IN (SELECT l.key FROM ${PAYABLE_LINKS})
@@ -30,6 +31,10 @@ export function sweepVerbs(
   const checks = linkChecks(db);
   const restore = restoreVerbs(db);
   return {
+    sweepBounds: ({ nowMs }) => ({
+      oldestOpenMs: oldest.get({ nowMs }) as number | null,
+      hasLinks: hasLinks.get() === 1,
+    }),
     compareListed: ({ items, toleranceMs, nowMs }) => {
       let differing = 0;
       for (const item of items) {
@@ -41,7 +46,7 @@ export function sweepVerbs(
       const restoredFromMs = restore.fromMs();
       const sinceMs = restoredFromMs === null ? null : restoredFromMs - toleranceMs;
       const notKnown = sinceMs === null ? 0 : restore.tellOfUnknown(items, { sinceMs, nowMs });
-      return { differing, notKnown, oldestOpenMs: oldest.get({ nowMs }) as number | null, restoredFromMs };
+      return { differing, notKnown, restoredFromMs };
     },
     endRestore: restore.endRestore,
     noteNoList: restore.noteNoList,

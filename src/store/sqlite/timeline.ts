@@ -44,8 +44,8 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
      FROM drift WHERE order_key = ? ORDER BY key`,
   );
   const schedule = db.prepare(
-    `SELECT l.next_check_at_ms AS nextCheckAtMs, l.check_failures AS checkFailures FROM link l WHERE ${mine}
-     ORDER BY l.key DESC LIMIT 1`,
+    `SELECT l.next_check_at_ms AS nextCheckAtMs, l.check_failures AS checkFailures,
+       l.expires_at_ms AS linkExpiresAtMs FROM link l WHERE ${mine} ORDER BY l.key DESC LIMIT 1`,
   );
   const opening = db.prepare(
     `SELECT p.status, p.attempt, p.due_at_ms AS dueAtMs, p.fault_code AS faultCode, p.fault_message AS faultMessage,
@@ -78,15 +78,12 @@ function waitingCheck(check: CheckColumns | undefined, state: OrderState): Timel
   return check === undefined || isMoot(check.reason, state) ? null : check;
 }
 
-type ScheduleColumns = Pick<Timeline, 'nextCheckAtMs' | 'checkFailures'>;
+type ScheduleColumns = Pick<Timeline, 'nextCheckAtMs' | 'checkFailures' | 'linkExpiresAtMs'>;
 
 /** The link of a paid order still has the time that it had while the order was open, until that comes. */
-function scheduleSummary(
-  { nextCheckAtMs, checkFailures }: ScheduleColumns,
-  settledAtMs: number | null,
-): ScheduleColumns {
-  if (nextCheckAtMs === null) return { nextCheckAtMs, checkFailures };
-  return { nextCheckAtMs: firstCheckAtMs({ settledAtMs }, nextCheckAtMs), checkFailures };
+function scheduleSummary(link: ScheduleColumns, settledAtMs: number | null): ScheduleColumns {
+  if (link.nextCheckAtMs === null) return link;
+  return { ...link, nextCheckAtMs: firstCheckAtMs({ settledAtMs }, link.nextCheckAtMs) };
 }
 
 type OpeningSummaryColumns = OpeningColumns & { attempt: number; dueAtMs: number };

@@ -108,7 +108,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
       it('keeps its orders from registerLink, for the same money too', async () => {
         const { reference, token } = await world.openNew();
         const registered = await world.register({ reference, linkId: world.name('plink') });
-        expect(registered).toMatchObject({ outcome: 'reference_conflict', order: { reference } });
+        expect(registered).toMatchObject({ outcome: 'opened_by_settled', order: { reference } });
         expect((await world.store.findCredentials({ token }))?.reference).toBe(reference);
       });
     });

@@ -10,7 +10,7 @@ type Known = Link & { linkId: string };
 /** What the service's list says of every link here. */
 const aLink = { money: { amount: '100.00', currency: 'BRL' }, createdAtMs: 0 };
 
-export function sweepContract({ shared }: Worlds): void {
+export function sweepContract({ shared, fresh }: Worlds): void {
   describe('comparing with the service', () => {
     let world: World;
     beforeEach(async () => {
@@ -75,9 +75,13 @@ export function sweepContract({ shared }: Worlds): void {
         expect(differing).toBe(1);
         expect(await world.check(link)).toBe('listed');
       });
+    });
+
+    describe('sweepBounds', () => {
+      const oldestOpenMs = async () => (await world.store.sweepBounds({ nowMs: world.nowMs })).oldestOpenMs;
 
       it('says since when the oldest link is there that may still be paid', async () => {
-        expect((await compare()).oldestOpenMs).toBeNull();
+        expect(await oldestOpenMs()).toBeNull();
         const paid = await world.openNew();
         world.tick();
         const oldest = await world.openNew({ expiresAtMs: world.nowMs + DAY_MS });
@@ -86,13 +90,22 @@ export function sweepContract({ shared }: Worlds): void {
         await world.openNew();
         await world.intend();
         await world.settle(paid, [said('completed')]);
-        expect((await compare()).oldestOpenMs).toBe(oldestMs);
+        expect(await oldestOpenMs()).toBe(oldestMs);
         // The link of a cancelled order may be paid until the service says that it expired.
         await cancel(oldest);
         world.tick(DAY_MS);
-        expect((await compare()).oldestOpenMs).toBe(oldestMs);
+        expect(await oldestOpenMs()).toBe(oldestMs);
         await world.answer(oldest, [], { made: { status: 'EXPIRED', expiresAtMs: world.nowMs } });
-        expect((await compare()).oldestOpenMs).toBeGreaterThan(oldestMs);
+        expect(await oldestOpenMs()).toBeGreaterThan(oldestMs);
+      });
+
+      it('says whether the service has made any link', async () => {
+        const own = await fresh();
+        const hasLinks = async () => (await own.store.sweepBounds({ nowMs: own.nowMs })).hasLinks;
+        await own.newLink();
+        expect(await hasLinks()).toBe(false);
+        await own.newLink({ linkId: own.name('plink') });
+        expect(await hasLinks()).toBe(true);
       });
     });
 

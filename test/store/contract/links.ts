@@ -26,6 +26,26 @@ export function linksContract({ shared }: Worlds): void {
     return { registration, before, again, token };
   }
 
+  describe('resealSecret', () => {
+    it('leaves a secret alone that was corrected since it was listed', async () => {
+      const { token, linkKey } = await world.newLink();
+      const [listed] = await world.store.listSecrets({ after: linkKey - 1, limit: 1 });
+      const was = listed?.sealedSecret ?? Buffer.of();
+      const reseal = (sealed: string) =>
+        world.store.resealSecret({
+          linkKey,
+          was,
+          sealed: Buffer.from(sealed),
+          keyId: 'key-2',
+          fingerprint: was,
+        });
+      await reseal('sealed anew');
+      expect(await secretOf(token)).toBe(hex(Buffer.from('sealed anew')));
+      await reseal('too late');
+      expect(await secretOf(token)).toBe(hex(Buffer.from('sealed anew')));
+    });
+  });
+
   describe('registerLink', () => {
     it('reserves a link for a new order, with the fresh secret', async () => {
       const registration = world.registration({ amount: BRL(12_345) });

@@ -277,7 +277,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(told.history[0]).toMatchObject({ atMs: linkAtMs, cause: { kind: 'person' }, effects: [] });
       expect(told.history[2]?.effects).toEqual([
         'ledger: captured 150.00 BRL, payment pay_1',
-        'settled for the first time',
+        'became paid; this is written once, whatever follows',
         'flag overpaid',
         'notice order.paid',
       ]);

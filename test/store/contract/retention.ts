@@ -144,6 +144,16 @@ export function retentionContract({ shared, fresh }: Worlds): void {
       expect(await drop({ limit: 2 })).toEqual({ dropped: 0, next: null });
       expect(await world.timeline(link)).toEqual(told);
     });
+
+    it('counts from the last time that a hint came', async () => {
+      const hint = world.hint(link);
+      await world.store.recordHint(hint);
+      await world.store.recordHint({ ...hint, receivedAtMs: world.tick(DAY_MS - 1000) });
+      world.tick();
+      expect(await drop()).toMatchObject({ dropped: 0 });
+      world.tick(DAY_MS);
+      expect(await drop()).toMatchObject({ dropped: 1 });
+    });
   });
 
   describe('an event whose bytes were dropped', () => {

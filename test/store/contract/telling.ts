@@ -155,7 +155,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
   describe('retryNotice', () => {
     it('keeps when it is due again and what went wrong', async () => {
       await told(1);
-      await retry(await claimOne(), 7_000);
+      expect(await retry(await claimOne(), 7_000)).toBe('pending');
       const dueAtMs = world.nowMs + 7_000;
       const kept = {
         status: 'pending',
@@ -174,7 +174,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       world.tick(LEASE_MS);
       await claimOne({ tried: true });
       const before = await notices();
-      await retry(first, 1_000);
+      expect(await retry(first, 1_000)).toBe('lost');
       expect(await notices()).toEqual(before);
     });
 
@@ -233,7 +233,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
         const before = await claimOne();
         await end(before);
         world.tick(10_000);
-        expect(await resend(before)).toBe('pending');
+        expect(await resend(before)).toEqual({ dueAtMs: world.nowMs, waitsFor: null });
         expect(await notices()).toMatchObject([{ status: 'pending', dueAtMs: world.nowMs, endedAtMs: null }]);
         const again = await claimOne();
         expect(again).toEqual({ ...before, attempt: 1, firstTriedAtMs: world.nowMs });
@@ -256,7 +256,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       const claimed = await claimOne();
       await retry(claimed, 3_600_000);
       world.tick(1_000);
-      expect(await resend(claimed)).toBe('pending');
+      expect(await resend(claimed)).toEqual({ dueAtMs: world.nowMs, waitsFor: null });
       expect(await claimOne({ tried: true })).toEqual({ ...claimed, attempt: 2 });
     });
 
@@ -269,7 +269,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
   });
 
   describe('notices of one order', () => {
-    it('are owed one at a time, in their order', async () => {
+    it('have their turn one at a time, in their order', async () => {
       const ids = (await told(3)).map(({ id }) => id);
       const sent: string[] = [];
       for (let n = 0; n < 3; n++) {
@@ -282,7 +282,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       expect(sent).toEqual(ids);
     });
 
-    it('that one settlement makes are owed one at a time too', async () => {
+    it('that one settlement makes have their turn one at a time too', async () => {
       await world.settle(link, [said('pending'), said('completed')]);
       const pending = await claimOne();
       expect(pending.type).toBe('order.payment_pending');
@@ -326,7 +326,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
         const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
         await finish(await claimOne());
         const later = leased ? await claimOne() : null;
-        expect(await resend(first)).toBe('pending');
+        expect(await resend(first)).toEqual({ dueAtMs: null, waitsFor: second.id });
         expect(await notices()).toMatchObject([
           { dueAtMs: null },
           leased ? { status: 'leased' } : { status: 'pending' },

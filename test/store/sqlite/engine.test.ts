@@ -186,7 +186,7 @@ describe('the SQLite engine', () => {
       const settle = { verb: 'settle', args: [world.job(claimed, { facts: [said('completed')] })] };
       const db = openForReading(path);
       // After the first statement of the timeline the order is settled by the writer.
-      const between = [() => ran(settle)];
+      const between: (() => unknown)[] = [];
       const prepare = db.prepare.bind(db);
       db.prepare = ((sql: string) => {
         const statement = prepare(sql);
@@ -200,6 +200,7 @@ describe('the SQLite engine', () => {
       }) as typeof db.prepare;
       const reader = openReader(path, db);
       onTestFinished(() => reader.close());
+      between.push(() => ran(settle));
       const [{ reference }] = rows('orders') as [{ reference: string }];
       const read = () => (reader.run({ verb: 'timeline', args: [reference] }) as { value: unknown }).value;
       expect(read()).toMatchObject({

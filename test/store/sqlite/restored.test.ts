@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { searchSubject } from '../../../src/domain/advice.ts';
 import { migrateStore } from '../../../src/store/open.ts';
 import type { OpenedStore } from '../../../src/store/sqlite/store.ts';
 import { systemClock } from '../../../src/work/clock.ts';
@@ -73,6 +74,24 @@ describe('a copy in the place of the database', () => {
     expect(await generationOf(second)).toBeGreaterThan(await generationOf(first));
   });
 
+  it('gives versions that are above all that were given before, to orders that it has and to new ones', async () => {
+    const before = worldOf(original);
+    const link = await before.newLink();
+    const copy = await copyOf(original, 'copy');
+    const restored = await open(copy, START_MS + MINUTE_MS);
+    const after = worldOf(restored);
+    const floor = await generationOf(restored);
+    expect((await after.timeline(link)).order.version).toBe(floor);
+    const listed = await restored.store.listOrders({ limit: 1, after: null, state: null, search: null });
+    expect(listed[0]?.value.version).toBe(floor);
+    await after.settle(link, [said('completed')]);
+    expect((await after.timeline(link)).notices).toMatchObject([{ type: 'order.paid', version: floor + 1 }]);
+    expect((await after.timeline(await after.newLink())).order.version).toBe(floor + 1);
+    await after.settle(link, [said('refunded')]);
+    const again = await open(await copyOf(restored, 'again'), START_MS + 2 * MINUTE_MS);
+    expect((await worldOf(again).timeline(link)).order.version).toBe(floor + 60);
+  });
+
   it('is known by what a person says where it was made otherwise', async () => {
     const before = await generationOf(original);
     await original.store.close();
@@ -132,6 +151,7 @@ describe('a restored store that is compared with the list', () => {
       `settled links reserve 'order of ours' --amount 100.00 --currency BRL && settled links add 'order of ours' ` +
         `--amount 100.00 --currency BRL --id ${lost.id}.`,
     );
+    expect(found?.detail).toContain(`reference_taken: settled orders adopt 'order of ours' --id ${lost.id}.`);
     await world.store.endAttention({ key: found?.key ?? 0, reason: 'not ours', atMs: world.nowMs });
     expect(await compare(lost)).toMatchObject({ notKnown: 0 });
     expect(await matterOf(lost)).toBeUndefined();
@@ -140,7 +160,7 @@ describe('a restored store that is compared with the list', () => {
   it('leaves alone what was made before the copy, and what is known by its id or its reference', async () => {
     const known = await world.newLink({ linkId: world.name('plink') });
     const reserved = await world.newLink();
-    const { oldestOpenMs: _, ...answer } = await compare(
+    const answer = await compare(
       listed({ createdAtMs: START_MS - 11 * MINUTE_MS }),
       listed({ id: (await world.timeline(known)).order.link?.id ?? '', reference: null }),
       listed({ reference: reserved.reference }),
@@ -187,8 +207,12 @@ describe('a restored store that is compared with the list', () => {
     expect(await matterOf(another)).toBeDefined();
   });
 
-  it('tells of none once the list was read back to the copy', async () => {
+  it('tells of none once the list was read back to the copy, which ends the matter of the search itself', async () => {
+    const search = { id: searchSubject(START_MS + 1) };
+    await world.store.noteNoList({ why: 'of a trouble', nowMs: world.nowMs });
+    expect((await matterOf(search))?.detail).toContain('cannot read that list: of a trouble');
     await world.store.endRestore({ nowMs: world.nowMs });
+    expect(await matterOf(search)).toBeUndefined();
     expect(await compare(listed())).toMatchObject({ notKnown: 0, restoredFromMs: null });
   });
 });

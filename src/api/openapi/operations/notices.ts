@@ -38,7 +38,9 @@ export const resendNotice: Operation = {
   id: 'resendNotice',
   group: 'Notices',
   summary: 'Send a notice once more',
-  description: 'One that the shop took, or that was given up. Its id stays.',
+  description:
+    'One that the shop took, or that was given up; and at once one that waits for its next attempt. Its id stays. Where ' +
+    'another one of its order has its turn, it is sent after that one: `waitsFor`.',
   pathId: noticeId,
   answers: { 202: { when: 'It is sent again.', schema: resendAnswer } },
   problems: [[409, 'notice_in_work']],

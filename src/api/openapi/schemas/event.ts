@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { OUTCOMES, RULES } from '../../../domain/decision.ts';
 import { ATTENTION_KINDS } from '../../../domain/order.ts';
+import { ROW_STATUSES, type RowStatus } from '../../../domain/row.ts';
 import { FAULT_CODES } from '../../../fault.ts';
-import { ROW_STATUSES, type RowStatus } from '../../requests.ts';
 import { REJECTIONS, words } from '../../words.ts';
 import { count, names, nextCursor, reference, time, timeOrNull } from './values.ts';
 
@@ -99,7 +99,9 @@ export const replayAnswer = z.strictObject({
   event: z.strictObject({ id: rowId, status: z.literal('pending') }),
 });
 
-export const REJECTION_REASONS = Object.keys(REJECTIONS) as (keyof typeof REJECTIONS)[];
+const KEPT_REASONS = Object.keys(REJECTIONS) as (keyof typeof REJECTIONS)[];
+/** Of deliveries that could be verified. */
+export const REJECTION_REASONS = KEPT_REASONS.filter((reason) => reason !== 'secret_undecipherable');
 
 export const rejectionsPage = z.strictObject({
   rejections: z.array(
@@ -107,7 +109,7 @@ export const rejectionsPage = z.strictObject({
       .strictObject({
         id: rowId,
         reference,
-        reason: names('RejectionReason', REJECTION_REASONS, words.rejection),
+        reason: names('RejectionReason', KEPT_REASONS, words.rejection),
         count: count.describe('So many deliveries.'),
         firstAt: time,
         lastAt: time,

@@ -39,7 +39,7 @@ const summary = {
     .describe('What the shop answered last.'),
   createdAt: time,
   dueAt: timeOrNull.describe(
-    'When it is tried next; null where an earlier one of its order is owed, and at the end.',
+    'When it is tried next; null where another one of its order has its turn, and at the end.',
   ),
   endedAt: timeOrNull,
 };
@@ -59,7 +59,12 @@ export const noticeAnswer = z.strictObject({
 });
 
 export const resendAnswer = z.strictObject({
-  notice: z.strictObject({ id: noticeId, status: z.literal('pending') }),
+  notice: z.strictObject({
+    id: noticeId,
+    status: z.literal('pending'),
+    dueAt: timeOrNull.describe('When it is sent; null where another one of its order has its turn.'),
+    waitsFor: noticeId.nullable().describe('The notice that has its turn; this one is sent after it.'),
+  }),
 });
 
 export const feedPage = z.strictObject({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ORDER_STATES } from '../../../domain/order.ts';
-import { ROW_STATUSES } from '../../requests.ts';
+import { ROW_STATUSES } from '../../../domain/row.ts';
 import { count, timeOrNull } from './values.ts';
 
 const each = (keys: readonly string[]) => z.strictObject(Object.fromEntries(keys.map((key) => [key, count])));
@@ -25,6 +25,11 @@ export const statsAnswer = z.strictObject({
       }),
       rejections: count.describe('Deliveries that were refused as not authentic.'),
       lagSeconds: z.number().min(0).describe('How long the oldest event that is due has waited.'),
+      noticesLagSeconds: z
+        .number()
+        .min(0)
+        .nullable()
+        .describe('For how long the shop should have had the oldest notice; null where it has no callback.'),
     })
     .meta({ id: 'Stats' }),
 });
@@ -60,7 +65,8 @@ export const rotationAnswer = z.strictObject({
   rotation: z.strictObject({
     keyId: z.string().meta({ examples: ['0f3a5b7c9d1e2f40'] }),
     previousKeyId: z.string(),
-    resealed: count.describe('Secrets that rested under another key before.'),
+    secrets: count.describe('Secrets that rest under the key now.'),
+    resealed: count.describe('Those of them that rested under another key when this was asked for.'),
     keyPlace: z.string().describe('Where the key is kept: a file, or a setting.'),
     note: z.string().describe('What a person should know and do now.'),
   }),

@@ -1,5 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 import { ORDER_STATES } from '../domain/order.ts';
+import { ROW_STATUSES } from '../domain/row.ts';
 import type { Stats } from '../store/queries.ts';
 
 /** What the gauges of a scrape are read from. */
@@ -9,14 +10,12 @@ export type Sources = {
   freeBytes: () => Promise<number | null>;
   /** As /readyz says it. */
   isReady: () => boolean;
-  /** Whether notices are sent. Where they are not, they wait for ever. */
-  tellsShop: boolean;
+  /** Whether the shop has a callback. Where it has none, notices wait for ever. */
+  canTell: boolean;
   /** All slots of the API budget; null where there is no API, and checks wait for ever. */
   apiSlots: number | null;
 };
 
-/** The life of inbox and outbox rows. A status that no row has is shown as 0, not as what it was before. */
-const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
 /** Of an opening; those that are done are not counted. */
 const OPENING_STATUSES = ['pending', 'leased', 'taken'] as const;
 
@@ -61,6 +60,7 @@ function countGauges(gauge: NewGauge): (now: Stats) => void {
   );
   return (now) => {
     for (const state of ORDER_STATES) orders.set({ state }, now.orders[state] ?? 0);
+    // A status that no row has is shown as 0, not as what it was before.
     for (const status of ROW_STATUSES) {
       events.set({ status }, now.events[status] ?? 0);
       notices.set({ status }, now.notices[status] ?? 0);
@@ -74,7 +74,7 @@ function countGauges(gauge: NewGauge): (now: Stats) => void {
   };
 }
 
-function lagGauges(gauge: NewGauge, { tellsShop, apiSlots }: Sources): (now: Stats) => void {
+function lagGauges(gauge: NewGauge, { canTell, apiSlots }: Sources): (now: Stats) => void {
   const events = gauge('settled_inbox_lag_seconds', 'Age of the oldest event that is due and not settled.');
   const notices = gauge(
     'settled_notices_lag_seconds',
@@ -87,7 +87,7 @@ function lagGauges(gauge: NewGauge, { tellsShop, apiSlots }: Sources): (now: Sta
   );
   return ({ lagMs, noticesLagMs, checksLagMs }) => {
     events.set(lagMs / 1000);
-    notices.set(tellsShop ? noticesLagMs / 1000 : 0);
+    notices.set(canTell ? noticesLagMs / 1000 : 0);
     for (const [name, ms] of Object.entries(checksLagMs))
       checks.set({ class: name }, apiSlots === null ? 0 : ms / 1000);
   };

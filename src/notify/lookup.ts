@@ -1,0 +1,89 @@
+import type { LookupAddress, LookupOptions, lookup } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { isPrivateIp } from '../addresses.ts';
+import { Fault } from '../fault.ts';
+import { type Clock, systemClock } from '../work/clock.ts';
+
+/** An answer is used so long. */
+const KEPT_MS = 10_000;
+
+export type Resolve = typeof lookup;
+
+export type ShopLookupOptions = {
+  resolve: Resolve;
+  mayConnect: (address: string) => boolean;
+  /** Whoever asks is told nothing later than this, in real time. */
+  deadlineMs: number;
+  clock: Pick<Clock, 'monotonicMs'>;
+};
+
+type Asker = (error: Error | null, addresses: readonly LookupAddress[]) => void;
+type Answer = { addresses: readonly LookupAddress[]; untilMs: number };
+
+/**
+ * Resolves the shop's name to the addresses that may be connected to, which is looked at for each connection; fails where
+ * there is none. One look-up is under way at a time, for everybody who asks: each holds a thread of the few that the whole
+ * process has for names, and cannot be taken back.
+ */
+export function openShopLookup({
+  resolve,
+  mayConnect,
+  deadlineMs,
+  clock,
+}: ShopLookupOptions): LookupFunction {
+  let kept: Answer | null = null;
+  /** Who asks now; null while no look-up is under way. */
+  let askers: Asker[] | null = null;
+  let isLate = false;
+
+  function answerAll(error: Error | null, addresses: readonly LookupAddress[]): void {
+    const answered = askers ?? [];
+    askers = [];
+    for (const asker of answered) asker(error, addresses);
+  }
+
+  function ask(hostname: string, options: LookupOptions, asker: Asker): void {
+    if (kept !== null && clock.monotonicMs() < kept.untilMs) asker(null, kept.addresses);
+    else if (isLate) asker(tooSlow(deadlineMs), []);
+    else if (askers !== null) askers.push(asker);
+    else lookUp(hostname, options, asker);
+  }
+
+  function lookUp(hostname: string, options: LookupOptions, asker: Asker): void {
+    askers = [asker];
+    const cancel = systemClock.after(deadlineMs, () => {
+      isLate = true;
+      answerAll(tooSlow(deadlineMs), []);
+    });
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      cancel();
+      isLate = false;
+      if (error === null) kept = { addresses, untilMs: clock.monotonicMs() + KEPT_MS };
+      answerAll(error, addresses);
+      askers = null;
+    });
+  }
+
+  return (hostname, options, callback) => {
+    ask(hostname, options, (error, addresses) => {
+      if (error !== null) return callback(error, '', 0);
+      const allowed = addresses.filter(({ address }) => mayConnect(address));
+      const [first] = allowed;
+      if (first === undefined) return callback(refusedAddress(addresses[0]?.address ?? hostname), '', 0);
+      if (options.all) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+export function refusedAddress(address: string): Fault {
+  const why = isPrivateIp(address)
+    ? 'only this network knows it. Where the shop is meant to be there, set SETTLED_SHOP_ALLOW_PRIVATE=true'
+    : 'notices do not leave this network in the clear. Use https in SETTLED_SHOP_URL';
+  return new Fault('transient', 'shop_address_private', `The shop's address is ${address}: ${why}.`);
+}
+
+function tooSlow(deadlineMs: number): Fault {
+  const message = `The shop's name was not resolved within ${deadlineMs / 1_000} s. Check the name server of this machine.`;
+  return new Fault('transient', 'shop_unreachable', message);
+}

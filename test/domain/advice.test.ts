@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { attentionSentence } from '../../src/domain/advice.ts';
+import type { DecidedAttention } from '../../src/domain/order.ts';
+import { aFact, instruction, orderAfter, orderIn, reading, stated } from '../support/orders.ts';
+
+const second = (kind: 'completed' | 'refunded' = 'completed') => aFact(kind, { paymentId: 'pay_2' });
+const lost = orderAfter(orderIn('paid'), second(), aFact('disputed'));
+
+describe('what a person is told of a matter that a decision raised', () => {
+  it.each([
+    ['the later of two payments', orderAfter(orderIn('paid'), second()), 'pay_2', 'pay_1'],
+    [
+      'the one that pays no order',
+      orderAfter(lost, aFact('completed', { authority: reading(1) })),
+      'pay_2',
+      'pay_1',
+    ],
+    [
+      'the later of two that a person accepted',
+      orderAfter(orderIn('held'), second(), instruction('accept')),
+      'pay_2',
+      'pay_1',
+    ],
+  ])('names, where an order was paid more than once, %s to refund', (_name, order, owed, kept) => {
+    expect(order.flags).toContain('duplicate_payment');
+    const sentence = attentionSentence('duplicate_payment', order);
+    expect(sentence).toMatch(
+      new RegExp(`Refund in the service's panel: payment ${owed} of \\d+\\.00 BRL\\. Keep payment ${kept} `),
+    );
+  });
+
+  it('keeps none of them where the money of the order counts as gone', () => {
+    const order = { ...orderAfter(orderIn('paid'), second()), state: 'refunded' as const };
+    const sentence = attentionSentence('duplicate_payment', order);
+    expect(sentence).toContain('panel: payment pay_1 of 100.00 BRL; payment pay_2 of 100.00 BRL. This ends');
+  });
+
+  it('names all that is owed back of a cancelled order, and nothing that went back', () => {
+    const held = orderAfter(orderIn('held'), second(), aFact('refunded'));
+    const sentence = attentionSentence('refund_due', orderAfter(held, instruction('reject')));
+    expect(sentence).toContain("Refund it in the service's panel: payment pay_2 of 100.00 BRL. This ends");
+    expect(sentence).not.toContain('pay_1');
+  });
+
+  it.each<DecidedAttention>([
+    'amount_mismatch',
+    'duplicate_payment',
+    'link_disabled',
+    'refund_due',
+    'service_disagrees',
+    'status_unclear',
+  ])('says of %s which order, where to look and what to run', (kind) => {
+    const order = { ...orderAfter(orderIn('paid'), second()), reference: 'the 7th' };
+    const sentence = attentionSentence(kind, order);
+    expect(sentence).toMatch(/^(?:.*\b)?[Oo]rder the 7th\b/);
+    expect(sentence).toContain("in the service's panel");
+    expect(sentence).toMatch(/settled (?:orders check|orders cancel|why) 'the 7th'/);
+  });
+
+  it('says of a payment without an id what is known of it', () => {
+    const paid = orderAfter(
+      orderIn('awaiting_payment'),
+      aFact('completed', { paymentId: null, linkMoney: stated('100') }),
+    );
+    expect(attentionSentence('service_disagrees', paid)).toContain(
+      '(the payment without an id of 100.00 BRL)',
+    );
+  });
+});
