@@ -89,7 +89,7 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, Words>> = {
   },
   not_cancellable: {
     meaning: 'the order is paid, being paid, held or gone back: the service was asked',
-    remedy: 'look at it: `settled why ORDER`',
+    remedy: 'the sentence says what can be done instead; `settled why ORDER` tells the rest',
   },
   not_adoptable: {
     meaning:
