@@ -5,6 +5,7 @@ import { ORDER_STATES } from '../domain/order.ts';
 import { Fault } from '../fault.ts';
 import { sendProblem } from '../http/problem.ts';
 import type { ApiOptions } from './options.ts';
+import { iso, isoOrNull } from './times.ts';
 
 /** A state that no order is in is shown as 0. */
 const NO_ORDERS = Object.fromEntries(ORDER_STATES.map((state) => [state, 0]));
@@ -15,7 +16,7 @@ export function showStats({ store, clock, canTell }: ApiOptions): RequestHandler
       clock.nowMs(),
     );
     const { slotsInUse, pausedUntilMs } = api;
-    const pausedUntil = pausedUntilMs === null ? null : new Date(pausedUntilMs).toISOString();
+    const pausedUntil = isoOrNull(pausedUntilMs);
     const orders = { ...NO_ORDERS, ...counts.orders };
     response.json({
       stats: {
@@ -49,7 +50,7 @@ export function makeBackup({ store, clock, storePath, secretsKeyPlace }: ApiOpti
     const folder = join(dirname(storePath), 'backups');
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await removeDrafts(folder);
-    const name = `settled-${new Date(clock.nowMs()).toISOString().replace(/[:.]/g, '-')}.db`;
+    const name = `settled-${iso(clock.nowMs()).replace(/[:.]/g, '-')}.db`;
     const path = join(folder, name);
     const { bytes } = await store.backup({ path });
     const notIncluded = `The secrets key is not in the backup. It is kept in ${secretsKeyPlace}; keep a copy apart from the backup.`;

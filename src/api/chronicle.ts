@@ -7,6 +7,7 @@ import type {
   Timeline,
 } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
+import { iso } from './times.ts';
 import { words } from './words.ts';
 
 /** One thing that happened to an order. `details` are for those who want to know exactly. */
@@ -181,8 +182,4 @@ export function sentence(text: string): string {
 /** Faults of a bug bring their stack along, which helps nobody here. */
 export function firstLine(text: string): string {
   return text.split('\n', 1)[0] ?? '';
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -7,6 +7,7 @@ import type { ShopState, Stats } from '../store/queries.ts';
 import { inWords, systemClock } from '../work/clock.ts';
 import { freeBytes } from './admin.ts';
 import type { ApiOptions } from './options.ts';
+import { iso } from './times.ts';
 
 /** Less free space than this is worth a warning before it becomes an outage. */
 const FREE_BYTES_LOW = 256 * 1024 * 1024;
@@ -93,7 +94,7 @@ async function checkShop({ store, canTell }: ApiOptions, { notices, noticesLagMs
   const { untakenSinceMs, failure, takenAtMs } = await store.shopState();
   const { pending = 0, leased = 0, dead = 0 } = notices;
   if (untakenSinceMs === null || (dead === 0 && noticesLagMs < NOTICES_LAG_MS_SMALL)) {
-    const taken = takenAtMs === null ? 'none so far' : `the last at ${new Date(takenAtMs).toISOString()}`;
+    const taken = takenAtMs === null ? 'none so far' : `the last at ${iso(takenAtMs)}`;
     return {
       name,
       status: 'ok',
@@ -103,7 +104,7 @@ async function checkShop({ store, canTell }: ApiOptions, { notices, noticesLagMs
   const which = dead === 0 ? '' : `, ${dead} of them dead`;
   const detail =
     `the shop has not taken ${pending + leased + dead} notices${which}, the oldest since ` +
-    `${new Date(untakenSinceMs).toISOString()}${lastAnswer(failure)}. See them: settled notices list --status ` +
+    `${iso(untakenSinceMs)}${lastAnswer(failure)}. See them: settled notices list --status ` +
     (pending === 0 ? 'dead' : 'pending');
   return { name, status: 'warning', detail };
 }

@@ -1,31 +1,20 @@
 import type { RequestHandler } from 'express';
 import { sendProblem } from '../http/problem.ts';
 import type { AttentionSummary, EventSummary, RejectionSummary } from '../store/queries.ts';
+import { readKey } from './cursors.ts';
 import type { ApiOptions } from './options.ts';
-import {
-  attentionQuery,
-  endRequest,
-  eventsQuery,
-  read,
-  readCursor,
-  readEventKey,
-  readPage,
-  rejectionsQuery,
-} from './requests.ts';
+import { lister } from './pages.ts';
+import { attentionQuery, endRequest, eventsQuery, read, readEventKey, rejectionsQuery } from './requests.ts';
+import { givenMs, iso, isoOrNull } from './times.ts';
 
 export function listEvents({ store }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const query = read(eventsQuery, request.query, response);
-    if (query === null) return;
-    const after = readCursor(query.cursor, response);
-    if (after === false) return;
-    const { status = null, reference = null, since } = query;
-    const sinceMs = since === undefined ? null : Date.parse(since);
-    const { rows, nextCursor } = await readPage({ limit: query.limit, after }, (page) =>
-      store.listEvents({ ...page, status, reference, sinceMs }),
-    );
-    response.json({ events: rows.map(eventDocument), nextCursor });
-  };
+  return lister({
+    name: 'events',
+    query: eventsQuery,
+    list: (page, { status = null, reference = null, since }) =>
+      store.listEvents({ ...page, status, reference, sinceMs: givenMs(since) }),
+    describe: eventDocument,
+  });
 }
 
 /**
@@ -78,27 +67,21 @@ export function replayEvent({ store, clock, onRequeued }: ApiOptions): RequestHa
 }
 
 export function listRejections({ store }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const query = read(rejectionsQuery, request.query, response);
-    if (query === null) return;
-    const after = readCursor(query.cursor, response);
-    if (after === false) return;
-    const { rows, nextCursor } = await readPage({ limit: query.limit, after }, (page) =>
-      store.listRejections({ ...page, reference: query.reference ?? null }),
-    );
-    response.json({ rejections: rows.map(rejectionDocument), nextCursor });
-  };
+  return lister({
+    name: 'rejections',
+    query: rejectionsQuery,
+    list: (page, { reference = null }) => store.listRejections({ ...page, reference }),
+    describe: rejectionDocument,
+  });
 }
 
 export function listAttention({ store }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const query = read(attentionQuery, request.query, response);
-    if (query === null) return;
-    const after = readCursor(query.cursor, response);
-    if (after === false) return;
-    const { rows, nextCursor } = await readPage({ limit: query.limit, after }, store.listAttention);
-    response.json({ attention: rows.map(attentionDocument), nextCursor });
-  };
+  return lister({
+    name: 'attention',
+    query: attentionQuery,
+    list: (page) => store.listAttention(page),
+    describe: attentionDocument,
+  });
 }
 
 /** `POST /v1/attention/:id/end`: a person says that a matter is over. */
@@ -108,7 +91,7 @@ export function endAttention({ store, clock }: ApiOptions): RequestHandler {
     if (asked === null) return;
     const id = String(request.params.id);
     const atMs = clock.nowMs();
-    const key = /^[1-9][0-9]{0,14}$/.test(id) ? Number(id) : null;
+    const key = readKey(id);
     const outcome = key === null ? 'unknown' : await store.endAttention({ key, ...asked, atMs });
     if (outcome === 'ended') return void response.json({ attention: { id, endedAt: iso(atMs) } });
     const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;
@@ -122,7 +105,7 @@ function eventDocument({ key, receivedAtMs, dueAtMs, endedAtMs, ...event }: Even
     ...event,
     receivedAt: iso(receivedAtMs),
     dueAt: event.status === 'pending' ? iso(dueAtMs) : null,
-    endedAt: endedAtMs === null ? null : iso(endedAtMs),
+    endedAt: isoOrNull(endedAtMs),
   };
 }
 
@@ -132,10 +115,6 @@ function rejectionDocument({ key, firstAtMs, lastAtMs, ...rejection }: Rejection
 
 function attentionDocument({ key, openedAtMs, lastAtMs, ...attention }: AttentionSummary): object {
   return { id: String(key), ...attention, openedAt: iso(openedAtMs), lastAt: iso(lastAtMs) };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 function asText(body: Uint8Array): string | null {

@@ -4,6 +4,7 @@ import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
 import { chronicle, type Entry, inDeliveries, inTimes, sentence } from './chronicle.ts';
 import { isInDoubt, linkHasEnded, type Means, whatFollows } from './next.ts';
+import { iso } from './times.ts';
 import { whatShopKnows } from './told.ts';
 import { words } from './words.ts';
 
@@ -166,8 +167,4 @@ function were(n: number): string {
 
 function money(amount: Money): string {
   return `${formatAmount(amount)} ${amount.currency}`;
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -1,6 +1,7 @@
 import type { RequestHandler, Response } from 'express';
 import { sendProblem } from '../http/problem.ts';
 import type { FeedPage } from '../store/queries.ts';
+import { openCursor, writeCursor } from './cursors.ts';
 import type { ApiOptions } from './options.ts';
 import { feedQuery, read } from './requests.ts';
 
@@ -74,18 +75,14 @@ function sendGone(response: Response): void {
 }
 
 function writePlace(generation: number, position: number): string {
-  return Buffer.from(`f${generation}.${position}`).toString('base64url');
+  return writeCursor(`f${generation}.${position}`);
 }
 
 /** Reads a cursor; answers 400 and returns null where it is not one of the feed's. */
 function readPlace(cursor: string | undefined, response: Response): Place | null {
   if (cursor === undefined) return { generation: null, position: 0 };
-  const match = /^f([1-9][0-9]{0,11})\.(0|[1-9][0-9]{0,14})$/.exec(
-    Buffer.from(cursor, 'base64url').toString(),
-  );
-  const [generation, position] = [Number(match?.[1]), Number(match?.[2])];
-  // Decoding skips what is not base64url; a cursor has one spelling only.
-  if (match !== null && writePlace(generation, position) === cursor) return { generation, position };
+  const match = /^f([1-9][0-9]{0,11})\.(0|[1-9][0-9]{0,14})$/.exec(openCursor(cursor) ?? '');
+  if (match !== null) return { generation: Number(match[1]), position: Number(match[2]) };
   const detail = 'after: give the cursor of the page before, unchanged';
   sendProblem(response, { status: 400, code: 'invalid_request', detail });
   return null;

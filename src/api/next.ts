@@ -5,6 +5,7 @@ import { isOpen, type Order } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { firstLine } from './chronicle.ts';
+import { iso } from './times.ts';
 import { nextOfNotices } from './told.ts';
 import { words } from './words.ts';
 
@@ -205,5 +206,5 @@ function nextOfAsking(
 
 function when(dueAtMs: number, nowMs: number): string {
   if (dueAtMs <= nowMs) return 'as soon as the API budget allows';
-  return `at ${new Date(dueAtMs).toISOString()}, in ${inWords(dueAtMs - nowMs)}`;
+  return `at ${iso(dueAtMs)}, in ${inWords(dueAtMs - nowMs)}`;
 }

@@ -2,21 +2,18 @@ import type { RequestHandler, Response } from 'express';
 import { sendProblem } from '../http/problem.ts';
 import type { NoticeSummary } from '../store/queries.ts';
 import type { ApiOptions } from './options.ts';
-import { noticesQuery, read, readCursor, readPage } from './requests.ts';
+import { lister } from './pages.ts';
+import { noticesQuery } from './requests.ts';
+import { givenMs, iso, isoOrNull } from './times.ts';
 
 export function listNotices({ store }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const query = read(noticesQuery, request.query, response);
-    if (query === null) return;
-    const after = readCursor(query.cursor, response);
-    if (after === false) return;
-    const { status = null, reference = null, since } = query;
-    const sinceMs = since === undefined ? null : Date.parse(since);
-    const { rows, nextCursor } = await readPage({ limit: query.limit, after }, (page) =>
-      store.listNotices({ ...page, status, reference, sinceMs }),
-    );
-    response.json({ notices: rows.map(noticeDocument), nextCursor });
-  };
+  return lister({
+    name: 'notices',
+    query: noticesQuery,
+    list: (page, { status = null, reference = null, since }) =>
+      store.listNotices({ ...page, status, reference, sinceMs: givenMs(since) }),
+    describe: noticeDocument,
+  });
 }
 
 /** One notice with its body, as it is sent. Never its signature. */
@@ -46,21 +43,17 @@ export function resendNotice({ store, clock, onNotices }: ApiOptions): RequestHa
     }
     onNotices();
     const { dueAtMs, waitsFor } = outcome;
-    response.status(202).json({ notice: { id, status: 'pending', dueAt: timeOrNull(dueAtMs), waitsFor } });
+    response.status(202).json({ notice: { id, status: 'pending', dueAt: isoOrNull(dueAtMs), waitsFor } });
   };
 }
 
 function noticeDocument({ key: _, createdAtMs, dueAtMs, endedAtMs, ...notice }: NoticeSummary): object {
   return {
     ...notice,
-    createdAt: new Date(createdAtMs).toISOString(),
-    dueAt: timeOrNull(dueAtMs),
-    endedAt: timeOrNull(endedAtMs),
+    createdAt: iso(createdAtMs),
+    dueAt: isoOrNull(dueAtMs),
+    endedAt: isoOrNull(endedAtMs),
   };
-}
-
-function timeOrNull(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
 }
 
 function noSuchNotice(response: Response, id: string): void {

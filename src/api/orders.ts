@@ -8,19 +8,16 @@ import type { Queries, Timeline } from '../store/queries.ts';
 import { explain } from './explain.ts';
 import { isInDoubt } from './next.ts';
 import type { ApiOptions } from './options.ts';
-import { ordersQuery, read, readCursor, readPage, readReference, resolveRequest } from './requests.ts';
+import { lister } from './pages.ts';
+import { ordersQuery, read, readReference, resolveRequest } from './requests.ts';
 
 export function listOrders({ store }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const query = read(ordersQuery, request.query, response);
-    if (query === null) return;
-    const after = readCursor(query.cursor, response);
-    if (after === false) return;
-    const { rows, nextCursor } = await readPage({ limit: query.limit, after }, (page) =>
-      store.listOrders({ ...page, state: query.state ?? null, search: query.q ?? null }),
-    );
-    response.json({ orders: rows.map(({ value }) => orderDocument(value)), nextCursor });
-  };
+  return lister({
+    name: 'orders',
+    query: ordersQuery,
+    list: (page, { state = null, q: search = null }) => store.listOrders({ ...page, state, search }),
+    describe: ({ value }) => orderDocument(value),
+  });
 }
 
 export function showOrder({ store }: ApiOptions): RequestHandler {

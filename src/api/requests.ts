@@ -4,6 +4,7 @@ import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/row.ts';
 import { sendProblem } from '../http/problem.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
+import { readKey } from './cursors.ts';
 import { InexactNumber } from './json.ts';
 import { metadata } from './metadata.ts';
 
@@ -258,35 +259,8 @@ export function readReference(request: Request, response: Response): string | nu
 /** Reads the number that names an event in the path; answers 404 where it can name none. */
 export function readEventKey(request: Request, response: Response): number | null {
   const id = String(request.params.id);
-  if (/^[1-9][0-9]{0,14}$/.test(id)) return Number(id);
+  const key = readKey(id);
+  if (key !== null) return key;
   sendProblem(response, { status: 404, code: 'not_found', detail: `There is no event ${id}.` });
   return null;
-}
-
-/** A cursor hides the key of the last row seen, so that callers do not count on what it is. */
-function writeCursor(key: number): string {
-  return Buffer.from(`k${key}`).toString('base64url');
-}
-
-/** Reads a cursor; answers 400 and returns false where it is not one of ours. */
-export function readCursor(cursor: string | undefined, response: Response): number | null | false {
-  if (cursor === undefined) return null;
-  const match = /^k([1-9][0-9]{0,14})$/.exec(Buffer.from(cursor, 'base64url').toString());
-  const key = Number(match?.[1]);
-  // Decoding skips what is not base64url; a cursor has one spelling only.
-  if (match !== null && writeCursor(key) === cursor) return key;
-  const detail = 'cursor: give the nextCursor of the page before, unchanged';
-  sendProblem(response, { status: 400, code: 'invalid_request', detail });
-  return false;
-}
-
-/** One page: asks for one row more than was wanted, to know whether there is another page. */
-export async function readPage<Row extends { key: number }>(
-  { limit, after }: { limit: number; after: number | null },
-  list: (page: { limit: number; after: number | null }) => Promise<Row[]>,
-): Promise<{ rows: Row[]; nextCursor: string | null }> {
-  const rows = await list({ limit: limit + 1, after });
-  const shown = rows.slice(0, limit);
-  const last = shown.at(-1);
-  return { rows: shown, nextCursor: rows.length > limit && last ? writeCursor(last.key) : null };
 }

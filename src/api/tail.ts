@@ -5,6 +5,7 @@ import { type Bell, openBell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
 import type { ApiOptions } from './options.ts';
 import { read, tailQuery } from './requests.ts';
+import { iso } from './times.ts';
 
 /** While nothing happens, a line says that the connection stands. */
 const ALIVE_EVERY_MS = 10_000;
@@ -79,6 +80,6 @@ function lines(clock: Clock, { happened, lost }: { happened: Happened[]; lost: n
 
 /** A line about the tail itself. */
 function markLine(clock: Clock, what: 'alive' | 'lost' | 'stopping', more: object = {}): string {
-  const at = new Date(clock.nowMs()).toISOString();
+  const at = iso(clock.nowMs());
   return `${JSON.stringify({ at, reference: null, what, ...more })}\n`;
 }

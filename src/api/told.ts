@@ -1,6 +1,7 @@
 import type { NoticeSummary, Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { inTimes, sentence } from './chronicle.ts';
+import { iso } from './times.ts';
 import { words } from './words.ts';
 
 /**
@@ -26,7 +27,7 @@ export function whatShopKnows({ notices }: Timeline): string[] {
 
 function whenTold(last: NoticeSummary | undefined): string[] {
   if (last === undefined || last.endedAtMs === null) return [];
-  return [`The shop was told ${words.notice(last.type)} at ${new Date(last.endedAtMs).toISOString()}.`];
+  return [`The shop was told ${words.notice(last.type)} at ${iso(last.endedAtMs)}.`];
 }
 
 /** When the shop is told what it does not know, and what a person can do. */
@@ -40,7 +41,7 @@ export function nextOfNotices({ notices }: Timeline, nowMs: number): string[] {
     if (status === 'leased') return [`The shop is being told ${what}.`];
     if (dueAtMs === null) return [`The shop is told ${what} after what it is told before.`];
     if (dueAtMs <= nowMs) return [`The shop is told ${what} as soon as it takes notices.`];
-    const at = `${new Date(dueAtMs).toISOString()}, in ${inWords(dueAtMs - nowMs)}`;
+    const at = `${iso(dueAtMs)}, in ${inWords(dueAtMs - nowMs)}`;
     return [`The shop is told ${what} at ${at}. When it is well again, do not wait for that: ${resend}`];
   });
 }

@@ -1,6 +1,7 @@
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
 import { firstLine } from './chronicle.ts';
+import { iso } from './times.ts';
 
 /** What an order without a link waits for. */
 export type Waiting = {
@@ -25,7 +26,7 @@ export async function waitingFor(
     return { detail, nextAttemptAt: null, retryAfterSeconds: ATTEMPT_SECONDS };
   }
   const { fault, dueAtMs } = opening;
-  const nextAttemptAt = new Date(dueAtMs).toISOString();
+  const nextAttemptAt = iso(dueAtMs);
   const failed = fault === null ? '' : `${firstLine(fault.message)} `;
   const seconds = Math.ceil((dueAtMs - clock.nowMs()) / 1000);
   return {

@@ -6,6 +6,7 @@ import { expect, it } from 'vitest';
 import { NOTICE_TYPES } from '../../src/domain/decision.ts';
 import { SHOP_TOKEN, startTestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
+import { anchorsOf, targetsOf } from '../support/markdown.ts';
 import { freePort } from '../support/port.ts';
 import { spawnProgram } from '../support/process.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
@@ -20,13 +21,8 @@ it('docs/integrate.md says of every type of notice what to do', () => {
 });
 
 it('docs/integrate.md has a place for every link within it', () => {
-  const anchors = [...page.matchAll(/^## (.*)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replace(/[^\w -]/g, '')
-      .replaceAll(' ', '-'),
-  );
-  const targets = [...page.matchAll(/\]\(#([^)]*)\)/g)].map(([, target]) => target as string);
+  const anchors = anchorsOf(page, /##/);
+  const targets = targetsOf(page);
   expect(targets.filter((target) => !anchors.includes(target))).toEqual([]);
   expect(anchors.filter((anchor) => !targets.includes(anchor))).toEqual([]);
 });

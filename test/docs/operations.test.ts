@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { nextCheckAtMs } from '../../src/domain/watch.ts';
+import { anchorsOf, targetsOf } from '../support/markdown.ts';
 
 const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 const page = read('docs/operations.md');
@@ -11,13 +12,8 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 
 describe('docs/operations.md', () => {
   it('has a place for every link within it', () => {
-    const anchors = [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-      heading
-        .toLowerCase()
-        .replace(/[^\w -]/g, '')
-        .replaceAll(' ', '-'),
-    );
-    const targets = [...page.matchAll(/\]\(#([^)]*)\)/g)].map(([, target]) => target as string);
+    const anchors = anchorsOf(page, /#+/);
+    const targets = targetsOf(page);
     expect(targets.filter((target) => !anchors.includes(target))).toEqual([]);
   });
 
