@@ -48,6 +48,7 @@ export default defineConfig({
           name: 'shared',
           include: ['test/**/*.test.ts'],
           exclude: MOCKING,
+          globalSetup: ['test/support/postgres_setup.ts'],
           // A process for each file would load the same modules again, which takes a fifth of the time.
           isolate: false,
         },

@@ -40,6 +40,7 @@ export const FAULT_CODES = [
   'store_full',
   'store_busy',
   'store_failed',
+  'store_unreachable',
   'store_stopped',
   'secrets_key_missing',
   'secrets_key_wrong',

@@ -50,6 +50,7 @@ export const EXIT_OF_FAULT: Readonly<Record<FaultCode, ExitCode>> = {
   store_full: EXIT.diskFailed,
   store_busy: EXIT.tryAgain,
   store_failed: EXIT.diskFailed,
+  store_unreachable: EXIT.unreachable,
   store_stopped: EXIT.tryAgain,
   secrets_key_missing: EXIT.configuration,
   secrets_key_wrong: EXIT.configuration,

@@ -2,53 +2,15 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Fault } from '../fault.ts';
 
-/** The little of a database that migrations need. */
-export type Migratable = {
-  readonly inTransaction: boolean;
-  exec(sql: string): unknown;
-  prepare(sql: string): { all(...values: unknown[]): unknown[]; run(...values: unknown[]): unknown };
-  pragma(source: string, options?: { simple: boolean }): unknown;
-};
+/** One numbered file of migrations/<engine>. `expands`: its first line says that older programs go on working beside it. */
+export type Migration = { number: number; name: string; sql: string; sha256: string; expands: boolean };
 
-type Migration = { number: number; name: string; sql: string; sha256: string };
+/** What a database says of a migration that it has seen. */
+export type Applied = Pick<Migration, 'number' | 'name' | 'sha256'> & { expands?: boolean };
 
-/**
- * Brings a database to the newest schema: every numbered file of migrations/<engine> that it has not seen, in order,
- * each in a transaction of its own. A file that changed after it was applied, and a database newer than this program,
- * are refused. Returns the names of what was applied.
- */
-export function migrate(db: Migratable, engine: 'sqlite', path: string): string[] {
-  const known = readMigrations(new URL(`../../migrations/${engine}/`, import.meta.url));
-  db.exec(
-    'CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT',
-  );
-  const applied = db
-    .prepare('SELECT number, name, sha256 FROM migration ORDER BY number')
-    .all() as Migration[];
-  checkVersion(db.pragma('user_version', { simple: true }), known, path);
-  checkApplied(applied, known, path);
-  const missing = known.slice(applied.length);
-  for (const migration of missing) {
-    db.exec('BEGIN IMMEDIATE');
-    try {
-      db.exec(migration.sql);
-      db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(
-        migration.number,
-        migration.name,
-        migration.sha256,
-      );
-      db.pragma(`user_version = ${migration.number}`);
-      db.exec('COMMIT');
-    } catch (error) {
-      // A full disk has taken the transaction back already.
-      if (db.inTransaction) db.exec('ROLLBACK');
-      throw error;
-    }
-  }
-  return missing.map((migration) => migration.name);
-}
-
-function readMigrations(folder: URL): Migration[] {
+/** The migrations of an engine that this program knows, in order. */
+export function readMigrations(engine: 'sqlite' | 'postgres'): Migration[] {
+  const folder = new URL(`../../migrations/${engine}/`, import.meta.url);
   const files = readdirSync(folder).filter((file) => file.endsWith('.sql'));
   return files.sort().map((name) => {
     const sql = readFileSync(new URL(name, folder), 'utf8');
@@ -57,35 +19,34 @@ function readMigrations(folder: URL): Migration[] {
       name,
       sql,
       sha256: createHash('sha256').update(sql).digest('hex'),
+      expands: sql.startsWith('-- expands\n'),
     };
   });
 }
 
-function checkVersion(version: unknown, known: Migration[], path: string): void {
-  if (Number(version) <= (known.at(-1)?.number ?? 0)) return;
-  throw new Fault(
-    'terminal',
-    'store_newer',
-    `${path} has version ${version}, made by a newer settled. Run that version or a later one.`,
-  );
-}
-
-function checkApplied(applied: Migration[], known: Migration[], path: string): void {
-  for (const [index, migration] of applied.entries()) {
+/** Those that the database has not seen. Refuses files that changed after they were applied, and a newer database. */
+export function missingMigrations(
+  known: readonly Migration[],
+  applied: readonly Applied[],
+  name: string,
+): Migration[] {
+  for (const [index, { number, name: file, sha256, expands }] of applied.entries()) {
     const here = known[index];
-    if (here === undefined || here.number !== migration.number) {
-      throw new Fault(
-        'terminal',
-        'store_newer',
-        `${path} was migrated by a newer settled (${migration.name}). Run that version or a later one.`,
-      );
+    if (here === undefined || here.number !== number) {
+      if (here === undefined && expands === true) continue;
+      throw newer(name, `was migrated by a newer settled (${file})`);
     }
-    if (here.sha256 !== migration.sha256) {
+    if (here.sha256 !== sha256) {
       throw new Fault(
         'terminal',
         'store_migration_changed',
-        `${migration.name} is not the file that ${path} was migrated with. Restore the released file.`,
+        `${file} is not the file that ${name} was migrated with. Restore the released file.`,
       );
     }
   }
+  return known.slice(applied.length);
+}
+
+export function newer(name: string, what: string): Fault {
+  return new Fault('terminal', 'store_newer', `${name} ${what}. Run that version or a later one.`);
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { SettlementPolicy } from '../../src/domain/decision.ts';
 import { OUTCOMES, RULES } from '../../src/domain/decision.ts';
@@ -82,41 +83,54 @@ describe.each(FACT_KINDS)('the settlement matrix: %s', (kind) => {
     it.each(AUTHORITIES)('said by %s is decided by the table', (_name, authority) => {
       const order: Order = { ...orderIn(state), lastReading: 5 };
       const mayBecome = [state, ...(MOVES[kind][state] ?? [])];
+      const broken: object[] = [];
       for (const policy of [NO_API, API, ALWAYS, DOUBTFUL_QUOTES]) {
-        for (const fact of factsOf(kind, authority)) expectLawful(order, fact, policy, mayBecome);
+        for (const fact of factsOf(kind, authority)) {
+          const laws = brokenLaws(order, fact, policy, mayBecome);
+          if (laws.length > 0) broken.push({ laws, fact, policy });
+        }
       }
+      expect(broken).toEqual([]);
     });
   });
 });
 
-function expectLawful(
+/** The laws that a decision breaks. Half a million are checked: an `expect` for each would take most of the time. */
+function brokenLaws(
   order: Order,
   fact: PaymentFact,
   policy: SettlementPolicy,
   mayBecome: OrderState[],
-): void {
+): string[] {
   const { made, order: then } = step(order, fact, policy);
-  expect(mayBecome).toContain(made.state);
-  expect(OUTCOMES).toContain(made.outcome);
-  expect(RULES).toContain(made.rule);
-  expect(then.state).toBe(made.state);
-  expect(made.outcome === 'ask').toBe(made.rule === 'asks_before_deciding');
-  if (made.outcome === 'ask') {
-    expect(policy).not.toBe(NO_API);
-    expect(fact.authority).toBe(EVENT);
-    expect(then).toEqual(order);
-  }
-  if (made.outcome === 'ask' || made.rule === 'older_reading') expect(then.entries).toEqual(order.entries);
-  // Whatever moves an order tells the shop.
-  if (made.state !== order.state) expect(deeds(made)).toContain(`notice order.${made.state}`);
+  const { outcome, rule } = made;
+  const done = new Set(deeds(made));
+  const asks = outcome === 'ask';
+  const laws: Record<string, boolean> = {
+    [`may become ${made.state}`]: mayBecome.includes(made.state),
+    'an outcome that is known': OUTCOMES.includes(outcome),
+    'a rule that is known': RULES.includes(rule),
+    'the order is as was decided': then.state === made.state,
+    'asks by the rule for it, and by no other': asks === (rule === 'asks_before_deciding'),
+    'asks where there is somebody to ask': !asks || policy !== NO_API,
+    'asks because of an event': !asks || fact.authority === EVENT,
+    'asking changes nothing': !asks || isDeepStrictEqual(then, order),
+    'an older reading moves no money':
+      rule !== 'older_reading' || isDeepStrictEqual(then.entries, order.entries),
+    'whatever moves an order tells the shop':
+      made.state === order.state || done.has(`notice order.${made.state}`),
+    'nothing is applied twice': outcome !== 'already_applied' || made.effects.length === 0,
+    'holds while it is held': then.holds.length > 0 === (then.state === 'held'),
+    'has the settlement that was decided':
+      (then.settlement === null) === (order.settlement === null && ![...done].some(isSettling)),
+  };
   // Whatever is owed back is in the list of what waits for a person, for as long as it is.
   for (const debt of ['refund_due', 'duplicate_payment']) {
-    expect(deeds(made).includes(`flag ${debt}`)).toBe(deeds(made).includes(`attention ${debt}`));
-    expect(deeds(made).includes(`unflag ${debt}`)).toBe(deeds(made).includes(`end_attention ${debt}`));
+    laws[`${debt} is flagged and waits`] = done.has(`flag ${debt}`) === done.has(`attention ${debt}`);
+    laws[`${debt} ends as a flag and waits no more`] =
+      done.has(`unflag ${debt}`) === done.has(`end_attention ${debt}`);
   }
-  if (made.outcome === 'already_applied') expect(made.effects).toEqual([]);
-  expect(then.holds.length > 0).toBe(then.state === 'held');
-  expect(then.settlement === null).toBe(order.settlement === null && !deeds(made).some(isSettling));
+  return Object.keys(laws).filter((law) => !laws[law]);
 }
 
 const isSettling = (deed: string) => deed.startsWith('settle ');

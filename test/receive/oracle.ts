@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /**
  * What a delivery is, as docs/signature.md has it, written a second time and in another way: characters are walked, not
@@ -14,7 +14,8 @@ export function isAuthentic({ rawHeaders, body, secret }: Attempt): boolean {
   const signatures: string[] = [];
   const timestamps: string[] = [];
   for (let pair = 0; pair < rawHeaders.length / 2; pair++) {
-    const [name = '', value = ''] = rawHeaders.slice(2 * pair, 2 * pair + 2);
+    const name = rawHeaders[2 * pair] ?? '';
+    const value = rawHeaders[2 * pair + 1] ?? '';
     if (isName(name, SIGNATURE)) signatures.push(value);
     if (isName(name, TIMESTAMP)) timestamps.push(value);
   }
@@ -26,13 +27,34 @@ export function isAuthentic({ rawHeaders, body, secret }: Attempt): boolean {
   const codes = listCodes(signature);
   if (codes === null) return false;
   const signed = Buffer.concat([Buffer.from(timestamp, 'ascii'), Buffer.from([0x2e]), body]);
-  const expected = createHmac('sha256', Buffer.from(secret)).update(signed).digest('hex');
-  return codes.includes(expected);
+  return codes.includes(hmacOf(secret, signed).toString('hex'));
+}
+
+type Pads = { inner: Buffer; outer: Buffer };
+const padsOf = new Map<string, Pads>();
+
+/** HMAC-SHA256 as RFC 2104 defines it, which is several times as fast here as `createHmac`. */
+export function hmacOf(secret: string, message: Uint8Array): Buffer {
+  let pads = padsOf.get(secret);
+  if (pads === undefined) {
+    pads = padded(Buffer.from(secret));
+    padsOf.set(secret, pads);
+  }
+  const inner = hash('sha256', Buffer.concat([pads.inner, message]), 'buffer');
+  return hash('sha256', Buffer.concat([pads.outer, inner]), 'buffer');
+}
+
+function padded(key: Buffer): Pads {
+  const block = Buffer.alloc(64);
+  (key.length > block.length ? hash('sha256', key, 'buffer') : key).copy(block);
+  return { inner: block.map((byte) => byte ^ 0x36), outer: block.map((byte) => byte ^ 0x5c) } as Pads;
 }
 
 /** Header names are compared without regard to the case of ASCII letters. */
 function isName(text: string, name: string): boolean {
-  return text.length === name.length && [...name].every((letter, i) => isSame(text.charCodeAt(i), letter));
+  if (text.length !== name.length) return false;
+  for (let i = 0; i < name.length; i++) if (!isSame(text.charCodeAt(i), name[i] as string)) return false;
+  return true;
 }
 
 function isSame(code: number, letter: string): boolean {

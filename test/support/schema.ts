@@ -93,15 +93,13 @@ const FORMATS: Record<string, (text: string) => boolean> = {
 };
 
 function faultsOfText(schema: JsonSchema, text: string, at: string): string[] {
-  const {
-    pattern,
-    format,
-    minLength = 0,
-    maxLength = Number.POSITIVE_INFINITY,
-  } = schema as Record<string, never>;
+  const { pattern, format, minLength, maxLength } = schema as Record<string, never>;
   const faults: string[] = [];
-  const { length } = [...text];
-  if (length < minLength || length > maxLength) faults.push(`${at}: has ${length} characters`);
+  if (minLength !== undefined || maxLength !== undefined) {
+    const { length } = [...text];
+    if (length < (minLength ?? 0) || length > (maxLength ?? Number.POSITIVE_INFINITY))
+      faults.push(`${at}: has ${length} characters`);
+  }
   if (pattern !== undefined && !new RegExp(pattern, 'u').test(text))
     faults.push(`${at}: is not like ${pattern}`);
   if (format === undefined) return faults;

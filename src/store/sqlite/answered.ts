@@ -3,10 +3,10 @@ import type { Decision } from '../../domain/decision.ts';
 import { MONEY_CAME } from '../../domain/fact.ts';
 import { type AttentionKind, ENDED_BY_READINGS, mayBeUnconfirmed } from '../../domain/order.ts';
 import type { OpeningState } from '../asking.ts';
+import type { LoadedOrder } from '../orders.ts';
 import type { SettleJob } from '../store.ts';
 import { confirmation } from './confirmation.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
-import type { LoadedOrder } from './orders.ts';
 import { watcher } from './schedule.ts';
 
 /** A reading under settlement: its number, and why the service was asked. */

@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
+import type { Opened } from '../instance.ts';
 import type { FromThread, NumberedAnswer, NumberedCall, ThreadStart, ToThread } from './messages.ts';
 import { receiveError, recordsOfAnswers, recordsOfCalls } from './messages.ts';
-import type { Opened } from './open.ts';
 import { pack, unpack } from './packing.ts';
 
 /** Calls that the thread may hold at once; beyond it they are refused, so that a stuck disk cannot fill memory. */

@@ -3,9 +3,9 @@ import { confirmAgainAtMs, UNCONFIRMED_AFTER_MS } from '../../domain/check.ts';
 import type { Decision } from '../../domain/decision.ts';
 import { bareFact } from '../../domain/fact.ts';
 import { decide } from '../../domain/settlement.ts';
+import type { LoadedOrder } from '../orders.ts';
 import { decisionWriter } from './decisions.ts';
 import { linkChecks } from './matters.ts';
-import type { LoadedOrder } from './orders.ts';
 
 /** A completion that waits for the API since `sinceMs`, and what did not confirm it: a reading, or no link at all. */
 type Unconfirmed = { linkKey: number; sinceMs: number; reading: number | null; nowMs: number };

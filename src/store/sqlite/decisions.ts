@@ -1,15 +1,13 @@
 import type { Database } from 'better-sqlite3';
 import { attentionSentence } from '../../domain/advice.ts';
 import { apply, changesOrder, type Decision, type Effect, type NoticeType } from '../../domain/decision.ts';
-import { formatAmount } from '../../domain/money.ts';
 import { noticeBody } from '../../domain/notice.ts';
 import type { Order } from '../../domain/order.ts';
+import { type Cause, describeEffects } from '../effects.ts';
+import type { LoadedOrder } from '../orders.ts';
 import { attentionVerbs } from './matters.ts';
-import type { LoadedOrder } from './orders.ts';
 import { LAST_ASKED, OWED_NOTICE } from './rows.ts';
 import { watcher } from './schedule.ts';
-
-export type Cause = { kind: 'event' | 'reading' | 'person'; id: string | null };
 
 /**
  * Writes what a decision did: the order's row, ledger, settlement, holds, history, attention and notices, in the
@@ -41,8 +39,6 @@ export function decisionWriter(db: Database, newId: () => string) {
       update.run(state, flags.join(','), version, adoptedPaymentId, resolution, atMs, orderKey);
     }
     if (made.effects.length > 0) {
-      // One line each: an id that the service gave must not look like a further effect.
-      const effects = made.effects.map((effect) => describe(effect).replaceAll('\n', ' ')).join('\n');
       const { rule, outcome } = made;
       insertHistory.run(
         orderKey,
@@ -53,7 +49,7 @@ export function decisionWriter(db: Database, newId: () => string) {
         after.state,
         cause.kind,
         cause.id,
-        effects,
+        describeEffects(made.effects),
       );
     }
     for (const effect of made.effects) {
@@ -120,32 +116,4 @@ function effectWriter(db: Database): (orderKey: number, order: Order, effect: Ef
       default:
     }
   };
-}
-
-/** An effect in a person's words, one line each, for the order's history. */
-function describe(effect: Effect): string {
-  switch (effect.do) {
-    case 'entry':
-      return `ledger: ${effect.entry.kind} ${formatAmount(effect.entry)} ${effect.entry.currency}, payment ${effect.entry.paymentKey}`;
-    case 'settle':
-      return 'became paid; this is written once, whatever follows';
-    case 'adopt_payment_id':
-      return `payment id ${effect.paymentId} adopted`;
-    case 'hold':
-      return `hold ${effect.hold.id}: ${effect.hold.reason}`;
-    case 'end_holds':
-      return `holds ended: ${effect.resolution}`;
-    case 'flag':
-      return `flag ${effect.flag}`;
-    case 'unflag':
-      return `flag ${effect.flag} removed`;
-    case 'attention':
-      return `attention: ${effect.kind}`;
-    case 'end_attention':
-      return `attention ended: ${effect.kind}`;
-    case 'notice':
-      return `notice ${effect.type}`;
-    case 'check':
-      return 'the service is to be asked';
-  }
 }

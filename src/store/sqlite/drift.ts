@@ -4,9 +4,9 @@ import type { PaymentFact } from '../../domain/fact.ts';
 import { payments } from '../../domain/ledger.ts';
 import { formatAmount } from '../../domain/money.ts';
 import type { Order } from '../../domain/order.ts';
+import type { LoadedOrder } from '../orders.ts';
 import type { AnsweredReading } from './answered.ts';
 import { completionAwaited } from './confirmation.ts';
-import type { LoadedOrder } from './orders.ts';
 
 type Found = {
   before: LoadedOrder;

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Asking } from '../asking.ts';
+import type { Opened } from '../instance.ts';
 import type { Queries } from '../queries.ts';
 import type { Inbox, Intake, Keeping, Links, Orders } from '../store.ts';
 import type { Telling } from '../telling.ts';
@@ -14,14 +15,7 @@ import { markCopy } from './instance.ts';
 import { intakeVerbs } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
 import { tellingVerbs } from './notices.ts';
-import {
-  type Opened,
-  type OpenedDatabase,
-  type OpenOptions,
-  openForReading,
-  openForWriting,
-  syncPath,
-} from './open.ts';
+import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
 import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
 import { readingVerbs } from './readings.ts';

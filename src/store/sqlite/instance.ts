@@ -1,32 +1,16 @@
 import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
+import { type Instance, type KeysGiven, type KeysNoted, keysInUse } from '../instance.ts';
 
-/** What a database says of itself. */
-export type Instance = {
-  instanceId: string;
-  /** The ids of the keys under which its secrets may rest: more than one while the key is being changed. */
-  secretsKeyIds: readonly string[];
-  /** While links made since are looked for: when the copy was made that took the place of the database. */
-  restoredFromMs: number | null;
-};
-
-export type InstanceOptions = {
+export type InstanceOptions = Omit<KeysGiven, 'name' | 'keyPlaces'> & {
   path: string;
-  /** The id of the current secrets key. */
-  secretsKeyId: string;
-  /** Of keys that can be opened with as well. */
-  olderKeyIds?: readonly string[];
   nowMs: number;
-  /** Opens the database although its secrets rest under a key that is lost. */
-  adoptsKey?: boolean;
   /** Takes it for a copy that took the place of the database, whatever it says of itself. */
   isRestored?: boolean;
 };
 
-type Row = {
+type Row = KeysNoted & {
   instanceId: string;
-  secretsKeyId: string;
-  otherKeyIds: string;
   isCopy: 0 | 1;
   restoredFromMs: number | null;
 };
@@ -46,7 +30,7 @@ export function openInstance(db: Database, options: InstanceOptions): Instance {
       `${path} has no instance row. Restore the newest backup in its place.`,
     );
   }
-  const secretsKeyIds = keysInUse(options, row);
+  const secretsKeyIds = keysInUse(keysGiven(options), row);
   const [restsUnder, ...others] = secretsKeyIds;
   // The first write: it finds a disk that can be read but not written. By a millisecond only, because the first heartbeat
   // is to find for how long nobody was alive. The row names a key before any secret is sealed under it.
@@ -58,13 +42,12 @@ export function openInstance(db: Database, options: InstanceOptions): Instance {
   return { instanceId, secretsKeyIds, restoredFromMs };
 }
 
-/** The keys under which secrets rest or will, the one before a change first. Throws where one of them is not given. */
-function keysInUse(options: InstanceOptions, { secretsKeyId, otherKeyIds }: Row): string[] {
-  const given = [options.secretsKeyId, ...(options.olderKeyIds ?? [])];
-  const needed = [secretsKeyId, ...otherKeyIds.split(' ').filter((id) => id !== '')];
-  const missing = needed.filter((id) => !given.includes(id));
-  if (missing.length > 0 && options.adoptsKey !== true) throw wrongKey(options, needed, missing);
-  return [...new Set([...needed.filter((id) => given.includes(id)), options.secretsKeyId])];
+function keysGiven({ path, ...options }: InstanceOptions): KeysGiven {
+  const keyPlaces = {
+    current: `SETTLED_SECRETS_KEY, or the file ${path}.key`,
+    older: `SETTLED_SECRETS_KEY_PREVIOUS, or the file ${path}.key.ID`,
+  };
+  return { ...options, name: path, keyPlaces };
 }
 
 /**
@@ -90,26 +73,4 @@ export function versionFloor(db: Database): number {
 /** Says in a copy that it is one. The caller makes it durable. */
 export function markCopy(copy: Database): void {
   copy.prepare('UPDATE instance SET is_copy = 1').run();
-}
-
-function wrongKey(
-  { path, secretsKeyId }: InstanceOptions,
-  needed: readonly string[],
-  missing: readonly string[],
-): Fault {
-  const [id] = missing;
-  const what =
-    needed.length === 1
-      ? `The secrets key (id ${secretsKeyId}) is not the one under which the secrets of ${path} rest (id ${id}). Give that ` +
-        'one: SETTLED_SECRETS_KEY, or the file ' +
-        `${path}.key. Where the key was changed since, give it beside the new one:`
-      : `The secrets key of ${path} is being changed: its secrets rest under the keys ${needed.join(' and ')}, and all of ` +
-        `them are needed until that has ended. Missing: ${missing.join(', ')}. Give the one that is to stay as ` +
-        `SETTLED_SECRETS_KEY, or in the file ${path}.key, and beside it the other:`;
-  return new Fault(
-    'terminal',
-    'secrets_key_wrong',
-    `${what} SETTLED_SECRETS_KEY_PREVIOUS, or the file ${path}.key.${needed.length === 1 ? id : 'ID'}. Where it is lost ` +
-      'for ever: settled migrate --new-key',
-  );
 }

@@ -1,9 +1,10 @@
 import type { Database } from 'better-sqlite3';
 import type { Intended, Intent, OpeningState, Openings } from '../asking.ts';
+import type { LoadedOrder } from '../orders.ts';
 import { versionFloor } from './instance.ts';
 import { historyNotes } from './matters.ts';
 import type { LeaseFinder } from './openings.ts';
-import { type LoadedOrder, orderLoader } from './orders.ts';
+import { orderLoader } from './orders.ts';
 import type { Synchronous } from './synchronous.ts';
 
 /** An opening that could not be closed, because the service has its link, is tried again after this time. */

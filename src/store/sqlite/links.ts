@@ -4,12 +4,13 @@ import { bareFact } from '../../domain/fact.ts';
 import { isOpen } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { Checks } from '../asking.ts';
+import type { LoadedOrder } from '../orders.ts';
 import type { Links, Orders, Registered, Registration, SealedSecret } from '../store.ts';
 import { canceller } from './cancel.ts';
 import { decisionWriter } from './decisions.ts';
 import { NEXT_LINK_KEY, orderInserter } from './intents.ts';
 import { attentionEnder, attentionVerbs, historyNotes, linkChecks } from './matters.ts';
-import { type LoadedOrder, orderLoader } from './orders.ts';
+import { orderLoader } from './orders.ts';
 import { watcher } from './schedule.ts';
 import type { Synchronous } from './synchronous.ts';
 

@@ -1,13 +1,11 @@
 import type { Database } from 'better-sqlite3';
 import { readSearchSubject } from '../../domain/advice.ts';
-import { type CheckReason, checkRank } from '../../domain/check.ts';
+import { checkRank } from '../../domain/check.ts';
 import type { AttentionKind } from '../../domain/order.ts';
+import type { CheckRequest, Matter } from '../matters.ts';
 import type { Orders } from '../store.ts';
 import { LAST_ASKED } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
-
-/** A request for a check; `confirms`: a completion waits for the API's answer, and is held if that never comes. */
-export type CheckRequest = { linkKey: number; reason: CheckReason; atMs: number; confirms?: boolean };
 
 /**
  * The queue of links to ask the service about. One row per link: a check answers every reason at once. A stronger reason
@@ -66,8 +64,6 @@ export function historyNotes(db: Database) {
     insert.run(orderKey, atMs, what, by, reason);
   };
 }
-
-type Matter = { subject: string; detail: string; atMs: number };
 
 /** Standing matters for a person: raised once per kind and subject, counted when raised again, ended when over. */
 export function attentionVerbs(db: Database) {

@@ -1,6 +1,7 @@
 import { Fault, type FaultCode } from '../../fault.ts';
+import type { Opened } from '../instance.ts';
 import type { Call } from './engine.ts';
-import type { Opened, OpenOptions } from './open.ts';
+import type { OpenOptions } from './open.ts';
 import type { Packed } from './packing.ts';
 
 /** What travels between the thread that holds the database and the rest of the process. */

@@ -12,9 +12,10 @@ import {
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
-import { migrate } from '../migrate.ts';
+import type { Opened } from '../instance.ts';
 import { asOpenFault } from './faults.ts';
-import { type Instance, type InstanceOptions, openInstance } from './instance.ts';
+import { type InstanceOptions, openInstance } from './instance.ts';
+import { migrate } from './migrate.ts';
 import { LAPSE_OPENINGS } from './rows.ts';
 
 /** `settled`, as the four bytes that mark its databases. */
@@ -27,8 +28,6 @@ export type OpenOptions = InstanceOptions & {
   /** The name of a database that is made now. */
   newInstanceId: string;
 };
-
-export type Opened = Instance & { created: boolean };
 
 export type OpenedDatabase = Opened & {
   db: Database.Database;
@@ -138,7 +137,7 @@ function openLocked(options: OpenOptions, lock: Database.Database): OpenedDataba
   const db = new Database(path, { fileMustExist: true });
   try {
     configure(db, path);
-    const migrated = migrate(db, 'sqlite', path);
+    const migrated = migrate(db, path);
     const instance = openInstance(db, options);
     voidLeases(db);
     // A restored backup was switched to WAL just now: until the removal of that switch's journal is durable, a loss of
@@ -202,7 +201,7 @@ function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: OpenOption
     db.pragma('journal_mode = WAL');
     // Nobody relies on the draft before it is whole; then it is synced at once.
     db.pragma('synchronous = OFF');
-    migrate(db, 'sqlite', path);
+    migrate(db, path);
     db.prepare(
       'INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, ?, ?, ?, ?)',
     ).run(newInstanceId, secretsKeyId, nowMs, nowMs);

@@ -1,32 +1,8 @@
 import type { Database } from 'better-sqlite3';
 import type { LedgerEntry } from '../../domain/ledger.ts';
-import {
-  type Flag,
-  type Hold,
-  isOpen,
-  type Order,
-  type OrderLink,
-  type OrderState,
-  type Settlement,
-} from '../../domain/order.ts';
+import { type Hold, isOpen, type Order, type OrderLink, type Settlement } from '../../domain/order.ts';
+import { completeOrder, type LoadedOrder, type OrderRow } from '../orders.ts';
 import { versionFloor } from './instance.ts';
-
-/** An order as loaded, with the key of its row. */
-export type LoadedOrder = { orderKey: number; order: Order };
-
-export type OrderRow = {
-  key: number;
-  reference: string;
-  amount_minor: number;
-  currency: string;
-  state: OrderState;
-  flags: string;
-  version: number;
-  adopted_payment_id: string | null;
-  resolution: 'accept' | 'reject' | null;
-  last_reading: number | null;
-  created_at_ms: number;
-};
 
 /** Loads orders whole: row, newest link, settlement, ledger and open holds. */
 export function orderLoader(db: Database) {
@@ -67,20 +43,12 @@ export function orderCompleter(db: Database): (row: OrderRow) => Order {
     // Money is counted and settled only by leaving the open states, so an open order has neither; most orders are open
     // when they are loaded to be settled.
     const open = isOpen(row.state);
-    return {
-      reference: row.reference,
-      amount: { amountMinor: row.amount_minor, currency: row.currency },
-      state: row.state,
-      flags: row.flags === '' ? [] : (row.flags.split(',') as Flag[]),
-      version: Math.max(row.version, floor),
-      createdAtMs: row.created_at_ms,
+    const beside = {
       settlement: open ? null : ((settlement.get(row.key) as Settlement | undefined) ?? null),
       entries: open ? [] : (entries.all(row.key) as LedgerEntry[]),
-      adoptedPaymentId: row.adopted_payment_id,
       holds: row.state === 'held' ? (holds.all(row.key) as Hold[]) : [],
-      resolution: row.resolution,
-      lastReading: row.last_reading,
       link: (link.get(row.key) as OrderLink | undefined) ?? null,
     };
+    return completeOrder(row, beside, floor);
   };
 }

@@ -1,9 +1,10 @@
 import type { Database } from 'better-sqlite3';
 import type { Order } from '../../domain/order.ts';
+import type { OrderRow } from '../orders.ts';
 import type { AttentionSummary, Keyed, Queries, RejectionSummary } from '../queries.ts';
 import { eventQueries } from './events.ts';
 import { noticeQueries, shopStateQuery } from './notices.ts';
-import { type OrderRow, orderCompleter, orderLoader } from './orders.ts';
+import { orderCompleter, orderLoader } from './orders.ts';
 import { ATTENTION, KEY_MAX } from './rows.ts';
 import { countUnopenable } from './secrets.ts';
 import { statsQuery } from './stats.ts';

@@ -1,8 +1,9 @@
 import type { Clock } from '../../work/clock.ts';
+import type { Opened } from '../instance.ts';
 import type { Store } from '../store.ts';
 import { runBackup, startThread, type ThreadClient } from './client.ts';
 import type { ThreadStart } from './messages.ts';
-import type { Opened, OpenOptions } from './open.ts';
+import type { OpenOptions } from './open.ts';
 
 export type SqliteStoreOptions = Pick<
   OpenOptions,

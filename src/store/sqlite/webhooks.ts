@@ -1,8 +1,8 @@
 import type { Database } from 'better-sqlite3';
 import { MONEY_CAME, type PaymentFact } from '../../domain/fact.ts';
 import type { LearnedBy } from '../../domain/order.ts';
+import type { LoadedOrder } from '../orders.ts';
 import { completionAwaited } from './confirmation.ts';
-import type { LoadedOrder } from './orders.ts';
 
 type Heard = {
   /** The order before it. */

@@ -3,11 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CHECK_REASONS, checkRank } from '../../src/domain/check.ts';
-import { migrate } from '../../src/store/migrate.ts';
-import { testFolder } from '../support/app.ts';
+import { CHECK_REASONS, checkRank } from '../../../src/domain/check.ts';
+import { migrate } from '../../../src/store/sqlite/migrate.ts';
+import { testFolder } from '../../support/app.ts';
 
-const FOLDER = new URL('../../migrations/sqlite/', import.meta.url);
+const FOLDER = new URL('../../../migrations/sqlite/', import.meta.url);
 const FILES = readdirSync(FOLDER).sort();
 
 describe('migrations', () => {
@@ -45,21 +45,21 @@ describe('migrations', () => {
   });
 
   it('are applied in order to an empty database', () => {
-    expect(using((db) => migrate(db, 'sqlite', path))).toEqual(FILES);
+    expect(using((db) => migrate(db, path))).toEqual(FILES);
     expect(applied()).toEqual({ version: FILES.length, names: FILES });
   });
 
   it('are not applied again', () => {
-    using((db) => migrate(db, 'sqlite', path));
+    using((db) => migrate(db, path));
     const before = schema();
-    expect(using((db) => migrate(db, 'sqlite', path))).toEqual([]);
+    expect(using((db) => migrate(db, path))).toEqual([]);
     expect(schema()).toEqual(before);
   });
 
   describe('interrupted', () => {
     let whole: unknown[];
     beforeEach(() => {
-      using((db) => migrate(db, 'sqlite', path));
+      using((db) => migrate(db, path));
       whole = schema();
       path = `${path}.interrupted`;
     });
@@ -78,8 +78,8 @@ describe('migrations', () => {
           exec: (sql: string) => (sql.startsWith(text) && ++seen === nth ? die() : db.exec(sql)),
           prepare: (sql: string) => db.prepare(sql),
           pragma: (source: string, options?: { simple: boolean }) => db.pragma(source, options),
-        } as Parameters<typeof migrate>[0];
-        expect(() => migrate(dying, 'sqlite', path)).toThrow('died');
+        } as unknown as Database.Database;
+        expect(() => migrate(dying, path)).toThrow('died');
       });
     }
 
@@ -89,7 +89,7 @@ describe('migrations', () => {
       dieAt(text, nth);
       const names = FILES.slice(0, nth - 1);
       expect(applied()).toEqual({ version: nth - 1, names });
-      expect(using((db) => migrate(db, 'sqlite', path))).toEqual(FILES.slice(nth - 1));
+      expect(using((db) => migrate(db, path))).toEqual(FILES.slice(nth - 1));
       expect(schema()).toEqual(whole);
     });
 
@@ -97,10 +97,10 @@ describe('migrations', () => {
       const [, second = ''] = FILES;
       // The second migration makes this table after others.
       using((db) => db.exec('CREATE TABLE history (something TEXT)'));
-      expect(() => using((db) => migrate(db, 'sqlite', path))).toThrow('history');
+      expect(() => using((db) => migrate(db, path))).toThrow('history');
       expect(applied()).toEqual({ version: 1, names: FILES.slice(0, 1) });
       using((db) => db.exec('DROP TABLE history'));
-      expect(using((db) => migrate(db, 'sqlite', path))[0]).toBe(second);
+      expect(using((db) => migrate(db, path))[0]).toBe(second);
       expect(schema()).toEqual(whole);
     });
   });
@@ -141,7 +141,7 @@ describe('migrations', () => {
           insert.run(`notice-${n}`, orderKey, 'order.paid', 2000 + n);
         }
       });
-      expect(using((db) => migrate(db, 'sqlite', path))).toEqual(FILES.slice(5));
+      expect(using((db) => migrate(db, path))).toEqual(FILES.slice(5));
       const columns =
         'notice_id AS id, status, attempt, due_at_ms AS dueAtMs, first_tried_at_ms AS triedAtMs';
       const rows = using((db) => db.prepare(`SELECT ${columns} FROM outbox ORDER BY key`).all());
@@ -175,7 +175,7 @@ describe('migrations', () => {
     it('keep what waited to be asked about, by its rank and due at once', () => {
       const reasons = CHECK_REASONS.filter((reason) => reason !== 'listed' && reason !== 'returned');
       leave(Object.fromEntries(reasons.map((reason, index) => [reason, 1000 + index])));
-      expect(using((db) => migrate(db, 'sqlite', path))).toEqual(FILES.slice(4));
+      expect(using((db) => migrate(db, path))).toEqual(FILES.slice(4));
       const columns = 'reason, rank, requested_at_ms, due_at_ms, failures, confirm_since_ms';
       const rows = using((db) => db.prepare(`SELECT ${columns} FROM link_check ORDER BY link_key`).all());
       expect(rows).toEqual(
@@ -192,7 +192,7 @@ describe('migrations', () => {
 
     it('begin to ask about every link that is there', () => {
       leave({ registered: 5000, stale: 6000 });
-      using((db) => migrate(db, 'sqlite', path));
+      using((db) => migrate(db, path));
       const links = using((db) => db.prepare('SELECT opened, next_check_at_ms FROM link ORDER BY key').all());
       expect(links).toEqual([
         { opened: 0, next_check_at_ms: 125_000 },
@@ -205,7 +205,7 @@ describe('migrations', () => {
 
   describe('that this program cannot have made', () => {
     beforeEach(() => {
-      using((db) => migrate(db, 'sqlite', path));
+      using((db) => migrate(db, path));
     });
 
     it.each([
@@ -215,7 +215,7 @@ describe('migrations', () => {
       ['another number', 'UPDATE migration SET number = 77 WHERE number = 1', 'store_newer'],
     ])('are refused: %s', (_what, sql, code) => {
       using((db) => db.exec(sql));
-      expect(() => using((db) => migrate(db, 'sqlite', path))).toThrow(
+      expect(() => using((db) => migrate(db, path))).toThrow(
         expect.objectContaining({ code, kind: 'terminal' }),
       );
     });

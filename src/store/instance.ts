@@ -1,0 +1,59 @@
+import { Fault } from '../fault.ts';
+
+/** What a database says of itself. */
+export type Instance = {
+  instanceId: string;
+  /** The ids of the keys under which its secrets may rest: more than one while the key is being changed. */
+  secretsKeyIds: readonly string[];
+  /** While links made since are looked for: when the copy was made that took the place of the database. */
+  restoredFromMs: number | null;
+};
+
+/** What a store that was opened says of itself. */
+export type Opened = Instance & { created: boolean };
+
+export type KeysGiven = {
+  /** The database in a person's words: the path of its file, or its address without a password. */
+  name: string;
+  /** The id of the current secrets key. */
+  secretsKeyId: string;
+  /** Of keys that can be opened with as well. */
+  olderKeyIds?: readonly string[];
+  /** Where the keys may be given, in a person's words. */
+  keyPlaces: { current: string; older: string };
+  /** Opens the database although its secrets rest under a key that is lost. */
+  adoptsKey?: boolean;
+};
+
+/** The ids of keys as an instance row holds them: the first, and the others with a space between two. */
+export type KeysNoted = { secretsKeyId: string; otherKeyIds: string };
+
+/** The keys under which secrets rest or will, the one before a change first. Throws where one of them is not given. */
+export function keysInUse(given: KeysGiven, noted: KeysNoted): string[] {
+  const ids = [given.secretsKeyId, ...(given.olderKeyIds ?? [])];
+  const needed = [noted.secretsKeyId, ...noted.otherKeyIds.split(' ').filter((id) => id !== '')];
+  const missing = needed.filter((id) => !ids.includes(id));
+  if (missing.length > 0 && given.adoptsKey !== true) throw wrongKey(given, needed, missing);
+  return [...new Set([...needed.filter((id) => ids.includes(id)), given.secretsKeyId])];
+}
+
+function wrongKey(
+  { name, secretsKeyId, keyPlaces }: KeysGiven,
+  needed: readonly string[],
+  missing: readonly string[],
+): Fault {
+  const [id] = missing;
+  const what =
+    needed.length === 1
+      ? `The secrets key (id ${secretsKeyId}) is not the one under which the secrets of ${name} rest (id ${id}). Give that ` +
+        `one: ${keyPlaces.current}. Where the key was changed since, give it beside the new one:`
+      : `The secrets key of ${name} is being changed: its secrets rest under the keys ${needed.join(' and ')}, and all of ` +
+        `them are needed until that has ended. Missing: ${missing.join(', ')}. Give the one that is to stay as ` +
+        `${keyPlaces.current}, and beside it the other:`;
+  const older = needed.length === 1 ? keyPlaces.older.replace('ID', id ?? 'ID') : keyPlaces.older;
+  return new Fault(
+    'terminal',
+    'secrets_key_wrong',
+    `${what} ${older}. Where it is lost for ever: settled migrate --new-key`,
+  );
+}

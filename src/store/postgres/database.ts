@@ -1,0 +1,220 @@
+import pg from 'pg';
+import { Fault } from '../../fault.ts';
+import type { Clock } from '../../work/clock.ts';
+import { isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
+import { type Identity, OpenTransaction, type Transaction } from './transaction.ts';
+
+/** Connections of one replica. Work waits for one of them in the order in which it came. */
+const CONNECTIONS = 12;
+/** Calls that may wait at once; beyond it they are refused, so that a stuck server cannot fill memory. */
+const WAITING_MAX = 20_000;
+
+/**
+ * All of one call, in milliseconds: to find a connection, to wait for a row that another transaction holds, for one
+ * statement at the server, for its answer here (where the server does not run at all), and of a transaction that was left
+ * open by a replica that is gone.
+ */
+const TIMEOUTS = { connect: 3_000, lock: 2_000, statement: 4_000, answer: 5_000, idle: 10_000 } as const;
+const RERUNS_MAX = 8;
+const RERUN_MS = 20;
+
+export type DatabaseOptions = Identity & {
+  url: string;
+  /** The database in a person's words, without a password. */
+  name: string;
+  clock: Clock;
+  random: () => number;
+  /** A call unanswered for so long is refused as `store_busy`; nobody knows then what came of it. */
+  callTimeoutMs: number;
+  /** A transaction was committed: how many calls it carried and how long it took. */
+  onBatch: (calls: number, seconds: number) => void;
+  /** Seen of each new connection, before anything else is sent: throws where it must not be used. */
+  assertUsable: (client: pg.ClientBase) => Promise<void>;
+};
+
+type Work<T> = (tx: Transaction) => Promise<T>;
+
+/** The connections of one replica, and how work is carried out on them. */
+export class Database {
+  readonly name: string;
+  readonly #options: DatabaseOptions;
+  readonly #pool: pg.Pool;
+  #waiting = 0;
+  #refusal: Fault | null = null;
+  readonly #refusals = new Set<(fault: Fault) => void>();
+  #drained: (() => void) | null = null;
+
+  constructor(options: DatabaseOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#pool = new pg.Pool({
+      ...connectionOptions(options.url),
+      max: CONNECTIONS,
+      pipeline: true,
+      idleTimeoutMillis: 30_000,
+      onConnect: options.assertUsable,
+    });
+    // A connection that is lost while nobody uses it is replaced when one is needed; whoever uses it is told by its query.
+    this.#pool.on('error', () => {});
+    this.#pool.on('connect', (client) => client.on('error', () => {}));
+  }
+
+  /**
+   * Carries out work in one durable transaction. Where another transaction was in the way it is carried out again from the
+   * beginning, so it changes nothing but the database.
+   */
+  write<T>(work: Work<T>, calls = 1): Promise<T> {
+    return this.#call(async () => {
+      const sinceMs = this.#options.clock.monotonicMs();
+      const value = await this.#rerun(() => this.#transact('BEGIN', work));
+      this.#options.onBatch(calls, (this.#options.clock.monotonicMs() - sinceMs) / 1000);
+      return value;
+    });
+  }
+
+  /** Carries out work that only reads, and sees one moment of the database. */
+  read<T>(work: Work<T>): Promise<T> {
+    return this.#call(() => this.#transact('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', work));
+  }
+
+  /** Carries out work of a single statement, which needs no transaction of its own. */
+  once<T>(work: Work<T>, calls = 1): Promise<T> {
+    return this.#call(async () => {
+      const sinceMs = this.#options.clock.monotonicMs();
+      const value = await this.#rerun(() => this.#withClient((client) => work(this.#transaction(client))));
+      this.#options.onBatch(calls, (this.#options.clock.monotonicMs() - sinceMs) / 1000);
+      return value;
+    });
+  }
+
+  /** Refuses everything that waits, and everything that is called later. */
+  abandon(fault: Fault = stopped()): void {
+    this.#refusal ??= fault;
+    for (const refuse of [...this.#refusals]) refuse(this.#refusal);
+  }
+
+  /** Waits for what was called before. Later calls fail. */
+  async close(): Promise<void> {
+    this.#refusal ??= stopped();
+    if (this.#waiting > 0) await new Promise<void>((resolve) => (this.#drained = resolve));
+    await this.#pool.end();
+  }
+
+  /** Refuses what is not answered in time. What it came to is not known then. */
+  async #call<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#refusal !== null) throw this.#refusal;
+    if (this.#waiting >= WAITING_MAX) throw busy(this.name, 'too many calls are waiting');
+    this.#waiting++;
+    const { clock, callTimeoutMs } = this.#options;
+    const refused = Promise.withResolvers<never>();
+    this.#refusals.add(refused.reject);
+    const cancel = clock.after(callTimeoutMs, () =>
+      refused.reject(busy(this.name, `no answer within ${callTimeoutMs} ms`)),
+    );
+    const done = work().finally(() => {
+      this.#waiting--;
+      if (this.#waiting === 0) this.#drained?.();
+    });
+    try {
+      return await Promise.race([done, refused.promise]);
+    } catch (error) {
+      done.catch(() => {});
+      throw storeFault(error, this.name);
+    } finally {
+      cancel();
+      this.#refusals.delete(refused.reject);
+    }
+  }
+
+  async #rerun<T>(attempt: () => Promise<T>): Promise<T> {
+    const { clock, random } = this.#options;
+    for (let reruns = 0; ; reruns++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!isWorthRerunning(error) || reruns === RERUNS_MAX || this.#refusal !== null) throw error;
+        const delayMs = RERUN_MS * 2 ** reruns * random();
+        await new Promise<void>((resume) => clock.after(delayMs, resume));
+      }
+    }
+  }
+
+  #transact<T>(begin: string, work: Work<T>): Promise<T> {
+    return this.#withClient(async (client) => {
+      const tx = this.#transaction(client);
+      tx.begin(begin);
+      try {
+        const value = await work(tx);
+        await tx.commit();
+        return value;
+      } catch (error) {
+        // On a connection that is lost this fails as well: then nothing was committed, or nobody knows.
+        await client.query('ROLLBACK').catch(() => {});
+        throw error;
+      }
+    });
+  }
+
+  #transaction(client: pg.ClientBase): OpenTransaction {
+    return new OpenTransaction(client, this.#options);
+  }
+
+  async #withClient<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect();
+    let isUsable = true;
+    try {
+      return await work(client);
+    } catch (error) {
+      isUsable = isRefusedStatement(error);
+      throw error;
+    } finally {
+      client.release(!isUsable);
+    }
+  }
+}
+
+/** What every connection is opened with. */
+export function connectionOptions(url: string): pg.ClientConfig {
+  return {
+    connectionString: url,
+    application_name: 'settled',
+    connectionTimeoutMillis: TIMEOUTS.connect,
+    query_timeout: TIMEOUTS.answer,
+    keepAlive: true,
+    types: { getTypeParser },
+  };
+}
+
+/** Set by a statement, because a pooler that stands between refuses them where a connection begins. */
+export const SET_TIMEOUTS = `SELECT set_config('lock_timeout', '${TIMEOUTS.lock}', false),
+  set_config('statement_timeout', '${TIMEOUTS.statement}', false),
+  set_config('idle_in_transaction_session_timeout', '${TIMEOUTS.idle}', false)`;
+
+const INT8 = 20;
+/** Of `sum`. */
+const NUMERIC = 1700;
+
+/** Whole numbers of 64 bits are read as numbers: keys, times and money stay below 2^53. */
+const getTypeParser: typeof pg.types.getTypeParser = ((oid: number, format: 'text' | 'binary') =>
+  format !== 'binary' && (oid === INT8 || oid === NUMERIC)
+    ? wholeNumber
+    : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser;
+
+function wholeNumber(text: string): number {
+  const number = Number(text);
+  if (!Number.isSafeInteger(number))
+    throw new Error(`${text} from the database is no whole number below 2^53`);
+  return number;
+}
+
+function busy(name: string, why: string): Fault {
+  return new Fault(
+    'transient',
+    'store_busy',
+    `${name} does not keep up: ${why}. Look at its load; try again.`,
+  );
+}
+
+function stopped(): Fault {
+  return new Fault('transient', 'store_stopped', 'The store is closed because this process is stopping.');
+}

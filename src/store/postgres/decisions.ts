@@ -1,0 +1,110 @@
+import { attentionSentence } from '../../domain/advice.ts';
+import { apply, changesOrder, type Decision, type Effect, type NoticeType } from '../../domain/decision.ts';
+import { noticeBody } from '../../domain/notice.ts';
+import type { Order } from '../../domain/order.ts';
+import { type Cause, describeEffects } from '../effects.ts';
+import type { LoadedOrder } from '../orders.ts';
+import { attention } from './matters.ts';
+import { LAST_ASKED } from './rows.ts';
+import { watch } from './schedule.ts';
+import { statement } from './statement.ts';
+import type { Transaction } from './transaction.ts';
+
+const SET_ORDER = `UPDATE orders SET state = @state, flags = @flags, version = @version,
+  adopted_payment_id = @adoptedPaymentId, resolution = @resolution, updated_at_ms = @atMs`;
+const UPDATE_ORDER = statement(`${SET_ORDER} WHERE key = @orderKey`);
+// An answer to a request that left before the event was settled may be older than the event.
+const UPDATE_ORDER_BY_EVENT = statement(
+  `${SET_ORDER}, last_reading = nullif(greatest(last_reading, ${LAST_ASKED}), 0) WHERE key = @orderKey`,
+);
+const INSERT_HISTORY = statement(
+  `INSERT INTO history (order_key, at_ms, what, outcome, from_state, to_state, cause_kind, cause_id, effects)
+   VALUES (@orderKey, @atMs, @rule, @outcome, @from, @to, @causeKind, @causeId, @effects)`,
+);
+// While another notice of its order is owed, the turn of this one has not come.
+const INSERT_NOTICE = statement(
+  `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms, due_at_ms)
+   VALUES (@id, @orderKey, @type, @version, @body, @atMs::bigint, CASE WHEN NOT EXISTS (
+     SELECT 1 FROM outbox WHERE order_key = @orderKey AND status IN ('pending', 'leased')) THEN @atMs::bigint END)`,
+);
+
+/**
+ * Writes what a decision did: the order's row, ledger, settlement, holds, history, attention and notices. The caller holds
+ * the order. Returns the order as it stands after it.
+ */
+export function writeDecision(
+  tx: Transaction,
+  { orderKey, order }: LoadedOrder,
+  made: Decision,
+  cause: Cause,
+  atMs: number,
+): Order {
+  const after = apply(order, made, atMs);
+  for (const effect of made.effects) writeEffect(tx, orderKey, after, effect, atMs);
+  if (changesOrder(order, made)) {
+    const { state, version, adoptedPaymentId, resolution } = after;
+    const row = { state, version, adoptedPaymentId, resolution, flags: after.flags.join(',') };
+    tx.send(cause.kind === 'event' ? UPDATE_ORDER_BY_EVENT : UPDATE_ORDER, { ...row, atMs, orderKey });
+  }
+  if (made.effects.length > 0) {
+    const { rule, outcome } = made;
+    const moved = { from: order.state, to: after.state, causeKind: cause.kind, causeId: cause.id };
+    const effects = describeEffects(made.effects);
+    tx.send(INSERT_HISTORY, { orderKey, atMs, rule, outcome, ...moved, effects });
+  }
+  for (const effect of made.effects) {
+    if (effect.do === 'notice') writeNotice(tx, orderKey, effect.type, after, atMs);
+  }
+  return after;
+}
+
+function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, after: Order, atMs: number): void {
+  const body = noticeBody(type, after, atMs);
+  tx.send(INSERT_NOTICE, { id: tx.newId(), orderKey, type, version: after.version, body, atMs });
+}
+
+const INSERT_ENTRY = statement(
+  `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms)
+   VALUES (@orderKey, @paymentKey, @kind, @occurrence, @number, @amountMinor, @currency, @atMs)`,
+);
+const INSERT_SETTLEMENT = statement(
+  `INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by)
+   VALUES (@orderKey, @atMs, @paymentKey, @learnedBy)`,
+);
+const INSERT_HOLD = statement(
+  'INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (@orderKey, @id, @reason, @atMs)',
+);
+const END_HOLDS = statement(
+  'UPDATE hold SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL',
+);
+
+function writeEffect(tx: Transaction, orderKey: number, order: Order, effect: Effect, atMs: number): void {
+  switch (effect.do) {
+    case 'entry': {
+      const number = order.entries.indexOf(effect.entry) + 1;
+      tx.send(INSERT_ENTRY, { ...effect.entry, orderKey, number, atMs });
+      return;
+    }
+    case 'settle': {
+      const { paymentKey, learnedBy } = effect;
+      tx.send(INSERT_SETTLEMENT, { orderKey, atMs, paymentKey, learnedBy });
+      watch.beginTail(tx, orderKey, atMs);
+      return;
+    }
+    case 'hold':
+      tx.send(INSERT_HOLD, { orderKey, ...effect.hold, atMs });
+      return;
+    case 'end_holds':
+      tx.send(END_HOLDS, { atMs, orderKey });
+      return;
+    case 'attention': {
+      const detail = attentionSentence(effect.kind, order);
+      attention.raiseForOrder(tx, effect.kind, { subject: order.reference, orderKey, detail, atMs });
+      return;
+    }
+    case 'end_attention':
+      attention.end(tx, effect.kind, order.reference, atMs);
+      return;
+    default:
+  }
+}

@@ -1,0 +1,91 @@
+import { Fault } from '../../fault.ts';
+import type { Asking } from '../asking.ts';
+import type { Queries } from '../queries.ts';
+import type { Inbox, Keeping, Links, Orders, Store } from '../store.ts';
+import type { Telling } from '../telling.ts';
+import { budgetVerbs } from './budget.ts';
+import { checkVerbs } from './checks.ts';
+import type { DatabaseClock } from './clock.ts';
+import type { Database } from './database.ts';
+import type { Hints } from './hints.ts';
+import { inboxVerbs } from './inbox.ts';
+import { intakeVerbs } from './intake.ts';
+import { linkVerbs, orderVerbs } from './links.ts';
+import { feedVerbs, tellingVerbs } from './notices.ts';
+import { openingVerbs } from './openings.ts';
+import { queryVerbs } from './queries.ts';
+import { readingVerbs } from './readings.ts';
+import { heartbeat, type Replica } from './replicas.ts';
+import { retentionVerbs } from './retention.ts';
+import { secretVerbs } from './secrets.ts';
+import { sweepVerbs } from './sweep.ts';
+import type { InTransaction, Transaction } from './transaction.ts';
+
+type Writes = Links &
+  Inbox &
+  Orders &
+  Asking &
+  Telling &
+  Pick<Queries, 'readFeed'> &
+  Omit<Keeping, 'backup' | 'close' | 'heartbeat'>;
+type Reads = Omit<Queries, 'readFeed'>;
+
+/** Each in a transaction of its own. */
+const WRITES: InTransaction<Writes> = {
+  ...linkVerbs,
+  ...inboxVerbs,
+  ...orderVerbs,
+  ...budgetVerbs,
+  ...openingVerbs,
+  ...checkVerbs,
+  ...readingVerbs,
+  ...sweepVerbs,
+  ...tellingVerbs,
+  ...feedVerbs,
+  ...retentionVerbs,
+  ...secretVerbs,
+};
+
+/** Each sees one moment of the database: an order never disagrees with its ledger. */
+const READS: InTransaction<Reads> = queryVerbs;
+
+export type StoreParts = Replica & { clock: DatabaseClock; hints: Hints };
+
+/** The verbs of the contract on a database that is open. */
+export function storeVerbs(db: Database, parts: StoreParts): Store {
+  const { clock, hints } = parts;
+  return {
+    ...(bound(WRITES, (work) => db.write(work)) as Writes),
+    ...(bound(READS, (work) => db.read(work)) as Reads),
+    ...intakeVerbs(db),
+    heartbeat: async (atMs) => {
+      await clock.measure();
+      return db.write((tx) => heartbeat(tx, { ...parts, skewMs: clock.skewMs }, atMs));
+    },
+    backup: () => Promise.reject(notOursToCopy(db.name)),
+    close: async () => {
+      // What is left is another replica's.
+      hints.send('events');
+      await hints.close();
+      await db.close();
+    },
+  };
+}
+
+type Verb = (tx: Transaction, ...args: unknown[]) => Promise<unknown>;
+
+/** The same verbs, each in the transaction that `carryOut` gives it. */
+function bound(verbs: object, carryOut: <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>): unknown {
+  const names = Object.entries(verbs) as [string, Verb][];
+  return Object.fromEntries(
+    names.map(([name, verb]) => [name, (...args: unknown[]) => carryOut((tx) => verb(tx, ...args))]),
+  );
+}
+
+function notOursToCopy(name: string): Fault {
+  return new Fault(
+    'terminal',
+    'configuration_invalid',
+    `settled does not copy ${name}. Use pg_dump or your provider's backups: see Backup in docs/operations.md.`,
+  );
+}

@@ -1,0 +1,64 @@
+import { DatabaseError } from 'pg';
+import { Fault } from '../../fault.ts';
+
+/** What is worth carrying out again from the beginning: another transaction was in the way, and nothing was kept. */
+const RERUN = new Set(['40001', '40P01']);
+
+export function isWorthRerunning(error: unknown): boolean {
+  return error instanceof DatabaseError && RERUN.has(error.code ?? '');
+}
+
+/** Whether a statement itself was refused: the connection is as good as before. */
+export function isRefusedStatement(error: unknown): boolean {
+  return error instanceof DatabaseError && /^(22|23|40|42|55|57014|P0)/.test(error.code ?? '');
+}
+
+/**
+ * Names what PostgreSQL or the way to it says, for errors that are theirs and not a bug. After all of them work goes on by
+ * itself once they are over: another server may answer at the same address.
+ */
+export function storeFault(error: unknown, name: string): unknown {
+  if (error instanceof Fault) return error;
+  const cause = { cause: error };
+  if (!(error instanceof DatabaseError)) {
+    if (!isConnectionLoss(error)) return error;
+    const { message } = error as Error;
+    return new Fault(
+      'transient',
+      'store_unreachable',
+      `${name} does not answer (${message}). Check that PostgreSQL runs there and that nothing stands between; work goes ` +
+        'on by itself.',
+      cause,
+    );
+  }
+  const { code = '', message } = error;
+  if (code.startsWith('57P') || code.startsWith('08')) {
+    const what = `${name} ended the connection (${message}). Work goes on by itself when it is back.`;
+    return new Fault('transient', 'store_unreachable', what, cause);
+  }
+  if (code === '53100') {
+    return new Fault('transient', 'store_full', `No space is left for ${name}. Free some.`, cause);
+  }
+  if (code === '25006' || code === '42501') {
+    const what = `${name} cannot be written (${message}). Name the primary, and a role that owns settled's tables.`;
+    return new Fault('transient', 'store_unwritable', what, cause);
+  }
+  if (RERUN.has(code) || code.startsWith('53') || code === '57014' || code.startsWith('55P')) {
+    const what = `${name} does not keep up (${message}). Look at its load and its locks; try again.`;
+    return new Fault('transient', 'store_busy', what, cause);
+  }
+  return error;
+}
+
+const NETWORK =
+  /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT|EACCES|ESOCKET|CERT_|ERR_TLS|DEPTH_ZERO)/;
+/** What `pg` says of connections, in words alone. */
+const WORDS = /timeout|terminated|not queryable|connection error|Connection ended|SSL/i;
+
+function isConnectionLoss(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, errors } = error as NodeJS.ErrnoException & { errors?: unknown[] };
+  // A name with several addresses fails with the failures of all.
+  if (Array.isArray(errors)) return errors.some(isConnectionLoss);
+  return NETWORK.test(code ?? '') || (code === undefined && WORDS.test(error.message));
+}

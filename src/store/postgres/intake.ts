@@ -1,0 +1,218 @@
+import type { CredentialsKey, Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
+import { batched } from './batches.ts';
+import type { Database } from './database.ts';
+import { isRefusedStatement } from './faults.ts';
+import { attention, requestCheck } from './matters.ts';
+import { lockOrderOfLink, SEALED_COLUMNS, SEALED_TABLES } from './rows.ts';
+import { statement } from './statement.ts';
+import type { InTransaction, Transaction } from './transaction.ts';
+
+/** Stale deliveries kept per link; beyond it the oldest go. */
+const HINTS_PER_LINK_MAX = 20;
+
+/** What stands between a delivery and its acknowledgement: one statement, and one round trip, for all of a moment. */
+export function intakeVerbs(db: Database): Intake {
+  const find = batched({
+    together: (keys: readonly CredentialsKey[]) => db.once((tx) => findAll(tx, keys), keys.length),
+    alone: (key) => db.once(async (tx) => (await findAll(tx, [key]))[0] ?? null),
+    mayBeOnes: isRefusedStatement,
+  });
+  const record = batched({
+    together: (deliveries: readonly Delivery[]) => recordAll(db, deliveries),
+    alone: (delivery) => db.write((tx) => recordOne(tx, delivery)),
+    mayBeOnes: isRefusedStatement,
+  });
+  return {
+    findCredentials: find,
+    // What cannot be read asks for a check as well, which belongs to the same transaction.
+    recordDelivery: (delivery) =>
+      delivery.readable ? record(delivery) : db.write((tx) => recordOne(tx, delivery)),
+    recordHint: (hint) => db.write((tx) => recordHint(tx, hint)),
+    recordRejection: (rejection) => db.write((tx) => recordRejection(tx, rejection)),
+  };
+}
+
+const FIND_ALL = statement(
+  `SELECT ${SEALED_COLUMNS}, l.link_id AS linkId FROM ${SEALED_TABLES}
+   WHERE l.token = ANY(@tokens::text[]) OR l.link_id = ANY(@linkIds::text[]) OR l.key = ANY(@linkKeys::bigint[])`,
+);
+
+type Found = SealedCredentials & { linkId: string | null };
+
+async function findAll(
+  tx: Transaction,
+  keys: readonly CredentialsKey[],
+): Promise<(SealedCredentials | null)[]> {
+  const rows = await tx.all<Found>(FIND_ALL, {
+    tokens: keys.flatMap((key) => ('token' in key ? [key.token] : [])),
+    linkIds: keys.flatMap((key) => ('linkId' in key ? [key.linkId] : [])),
+    linkKeys: keys.flatMap((key) => ('linkKey' in key ? [key.linkKey] : [])),
+  });
+  return keys.map((key) => {
+    const row = rows.find((found) => names(key, found));
+    if (row === undefined) return null;
+    const { linkId: _, ...credentials } = row;
+    return credentials;
+  });
+}
+
+function names(key: CredentialsKey, { token, linkId, linkKey }: Found): boolean {
+  if ('token' in key) return key.token === token;
+  return 'linkId' in key ? key.linkId === linkId : key.linkKey === linkKey;
+}
+
+/*
+ * Events that are new go in, in the order of their keys, so that two replicas that record the same ones wait for each other
+ * and never in a circle. Bodies and digests travel as one row of bytes each, cut apart by the server.
+ */
+const INSERT_NEW = statement(
+  `WITH given AS (
+     SELECT *, substring(@digests::bytea FROM (n::int - 1) * 32 + 1 FOR 32) AS body_sha256,
+       substring(@macs::bytea FROM mac_from FOR mac_length) AS mac,
+       substring(@bodies::bytea FROM body_from FOR body_length) AS body
+     FROM unnest(@linkKeys::bigint[], @eventIds::text[], @timestamps::text[], @types::text[], @atMs::bigint[],
+       @macFroms::int[], @macLengths::int[], @bodyFroms::int[], @bodyLengths::int[])
+       WITH ORDINALITY AS one (link_key, event_id, timestamp, type, at_ms, mac_from, mac_length, body_from, body_length, n)
+   ), recorded AS (
+     INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, received_at_ms, due_at_ms)
+     SELECT link_key, event_id, body_sha256, timestamp, mac, type, at_ms, at_ms FROM given
+     ORDER BY link_key, event_id, n
+     ON CONFLICT DO NOTHING
+     RETURNING key, link_key, event_id, body_sha256
+   ), kept AS (
+     INSERT INTO inbox_body (inbox_key, body)
+     SELECT DISTINCT ON (r.key) r.key, g.body FROM recorded r JOIN given g USING (link_key, event_id, body_sha256)
+   )
+   SELECT r.key, min(g.n) AS n FROM recorded r JOIN given g USING (link_key, event_id, body_sha256) GROUP BY r.key`,
+);
+
+/** Records what is new in one statement. What came before, in whatever way, is for a transaction of its own. */
+async function recordAll(db: Database, deliveries: readonly Delivery[]): Promise<Recorded[]> {
+  const rows = await db.once(
+    (tx) => tx.all<{ key: number; n: number }>(INSERT_NEW, columnsOf(deliveries)),
+    deliveries.length,
+  );
+  const keys = new Map(rows.map(({ key, n }) => [n - 1, key]));
+  return Promise.all(
+    deliveries.map(async (delivery, index): Promise<Recorded> => {
+      const eventKey = keys.get(index);
+      if (eventKey !== undefined) return { outcome: 'recorded', eventKey };
+      return db.write((tx) => recordOne(tx, delivery));
+    }),
+  );
+}
+
+function columnsOf(deliveries: readonly Delivery[]): object {
+  const [bodyFroms, bodyLengths] = places(deliveries.map(({ body }) => body));
+  const [macFroms, macLengths] = places(deliveries.map(({ mac }) => mac));
+  return {
+    linkKeys: deliveries.map(({ linkKey }) => linkKey),
+    eventIds: deliveries.map(({ eventId }) => eventId),
+    timestamps: deliveries.map(({ timestamp }) => timestamp),
+    types: deliveries.map(({ type }) => type),
+    atMs: deliveries.map(({ receivedAtMs }) => receivedAtMs),
+    digests: Buffer.concat(deliveries.map(({ bodySha256 }) => bodySha256)),
+    macs: Buffer.concat(deliveries.map(({ mac }) => mac)),
+    bodies: Buffer.concat(deliveries.map(({ body }) => body)),
+    macFroms,
+    macLengths,
+    bodyFroms,
+    bodyLengths,
+  };
+}
+
+/** Where each begins when they stand one after the other, counted from 1, and how long it is. */
+function places(parts: readonly Uint8Array[]): [number[], number[]] {
+  let next = 1;
+  const froms = parts.map(({ length }) => {
+    const from = next;
+    next += length;
+    return from;
+  });
+  return [froms, parts.map(({ length }) => length)];
+}
+
+const SAME_ID =
+  'SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId';
+const FIND_SAME_ID = statement(`${SAME_ID} AND NOT conflict UNION ALL ${SAME_ID} AND conflict ORDER BY key`);
+const COUNT_DUPLICATE = statement('UPDATE inbox SET duplicates = duplicates + 1 WHERE key = @key');
+// What came now is verified; what is stored may have been damaged, or signed with a secret that was corrected since.
+const REARM = statement(
+  `UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = @receivedAtMs, ended_at_ms = NULL,
+     timestamp = @timestamp, mac = @mac WHERE key = @key AND status = 'dead'`,
+);
+const RESTORE_BODY = statement(
+  `INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)
+   ON CONFLICT (inbox_key) DO UPDATE SET body = excluded.body`,
+);
+const INSERT = statement(
+  `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, conflict, received_at_ms, due_at_ms)
+   VALUES (@linkKey, @eventId, @bodySha256, @timestamp, @mac, @type, @conflict, @receivedAtMs, @receivedAtMs)
+   ON CONFLICT DO NOTHING RETURNING key`,
+);
+
+type SameId = { key: number; bodySha256: Buffer; status: string };
+
+/** Records a delivery alone: new, or again, or an event id with other content. Those of one order wait for each other. */
+async function recordOne(tx: Transaction, delivery: Delivery): Promise<Recorded> {
+  const { linkKey, eventId, receivedAtMs } = delivery;
+  await lockOrderOfLink(tx, linkKey);
+  const sameId = await tx.all<SameId>(FIND_SAME_ID, delivery);
+  const same = sameId.find(({ bodySha256 }) => bodySha256.equals(delivery.bodySha256));
+  if (same !== undefined) {
+    const { key } = same;
+    tx.send(COUNT_DUPLICATE, { key });
+    if (same.status === 'dead') {
+      tx.send(REARM, { ...delivery, key });
+      tx.send(RESTORE_BODY, { ...delivery, key });
+      attention.endForEvent(tx, key, receivedAtMs);
+    }
+    return { outcome: 'duplicate', eventKey: key };
+  }
+  const conflict = sameId.length > 0;
+  const inserted = await tx.one<{ key: number }>(INSERT, { ...delivery, conflict });
+  // Another transaction recorded it just now.
+  if (inserted === undefined) return recordOne(tx, delivery);
+  const { key } = inserted;
+  tx.send(RESTORE_BODY, { ...delivery, key });
+  if (conflict) {
+    const detail = `Event id ${eventId} came with two different contents (event ${sameId[0]?.key} and ${key}).`;
+    const matter = { subject: String(key), linkKey, detail, atMs: receivedAtMs };
+    attention.raiseForLink(tx, 'event_conflict', matter);
+  }
+  if (!delivery.readable) requestCheck(tx, { linkKey, reason: 'unreadable', atMs: receivedAtMs });
+  return { outcome: conflict ? 'conflict' : 'recorded', eventKey: key };
+}
+
+const KEEP_HINT = statement(
+  `INSERT INTO hint (link_key, event_id, body_sha256, body, timestamp, first_at_ms, last_at_ms)
+   VALUES (@linkKey, @eventId, @bodySha256, @body, @timestamp, @receivedAtMs, @receivedAtMs)
+   ON CONFLICT (link_key, body_sha256) DO UPDATE SET count = hint.count + 1, last_at_ms = excluded.last_at_ms,
+     timestamp = excluded.timestamp`,
+);
+const TRIM_HINTS = statement(
+  `DELETE FROM hint WHERE link_key = @linkKey AND key NOT IN
+     (SELECT key FROM hint WHERE link_key = @linkKey ORDER BY last_at_ms DESC, key DESC LIMIT ${HINTS_PER_LINK_MAX})`,
+);
+
+const recordHint: InTransaction<Intake>['recordHint'] = async (tx, hint) => {
+  const { linkKey, receivedAtMs } = hint;
+  await lockOrderOfLink(tx, linkKey);
+  tx.send(KEEP_HINT, hint);
+  tx.send(TRIM_HINTS, { linkKey });
+  requestCheck(tx, { linkKey, reason: 'stale', atMs: receivedAtMs });
+};
+
+const COUNT_REJECTIONS = statement(
+  `INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms)
+   VALUES (@linkKey, @reason, @count, @lastAtMs, @lastAtMs)
+   ON CONFLICT (link_key, reason)
+   DO UPDATE SET count = rejection.count + excluded.count, last_at_ms = excluded.last_at_ms`,
+);
+
+const recordRejection: InTransaction<Intake>['recordRejection'] = async (tx, rejection) => {
+  const { linkKey, lastAtMs } = rejection;
+  await lockOrderOfLink(tx, linkKey);
+  tx.send(COUNT_REJECTIONS, rejection);
+  requestCheck(tx, { linkKey, reason: 'rejected', atMs: lastAtMs });
+};

