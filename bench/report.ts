@@ -30,7 +30,7 @@ export function report(results: Results): string {
   return parts.filter((part) => part !== null).join('\n\n');
 }
 
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const upper = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
   const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN;
@@ -257,11 +257,11 @@ function othersWarning({ rounds, filled, told }: Results): string | null {
   );
 }
 
-function fixed(value: number | null, digits: number): string {
+export function fixed(value: number | null, digits: number): string {
   return value === null || Number.isNaN(value) ? '–' : value.toFixed(digits);
 }
 
-function table(title: string, head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(title: string, head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((cell, column) =>
     Math.max(cell.length, ...rows.map((row) => (row[column] ?? '').length)),
   );

@@ -4,8 +4,6 @@ import type { Clock } from '../../work/clock.ts';
 import { isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
 import { type Identity, OpenTransaction, type Transaction } from './transaction.ts';
 
-/** Connections of one replica. Work waits for one of them in the order in which it came. */
-const CONNECTIONS = 12;
 /** Calls that may wait at once; beyond it they are refused, so that a stuck server cannot fill memory. */
 const WAITING_MAX = 20_000;
 
@@ -22,6 +20,8 @@ export type DatabaseOptions = Identity & {
   url: string;
   /** The database in a person's words, without a password. */
   name: string;
+  /** How many there are at most. Work waits for one of them in the order in which it came. */
+  connections: number;
   clock: Clock;
   random: () => number;
   /** A call unanswered for so long is refused as `store_busy`; nobody knows then what came of it. */
@@ -49,7 +49,7 @@ export class Database {
     this.#options = options;
     this.#pool = new pg.Pool({
       ...connectionOptions(options.url),
-      max: CONNECTIONS,
+      max: options.connections,
       pipeline: true,
       idleTimeoutMillis: 30_000,
       onConnect: options.assertUsable,

@@ -51,13 +51,13 @@ const READS: InTransaction<Reads> = queryVerbs;
 
 export type StoreParts = Replica & { clock: DatabaseClock; hints: Hints };
 
-/** The verbs of the contract on a database that is open. */
-export function storeVerbs(db: Database, parts: StoreParts): Store {
+/** The verbs of the contract on a database that is open; deliveries have connections of their own. */
+export function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
   const { clock, hints } = parts;
   return {
     ...(bound(WRITES, (work) => db.write(work)) as Writes),
     ...(bound(READS, (work) => db.read(work)) as Reads),
-    ...intakeVerbs(db),
+    ...intakeVerbs(intake),
     heartbeat: async (atMs) => {
       await clock.measure();
       return db.write((tx) => heartbeat(tx, { ...parts, skewMs: clock.skewMs }, atMs));
@@ -67,7 +67,7 @@ export function storeVerbs(db: Database, parts: StoreParts): Store {
       // What is left is another replica's.
       hints.send('events');
       await hints.close();
-      await db.close();
+      await Promise.all([db.close(), intake.close()]);
     },
   };
 }

@@ -23,6 +23,7 @@ export function storeFault(error: unknown, name: string): unknown {
   if (!(error instanceof DatabaseError)) {
     if (!isConnectionLoss(error)) return error;
     const { message } = error as Error;
+    if (message === ALL_TAKEN) return busy(name, 'every connection was in use for too long', cause);
     return new Fault(
       'transient',
       'store_unreachable',
@@ -44,10 +45,17 @@ export function storeFault(error: unknown, name: string): unknown {
     return new Fault('transient', 'store_unwritable', what, cause);
   }
   if (RERUN.has(code) || code.startsWith('53') || code === '57014' || code.startsWith('55P')) {
-    const what = `${name} does not keep up (${message}). Look at its load and its locks; try again.`;
-    return new Fault('transient', 'store_busy', what, cause);
+    return busy(name, message, cause);
   }
   return error;
+}
+
+/** What the pool says where none of its connections came free in time. */
+const ALL_TAKEN = 'timeout exceeded when trying to connect';
+
+function busy(name: string, why: string, cause: ErrorOptions): Fault {
+  const what = `${name} does not keep up (${why}). Look at its load and its locks; try again.`;
+  return new Fault('transient', 'store_busy', what, cause);
 }
 
 const NETWORK =

@@ -34,18 +34,31 @@ export type OpenedPostgresStore = {
   abandon(): void;
 };
 
+/**
+ * Connections of a replica. Deliveries have some of their own: they wait for nobody else's work, and a long list in
+ * somebody's hands holds up none of them.
+ */
+const CONNECTIONS = { intake: 4, work: 8 } as const;
+
 /** Opens the store that replicas share. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedPostgresStore> {
   const { url, name, clock: machine } = options;
-  const db = new Database({ ...options, assertUsable: (client) => assertUsable(client, name) });
+  const [db, intake] = [CONNECTIONS.work, CONNECTIONS.intake].map(
+    (connections) =>
+      new Database({ ...options, connections, assertUsable: (client) => assertUsable(client, name) }),
+  ) as [Database, Database];
   try {
     const clock = await databaseClock(db, machine);
     const { migrated: _, ...opened } = await openDatabase(db, url, { ...options, nowMs: clock.nowMs() });
     const hints = openHints({ ...options, db });
-    const store = storeVerbs(db, { ...options, clock, hints });
-    return { store, opened, clock, hints, abandon: () => db.abandon() };
+    const store = storeVerbs({ db, intake }, { ...options, clock, hints });
+    const abandon = () => {
+      db.abandon();
+      intake.abandon();
+    };
+    return { store, opened, clock, hints, abandon };
   } catch (error) {
-    await db.close();
+    await Promise.all([db.close(), intake.close()]);
     throw error;
   }
 }

@@ -1,0 +1,355 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { performance } from 'node:perf_hooks';
+import { parseArgs, promisify } from 'node:util';
+import pg from 'pg';
+import { openKeyring } from '../src/store/keyring.ts';
+import { openPostgresStore } from '../src/store/postgres/store.ts';
+import { systemClock } from '../src/work/clock.ts';
+import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
+import { runLoad } from './client.ts';
+import { AMOUNT_MINOR, benchLink, CURRENCY, completedEvent, signedDeliveries } from './deliveries.ts';
+import { fixed, median, table } from './report.ts';
+import { type Server, startSettled } from './servers.ts';
+import { type Range, SECRETS_KEY } from './stores.ts';
+import { openWorkspace, type Workspace } from './workspace.ts';
+
+/**
+ * `npm run bench:replicas`: durable acknowledgements of one replica and of two on a PostgreSQL of its own, beside what
+ * `pgbench` reaches there with the same insert, a transaction each. All on the same cores.
+ */
+
+const HELP = `npm run bench:replicas -- [options]
+
+  --rounds N       rounds (5)
+  --seconds N      how long each measurement lasts (5)
+  --connections N  keep-alive connections of the client, and half of them to each of two replicas (64)
+
+It needs pgbench, which comes with PostgreSQL, on the PATH.
+`;
+
+/** As many as one replica has. */
+const PGBENCH_CONNECTIONS = 12;
+const PER_SECOND_MAX = 12_000;
+const WARM_UP = 3_000;
+const TEMPLATE = 'bench_template';
+const CLOCK_TICKS_PER_SECOND = 100;
+
+type Measured = {
+  perSecond: number;
+  p50Ms: number;
+  p99Ms: number;
+  /** Processor time of each part for one delivery. */
+  replicaMicros: number;
+  postgresMicros: number;
+  clientMicros: number;
+};
+type Plan = { rounds: number; seconds: number; connections: number };
+
+async function main({ rounds, seconds, connections }: Plan): Promise<string> {
+  const workspace = openWorkspace();
+  const folder = workspace.path('postgres');
+  mkdirSync(folder);
+  const server = await startPostgres({ folder, settings: { max_wal_size: '4GB', shared_buffers: '256MB' } });
+  const range = { from: 0, count: WARM_UP * 2 + PER_SECOND_MAX * seconds };
+  try {
+    await registerLinks(await server.create(TEMPLATE), range);
+    const deliveries = signedDeliveries(range.from, range.count);
+    const found = { pgbench: [] as Measured[], one: [] as Measured[], two: [] as Measured[] };
+    for (let round = 1; round <= rounds; round++) {
+      found.pgbench.push(await measurePgbench(server, workspace, range, seconds));
+      for (const [name, replicas] of [
+        ['one', 1],
+        ['two', 2],
+      ] as const) {
+        const plan = { deliveries, connections, forMs: seconds * 1000, replicas };
+        found[name].push(await measureReplicas(server, workspace, plan));
+      }
+    }
+    return report(found);
+  } catch (error) {
+    process.stderr.write(`\nthe servers' output ends with:\n${workspace.logTail()}\n`);
+    throw error;
+  } finally {
+    await server.dispose();
+  }
+}
+
+/** Makes a database with a link for each number, as registering them would. */
+async function registerLinks(url: string, { from, count }: Range): Promise<void> {
+  const keyring = openKeyring(SECRETS_KEY);
+  const { store } = await openPostgresStore({
+    url,
+    name: 'the database of the bench',
+    replica: 'bench',
+    version: 'bench',
+    secretsKeyId: keyring.keyId,
+    newInstanceId: randomUUID(),
+    newId: randomUUID,
+    random: Math.random,
+    clock: systemClock,
+    callTimeoutMs: 60_000,
+    onBatch: () => {},
+  });
+  const numbers = Array.from({ length: count }, (_, index) => from + index);
+  const register = async () => {
+    for (let n = numbers.pop(); n !== undefined; n = numbers.pop()) {
+      const { reference, linkId, token, secret } = benchLink(n);
+      const sealed = keyring.seal(secret, reference);
+      const amount = { amountMinor: AMOUNT_MINOR, currency: CURRENCY };
+      const link = { reference, amount, linkId, token, secret: sealed, freshSecret: sealed };
+      await store.registerLink({ ...link, mayCorrect: false, atMs: Date.now() });
+    }
+  };
+  await Promise.all(Array.from({ length: 12 }, register));
+  await store.close();
+  await run(url, 'VACUUM ANALYZE');
+}
+
+/** The statements of one delivery's row, a transaction each, as fast as the server takes them. */
+async function measurePgbench(
+  server: PostgresServer,
+  workspace: Workspace,
+  { count }: Range,
+  seconds: number,
+): Promise<Measured> {
+  const url = await freshDatabase(server);
+  const script = workspace.path('insert.sql');
+  const bytes = (length: number) => `'\\x${'ab'.repeat(length)}'::bytea`;
+  const body = `'\\x${Buffer.from(completedEvent(1, benchLink(1))).toString('hex')}'::bytea`;
+  writeFileSync(
+    script,
+    `\\set link random(1, ${count})
+\\set event random(1, 1000000000000)
+WITH recorded AS (INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, received_at_ms, due_at_ms) VALUES (:link, 'evt_' || :event, ${bytes(32)}, '1763642096789', ${bytes(32)}, 'payment_link.payment_status_changed', 1763642096789, 1763642096789) ON CONFLICT DO NOTHING RETURNING key) INSERT INTO inbox_body SELECT key, ${body} FROM recorded;
+`,
+  );
+  const flags = ['-n', '-M', 'prepared', '-c', String(PGBENCH_CONNECTIONS), '-j', '2', '-T', String(seconds)];
+  const stop = startMeter(server, []);
+  const { stdout } = await promisify(execFile)('pgbench', [...flags, '-f', script, url]);
+  const meter = stop();
+  const perSecond = Number(/^tps = ([0-9.]+)/m.exec(stdout)?.[1]);
+  const averageMs = Number(/^latency average = ([0-9.]+)/m.exec(stdout)?.[1]);
+  const answered = perSecond * seconds;
+  return {
+    perSecond,
+    p50Ms: averageMs,
+    p99Ms: Number.NaN,
+    replicaMicros: Number.NaN,
+    postgresMicros: (meter.postgres / answered) * 1e6,
+    clientMicros: Number.NaN,
+  };
+}
+
+type Load = {
+  deliveries: ReturnType<typeof signedDeliveries>;
+  connections: number;
+  forMs: number;
+  replicas: number;
+};
+
+/** Deliveries over HTTP, signed, verified and durable when they are answered. */
+async function measureReplicas(server: PostgresServer, workspace: Workspace, load: Load): Promise<Measured> {
+  const { deliveries, connections, forMs, replicas } = load;
+  const url = await freshDatabase(server);
+  const servers: Server[] = [];
+  try {
+    for (let n = 0; n < replicas; n++) {
+      servers.push(await startSettled(workspace.log, '', { SETTLED_STORE: url }));
+    }
+    const expect = { status: 200, contains: '"duplicate":false' };
+    const each = { connections: connections / replicas, requests: deliveries, expect };
+    const share = Math.floor((deliveries.count - WARM_UP * replicas) / replicas);
+    await Promise.all(
+      servers.map(({ port }, n) => {
+        const from = n * WARM_UP;
+        return runLoad({ ...each, port, from, to: from + WARM_UP, forMs: Number.POSITIVE_INFINITY });
+      }),
+    );
+    await untilSettled(url);
+    const stop = startMeter(server, servers);
+    const results = await Promise.all(
+      servers.map(({ port }, n) => {
+        const from = replicas * WARM_UP + n * share;
+        return runLoad({ ...each, port, from, to: from + share, forMs });
+      }),
+    );
+    const meter = stop();
+    const answered = results.reduce((sum, result) => sum + result.answered, 0);
+    const latencies = Float64Array.from(results.flatMap((result) => [...result.latenciesMs])).sort();
+    const [row] = await run(url, 'SELECT count(*)::int AS count FROM inbox_body');
+    if (row?.count !== answered + WARM_UP * replicas) {
+      throw new Error(`${answered} were acknowledged, and ${row?.count} are there`);
+    }
+    const at = (part: number) => latencies[Math.min(answered - 1, Math.floor(answered * part))] as number;
+    return {
+      perSecond: answered / Math.max(...results.map((result) => result.seconds)),
+      p50Ms: at(0.5),
+      p99Ms: at(0.99),
+      replicaMicros: (meter.replicas / answered) * 1e6,
+      postgresMicros: (meter.postgres / answered) * 1e6,
+      clientMicros: (meter.client / answered) * 1e6,
+    };
+  } finally {
+    for (const each of servers) await each.kill();
+  }
+}
+
+async function freshDatabase(server: PostgresServer): Promise<string> {
+  await server.drop('bench');
+  const url = await server.create('bench', TEMPLATE);
+  // What the copy wrote is nobody's to wait for.
+  await run(url, 'CHECKPOINT');
+  return url;
+}
+
+async function untilSettled(url: string): Promise<void> {
+  for (;;) {
+    const [row] = await run(url, "SELECT count(*)::int AS count FROM inbox WHERE status <> 'done'");
+    if (row?.count === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+async function run(url: string, sql: string): Promise<{ count?: number }[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Counts processor time from now on, in seconds. */
+function startMeter(postgres: PostgresServer, servers: readonly Server[]) {
+  const read = () => {
+    const { user, system } = process.cpuUsage();
+    return {
+      client: (user + system) / 1e6,
+      replicas: servers.reduce((sum, server) => sum + server.cpuSeconds().allThreads, 0),
+      postgres: cpuSecondsOfFamily(postgres.pid),
+    };
+  };
+  const before = read();
+  return () => {
+    const after = read();
+    return {
+      client: after.client - before.client,
+      replicas: after.replicas - before.replicas,
+      postgres: after.postgres - before.postgres,
+    };
+  };
+}
+
+/** Of a process and its children, those that have ended among them; NaN where the system does not say. */
+function cpuSecondsOfFamily(pid: number): number {
+  let ticks = 0;
+  for (const name of readdirSync('/proc').filter((entry) => /^[0-9]+$/.test(entry))) {
+    try {
+      const text = readFileSync(`/proc/${name}/stat`, 'utf8');
+      const fields = text
+        .slice(text.lastIndexOf(')') + 2)
+        .split(' ')
+        .map(Number) as number[];
+      const [parent, user, system, endedUser, endedSystem] = [1, 11, 12, 13, 14].map((n) => fields[n] ?? 0);
+      if (Number(name) === pid) ticks += (endedUser ?? 0) + (endedSystem ?? 0);
+      if (Number(name) === pid || parent === pid) ticks += (user ?? 0) + (system ?? 0);
+    } catch {
+      // It has ended.
+    }
+  }
+  return ticks / CLOCK_TICKS_PER_SECOND;
+}
+
+function report(found: Record<'pgbench' | 'one' | 'two', Measured[]>): string {
+  const names = { pgbench: 'pgbench, 12 connections', one: 'one replica', two: 'two replicas' };
+  const rows = Object.entries(found).map(([name, figures]) => {
+    const typical = (read: (one: Measured) => number) => median(figures.map(read));
+    const ratio = median(
+      figures.map((one, round) => one.perSecond / (found.pgbench[round] as Measured).perSecond),
+    );
+    return [
+      names[name as keyof typeof names],
+      fixed(
+        typical((one) => one.perSecond),
+        0,
+      ),
+      fixed(ratio, 2),
+      fixed(
+        typical((one) => one.p50Ms),
+        1,
+      ),
+      fixed(
+        typical((one) => one.p99Ms),
+        1,
+      ),
+      fixed(
+        typical((one) => one.replicaMicros),
+        0,
+      ),
+      fixed(
+        typical((one) => one.postgresMicros),
+        0,
+      ),
+      fixed(
+        typical((one) => one.clientMicros),
+        0,
+      ),
+    ];
+  });
+  const head = [
+    '',
+    'per second',
+    '÷ pgbench',
+    'p50 ms',
+    'p99 ms',
+    'replica µs',
+    'PostgreSQL µs',
+    'client µs',
+  ];
+  return table('Durable acknowledgements; medians of the rounds', head, rows);
+}
+
+function readArguments(): Plan {
+  const { values } = parseArgs({
+    options: {
+      help: { type: 'boolean', short: 'h' },
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      connections: { type: 'string' },
+    },
+  });
+  if (values.help === true) {
+    process.stdout.write(HELP);
+    process.exit(0);
+  }
+  const whole = (text: string) => {
+    if (!/^[1-9][0-9]{0,2}$/.test(text)) throw new Error(`"${text}" is no whole number from 1 to 999`);
+    return Number(text);
+  };
+  return {
+    rounds: whole(values.rounds ?? '5'),
+    seconds: whole(values.seconds ?? '5'),
+    connections: whole(values.connections ?? '64'),
+  };
+}
+
+try {
+  const plan = readArguments();
+  execFileSync('pgbench', ['--version']);
+  const startMs = performance.now();
+  const text = await main(plan);
+  const { rounds, seconds, connections } = plan;
+  const how = `${rounds} rounds of ${seconds} s, ${connections} connections of the client`;
+  const tookSeconds = ((performance.now() - startMs) / 1000).toFixed(0);
+  process.stdout.write(
+    `Node ${process.versions.node}, ${availableParallelism()} cores; ${how}; took ${tookSeconds} s\n\n${text}\n`,
+  );
+  process.exit(0);
+} catch (error) {
+  process.stderr.write(`${(error as Error).stack ?? error}\n\n${HELP}`);
+  process.exit(1);
+}
