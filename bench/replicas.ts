@@ -1,7 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { parseArgs, promisify } from 'node:util';
 import pg from 'pg';
@@ -50,9 +50,10 @@ type Plan = { rounds: number; seconds: number; connections: number };
 
 async function main({ rounds, seconds, connections }: Plan): Promise<string> {
   const workspace = openWorkspace();
-  const folder = workspace.path('postgres');
-  mkdirSync(folder);
-  const server = await startPostgres({ folder, settings: { max_wal_size: '4GB', shared_buffers: '256MB' } });
+  const server = await startPostgres({
+    beneath: tmpdir(),
+    settings: { max_wal_size: '4GB', shared_buffers: '256MB' },
+  });
   const range = { from: 0, count: WARM_UP * 2 + PER_SECOND_MAX * seconds };
   try {
     await registerLinks(await server.create(TEMPLATE), range);

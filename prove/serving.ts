@@ -6,6 +6,8 @@ const KILL_POINT = new URL('kill_point.ts', import.meta.url).href;
 /** The launcher's own; it halves the processor time of a start. */
 const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url));
 const TOKEN = 'operator-token-of-the-proof';
+/** Nobody waits longer for an answer. */
+const ANSWER_MS = 20_000;
 
 export type Served = {
   readonly hooksPort: number;
@@ -17,8 +19,21 @@ export type Served = {
   api(path: string, body?: object): Promise<{ status: number; body: any } | null>;
 };
 
+/** A process that may serve one day. */
+export type Begun = {
+  readonly child: ChildProcess;
+  /** Resolves with the signal that ended it. */
+  readonly ended: Promise<NodeJS.Signals | null>;
+  /** Resolves when it serves; rejects where it ends before. */
+  readonly serving: Promise<Served>;
+};
+
 /** `settled serve` as a process of its own. `killPoint`: see kill_point.ts; empty: it lives until it is killed. */
-export async function serve(environment: Record<string, string>, killPoint: string): Promise<Served> {
+export function serve(environment: Record<string, string>, killPoint: string): Promise<Served> {
+  return begin(environment, killPoint).serving;
+}
+
+export function begin(environment: Record<string, string>, killPoint: string): Begun {
   const child = spawn(process.execPath, [MAIN, 'serve'], {
     env: {
       PATH: process.env.PATH ?? '',
@@ -34,38 +49,46 @@ export async function serve(environment: Record<string, string>, killPoint: stri
   const ended = new Promise<NodeJS.Signals | null>((resolve) => {
     child.once('close', (_code, signal) => resolve(signal));
   });
-  const { hooks, operator } = await serving(child, ended);
-  return {
+  const serving = started(child, ended).then(({ hooks, operator }) => ({
     hooksPort: hooks.port,
     ended,
-    kill: () => child.kill('SIGKILL'),
-    api: async (path, body) => {
-      try {
-        const answer = await fetch(`http://127.0.0.1:${operator.port}${path}`, {
-          method: body === undefined ? 'GET' : 'POST',
-          headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-          body: body === undefined ? null : JSON.stringify(body),
-        });
-        return { status: answer.status, body: await answer.json() };
-      } catch {
-        return null;
-      }
-    },
+    kill: () => void child.kill('SIGKILL'),
+    api: caller(operator.port),
+  }));
+  return { child, ended, serving };
+}
+
+function caller(port: number): Served['api'] {
+  return async (path, body) => {
+    try {
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+        body: body === undefined ? null : JSON.stringify(body),
+        signal: AbortSignal.timeout(ANSWER_MS),
+      });
+      return { status: answer.status, body: await answer.json() };
+    } catch {
+      return null;
+    }
   };
 }
 
 type Started = { hooks: { port: number }; operator: { port: number } };
 
 /** Resolves with the line that says where it serves. */
-function serving(child: ChildProcess, ended: Promise<unknown>): Promise<Started> {
+function started({ stdout, stderr }: ChildProcess, ended: Promise<unknown>): Promise<Started> {
   let output = '';
-  child.stderr?.resume();
+  stderr?.resume();
   return new Promise((resolve, reject) => {
-    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    const read = (chunk: string) => {
       output += chunk;
       const line = output.split('\n').find((text) => text.includes('"settled is serving"'));
-      if (line?.endsWith('}')) resolve(JSON.parse(line));
-    });
+      if (!line?.endsWith('}')) return;
+      resolve(JSON.parse(line));
+      stdout?.off('data', read).resume();
+    };
+    stdout?.setEncoding('utf8').on('data', read);
     void ended.then(() => reject(new Error(`settled did not serve: ${output}`)));
   });
 }

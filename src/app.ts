@@ -4,13 +4,16 @@ import { startHeartbeat } from './heartbeat.ts';
 import type { HttpServer } from './http/server.ts';
 import { Life } from './life.ts';
 import { openActivity } from './observe/activity.ts';
+import type { Shared } from './observe/gauges.ts';
 import { type Metrics, openMetrics } from './observe/metrics.ts';
 import type { AppOptions, Parts } from './parts.ts';
 import { bodyReader } from './receive/body.ts';
 import { DELIVERY_OUTCOMES } from './receive/delivery.ts';
 import type { RejectionLog } from './receive/rejections.ts';
+import { releaseVersion } from './release.ts';
 import { tellOfRestore } from './restored.ts';
 import { startRetention } from './retention.ts';
+import { startRotation } from './rotation.ts';
 import { keepRejections, openServers } from './servers.ts';
 import type { ListenAddress } from './settings.ts';
 import { startSettler } from './settle/settler.ts';
@@ -18,15 +21,16 @@ import { afterSettling, startAsking, startTelling, stopStages } from './stages.t
 import { openCredentials } from './store/credentials.ts';
 import { openKeyring } from './store/keyring.ts';
 import { readSecretsKeys } from './store/keys.ts';
-import { openStore } from './store/open.ts';
-import type { Stats } from './store/queries.ts';
-import { startRotation } from './store/rotation.ts';
+import { type OpenedStore, openStore } from './store/open.ts';
 import { openBell } from './work/bell.ts';
 import type { Cancel } from './work/clock.ts';
 import { loopLoad } from './work/load.ts';
 
 /** A delivery whose commit takes longer is answered 503; the service gives up after 20 s. */
 const COMMIT_TIMEOUT_MS = 10_000;
+
+/** For so long another replica's correction of a signing secret may be unknown here. */
+const SECRETS_FRESH_MS = 2_000;
 
 /** Milliseconds after the stop was asked for. */
 const STOP = { closeMs: 1_000, refuseBodiesMs: 3_000, refuseCommitsMs: 4_000, destroyMs: 4_700 } as const;
@@ -42,26 +46,17 @@ export type App = {
 
 /** Puts settled together: store, then stages, then servers. */
 export async function startApp(options: AppOptions): Promise<App> {
-  const { config, clock, log, newId } = options;
-  const life = new Life(clock);
-  const keys = readSecretsKeys(config);
-  const keyring = openKeyring(keys.current, keys.older);
-  const metrics = metricsOf(config, life, () => store.stats(clock.nowMs()));
-  const { store, opened, abandon } = await openStore({
-    path: config.storePath,
-    secretsKeyId: keyring.keyId,
-    olderKeyIds: keyring.keyIds.slice(1),
-    newInstanceId: newId(),
-    clock,
-    callTimeoutMs: COMMIT_TIMEOUT_MS,
-    onBatch: metrics.batch,
-    onFailed: life.fail,
-  });
-  if (opened.created) log.info({ path: config.storePath }, 'new store created');
-  const credentials = openCredentials(store, keyring);
+  const { config, log } = options;
+  const life = new Life(options.clock);
+  const { keys, keyring, metrics, ...found } = await openConfigured(options, life);
+  const { store, opened, clock, hints, isShared, abandon } = found.opened;
+  if (opened.created) log.info({ store: config.store.name }, 'new store created');
+  const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
+  const credentials = openCredentials({ store, keyring, clock, freshMs });
   const activity = openActivity(clock, credentials);
   const settler = startSettler({
     ...options,
+    clock,
     store,
     credentials,
     policy: { asks: config.apiUrl === null ? 'never' : config.confirm },
@@ -70,6 +65,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   });
   const parts: Parts = {
     ...options,
+    clock,
+    isShared,
     restoredFromMs: opened.restoredFromMs,
     life,
     keyring,
@@ -81,9 +78,10 @@ export async function startApp(options: AppOptions): Promise<App> {
     bodies: bodyReader(),
     asking: null,
     notifier: null,
-    retention: startRetention({ ...options, store, keepBodiesMs: config.keepBodiesMs }),
+    retention: startRetention({ ...options, clock, store, keepBodiesMs: config.keepBodiesMs }),
     rotation: startRotation({
       ...options,
+      clock,
       store,
       keyring,
       keys,
@@ -92,13 +90,14 @@ export async function startApp(options: AppOptions): Promise<App> {
     }),
     notices: openBell(clock),
     onNotices: () => {
-      parts.notifier?.wake();
-      parts.notices.ring();
+      hints.send('notices');
+      wakeTelling(parts);
     },
   };
   tellOfRestore({ ...parts, canAsk: config.apiUrl !== null });
   parts.asking = startAsking(parts);
   parts.notifier = startTelling(parts);
+  hints.listen((hint) => (hint === 'events' ? settler.wake() : wakeTelling(parts)));
   const rejections = keepRejections(parts);
   const catchUp = () => parts.asking?.reconciler.catchUp({ dryRun: false });
   const watches = [startHeartbeat({ ...parts, catchUp }), life.watchLoop()];
@@ -119,15 +118,44 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
 }
 
-function metricsOf(config: Config, life: Life, stats: () => Promise<Stats>): Metrics {
+/** Reads the keys and opens the store with them. */
+async function openConfigured(options: AppOptions, life: Life) {
+  const { config, open = openStore } = options;
+  const keys = readSecretsKeys(config);
+  const keyring = openKeyring(keys.current, keys.older);
+  const metrics = metricsOf(config, life, () => opened);
+  const opened = await open(config.store, {
+    ...options,
+    secretsKeyId: keyring.keyId,
+    olderKeyIds: keyring.keyIds.slice(1),
+    version: releaseVersion(),
+    callTimeoutMs: COMMIT_TIMEOUT_MS,
+    onBatch: metrics.batch,
+    onFailed: life.fail,
+  });
+  return { keys, keyring, metrics, opened };
+}
+
+function wakeTelling({ notifier, notices }: Parts): void {
+  notifier?.wake();
+  notices.ring();
+}
+
+function metricsOf({ store: address, ...config }: Config, life: Life, opened: () => OpenedStore): Metrics {
   return openMetrics({
     deliveryOutcomes: DELIVERY_OUTCOMES,
-    stats,
-    freeBytes: () => freeBytes(config.storePath),
+    stats: () => opened().store.stats(opened().clock.nowMs()),
+    sharing: address.engine === 'sqlite' ? null : () => sharingOf(opened()),
+    freeBytes: address.engine === 'sqlite' ? () => freeBytes(address.path) : null,
     isReady: () => life.readiness().ready,
     canTell: config.shopUrl !== null,
     apiSlots: config.apiUrl === null ? null : config.apiSlots,
   });
+}
+
+async function sharingOf({ store, clock, skewMs }: OpenedStore): Promise<Shared> {
+  const { replicas, lapsed } = await store.storeState(clock.nowMs());
+  return { replicas: replicas.filter(({ isAlive }) => isAlive).length, lapsed, skewMs: skewMs() };
 }
 
 type Stopping = {

@@ -22,16 +22,17 @@ import {
   parseToken,
   parseTolerance,
 } from './settings.ts';
+import type { StoreAddress } from './store/address.ts';
 
 export type Config = {
-  readonly storePath: string;
+  readonly store: StoreAddress;
   /** Without a trailing slash. */
   readonly publicUrl: string;
   /** Whether the service can deliver there, or is a sandbox on this machine, which can. */
   readonly publicUrlReaches: boolean;
   readonly hooksListen: ListenAddress;
   readonly operatorListen: ListenAddress;
-  /** Null: kept in a file beside the database. */
+  /** Null: kept in a file beside the database. Never null with a shared store, and neither is `secretsKey`. */
   readonly operatorToken: string | null;
   readonly shopToken: string | null;
   /** 32 bytes; null: kept in a file beside the database. */
@@ -65,7 +66,7 @@ export type Config = {
 type Setting<T> = { name: string; fallback: string | null; parse: Parser<T> };
 
 const SETTINGS = {
-  storePath: setting('SETTLED_STORE', 'sqlite:./data/settled.db', parseStore),
+  store: setting('SETTLED_STORE', 'sqlite:./data/settled.db', parseStore),
   publicUrl: setting('SETTLED_PUBLIC_URL', 'http://127.0.0.1:8787', parsePublicUrl),
   hooksListen: setting('SETTLED_HOOKS_LISTEN', '0.0.0.0:8787', parseListen),
   operatorListen: setting('SETTLED_OPERATOR_LISTEN', '127.0.0.1:8788', parseListen),
@@ -175,7 +176,25 @@ function faultsBetween(values: Partial<Config>): string[] {
       'SETTLED_SECRETS_KEY_PREVIOUS is what SETTLED_SECRETS_KEY takes the place of: give both, and two keys',
     );
   }
-  return [...faults, ...faultsOfShop(values)];
+  return [...faults, ...faultsOfSharing(values), ...faultsOfShop(values)];
+}
+
+/** Replicas have no folder in common in which a key or a token could be made for all of them. */
+function faultsOfSharing({ store, secretsKey, operatorToken }: Partial<Config>): string[] {
+  if (store?.engine !== 'postgres') return [];
+  return [
+    ...(secretsKey === null
+      ? [
+          'SETTLED_SECRETS_KEY is needed with PostgreSQL, the same for all replicas: make one with `openssl rand -base64 32` ' +
+            'and keep a copy of it apart from the backups',
+        ]
+      : []),
+    ...(operatorToken === null
+      ? [
+          'SETTLED_OPERATOR_TOKEN is needed with PostgreSQL, the same for all replicas: make one with `openssl rand -hex 24`',
+        ]
+      : []),
+  ];
 }
 
 function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config>): string[] {

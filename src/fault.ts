@@ -44,6 +44,7 @@ export const FAULT_CODES = [
   'store_stopped',
   'secrets_key_missing',
   'secrets_key_wrong',
+  'secrets_key_in_use',
   'secret_undecipherable',
   'stored_event_damaged',
   'unreadable_event',

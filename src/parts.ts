@@ -8,10 +8,11 @@ import type { OpenedService } from './paylink/client.ts';
 import type { BodyReader } from './receive/body.ts';
 import type { Reconciler } from './reconcile/reconciler.ts';
 import type { Retention } from './retention.ts';
+import type { Rotation } from './rotation.ts';
 import type { Settler } from './settle/settler.ts';
 import type { Credentials } from './store/credentials.ts';
 import type { Keyring } from './store/keyring.ts';
-import type { Rotation } from './store/rotation.ts';
+import type { openStore } from './store/open.ts';
 import type { Store } from './store/store.ts';
 import type { Bell } from './work/bell.ts';
 import type { Clock } from './work/clock.ts';
@@ -23,10 +24,14 @@ export type AppOptions = {
   random: () => number;
   newId: () => string;
   log: Log;
+  /** In place of the store that the configuration names. */
+  open?: typeof openStore;
 };
 
 /** What settled is made of, once it is put together. */
 export type Parts = AppOptions & {
+  /** Whether other processes work on the store as well. */
+  isShared: boolean;
   restoredFromMs: number | null;
   life: Life;
   keyring: Keyring;

@@ -6,6 +6,7 @@ import type { Parts } from './parts.ts';
 import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
 import { hookRoutes, refuseContinue } from './receive/route.ts';
 import { returnRoutes } from './reconcile/return.ts';
+import { storeFile } from './store/address.ts';
 import { operatorTokenFile } from './store/files.ts';
 import { secretsKeyPlace } from './store/keys.ts';
 
@@ -37,11 +38,14 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
   const returns = returnRoutes({ ...parts, onReturned: () => asking?.reconciler.wake() });
   const api = apiRoutes({
     ...parts,
-    tokens: { operator: config.operatorToken ?? operatorTokenFile(config.storePath), shop: config.shopToken },
+    tokens: {
+      operator: config.operatorToken ?? operatorTokenFile(storeFile(config.store)),
+      shop: config.shopToken,
+    },
     readiness: life.readiness,
     publicUrl: config.publicUrl,
     currency: config.currency,
-    storePath: config.storePath,
+    storeAddress: config.store,
     secretsKeyPlace: secretsKeyPlace(config),
     onRequeued: settler.wake,
     canTell: config.shopUrl !== null,

@@ -1,5 +1,6 @@
 import { isLoopback } from './addresses.ts';
 import { isCurrency } from './domain/money.ts';
+import { postgresAddress, type StoreAddress, sqliteAddress } from './store/address.ts';
 
 export type ListenAddress = { readonly host: string; readonly port: number };
 
@@ -11,15 +12,19 @@ const API_SLOTS = { min: 5, max: 55 } as const;
 const SHOP_SECRET_BYTES = { min: 24, max: 64 } as const;
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-export function parseStore(text: string): string {
+export function parseStore(text: string): StoreAddress {
+  if (/^postgres(ql)?:\/\//.test(text)) return postgresAddress(text);
   // The driver drops spaces at the ends, and would open another file than the one that was looked for.
   const match = /^sqlite:(\S|\S.*\S)$/s.exec(text);
   if (match?.[1] === undefined || match[1] === ':memory:') {
+    // What looks like a URL may hold a password, in whatever place.
+    const said = /\/\/|@/.test(text) ? 'names no store that settled knows' : `is "${text}"`;
     throw new Error(
-      `is "${withoutPassword(text)}"; write sqlite: and the path of a file, like sqlite:./data/settled.db`,
+      `${said}; write sqlite: and the path of a file, like sqlite:./data/settled.db, or ` +
+        'postgres://user:password@host:5432/database',
     );
   }
-  return match[1];
+  return sqliteAddress(match[1]);
 }
 
 function withoutPassword(text: string): string {

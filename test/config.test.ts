@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Config, currentApiKey, readConfig } from '../src/config.ts';
 import { Fault } from '../src/fault.ts';
+import { sqliteAddress, storeFile } from '../src/store/address.ts';
 import { PRIVATE_HOSTS } from './notify/hosts.ts';
 import { testFolder } from './support/app.ts';
 
@@ -28,17 +29,39 @@ type Setting = {
 
 const SETTINGS: Record<string, Setting> = {
   SETTLED_STORE: {
-    key: 'storePath',
-    unset: './data/settled.db',
+    key: 'store',
+    unset: sqliteAddress('./data/settled.db'),
     good: [
-      ['sqlite:/var/lib/settled/settled.db', '/var/lib/settled/settled.db'],
-      ['sqlite:./a folder/a:b.db', './a folder/a:b.db'],
+      ['sqlite:/var/lib/settled/settled.db', sqliteAddress('/var/lib/settled/settled.db')],
+      ['sqlite:./a folder/a:b.db', sqliteAddress('./a folder/a:b.db')],
+      ...[
+        ['postgres://me:hidden@db.example.com/settled', 'postgres://db.example.com:5432/settled'],
+        ['postgresql://me:hidden@db:6432/pay?sslmode=verify-full', 'postgres://db:6432/pay'],
+        ['postgres://me@[::1]/settled', 'postgres://[::1]:5432/settled'],
+        ['postgres://db/settled?user=me&password=hidden&port=1', 'postgres://db:1/settled'],
+        ['postgres://me@localhost/settled?host=/run/pg', 'postgres://localhost:5432/settled?host=/run/pg'],
+        ['postgres://me:a%2Fb%40c@db/s%C3%A3o', 'postgres://db:5432/são'],
+      ].map(([url = '', name = '']) => [url, { engine: 'postgres', url, name }] as const),
     ],
     bad: [
       '/var/lib/settled.db',
       'sqlite:',
       'sqlite::memory:',
-      'postgres://me:hidden@db/settled',
+      'mysql://me:hidden@db/settled',
+      'postgres:/me:hidden@db/settled',
+      'postgres://me:hidden@db',
+      'postgres://me:hidden@db/',
+      'postgres://me:hidden@/settled',
+      'postgres://me:hidden@db/settled/other',
+      'postgres://me:hidden@db:port/settled',
+      'postgres://me:hidden@db/%E0%A4%A',
+      'postgres://me:1/hidden@db/settled',
+      'postgres://me:1/hidden@db',
+      'postgres://me:1?hidden@db/settled',
+      'postgres://me:1#hidden@db/settled',
+      'postgres://me:100%hidden@db/settled',
+      'postgres://db/settled?query_timeout=0&password=hidden',
+      'postgres://db/settled?hidden=1',
       'SQLITE:./x',
       'sqlite: ./x',
       'sqlite:./x ',
@@ -286,6 +309,10 @@ const SETTINGS: Record<string, Setting> = {
 };
 /** What must be given beside a setting. */
 const BESIDE: Record<string, Record<string, string>> = {
+  SETTLED_STORE: {
+    SETTLED_SECRETS_KEY: KEY.toString('base64'),
+    SETTLED_OPERATOR_TOKEN: 'sixteen-letters!',
+  },
   SETTLED_API_URL: { SETTLED_API_KEY: 'k' },
   SETTLED_API_KEY: { SETTLED_API_URL: 'https://links.example.com' },
   SETTLED_SECRETS_KEY_PREVIOUS: { SETTLED_SECRETS_KEY: NEXT_KEY.toString('base64') },
@@ -296,6 +323,40 @@ const BESIDE: Record<string, Record<string, string>> = {
 const DERIVED = { apiKeyFile: null, publicUrlReaches: false };
 const NAMES = Object.keys(SETTINGS);
 const cases = Object.entries(SETTINGS);
+
+const SHARED = { SETTLED_STORE: 'postgres://me:hidden@db/settled', ...BESIDE.SETTLED_STORE };
+
+describe('configuration of a store that replicas share', () => {
+  it('is whole with the key and the token that all replicas have', () => {
+    expect(readConfig(SHARED).store.engine).toBe('postgres');
+  });
+
+  it.each(['SETTLED_SECRETS_KEY', 'SETTLED_OPERATOR_TOKEN'])('needs %s, and says how to make it', (name) => {
+    const message = refusal({ ...SHARED, [name]: '' });
+    expect(message.split('\n')).toHaveLength(2);
+    expect(message).toMatch(new RegExp(`- ${name} is needed with PostgreSQL, .* with \`openssl rand -`));
+  });
+
+  it('names a key that is wrong, and not that it is missing', () => {
+    expect(refusal({ ...SHARED, SETTLED_SECRETS_KEY: 'short' })).not.toContain('is needed');
+  });
+
+  it('leaves files to SQLite: nothing is kept beside a database on another machine', () => {
+    expect(() => storeFile(readConfig(SHARED).store)).toThrow(
+      'nothing is kept in files beside postgres://db:5432',
+    );
+    expect(storeFile(readConfig({}).store)).toBe('./data/settled.db');
+  });
+
+  it('shows no password, wherever in the address it stands', () => {
+    const { good, bad } = SETTINGS.SETTLED_STORE as Setting;
+    for (const [text] of good) {
+      const { store } = readConfig({ ...SHARED, SETTLED_STORE: text });
+      expect(store.name).not.toMatch(/hidden|me[:@]|a%2Fb|a\/b/);
+    }
+    for (const text of bad) expect(refusal({ ...SHARED, SETTLED_STORE: text })).not.toContain('hidden');
+  });
+});
 
 describe('configuration', () => {
   it('has a default for everything', () => {

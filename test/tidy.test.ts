@@ -60,7 +60,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/release.ts',
       'src/work/',
     ],
-    types: ['src/store/', 'src/observe/', 'src/links/', 'src/reconcile/', 'src/paylink/'],
+    types: ['src/store/', 'src/observe/', 'src/links/', 'src/reconcile/', 'src/paylink/', 'src/rotation.ts'],
   },
 };
 

@@ -30,7 +30,8 @@ CREATE TABLE link (
   status             TEXT,
   created_at_ms      BIGINT  NOT NULL
 );
-CREATE INDEX link_by_order ON link (order_key);
+-- With the key, so that the newest is found by it even before the server knows how many links an order has.
+CREATE INDEX link_by_order ON link (order_key, key);
 
 -- The guard against settling twice: an order is paid by the insertion of its one row here.
 CREATE TABLE settlement (

@@ -17,7 +17,7 @@ ALTER TABLE link ADD COLUMN hinted_at_ms BIGINT;
 ALTER TABLE link ADD COLUMN next_check_at_ms BIGINT;
 ALTER TABLE link ADD COLUMN check_failures INTEGER NOT NULL DEFAULT 0;
 CREATE UNIQUE INDEX link_by_return_token ON link (return_token) WHERE return_token IS NOT NULL;
-CREATE INDEX link_next_check ON link (next_check_at_ms) WHERE next_check_at_ms IS NOT NULL;
+CREATE INDEX link_next_check ON link (next_check_at_ms, key) WHERE next_check_at_ms IS NOT NULL;
 -- Counts the hints of the last minute.
 CREATE INDEX link_hinted ON link (hinted_at_ms) WHERE hinted_at_ms IS NOT NULL;
 
@@ -38,7 +38,7 @@ CREATE TABLE link_check (
   again_reason     TEXT,
   again_rank       INTEGER
 );
-CREATE INDEX link_check_due ON link_check (rank, due_at_ms);
+CREATE INDEX link_check_due ON link_check (rank, due_at_ms, link_key);
 
 -- Links that settled is opening. The row is committed before the service hears of the link. `may_exist`: a request left
 -- whose answer never came, so the service may have made the link. `holder` is the replica that leased it.

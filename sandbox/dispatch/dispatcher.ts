@@ -46,18 +46,20 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
   const waiters: (() => void)[] = [];
   let isAwake = false;
   let stopped = false;
+  /** What the last pump took for now. */
+  let pumpedMs = 0;
   // A turn of the clock sends what there was before its next move, and has what is made meanwhile wait for that.
   let lastNumber = Number.MAX_SAFE_INTEGER;
 
-  /** Starts what may start now, and sees to what is due later. Returns what it took for now. */
-  function pump(): number {
+  /** Starts what may start now, and sees to what is due later. */
+  function pump(): void {
     const nowMs = clock.nowMs();
-    if (stopped) return nowMs;
+    pumpedMs = nowMs;
+    if (stopped) return;
     for (const [number, receiver] of chooseDue(store, { nowMs, lastNumber, inFlight }))
       void start(number, receiver);
     const nextMs = store.nextDueMs(nowMs);
     if (nextMs !== null) setTimer(nextMs);
-    return nowMs;
   }
 
   async function start(number: number, receiver: string): Promise<void> {
@@ -94,7 +96,9 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
   async function idle(): Promise<void> {
     const last = stopped ? 0 : store.lastDeliveryNumber();
     const isBusy = (nowMs: number) => (stopped ? inFlight.size > 0 : store.isDue(nowMs, last));
-    while (isBusy(pump())) await attemptEnd();
+    pump();
+    // Each end pumps before it is told here.
+    while (isBusy(pumpedMs)) await attemptEnd();
   }
 
   function attemptEnd(): Promise<void> {
@@ -149,7 +153,7 @@ function chooseDue(store: SandboxStore, { nowMs, lastNumber, inFlight }: Now): M
   return chosen;
 }
 
-/** Scheme, host and port. */
+/** Scheme, host and port. Told once for each delivery that waits, so without reading the whole address. */
 function receiverOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).origin : url;
+  return /^\w+:\/\/[^/?#]*/.exec(url)?.[0].toLowerCase() ?? url;
 }

@@ -32,21 +32,29 @@ export function showStats({ store, clock, canTell }: ApiOptions): RequestHandler
 }
 
 /** Writes a consistent copy of the database beside it, while serving. The secrets key is not in it. */
-export function makeBackup({ store, clock, storePath, secretsKeyPlace }: ApiOptions): RequestHandler {
+export function makeBackup({ store, clock, storeAddress, secretsKeyPlace }: ApiOptions): RequestHandler {
   let isRunning = false;
   return async (_request, response) => {
+    if (storeAddress.engine === 'postgres') {
+      const detail =
+        `settled does not copy ${storeAddress.name}. Use pg_dump, or the backups of who runs it: see Backup in ` +
+        `docs/operations.md. The secrets key is not in them. It is kept in ${secretsKeyPlace}; keep a copy apart from the ` +
+        'backups.';
+      sendProblem(response, { status: 409, code: 'backup_not_ours_to_make', detail });
+      return;
+    }
     // Each takes the room of a whole database and the time of the disk that deliveries wait for.
     if (isRunning)
       throw new Fault('transient', 'store_busy', 'A backup is being written. Try again after it.');
     isRunning = true;
     try {
-      response.status(201).json({ backup: await writeBackup() });
+      response.status(201).json({ backup: await writeBackup(storeAddress.path) });
     } finally {
       isRunning = false;
     }
   };
 
-  async function writeBackup(): Promise<object> {
+  async function writeBackup(storePath: string): Promise<object> {
     const folder = join(dirname(storePath), 'backups');
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await removeDrafts(folder);
@@ -69,7 +77,8 @@ export function rotateKey({ rotation }: ApiOptions): RequestHandler {
     const detail =
       'The secrets key comes from SETTLED_SECRETS_KEY, which settled cannot change. Make a new one (openssl rand -base64 ' +
       '32), set SETTLED_SECRETS_KEY to it and SETTLED_SECRETS_KEY_PREVIOUS to the key of now, and start settled again: it ' +
-      'then seals all secrets under the new one by itself.';
+      'then seals all secrets under the new one by itself. How several replicas do that while they serve: see Keys in ' +
+      'docs/operations.md.';
     sendProblem(response, { status: 409, code: 'key_not_ours_to_change', detail });
   };
 }

@@ -5,49 +5,46 @@ import { deliveryMac, SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire
 import { ANSWERS } from '../receive/answer.ts';
 import type { ShopState, Stats } from '../store/queries.ts';
 import { inWords, systemClock } from '../work/clock.ts';
-import { freeBytes } from './admin.ts';
+import { checkDatabase } from './database.ts';
+import { type Finding, finding } from './finding.ts';
 import type { ApiOptions } from './options.ts';
 import { iso } from './times.ts';
 
-/** Less free space than this is worth a warning before it becomes an outage. */
-const FREE_BYTES_LOW = 256 * 1024 * 1024;
 /** A `Date` header has whole seconds, and the answer travelled. */
 const SKEW_MS_SMALL = 5_000;
 const PROBE_DEADLINE_MS = 5_000;
 
-type Check = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
-
 /** What a person should know of this installation. Each check says what to do. */
 export function doctor(options: ApiOptions): RequestHandler {
   return async (_request, response) => {
-    const { store, clock, readiness, storePath, apiSlots } = options;
-    const [disk, address, service] = await Promise.all([
-      checkDisk(storePath),
+    const { store, clock, readiness, apiSlots } = options;
+    const [database, address, service] = await Promise.all([
+      checkDatabase(options),
       checkPublicUrl(options),
       checkService(options),
     ]);
     const stats = await store.stats(clock.nowMs());
-    const checks: Check[] = [
+    const checks: Finding[] = [
       checkReadiness(readiness),
-      disk,
+      ...database,
       address,
       ...service,
-      check(
+      finding(
         'api budget',
         stats.api.slotsInUse < apiSlots,
         `${stats.api.slotsInUse} of ${apiSlots} requests a minute are in use`,
       ),
-      check(
+      finding(
         'settlement',
         stats.lagMs < 10_000,
         `the oldest unsettled event is due for ${stats.lagMs / 1000} s`,
       ),
-      check(
+      finding(
         'dead events',
         !stats.events.dead,
         `${stats.events.dead ?? 0} events wait for a person: settled events list --status dead`,
       ),
-      check(
+      finding(
         'holds',
         stats.holds === 0,
         `${stats.holds} holds wait for a person: settled orders list --state held`,
@@ -55,24 +52,20 @@ export function doctor(options: ApiOptions): RequestHandler {
       await checkShop(options, stats),
       await checkSecrets(options),
       checkRestore(stats.feed.restoredFromMs),
-      check('attention', stats.attention === 0, `${stats.attention} matters are open: settled attention`),
+      finding('attention', stats.attention === 0, `${stats.attention} matters are open: settled attention`),
     ];
     response.json({ checks });
   };
 }
 
-function check(name: string, ok: boolean, detail: string): Check {
-  return { name, status: ok ? 'ok' : 'warning', detail };
-}
-
-function checkReadiness(readiness: Readiness): Check {
+function checkReadiness(readiness: Readiness): Finding {
   const state = readiness();
   return state.ready
     ? { name: 'ready', status: 'ok', detail: 'the store is open and can be written' }
     : { name: 'ready', status: 'failing', detail: state.reason };
 }
 
-function checkRestore(restoredFromMs: number | null): Check {
+function checkRestore(restoredFromMs: number | null): Finding {
   const name = 'restore';
   if (restoredFromMs === null)
     return { name, status: 'ok', detail: 'no links are looked for after a restore' };
@@ -85,7 +78,7 @@ const NOTICES_LAG_MS_SMALL = 5 * 60_000;
 /** Of a shop's answer, in one line. */
 const ANSWER_SHOWN = 120;
 
-async function checkShop({ store, canTell }: ApiOptions, { notices, noticesLagMs }: Stats): Promise<Check> {
+async function checkShop({ store, canTell }: ApiOptions, { notices, noticesLagMs }: Stats): Promise<Finding> {
   const name = 'shop';
   if (!canTell) {
     const detail = 'no callback is set (SETTLED_SHOP_URL): the shop has to read the feed';
@@ -117,21 +110,14 @@ function lastAnswer(failure: ShopState['failure']): string {
   return `; its last answer: ${answer.status}${said === '' ? '' : ` ${said}`}`;
 }
 
-async function checkSecrets({ store, keyring }: ApiOptions): Promise<Check> {
+async function checkSecrets({ store, keyring }: ApiOptions): Promise<Finding> {
   const links = await store.countUnopenable(keyring.keyIds);
   const detail =
     links === 0
       ? "every link's signing secret rests under a key that is there"
       : `the signing secrets of ${links} links cannot be opened with the keys that there are: their deliveries are answered ` +
         '503, and their orders are found by asking. See Keys in docs/operations.md';
-  return check('secrets', links === 0, detail);
-}
-
-async function checkDisk(storePath: string): Promise<Check> {
-  const bytes = await freeBytes(storePath);
-  if (bytes === null) return { name: 'disk', status: 'warning', detail: 'the free space cannot be read' };
-  const mebibytes = Math.floor(bytes / 1024 / 1024);
-  return check('disk', bytes >= FREE_BYTES_LOW, `${mebibytes} MiB are free for the database`);
+  return finding('secrets', links === 0, detail);
 }
 
 /**
@@ -139,7 +125,7 @@ async function checkDisk(storePath: string): Promise<Check> {
  * openings of links are: where all else pauses because the key or the merchant was refused, it finds out whether that is
  * over.
  */
-async function checkService({ asking, clock }: ApiOptions): Promise<Check[]> {
+async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
   const name = 'service';
   if (asking === null) {
     const detail =
@@ -150,17 +136,20 @@ async function checkService({ asking, clock }: ApiOptions): Promise<Check[]> {
     const { value, dateMs } = await asking.service.profile('create');
     const isActive = value.status === null || value.status === 'ACTIVE';
     const detail = `the API takes the key of ${value.businessName ?? value.id}, which is ${value.status ?? 'there'}`;
-    return [check(name, isActive, detail), ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())])];
+    return [
+      finding(name, isActive, detail),
+      ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())]),
+    ];
   } catch (fault) {
     return [{ name, status: 'failing', detail: (fault as Error).message }];
   }
 }
 
-function checkClock(skewMs: number): Check {
+function checkClock(skewMs: number): Finding {
   const side = skewMs > 0 ? 'ahead of' : 'behind';
   const detail = `the service's clock is ${inWords(Math.abs(skewMs))} ${side} ours`;
   const isSmall = Math.abs(skewMs) <= SKEW_MS_SMALL;
-  return check(
+  return finding(
     'clock',
     isSmall,
     isSmall ? detail : `${detail}: deliveries look stale. Set this machine's clock`,
@@ -168,7 +157,7 @@ function checkClock(skewMs: number): Check {
 }
 
 /** Sends a signed delivery to ourselves through the public address: what is wrong on the way shows here first. */
-async function checkPublicUrl(options: ApiOptions): Promise<Check> {
+async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
   const { publicUrl, publicUrlReaches, keyring, clock } = options;
   const name = 'public address';
   const body = `{ "id": "doctor", "note": "bytes as they are: \u00e9 \u2028 1.0" } \n`;

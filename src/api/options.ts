@@ -4,9 +4,10 @@ import type { Activity } from '../observe/activity.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Service } from '../paylink/service.ts';
 import type { Reconciler } from '../reconcile/reconciler.ts';
+import type { Rotation } from '../rotation.ts';
+import type { StoreAddress } from '../store/address.ts';
 import type { Credentials } from '../store/credentials.ts';
 import type { Keyring } from '../store/keyring.ts';
-import type { Rotation } from '../store/rotation.ts';
 import type { Store } from '../store/store.ts';
 import type { Bell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
@@ -30,7 +31,7 @@ export type ApiOptions = {
   /** All slots of the API budget. */
   apiSlots: number;
   currency: string;
-  storePath: string;
+  storeAddress: StoreAddress;
   /** Where the secrets key is kept, in words for a person. */
   secretsKeyPlace: string;
   rotation: Pick<Rotation, 'rotate'>;

@@ -3,6 +3,7 @@ import { type IncomingMessage, request } from 'node:http';
 import type { Config } from '../config.ts';
 import { Fault } from '../fault.ts';
 import type { ListenAddress } from '../settings.ts';
+import { storeFile } from '../store/address.ts';
 import { operatorTokenPath } from '../store/files.ts';
 import { EXIT, EXIT_OF_PROBLEM, type ExitCode } from './exit.ts';
 
@@ -51,7 +52,7 @@ export function connect(config: Config): Connection {
   const address = reachable(config.operatorListen);
   const url = `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
   const open = async (): Promise<Server> => {
-    const token = config.operatorToken ?? readToken(config.storePath);
+    const token = config.operatorToken ?? readToken(storeFile(config.store));
     if (!(token instanceof Error)) return { address, url, token };
     // First things first: where no server is, no token would help.
     await exchange({ address, url, token: '' }, { method: 'GET', path: '/livez' });

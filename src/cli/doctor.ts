@@ -14,12 +14,12 @@ export const doctor = defineCommand({
   details: ['The exit code is 1 where something is failing, 69 where the server cannot be reached.'],
   options: {},
   async run({ server }) {
-    const { storePath } = readConfig();
+    const { store } = readConfig();
     const connection = server();
     const configuration = {
       name: 'configuration',
       status: 'ok',
-      detail: `the store is ${storePath}`,
+      detail: `the store is ${store.name}`,
     } as const;
     const { checks, exit } = await askServer(connection);
     return report([configuration, ...checks], exit);

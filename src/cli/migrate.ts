@@ -1,5 +1,6 @@
 import { readConfig } from '../config.ts';
 import { restoredSentence } from '../domain/advice.ts';
+import type { StoreAddress } from '../store/address.ts';
 import type { Migrated } from '../store/open.ts';
 import { systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
@@ -9,7 +10,8 @@ export const migrateDatabase = defineCommand({
   positionals: '',
   about: 'bring the database to the newest schema without serving; `settled serve` does it by itself',
   details: [
-    'The server must be stopped: one process works on one database.',
+    'With SQLite the server must be stopped: one process works on one database. Of PostgreSQL, replicas of the version before',
+    'go on serving meanwhile and after; with --restored and --new-key every replica must be stopped.',
     '--restored is for copies that settled did not make itself: backups of `settled backup` say what they are.',
     '--new-key gives up the secrets that rest under the lost key: docs/operations.md, Keys.',
   ],
@@ -18,34 +20,34 @@ export const migrateDatabase = defineCommand({
     'new-key': { about: 'the secrets key is lost: take the one that is given, or make a new one' },
   },
   async run({ options }) {
-    const { storePath, secretsKey, secretsKeyPrevious } = readConfig();
+    const { store, secretsKey, secretsKeyPrevious } = readConfig();
     const { migrateStore } = await import('../store/open.ts');
-    const migrated = migrateStore({
-      storePath,
+    const migrated = await migrateStore({
+      store,
       secretsKey,
       secretsKeyPrevious,
       isRestored: options.restored === true,
       keyIsLost: options['new-key'] === true,
-      nowMs: systemClock.nowMs(),
+      clock: systemClock,
     });
-    return { data: document(storePath, migrated), lines: tell(storePath, migrated) };
+    return { data: document(store, migrated), lines: tell(store, migrated) };
   },
 });
 
-function document(path: string, { applied, restoredFromMs, newKey }: Migrated): object {
+function document(store: StoreAddress, { applied, restoredFromMs, newKey }: Migrated): object {
   return {
-    path,
+    ...(store.engine === 'sqlite' ? { path: store.path } : { store: store.name }),
     applied,
     ...(restoredFromMs === null ? {} : { restoredFrom: new Date(restoredFromMs).toISOString() }),
     ...(newKey === null ? {} : { newKey }),
   };
 }
 
-function tell(path: string, { applied, restoredFromMs, newKey }: Migrated): string[] {
+function tell({ name }: StoreAddress, { applied, restoredFromMs, newKey }: Migrated): string[] {
   const schema =
     applied.length === 0
-      ? `${path} has the newest schema already.`
-      : `${path} was brought to the newest schema. Applied: ${applied.join(', ')}.`;
+      ? `${name} has the newest schema already.`
+      : `${name} was brought to the newest schema. Applied: ${applied.join(', ')}.`;
   return [
     schema,
     ...(restoredFromMs === null ? [] : [restoredSentence(restoredFromMs)]),

@@ -3,7 +3,7 @@ import { flushCompileCache } from 'node:module';
 import type { App } from '../app.ts';
 import { readConfig } from '../config.ts';
 import { type Log, openLog } from '../observe/log.ts';
-import { systemClock } from '../work/clock.ts';
+import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
 import { failure } from './failure.ts';
@@ -30,6 +30,8 @@ export const serve = defineCommand({
 async function start(): Promise<{ app: App; log: Log }> {
   let log = openLog('info');
   process.prependListener('uncaughtException', (fault) => log.fatal({ fault }, 'settled has a bug and ends'));
+  // A database that is waited for keeps nothing open.
+  const release = stayAlive();
   try {
     const config = readConfig();
     log = openLog(config.logLevel);
@@ -43,7 +45,7 @@ async function start(): Promise<{ app: App; log: Log }> {
     });
     const { hooksAddress, operatorAddress } = app;
     log.info(
-      { hooks: hooksAddress, operator: operatorAddress, store: config.storePath },
+      { hooks: hooksAddress, operator: operatorAddress, store: config.store.name },
       'settled is serving',
     );
     // Written now, because a process that is killed never gets to write it at its end.
@@ -52,6 +54,8 @@ async function start(): Promise<{ app: App; log: Log }> {
   } catch (fault) {
     log.fatal({ fault }, 'settled cannot serve');
     throw fault;
+  } finally {
+    release();
   }
 }
 

@@ -31,6 +31,7 @@ export const PROBLEM_CODES = [
   'notice_in_work',
   'cursor_from_before_restore',
   'key_not_ours_to_change',
+  'backup_not_ours_to_make',
   'not_cancellable',
   'not_adoptable',
   'reference_taken',

@@ -42,6 +42,10 @@ export class Ends {
     for (const finish of [...(this.#waiting.get(linkKey) ?? [])]) finish(end);
   }
 
+  get isReleased(): boolean {
+    return this.#released;
+  }
+
   /** Nobody waits any longer: this process is stopping, and the openings go on with the next. */
   release(): void {
     this.#released = true;

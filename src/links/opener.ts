@@ -8,7 +8,7 @@ import type { Keyring } from '../store/keyring.ts';
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
 import { startPool } from '../work/pool.ts';
-import { Ends } from './ends.ts';
+import { type End, Ends } from './ends.ts';
 import { openOne } from './open_one.ts';
 import { differingFields, type OpenRequest, writeRequest } from './request.ts';
 
@@ -22,6 +22,8 @@ const POLL_MS = 1_000;
 const LEASE_MS = 45_000;
 /** The shop is answered after so long, with or without the link. */
 const ANSWER_WITHIN_MS = 10_000;
+/** Whoever waits for a link that another replica may be making looks for it this often. */
+const LOOK_EVERY_MS = 500;
 
 export type OpenerOptions = {
   store: Pick<
@@ -33,6 +35,7 @@ export type OpenerOptions = {
     | 'parkOpening'
     | 'closeOpening'
     | 'findOrder'
+    | 'timeline'
   >;
   service: Service;
   keyring: Keyring;
@@ -46,6 +49,8 @@ export type OpenerOptions = {
   linkLifetimeMs: number;
   /** Whether links send the customer back through settled. */
   customerReturn: boolean;
+  /** Whether other replicas open links of the same store. */
+  isShared: boolean;
   onEnded: (outcome: 'opened' | 'retried' | 'refused' | 'taken', opening: ClaimedOpening) => void;
 };
 
@@ -70,7 +75,7 @@ export type LinkOpener = {
 
 /** Opens payment links, crash-safe: whatever happens after the intent is committed, the order gets exactly one link. */
 export function startOpener(options: OpenerOptions): LinkOpener {
-  const { store, clock, log } = options;
+  const { store, clock, log, isShared } = options;
   const ends = new Ends(clock);
   const pool = startPool({
     clock,
@@ -91,7 +96,7 @@ export function startOpener(options: OpenerOptions): LinkOpener {
     }
     const known = knownEnd(intended);
     if (known !== null) return known;
-    const ended = ends.waitFor(intended.linkKey, answerByMs - clock.monotonicMs());
+    const ended = untilEnded(intended.linkKey, request.reference, answerByMs - clock.monotonicMs());
     pool.wake();
     const end = await ended;
     if (end !== null && end.outcome !== 'opened') return end;
@@ -99,6 +104,19 @@ export function startOpener(options: OpenerOptions): LinkOpener {
     if (order.state === 'cancelled') return { outcome: 'cancelled', order };
     if (order.link === null) return keyRefused(intended.opening) ?? { outcome: 'opening', order };
     return { outcome: intended.outcome === 'created' ? 'created' : 'known', order };
+  }
+
+  /** How an opening ends; null where it has not, or another replica did it: then the order shows what came of it. */
+  async function untilEnded(linkKey: number, reference: string, withinMs: number): Promise<End | null> {
+    if (!isShared) return ends.waitFor(linkKey, withinMs);
+    for (let leftMs = withinMs; ; leftMs -= LOOK_EVERY_MS) {
+      const end = await ends.waitFor(linkKey, Math.min(leftMs, LOOK_EVERY_MS));
+      if (end !== null || leftMs <= LOOK_EVERY_MS || ends.isReleased) return end;
+      const seen = await store.timeline(reference);
+      if (seen === null) return { outcome: 'refused', detail: REFUSED_ELSEWHERE };
+      const goesOn = seen.opening?.status === 'pending' || seen.opening?.status === 'leased';
+      if (!goesOn || seen.order.state === 'cancelled') return stuckEnd(seen.opening);
+    }
   }
 
   return {
@@ -109,6 +127,10 @@ export function startOpener(options: OpenerOptions): LinkOpener {
     },
   };
 }
+
+/** A refused order is forgotten, and only the replica that was told why knows it. */
+const REFUSED_ELSEWHERE =
+  'The service refused to make this link, as another replica was told. Send the request again: the answer then says why.';
 
 /** Makes token and secret and commits them with the order, before the service hears of anything. */
 async function intend(options: OpenerOptions, request: OpenRequest): Promise<Intended> {
@@ -140,10 +162,15 @@ function randomText(bytes: number): string {
 
 /** What there is to say of an opening that is over; null where it goes on. */
 function knownEnd({ order, opening }: Exclude<Intended, { outcome: 'conflict' }>): Opened | null {
+  return stuckEnd(opening) ?? (opening.status === 'done' ? { outcome: 'known', order } : null);
+}
+
+/** Where an opening ended without a link for the shop: why. */
+function stuckEnd(opening: OpeningState | null): Exclude<End, { outcome: 'opened' }> | null {
+  if (opening === null) return null;
   const { status, withheld, fault } = opening;
   if (withheld !== null) return { outcome: 'withheld', detail: withheld };
-  if (status === 'taken') return { outcome: 'taken', detail: fault?.message ?? '' };
-  return status === 'done' ? { outcome: 'known', order } : null;
+  return status === 'taken' ? { outcome: 'taken', detail: fault?.message ?? '' } : null;
 }
 
 /** Where the key was refused before and nothing was tried since, that is still what it waits for. */

@@ -2,18 +2,30 @@ import { Gauge, type Registry } from 'prom-client';
 import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/row.ts';
 import type { Stats } from '../store/queries.ts';
+import type { LeaseCounts } from '../store/replicas.ts';
 
 /** What the gauges of a scrape are read from. */
 export type Sources = {
   stats: () => Promise<Stats>;
-  /** Null where the system does not tell. */
-  freeBytes: () => Promise<number | null>;
+  /** Free bytes for the database, null where the system does not tell. Null itself where it is on another machine. */
+  freeBytes: (() => Promise<number | null>) | null;
+  /** Of a store that replicas share; null of one that this process has for itself. */
+  sharing: (() => Promise<Shared>) | null;
   /** As /readyz says it. */
   isReady: () => boolean;
   /** Whether the shop has a callback. Where it has none, notices wait for ever. */
   canTell: boolean;
   /** All slots of the API budget; null where there is no API, and checks wait for ever. */
   apiSlots: number | null;
+};
+
+export type Shared = {
+  /** Replicas that are alive, this one among them. */
+  replicas: number;
+  /** Leases that lapsed and that nobody took over so far. */
+  lapsed: LeaseCounts;
+  /** How far this machine's clock is ahead of the database's. */
+  skewMs: number;
 };
 
 /** Of an opening; those that are done are not counted. */
@@ -31,14 +43,41 @@ export function rowGauges(registers: [Registry], sources: Sources): () => Promis
     storeGauges(gauge),
   ];
   const ready = gauge('settled_ready', '1 while deliveries can be taken, as /readyz says it.');
-  const free = gauge('settled_disk_free_bytes', 'Free space of the file system that holds the database.');
+  const showOwn = [...diskGauge(gauge, sources), ...sharingGauges(gauge, sources)];
   return async () => {
-    const [now, freeBytes] = await Promise.all([sources.stats(), sources.freeBytes()]);
+    const [now] = await Promise.all([sources.stats(), ...showOwn.map((show) => show())]);
     for (const show of shows) show(now);
     ready.set(sources.isReady() ? 1 : 0);
-    free.set(freeBytes ?? Number.NaN);
     return now;
   };
+}
+
+function diskGauge(gauge: NewGauge, { freeBytes }: Sources): (() => Promise<void>)[] {
+  if (freeBytes === null) return [];
+  const free = gauge('settled_disk_free_bytes', 'Free space of the file system that holds the database.');
+  return [async () => free.set((await freeBytes()) ?? Number.NaN)];
+}
+
+function sharingGauges(gauge: NewGauge, { sharing }: Sources): (() => Promise<void>)[] {
+  if (sharing === null) return [];
+  const alive = gauge('settled_replicas', 'Replicas that gave a sign of life within a minute.');
+  const ahead = gauge(
+    'settled_store_clock_ahead_seconds',
+    "How far this machine's clock is ahead of the database's.",
+  );
+  const leases = gauge(
+    'settled_leases_lapsed',
+    'Leases that lapsed and that no replica took over so far, by what is leased.',
+    ['what'],
+  );
+  return [
+    async () => {
+      const { replicas, lapsed, skewMs } = await sharing();
+      alive.set(replicas);
+      ahead.set(skewMs / 1000);
+      for (const [what, count] of Object.entries(lapsed)) leases.set({ what }, count);
+    },
+  ];
 }
 
 function countGauges(gauge: NewGauge): (now: Stats) => void {

@@ -19,6 +19,10 @@ const SECRET_FIELDS = [
   'body',
   'customer',
   'email',
+  // Of a database's address, which may hold its password.
+  'url',
+  'password',
+  'connectionString',
 ];
 
 export function openLog(level: LogLevel): Log {

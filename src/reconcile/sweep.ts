@@ -40,6 +40,7 @@ export function startSweep(options: SweepOptions): Sweep {
   const { clock, log, restoredFromMs } = options;
   const rest = new Rest(clock);
   let stopping = false;
+  let isWanted = false;
 
   async function run(): Promise<void> {
     let restMs = restoredFromMs === null ? SWEEP_EVERY_MS : 0;
@@ -48,7 +49,9 @@ export function startSweep(options: SweepOptions): Sweep {
       if (stopping) return;
       restMs = SWEEP_EVERY_MS;
       try {
-        const isThere = await sweepOnce(options, { rest, isStopping: () => stopping });
+        const turn = { rest, isStopping: () => stopping, isWanted };
+        isWanted = false;
+        const isThere = await sweepOnce(options, turn);
         if (!isThere) restMs = FORBIDDEN_REST_MS;
       } catch (error) {
         if (stopping) return;
@@ -59,7 +62,10 @@ export function startSweep(options: SweepOptions): Sweep {
 
   const running = run();
   return {
-    now: rest.wake,
+    now: () => {
+      isWanted = true;
+      rest.wake();
+    },
     stop: async () => {
       stopping = true;
       rest.end();
@@ -68,7 +74,8 @@ export function startSweep(options: SweepOptions): Sweep {
   };
 }
 
-type Turn = { rest: Rest; isStopping: () => boolean };
+/** `isWanted`: somebody asked for it, whosever turn it is. */
+type Turn = { rest: Rest; isStopping: () => boolean; isWanted: boolean };
 
 /** False where the service has no list. */
 async function sweepOnce(options: SweepOptions, turn: Turn): Promise<boolean> {
@@ -85,7 +92,8 @@ async function sweepOnce(options: SweepOptions, turn: Turn): Promise<boolean> {
 }
 
 async function readList({ service, store, clock, log }: SweepOptions, turn: Turn): Promise<void> {
-  const { oldestOpenMs, hasLinks } = await store.sweepBounds({ nowMs: clock.nowMs() });
+  const { isOurTurn, oldestOpenMs, hasLinks } = await store.sweepBounds({ nowMs: clock.nowMs() });
+  if (!isOurTurn && !turn.isWanted) return;
   let pagesMax = PAGES_MAX;
   for (let number = 1; number <= pagesMax && !turn.isStopping(); ) {
     const listed = await listWithinBudget(service, number, clock);

@@ -220,6 +220,8 @@ export type ListedLink = {
 };
 
 type SweepBounds = {
+  /** Whether this process shall do it: of several replicas the one that is there for the longest does. */
+  isOurTurn: boolean;
   /** Since when the oldest open link that has an id is there; null where there is none. */
   oldestOpenMs: number | null;
   /** Whether the service has made any link that is known: then its list is not empty. */

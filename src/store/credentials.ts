@@ -1,4 +1,5 @@
 import { Fault, LinkFault } from '../fault.ts';
+import type { Clock } from '../work/clock.ts';
 import type { Keyring } from './keyring.ts';
 import type { CredentialsKey, SealedCredentials, Store } from './store.ts';
 
@@ -29,16 +30,35 @@ export type Credentials = {
   forget(token: string): void;
 };
 
-export function openCredentials(store: Pick<Store, 'findCredentials'>, keyring: Keyring): Credentials {
-  const byToken = new Map<string, LinkCredentials>();
-  const byLinkKey = new Map<number, LinkCredentials>();
+export type CredentialsOptions = {
+  store: Pick<Store, 'findCredentials'>;
+  keyring: Keyring;
+  clock: Pick<Clock, 'monotonicMs'>;
+  /** How long after it was read a secret is used from memory: a store that others change as well may have another one. */
+  freshMs: number;
+};
+
+/** Credentials, and when the store was asked for them. */
+type Kept = { credentials: LinkCredentials; atMs: number };
+
+export function openCredentials({ store, keyring, clock, freshMs }: CredentialsOptions): Credentials {
+  const byToken = new Map<string, Kept>();
+  const byLinkKey = new Map<number, Kept>();
   let corrections = 0;
 
-  function keep(credentials: LinkCredentials): void {
+  function keep(credentials: LinkCredentials, atMs = clock.monotonicMs()): void {
     const [oldest] = byToken.size >= CACHED_MAX ? byToken.values() : [];
-    if (oldest !== undefined) drop(oldest);
-    byToken.set(credentials.token, credentials);
-    byLinkKey.set(credentials.linkKey, credentials);
+    if (oldest !== undefined) drop(oldest.credentials);
+    const kept = { credentials, atMs };
+    byToken.set(credentials.token, kept);
+    byLinkKey.set(credentials.linkKey, kept);
+  }
+
+  function fresh(kept: Kept | undefined): LinkCredentials | undefined {
+    if (kept === undefined) return undefined;
+    return freshMs === Number.POSITIVE_INFINITY || clock.monotonicMs() - kept.atMs < freshMs
+      ? kept.credentials
+      : undefined;
   }
 
   function drop({ token, linkKey }: LinkCredentials): void {
@@ -56,24 +76,25 @@ export function openCredentials(store: Pick<Store, 'findCredentials'>, keyring: 
   }
 
   return {
-    cachedByToken: (token) => byToken.get(token),
-    cachedByLinkKey: (linkKey) => byLinkKey.get(linkKey),
+    cachedByToken: (token) => fresh(byToken.get(token)),
+    cachedByLinkKey: (linkKey) => fresh(byLinkKey.get(linkKey)),
     find: async (by) => {
       const probe = 'token' in by ? keyring.findProbe(by.token) : undefined;
       if (probe !== undefined) return { linkKey: 0, reference: '', isProbe: true, ...probe };
       const correctionsBefore = corrections;
+      const askedAtMs = clock.monotonicMs();
       const sealed = await store.findCredentials(by);
       if (sealed === null) return null;
       const credentials = open(sealed);
       // A secret that was corrected while this lookup ran must not come back through the cache.
-      if (corrections === correctionsBefore) keep(credentials);
+      if (corrections === correctionsBefore) keep(credentials, askedAtMs);
       return credentials;
     },
-    keep,
+    keep: (credentials) => keep(credentials),
     forget: (token) => {
       corrections++;
-      const credentials = byToken.get(token);
-      if (credentials !== undefined) drop(credentials);
+      const kept = byToken.get(token);
+      if (kept !== undefined) drop(kept.credentials);
     },
   };
 }

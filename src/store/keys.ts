@@ -1,8 +1,15 @@
-import { olderKeyFiles, secretsKeyFile, secretsKeyPath } from './files.ts';
+import { type StoreAddress, storeFile } from './address.ts';
+import {
+  olderKeyFiles,
+  olderKeyPath,
+  replaceSecretsKeyFile,
+  secretsKeyFile,
+  secretsKeyPath,
+} from './files.ts';
 
 /** Where the secrets key comes from. */
 export type KeySource = {
-  storePath: string;
+  store: StoreAddress;
   /** Null: kept in a file beside the database. */
   secretsKey: Buffer | null;
   secretsKeyPrevious: Buffer | null;
@@ -19,15 +26,27 @@ export type SecretsKeys = {
  * `secrets_key_missing`, `secrets_key_wrong`.
  */
 export function readSecretsKeys(
-  { storePath, secretsKey, secretsKeyPrevious }: KeySource,
+  { store, secretsKey, secretsKeyPrevious }: KeySource,
   how: { makesFile?: boolean } = {},
 ): SecretsKeys {
-  if (secretsKey === null)
-    return { current: secretsKeyFile(storePath, how), older: olderKeyFiles(storePath) };
+  if (secretsKey === null) {
+    const file = storeFile(store);
+    return { current: secretsKeyFile(file, how), older: olderKeyFiles(file) };
+  }
   return { current: secretsKey, older: secretsKeyPrevious === null ? [] : [secretsKeyPrevious] };
 }
 
 /** In words for a person. */
-export function secretsKeyPlace({ storePath, secretsKey }: KeySource): string {
-  return secretsKey === null ? secretsKeyPath(storePath) : 'SETTLED_SECRETS_KEY';
+export function secretsKeyPlace({ store, secretsKey }: KeySource): string {
+  return secretsKey === null ? secretsKeyPath(storeFile(store)) : 'SETTLED_SECRETS_KEY';
+}
+
+/** Where a key that another one took the place of is kept, beside a database that keeps its keys in files. */
+export function olderKeyPlace({ store }: KeySource, keyId: string): string {
+  return olderKeyPath(storeFile(store), keyId);
+}
+
+/** Puts a new key in the place of the current one, where keys are kept in files; returns it. */
+export function replaceSecretsKey({ store }: KeySource, current: { key: Buffer; keyId: string }): Buffer {
+  return replaceSecretsKeyFile(storeFile(store), current);
 }

@@ -1,13 +1,94 @@
+import { hostname } from 'node:os';
 import { Fault } from '../fault.ts';
+import type { Log } from '../observe/log.ts';
+import type { Clock } from '../work/clock.ts';
+import type { StoreAddress } from './address.ts';
+import type { Opened } from './instance.ts';
 import { openKeyring } from './keyring.ts';
 import { type KeySource, readSecretsKeys, secretsKeyPlace } from './keys.ts';
-import { isFirstStart, lockStore, openForWriting } from './sqlite/open.ts';
-import { countUnopenable } from './sqlite/secrets.ts';
-import { type OpenedStore, openSqliteStore, type SqliteStoreOptions } from './sqlite/store.ts';
+import type { Hints } from './postgres/hints.ts';
+import type { OpenedPostgresStore } from './postgres/store.ts';
+import { migrateSqlite } from './sqlite/migration.ts';
+import { openSqliteStore } from './sqlite/store.ts';
+import type { Store } from './store.ts';
 
-/** Opens the store that the configuration names. */
-export function openStore(options: SqliteStoreOptions): Promise<OpenedStore> {
-  return openSqliteStore(options);
+/** A database that is started together with settled is waited for. */
+const REACHABLE_WITHIN_MS = 30_000;
+const TRY_EVERY_MS = 500;
+
+export type OpenOptions = {
+  /** The ids of the current secrets key, and of those that can be opened with as well. */
+  secretsKeyId: string;
+  olderKeyIds: readonly string[];
+  version: string;
+  newId: () => string;
+  random: () => number;
+  clock: Clock;
+  log: Log;
+  callTimeoutMs: number;
+  /** A commit was made: how many calls shared it and how long it took. */
+  onBatch: (calls: number, seconds: number) => void;
+  /** The store met an error after which nothing it says can be trusted. */
+  onFailed: (fault: Error) => void;
+};
+
+export type OpenedStore = {
+  store: Store;
+  opened: Opened;
+  /** The time by which leases and what is due are compared. */
+  clock: Clock;
+  /** What replicas tell each other. */
+  hints: Hints;
+  /** How far this machine's clock is ahead of the store's. */
+  skewMs: () => number;
+  /** Whether other processes change it as well. */
+  isShared: boolean;
+  /** Refuses every call that waits for an answer. */
+  abandon(): void;
+};
+
+/** Opens the store that the configuration names, whichever engine it has. */
+export async function openStore(address: StoreAddress, options: OpenOptions): Promise<OpenedStore> {
+  const newInstanceId = options.newId();
+  if (address.engine === 'sqlite') {
+    const opened = await openSqliteStore({ ...options, path: address.path, newInstanceId });
+    return { ...opened, clock: options.clock, hints: NO_HINTS, skewMs: () => 0, isShared: false };
+  }
+  const { openPostgresStore } = await import('./postgres/store.ts');
+  const { url, name } = address;
+  const replica = replicaName(options.newId());
+  const open = () => openPostgresStore({ ...options, url, name, replica, newInstanceId });
+  const opened = await whenReachable(name, options, open);
+  return { ...opened, skewMs: () => opened.clock.skewMs, isShared: true };
+}
+
+/** One process has nobody to tell. */
+const NO_HINTS: Hints = { send: () => {}, listen: () => {}, close: async () => {} };
+
+/** A machine's name says where to look; what is added to it makes it this process's alone. */
+function replicaName(id: string): string {
+  return `${hostname()}-${id.slice(-12)}`;
+}
+
+async function whenReachable(
+  name: string,
+  { clock, log }: OpenOptions,
+  open: () => Promise<OpenedPostgresStore>,
+): Promise<OpenedPostgresStore> {
+  const untilMs = clock.monotonicMs() + REACHABLE_WITHIN_MS;
+  for (let tries = 0; ; tries++) {
+    try {
+      return await open();
+    } catch (fault) {
+      const mayPass = fault instanceof Fault && fault.code === 'store_unreachable';
+      if (!mayPass || clock.monotonicMs() + TRY_EVERY_MS > untilMs) throw fault;
+      if (tries === 0) {
+        const seconds = REACHABLE_WITHIN_MS / 1000;
+        log.warn({ fault, store: name }, `the database cannot be reached; trying for ${seconds} s`);
+      }
+      await new Promise<void>((resume) => clock.after(TRY_EVERY_MS, resume));
+    }
+  }
 }
 
 export type MigrateOptions = KeySource & {
@@ -15,7 +96,7 @@ export type MigrateOptions = KeySource & {
   isRestored: boolean;
   /** Takes the key that is given for the database's own, and makes one where its file is gone. */
   keyIsLost: boolean;
-  nowMs: number;
+  clock: Clock;
 };
 
 export type Migrated = {
@@ -28,36 +109,21 @@ export type Migrated = {
 };
 
 /**
- * Brings a database that exists to the newest schema, and mends what a restore or the loss of its key left. Closes it
- * again. Faults: `store_missing`, and those of `openStore`.
+ * Brings a database to the newest schema, and mends what a restore or the loss of its key left. Closes it again. Of
+ * PostgreSQL the database may be empty, and replicas may serve meanwhile, but for a restore and a lost key. Faults:
+ * `store_missing`, `store_in_use`, and those of `openStore`.
  */
-export function migrateStore({ isRestored, keyIsLost, nowMs, ...source }: MigrateOptions): Migrated {
-  const { storePath: path } = source;
-  if (isFirstStart(path)) {
-    throw new Fault(
-      'terminal',
-      'store_missing',
-      `There is no database at ${path}, so there is nothing to migrate. Check SETTLED_STORE; \`settled serve\` makes a ` +
-        'new database, with the newest schema.',
-    );
-  }
-  // Before a key is made: who works on the database has one.
-  const lock = lockStore(path);
-  try {
-    const { current, older } = readSecretsKeys(source, { makesFile: keyIsLost });
-    const { keyId, keyIds } = openKeyring(current, older);
-    // The name is for a database that is made, and none is made here.
-    const names = { path, secretsKeyId: keyId, olderKeyIds: keyIds.slice(1), newInstanceId: '' };
-    const options = { ...names, adoptsKey: keyIsLost, isRestored, nowMs };
-    const { db, migrated, restoredFromMs } = openForWriting(options, lock);
-    const newKey = {
-      keyId,
-      keyPlace: secretsKeyPlace(source),
-      undecipherable: countUnopenable(db, keyIds),
-    };
-    db.close();
-    return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
-  } finally {
-    lock.close();
-  }
+export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
+  const { store, keyIsLost } = options;
+  if (store.engine === 'sqlite') return migrateSqlite({ ...options, path: store.path });
+  const { current, older } = readSecretsKeys(options);
+  const { keyId, keyIds } = openKeyring(current, older);
+  const { migratePostgres } = await import('./postgres/migration.ts');
+  const { applied, restoredFromMs, undecipherable } = await migratePostgres({
+    ...options,
+    ...store,
+    keyIds,
+  });
+  const newKey = { keyId, keyPlace: secretsKeyPlace(options), undecipherable };
+  return { applied, restoredFromMs, newKey: keyIsLost ? newKey : null };
 }

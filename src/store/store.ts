@@ -4,6 +4,7 @@ import type { Money } from '../domain/money.ts';
 import type { LearnedBy, Order, OrderState } from '../domain/order.ts';
 import type { Asking, ServiceLink } from './asking.ts';
 import type { Queries } from './queries.ts';
+import type { Sharing } from './replicas.ts';
 import type { Telling } from './telling.ts';
 
 /**
@@ -11,7 +12,7 @@ import type { Telling } from './telling.ts';
  * disk; when it rejects nothing of it happened, or (after a lost connection) nobody knows and it must be tried again.
  * Times are epoch milliseconds and always the caller's. One contract suite runs on every engine.
  */
-export type Store = Intake & Links & Inbox & Orders & Asking & Telling & Queries & Keeping;
+export type Store = Intake & Links & Inbox & Orders & Asking & Telling & Queries & Sharing & Keeping;
 
 /** Verbs that stand between a delivery and its acknowledgement. An engine serves them before all others. */
 export type Intake = {
@@ -246,10 +247,17 @@ export type Keeping = {
     keyId: string;
     fingerprint: Uint8Array;
   }): Promise<void>;
-  /** Says that secrets are about to rest under this key as well: the store is not opened without any of them. */
+  /**
+   * Says that secrets are about to rest under this key as well: the store is not opened without any of them. Throws
+   * `secrets_key_in_use` while another replica seals under another key: all would be sealed anew to and fro.
+   */
   addSecretsKey(keyId: string): Promise<void>;
-  /** Says that secrets rest under this key alone, without which the store is not opened again. */
-  adoptSecretsKey(keyId: string): Promise<void>;
+  /**
+   * Says that secrets rest under this key alone, without which the store is not opened again. `damaged`: secrets under
+   * other keys that are known which do not open, and stay. Throws `secrets_key_in_use` while others are there, or another
+   * replica seals under another key.
+   */
+  adoptSecretsKey(adoption: { keyId: string; damaged: number }): Promise<void>;
   /** Writes a consistent copy to `path`, which must not exist, and makes it durable. Returns its size in bytes. */
   backup(to: { path: string }): Promise<{ bytes: number }>;
   /** Says that this process is alive and the store writable. Returns how long nobody had said so. */

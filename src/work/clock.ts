@@ -27,6 +27,12 @@ export const systemClock: Clock = {
   },
 };
 
+/** Keeps the process alive until it is cancelled: what only waits for a time does not. */
+export function stayAlive(): Cancel {
+  const timer = setInterval(() => {}, 60_000);
+  return () => clearInterval(timer);
+}
+
 const UNITS = [
   ['d', 86_400],
   ['h', 3_600],

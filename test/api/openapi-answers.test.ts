@@ -6,6 +6,7 @@ import { apiRoutes, ROUTES } from '../../src/api/router.ts';
 import { Fault } from '../../src/fault.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openLog } from '../../src/observe/log.ts';
+import { sqliteAddress } from '../../src/store/address.ts';
 import { openKeyring } from '../../src/store/keyring.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
@@ -235,6 +236,8 @@ describe('the answers of the document', () => {
     const given = { SETTLED_SECRETS_KEY: Buffer.alloc(32, 1).toString('base64') };
     const ruled = await startTestApp({ environment: given });
     await ruled.api('/v1/admin/rotate-key', { body: {} });
+    const shared = await startTestApp({ engine: 'postgres' });
+    await shared.api('/v1/admin/backup', { body: {} });
   });
 
   it('were all seen', () => {
@@ -293,7 +296,7 @@ async function startBroken(error: Error): Promise<TestApp> {
     rotation: fails,
     apiSlots: 50,
     currency: 'BRL',
-    storePath: '/nowhere/settled.db',
+    storeAddress: sqliteAddress('/nowhere/settled.db'),
   };
   const router = apiRoutes(options as unknown as ApiOptions);
   const app = createApp({ routers: [router], log: openLog('silent'), newId: () => 'an-id' });

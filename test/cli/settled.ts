@@ -3,9 +3,9 @@ import { OPERATOR_TOKEN, type TestApp } from '../support/app.ts';
 import { type Finished, runSettled } from '../support/process.ts';
 
 /** The environment in which a command finds the server of the test. */
-export function environmentOf({ apiUrl, storePath }: TestApp): Record<string, string> {
+export function environmentOf({ apiUrl, storePath, database }: TestApp): Record<string, string> {
   return {
-    SETTLED_STORE: `sqlite:${storePath}`,
+    ...(database === null ? { SETTLED_STORE: `sqlite:${storePath}` } : database.environment),
     // As a server has it that listens on every address.
     SETTLED_OPERATOR_LISTEN: `0.0.0.0:${new URL(apiUrl).port}`,
     SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN,

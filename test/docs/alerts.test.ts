@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { openMetrics } from '../../src/observe/metrics.ts';
 import { DELIVERY_OUTCOMES } from '../../src/receive/delivery.ts';
-import { SOURCES, samples } from '../support/metrics.ts';
+import { SHARED, SOURCES, samples } from '../support/metrics.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const file = readFileSync(join(ROOT, 'docs/observability/alerts.yml'), 'utf8');
@@ -97,7 +97,7 @@ describe('docs/observability: expressions', () => {
   let series: { name: string; labels: Map<string, string> }[];
 
   beforeAll(async () => {
-    const metrics = openMetrics({ ...SOURCES, deliveryOutcomes: DELIVERY_OUTCOMES });
+    const metrics = openMetrics({ ...SOURCES, ...SHARED, deliveryOutcomes: DELIVERY_OUTCOMES });
     metrics.apiStarted();
     metrics.apiAnswered('GET /payment-links', 'ok', 1);
     const { text } = await metrics.scrape();

@@ -58,6 +58,100 @@ describe('compose.yaml', () => {
   });
 });
 
+describe('docs/postgres.md', () => {
+  const postgres = read('docs/postgres.md');
+
+  it('has a place for every link within it, and for those of the other page', () => {
+    const anchors = anchorsOf(postgres, /#+/);
+    const others = anchorsOf(page, /#+/);
+    expect(targetsOf(postgres).filter((target) => !anchors.includes(target))).toEqual([]);
+    const into = (text: string, file: string) =>
+      [...text.matchAll(new RegExp(`\\]\\(${file}#([^)]*)\\)`, 'g'))].map(([, target]) => target as string);
+    expect(into(postgres, 'operations.md').filter((target) => !others.includes(target))).toEqual([]);
+    expect(into(page, 'postgres.md').filter((target) => !anchors.includes(target))).toEqual([]);
+    expect(into(page, 'postgres.md').length).toBeGreaterThan(5);
+  });
+
+  it('says the limits and times of the source', () => {
+    const store = read('src/store/postgres/store.ts');
+    const [, intake, work] = /CONNECTIONS = \{ intake: (\d+), work: (\d+) \}/.exec(store) ?? [];
+    expect(postgres).toContain(`${Number(intake) + Number(work)}: ${intake} for deliveries`);
+    const [, times = ''] = /TIMEOUTS = \{(.*)\}/.exec(read('src/store/postgres/database.ts')) ?? [];
+    const seconds = [...times.matchAll(/: ([\d_]+)/g)].map(
+      ([, ms = '']) => Number(ms.replace('_', '')) / 1000,
+    );
+    const told = [...sectionOf(postgres, 'Timeouts').matchAll(/^\| .* \| (\d+) s \| .* \|$/gm)];
+    expect(told.map(([, second]) => Number(second))).toEqual([...seconds, 10]);
+    const forRole = [...postgres.matchAll(/^ALTER ROLE settled SET (\w+) = '(\d+)s';$/gm)];
+    expect(Object.fromEntries(forRole.map(([, name, second]) => [name, Number(second)]))).toEqual({
+      lock_timeout: seconds[1],
+      statement_timeout: seconds[2],
+      idle_in_transaction_session_timeout: seconds[4],
+    });
+  });
+
+  it('names settings that there are', () => {
+    const names = [...postgres.matchAll(/SETTLED_\w+/g)].map(([name]) => name);
+    expect(() => readConfig(Object.fromEntries(names.map((name) => [name, ''])))).not.toThrow();
+  });
+});
+
+describe('compose.postgres.yaml', () => {
+  const compose = read('compose.postgres.yaml');
+  const proxy = read('deploy/haproxy.cfg');
+
+  it('publishes the public listener alone, and names settings that there are', () => {
+    expect(compose.match(/^ {6}- \S+:\d+$/gm)?.map((line) => line.trim())).toEqual(['- 127.0.0.1:8787:8787']);
+    const names = [...compose.matchAll(/^ *(SETTLED_\w+):/gm)].map(([, name]) => name);
+    expect(names.length).toBeGreaterThan(10);
+    expect(() => readConfig(Object.fromEntries(names.map((name) => [name, ''])))).not.toThrow();
+  });
+
+  it('gives each secret by a file, and takes back the store that the image names', () => {
+    const given = [...compose.matchAll(/_FILE: \/run\/secrets\/(\S+)$/gm)].map(([, name]) => name as string);
+    const kept = [...compose.matchAll(/^ {2}(\S+): \{ file: \.\/secrets\/(\S+) \}$/gm)];
+    expect(kept.map(([, name]) => name).sort()).toEqual(given.sort());
+    expect(kept.every(([, name, file]) => name === file)).toBe(true);
+    expect(compose).toMatch(/^ {4}SETTLED_STORE: ''$/m);
+    // What a replica cannot make for the others.
+    expect(given).toEqual(expect.arrayContaining(['store', 'secrets-key', 'operator-token']));
+  });
+
+  it('has two replicas, and a proxy that knows both and shows what the public may see', () => {
+    const replicas = [...compose.matchAll(/^ {2}(settled-\d):\n {4}<<: \*settled$/gm)].map(
+      ([, name]) => name,
+    );
+    expect(replicas).toEqual(['settled-1', 'settled-2']);
+    for (const port of [8787, 8788]) {
+      const servers = [...proxy.matchAll(new RegExp(`^  server (\\S+) \\1:${port}$`, 'gm'))].map(
+        ([, name]) => name,
+      );
+      expect([port, servers]).toEqual([port, replicas]);
+    }
+    expect(proxy).toContain(
+      'deny_status 404 unless { path /hooks /return } or { path_beg /hooks/ /return/ }',
+    );
+  });
+
+  it('asks for the health of a replica as the image does', () => {
+    const [, asked = ''] = /"(fetch\(.*)"$/m.exec(compose) ?? [];
+    expect(asked).not.toBe('');
+    expect(read('Dockerfile')).toContain(asked);
+  });
+
+  it('is set up by the commands of the page: every secret is made', () => {
+    const made = [...read('docs/postgres.md').matchAll(/> secrets\/([\w-]+)/g)].map(
+      ([, name]) => name as string,
+    );
+    const kept = [...compose.matchAll(/file: \.\/secrets\/([\w-]+)/g)].map(([, name]) => name as string);
+    expect(made.sort()).toEqual(kept.sort());
+  });
+});
+
+function sectionOf(text: string, title: string): string {
+  return text.split(/^## /m).find((section) => section.startsWith(`${title}\n`)) ?? '';
+}
+
 /** How often a link is asked about by schedule. */
 function looks(paidAfterMs: number | null, expiresAfterDays: number): number {
   const expiresAtMs = expiresAfterDays * DAY_MS;

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { sqliteAddress } from '../../src/store/address.ts';
 import { migrateStore } from '../../src/store/open.ts';
+import { systemClock } from '../../src/work/clock.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
@@ -112,8 +114,8 @@ describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
     // Another store in the place of the first: what the cursor names was never there.
     const storePath = join(testFolder(), 'settled.db');
     await (await startTestApp({ storePath })).app.stop();
-    const source = { storePath, secretsKey: null, secretsKeyPrevious: null };
-    migrateStore({ ...source, isRestored: true, keyIsLost: false, nowMs: Date.now() });
+    const source = { store: sqliteAddress(storePath), secretsKey: null, secretsKeyPrevious: null };
+    await migrateStore({ ...source, isRestored: true, keyIsLost: false, clock: systemClock });
     const restored = await startTestApp({ storePath });
     const link = await restored.reserve(reference, '149.90');
     const again = await openAt(restored);

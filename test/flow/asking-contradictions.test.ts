@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { act, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
 import type { Front } from '../support/front.ts';
-import { peek } from '../support/peek.ts';
+import { look } from '../support/peek.ts';
 import {
   cancel,
   check,
@@ -70,7 +70,7 @@ it('believes nothing of an answer about another link, and asks again', async () 
   await passUntil(shop, () => mistaken === 3, { withinMs: 5 * MINUTE_MS });
   expect(await stateOf(shop)).toBe('awaiting_payment');
   const sql = 'SELECT l.link_id AS id FROM inbox i JOIN link l ON l.key = i.link_key';
-  expect(peek(shop.settled.storePath, sql)).not.toContainEqual({ id: link.id });
+  expect(await look(shop.settled, sql)).not.toContainEqual({ id: link.id });
   front.passAll();
   await passUntil(shop, async () => (await stateOf(shop)) === 'paid', { withinMs: 5 * MINUTE_MS });
   expect((await shop.settled.order('order-1')).payments).toHaveLength(1);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { act, HOUR_MS, plan } from '../support/dispatch.ts';
-import { peek } from '../support/peek.ts';
+import { look } from '../support/peek.ts';
 import { openLink, pass, quiet, requestsOf, type Shop, sleep, startShop } from '../support/shop.ts';
 
 const DAY_MS = 24 * HOUR_MS;
@@ -36,7 +36,7 @@ async function decisions({ settled }: Shop): Promise<string[]> {
 }
 
 const driftOf = ({ settled }: Shop) =>
-  peek(settled.storePath, 'SELECT rule, right_side, learned_by FROM drift ORDER BY key');
+  look(settled, 'SELECT rule, right_side, learned_by FROM drift ORDER BY key');
 
 describe('a paid order', () => {
   it('shows at once that its link is inactive, and when the service is asked about it', async () => {
@@ -79,7 +79,9 @@ describe('a paid order', () => {
       holds: [],
     });
     expect((await decisions(shop)).at(-1)).toBe('paid → refunded');
-    expect(driftOf(shop)).toEqual([{ rule: 'refunded', right_side: 'service', learned_by: 'scheduled' }]);
+    expect(await driftOf(shop)).toEqual([
+      { rule: 'refunded', right_side: 'service', learned_by: 'scheduled' },
+    ]);
   });
 
   it('is disputed by a later check, and paid again once the dispute is won', async () => {
@@ -93,7 +95,7 @@ describe('a paid order', () => {
     await reachDay(shop, paidAtMs, 30);
     expect(await orderOf(shop)).toMatchObject({ state: 'paid', paidAt, payments: [{ status: 'completed' }] });
     expect((await decisions(shop)).slice(-2)).toEqual(['paid → disputed', 'disputed → paid']);
-    expect(driftOf(shop).map(({ rule }) => rule)).toEqual(['disputed', 'dispute_won']);
+    expect((await driftOf(shop)).map(({ rule }) => rule)).toEqual(['disputed', 'dispute_won']);
   });
 
   it('stays paid where it was paid twice and the second payment is refunded', async () => {
@@ -117,6 +119,6 @@ describe('a paid order', () => {
       state: 'paid',
       payments: [{ status: 'completed' }, { status: 'refunded' }],
     });
-    expect(driftOf(shop).map(({ rule }) => rule)).toEqual(['duplicate_payment', 'still_covered']);
+    expect((await driftOf(shop)).map(({ rule }) => rule)).toEqual(['duplicate_payment', 'still_covered']);
   });
 });

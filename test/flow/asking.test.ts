@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { plan } from '../support/dispatch.ts';
-import { peek } from '../support/peek.ts';
+import { look } from '../support/peek.ts';
 import { busiestMinute, openOrder, passUntil, requestsOf, startShop } from '../support/shop.ts';
 
 const ORDERS = 200;
@@ -24,15 +24,13 @@ it('pays 200 orders by asking alone, each once, and within the limit of the serv
   }
   await passUntil(shop, async () => (await stats()).orders.paid === ORDERS, { stepMs: 5_000 });
 
-  expect(peek(settled.storePath, 'SELECT count(*) AS n FROM inbox WHERE reading IS NULL')).toEqual([
-    { n: 0 },
-  ]);
+  expect(await look(settled, 'SELECT count(*) AS n FROM inbox WHERE reading IS NULL')).toEqual([{ n: 0 }]);
   for (const reference of references) {
     const order = await settled.order(reference);
     expect(order).toMatchObject({ state: 'paid', learnedBy: 'reconciliation', flags: [], holds: [] });
     expect(order.payments).toHaveLength(1);
   }
-  const paid = peek(settled.storePath, "SELECT order_key FROM outbox WHERE type = 'order.paid'");
+  const paid = await look(settled, "SELECT order_key FROM outbox WHERE type = 'order.paid'");
   expect([paid.length, new Set(paid.map(({ order_key }) => order_key)).size]).toEqual([ORDERS, ORDERS]);
 
   const requests = await requestsOf(sandbox);

@@ -1,7 +1,8 @@
-import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
+import { runIn } from '../store/postgres/contract_store.ts';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { tamper } from '../support/peek.ts';
 
 describe('an event that cannot be settled', () => {
   it('waits for a person and holds up none of the others', async () => {
@@ -47,7 +48,7 @@ describe('an event that cannot be settled', () => {
     const { link, repair } = await damagedEvent(settled);
     const event = await theDeadEvent(settled);
     expect((await settled.order(link.reference)).state).toBe('awaiting_payment');
-    repair();
+    await repair();
     expect((await replay(settled, event)).status).toBe(202);
     const order = await paidOrder(settled, link);
     expect(order.payments).toHaveLength(1);
@@ -65,7 +66,7 @@ describe('an event that cannot be settled', () => {
     const settled = await startTestApp();
     const { link, repairDisk } = await damagedEvent(settled);
     await theDeadEvent(settled);
-    repairDisk();
+    await repairDisk();
     const again = await settled.deliver(link, completed(link));
     expect([again.status, await again.json()]).toEqual([200, { received: true, duplicate: true }]);
     expect((await paidOrder(settled, link)).payments).toHaveLength(1);
@@ -93,29 +94,45 @@ function namingAnotherLink({ reference }: ReservedLink): string {
 /** A COMPLETED event that the disk damages between its acknowledgement and its settlement. */
 async function damagedEvent(
   settled: TestApp,
-): Promise<{ link: ReservedLink; repair: () => void; repairDisk: () => void }> {
+): Promise<{ link: ReservedLink; repair: () => Promise<void>; repairDisk: () => Promise<void> }> {
   const link = await settled.reserve('order-1');
-  change(
-    settled,
-    `CREATE TRIGGER damage AFTER INSERT ON inbox_body
-     BEGIN
-       UPDATE inbox_body SET body = CAST(replace(CAST(body AS TEXT), 'pay_1', 'pay_2') AS BLOB)
-       WHERE inbox_key = new.inbox_key;
-     END`,
-  );
+  await change(settled, DAMAGE);
   expect((await settled.deliver(link, completed(link))).status).toBe(200);
-  const repairDisk = () => change(settled, 'DROP TRIGGER damage');
-  const repair = () => {
-    repairDisk();
-    change(settled, 'UPDATE inbox_body SET body = CAST(? AS BLOB)', completed(link));
+  const repairDisk = () =>
+    change(settled, { sqlite: 'DROP TRIGGER damage', postgres: 'DROP TRIGGER damage ON inbox_body' });
+  const repair = async () => {
+    await repairDisk();
+    const body = Buffer.from(completed(link)).toString('hex');
+    await change(settled, {
+      sqlite: `UPDATE inbox_body SET body = x'${body}'`,
+      postgres: `UPDATE inbox_body SET body = '\\x${body}'`,
+    });
   };
   return { link, repair, repairDisk };
 }
 
-function change({ storePath }: TestApp, sql: string, ...values: string[]): void {
-  const db = new Database(storePath, { timeout: 5_000 });
-  db.prepare(sql).run(...values);
-  db.close();
+/** A disk that writes another id than it is given. */
+const DAMAGE = {
+  sqlite: `CREATE TRIGGER damage AFTER INSERT ON inbox_body
+    BEGIN
+      UPDATE inbox_body SET body = CAST(replace(CAST(body AS TEXT), 'pay_1', 'pay_2') AS BLOB)
+      WHERE inbox_key = new.inbox_key;
+    END`,
+  postgres: `CREATE FUNCTION damage() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      NEW.body := convert_to(replace(convert_from(NEW.body, 'UTF8'), 'pay_1', 'pay_2'), 'UTF8');
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER damage BEFORE INSERT ON inbox_body FOR EACH ROW EXECUTE FUNCTION damage()`,
+};
+
+/** Changes the store as damage does. */
+async function change(
+  { storePath, database }: TestApp,
+  { sqlite, postgres }: { sqlite: string; postgres: string },
+): Promise<void> {
+  if (database === null) tamper(storePath, sqlite);
+  else await runIn(database.url, postgres);
 }
 
 async function theDeadEvent(settled: TestApp): Promise<string> {

@@ -238,15 +238,16 @@ describe('a name', () => {
 
 it('has one deadline for a notice that had to be sent twice, because a kept connection was closed', async () => {
   const shop = await startCallback();
-  const { post } = open(shop.url, { allowPrivate: true, deadlineMs: 600 });
+  const { post } = open(shop.url, { allowPrivate: true, deadlineMs: 1_200 });
   await post();
   shop.answerWith((_, response) => {
-    if (shop.notices.length === 2) setTimeout(() => response.socket?.destroy(), 400);
+    if (shop.notices.length === 2) setTimeout(() => response.socket?.destroy(), 1_000);
     return undefined;
   });
   const startedMs = performance.now();
   expect((await faultOf(post())).code).toBe('shop_timeout');
-  expect(performance.now() - startedMs).toBeLessThan(850);
+  // A second one would make it 2200.
+  expect(performance.now() - startedMs).toBeLessThan(2_000);
   expect(shop.notices).toHaveLength(3);
 });
 

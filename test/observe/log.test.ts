@@ -40,6 +40,9 @@ describe('log: by itself', () => {
       'body',
       'customer',
       'email',
+      'url',
+      'password',
+      'connectionString',
     ];
     const canaries = Object.fromEntries(names.map((name) => [name, `canary of ${name}`]));
     const given = JSON.stringify({ ...canaries, inner: canaries });

@@ -28,9 +28,9 @@ describe('a store that fails while the process runs', () => {
 
     fillDisk(join(folder, 'ballast'));
     // SQLite still has room in its log until it must grow.
-    await vi.waitFor(async () => expect(await deliverNext()).toBe(503), { timeout: 5_000, interval: 1 });
+    await vi.waitFor(async () => expect(await deliverNext()).toBe(503), { timeout: 20_000, interval: 1 });
     await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(503), {
-      timeout: 10_000,
+      timeout: 20_000,
     });
     const refused = await deliver(serving, owed[0] as Reserved, completedEvent(owed[0] as Reserved));
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/)]);
@@ -53,7 +53,7 @@ describe('a store that fails while the process runs', () => {
     copyFileSync(join(folder, 'backups', basename(path)), copy);
     expectWhole(copy, acknowledged);
     expect(serving.child.exitCode).toBeNull();
-  });
+  }, 90_000);
 
   it('ends with the code for a lost database when its file is removed, and acknowledges nothing more', async () => {
     const storePath = join(testFolder(), 'settled.db');

@@ -14,7 +14,7 @@ const young = made(START_MS + MINUTE_MS);
 const old = made(START_MS - 60 * MINUTE_MS);
 
 /** A sweep, begun by the test, of a list of which every page shows `links`. */
-function startSearch(links: LinkSeen[], { isRestored = true, hasLinks = true } = {}) {
+function startSearch(links: LinkSeen[], { isRestored = true, hasLinks = true, isOurTurn = true } = {}) {
   const clock = openClock({ startMs: START_MS + 60 * MINUTE_MS, scale: 1 });
   const asked: number[] = [];
   const noted: string[] = [];
@@ -29,7 +29,7 @@ function startSearch(links: LinkSeen[], { isRestored = true, hasLinks = true } =
       },
     },
     store: {
-      sweepBounds: async () => ({ oldestOpenMs: START_MS, hasLinks }),
+      sweepBounds: async () => ({ isOurTurn, oldestOpenMs: START_MS, hasLinks }),
       compareListed: async () => ({ differing: 0, notKnown: 0, restoredFromMs }),
       endRestore: async () => {
         restoredFromMs = null;
@@ -54,12 +54,21 @@ function startSearch(links: LinkSeen[], { isRestored = true, hasLinks = true } =
     }
     return asked.length - before;
   }
-  return { pages, list, noted, isOver: () => restoredFromMs === null };
+  return { clock, asked, pages, list, noted, isOver: () => restoredFromMs === null };
 }
 
 describe('the pages of a sweep', () => {
   it('are so many at the most', async () => {
     expect(await startSearch([young], { isRestored: false }).pages()).toBe(50);
+  });
+
+  it('are read by another replica whose turn it is, unless they are asked for', async () => {
+    const options = { isRestored: false, isOurTurn: false };
+    const [mine, others] = [startSearch([old], { ...options, isOurTurn: true }), startSearch([old], options)];
+    for (const { clock } of [mine, others]) await clock.advance(10 * MINUTE_MS);
+    await vi.waitFor(() => expect(mine.asked).toEqual([1]));
+    expect(others.asked).toEqual([]);
+    expect(await others.pages()).toBe(1);
   });
 
   it('are many more while a restored store looks for links, which goes on with the next one', async () => {

@@ -9,13 +9,15 @@ const keyring = openKeyring(randomBytes(32));
 describe('the credentials of links', () => {
   let rows: SealedCredentials[];
   let credentials: Credentials;
+  let nowMs = 0;
+  const clock = { monotonicMs: () => nowMs };
   const findCredentials = vi.fn(async (by: CredentialsKey) => lookUp(by));
 
   beforeEach(() => {
     rows = [row(1, 'secret of link 1')];
     findCredentials.mockReset();
     findCredentials.mockImplementation(async (by) => lookUp(by));
-    credentials = openCredentials({ findCredentials }, keyring);
+    credentials = openCredentials({ store: { findCredentials }, keyring, clock, freshMs: Infinity });
   });
 
   function row(linkKey: number, secret: string): SealedCredentials {
@@ -77,15 +79,35 @@ describe('the credentials of links', () => {
     expect(credentials.cachedByLinkKey(1)).toBeUndefined();
   });
 
+  it('uses a secret from memory for so long as it may be, counted from when the store was asked', async () => {
+    nowMs = 1_000;
+    const shared = openCredentials({ store: { findCredentials }, keyring, clock, freshMs: 2_000 });
+    findCredentials.mockImplementationOnce(async (by) => {
+      nowMs = 2_500;
+      return lookUp(by);
+    });
+    await shared.find({ token: 'token-1' });
+    nowMs = 2_999;
+    expect(shared.cachedByToken('token-1')).toMatchObject({ secret: 'secret of link 1' });
+    nowMs = 3_000;
+    expect(shared.cachedByToken('token-1')).toBeUndefined();
+    expect(shared.cachedByLinkKey(1)).toBeUndefined();
+    rows = [row(1, 'the right secret')];
+    expect(await shared.find({ linkKey: 1 })).toMatchObject({ secret: 'the right secret' });
+    expect(shared.cachedByToken('token-1')).toMatchObject({ secret: 'the right secret' });
+  });
+
   it('keeps a bounded number of links, and drops the oldest', async () => {
     const [only] = rows as [SealedCredentials];
-    const cheap = openCredentials(
-      {
+    const cheap = openCredentials({
+      store: {
         findCredentials: async (by) =>
           'linkKey' in by ? { ...only, linkKey: by.linkKey, token: `token-${by.linkKey}` } : null,
       },
-      { ...keyring, open: () => 'secret' },
-    );
+      keyring: { ...keyring, open: () => 'secret' },
+      clock,
+      freshMs: Infinity,
+    });
     for (let linkKey = 0; linkKey < 100_001; linkKey++) await cheap.find({ linkKey });
     expect(cheap.cachedByLinkKey(0)).toBeUndefined();
     expect(cheap.cachedByToken('token-0')).toBeUndefined();

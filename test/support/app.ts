@@ -9,13 +9,20 @@ import { type Log, openLog } from '../../src/observe/log.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { signedHeaders } from './deliveries.ts';
 import { expectDocumented } from './document.ts';
+import { type TestDatabase, testDatabase } from './test_database.ts';
+
+/** Of the project of the tests. */
+export const ENGINE = process.env.SETTLED_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite';
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 export const SHOP_TOKEN = 'shop-token-of-the-tests';
 
 export type TestApp = {
   app: App;
+  /** The SQLite file; of PostgreSQL only a name, which stands for the same database each time. */
   storePath: string;
+  /** Of PostgreSQL: what opened it, which counts. */
+  database: TestDatabase | null;
   hooksUrl: string;
   apiUrl: string;
   /** Calls the private API as the operator, or with another token, and expects what its document says. */
@@ -46,12 +53,17 @@ export function hasFailed({ result }: TestContext['task']): boolean {
   return result?.state === 'fail';
 }
 
-/** settled as it is served, in this process: real HTTP on free ports, a real SQLite file, the clock of the test. */
+/**
+ * settled as it is served, in this process: real HTTP on free ports, a real SQLite file or a database of PostgreSQL, the
+ * clock of the test.
+ */
 export async function startTestApp(
   options: {
     environment?: Record<string, string>;
     clock?: Clock;
     storePath?: string;
+    /** As the project of the tests says unless told otherwise. */
+    engine?: 'sqlite' | 'postgres';
     /** In place of one that says nothing. */
     log?: Log;
     /** Called with what stops it; the end of the test where none is given. */
@@ -59,8 +71,10 @@ export async function startTestApp(
   } = {},
 ): Promise<TestApp> {
   const storePath = options.storePath ?? join(testFolder(), 'settled.db');
+  const { engine = ENGINE } = options;
+  const database = engine === 'sqlite' ? null : await testDatabase(storePath, options.clock);
   const config = readConfig({
-    SETTLED_STORE: `sqlite:${storePath}`,
+    ...(database === null ? { SETTLED_STORE: `sqlite:${storePath}` } : database.environment),
     SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
     SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
     SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN,
@@ -74,6 +88,7 @@ export async function startTestApp(
     random: Math.random,
     newId: randomUUID,
     log: options.log ?? openLog(config.logLevel),
+    ...(database === null ? {} : { open: database.open }),
   });
   // Stopping takes its second of grace; the next test need not wait for it.
   (options.atEnd ?? onTestFinished)(() => void app.stop());
@@ -102,6 +117,7 @@ export async function startTestApp(
   return {
     app,
     storePath,
+    database,
     hooksUrl,
     apiUrl,
     api,

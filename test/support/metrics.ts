@@ -24,9 +24,15 @@ export const NOTHING: Stats = {
 export const SOURCES: Sources = {
   stats: async () => NOTHING,
   freeBytes: async () => null,
+  sharing: null,
   isReady: () => true,
   canTell: true,
   apiSlots: 50,
+};
+
+/** The same where replicas share it. */
+export const SHARED: Pick<Sources, 'sharing'> = {
+  sharing: async () => ({ replicas: 1, lapsed: { events: 0, openings: 0, notices: 0 }, skewMs: 0 }),
 };
 
 /** The samples of a scrape by name and labels, as they are written. */

@@ -1,4 +1,7 @@
 import Database from 'better-sqlite3';
+import pg from 'pg';
+import { connectionOptions } from '../../src/store/postgres/database.ts';
+import type { TestApp } from './app.ts';
 
 /** Reads rows of a running settled's database, for what no API shows. */
 // biome-ignore lint/suspicious/noExplicitAny: rows of many shapes
@@ -8,6 +11,21 @@ export function peek(storePath: string, sql: string, ...values: unknown[]): any[
     return db.prepare(sql).all(...values);
   } finally {
     db.close();
+  }
+}
+
+/** The same of whichever engine the test runs on: SQL that both understand, in which names are in lower case. */
+export async function look(
+  { storePath, database }: Pick<TestApp, 'storePath' | 'database'>,
+  sql: string,
+): Promise<ReturnType<typeof peek>> {
+  if (database === null) return peek(storePath, sql);
+  const client = new pg.Client(connectionOptions(database.url));
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
   }
 }
 

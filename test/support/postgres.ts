@@ -20,6 +20,7 @@ import pg from 'pg';
 const NOBODY = 65_534;
 const ROLE = 'settled';
 const READY_WITHIN_MS = 30_000;
+const ENDED_WITHIN_MS = 5_000;
 
 /** A server on which tests make databases. */
 export type Databases = {
@@ -46,22 +47,22 @@ export type PostgresServer = Databases & {
 };
 
 /** Memory where there is some: a database of a test need not survive its machine. */
-function scratch(): string {
-  return mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'settled-postgres-'));
-}
+const SCRATCH = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /**
  * Starts a server from the binaries that npm brought: made, and ready, in about a second.
  *
+ * @param beneath where its folder is made; every user must be able to reach it
  * @param settings lines of postgresql.conf
  */
 export async function startPostgres({
-  folder = scratch(),
+  beneath = SCRATCH,
   settings = {},
 }: {
-  folder?: string;
+  beneath?: string;
   settings?: Record<string, string>;
 } = {}): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(beneath, 'settled-postgres-'));
   const binaries = copyBinaries(folder);
   const data = join(folder, 'data');
   mkdirSync(data);
@@ -72,7 +73,14 @@ export async function startPostgres({
     ['-D', data, '-U', ROLE, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
     identity(),
   );
-  const all = { listen_addresses: '', unix_socket_directories: folder, max_connections: '400', ...settings };
+  const all = {
+    listen_addresses: '',
+    unix_socket_directories: folder,
+    max_connections: '400',
+    // In its folder: what the system keeps by a name outlives a server that is killed.
+    dynamic_shared_memory_type: 'mmap',
+    ...settings,
+  };
   const flags = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   let server: ChildProcess;
   const address = `postgres://${ROLE}@localhost/?host=${encodeURIComponent(folder)}`;
@@ -95,9 +103,18 @@ export async function startPostgres({
   }
 
   async function kill(): Promise<void> {
-    const ended = once(server, 'exit');
+    const ended = whenEnded(server);
     signalAll(server, 'SIGKILL');
     await ended;
+  }
+
+  /** In its own way, but without a last checkpoint: a kill would leave its shared memory behind. */
+  async function end(): Promise<void> {
+    const cancel = setTimeout(kill, ENDED_WITHIN_MS);
+    const ended = whenEnded(server);
+    server.kill('SIGQUIT');
+    await ended;
+    clearTimeout(cancel);
   }
 
   await start();
@@ -113,7 +130,7 @@ export async function startPostgres({
     resume: () => signalAll(server, 'SIGCONT'),
     dispose: async () => {
       signalAll(server, 'SIGCONT');
-      await kill();
+      await end();
       rmSync(folder, { recursive: true, force: true });
     },
   };
@@ -166,6 +183,10 @@ function identity(): { uid?: number; gid?: number } {
 
 function giveAway(path: string): void {
   if (process.getuid?.() === 0) chownSync(path, NOBODY, NOBODY);
+}
+
+async function whenEnded(server: ChildProcess): Promise<void> {
+  if (server.exitCode === null && server.signalCode === null) await once(server, 'exit');
 }
 
 /** Backends are children of the server, each the leader of a group of its own. */

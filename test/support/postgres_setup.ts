@@ -1,4 +1,5 @@
 import type { TestProject } from 'vitest/node';
+import { runIn } from '../store/postgres/contract_store.ts';
 import { openTestPostgres, TEMPLATE } from '../store/postgres/opening.ts';
 import { serverAt, startPostgres } from './postgres.ts';
 
@@ -14,10 +15,18 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const given = process.env.SETTLED_TEST_POSTGRES;
   const server = given === undefined ? await startPostgres() : null;
   const address = given ?? (server as { address: string }).address;
-  const shared = serverAt(address);
-  await shared.drop(TEMPLATE);
-  const { store } = await openTestPostgres(await shared.create(TEMPLATE));
-  await store.close();
+  try {
+    const shared = serverAt(address);
+    await shared.drop(TEMPLATE);
+    const template = await shared.create(TEMPLATE);
+    const { store } = await openTestPostgres(template);
+    await store.close();
+    // Each copy is another shop's, with another key.
+    await runIn(template, 'DELETE FROM instance');
+  } catch (error) {
+    await server?.dispose();
+    throw error;
+  }
   project.provide('postgres', address);
   return async () => {
     await server?.dispose();

@@ -87,6 +87,10 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, Words>> = {
     remedy:
       'give the new one as `SETTLED_SECRETS_KEY`, the old one as `SETTLED_SECRETS_KEY_PREVIOUS`, and restart',
   },
+  backup_not_ours_to_make: {
+    meaning: 'the store is PostgreSQL, which settled does not copy',
+    remedy: 'use `pg_dump`, or the backups of who runs it: Backup in operations.md',
+  },
   not_cancellable: {
     meaning: 'the order is paid, being paid, held or gone back: the service was asked',
     remedy: 'the sentence says what can be done instead; `settled why ORDER` tells the rest',

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import { isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
+import { stopped } from './gate.ts';
 import { type Identity, OpenTransaction, type Transaction } from './transaction.ts';
 
 /** Calls that may wait at once; beyond it they are refused, so that a stuck server cannot fill memory. */
@@ -66,7 +67,7 @@ export class Database {
   write<T>(work: Work<T>, calls = 1): Promise<T> {
     return this.#call(async () => {
       const sinceMs = this.#options.clock.monotonicMs();
-      const value = await this.#rerun(() => this.#transact('BEGIN', work));
+      const value = await this.#rerun(() => this.#transact('BEGIN ISOLATION LEVEL READ COMMITTED', work));
       this.#options.onBatch(calls, (this.#options.clock.monotonicMs() - sinceMs) / 1000);
       return value;
     });
@@ -148,9 +149,10 @@ export class Database {
         await tx.commit();
         return value;
       } catch (error) {
+        tx.end();
         // On a connection that is lost this fails as well: then nothing was committed, or nobody knows.
         await client.query('ROLLBACK').catch(() => {});
-        throw error;
+        throw tx.causeOf(error);
       }
     });
   }
@@ -213,8 +215,4 @@ function busy(name: string, why: string): Fault {
     'store_busy',
     `${name} does not keep up: ${why}. Look at its load; try again.`,
   );
-}
-
-function stopped(): Fault {
-  return new Fault('transient', 'store_stopped', 'The store is closed because this process is stopping.');
 }

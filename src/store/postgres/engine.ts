@@ -1,13 +1,15 @@
 import { Fault } from '../../fault.ts';
 import type { Asking } from '../asking.ts';
 import type { Queries } from '../queries.ts';
-import type { Inbox, Keeping, Links, Orders, Store } from '../store.ts';
+import type { Sharing } from '../replicas.ts';
+import type { Inbox, Intake, Keeping, Links, Orders, Store } from '../store.ts';
 import type { Telling } from '../telling.ts';
 import { budgetVerbs } from './budget.ts';
 import { checkVerbs } from './checks.ts';
 import type { DatabaseClock } from './clock.ts';
 import type { Database } from './database.ts';
-import type { Hints } from './hints.ts';
+import { type Gate, openGate } from './gate.ts';
+import { HINTS, type Hints } from './hints.ts';
 import { inboxVerbs } from './inbox.ts';
 import { intakeVerbs } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
@@ -15,7 +17,7 @@ import { feedVerbs, tellingVerbs } from './notices.ts';
 import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
 import { readingVerbs } from './readings.ts';
-import { heartbeat, type Replica } from './replicas.ts';
+import { heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { retentionVerbs } from './retention.ts';
 import { secretVerbs } from './secrets.ts';
 import { sweepVerbs } from './sweep.ts';
@@ -28,7 +30,7 @@ type Writes = Links &
   Telling &
   Pick<Queries, 'readFeed'> &
   Omit<Keeping, 'backup' | 'close' | 'heartbeat'>;
-type Reads = Omit<Queries, 'readFeed'>;
+type Reads = Omit<Queries, 'readFeed'> & Sharing;
 
 /** Each in a transaction of its own. */
 const WRITES: InTransaction<Writes> = {
@@ -47,28 +49,45 @@ const WRITES: InTransaction<Writes> = {
 };
 
 /** Each sees one moment of the database: an order never disagrees with its ledger. */
-const READS: InTransaction<Reads> = queryVerbs;
+const READS: InTransaction<Reads> = { ...queryVerbs, ...replicaVerbs };
 
 export type StoreParts = Replica & { clock: DatabaseClock; hints: Hints };
 
 /** The verbs of the contract on a database that is open; deliveries have connections of their own. */
 export function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
   const { clock, hints } = parts;
+  const gate = openGate();
+  let closed: Promise<void> | undefined;
   return {
-    ...(bound(WRITES, (work) => db.write(work)) as Writes),
-    ...(bound(READS, (work) => db.read(work)) as Reads),
-    ...intakeVerbs(intake),
-    heartbeat: async (atMs) => {
-      await clock.measure();
-      return db.write((tx) => heartbeat(tx, { ...parts, skewMs: clock.skewMs }, atMs));
-    },
+    ...(bound(WRITES, (work) => gate.enter(() => db.write(work))) as Writes),
+    ...(bound(READS, (work) => gate.enter(() => db.read(work))) as Reads),
+    ...entered(intakeVerbs(intake), gate),
+    heartbeat: (atMs) =>
+      gate.enter(async () => {
+        await clock.measure();
+        return db.write((tx) => heartbeat(tx, { ...parts, skewMs: clock.skewMs }, atMs));
+      }),
     backup: () => Promise.reject(notOursToCopy(db.name)),
-    close: async () => {
-      // What is left is another replica's.
-      hints.send('events');
-      await hints.close();
-      await Promise.all([db.close(), intake.close()]);
-    },
+    close: () => (closed ??= close()),
+  };
+
+  async function close(): Promise<void> {
+    await gate.shut();
+    // What is left is another replica's.
+    await db.write(leave).catch(() => {});
+    for (const hint of HINTS) hints.send(hint);
+    await hints.close();
+    await Promise.all([db.close(), intake.close()]);
+  }
+}
+
+/** The same verbs, refused once the gate is shut. */
+function entered(verbs: Intake, gate: Gate): Intake {
+  return {
+    findCredentials: (by) => gate.enter(() => verbs.findCredentials(by)),
+    recordDelivery: (delivery) => gate.enter(() => verbs.recordDelivery(delivery)),
+    recordHint: (hint) => gate.enter(() => verbs.recordHint(hint)),
+    recordRejection: (rejection) => gate.enter(() => verbs.recordRejection(rejection)),
   };
 }
 

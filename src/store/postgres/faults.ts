@@ -4,8 +4,20 @@ import { Fault } from '../../fault.ts';
 /** What is worth carrying out again from the beginning: another transaction was in the way, and nothing was kept. */
 const RERUN = new Set(['40001', '40P01']);
 
+/** Another transaction gave a link id to another order just now, which is seen from the beginning. */
+const ID_TAKEN_MEANWHILE = { code: '23505', constraint: 'link_link_id_key' };
+
 export function isWorthRerunning(error: unknown): boolean {
-  return error instanceof DatabaseError && RERUN.has(error.code ?? '');
+  if (!(error instanceof DatabaseError)) return false;
+  const { code = '', constraint } = error;
+  return (
+    RERUN.has(code) || (code === ID_TAKEN_MEANWHILE.code && constraint === ID_TAKEN_MEANWHILE.constraint)
+  );
+}
+
+/** Whether a statement was not carried out because one before it in its transaction had failed. */
+export function isAfterFailure(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === '25P02';
 }
 
 /** Whether a statement itself was refused: the connection is as good as before. */
@@ -21,19 +33,23 @@ export function storeFault(error: unknown, name: string): unknown {
   if (error instanceof Fault) return error;
   const cause = { cause: error };
   if (!(error instanceof DatabaseError)) {
+    if (error instanceof Error && error.message.startsWith('SASL'))
+      return refused(name, error.message, cause);
     if (!isConnectionLoss(error)) return error;
     const { message } = error as Error;
     if (message === ALL_TAKEN) return busy(name, 'every connection was in use for too long', cause);
     return new Fault(
       'transient',
       'store_unreachable',
-      `${name} does not answer (${message}). Check that PostgreSQL runs there and that nothing stands between; work goes ` +
+      `${name} does not answer (${message || 'at none of its addresses'}). Check that PostgreSQL runs there and that nothing stands between; work goes ` +
         'on by itself.',
       cause,
     );
   }
   const { code = '', message } = error;
-  if (code.startsWith('57P') || code.startsWith('08')) {
+  if (code.startsWith('28') || code === '3D000') return refused(name, message, cause);
+  // 55000: it was closed to connections, as for its upkeep.
+  if (code.startsWith('57P') || code.startsWith('08') || code === '55000') {
     const what = `${name} ended the connection (${message}). Work goes on by itself when it is back.`;
     return new Fault('transient', 'store_unreachable', what, cause);
   }
@@ -44,14 +60,28 @@ export function storeFault(error: unknown, name: string): unknown {
     const what = `${name} cannot be written (${message}). Name the primary, and a role that owns settled's tables.`;
     return new Fault('transient', 'store_unwritable', what, cause);
   }
+  if (UNPREPARED.has(code)) {
+    const what = `A pooler before ${name} lends a session for one transaction, and loses prepared statements (${message}).`;
+    const remedy =
+      'Use pgbouncer 1.21 or later with max_prepared_statements above 0, or name the server itself.';
+    return new Fault('transient', 'configuration_invalid', `${what} ${remedy}`, cause);
+  }
   if (RERUN.has(code) || code.startsWith('53') || code === '57014' || code.startsWith('55P')) {
     return busy(name, message, cause);
   }
   return error;
 }
 
+/** A statement was prepared already, or was not, in a session that is not the one of before. */
+const UNPREPARED = new Set(['42P05', '26000']);
 /** What the pool says where none of its connections came free in time. */
 const ALL_TAKEN = 'timeout exceeded when trying to connect';
+
+/** Transient: a password may be changed in both places, one after the other, while settled serves. */
+function refused(name: string, why: string, cause: ErrorOptions): Fault {
+  const what = `${name} refuses settled (${why}). Check the user, the password and the database in SETTLED_STORE.`;
+  return new Fault('transient', 'configuration_invalid', what, cause);
+}
 
 function busy(name: string, why: string, cause: ErrorOptions): Fault {
   const what = `${name} does not keep up (${why}). Look at its load and its locks; try again.`;
@@ -59,7 +89,7 @@ function busy(name: string, why: string, cause: ErrorOptions): Fault {
 }
 
 const NETWORK =
-  /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT|EACCES|ESOCKET|CERT_|ERR_TLS|DEPTH_ZERO)/;
+  /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT|EACCES|ESOCKET|CERT_|ERR_TLS|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
 /** What `pg` says of connections, in words alone. */
 const WORDS = /timeout|terminated|not queryable|connection error|Connection ended|SSL/i;
 

@@ -13,12 +13,15 @@ export type Hints = {
   send(hint: Hint): void;
   /** Called with what others tell. */
   listen(heard: (hint: Hint) => void): void;
+  /** Tells what is not told so far, and listens no more. */
   close(): Promise<void>;
 };
 
 const CHANNEL = 'settled';
 const GATHER_MS = 50;
 const RECONNECT_MS = { min: 200, max: 10_000 } as const;
+/** A connection that was cut without a word is found by asking on it. */
+const ASK_EVERY_MS = 10_000;
 
 const NOTIFY = statement(`SELECT pg_notify('${CHANNEL}', @payload)`);
 
@@ -47,7 +50,10 @@ export function openHints({ db, url, replica, clock, random }: HintsOptions): Hi
     const lose = () => {
       if (isLost) return;
       isLost = true;
-      void mine.end().catch(() => {});
+      // What is cut without a word does not end by itself.
+      mine.end().catch(() => {});
+      cancel();
+      if (isClosed) return;
       const delayMs = Math.min(RECONNECT_MS.max, RECONNECT_MS.min * 2 ** failures++) * (0.5 + random() / 2);
       cancel = clock.after(delayMs, connect);
     };
@@ -59,25 +65,29 @@ export function openHints({ db, url, replica, clock, random }: HintsOptions): Hi
       .then(() => mine.query(`LISTEN ${CHANNEL}`))
       .then(() => {
         failures = 0;
+        cancel = clock.every(ASK_EVERY_MS, () => void mine.query('SELECT 1').catch(lose));
         // What was told while nobody listened.
-        for (const hint of HINTS) for (const listener of heard) listener(hint);
+        for (const hint of HINTS) tell(hint);
       })
       .catch(lose);
+  }
+
+  function tell(hint: Hint): void {
+    for (const listener of heard) listener(hint);
   }
 
   function receive(payload: string): void {
     const [from, said] = payload.split(' ');
     const hint = HINTS.find((one) => one === said);
-    if (from === replica || hint === undefined) return;
-    for (const listener of heard) listener(hint);
+    if (from !== replica && hint !== undefined) tell(hint);
   }
 
-  function flush(): void {
+  async function flush(): Promise<void> {
     const hints = [...unsent];
     unsent.clear();
-    for (const hint of hints) {
-      db.once((tx) => tx.run(NOTIFY, { payload: `${replica} ${hint}` })).catch(() => {});
-    }
+    const sent = hints.map((hint) => db.once((tx) => tx.run(NOTIFY, { payload: `${replica} ${hint}` })));
+    // Whoever is not told looks by itself.
+    await Promise.allSettled(sent);
   }
 
   return {
@@ -92,7 +102,7 @@ export function openHints({ db, url, replica, clock, random }: HintsOptions): Hi
     close: async () => {
       isClosed = true;
       cancel();
-      await client?.end().catch(() => {});
+      await Promise.all([flush(), client?.end().catch(() => {})]);
     },
   };
 }

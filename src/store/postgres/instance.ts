@@ -21,7 +21,7 @@ const SELECT = statement(
 );
 const INSERT = statement(
   `INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms)
-   VALUES (1, @newInstanceId, @secretsKeyId, @nowMs, @nowMs)`,
+   VALUES (1, @newInstanceId, @secretsKeyId, @nowMs, @nowMs) ON CONFLICT DO NOTHING`,
 );
 const NAME_KEYS = statement('UPDATE instance SET secrets_key_id = @first, secrets_key_others = @others');
 /*
@@ -29,7 +29,7 @@ const NAME_KEYS = statement('UPDATE instance SET secrets_key_id = @first, secret
  * is taken from the time, because a copy that is restored twice must not get the same one twice.
  */
 const PUT_TO_USE = statement(
-  `UPDATE instance SET generation = greatest(generation + 1, @nowMs / 1000),
+  `UPDATE instance SET generation = greatest(generation + 1, @nowMs::bigint / 1000),
      restored_from_ms = least(restored_from_ms, alive_at_ms)
    RETURNING restored_from_ms AS restoredFromMs`,
 );
@@ -46,7 +46,8 @@ export async function openInstance(
   const row = await tx.one<Row>(SELECT);
   if (row === undefined) {
     if (isRestored) throw nothingRestored(options.name);
-    await tx.run(INSERT, options);
+    // Another replica began on the new database just now.
+    if ((await tx.run(INSERT, options)) === 0) return openInstance(tx, options);
     const { newInstanceId: instanceId, secretsKeyId } = options;
     return { instanceId, secretsKeyIds: [secretsKeyId], restoredFromMs: null, created: true };
   }

@@ -13,8 +13,8 @@ const MIGRATION_TIMEOUT_MS = 15 * 60_000;
 
 /**
  * Brings a database to the newest schema: every numbered file of migrations/postgres that it has not seen, all in one
- * transaction, one replica at a time. Replicas of the version before go on serving meanwhile and after: see "Upgrading" in
- * docs/operations.md for what a migration may do. Returns the names of what was applied.
+ * transaction, one replica at a time. Replicas of the release before go on serving meanwhile and after: docs/postgres.md
+ * has the rule for what a migration may do. Returns the names of what was applied.
  */
 export async function migrate(db: Migrator, name: string): Promise<string[]> {
   const known = readMigrations('postgres');

@@ -5,15 +5,19 @@ import { connectionOptions, type Database, SET_TIMEOUTS } from './database.ts';
 import { storeFault } from './faults.ts';
 import { type InstanceOptions, openInstance } from './instance.ts';
 import { migrate } from './migrate.ts';
+import type { Transaction } from './transaction.ts';
 
 /** Tells what every connection must be before it is used, and makes it so. */
 const INSPECT = `SELECT current_setting('synchronous_commit') AS "synchronousCommit",
+  (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit') AS "atBeginning",
   current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
   current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby"`;
 const VERSION_MIN = 140_000;
 
 type Inspected = {
   synchronousCommit: string;
+  /** What a session of this role begins with. */
+  atBeginning: string;
   fsync: string | null;
   version: number;
   encoding: string;
@@ -25,7 +29,9 @@ const DURABLE = new Set(['on', 'remote_apply']);
 
 /**
  * Throws where a connection must not be used: its server is a standby, too old, or would acknowledge what a crash of its
- * machine undoes. Sets the timeouts and `synchronous_commit` of the connection.
+ * machine undoes. Sets the timeouts of the connection. `synchronous_commit` is not set here: behind a pooler it would be
+ * that of one session, and the next statement travels by another. All faults are transient: while settled serves, another
+ * server may come to answer at the same address, and no event is given up for what that server is.
  */
 export async function assertUsable(client: pg.ClientBase, name: string): Promise<void> {
   void client.query(SET_TIMEOUTS).catch(() => {});
@@ -34,28 +40,27 @@ export async function assertUsable(client: pg.ClientBase, name: string): Promise
     throw new Fault(
       'transient',
       'store_unwritable',
-      `${name} is a standby, which cannot be written. Name the primary; add target_session_attrs=read-write where your ` +
-        'address names several servers. Work goes on by itself when it is promoted.',
+      `${name} is a standby, which cannot be written. Name the primary, by an address that follows it. Work goes on by ` +
+        'itself when the standby is promoted.',
     );
   }
   if (found.version < VERSION_MIN) {
     const what = `${name} runs PostgreSQL ${Math.floor(found.version / 10_000)}; settled needs 14 or later.`;
-    throw new Fault('terminal', 'configuration_invalid', what);
+    throw new Fault('transient', 'configuration_invalid', what);
   }
   if (found.encoding !== 'UTF8') {
     const what = `${name} is encoded as ${found.encoding}. Make a database with the encoding UTF8.`;
-    throw new Fault('terminal', 'configuration_invalid', what);
+    throw new Fault('transient', 'configuration_invalid', what);
   }
   if (found.fsync === 'off') {
     throw notDurable(name, 'fsync is off: set it on at the server');
   }
-  if (DURABLE.has(found.synchronousCommit)) return;
-  await client.query('SET synchronous_commit = on');
-  const { synchronousCommit } = await inspect(client);
-  if (!DURABLE.has(synchronousCommit)) {
+  const volatile = [found.atBeginning, found.synchronousCommit].find((value) => !DURABLE.has(value));
+  if (volatile !== undefined) {
     throw notDurable(
       name,
-      `synchronous_commit is ${synchronousCommit}: set it on, for the role if a pooler stands between`,
+      `synchronous_commit is ${volatile}: set it on at the server, or for the role that settled connects as (ALTER ROLE … ` +
+        'SET synchronous_commit = on)',
     );
   }
 }
@@ -66,8 +71,13 @@ async function inspect(client: pg.ClientBase): Promise<Inspected> {
 
 function notDurable(name: string, what: string): Fault {
   const detail = `${name} would lose what it acknowledged when its machine fails: ${what}.`;
-  return new Fault('terminal', 'store_not_durable', detail);
+  return new Fault('transient', 'store_not_durable', detail);
 }
+
+type OpenOptions = InstanceOptions & {
+  /** Looked at before the instance row is: throws where the database must not be opened. */
+  before?: (tx: Transaction) => Promise<void>;
+};
 
 export type OpenedDatabase = Opened & {
   /** The names of the migrations that it was brought forward with. */
@@ -78,13 +88,16 @@ export type OpenedDatabase = Opened & {
 export async function openDatabase(
   db: Database,
   url: string,
-  options: InstanceOptions,
+  options: OpenOptions,
 ): Promise<OpenedDatabase> {
   const migrated = await migrate(
     { alone: (turn, work) => alone(url, options.name, turn, work) },
     options.name,
   );
-  const opened = await db.write((tx) => openInstance(tx, options));
+  const opened = await db.write(async (tx) => {
+    await options.before?.(tx);
+    return openInstance(tx, options);
+  });
   return { ...opened, migrated };
 }
 

@@ -1,3 +1,213 @@
-import type { Openings } from '../asking.ts';
-import type { InTransaction } from './transaction.ts';
-export const openingVerbs = {} as InTransaction<Openings>;
+import { isOpen } from '../../domain/order.ts';
+import type { ClaimedOpening, OpeningRef, Openings, ServiceLink } from '../asking.ts';
+import {
+  bindingRefusal,
+  ENDED_BY_ADOPTION,
+  type FoundOpening,
+  isAdoptable,
+  notItsLink,
+  takenDetail,
+  waitsDetail,
+  withheldDetail,
+} from '../openings.ts';
+import type { FaultNote } from '../store.ts';
+import { closeOpening, openIntent } from './intents.ts';
+import { attention, noteHistory, requestCheck } from './matters.ts';
+import { LAPSE_OPENINGS, lockOrderOfLink, lockReference } from './rows.ts';
+import { watch } from './schedule.ts';
+import { statement } from './statement.ts';
+import type { InTransaction, Transaction } from './transaction.ts';
+
+type OpeningRow = FoundOpening & { mayExist: boolean };
+
+const OPENING_ROWS = `SELECT p.link_key AS linkKey, l.order_key AS orderKey, o.reference, o.state, l.link_id AS linkId,
+  p.status, p.may_exist AS mayExist FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key`;
+// The row is held as well as the order: claims hold no order.
+const FIND_LEASED = statement(
+  `${OPENING_ROWS} WHERE p.link_key = @linkKey AND p.attempt = @attempt AND p.holder = @replica AND p.status = 'leased'
+   FOR NO KEY UPDATE OF p`,
+);
+
+/** Holds the order of an opening that the caller holds; null where its lease went to somebody else. */
+async function findLeased(
+  tx: Transaction,
+  { linkKey, attempt }: OpeningRef,
+): Promise<(OpeningRow & OpeningRef) | null> {
+  const { replica } = tx;
+  const [, row] = await Promise.all([
+    lockOrderOfLink(tx, linkKey),
+    tx.one<OpeningRow>(FIND_LEASED, { linkKey, attempt, replica }),
+  ]);
+  return row === undefined ? null : { ...row, attempt };
+}
+
+// Who is writing the end of an attempt holds its row: the lease lapses when he is done, or gone.
+const LAPSE = statement(
+  `${LAPSE_OPENINGS} AND link_key IN (SELECT link_key FROM opening WHERE status = 'leased' AND due_at_ms <= @nowMs
+     FOR NO KEY UPDATE SKIP LOCKED)`,
+);
+const CLAIM = statement(
+  `WITH due AS MATERIALIZED (
+     SELECT link_key, attempt > 0 AS was_tried, due_at_ms FROM opening
+     WHERE status = 'pending' AND due_at_ms <= @nowMs ORDER BY attempt > 0, due_at_ms, link_key LIMIT @limit
+     FOR NO KEY UPDATE SKIP LOCKED
+   ), claimed AS (
+     UPDATE opening p SET status = 'leased', holder = @replica, attempt = p.attempt + 1, due_at_ms = @untilMs
+     FROM due WHERE p.link_key = due.link_key
+     RETURNING p.link_key, p.attempt, p.request, p.may_exist, due.was_tried, due.due_at_ms
+   )
+   SELECT p.link_key AS linkKey, p.attempt, o.reference, o.amount_minor AS amountMinor, o.currency, p.request, l.token,
+     l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.link_id AS linkId,
+     p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
+   FROM claimed p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
+   ORDER BY p.was_tried, p.due_at_ms, p.link_key`,
+);
+
+const claimOpenings: InTransaction<Openings>['claimOpenings'] = async (tx, { limit, nowMs, leaseMs }) => {
+  tx.send(LAPSE, { nowMs });
+  type Row = Omit<ClaimedOpening, 'amount'> & ClaimedOpening['amount'];
+  const claim = { replica: tx.replica, limit, nowMs, untilMs: nowMs + leaseMs };
+  const rows = await tx.all<Row>(CLAIM, claim);
+  return rows.map(({ amountMinor, currency, ...row }) => ({ ...row, amount: { amountMinor, currency } }));
+};
+
+const finishOpening: InTransaction<Openings>['finishOpening'] = async (
+  tx,
+  { link, withheld, nowMs, ...opening },
+) => {
+  const [row, owner] = await Promise.all([findLeased(tx, opening), ownerOf(tx, link)]);
+  if (row === null) return 'lost';
+  const { orderKey, reference } = row;
+  const refusal = bindingRefusal(row, link, owner);
+  if (refusal !== null) {
+    await park(tx, row, { fault: notItsLink(row, link, refusal), foreignId: link.id, nowMs });
+    return 'taken';
+  }
+  await bind(tx, row, link, { withheld, note: 'opened', by: 'reading', nowMs });
+  attention.end(tx, 'link_not_opened', reference, nowMs);
+  if (withheld !== null) {
+    const detail = withheldDetail(row, link, withheld);
+    attention.raiseForOrder(tx, 'link_withheld', { subject: reference, orderKey, detail, atMs: nowMs });
+  }
+  return 'bound';
+};
+
+const OWNER = statement(
+  'SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.link_id = @id',
+);
+
+/** The reference of the order whose link has an id. */
+async function ownerOf(tx: Transaction, { id }: ServiceLink): Promise<string | undefined> {
+  return (await tx.one<{ reference: string }>(OWNER, { id }))?.reference;
+}
+
+const BIND = statement(
+  `UPDATE link SET link_id = @id, url = @url, short_url = @shortUrl, status = @status, withheld = @withheld,
+     expires_at_ms = coalesce(@expiresAtMs, expires_at_ms) WHERE key = @linkKey`,
+);
+const FINISH = statement(
+  `UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @nowMs, fault_code = NULL, fault_message = NULL
+   WHERE link_key = @linkKey`,
+);
+// A check that waited for the opening waits no more.
+const CHECK_NOW = statement(
+  'UPDATE link_check SET due_at_ms = @nowMs WHERE link_key = @linkKey AND due_at_ms > @nowMs',
+);
+
+type Binding = { withheld: string | null; note: string; by: 'person' | 'reading'; nowMs: number };
+
+/** Gives an order's link what the service made, and ends its opening. */
+async function bind(
+  tx: Transaction,
+  { linkKey, orderKey }: OpeningRow,
+  link: ServiceLink,
+  { withheld, note, by, nowMs }: Binding,
+): Promise<void> {
+  tx.send(BIND, { ...link, withheld, linkKey });
+  tx.send(FINISH, { nowMs, linkKey });
+  tx.send(CHECK_NOW, { nowMs, linkKey });
+  noteHistory(tx, { orderKey, atMs: nowMs, what: `link ${link.id} ${note}`, by });
+  await watch.reschedule(tx, linkKey, nowMs);
+  attention.end(tx, 'link_not_known', link.id, nowMs);
+}
+
+// A budget that is spent says nothing of the opening: what was in its way before still is.
+const RELEASE = statement(
+  `UPDATE opening SET status = 'pending', holder = NULL, due_at_ms = @dueAtMs, may_exist = may_exist OR @mayExist,
+     fault_message = CASE WHEN @code::text = 'api_budget_spent' THEN coalesce(fault_message, @message::text)
+       ELSE @message::text END,
+     fault_code = CASE WHEN @code::text = 'api_budget_spent' THEN coalesce(fault_code, @code::text) ELSE @code::text END
+   WHERE link_key = @linkKey`,
+);
+
+const retryOpening: InTransaction<Openings>['retryOpening'] = async (
+  tx,
+  { dueAtMs, mayExist, waits, fault, nowMs, ...opening },
+) => {
+  const row = await findLeased(tx, opening);
+  if (row === null) return;
+  const { linkKey, orderKey, reference } = row;
+  tx.send(RELEASE, { linkKey, dueAtMs, mayExist, ...fault });
+  if (!waits) return;
+  const matter = { subject: reference, orderKey, detail: waitsDetail(row, fault), atMs: nowMs };
+  attention.raiseForOrder(tx, 'link_not_opened', matter);
+};
+
+const parkOpening: InTransaction<Openings>['parkOpening'] = async (
+  tx,
+  { fault, foreignId, nowMs, ...opening },
+) => {
+  const row = await findLeased(tx, opening);
+  if (row !== null) await park(tx, row, { fault, foreignId, nowMs });
+};
+
+const PARK = statement(
+  `UPDATE opening SET status = 'taken', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
+   WHERE link_key = @linkKey`,
+);
+
+type Parking = { fault: FaultNote; foreignId: string | null; nowMs: number };
+
+/** Parks an opening for a person: the service has another link under its reference. */
+async function park(tx: Transaction, row: OpeningRow, { fault, foreignId, nowMs }: Parking): Promise<void> {
+  const { linkKey, orderKey, reference, linkId } = row;
+  tx.send(PARK, { linkKey, nowMs, ...fault });
+  // Authentic events named another link, which may be paid.
+  if (linkId !== null) await watch.reschedule(tx, linkKey, nowMs);
+  const detail = takenDetail(row, fault, foreignId);
+  attention.end(tx, 'link_not_opened', reference, nowMs);
+  attention.raiseForOrder(tx, 'reference_taken', { subject: reference, orderKey, detail, atMs: nowMs });
+}
+
+const FIND_NEWEST = statement(
+  `${OPENING_ROWS} WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1 FOR NO KEY UPDATE OF p`,
+);
+const FENCE = statement('UPDATE opening SET attempt = attempt + 1 WHERE link_key = @linkKey');
+
+const adoptLink: InTransaction<Openings>['adoptLink'] = async (tx, { reference, link, nowMs }) => {
+  const [, row, owner] = await Promise.all([
+    lockReference(tx, reference),
+    tx.one<OpeningRow>(FIND_NEWEST, { reference }),
+    ownerOf(tx, link),
+  ]);
+  if (row === undefined) return 'not_parked';
+  if (!isOpen(row.state)) return 'not_open';
+  if (!isAdoptable(row, row.mayExist)) return 'not_parked';
+  if (bindingRefusal(row, link, owner) !== null) return 'taken';
+  const { linkKey } = row;
+  tx.send(FENCE, { linkKey });
+  await bind(tx, row, link, { withheld: null, note: 'adopted', by: 'person', nowMs });
+  requestCheck(tx, { linkKey, reason: 'registered', atMs: nowMs });
+  for (const kind of ENDED_BY_ADOPTION) attention.end(tx, kind, reference, nowMs);
+  return 'adopted';
+};
+
+export const openingVerbs: InTransaction<Openings> = {
+  openIntent,
+  claimOpenings,
+  finishOpening,
+  retryOpening,
+  parkOpening,
+  closeOpening,
+  adoptLink,
+};

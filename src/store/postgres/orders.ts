@@ -2,11 +2,12 @@ import type { LedgerEntry } from '../../domain/ledger.ts';
 import { type Hold, isOpen, type Order, type OrderLink, type Settlement } from '../../domain/order.ts';
 import { completeOrder, type LoadedOrder, type OrderRow } from '../orders.ts';
 import { versionFloor } from './instance.ts';
+import { ORDER_COLUMNS } from './rows.ts';
 import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 
-const BY_REFERENCE = statement('SELECT * FROM orders WHERE reference = @reference');
-const BY_KEY = statement('SELECT * FROM orders WHERE key = @orderKey');
+const BY_REFERENCE = statement(`SELECT ${ORDER_COLUMNS} FROM orders WHERE reference = @reference`);
+const BY_KEY = statement(`SELECT ${ORDER_COLUMNS} FROM orders WHERE key = @orderKey`);
 // A link that settled opened itself is shown once its address is known, and not while it is withheld.
 const LINK = statement(
   `SELECT link_id AS id, url, short_url AS shortUrl, status FROM link

@@ -1,3 +1,132 @@
+import { createHash } from 'node:crypto';
+import { RETURN_EVERY_MS } from '../../domain/check.ts';
+import { mayBeUnconfirmed } from '../../domain/order.ts';
 import type { Checks } from '../asking.ts';
-import type { InTransaction } from './transaction.ts';
-export const readingVerbs = {} as InTransaction<Pick<Checks, 'recordReading' | 'failCheck' | 'recordReturn'>>;
+import { linkMissingDetail } from '../readings.ts';
+import { bindId } from './binding.ts';
+import { goOnUnconfirmed } from './confirmation.ts';
+import { attention, dropCheck, requestCheck } from './matters.ts';
+import { orders } from './orders.ts';
+import { lockOrder, lockOrderOfLink } from './rows.ts';
+import { watch } from './schedule.ts';
+import { statement } from './statement.ts';
+import type { InTransaction, Transaction } from './transaction.ts';
+
+type ReadingVerbs = InTransaction<Pick<Checks, 'recordReading' | 'failCheck' | 'recordReturn'>>;
+
+const FIND_LINK = statement('SELECT link_id AS linkId, opened FROM link WHERE key = @linkKey');
+const INSERT = statement(
+  `WITH recorded AS (
+     INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, status, attempt, holder, received_at_ms,
+       due_at_ms, reading)
+     VALUES (@linkKey, @eventId, @mac, @timestamp, @mac, @reason, 'leased', 1, @holder, @nowMs, @dueAtMs, @number)
+     RETURNING key
+   ), kept AS (
+     INSERT INTO inbox_body (inbox_key, body) SELECT key, @body FROM recorded
+   )
+   SELECT key FROM recorded`,
+);
+
+const recordReading: ReadingVerbs['recordReading'] = async (
+  tx,
+  { number, linkKey, linkId, reason, body, nowMs, leaseMs },
+) => {
+  const [, link] = await Promise.all([
+    lockOrderOfLink(tx, linkKey),
+    tx.one<{ linkId: string | null; opened: boolean }>(FIND_LINK, { linkKey }),
+  ]);
+  if (link === undefined) return null;
+  if (link.linkId === null && !(await bindId(tx, { ...link, linkKey }, linkId, nowMs))) return null;
+  if (link.linkId !== null && link.linkId !== linkId) return null;
+  const mac = createHash('sha256').update(body).digest();
+  const timestamp = String(nowMs);
+  const row = { linkKey, eventId: `reading:${number}`, mac, timestamp, reason, nowMs, number, body };
+  const leased = { ...row, holder: tx.replica, dueAtMs: nowMs + leaseMs };
+  const { key: eventKey } = (await tx.one<{ key: number }>(INSERT, leased)) as { key: number };
+  return { eventKey, attempt: 1, linkKey, body, timestamp, mac, receivedAtMs: nowMs, reading: number };
+};
+
+const DELAY = statement(
+  'UPDATE link_check SET due_at_ms = @dueAtMs, failures = failures + @counted WHERE link_key = @linkKey',
+);
+// A queued check leaves the schedule as it is, unless that would ask before it: forged hints must not use its slots.
+const DELAY_SCHEDULE = statement(
+  `UPDATE link SET check_failures = check_failures + @counted, next_check_at_ms =
+     CASE WHEN next_check_at_ms IS NULL THEN NULL
+     WHEN EXISTS (SELECT 1 FROM link_check WHERE link_key = @linkKey) THEN greatest(next_check_at_ms, @dueAtMs::bigint)
+     ELSE @dueAtMs::bigint END
+   WHERE key = @linkKey`,
+);
+
+const failCheck: ReadingVerbs['failCheck'] = async (tx, { linkKey, dueAtMs, missing, sent, nowMs }) => {
+  const orderKey = await lockOrderOfLink(tx, linkKey);
+  if (orderKey === null) return;
+  if (dueAtMs !== null) {
+    const failed = { linkKey, dueAtMs, counted: sent ? 1 : 0 };
+    tx.send(DELAY, failed);
+    tx.send(DELAY_SCHEDULE, failed);
+  }
+  if (dueAtMs === null || missing) await giveUp(tx, { linkKey, orderKey, missing, nowMs });
+};
+
+type Absence = { linkKey: number; orderKey: number; missing: boolean; nowMs: number };
+
+const CONFIRMS_SINCE = statement(
+  'SELECT confirm_since_ms AS sinceMs FROM link_check WHERE link_key = @linkKey',
+);
+
+/** Leaves a link that is not at the service to its schedule. A completion that waits to be confirmed goes on waiting. */
+async function giveUp(tx: Transaction, { linkKey, orderKey, missing, nowMs }: Absence): Promise<void> {
+  const [check, loaded] = await Promise.all([
+    tx.one<{ sinceMs: number | null }>(CONFIRMS_SINCE, { linkKey }),
+    orders.byKey(tx, orderKey),
+    watch.reschedule(tx, linkKey, nowMs),
+  ]);
+  const { reference, state } = loaded.order;
+  if (missing) {
+    const detail = linkMissingDetail(reference);
+    attention.raiseForOrder(tx, 'link_missing', { subject: reference, orderKey, detail, atMs: nowMs });
+  }
+  const sinceMs = check?.sinceMs ?? null;
+  if (sinceMs !== null && mayBeUnconfirmed(state)) {
+    goOnUnconfirmed(tx, loaded, { linkKey, sinceMs, reading: null, nowMs });
+  } else dropCheck(tx, linkKey);
+}
+
+const FIND_RETURN = statement(
+  `SELECT key AS linkKey, order_key AS orderKey, callback_url AS callbackUrl, returned_at_ms AS returnedAtMs
+   FROM link WHERE return_token = @returnToken`,
+);
+const NOTE_RETURN = statement('UPDATE link SET returned_at_ms = @nowMs WHERE key = @linkKey');
+
+type Returning = {
+  linkKey: number;
+  orderKey: number;
+  callbackUrl: string | null;
+  returnedAtMs: number | null;
+};
+
+const recordReturn: ReadingVerbs['recordReturn'] = async (tx, { returnToken, nowMs }) => {
+  const found = await tx.one<Returning>(FIND_RETURN, { returnToken });
+  if (found === undefined || found.callbackUrl === null) return null;
+  const { linkKey, orderKey, callbackUrl } = found;
+  if (isOften(found, nowMs)) return { callbackUrl };
+  const [, row] = await Promise.all([
+    lockOrder(tx, orderKey),
+    tx.one<Returning>(FIND_RETURN, { returnToken }),
+  ]);
+  // Another replica may have noted it meanwhile.
+  const { returnedAtMs } = row ?? found;
+  if (returnedAtMs === null || returnedAtMs + RETURN_EVERY_MS <= nowMs) {
+    tx.send(NOTE_RETURN, { nowMs, linkKey });
+    requestCheck(tx, { linkKey, reason: 'returned', atMs: nowMs });
+  } else if (returnedAtMs > nowMs) tx.send(NOTE_RETURN, { nowMs, linkKey }); // The clock was set back.
+  return { callbackUrl };
+};
+
+/** Whether the customer came back so lately that nothing is to be done. */
+function isOften({ returnedAtMs }: Returning, nowMs: number): boolean {
+  return returnedAtMs !== null && returnedAtMs <= nowMs && nowMs < returnedAtMs + RETURN_EVERY_MS;
+}
+
+export const readingVerbs: ReadingVerbs = { recordReading, failCheck, recordReturn };

@@ -1,9 +1,13 @@
+import type { LeaseCounts, ReplicaSummary, Sharing } from '../replicas.ts';
 import { statement } from './statement.ts';
-import type { Transaction } from './transaction.ts';
+import { countOldRows } from './stats.ts';
+import type { InTransaction, Transaction } from './transaction.ts';
 
 /** A process that works on the database. */
 export type Replica = { replica: string; version: string; secretsKeyId: string };
 
+/** A replica that was silent for longer is not counted on. */
+export const ALIVE_MS = 60_000;
 /** A row of a replica that has been silent for longer is removed. */
 const FORGOTTEN_AFTER_MS = 24 * 3_600_000;
 
@@ -15,7 +19,16 @@ const BEAT = statement(
 );
 const FORGET = statement('DELETE FROM replica WHERE alive_at_ms < @untilMs');
 const LAST = statement('SELECT alive_at_ms AS aliveAtMs FROM instance FOR NO KEY UPDATE');
-const ALIVE = statement('UPDATE instance SET alive_at_ms = greatest(alive_at_ms, @atMs)');
+const ALIVE = statement('UPDATE instance SET alive_at_ms = @atMs');
+
+/** A replica begins: no secrets key is given up that it seals under. */
+export async function arrive(
+  tx: Transaction,
+  beat: Replica & { skewMs: number },
+  atMs: number,
+): Promise<void> {
+  await tx.run(BEAT, { ...beat, atMs });
+}
 
 /** A replica says that it is alive. Returns for how long none had said so. */
 export async function heartbeat(
@@ -27,5 +40,85 @@ export async function heartbeat(
   tx.send(ALIVE, { atMs });
   tx.send(BEAT, { ...beat, atMs });
   tx.send(FORGET, { untilMs: atMs - FORGOTTEN_AFTER_MS });
+  countOldRows(tx, atMs);
   return { gapMs: Math.max(0, atMs - (last?.aliveAtMs ?? atMs)) };
 }
+
+const LEAVE = statement('DELETE FROM replica WHERE name = @replica');
+// The time at which a lease would have lapsed must not delay the row.
+const GIVE_BACK = [
+  statement(
+    `UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = received_at_ms
+     WHERE status = 'leased' AND holder = @replica`,
+  ),
+  statement(
+    `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true,
+       due_at_ms = (SELECT created_at_ms FROM link WHERE key = link_key)
+     WHERE status = 'leased' AND holder = @replica`,
+  ),
+  statement(
+    `UPDATE outbox SET status = 'pending', holder = NULL, due_at_ms = created_at_ms
+     WHERE status = 'leased' AND holder = @replica`,
+  ),
+];
+
+/** A replica ends: nobody need wait for a sign of life of it, nor for its leases to lapse. */
+export async function leave(tx: Transaction): Promise<void> {
+  const { replica } = tx;
+  for (const giveBack of GIVE_BACK) tx.send(giveBack, { replica });
+  tx.send(LEAVE, { replica });
+}
+
+const LIST_ALIVE = statement(
+  'SELECT name FROM replica WHERE alive_at_ms > @sinceMs ORDER BY started_at_ms, name',
+);
+
+/** The names of those that may be working on the database. */
+export async function aliveReplicas(tx: Transaction, nowMs: number): Promise<string[]> {
+  const rows = await tx.all<{ name: string }>(LIST_ALIVE, { sinceMs: nowMs - ALIVE_MS });
+  return rows.map(({ name }) => name);
+}
+
+const SERVER = statement("SELECT current_setting('server_version') AS version");
+const LIST = statement(
+  `SELECT name, version, secrets_key_id AS secretsKeyId, skew_ms AS skewMs, started_at_ms AS startedAtMs,
+     alive_at_ms AS aliveAtMs FROM replica ORDER BY started_at_ms, name`,
+);
+const LEASES = statement(
+  `SELECT kind, holder, count(*) AS held, count(*) FILTER (WHERE due_at_ms <= @nowMs) AS lapsed FROM (
+     SELECT 'events' AS kind, holder, due_at_ms FROM inbox WHERE status = 'leased'
+     UNION ALL SELECT 'openings', holder, due_at_ms FROM opening WHERE status = 'leased'
+     UNION ALL SELECT 'notices', holder, due_at_ms FROM outbox WHERE status = 'leased'
+   ) AS lease GROUP BY kind, holder`,
+);
+
+type LeaseRow = { kind: keyof LeaseCounts; holder: string | null; held: number; lapsed: number };
+type ReplicaRow = Omit<ReplicaSummary, 'isAlive' | 'leases'>;
+
+export const replicaVerbs: InTransaction<Sharing> = {
+  storeState: async (tx, nowMs) => {
+    const [server, replicas, leases] = await Promise.all([
+      tx.one<{ version: string }>(SERVER),
+      tx.all<ReplicaRow>(LIST),
+      tx.all<LeaseRow>(LEASES, { nowMs }),
+    ]);
+    const sum = (rows: LeaseRow[], of: 'held' | 'lapsed') => {
+      const counts: LeaseCounts = { events: 0, openings: 0, notices: 0 };
+      for (const row of rows) counts[row.kind] += row[of];
+      return counts;
+    };
+    return {
+      // What a distribution adds to it is in brackets.
+      server: `PostgreSQL ${server?.version.split(' ')[0]}`,
+      replicas: replicas.map((replica) => ({
+        ...replica,
+        isAlive: replica.aliveAtMs > nowMs - ALIVE_MS,
+        leases: sum(
+          leases.filter(({ holder }) => holder === replica.name),
+          'held',
+        ),
+      })),
+      lapsed: sum(leases, 'lapsed'),
+    };
+  },
+};

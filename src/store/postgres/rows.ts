@@ -1,8 +1,13 @@
+import { CLOCK_STEP_MS } from '../lists.ts';
 import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 
-/** Lists go from the newest key down; this is the one above them all. */
-export const KEY_MAX = Number.MAX_SAFE_INTEGER;
+/**
+ * An order's row: columns of `OrderRow`. Named, as in every statement here: a statement that is kept is refused where a
+ * newer replica has added a column to its answer.
+ */
+export const ORDER_COLUMNS = `key, reference, amount_minor, currency, state, flags, version, adopted_payment_id,
+  resolution, last_reading, created_at_ms`;
 
 /** Attention rows with the order that each is about. */
 export const ATTENTION = `SELECT a.key, a.kind, a.subject, o.reference, a.detail, a.count,
@@ -19,6 +24,22 @@ export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', holder = N
 export const SEALED_COLUMNS = `l.key AS linkKey, l.token, o.reference, l.sealed_secret AS sealedSecret,
   l.secrets_key_id AS keyId`;
 export const SEALED_TABLES = 'link l JOIN orders o ON o.key = l.order_key';
+
+/**
+ * A key below which every row is older than @sinceMs, as an expression. Keys grow with time, so it is found by halving,
+ * without an index.
+ */
+export function firstKeySince(table: 'inbox' | 'outbox', column: 'received_at_ms' | 'created_at_ms'): string {
+  return `(WITH RECURSIVE halving (first, above) AS (
+      SELECT 1::bigint, (SELECT coalesce(max(key), 0) FROM ${table}) + 1
+      UNION ALL
+      SELECT CASE WHEN is_older THEN middle + 1 ELSE first END, CASE WHEN is_older THEN above ELSE middle END
+      FROM halving, LATERAL (SELECT (first + above) / 2 AS middle) AS m, LATERAL (
+        SELECT ${column} < @sinceMs::bigint - ${CLOCK_STEP_MS} AS is_older FROM ${table} WHERE key >= middle
+        ORDER BY key LIMIT 1) AS probe
+      WHERE first < above
+    ) SELECT first FROM halving WHERE first = above)`;
+}
 
 const LOCK_ORDER = statement('SELECT 1 FROM orders WHERE key = @orderKey FOR NO KEY UPDATE');
 const LOCK_ORDER_OF_LINK = statement(

@@ -1,11 +1,13 @@
 import type { Clock } from '../../work/clock.ts';
 import type { Opened } from '../instance.ts';
 import type { Store } from '../store.ts';
-import { databaseClock } from './clock.ts';
+import { type DatabaseClock, databaseClock } from './clock.ts';
 import { Database } from './database.ts';
 import { storeVerbs } from './engine.ts';
 import { type Hints, openHints } from './hints.ts';
 import { assertUsable, openDatabase } from './open.ts';
+import { arrive } from './replicas.ts';
+import type { Transaction } from './transaction.ts';
 
 export type PostgresStoreOptions = {
   url: string;
@@ -29,7 +31,7 @@ export type OpenedPostgresStore = {
   store: Store;
   opened: Opened;
   /** The database's: the same for all replicas. */
-  clock: Clock;
+  clock: DatabaseClock;
   hints: Hints;
   abandon(): void;
 };
@@ -49,7 +51,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   ) as [Database, Database];
   try {
     const clock = await databaseClock(db, machine);
-    const { migrated: _, ...opened } = await openDatabase(db, url, { ...options, nowMs: clock.nowMs() });
+    const { skewMs } = clock;
+    const nowMs = clock.nowMs();
+    const before = (tx: Transaction) => arrive(tx, { ...options, skewMs }, nowMs);
+    const { migrated: _, ...opened } = await openDatabase(db, url, { ...options, nowMs, before });
     const hints = openHints({ ...options, db });
     const store = storeVerbs({ db, intake }, { ...options, clock, hints });
     const abandon = () => {

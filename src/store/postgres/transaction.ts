@@ -1,4 +1,5 @@
 import type { ClientBase, QueryResult } from 'pg';
+import { isAfterFailure } from './faults.ts';
 import { type Statement, valuesOf } from './statement.ts';
 
 /**
@@ -33,7 +34,8 @@ export class OpenTransaction implements Transaction {
   readonly replica: string;
   readonly newId: () => string;
   readonly #client: ClientBase;
-  #sent: Promise<unknown>[] = [];
+  #failure: unknown;
+  #hasEnded = false;
 
   constructor(client: ClientBase, { replica, newId }: Identity) {
     this.replica = replica;
@@ -54,31 +56,48 @@ export class OpenTransaction implements Transaction {
   }
 
   send(statement: Statement, values: object = {}): void {
-    this.#remember(this.#query(statement, values));
+    // The commit throws its failure.
+    this.#query(statement, values).catch(() => {});
   }
 
   begin(sql: string): void {
-    this.#remember(this.#client.query(sql));
+    this.#carryOut(() => this.#client.query(sql)).catch(() => {});
   }
 
   /** Throws the first failure of what was sent; nothing of the transaction is kept then. */
   async commit(): Promise<void> {
-    const committed = this.#client.query('COMMIT');
-    committed.catch(() => {});
-    for (const sent of this.#sent) await sent;
-    // A transaction that failed is rolled back by its COMMIT, which says so and nothing else.
+    const committed = this.#carryOut(() => this.#client.query('COMMIT'));
+    this.end();
     const { command } = await committed;
-    if (command !== 'COMMIT') throw new Error(`the transaction ended by ${command}`);
+    // A transaction that failed is rolled back by its COMMIT, which says so and nothing else.
+    if (command !== 'COMMIT') throw this.#failure ?? new Error(`the transaction ended by ${command}`);
+  }
+
+  /** What made the transaction fail: where one statement fails, those after it say only that one had. */
+  causeOf(error: unknown): unknown {
+    return isAfterFailure(error) ? (this.#failure ?? error) : error;
+  }
+
+  /** Refuses what comes later: the connection is another transaction's then. */
+  end(): void {
+    this.#hasEnded = true;
   }
 
   #query(statement: Statement, values: object): Promise<QueryResult> {
     const { name, text } = statement;
-    return this.#client.query({ name, text, values: valuesOf(statement, values) });
+    return this.#carryOut(() => {
+      if (this.#hasEnded) throw new Error(`the transaction has ended before: ${text}`);
+      return this.#client.query({ name, text, values: valuesOf(statement, values) });
+    });
   }
 
-  #remember(sent: Promise<unknown>): void {
-    // The commit throws it; until then somebody else may throw first.
-    sent.catch(() => {});
-    this.#sent.push(sent);
+  /** Notes the first failure: statements fail in the order in which they were called. */
+  async #carryOut(query: () => Promise<QueryResult>): Promise<QueryResult> {
+    try {
+      return await query();
+    } catch (error) {
+      this.#failure ??= error;
+      throw error;
+    }
   }
 }

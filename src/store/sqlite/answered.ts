@@ -1,21 +1,14 @@
 import type { Database } from 'better-sqlite3';
 import type { Decision } from '../../domain/decision.ts';
-import { MONEY_CAME } from '../../domain/fact.ts';
-import { type AttentionKind, ENDED_BY_READINGS, mayBeUnconfirmed } from '../../domain/order.ts';
+import { ENDED_BY_READINGS } from '../../domain/order.ts';
+import { answers, isOvertaken, type Waiting } from '../answered.ts';
 import type { OpeningState } from '../asking.ts';
 import type { LoadedOrder } from '../orders.ts';
+import type { AnsweredReading, Applied } from '../settle.ts';
 import type { SettleJob } from '../store.ts';
 import { confirmation } from './confirmation.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
 import { watcher } from './schedule.ts';
-
-/** A reading under settlement: its number, and why the service was asked. */
-export type AnsweredReading = { linkKey: number; reading: number; type: string };
-
-/** The order after a reading's facts, and the matters for a person that they raised. */
-type Applied = { loaded: LoadedOrder; raised: ReadonlySet<AttentionKind> };
-
-type Waiting = { confirmSinceMs: number | null; reasonAfter: number; heardAfter: number };
 
 /**
  * What follows from a reading beside its facts: the link as the service shows it, the next scheduled time, and the end of
@@ -31,9 +24,9 @@ export function readingFinisher(
   const endCheck = checkEnder(db, newId);
   const attention = attentionVerbs(db);
   return ({ loaded, raised }, answered, job) => {
-    const { lastReading, reference } = loaded.order;
-    // What overtook it, a newer reading or an event, knows more. The check's lease lapses, and the link is asked about again.
-    if (lastReading !== null && answered.reading <= lastReading) return null;
+    const { reference } = loaded.order;
+    // What overtook it knows more. The check's lease lapses, and the link is asked about again.
+    if (isOvertaken(loaded.order, answered.reading)) return null;
     raise.run(answered.reading, loaded.orderKey);
     attention.end('link_missing', reference, job.nowMs);
     for (const kind of ENDED_BY_READINGS) {
@@ -81,14 +74,10 @@ function checkEnder(
   return (loaded, { linkKey, reading }, { facts, nowMs }) => {
     const waiting = find.get(linkKey) as Waiting | undefined;
     if (waiting === undefined) return null;
-    const { confirmSinceMs: sinceMs, reasonAfter, heardAfter } = waiting;
-    const isShown = facts.some(({ kind }) => MONEY_CAME.has(kind));
-    if (sinceMs !== null && mayBeUnconfirmed(loaded.order.state) && !isShown) {
-      return goOn(loaded, { linkKey, sinceMs, reading, nowMs });
-    }
-    if (heardAfter < reading) checks.drop(linkKey);
-    // Not answered: it waits on, or was claimed again since and is asked about right now.
-    else if (reasonAfter >= reading || !checks.fallBack(linkKey, nowMs)) confirmed.run(linkKey);
+    const then = answers(loaded.order, reading, facts, waiting);
+    if (typeof then === 'object') return goOn(loaded, { linkKey, sinceMs: then.sinceMs, reading, nowMs });
+    if (then === 'ended') checks.drop(linkKey);
+    else if (then === 'waits_on' || !checks.fallBack(linkKey, nowMs)) confirmed.run(linkKey);
     return null;
   };
 }

@@ -1,34 +1,21 @@
 import type { Database } from 'better-sqlite3';
-import {
-  BUDGET_WINDOW_MS,
-  type BudgetTaken,
-  foreignUse,
-  PAUSE_MS_MAX,
-  type RequestClass,
-  slotsLeft,
-} from '../../domain/budget.ts';
+import { BUDGET_WINDOW_MS, type BudgetTaken, foreignUse, PAUSE_MS_MAX } from '../../domain/budget.ts';
 import type { ApiBudget } from '../asking.ts';
+import { API, type ApiState, type BudgetUse, budgetUse, type SlotInUse, STANDING_DETAIL } from '../budget.ts';
 import { attentionVerbs } from './matters.ts';
 import type { Synchronous } from './synchronous.ts';
-
-type ApiState = {
-  pausedUntilMs: number;
-  askingPausedUntilMs: number;
-  foreignSlots: number;
-  foreignUntilMs: number;
-};
 
 export function budgetVerbs(db: Database): Synchronous<ApiBudget> {
   const stepBack = clockKeeper(db);
   const free = db.prepare('DELETE FROM api_request WHERE free_at_ms <= ?');
   const take = db.prepare('INSERT INTO api_request (class, started_at_ms, free_at_ms) VALUES (?, ?, ?)');
-  const use = budgetUse(db);
+  const read = budgetReader(db);
   return {
     takeBudget: ({ class: requestClass, slots, deadlineMs, nowMs }): BudgetTaken => {
       const freeAtMs = nowMs + deadlineMs + BUDGET_WINDOW_MS;
       stepBack(nowMs, freeAtMs);
       free.run(nowMs);
-      const { admitsAtMs, pauseOf } = use.read(nowMs);
+      const { admitsAtMs, pauseOf } = read(nowMs);
       const admittedAtMs = admitsAtMs(requestClass, slots);
       if (admittedAtMs > nowMs) {
         const pausedUntilMs = pauseOf(requestClass);
@@ -59,7 +46,7 @@ function clockKeeper(db: Database): (nowMs: number, freeAtMs: number) => void {
 }
 
 /** How the budget is used at a moment. */
-export function budgetUse(db: Database) {
+export function budgetReader(db: Database): (nowMs: number) => BudgetUse {
   const state = db.prepare(
     `SELECT paused_until_ms AS pausedUntilMs, asking_paused_until_ms AS askingPausedUntilMs,
        foreign_slots AS foreignSlots, foreign_until_ms AS foreignUntilMs FROM api_state`,
@@ -67,54 +54,8 @@ export function budgetUse(db: Database) {
   const inUse = db.prepare(
     `SELECT class AS requestClass, free_at_ms AS freeAtMs FROM api_request WHERE free_at_ms > ? ORDER BY free_at_ms`,
   );
-  return {
-    read: (nowMs: number) => {
-      const { pausedUntilMs, askingPausedUntilMs, foreignSlots, foreignUntilMs } = state.get() as ApiState;
-      const taken = inUse.all(nowMs) as { requestClass: RequestClass; freeAtMs: number }[];
-      const pauseMsOf = (requestClass: RequestClass) =>
-        requestClass === 'create' ? pausedUntilMs : Math.max(pausedUntilMs, askingPausedUntilMs);
-      /** Until when nothing of a class is sent; null where there is no pause. */
-      function pauseOf(requestClass: RequestClass): number | null {
-        const untilMs = pauseMsOf(requestClass);
-        return untilMs > nowMs ? untilMs : null;
-      }
-
-      function leftAt(atMs: number, requestClass: RequestClass, slots: number): number {
-        if (pauseMsOf(requestClass) > atMs) return 0;
-        const held = taken.filter(({ freeAtMs }) => freeAtMs > atMs);
-        const ofClass = held.filter((slot) => slot.requestClass === requestClass).length;
-        const foreign = foreignUntilMs > atMs ? foreignSlots : 0;
-        return slotsLeft(requestClass, slots, { own: held.length, ofClass, foreign });
-      }
-
-      return {
-        slotsInUse: taken.length,
-        pausedUntilMs: pauseOf('janitor'),
-        pauseOf,
-        /** Slots that a class may still take now. */
-        left: (requestClass: RequestClass, slots: number): number => leftAt(nowMs, requestClass, slots),
-        /** When a request of a class may be sent: now, or at the first moment at which something ends that is in its way. */
-        admitsAtMs: (requestClass: RequestClass, slots: number): number => {
-          const ends = [...taken.map(({ freeAtMs }) => freeAtMs), pauseMsOf(requestClass), foreignUntilMs];
-          const moments = ends.filter((ms) => ms > nowMs).sort((a, b) => a - b);
-          return [nowMs, ...moments].find((ms) => leftAt(ms, requestClass, slots) > 0) as number;
-        },
-      };
-    },
-  };
+  return (nowMs) => budgetUse(state.get() as ApiState, inUse.all(nowMs) as SlotInUse[], nowMs);
 }
-
-/** The subject of what concerns every request. */
-const API = 'api';
-
-const STANDING_DETAIL = {
-  api_key_refused:
-    'The service refuses the API key (401): no link is opened and nothing is asked about. Put the right key in ' +
-    'SETTLED_API_KEY_FILE, which is read again, or in SETTLED_API_KEY and start settled again.',
-  merchant_inactive:
-    'The service says that the merchant is not active (403): nothing can be asked about. Look at the account in the ' +
-    "service's panel; settled goes on by itself.",
-} as const;
 
 function budgetReturner(db: Database): Synchronous<ApiBudget>['returnBudget'] {
   const give = db.prepare('UPDATE api_request SET free_at_ms = ? WHERE number = ?');

@@ -1,8 +1,7 @@
 import type { Database } from 'better-sqlite3';
-import type { ClaimRef, FaultNote } from '../store.ts';
+import { type Burial, burialDetail } from '../burial.ts';
+import type { ClaimRef } from '../store.ts';
 import { attentionVerbs } from './matters.ts';
-
-type Burial = { fault: FaultNote; kind: 'event_dead' | 'link_mismatch'; nowMs: number };
 
 /** Retires a leased row and raises the matter for a person; false where the lease is not the caller's any more. */
 export function burier(db: Database): (claim: ClaimRef, burial: Burial) => boolean {
@@ -14,7 +13,7 @@ export function burier(db: Database): (claim: ClaimRef, burial: Burial) => boole
   return ({ eventKey, attempt }, { fault, kind, nowMs }) => {
     const row = retire.get({ eventKey, attempt, nowMs, ...fault }) as { linkKey: number } | undefined;
     if (row === undefined) return false;
-    const detail = `Event ${eventKey} cannot be settled (${fault.code}): ${fault.message}`;
+    const detail = burialDetail(eventKey, fault);
     attention.raiseForLink(kind, { subject: String(eventKey), linkKey: row.linkKey, detail, atMs: nowMs });
     return true;
   };

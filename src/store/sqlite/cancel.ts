@@ -1,16 +1,13 @@
 import type { Database } from 'better-sqlite3';
 import { bareFact } from '../../domain/fact.ts';
-import type { AttentionKind } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
-import type { Cancelled, Checks, OpeningState } from '../asking.ts';
+import type { Cancelled, Checks } from '../asking.ts';
+import { ENDED_BY_CANCEL, type FoundOpening, openingAtCancel } from '../openings.ts';
 import { decisionWriter } from './decisions.ts';
 import { linkHeard } from './intents.ts';
 import { attentionVerbs, historyNotes } from './matters.ts';
 import { orderLoader } from './orders.ts';
 import type { Synchronous } from './synchronous.ts';
-
-/** Matters of an order's link that are over once nobody is to pay there. */
-const ENDED_BY_CANCEL: readonly AttentionKind[] = ['link_not_opened', 'link_withheld', 'reference_taken'];
 
 /** The verb that cancels an order. See `Checks.cancelOrder` in asking.ts. */
 export function canceller(db: Database, newId: () => string): Synchronous<Checks>['cancelOrder'] {
@@ -33,17 +30,9 @@ export function canceller(db: Database, newId: () => string): Synchronous<Checks
   };
 }
 
-type OpeningRow = {
-  linkKey: number;
-  linkId: string | null;
-  status: OpeningState['status'];
-  mayExist: 0 | 1;
-};
+type OpeningRow = Pick<FoundOpening, 'linkKey' | 'linkId' | 'status'> & { mayExist: 0 | 1 };
 
-/**
- * Ends the opening of an order that waits for its link, where no request for it can have reached the service; false where
- * one may have. A link that is known goes on being asked about.
- */
+/** Ends the opening of an order that waits for its link; false where that may be there. */
 function openingEnder(db: Database): (orderKey: number, atMs: number) => boolean {
   const find = db.prepare(
     `SELECT p.link_key AS linkKey, l.link_id AS linkId, p.status, p.may_exist AS mayExist
@@ -56,12 +45,13 @@ function openingEnder(db: Database): (orderKey: number, atMs: number) => boolean
   const note = historyNotes(db);
   return (orderKey, atMs) => {
     const opening = find.get(orderKey) as OpeningRow | undefined;
-    if (opening === undefined || opening.linkId !== null) return true;
-    const { linkKey, status, mayExist } = opening;
-    if (status === 'done' || status === 'taken') return true;
-    if (status === 'leased' || mayExist === 1 || isHeard(linkKey)) return false;
-    end.run(atMs, linkKey);
-    note(orderKey, atMs, 'link is not opened any more');
-    return true;
+    if (opening === undefined) return true;
+    const { linkKey } = opening;
+    const at = openingAtCancel(opening, opening.mayExist === 1, isHeard(linkKey));
+    if (at === 'ends') {
+      end.run(atMs, linkKey);
+      note(orderKey, atMs, 'link is not opened any more');
+    }
+    return at !== 'waits';
   };
 }

@@ -1,25 +1,11 @@
 import type { Database } from 'better-sqlite3';
-import {
-  CHECK_CLASSES,
-  type CheckReason,
-  canBeForged,
-  HINT_EVERY_MS,
-  HINTS_PER_MINUTE_MAX,
-} from '../../domain/check.ts';
+import { CHECK_CLASSES, type CheckReason, canBeForged, HINTS_PER_MINUTE_MAX } from '../../domain/check.ts';
 import type { OrderState } from '../../domain/order.ts';
-import { firstCheckAtMs } from '../../domain/watch.ts';
 import type { Checks, ClaimedCheck, WatchedLink } from '../asking.ts';
-import { budgetUse } from './budget.ts';
+import { CLOCK_STEP_MS, HINT_WINDOW_MS, SEEN_MAX, turnInQueue, turnInSchedule } from '../checks.ts';
+import { budgetReader } from './budget.ts';
 import { linkChecks } from './matters.ts';
 import type { Synchronous } from './synchronous.ts';
-
-/** Rows that one claim looks at in each place of the queue, at most: what must wait is put off, and not seen again. */
-const SEEN_MAX = 256;
-/** A check of a link that settled is still opening waits so long, or until it is opened. */
-const OPENING_WAIT_MS = 60_000;
-const MINUTE_MS = 60_000;
-/** What was requested so much after now was so before the clock was set back: it is due. */
-const CLOCK_STEP_MS = 60_000;
 
 /** An opening whose reference belongs to another link waits for a person: the order's own link is asked about as any other. */
 const GOES_ON = `EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status IN ('pending', 'leased'))`;
@@ -36,7 +22,7 @@ export function checkVerbs(db: Database): Pick<Synchronous<Checks>, 'findLink' |
     `SELECT ${WATCHED} FROM orders o JOIN link l ON l.order_key = o.key WHERE o.reference = ?
      ORDER BY l.key DESC LIMIT 1`,
   );
-  const use = budgetUse(db);
+  const budget = budgetReader(db);
   const claimQueued = queueClaimer(db);
   const claimScheduled = scheduleClaimer(db);
   return {
@@ -45,7 +31,7 @@ export function checkVerbs(db: Database): Pick<Synchronous<Checks>, 'findLink' |
       return row === undefined ? null : watchedLink(row);
     },
     claimChecks: ({ limit, slots, nowMs, leaseMs }) => {
-      const { left } = use.read(nowMs);
+      const { left } = budget(nowMs);
       const claimed: ClaimedCheck[] = [];
       for (const place of CHECK_CLASSES) {
         const room = () => Math.min(limit, left(place.class, slots)) - claimed.length;
@@ -82,20 +68,6 @@ function leaser(db: Database): Lease {
   };
 }
 
-/** Reasons that say nothing new once money was counted: its reading is asked for by the schedule. */
-const MOOT_ONCE_SETTLED: ReadonlySet<CheckReason> = new Set([
-  'registered',
-  'listed',
-  'link_changed',
-  'returned',
-]);
-const SETTLED: ReadonlySet<OrderState> = new Set(['paid', 'refunded', 'disputed']);
-
-/** Whether a check that is queued for this reason is dropped where its order is in this state. */
-export function isMoot(reason: CheckReason, state: OrderState): boolean {
-  return SETTLED.has(state) && MOOT_ONCE_SETTLED.has(reason);
-}
-
 type QueueClaim = {
   class: ClaimedCheck['class'];
   rank: number;
@@ -130,17 +102,17 @@ function queueClaimer(db: Database): (claim: QueueClaim) => ClaimedCheck[] {
     const claimed: ClaimedCheck[] = [];
     for (const { state, hintedAtMs, ...row } of due.all({ rank, nowMs }) as QueuedRow[]) {
       if (claimed.length >= room) break;
-      const { linkKey, reason } = row;
-      const againAtMs = isLimited && hintedAtMs !== null ? hintedAtMs + HINT_EVERY_MS : nowMs;
-      if (isMoot(reason, state)) {
+      const { reason, failures, ...watched } = row;
+      const link = watchedLink(watched);
+      const { linkKey } = link;
+      const turn = turnInQueue({ ...link, rank, reason, state, hintedAtMs }, nowMs);
+      if (turn === 'drop') {
         if (!checks.fallBack(linkKey, nowMs)) checks.drop(linkKey);
-      } else if (row.opening === 1) putOff.run({ linkKey, dueAtMs: nowMs + OPENING_WAIT_MS, nowMs });
-      else if (againAtMs > nowMs) putOff.run({ linkKey, dueAtMs: againAtMs, nowMs });
-      else {
+      } else if (turn === 'ask') {
         lease({ linkKey, nowMs, leaseMs });
         if (isLimited) hints.note(linkKey, nowMs);
-        claimed.push({ ...watchedLink(row), class: requestClass, reason, failures: row.failures });
-      }
+        claimed.push({ ...link, class: requestClass, reason, failures });
+      } else putOff.run({ linkKey, dueAtMs: turn.untilMs, nowMs });
     }
     return claimed;
   };
@@ -154,7 +126,7 @@ function hintLimit(db: Database) {
   return {
     left: (nowMs: number) => {
       stepBack.run({ nowMs });
-      return HINTS_PER_MINUTE_MAX - (followed.get(nowMs - MINUTE_MS) as number);
+      return HINTS_PER_MINUTE_MAX - (followed.get(nowMs - HINT_WINDOW_MS) as number);
     },
     note: (linkKey: number, nowMs: number) => {
       note.run(nowMs, linkKey);
@@ -169,7 +141,7 @@ type ScheduledRow = WatchedRow & {
   plannedMs: number;
 };
 
-/** Links whose scheduled time has come. One that was paid meanwhile is asked about by the schedule of paid orders. */
+/** Links whose scheduled time has come. */
 function scheduleClaimer(db: Database): (claim: ScheduleClaim) => ClaimedCheck[] {
   const due = db.prepare(
     `SELECT ${WATCHED}, l.check_failures AS failures, s.paid_at_ms AS settledAtMs, l.next_check_at_ms AS plannedMs
@@ -183,14 +155,14 @@ function scheduleClaimer(db: Database): (claim: ScheduleClaim) => ClaimedCheck[]
     const claimed: ClaimedCheck[] = [];
     for (const row of due.all(nowMs) as ScheduledRow[]) {
       if (claimed.length >= limit) break;
-      const { linkKey } = row;
-      const atMs = firstCheckAtMs(row, row.plannedMs);
-      if (row.opening === 1) schedule.run(nowMs + OPENING_WAIT_MS, linkKey);
-      else if (atMs > nowMs) schedule.run(atMs, linkKey);
-      else {
+      const { failures, settledAtMs, plannedMs, ...watched } = row;
+      const link = watchedLink(watched);
+      const { linkKey } = link;
+      const turn = turnInSchedule({ ...link, settledAtMs, plannedMs }, nowMs);
+      if (turn === 'ask') {
         lease({ linkKey, nowMs, leaseMs });
-        claimed.push({ ...watchedLink(row), class: 'janitor', reason: 'scheduled', failures: row.failures });
-      }
+        claimed.push({ ...link, class: 'janitor', reason: 'scheduled', failures });
+      } else schedule.run(turn.untilMs, linkKey);
     }
     return claimed;
   };

@@ -5,6 +5,7 @@ import { Fault } from '../../fault.ts';
 import type { Asking } from '../asking.ts';
 import type { Opened } from '../instance.ts';
 import type { Queries } from '../queries.ts';
+import type { Sharing } from '../replicas.ts';
 import type { Inbox, Intake, Keeping, Links, Orders } from '../store.ts';
 import type { Telling } from '../telling.ts';
 import { budgetVerbs } from './budget.ts';
@@ -19,6 +20,7 @@ import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, 
 import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
 import { readingVerbs } from './readings.ts';
+import { replicaVerbs } from './replicas.ts';
 import { retentionVerbs } from './retention.ts';
 import { secretVerbs } from './secrets.ts';
 import { sweepVerbs } from './sweep.ts';
@@ -27,7 +29,7 @@ import type { Synchronous } from './synchronous.ts';
 type WriteVerbs = Synchronous<
   Intake & Links & Inbox & Orders & Asking & Telling & Omit<Keeping, 'backup' | 'close'>
 >;
-type ReadVerbs = Synchronous<Queries>;
+type ReadVerbs = Synchronous<Queries & Sharing>;
 
 export type Call = { verb: string; args: readonly unknown[] };
 export type Answer = { ok: true; value: unknown } | { ok: false; error: unknown };
@@ -85,7 +87,7 @@ export type Reader = { run(call: Call): Answer; close(): void };
 
 /** The reading half. A verb's statements see one moment of the database: an order never disagrees with its ledger. */
 export function openReader(path: string, db: Database.Database = openForReading(path)): Reader {
-  const verbs: ReadVerbs = queryVerbs(db);
+  const verbs: ReadVerbs = { ...queryVerbs(db), ...replicaVerbs(db) };
   const inOneSnapshot = db.transaction((call: Call) => invoke(verbs, call));
   return {
     run: (call) => {

@@ -1,18 +1,14 @@
 import type { Database } from 'better-sqlite3';
+import { type EventRow, eventSummary } from '../events.ts';
+import { KEY_MAX } from '../lists.ts';
 import type { EventDetail, EventSummary, Queries } from '../queries.ts';
-import { firstKeySince, KEY_MAX } from './rows.ts';
+import { firstKeySince } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
 
 export const EVENT_COLUMNS = `i.key, i.event_id AS eventId, i.type, o.reference, l.link_id AS linkId, i.status, i.outcome,
   i.rule, i.attempt, i.conflict, i.duplicates, i.received_at_ms AS receivedAtMs, i.due_at_ms AS dueAtMs,
   i.ended_at_ms AS endedAtMs, i.fault_code AS faultCode, i.fault_message AS faultMessage, i.reading`;
 export const EVENT_TABLES = 'inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key';
-
-export type EventRow = Omit<EventSummary, 'conflict' | 'fault'> & {
-  conflict: number;
-  faultCode: string | null;
-  faultMessage: string | null;
-};
 
 /** Written out, because SQLite uses a partial index only for the literal that it was made with. */
 const STATUS_IS: Record<EventSummary['status'], string> = {
@@ -21,11 +17,6 @@ const STATUS_IS: Record<EventSummary['status'], string> = {
   done: "i.status = 'done'",
   dead: "i.status = 'dead'",
 };
-
-export function eventSummary({ conflict, faultCode, faultMessage, ...row }: EventRow): EventSummary {
-  const fault = faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' };
-  return { ...row, conflict: conflict === 1, fault };
-}
 
 export function eventQueries(db: Database): Pick<Synchronous<Queries>, 'listEvents' | 'findEvent'> {
   const find = db.prepare(

@@ -1,12 +1,10 @@
 import type { Database } from 'better-sqlite3';
+import { CLAIM_BYTES_MAX } from '../inbox.ts';
 import type { ClaimedEvent, Inbox } from '../store.ts';
 import { burier } from './burial.ts';
 import { attentionVerbs } from './matters.ts';
 import { settler } from './settle.ts';
 import type { Synchronous } from './synchronous.ts';
-
-/** Bodies of one claim: some thousand usual ones, or a few of the largest. All of them are in memory at once. */
-const CLAIM_BYTES_MAX = 2 * 1024 * 1024;
 
 export function inboxVerbs(db: Database, newId: () => string): Synchronous<Inbox> {
   const release = db.prepare(

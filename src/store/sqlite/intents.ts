@@ -1,14 +1,12 @@
 import type { Database } from 'better-sqlite3';
 import type { Intended, Intent, OpeningState, Openings } from '../asking.ts';
+import { KEPT_AGAIN_MS, type OpeningColumns, openingState } from '../openings.ts';
 import type { LoadedOrder } from '../orders.ts';
 import { versionFloor } from './instance.ts';
 import { historyNotes } from './matters.ts';
 import type { LeaseFinder } from './openings.ts';
 import { orderLoader } from './orders.ts';
 import type { Synchronous } from './synchronous.ts';
-
-/** An opening that could not be closed, because the service has its link, is tried again after this time. */
-const KEPT_AGAIN_MS = 60_000;
 
 /** The beginning of an opening, and its end where the service refuses the link. */
 export function intentVerbs(
@@ -44,18 +42,6 @@ export const NEXT_LINK_KEY =
   '(SELECT 1 + max(highest_key, coalesce((SELECT max(key) FROM link), 0)) FROM forgotten_link)';
 
 type IntentColumns = { linkKey: number; request: string | null };
-
-export type OpeningColumns = {
-  status: OpeningState['status'];
-  withheld: string | null;
-  faultCode: string | null;
-  faultMessage: string | null;
-};
-
-export function openingState({ status, withheld, faultCode, faultMessage }: OpeningColumns): OpeningState {
-  const fault = faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' };
-  return { status, withheld, fault };
-}
 
 function intentWriter(db: Database): (intent: Intent) => number {
   const insertOrder = orderInserter(db);

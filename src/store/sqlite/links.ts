@@ -1,9 +1,16 @@
 import type { Database } from 'better-sqlite3';
 import { learnedBy } from '../../domain/decision.ts';
 import { bareFact } from '../../domain/fact.ts';
-import { isOpen } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { Checks } from '../asking.ts';
+import {
+  type Change,
+  changedOutcome,
+  changeNotes,
+  compareRegistration,
+  createdNote,
+  type KnownLink,
+} from '../links.ts';
 import type { LoadedOrder } from '../orders.ts';
 import type { Links, Orders, Registered, Registration, SealedSecret } from '../store.ts';
 import { canceller } from './cancel.ts';
@@ -14,28 +21,22 @@ import { orderLoader } from './orders.ts';
 import { watcher } from './schedule.ts';
 import type { Synchronous } from './synchronous.ts';
 
-type LinkRow = {
-  key: number;
-  link_id: string | null;
-  token: string;
-  secrets_key_id: string;
-  secret_fingerprint: Buffer;
-  opened: 0 | 1;
-};
+type LinkRow = Omit<KnownLink, 'opened'> & { opened: 0 | 1 };
 
 export function linkVerbs(db: Database): Synchronous<Links> {
   const orders = orderLoader(db);
   const newestLink = db.prepare(
-    `SELECT l.key, l.link_id, l.token, l.secrets_key_id, l.secret_fingerprint, l.opened FROM link l
-     WHERE l.order_key = ? ORDER BY l.key DESC LIMIT 1`,
+    `SELECT l.key AS linkKey, l.link_id AS linkId, l.token, l.secrets_key_id AS keyId,
+       l.secret_fingerprint AS fingerprint, l.opened
+     FROM link l WHERE l.order_key = ? ORDER BY l.key DESC LIMIT 1`,
   );
   const ownerOf = db.prepare('SELECT order_key FROM link WHERE link_id = ?').pluck();
   const create = linkCreator(db);
-  const change = linkChanger(db);
+  const carryOut = linkChanger(db);
 
   return {
     registerLink: (registration: Registration): Registered => {
-      const { reference, amount, linkId } = registration;
+      const { reference, linkId } = registration;
       const loaded = orders.byReference(reference);
       const owner = linkId === null ? undefined : (ownerOf.get(linkId) as number | undefined);
       const isTaken = owner !== undefined && owner !== loaded?.orderKey;
@@ -46,35 +47,21 @@ export function linkVerbs(db: Database): Synchronous<Links> {
         return { outcome: 'created', order, token: registration.token, linkKey };
       }
       const { order, orderKey } = loaded;
-      const link = newestLink.get(orderKey) as LinkRow;
-      // The link of an order that settled opens is made by settled, with a secret of its own.
-      if (link.opened === 1) return { outcome: 'opened_by_settled', order };
-      if (order.amount.amountMinor !== amount.amountMinor || order.amount.currency !== amount.currency) {
-        return { outcome: 'reference_conflict', order };
-      }
-      const correctsId = linkId !== null && link.link_id !== null && link.link_id !== linkId;
-      // An open order has no ledger: no money was counted by the id that it has.
-      if (correctsId && !isOpen(order.state)) return { outcome: 'link_id_conflict', order };
-      if (isTaken) return takenBy(owner);
-      const correctsSecret = registration.secret !== null && !isSecretOf(link, registration.secret);
-      const corrects = correctsId || correctsSecret;
-      if (corrects && !registration.mayCorrect) return { outcome: 'correction_forbidden', order };
-      const outcome = change(orderKey, link, registration, { correctsId, correctsSecret });
+      const { opened, ...row } = newestLink.get(orderKey) as LinkRow;
+      const link = { ...row, opened: opened === 1 };
+      const change = compareRegistration(loaded, link, registration, isTaken);
+      if (change === 'link_id_taken') return takenBy(owner as number);
+      if (typeof change === 'string') return { outcome: change, order };
+      carryOut(orderKey, link, registration, change);
       const after = orders.byReference(reference) as LoadedOrder;
-      return { outcome, order: after.order, token: link.token, linkKey: link.key };
+      const { token, linkKey } = link;
+      return { outcome: changedOutcome(change), order: after.order, token, linkKey };
     },
   };
 
   function takenBy(owner: number): Registered {
     return { outcome: 'link_id_taken', order: orders.byKey(owner).order };
   }
-}
-
-/** Fingerprints can be compared under one key only; of a secret whose key is not known nobody can say. */
-function isSecretOf(link: LinkRow, { olderFingerprints = [], ...current }: SealedSecret): boolean {
-  return [current, ...olderFingerprints].some(
-    ({ keyId, fingerprint }) => keyId === link.secrets_key_id && link.secret_fingerprint.equals(fingerprint),
-  );
 }
 
 function linkCreator(db: Database): (registration: Registration) => number {
@@ -87,11 +74,12 @@ function linkCreator(db: Database): (registration: Registration) => number {
   const checks = linkChecks(db);
   const watch = watcher(db);
   const attention = attentionVerbs(db);
-  return ({ reference, amount, linkId, token, secret, freshSecret, atMs }) => {
+  return (registration) => {
+    const { reference, amount, linkId, token, secret, freshSecret, atMs } = registration;
     const orderKey = insertOrder(reference, amount, atMs);
     const { sealed, keyId, fingerprint }: SealedSecret = secret ?? freshSecret;
     const inserted = insertLink.run(orderKey, linkId, token, sealed, keyId, fingerprint, atMs);
-    note(orderKey, atMs, linkId === null ? 'link reserved' : `link ${linkId} registered`);
+    note(orderKey, atMs, createdNote(registration));
     const linkKey = Number(inserted.lastInsertRowid);
     if (linkId !== null) attention.end('link_not_known', linkId, atMs);
     checks.request({ linkKey, reason: 'registered', atMs });
@@ -100,12 +88,9 @@ function linkCreator(db: Database): (registration: Registration) => number {
   };
 }
 
-type Change = 'same' | 'bound' | 'corrected';
-type Corrections = { correctsId: boolean; correctsSecret: boolean };
-
 function linkChanger(
   db: Database,
-): (orderKey: number, link: LinkRow, registration: Registration, corrections: Corrections) => Change {
+): (orderKey: number, link: KnownLink, registration: Registration, change: Change) => void {
   const bind = db.prepare('UPDATE link SET link_id = ? WHERE key = ?');
   const correctId = db.prepare(
     'UPDATE link SET link_id = ?, url = NULL, short_url = NULL, status = NULL, expires_at_ms = NULL WHERE key = ?',
@@ -117,24 +102,20 @@ function linkChanger(
   const checks = linkChecks(db);
   const watch = watcher(db);
   const attention = attentionVerbs(db);
-  return (orderKey, link, { linkId, secret, atMs }, { correctsId, correctsSecret }) => {
-    const binds = linkId !== null && link.link_id === null;
-    if (binds) {
-      bind.run(linkId, link.key);
-      note(orderKey, atMs, `link ${linkId} bound`);
+  return (orderKey, link, registration, change) => {
+    const { linkId, secret, atMs } = registration;
+    const { linkKey } = link;
+    if (change.binds) bind.run(linkId, linkKey);
+    if (change.correctsId) {
+      correctId.run(linkId, linkKey);
+      watch.reschedule(linkKey, atMs);
     }
-    if (correctsId) {
-      correctId.run(linkId, link.key);
-      watch.reschedule(link.key, atMs);
-      note(orderKey, atMs, `link id corrected from ${link.link_id} to ${linkId}`);
+    if (change.correctsSecret && secret !== null) {
+      correctSecret.run(secret.sealed, secret.keyId, secret.fingerprint, linkKey);
     }
-    if (correctsSecret && secret !== null) {
-      correctSecret.run(secret.sealed, secret.keyId, secret.fingerprint, link.key);
-      note(orderKey, atMs, 'signing secret corrected');
-    }
+    for (const what of changeNotes(change, link, registration)) note(orderKey, atMs, what);
     if (linkId !== null) attention.end('link_not_known', linkId, atMs);
-    checks.request({ linkKey: link.key, reason: 'registered', atMs });
-    return correctsId || correctsSecret ? 'corrected' : binds ? 'bound' : 'same';
+    checks.request({ linkKey, reason: 'registered', atMs });
   };
 }
 

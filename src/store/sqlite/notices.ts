@@ -1,14 +1,27 @@
 import type { Database } from 'better-sqlite3';
 import { noticeName, readNoticeName } from '../../domain/notice.ts';
+import { KEY_MAX } from '../lists.ts';
+import {
+  answerColumns,
+  type ClaimedRow,
+  claimedNotice,
+  DEAD,
+  deadDetail,
+  type Ended,
+  type FeedRow,
+  failureOf,
+  faultColumns,
+  feedNotice,
+  type NoticeRow,
+  noticeSummary,
+  type ResentRow,
+  resending,
+} from '../notices.ts';
 import type { NoticeDetail, NoticeSummary, Queries } from '../queries.ts';
-import type { FaultNote } from '../store.ts';
-import type { ClaimedNotice, NoticeRef, ShopAnswer, Telling } from '../telling.ts';
+import type { Telling } from '../telling.ts';
 import { attentionVerbs } from './matters.ts';
-import { firstKeySince, KEY_MAX } from './rows.ts';
+import { firstKeySince } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
-
-/** Dead notices are one matter: a shop that is gone fails all of them. */
-const DEAD = { kind: 'notices_dead', subject: 'shop' } as const;
 
 export function tellingVerbs(db: Database): Synchronous<Telling> {
   const giveBack = db.prepare(
@@ -22,15 +35,14 @@ export function tellingVerbs(db: Database): Synchronous<Telling> {
     claimNotices: claimer(db),
     finishNotice: (told) => (endNotice('done', { ...told, fault: null }) === null ? 'lost' : 'done'),
     retryNotice: ({ noticeKey, attempt, dueAtMs, fault, answer }) => {
-      const { changes } = giveBack.run({ noticeKey, attempt, dueAtMs, ...fault, ...answerColumns(answer) });
+      const row = { noticeKey, attempt, dueAtMs };
+      const { changes } = giveBack.run({ ...row, ...faultColumns(fault), ...answerColumns(answer) });
       return changes === 0 ? 'lost' : 'pending';
     },
     buryNotice: (failed) => {
       const id = endNotice('dead', failed);
       if (id === null) return 'lost';
-      const detail =
-        `The shop did not take notice ${id}: ${failed.fault.message} See all: settled notices list --status dead. Send ` +
-        'them again when the shop is well: settled notices resend --failed --yes (with --dry-run it only lists them)';
+      const detail = deadDetail(id, failed.fault);
       attention.raiseForNoOrder(DEAD.kind, { subject: DEAD.subject, detail, atMs: failed.nowMs });
       return 'dead';
     },
@@ -59,15 +71,10 @@ function claimer(db: Database): Synchronous<Telling>['claimNotices'] {
   return ({ tried, limit, nowMs, leaseMs }) => {
     lapse.run(nowMs);
     const rows = (tried ? dueAgain : dueNew).all({ nowMs, limit }) as ClaimedRow[];
-    return rows.map(({ random, ...notice }): ClaimedNotice => {
-      lease.run({ noticeKey: notice.noticeKey, nowMs, untilMs: nowMs + leaseMs });
-      return { ...notice, id: noticeName(notice.noticeKey, random) };
-    });
+    for (const { noticeKey } of rows) lease.run({ noticeKey, nowMs, untilMs: nowMs + leaseMs });
+    return rows.map(claimedNotice);
   };
 }
-
-type ClaimedRow = Omit<ClaimedNotice, 'id'> & { random: string };
-type Ended = NoticeRef & { fault: FaultNote | null; answer: ShopAnswer | null; nowMs: number };
 
 /** Ends a notice and gives the next of its order its turn. Returns its id; null where the lease is somebody else's. */
 function noticeEnder(db: Database): (status: 'done' | 'dead', ended: Ended) => string | null {
@@ -82,21 +89,14 @@ function noticeEnder(db: Database): (status: 'done' | 'dead', ended: Ended) => s
        (SELECT min(key) FROM outbox WHERE order_key = +@orderKey AND status = 'pending')`,
   );
   return (status, { noticeKey, attempt, fault, answer, nowMs }) => {
-    const { code, message } = fault ?? { code: null, message: null };
-    const row = end.get({ status, noticeKey, attempt, nowMs, code, message, ...answerColumns(answer) }) as
+    const columns = { ...faultColumns(fault), ...answerColumns(answer) };
+    const row = end.get({ status, noticeKey, attempt, nowMs, ...columns }) as
       | { orderKey: number; random: string }
       | undefined;
     if (row === undefined) return null;
     next.run({ nowMs, orderKey: row.orderKey });
     return noticeName(noticeKey, row.random);
   };
-}
-
-function answerColumns(answer: ShopAnswer | null): {
-  answerStatus: number | null;
-  answerBody: string | null;
-} {
-  return { answerStatus: answer?.status ?? null, answerBody: answer?.body ?? null };
 }
 
 function resender(db: Database): Synchronous<Telling>['resendNotice'] {
@@ -119,9 +119,9 @@ function resender(db: Database): Synchronous<Telling>['resendNotice'] {
     if (name === null) return 'unknown';
     const row = find.get(name.key, name.random) as ResentRow | undefined;
     if (row === undefined) return 'unknown';
-    if (row.status === 'leased') return 'in_work';
-    if (row.status === 'pending') {
-      if (row.dueAtMs === null || row.dueAtMs <= nowMs) return 'in_work';
+    const what = resending(row, nowMs);
+    if (what === 'in_work') return what;
+    if (what === 'hasten') {
       hasten.run(nowMs, name.key);
       return { dueAtMs: nowMs, waitsFor: null };
     }
@@ -134,37 +134,11 @@ function resender(db: Database): Synchronous<Telling>['resendNotice'] {
   };
 }
 
-type ResentRow = { status: NoticeSummary['status']; orderKey: number; dueAtMs: number | null };
-
 export const NOTICE_COLUMNS = `n.key, n.notice_id AS random, o.reference, n.type, n.version, n.status, n.attempt,
   n.created_at_ms AS createdAtMs, iif(n.status = 'pending', n.due_at_ms, NULL) AS dueAtMs, n.ended_at_ms AS endedAtMs,
   n.fault_code AS faultCode, n.fault_message AS faultMessage, n.answer_status AS answerStatus,
   n.answer_body AS answerBody`;
 export const NOTICE_TABLES = 'outbox n JOIN orders o ON o.key = n.order_key';
-
-export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & {
-  random: string;
-  faultCode: string | null;
-  faultMessage: string | null;
-  answerStatus: number | null;
-  answerBody: string | null;
-};
-
-export function noticeSummary({
-  random,
-  faultCode,
-  faultMessage,
-  answerStatus,
-  answerBody,
-  ...row
-}: NoticeRow): NoticeSummary {
-  return {
-    ...row,
-    id: noticeName(row.key, random),
-    fault: faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' },
-    answer: answerStatus === null ? null : { status: answerStatus, body: answerBody ?? '' },
-  };
-}
 
 export function noticeQueries(
   db: Database,
@@ -175,7 +149,7 @@ export function noticeQueries(
   const generation = db.prepare('SELECT generation FROM instance').pluck();
   const newest = db.prepare('SELECT coalesce(max(key), 0) FROM outbox').pluck();
   const after = db.prepare(
-    'SELECT key AS position, notice_id AS random, body FROM outbox WHERE key > ? ORDER BY key LIMIT ?',
+    'SELECT key, key AS position, notice_id AS random, body FROM outbox WHERE key > ? ORDER BY key LIMIT ?',
   );
   return {
     listNotices: noticeLister(db),
@@ -192,9 +166,7 @@ export function noticeQueries(
     readFeed: ({ after: position, limit }) => ({
       generation: generation.get() as number,
       newest: newest.get() as number,
-      notices: (after.all(position, limit) as { position: number; random: string; body: string }[]).map(
-        ({ random, ...notice }) => ({ ...notice, id: noticeName(notice.position, random) }),
-      ),
+      notices: (after.all(position, limit) as FeedRow[]).map(feedNotice),
     }),
   };
 }
@@ -241,10 +213,9 @@ export function shopStateQuery(db: Database): Synchronous<Queries>['shopState'] 
     const row = failed
       .map((query) => query.get() as NoticeRow | undefined)
       .find((found) => found !== undefined);
-    const { fault, answer } = row === undefined ? { fault: null, answer: null } : noticeSummary(row);
     return {
       untakenSinceMs: times.length === 0 ? null : Math.min(...times),
-      failure: fault === null ? null : { fault, answer },
+      failure: failureOf(row),
       takenAtMs: taken.get() as number | null,
     };
   };

@@ -1,6 +1,16 @@
 import type { Database } from 'better-sqlite3';
-import { isOpen, type OrderState } from '../../domain/order.ts';
-import type { ClaimedOpening, OpeningRef, OpeningState, Openings, ServiceLink } from '../asking.ts';
+import { isOpen } from '../../domain/order.ts';
+import type { ClaimedOpening, OpeningRef, Openings, ServiceLink } from '../asking.ts';
+import {
+  bindingRefusal,
+  ENDED_BY_ADOPTION,
+  type FoundOpening,
+  isAdoptable,
+  notItsLink,
+  takenDetail,
+  waitsDetail,
+  withheldDetail,
+} from '../openings.ts';
 import type { FaultNote } from '../store.ts';
 import { intentVerbs } from './intents.ts';
 import { attentionVerbs, historyNotes, linkChecks } from './matters.ts';
@@ -8,19 +18,10 @@ import { LAPSE_OPENINGS } from './rows.ts';
 import { watcher } from './schedule.ts';
 import type { Synchronous } from './synchronous.ts';
 
-type OpeningRow = {
-  linkKey: number;
-  orderKey: number;
-  reference: string;
-  state: OrderState;
-  linkId: string | null;
-  status: OpeningState['status'];
-  attempt: number;
-  mayExist: 0 | 1;
-};
+type OpeningRow = FoundOpening & { mayExist: 0 | 1 };
 
 const OPENING_ROWS = `SELECT p.link_key AS linkKey, l.order_key AS orderKey, o.reference, o.state, l.link_id AS linkId,
-  p.status, p.attempt, p.may_exist AS mayExist FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key`;
+  p.status, p.may_exist AS mayExist FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key`;
 
 export function openingVerbs(db: Database): Synchronous<Openings> {
   const findLeased = leaseFinder(db);
@@ -43,9 +44,7 @@ export function openingVerbs(db: Database): Synchronous<Openings> {
       release.run({ linkKey, dueAtMs, mayExist: mayExist ? 1 : 0, ...fault });
       if (!waits) return;
       const { orderKey, reference } = row;
-      const detail =
-        `Order ${reference} waits for its link (${fault.code}): ${fault.message} settled goes on trying; ` +
-        `settled why ${reference} shows how far it is.`;
+      const detail = waitsDetail(row, fault);
       attention.raiseForOrder('link_not_opened', { subject: reference, orderKey, detail, atMs: nowMs });
     },
     parkOpening: ({ linkKey, attempt, fault, foreignId, nowMs }) => {
@@ -99,17 +98,14 @@ function finisher(db: Database): Synchronous<Openings>['finishOpening'] {
     const row = findLeased({ linkKey, attempt });
     if (row === null) return 'lost';
     const { orderKey, reference } = row;
-    const owner = bind(row, link, { withheld, note: 'opened', by: 'reading', nowMs });
-    if (owner !== null) {
-      const message = `The service's link ${link.id} of the reference ${reference} is not the order's: ${owner}.`;
-      park(row, { fault: { code: 'service_conflict', message }, foreignId: link.id, nowMs });
+    const refusal = bind(row, link, { withheld, note: 'opened', by: 'reading', nowMs });
+    if (refusal !== null) {
+      park(row, { fault: notItsLink(row, link, refusal), foreignId: link.id, nowMs });
       return 'taken';
     }
     attention.end('link_not_opened', reference, nowMs);
     if (withheld !== null) {
-      const detail =
-        `Link ${link.id} of order ${reference} is not shown to the shop: ${withheld} Look at it in the service's ` +
-        `panel; what is paid on it is counted all the same.`;
+      const detail = withheldDetail(row, link, withheld);
       attention.raiseForOrder('link_withheld', { subject: reference, orderKey, detail, atMs: nowMs });
     }
     return 'bound';
@@ -135,10 +131,10 @@ function linkBinder(db: Database): (row: OpeningRow, link: ServiceLink, binding:
   const note = historyNotes(db);
   const attention = attentionVerbs(db);
   const watch = watcher(db);
-  return ({ linkKey, orderKey, linkId }, link, { withheld, note: what, by, nowMs }) => {
-    if (linkId !== null && linkId !== link.id) return `authentic events named link ${linkId}`;
-    const owner = ownerOf.get(link.id) as string | undefined;
-    if (linkId === null && owner !== undefined) return `it belongs to order ${owner} here`;
+  return (row, link, { withheld, note: what, by, nowMs }) => {
+    const refusal = bindingRefusal(row, link, ownerOf.get(link.id) as string | undefined);
+    if (refusal !== null) return refusal;
+    const { linkKey, orderKey } = row;
     bind.run({ ...link, withheld, linkKey });
     finish.run(nowMs, linkKey);
     attention.end('link_not_known', link.id, nowMs);
@@ -159,14 +155,12 @@ function parker(db: Database): (row: OpeningRow, parking: Parking) => void {
   );
   const attention = attentionVerbs(db);
   const watch = watcher(db);
-  return ({ linkKey, orderKey, reference, linkId }, { fault, foreignId, nowMs }) => {
+  return (row, { fault, foreignId, nowMs }) => {
+    const { linkKey, orderKey, reference, linkId } = row;
     park.run({ linkKey, nowMs, ...fault });
     // Authentic events named another link, which may be paid.
     if (linkId !== null) watch.reschedule(linkKey, nowMs);
-    const detail =
-      `Order ${reference} cannot be given a link (${fault.code}): ${fault.message} Look at the service's link: if it is ` +
-      `this order's, for the same money and unpaid, let the order have it: settled orders adopt ${reference} --id ` +
-      `${foreignId ?? 'ID'} (POST /v1/orders/…/adopt); if not, open the order under another reference.`;
+    const detail = takenDetail(row, fault, foreignId);
     attention.end('link_not_opened', reference, nowMs);
     attention.raiseForOrder('reference_taken', { subject: reference, orderKey, detail, atMs: nowMs });
   };
@@ -182,20 +176,12 @@ function adopter(db: Database): Synchronous<Openings>['adoptLink'] {
     const row = find.get(reference) as OpeningRow | undefined;
     if (row === undefined) return 'not_parked';
     if (!isOpen(row.state)) return 'not_open';
-    if (!isAdoptable(row)) return 'not_parked';
-    const owner = bind(row, link, { withheld: null, note: 'adopted', by: 'person', nowMs });
-    if (owner !== null) return 'taken';
+    if (!isAdoptable(row, row.mayExist === 1)) return 'not_parked';
+    const refusal = bind(row, link, { withheld: null, note: 'adopted', by: 'person', nowMs });
+    if (refusal !== null) return 'taken';
     fence.run(row.linkKey);
-    for (const kind of ['reference_taken', 'link_not_opened'] as const) attention.end(kind, reference, nowMs);
+    for (const kind of ENDED_BY_ADOPTION) attention.end(kind, reference, nowMs);
     checks.request({ linkKey: row.linkKey, reason: 'registered', atMs: nowMs });
     return 'adopted';
   };
-}
-
-/**
- * Whether a person may name the link of an order: it is parked, or the service may have a link of it that nobody found.
- * References are unique there, so an attempt under way makes no second link.
- */
-function isAdoptable({ status, mayExist }: OpeningRow): boolean {
-  return status === 'taken' || (status !== 'done' && mayExist === 1);
 }

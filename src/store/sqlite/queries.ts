@@ -1,11 +1,12 @@
 import type { Database } from 'better-sqlite3';
 import type { Order } from '../../domain/order.ts';
+import { containing, KEY_MAX } from '../lists.ts';
 import type { OrderRow } from '../orders.ts';
 import type { AttentionSummary, Keyed, Queries, RejectionSummary } from '../queries.ts';
 import { eventQueries } from './events.ts';
 import { noticeQueries, shopStateQuery } from './notices.ts';
 import { orderCompleter, orderLoader } from './orders.ts';
-import { ATTENTION, KEY_MAX } from './rows.ts';
+import { ATTENTION } from './rows.ts';
 import { countUnopenable } from './secrets.ts';
 import { statsQuery } from './stats.ts';
 import type { Synchronous } from './synchronous.ts';
@@ -52,7 +53,7 @@ function orderLister(db: Database): Synchronous<Queries>['listOrders'] {
       after: after ?? KEY_MAX,
       limit,
       ...(state === null ? {} : { state }),
-      ...(search === null ? {} : { search: `%${search.replace(/[\\%_]/g, '\\$&')}%`, exact: search }),
+      ...(search === null ? {} : { search: containing(search), exact: search }),
     }) as OrderRow[];
     return rows.map((row): Keyed<Order> => ({ key: row.key, value: complete(row) }));
   };

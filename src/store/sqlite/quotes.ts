@@ -2,19 +2,10 @@ import type { Database } from 'better-sqlite3';
 import { quoteAgrees } from '../../domain/agreement.ts';
 import type { Decision, SettlementPolicy } from '../../domain/decision.ts';
 import type { PaymentFact } from '../../domain/fact.ts';
-import { isOpen, type Order } from '../../domain/order.ts';
+import type { Order } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
+import { DOUBTFUL_DETAIL, DOUBTFUL_FROM, isQuoteCounted, QUOTES } from '../quotes.ts';
 import { attentionVerbs } from './matters.ts';
-
-/** So many quotes in a row that name other money than their links are taken for misread, this one among them. */
-const DOUBTFUL_FROM = 3;
-
-/** The subject of the matter: it is about no single order. */
-const QUOTES = 'quote';
-const DOUBTFUL_DETAIL =
-  `The quotes of ${DOUBTFUL_FROM} payments in a row named other money than their links, which named the orders'. Quotes ` +
-  "that differ are left out until one agrees again. Compare a payment in the service's panel with what settled counted: " +
-  'the orders before were held (settled orders list --state held).';
 
 type Decider = (
   order: Order,
@@ -34,8 +25,7 @@ export function decider(db: Database): Decider {
     const agrees = quoteAgrees(order, fact);
     const mismatches = agrees === false ? (read.get() as number) + 1 : 0;
     const made = decide(order, fact, { asks, quoteIsDoubtful: mismatches >= DOUBTFUL_FROM });
-    const isDecided = made.outcome === 'applied' || made.outcome === 'held';
-    if (agrees === null || fact.kind !== 'completed' || !isOpen(order.state) || !isDecided) return made;
+    if (agrees === null || !isQuoteCounted(order, fact, made)) return made;
     if (agrees) {
       if (reset.run().changes === 1) attention.end(kind, QUOTES, nowMs);
       return made;

@@ -3,6 +3,7 @@ import type { Database } from 'better-sqlite3';
 import { RETURN_EVERY_MS } from '../../domain/check.ts';
 import { mayBeUnconfirmed } from '../../domain/order.ts';
 import type { Checks, Reading } from '../asking.ts';
+import { linkMissingDetail } from '../readings.ts';
 import type { ClaimedEvent } from '../store.ts';
 import { idBinder } from './binding.ts';
 import { confirmation } from './confirmation.ts';
@@ -88,9 +89,7 @@ function checkAbandoner(
     const { reference, state } = loaded.order;
     watch.reschedule(linkKey, nowMs);
     if (missing) {
-      const detail =
-        `The service knows no link of order ${reference} (404): nothing can be asked about it. Look for the link in the ` +
-        `service's panel; if its id here is wrong, correct it (settled links add).`;
+      const detail = linkMissingDetail(reference);
       attention.raiseForOrder('link_missing', { subject: reference, orderKey, detail, atMs: nowMs });
     }
     if (sinceMs !== null && mayBeUnconfirmed(state)) goOn(loaded, { linkKey, sinceMs, reading: null, nowMs });

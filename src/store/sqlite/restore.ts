@@ -1,6 +1,7 @@
 import type { Database } from 'better-sqlite3';
-import { adoptCommand, restoredSentence, searchSubject, shellWord } from '../../domain/advice.ts';
+import { searchSubject } from '../../domain/advice.ts';
 import type { Checks, ListedLink } from '../asking.ts';
+import { isMadeSince, type Known, knowledgeOf, noListDetail, unknownLinkDetail } from '../restore.ts';
 import { attentionVerbs } from './matters.ts';
 import type { Synchronous } from './synchronous.ts';
 
@@ -21,12 +22,10 @@ export function restoreVerbs(db: Database) {
     tellOfUnknown: (items: readonly ListedLink[], { sinceMs, nowMs }: Unknown): number => {
       let told = 0;
       for (const item of items) {
-        const { createdAtMs } = item;
-        // What the store did not know when the copy was made was made without it.
-        if (createdAtMs !== null && createdAtMs < sinceMs) continue;
+        if (!isMadeSince(item, sinceMs)) continue;
         const known = stateOf(item);
         if (known.isKnown) continue;
-        if (tell(item.id, describe(item, known.otherId), nowMs)) told++;
+        if (tell(item.id, unknownLinkDetail(item, known.otherId), nowMs)) told++;
       }
       return told;
     },
@@ -39,11 +38,7 @@ export function restoreVerbs(db: Database) {
     noteNoList: (({ why, nowMs }) => {
       const restoredFromMs = fromMs();
       if (restoredFromMs === null) return;
-      const detail =
-        `${restoredSentence(restoredFromMs)} Settled cannot read that list: ${why}. Look at the links that the service's panel ` +
-        'shows since then, and bring back those that are not in settled orders list: settled links reserve REFERENCE ' +
-        '--amount AMOUNT, then settled links add REFERENCE --amount AMOUNT --id ID. Then end this matter.';
-      tell(searchSubject(restoredFromMs), detail, nowMs);
+      tell(searchSubject(restoredFromMs), noListDetail(restoredFromMs, why), nowMs);
     }) satisfies Verbs['noteNoList'],
   };
 }
@@ -61,9 +56,6 @@ function onceTeller(db: Database): (subject: string, detail: string, atMs: numbe
   };
 }
 
-type Known = { isKnown: boolean; otherId: string | null };
-
-/** A link is known by its id, or by its reference where the order's link has no id so far. */
 function knowledge(db: Database): (item: ListedLink) => Known {
   const byId = db.prepare('SELECT 1 FROM link WHERE link_id = ?').pluck();
   const byReference = db
@@ -73,28 +65,7 @@ function knowledge(db: Database): (item: ListedLink) => Known {
     )
     .pluck();
   return ({ id, reference }) => {
-    if (byId.get(id) !== undefined) return { isKnown: true, otherId: null };
-    const otherId = byReference.get(reference) as string | null | undefined;
-    return { isKnown: otherId === null, otherId: otherId ?? null };
+    if (byId.get(id) !== undefined) return knowledgeOf(true, null);
+    return knowledgeOf(false, byReference.get(reference) as string | null | undefined);
   };
-}
-
-/** What a person does about a link that the store does not know: the shop may have made it without settled. */
-function describe({ id, reference, money, createdAtMs }: ListedLink, otherId: string | null): string {
-  const amount = money.amount === null ? 'AMOUNT' : shellWord(money.amount);
-  const currency = money.currency === null ? '' : ` --currency ${shellWord(money.currency)}`;
-  const order = reference === null ? 'REFERENCE' : shellWord(reference);
-  const made = createdAtMs === null ? '' : `, made ${new Date(createdAtMs).toISOString()}`;
-  const of = reference === null ? 'without a reference' : `of reference ${reference}`;
-  const link = `The service lists link ${id} ${of}${made}, and this restored store does not know it.`;
-  if (otherId !== null) {
-    return `${link} Order ${order} has link ${otherId} here: look at both in the service's panel.`;
-  }
-  return (
-    `${link} If it was opened through settled after the backup, bring it back: settled links reserve ${order} --amount ` +
-    `${amount}${currency} && settled links add ${order} --amount ${amount}${currency} --id ${shellWord(id)}. Its signing ` +
-    'secret is lost with the store, so its deliveries are refused and the service is asked about it instead. Where the shop ' +
-    `has opened the order again since, and was answered reference_taken: ${adoptCommand(reference ?? 'REFERENCE', id)}. If ` +
-    'the shop made the link without settled, end this matter.'
-  );
 }

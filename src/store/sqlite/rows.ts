@@ -1,13 +1,11 @@
 import type { Database } from 'better-sqlite3';
+import { CLOCK_STEP_MS } from '../lists.ts';
 
 /*
  * How values are bound: where a statement is on the way of a delivery and is more than a look-up by its whole key (a join,
  * an order, a range, a part of a key), a value is written `+?`. This SQLite is built with STAT4: it looks at a bare `?` when
  * it plans, so every new value makes it plan again, which costs 6 to 25 µs, several times the statement itself.
  */
-
-/** Lists go from the newest key down; this is the one above them all. */
-export const KEY_MAX = Number.MAX_SAFE_INTEGER;
 
 /** Attention rows with the order that each is about. */
 export const ATTENTION = `SELECT a.key, a.kind, a.subject, o.reference, a.detail, a.count,
@@ -25,9 +23,6 @@ export const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference
 
 /** A notice that is owed to the shop (not taken, nor given up), of the order that is bound. */
 export const OWED_NOTICE = `SELECT 1 FROM outbox WHERE order_key = +? AND status IN ('pending', 'leased')`;
-
-/** Where a clock was set back by so much at most, no row is missed. */
-const CLOCK_STEP_MS = 3_600_000;
 
 /** A key below which every row is older than a time. Keys grow with time, so it is found by halving, without an index. */
 export function firstKeySince(

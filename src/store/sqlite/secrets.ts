@@ -31,7 +31,7 @@ export function secretVerbs(db: Database): Synchronous<SecretVerbs> {
     addSecretsKey: (keyId) => {
       add.run({ keyId });
     },
-    adoptSecretsKey: (keyId) => {
+    adoptSecretsKey: ({ keyId }) => {
       adopt.run(keyId);
     },
   };

@@ -1,11 +1,23 @@
 import type { Database } from 'better-sqlite3';
-import { type Decision, learnedBy, type Outcome } from '../../domain/decision.ts';
-import type { PaymentFact } from '../../domain/fact.ts';
-import type { AttentionKind, LearnedBy } from '../../domain/order.ts';
-import type { Cause } from '../effects.ts';
+import { learnedBy } from '../../domain/decision.ts';
+import type { AttentionKind } from '../../domain/order.ts';
 import type { LoadedOrder } from '../orders.ts';
+import {
+  type Applied,
+  causeOf,
+  countNotices,
+  factOf,
+  isReading,
+  type Lease,
+  mismatch,
+  namedLinkIds,
+  namesLink,
+  raisedBy,
+  settled,
+  unreadMatter,
+} from '../settle.ts';
 import type { SettleJob, SettleResult } from '../store.ts';
-import { type AnsweredReading, readingFinisher } from './answered.ts';
+import { readingFinisher } from './answered.ts';
 import { idBinder } from './binding.ts';
 import { burier } from './burial.ts';
 import { decisionWriter } from './decisions.ts';
@@ -14,6 +26,8 @@ import { attentionVerbs, linkChecks } from './matters.ts';
 import { orderLoader } from './orders.ts';
 import { decider } from './quotes.ts';
 import { webhookNoter } from './webhooks.ts';
+
+type HeldLease = Lease & { opened: 0 | 1 };
 
 /** The verb that settles one claimed event or reading. See `Inbox.settle` in store.ts. */
 export function settler(db: Database, newId: () => string): (job: SettleJob) => SettleResult {
@@ -30,73 +44,31 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
   const bindLink = linkBinder(db);
   const refuse = mismatchRefuser(db);
   const applyFacts = factApplier(db, newId);
-  const askWhereUnsure = doubtAsker(db);
-  const noteStatus = statusNoter(db);
+  const noteEvent = eventNoter(db);
   const tellOfUnread = unreadTeller(db);
   const finishReading = readingFinisher(db, newId);
   const noteWebhook = webhookNoter(db);
 
   return (job) => {
-    const lease = findLease.get(job.eventKey, job.attempt) as Lease | undefined;
+    const lease = findLease.get(job.eventKey, job.attempt) as HeldLease | undefined;
     if (lease === undefined) return { outcome: 'lost' };
-    const linkIds = job.link === null ? job.linkIds : [job.link.id, ...job.linkIds];
+    const linkIds = namedLinkIds(job);
     if (!bindLink(lease, linkIds, job.nowMs)) {
       refuse({ ...job, linkIds }, lease.linkKey);
       return { outcome: 'link_mismatch' };
     }
     const before = orders.byKey(lease.orderKey);
     const applied = applyFacts(before, lease, job);
-    noteWebhook({
-      before,
-      linkKey: lease.linkKey,
-      isReading: isReading(lease),
-      facts: job.facts,
-      ...applied,
-    });
-    let { last } = applied;
-    let { notices } = applied;
-    if (isReading(lease)) {
-      const held = finishReading(applied, lease, job);
-      last = held ?? last;
-      notices += countNotices(held);
-    } else {
-      noteStatus(lease, job);
-      askWhereUnsure(lease.linkKey, job);
-    }
+    const { linkKey } = lease;
+    const heard = { before, linkKey, facts: job.facts, learnedBy: applied.learnedBy };
+    noteWebhook({ ...heard, isReading: isReading(lease) });
+    const held = isReading(lease) ? finishReading(applied, lease, job) : noteEvent(lease, job);
     tellOfUnread(job, lease, before.order.reference);
-    const outcome = last?.outcome ?? 'ignored';
-    const rule = last?.rule ?? null;
-    finish.run(outcome, rule, job.nowMs, job.eventKey);
-    const { reference, state } = before.order;
-    return { outcome, rule, reference, state: last?.state ?? state, notices, learnedBy: applied.learnedBy };
+    const result = settled(before, applied, held);
+    finish.run(result.outcome, result.rule, job.nowMs, job.eventKey);
+    return result;
   };
 }
-
-type Lease = {
-  linkKey: number;
-  orderKey: number;
-  linkId: string | null;
-  opened: 0 | 1;
-  outcomeBefore: Outcome | null;
-  reading: number | null;
-  /** Of a reading: why the service was asked. */
-  type: string | null;
-  receivedAtMs: number;
-};
-
-function isReading(lease: Lease): lease is Lease & AnsweredReading {
-  return lease.reading !== null;
-}
-
-type Applied = {
-  loaded: LoadedOrder;
-  last: Decision | null;
-  notices: number;
-  /** Where a fact made the order paid. */
-  learnedBy: LearnedBy | null;
-  /** The matters for a person that were raised. */
-  raised: ReadonlySet<AttentionKind>;
-};
 
 /** Decides each fact in turn and writes what it does. */
 function factApplier(
@@ -108,64 +80,55 @@ function factApplier(
   const checks = linkChecks(db);
   const noteDrift = driftNoter(db);
   return (loadedBefore, lease, { eventKey, facts, policy, nowMs }) => {
-    const { linkKey, reading } = lease;
-    const cause: Cause =
-      reading === null ? { kind: 'event', id: String(eventKey) } : { kind: 'reading', id: String(reading) };
-    let loaded = loadedBefore;
-    let last: Decision | null = null;
-    let notices = 0;
-    let paidBy: LearnedBy | null = null;
+    const { linkKey } = lease;
+    const cause = causeOf(lease, eventKey);
     const raised = new Set<AttentionKind>();
+    let applied: Applied = { loaded: loadedBefore, last: null, notices: 0, learnedBy: null, raised };
     for (const said of facts) {
-      const fact: PaymentFact =
-        reading === null ? said : { ...said, authority: { by: 'reading', number: reading } };
-      const made = decide(loaded.order, fact, policy, nowMs);
-      const order = write(loaded, made, cause, nowMs);
-      if (isReading(lease)) noteDrift({ before: loaded, after: order, made, fact, reading: lease, nowMs });
+      const { loaded: before, notices } = applied;
+      const fact = factOf(lease, said);
+      const made = decide(before.order, fact, policy, nowMs);
+      const after = write(before, made, cause, nowMs);
+      if (isReading(lease)) noteDrift({ before, after, made, fact, reading: lease, nowMs });
       else if (made.effects.some((effect) => effect.do === 'check')) {
         checks.request({ linkKey, reason: 'doubtful_money', atMs: nowMs, confirms: made.outcome === 'ask' });
       }
-      loaded = { ...loaded, order };
-      notices += countNotices(made);
-      paidBy ??= learnedBy(made);
-      for (const effect of made.effects) if (effect.do === 'attention') raised.add(effect.kind);
-      last = made;
+      for (const kind of raisedBy(made)) raised.add(kind);
+      applied = {
+        loaded: { ...before, order: after },
+        last: made,
+        notices: notices + countNotices(made),
+        learnedBy: applied.learnedBy ?? learnedBy(made),
+        raised,
+      };
     }
-    return { loaded, last, notices, learnedBy: paidBy, raised };
+    return applied;
   };
-}
-
-function countNotices(made: Decision | null): number {
-  return made?.effects.filter((effect) => effect.do === 'notice').length ?? 0;
 }
 
 /** Binds the link id that an authentic event brings; false where the event speaks of another link. */
-function linkBinder(db: Database): (lease: Lease, linkIds: readonly string[], nowMs: number) => boolean {
+function linkBinder(db: Database): (lease: HeldLease, linkIds: readonly string[], nowMs: number) => boolean {
   const bindId = idBinder(db);
-  return ({ linkKey, linkId, opened }, linkIds, nowMs) => {
-    const [named] = linkIds;
-    if (named === undefined) return true;
-    if (linkId !== null) return linkIds.every((other) => other === linkId);
-    return linkIds.every((other) => other === named) && bindId({ linkKey, opened }, named, nowMs);
+  return (lease, linkIds, nowMs) => {
+    const names = namesLink(lease, linkIds);
+    return typeof names === 'object' ? bindId(lease, names.unbound, nowMs) : names === 'same';
   };
 }
 
-/** Writes the link's own status as an event names it. What was read since the event came is newer. */
-function statusNoter(db: Database): (lease: Lease, job: SettleJob) => void {
-  const note = db.prepare(
+/**
+ * What follows from an event beside its facts: the link's own status as it names it, where nothing newer was read since it
+ * came, and a check where it says too little. It never holds an order by itself.
+ */
+function eventNoter(db: Database): (lease: Lease, job: SettleJob) => null {
+  const noteStatus = db.prepare(
     'UPDATE link SET status = ? WHERE key = ? AND (checked_at_ms IS NULL OR checked_at_ms < ?)',
   );
-  return ({ linkKey, receivedAtMs }, { linkStatus }) => {
-    if (linkStatus !== null) note.run(linkStatus, linkKey, receivedAtMs);
-  };
-}
-
-/** Queues a check where an event says too little. A reading is what would be asked for. */
-function doubtAsker(db: Database): (linkKey: number, job: SettleJob) => void {
   const checks = linkChecks(db);
-  return (linkKey, { unsure, linkChanged, nowMs: atMs }) => {
+  return ({ linkKey, receivedAtMs }, { linkStatus, unsure, linkChanged, nowMs: atMs }) => {
+    if (linkStatus !== null) noteStatus.run(linkStatus, linkKey, receivedAtMs);
     if (unsure) checks.request({ linkKey, reason: 'not_understood', atMs });
     else if (linkChanged) checks.request({ linkKey, reason: 'link_changed', atMs });
+    return null;
   };
 }
 
@@ -173,18 +136,12 @@ function doubtAsker(db: Database): (linkKey: number, job: SettleJob) => void {
 function unreadTeller(db: Database): (job: SettleJob, lease: Lease, reference: string) => void {
   const kind = 'event_not_understood';
   const attention = attentionVerbs(db);
-  return ({ eventKey, facts, unsure, speaksOfPayment, policy, nowMs }, lease, reference) => {
-    const { orderKey, outcomeBefore, reading } = lease;
-    // Readings of one order come again and again, and the next may be understood.
-    const subject = reading === null ? String(eventKey) : `readings of ${reference}`;
-    const cannotAsk = policy.asks === 'never' || reading !== null;
-    if (unsure && speaksOfPayment && facts.length === 0 && cannotAsk) {
-      const what = reading === null ? `Event ${eventKey}` : `The service's answer (event ${eventKey})`;
-      const detail =
-        `${what} speaks of a payment in words that settled does not know; nothing was counted. Look at it ` +
-        `(settled events show ${eventKey}), and at the payment in the service's panel.`;
-      attention.raiseForOrder(kind, { subject, orderKey, detail, atMs: nowMs });
-    } else if (outcomeBefore !== null || reading !== null) attention.end(kind, subject, nowMs);
+  return (job, lease, reference) => {
+    const { nowMs: atMs } = job;
+    const { subject, raises, ends } = unreadMatter(job, lease, reference);
+    if (raises !== null) {
+      attention.raiseForOrder(kind, { subject, orderKey: lease.orderKey, detail: raises, atMs });
+    } else if (ends) attention.end(kind, subject, atMs);
   };
 }
 
@@ -192,8 +149,7 @@ function mismatchRefuser(db: Database): (job: SettleJob, linkKey: number) => voi
   const bury = burier(db);
   const checks = linkChecks(db);
   return ({ eventKey, attempt, linkIds, nowMs }, linkKey) => {
-    const message = `It is signed for this order's link but names link ${linkIds.join(', ')}.`;
-    bury({ eventKey, attempt }, { fault: { code: 'link_mismatch', message }, kind: 'link_mismatch', nowMs });
+    bury({ eventKey, attempt }, { fault: mismatch(linkIds), kind: 'link_mismatch', nowMs });
     checks.request({ linkKey, reason: 'link_mismatch', atMs: nowMs });
   };
 }

@@ -38,6 +38,7 @@ const READS = [
   'stats',
   'shopState',
   'countUnopenable',
+  'storeState',
 ] as const satisfies readonly (keyof Store)[];
 
 const WRITES = [

@@ -32,6 +32,7 @@ export function sweepVerbs(
   const restore = restoreVerbs(db);
   return {
     sweepBounds: ({ nowMs }) => ({
+      isOurTurn: true,
       oldestOpenMs: oldest.get({ nowMs }) as number | null,
       hasLinks: hasLinks.get() === 1,
     }),

@@ -1,18 +1,23 @@
 import type { Database } from 'better-sqlite3';
-import type { CheckReason } from '../../domain/check.ts';
-import type { OrderState } from '../../domain/order.ts';
-import { firstCheckAtMs } from '../../domain/watch.ts';
-import type { HistoryRow, Queries, Timeline } from '../queries.ts';
-import { isMoot } from './checks.ts';
-import { EVENT_COLUMNS, EVENT_TABLES, type EventRow, eventSummary } from './events.ts';
-import { type OpeningColumns, openingState } from './intents.ts';
-import { NOTICE_COLUMNS, NOTICE_TABLES, type NoticeRow, noticeSummary } from './notices.ts';
+import { type EventRow, eventSummary } from '../events.ts';
+import { type NoticeRow, noticeSummary } from '../notices.ts';
+import type { Queries, Timeline } from '../queries.ts';
+import {
+  type CheckColumns,
+  type HistoryColumns,
+  historyRow,
+  type OpeningSummaryColumns,
+  openingSummary,
+  type ScheduleColumns,
+  scheduleSummary,
+  TIMELINE_ROWS_MAX,
+  waitingCheck,
+} from '../timeline.ts';
+import { EVENT_COLUMNS, EVENT_TABLES } from './events.ts';
+import { NOTICE_COLUMNS, NOTICE_TABLES } from './notices.ts';
 import { orderLoader } from './orders.ts';
 import { ATTENTION } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
-
-/** Rows of one kind that a timeline shows at most; the newest. */
-const TIMELINE_ROWS_MAX = 500;
 
 export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
   const orders = orderLoader(db);
@@ -69,41 +74,5 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
       opening: openingSummary(opening.get(orderKey) as OpeningSummaryColumns | undefined),
       drift: drift.all(orderKey).reverse() as Timeline['drift'],
     };
-  };
-}
-
-type CheckColumns = NonNullable<Timeline['check']> & { reason: CheckReason };
-
-function waitingCheck(check: CheckColumns | undefined, state: OrderState): Timeline['check'] {
-  return check === undefined || isMoot(check.reason, state) ? null : check;
-}
-
-type ScheduleColumns = Pick<Timeline, 'nextCheckAtMs' | 'checkFailures' | 'linkExpiresAtMs'>;
-
-/** The link of a paid order still has the time that it had while the order was open, until that comes. */
-function scheduleSummary(link: ScheduleColumns, settledAtMs: number | null): ScheduleColumns {
-  if (link.nextCheckAtMs === null) return link;
-  return { ...link, nextCheckAtMs: firstCheckAtMs({ settledAtMs }, link.nextCheckAtMs) };
-}
-
-type OpeningSummaryColumns = OpeningColumns & { attempt: number; dueAtMs: number };
-
-function openingSummary(row: OpeningSummaryColumns | undefined): Timeline['opening'] {
-  if (row === undefined) return null;
-  const { attempt, dueAtMs, ...columns } = row;
-  return { ...openingState(columns), attempt, dueAtMs };
-}
-
-type HistoryColumns = Omit<HistoryRow, 'cause' | 'effects'> & {
-  causeKind: HistoryRow['cause']['kind'];
-  causeId: string | null;
-  effects: string;
-};
-
-function historyRow({ causeKind, causeId, effects, ...row }: HistoryColumns): HistoryRow {
-  return {
-    ...row,
-    cause: { kind: causeKind, id: causeId },
-    effects: effects === '' ? [] : effects.split('\n'),
   };
 }

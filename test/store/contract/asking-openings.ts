@@ -174,7 +174,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
       it('voids leases when the store is opened again: the link may exist', async () => {
         const link = await world.intend();
         const { attempt } = await world.claimOpening(link);
-        await world.reopen();
+        await world.restart();
         expect(await world.claimOpening(link)).toMatchObject({ attempt: attempt + 1, mayExist: true });
       });
     });

@@ -36,7 +36,7 @@ export function linksContract({ shared }: Worlds): void {
           linkKey,
           was,
           sealed: Buffer.from(sealed),
-          keyId: 'key-2',
+          keyId: 'key-1',
           fingerprint: was,
         });
       await reseal('sealed anew');

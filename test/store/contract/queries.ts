@@ -64,6 +64,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
         ["'", ["o'clock"]],
         ['o', ["o'clock", 'under_score', '50% off']],
         ['%off', []],
+        ['UNDER', ['under_score']],
         ['0% o', ['50% off']],
         ['nowhere', []],
       ];

@@ -425,6 +425,11 @@ export function tellingContract({ shared, fresh }: Worlds): void {
         (one, other) => one.key - other.key,
       );
       expect(ids(all.notices)).toEqual(written.map(({ id }) => id));
+      expect(all.notices[0]).toEqual({
+        id: written[0]?.id,
+        position: 1,
+        body: expect.stringMatching(/^{.*order.paid/),
+      });
       expect(all.newest).toBe(all.notices.at(-1)?.position);
       const after = all.notices[0]?.position ?? 0;
       expect(await world.store.readFeed({ after, limit: 1 })).toEqual({

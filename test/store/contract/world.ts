@@ -28,6 +28,8 @@ export type ContractStore = {
   store: Store;
   /** Closes the store and opens the same data again. */
   reopen(): Promise<Store>;
+  /** Set where other replicas may hold leases: opening the data again ends none of them. */
+  leasesLapse?: true;
   /** Empties the queue of checks and the schedule, as if every link had been asked about for the last time. */
   forgetChecks(): Promise<void>;
   /** Closes the store and removes its data, or keeps it and returns where. */
@@ -82,6 +84,12 @@ export class World {
 
   async reopen(): Promise<void> {
     this.store = await this.#opened.reopen();
+  }
+
+  /** Closes the store and opens it again when the leases that it held are over. */
+  async restart(): Promise<void> {
+    await this.reopen();
+    if (this.#opened.leasesLapse) this.tick(LEASE_MS);
   }
 
   forgetChecks(): Promise<void> {

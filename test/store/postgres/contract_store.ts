@@ -13,6 +13,7 @@ export async function contractStore(): Promise<ContractStore> {
       ({ store } = await openTestPostgres(url));
       return store;
     },
+    leasesLapse: true,
     forgetChecks: () =>
       runIn(url, "DELETE FROM link_check; UPDATE link SET next_check_at_ms = NULL, status = 'EXPIRED'"),
     dispose: async () => {

@@ -60,8 +60,9 @@ export const makeBackup: Operation = {
   id: 'makeBackup',
   group,
   summary: 'Write a consistent copy of the database beside it, while serving',
-  description: 'One at a time.',
+  description: 'One at a time. Of a PostgreSQL `pg_dump` does it, and settled does not.',
   answers: { 201: { when: 'The copy is on the disk.', schema: backupAnswer } },
+  problems: [[409, 'backup_not_ours_to_make']],
 };
 
 export const rotateKey: Operation = {

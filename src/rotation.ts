@@ -1,10 +1,16 @@
-import { Fault } from '../fault.ts';
-import type { Log } from '../observe/log.ts';
-import type { Clock } from '../work/clock.ts';
-import { olderKeyPath, replaceSecretsKeyFile } from './files.ts';
-import { type Keyring, openKeyring } from './keyring.ts';
-import { type KeySource, type SecretsKeys, secretsKeyPlace } from './keys.ts';
-import type { SealedCredentials, Store } from './store.ts';
+import { Fault } from './fault.ts';
+import type { Log } from './observe/log.ts';
+import { type Keyring, openKeyring } from './store/keyring.ts';
+import {
+  type KeySource,
+  olderKeyPlace,
+  replaceSecretsKey,
+  type SecretsKeys,
+  secretsKeyPlace,
+} from './store/keys.ts';
+import type { SealedCredentials, Store } from './store/store.ts';
+import type { Clock } from './work/clock.ts';
+import { Rest } from './work/rest.ts';
 
 /**
  * Secrets sealed anew together: opening and sealing as many keeps the event loop for a millisecond, and their commit takes
@@ -54,8 +60,7 @@ export function startRotation(options: RotationOptions): Rotation {
   const { keyring, keys, source, restUnder, log } = options;
   let current = keys.current;
   let running: Promise<Rotated> | null = null;
-  const end = Promise.withResolvers<void>();
-  const turn: Turn = { isStopping: false, ended: end.promise };
+  const turn: Turn = { isStopping: false, rest: new Rest(options.clock) };
 
   function begin(previousKeyId: string, newKey: Buffer | null = null): Promise<Rotated> {
     running = resealAll(options, turn, newKey)
@@ -79,20 +84,20 @@ export function startRotation(options: RotationOptions): Rotation {
       const [, previousKeyId] = keyring.keyIds;
       if (source.secretsKey !== null) return previousKeyId === undefined ? null : begin(previousKeyId);
       const before = keyring.keyId;
-      current = newKeyFile(source.storePath, { key: current, keyId: before });
+      current = newKeyFile(source, { key: current, keyId: before });
       return begin(before, current);
     },
     stop: async () => {
       turn.isStopping = true;
-      end.resolve();
+      turn.rest.end();
       await running?.catch(() => {});
     },
   };
 }
 
-function newKeyFile(storePath: string, current: { key: Buffer; keyId: string }): Buffer {
+function newKeyFile(source: KeySource, current: { key: Buffer; keyId: string }): Buffer {
   try {
-    return replaceSecretsKeyFile(storePath, current);
+    return replaceSecretsKey(source, current);
   } catch (cause) {
     if (!(cause instanceof Fault)) throw cause;
     // Nothing has changed, and the process need not end for it.
@@ -100,39 +105,43 @@ function newKeyFile(storePath: string, current: { key: Buffer; keyId: string }):
   }
 }
 
-type Turn = { isStopping: boolean; ended: Promise<void> };
-type Counts = { secrets: number; resealed: number; undecipherable: number };
+type Turn = { isStopping: boolean; rest: Rest };
+type Counts = {
+  secrets: number;
+  resealed: number;
+  undecipherable: number;
+  /** Those of the undecipherable whose key is known. */
+  damaged: number;
+};
 
 /**
  * Tries until it is through, or stopped. The store names a new key before anything is sealed under it: from then on it is
- * not opened without that key.
+ * not opened without that key. Where replicas share it, nothing is sealed anew before all of them have the key.
  */
 async function resealAll(options: RotationOptions, turn: Turn, newKey: Buffer | null): Promise<Counts> {
-  const { store, keyring, clock, log } = options;
-  const counts: Counts = { secrets: 0, resealed: 0, undecipherable: 0 };
+  const { store, keyring, log } = options;
+  const counts: Counts = { secrets: 0, resealed: 0, undecipherable: 0, damaged: 0 };
   for (;;) {
     try {
-      counts.undecipherable = 0;
-      counts.secrets = 0;
-      if (newKey !== null) {
-        await store.addSecretsKey(openKeyring(newKey).keyId);
-        keyring.change(newKey);
-      }
+      Object.assign(counts, { secrets: 0, undecipherable: 0, damaged: 0 });
+      await store.addSecretsKey(newKey === null ? keyring.keyId : openKeyring(newKey).keyId);
+      if (newKey !== null) keyring.change(newKey);
       await passThrough(options, turn, counts);
-      await store.adoptSecretsKey(keyring.keyId);
+      await store.adoptSecretsKey({ keyId: keyring.keyId, damaged: counts.damaged });
       log.info({ key: keyring.keyId, ...counts }, 'secrets rest under the current key');
       return counts;
     } catch (fault) {
       if (turn.isStopping) throw stopped();
       log.warn({ fault }, 'secrets could not be sealed anew; trying again');
-      await Promise.race([turn.ended, new Promise<void>((resume) => clock.after(RETRY_MS, resume))]);
+      await turn.rest.sleep(RETRY_MS);
     }
   }
 }
 
 /**
- * Goes through all links once. Calls of the store keep their order, so whatever was sealed under another key before this
- * began is written before it is listed.
+ * Goes through all links once. Where this process has the store for itself, its calls keep their order: whatever it sealed
+ * under another key before this began is written before it is listed. What another replica seals under another key behind
+ * this, the store counts at the end.
  */
 async function passThrough({ store, keyring }: RotationOptions, turn: Turn, counts: Counts): Promise<void> {
   for (let after = 0; ; ) {
@@ -150,6 +159,7 @@ async function passThrough({ store, keyring }: RotationOptions, turn: Turn, coun
     const secret = open(row);
     if (secret === null) {
       counts.undecipherable++;
+      if (keyring.keyIds.includes(row.keyId)) counts.damaged++;
       return;
     }
     const { sealed, keyId, fingerprint } = keyring.seal(secret, row.reference);
@@ -175,7 +185,7 @@ function rotated({ keyring, source }: RotationOptions, previousKeyId: string, co
   const where =
     source.secretsKey === null
       ? `The new key is in ${keyPlace}: keep a copy of it apart from the backups. The key before is in ` +
-        `${olderKeyPath(source.storePath, previousKeyId)}; backups made before now need it. Remove it when you keep none ` +
+        `${olderKeyPlace(source, previousKeyId)}; backups made before now need it. Remove it when you keep none ` +
         'of them any more.'
       : 'SETTLED_SECRETS_KEY_PREVIOUS is not needed any more: leave it out at the next start. Backups made before now need ' +
         'it: keep it as long as you keep them.';

@@ -1,0 +1,279 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as after } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
+import { type Chance, chanceOf } from './chance.ts';
+import { Fleet } from './replicas/fleet.ts';
+import { AMOUNT, COPIES, Load } from './replicas/load.ts';
+import { busiestMinute, type Service, startService } from './replicas/service.ts';
+import { type Shop, startShop } from './replicas/shop.ts';
+import { examine, leftOver } from './replicas/verdict.ts';
+
+/**
+ * `npm run prove:replicas`: three replicas share one PostgreSQL. Links are registered and opened, every event is delivered
+ * three times, in random order, to random replicas, while replicas are killed and started again, and PostgreSQL as well.
+ * Then the database, the service's log and the shop's book must agree with what was acknowledged.
+ */
+
+const HELP = `npm run prove:replicas -- [options]
+
+  --links N            links that are registered (20000)
+  --openings N         links that settled opens itself (60)
+  --seconds N          deliveries take so long at least (180)
+  --replicas N         (3)
+  --kill-every MS      a replica is killed so often (2000)
+  --postgres-kills N   PostgreSQL is killed so often during the deliveries (5)
+  --lapse              leases that nobody works on lapse when the load is over, and not after 40 s
+  --seed N             repeats the chances of a run
+`;
+
+type Arguments = {
+  links: number;
+  openings: number;
+  seconds: number;
+  replicas: number;
+  killEveryMs: number;
+  postgresKills: number;
+  lapse: boolean;
+  seed: number;
+};
+
+const DATABASE = 'settled';
+/** PostgreSQL is away for so long. */
+const AWAY_MS = { min: 100, max: 1_500 } as const;
+/** Leases last up to 40 s, and what failed is tried again within so long. */
+const QUIET_WITHIN_MS = 240_000;
+/** Whoever is alive needs less for an event, an opening or a notice. */
+const HELD_MS = 3_000;
+/** The tables whose rows are leased, and their keys. */
+const LEASED = { inbox: 'key', opening: 'link_key', outbox: 'key' } as const;
+const REQUESTS_MAX = 60;
+const BROKEN_SHOWN_MAX = 20;
+
+type World = {
+  server: PostgresServer;
+  database: pg.Pool;
+  service: Service;
+  shop: Shop;
+  fleet: Fleet;
+  load: Load;
+  chance: Chance;
+};
+
+async function main(given: Arguments): Promise<number> {
+  const { replicas, seed } = given;
+  const logs = mkdtempSync(join(tmpdir(), 'settled-replicas-'));
+  const server = await startPostgres();
+  const database = new pg.Pool({
+    connectionString: await server.create(DATABASE),
+    max: 8,
+    connectionTimeoutMillis: 2_000,
+    query_timeout: 20_000,
+  });
+  database.on('error', () => {});
+  database.on('connect', (client) => client.on('error', () => {}));
+  const service = await startService(Number(AMOUNT));
+  const shop = await startShop(database);
+  const fleet = new Fleet(
+    replicas,
+    {
+      SETTLED_STORE: server.url(DATABASE),
+      SETTLED_SECRETS_KEY: randomBytes(32).toString('base64'),
+      SETTLED_API_URL: service.url,
+      SETTLED_API_KEY: 'key-of-the-proof',
+      ...shop.environment,
+    },
+    logs,
+  );
+  const chance = chanceOf(seed);
+  const load = new Load(fleet, service, chance);
+  let broken: string[] = ['it did not come to its end'];
+  try {
+    broken = await prove(given, { server, database, service, shop, fleet, load, chance });
+  } finally {
+    await fleet.dispose();
+    shop.close();
+    service.close();
+    await database.end();
+    await server.dispose();
+    if (broken.length === 0) rmSync(logs, { recursive: true });
+    else print(`the logs of the replicas are kept in ${logs}`);
+  }
+  for (const what of broken.slice(0, BROKEN_SHOWN_MAX)) print(`broken: ${what}`);
+  print(broken.length === 0 ? 'proved' : `not proved: ${broken.length} things are broken (--seed ${seed})`);
+  return broken.length === 0 ? 0 : 1;
+}
+
+/** Returns what is not as it must be. */
+async function prove(given: Arguments, world: World): Promise<string[]> {
+  const { database, service, shop, fleet, load } = world;
+  const startedMs = performance.now();
+  const tell = (what: string) =>
+    print(`${what} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
+  const opened = await deliverAll(given, world, tell);
+  const left = await quiet(database);
+  tell(`all is ${left.length === 0 ? 'done' : 'as it stays'}`);
+  await fleet.stop();
+
+  const busiest = busiestMinute(service.requestsAtMs);
+  const promised = {
+    events: load.events,
+    references: [...Array.from({ length: given.links }, (_, index) => `order-${index + 1}`), ...opened],
+    amountMinor: Math.round(Number(AMOUNT) * 100),
+    taken: shop.taken,
+    made: service.made,
+    opened,
+  };
+  for (const line of figures(given, world, busiest)) print(line);
+  return [
+    ...fleet.surprises,
+    ...load.surprises,
+    ...shop.broken,
+    ...(busiest > REQUESTS_MAX ? [`${busiest} requests to the service in 60 s`] : []),
+    ...(await examine(database, promised)),
+  ];
+}
+
+/** Until every link is there and every event is acknowledged so often. Returns the orders whose links settled opened. */
+async function deliverAll(given: Arguments, world: World, tell: (what: string) => void): Promise<string[]> {
+  const { links, openings, seconds, lapse } = given;
+  const { database, fleet, load } = world;
+  await fleet.start();
+  let isOver = false;
+  const nemeses = [killReplicas(world, given, () => isOver)];
+  let opened: string[] | null = null;
+  try {
+    await load.register(links);
+    tell(`${links} links are registered`);
+    nemeses.push(
+      load.check(links, () => isOver),
+      killPostgres(world, given, () => isOver),
+    );
+    const opening = load.open(openings).then((references) => {
+      opened = references;
+    });
+    // Whoever waits for it is told below.
+    opening.catch(() => {});
+    await Promise.all([load.deliver(seconds, () => lapse || opened !== null), lapse || opening]);
+    tell(`${load.acknowledged} deliveries are acknowledged`);
+    isOver = true;
+    await Promise.all(nemeses);
+    await fleet.whole();
+    if (lapse) await lapseLeases(database);
+    await opening;
+    await load.deliver(1, () => true);
+    return opened ?? [];
+  } finally {
+    isOver = true;
+    await Promise.allSettled(nemeses);
+  }
+}
+
+async function killReplicas({ fleet, chance }: World, { killEveryMs }: Arguments, isOver: () => boolean) {
+  for (;;) {
+    await after(killEveryMs);
+    if (isOver()) return;
+    await fleet.killOne(chance);
+  }
+}
+
+/** Kills PostgreSQL so often, spread over the deliveries, and starts it again a moment later. */
+async function killPostgres(
+  { server, load, chance }: World,
+  { postgresKills }: Arguments,
+  isOver: () => boolean,
+) {
+  const total = load.owed;
+  for (let n = 1; n <= postgresKills; n++) {
+    while (load.acknowledged < (total * n) / (postgresKills + 1)) {
+      await after(5);
+      if (isOver()) return;
+    }
+    await server.kill();
+    await after(chance.between(AWAY_MS.min, AWAY_MS.max));
+    await server.start();
+  }
+}
+
+/** Waits until nothing is left to do; returns what is left where that does not come. */
+async function quiet(database: pg.Pool): Promise<string[]> {
+  for (const untilMs = performance.now() + QUIET_WITHIN_MS; ; await after(100)) {
+    const left = await leftOver(database);
+    if (left.length === 0 || performance.now() > untilMs) return left;
+  }
+}
+
+/** Lets time pass for work that somebody began and will not end: it was held for longer than it takes. */
+async function lapseLeases(database: pg.Pool): Promise<void> {
+  for (const [table, key] of Object.entries(LEASED)) {
+    const held = `SELECT ${key}, holder, attempt FROM ${table} WHERE status = 'leased'`;
+    await database.query(`CREATE TABLE ${table}_held AS ${held}`);
+  }
+  await after(HELD_MS);
+  for (const [table, key] of Object.entries(LEASED)) {
+    await database.query(
+      `UPDATE ${table} SET due_at_ms = 0 WHERE status = 'leased'
+       AND (${key}, holder, attempt) IN (SELECT * FROM ${table}_held)`,
+    );
+  }
+}
+
+function figures(given: Arguments, { service, shop, fleet, load }: World, busiest: number): string[] {
+  const repeated = [...shop.taken.values()].filter((times) => times > 1).length;
+  const outcomes = [...load.outcomes].sort().map(([outcome, attempts]) => `${attempts} ${outcome}`);
+  const rows: [string, string | number][] = [
+    ['links registered', given.links],
+    ['links opened', service.made.length],
+    ['events', `${load.events.length}, each delivered ${COPIES} times (a stale one once)`],
+    ['attempts by outcome', outcomes.join(', ')],
+    ['slowest answer', `${(load.slowestMs / 1000).toFixed(1)} s`],
+    ['replicas killed', fleet.kills],
+    ['PostgreSQL killed', given.postgresKills],
+    ['notices', `${shop.taken.size}, ${repeated} of them told more than once, under one id`],
+    ['requests to the service', `${service.requestsAtMs.length}, ${busiest} in the busiest 60 s`],
+  ];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function readArguments(): Arguments | null {
+  const { values } = parseArgs({
+    options: {
+      links: { type: 'string', default: '20000' },
+      openings: { type: 'string', default: '60' },
+      seconds: { type: 'string', default: '180' },
+      replicas: { type: 'string', default: '3' },
+      'kill-every': { type: 'string', default: '2000' },
+      'postgres-kills': { type: 'string', default: '5' },
+      lapse: { type: 'boolean', default: false },
+      seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+      help: { type: 'boolean' },
+    },
+  });
+  const { lapse, help } = values;
+  const numbers = {
+    links: Number(values.links),
+    openings: Number(values.openings),
+    seconds: Number(values.seconds),
+    replicas: Number(values.replicas),
+    killEveryMs: Number(values['kill-every']),
+    postgresKills: Number(values['postgres-kills']),
+    seed: Number(values.seed),
+  };
+  const isUsable = Object.values(numbers).every((number) => Number.isInteger(number) && number >= 0);
+  return help === true || !isUsable || numbers.links < 1 || numbers.seconds < 1
+    ? null
+    : { ...numbers, lapse };
+}
+
+const given = readArguments();
+if (given === null) print(HELP);
+else process.exitCode = await main(given);

@@ -1,0 +1,116 @@
+import { createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import type { Chance } from '../chance.ts';
+import { type Begun, begin, type Served } from '../serving.ts';
+
+/** One of the replicas, through all its lives. */
+class Replica {
+  readonly #name: string;
+  readonly #environment: Record<string, string>;
+  readonly #logs: string;
+  readonly #onSurprise: (what: string) => void;
+  #life: Begun | null = null;
+  /** Null while it does not serve. */
+  served: Served | null = null;
+  #isMeantToLive = false;
+
+  constructor(
+    name: string,
+    environment: Record<string, string>,
+    logs: string,
+    onSurprise: (what: string) => void,
+  ) {
+    this.#name = name;
+    this.#environment = environment;
+    this.#logs = logs;
+    this.#onSurprise = onSurprise;
+  }
+
+  /** Resolves when it serves, or was killed before. */
+  async start(): Promise<void> {
+    this.#isMeantToLive = true;
+    const life = begin(this.#environment, '');
+    this.#life = life;
+    const log = createWriteStream(join(this.#logs, `${this.#name}.log`), { flags: 'a' });
+    life.child.stdout?.pipe(log);
+    life.child.stderr?.pipe(log);
+    void life.ended.then((signal) => {
+      this.served = null;
+      if (this.#isMeantToLive && this.#life === life) {
+        this.#onSurprise(`${this.#name} ended by itself: ${signal ?? `exit code ${life.child.exitCode}`}`);
+      }
+    });
+    const served = await life.serving.catch(() => null);
+    if (this.#isMeantToLive && this.#life === life) this.served = served;
+  }
+
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    this.#isMeantToLive = false;
+    this.served = null;
+    const life = this.#life;
+    if (life === null) return null;
+    life.child.kill(signal);
+    await life.ended;
+    return life.child.exitCode;
+  }
+}
+
+/** The replicas: processes of settled that share one database. */
+export class Fleet {
+  readonly surprises: string[] = [];
+  kills = 0;
+  readonly #replicas: Replica[];
+  readonly #restarts = new Set<Promise<void>>();
+
+  constructor(count: number, environment: Record<string, string>, logs: string) {
+    this.#replicas = Array.from(
+      { length: count },
+      (_, index) =>
+        new Replica(`replica-${index + 1}`, environment, logs, (what) => this.surprises.push(what)),
+    );
+  }
+
+  async start(): Promise<void> {
+    await Promise.all(this.#replicas.map((replica) => replica.start()));
+    this.expectAlive();
+  }
+
+  /** Throws where one of them ended that nobody killed. */
+  expectAlive(): void {
+    if (this.surprises.length > 0) throw new Error(this.surprises.join('; '));
+  }
+
+  /** One of them by chance; null where that one does not serve. */
+  any(chance: Chance): Served | null {
+    return chance.pick(this.#replicas).served;
+  }
+
+  /**
+   * Kills one of them by chance, whatever it does, and starts it again at once. Nobody is killed while most do not serve:
+   * on a slow machine none would ever.
+   */
+  async killOne(chance: Chance): Promise<void> {
+    const serving = this.#replicas.filter(({ served }) => served !== null).length;
+    if (serving <= this.#replicas.length / 2) return;
+    const replica = chance.pick(this.#replicas);
+    this.kills++;
+    await replica.end('SIGKILL');
+    const restart = replica.start().finally(() => this.#restarts.delete(restart));
+    this.#restarts.add(restart);
+  }
+
+  /** Resolves when all of them serve, or have ended. */
+  async whole(): Promise<void> {
+    await Promise.all(this.#restarts);
+  }
+
+  /** Stops all of them as an operator does. */
+  async stop(): Promise<void> {
+    const codes = await Promise.all(this.#replicas.map((replica) => replica.end('SIGTERM')));
+    for (const code of codes) if (code !== 0) this.surprises.push(`a replica stopped with exit code ${code}`);
+  }
+
+  async dispose(): Promise<void> {
+    await Promise.all(this.#replicas.map((replica) => replica.end('SIGKILL')));
+  }
+}

@@ -1,0 +1,131 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** As the service counts them (spec §8). */
+const WINDOW_MS = 60_000;
+const ROOT = '/api/v1';
+
+/** A link that settled had the service make. */
+export type MadeLink = { id: string; reference: string; webhookUrl: string; webhookSecret: string };
+
+/** The service's API, as far as settled asks it: it notes when each request arrived, and refuses none for its number. */
+export type Service = {
+  readonly url: string;
+  /** When each request arrived, oldest first. */
+  readonly requestsAtMs: readonly number[];
+  /** Every link that it made, oldest first. */
+  readonly made: readonly MadeLink[];
+  /** Its links that are there without its doing, by id: the reference of each. All of them are paid. */
+  readonly registered: Map<string, string>;
+  onMade: (link: MadeLink) => void;
+  close(): void;
+};
+
+export async function startService(amount: number): Promise<Service> {
+  const requestsAtMs: number[] = [];
+  const made: MadeLink[] = [];
+  const registered = new Map<string, string>();
+
+  const server = createServer(async (request, response) => {
+    requestsAtMs.push(performance.now());
+    const { status, body } = answer(request, Buffer.concat(await request.toArray()).toString());
+    const text = JSON.stringify(body);
+    response.writeHead(status, { 'content-type': 'application/json' }).end(text);
+  });
+
+  function answer({ method, url = '' }: IncomingMessage, body: string): { status: number; body: object } {
+    const { pathname, searchParams } = new URL(url, 'http://service');
+    const path = pathname.slice(ROOT.length);
+    if (path === '/merchant/profile') return ok({ merchant: { id: 'merchant', status: 'ACTIVE' } });
+    if (path === '/payment-links') {
+      if (method === 'POST') return make(JSON.parse(body));
+      const reference = searchParams.get('externalReference');
+      // As in the service's sandbox: links are asked about one by one.
+      if (reference === null) return refusal(403, 'FORBIDDEN');
+      const found = made.filter((link) => link.reference === reference).map(shown);
+      return ok({ paymentLinks: found, pagination: { page: 1, totalPages: 1 } });
+    }
+    const id = decodeURIComponent(path.slice('/payment-links/'.length));
+    const reference = registered.get(id);
+    if (reference !== undefined) return ok({ paymentLink: details({ id, reference }) });
+    const link = made.find((one) => one.id === id);
+    return link === undefined ? refusal(404, 'NOT_FOUND') : ok({ paymentLink: details(shown(link)) });
+  }
+
+  function make(asked: { externalReference: string; webhookUrl: string; webhookSecret: string }) {
+    const { externalReference: reference, webhookUrl, webhookSecret } = asked;
+    if (made.some((link) => link.reference === reference)) return refusal(409, 'CONFLICT');
+    const link = { id: `pl_${reference}`, reference, webhookUrl, webhookSecret };
+    made.push(link);
+    service.onMade(link);
+    return { status: 201, body: { success: true, paymentLink: shown(link) } };
+  }
+
+  function shown({ id, reference, webhookUrl }: MadeLink) {
+    const url = `https://pay.example/${id}`;
+    return {
+      id,
+      reference,
+      externalReference: reference,
+      amount,
+      currency: 'BRL',
+      status: 'ACTIVE',
+      webhookUrl,
+      url,
+    };
+  }
+
+  function details(link: { id: string; reference: string }): object {
+    const payment = {
+      id: paymentIdOf(link.reference),
+      status: 'COMPLETED',
+      quote: { amount, currency: 'BRL' },
+    };
+    return {
+      ...link,
+      externalReference: link.reference,
+      amount,
+      currency: 'BRL',
+      status: 'ACTIVE',
+      paymentStatus: 'COMPLETED',
+      payments: [payment],
+    };
+  }
+
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const service: Service = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requestsAtMs,
+    made,
+    registered,
+    onMade: () => {},
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+  return service;
+}
+
+export function paymentIdOf(reference: string): string {
+  return `pay_${reference}`;
+}
+
+/** The most requests in any 60 seconds. */
+export function busiestMinute(atMs: readonly number[]): number {
+  let first = 0;
+  let most = 0;
+  for (const [index, ms] of atMs.entries()) {
+    while ((atMs[first] as number) <= ms - WINDOW_MS) first++;
+    most = Math.max(most, index - first + 1);
+  }
+  return most;
+}
+
+function ok(fields: object) {
+  return { status: 200, body: { success: true, ...fields } };
+}
+
+function refusal(status: number, code: string) {
+  return { status, body: { success: false, error: code, code } };
+}

@@ -1,0 +1,122 @@
+import type pg from 'pg';
+import type { SentEvent } from './load.ts';
+import { type MadeLink, paymentIdOf } from './service.ts';
+
+/** What the database must hold at the end. */
+export type Promised = {
+  events: readonly SentEvent[];
+  /** Every order, by its reference. */
+  references: readonly string[];
+  amountMinor: number;
+  /** Notices that the shop took, by id. */
+  taken: ReadonlyMap<string, number>;
+  /** Links that settled had the service make, and the orders for which it was asked to. */
+  made: readonly MadeLink[];
+  opened: readonly string[];
+};
+
+type EventRow = { linkId: string; eventId: string; body: Buffer; receivedAtMs: string; deliveries: number };
+type OrderRow = {
+  reference: string;
+  state: string;
+  settlements: number;
+  entries: string[];
+  timesPaid: number;
+  paidNotices: number;
+};
+
+const EVENTS = `SELECT l.link_id AS "linkId", i.event_id AS "eventId", b.body, i.received_at_ms AS "receivedAtMs",
+    i.duplicates + 1 AS deliveries
+  FROM inbox i JOIN link l ON l.key = i.link_key JOIN inbox_body b ON b.inbox_key = i.key WHERE i.reading IS NULL`;
+const HINTS = `SELECT l.link_id AS "linkId", h.event_id AS "eventId", h.body, h.first_at_ms AS "receivedAtMs",
+    h.count AS deliveries
+  FROM hint h JOIN link l ON l.key = h.link_key`;
+const ORDERS = `SELECT o.reference, o.state,
+    (SELECT count(*)::int FROM settlement s WHERE s.order_key = o.key) AS settlements,
+    ARRAY(SELECT concat_ws(' ', kind, payment_key, amount_minor) FROM ledger e WHERE e.order_key = o.key) AS entries,
+    (SELECT count(*)::int FROM history h WHERE h.order_key = o.key AND h.to_state = 'paid'
+      AND h.from_state IS DISTINCT FROM 'paid') AS "timesPaid",
+    (SELECT count(*)::int FROM outbox n WHERE n.order_key = o.key AND n.type = 'order.paid') AS "paidNotices"
+  FROM orders o`;
+const NOTICES = `SELECT 'msg_' || key || '_' || notice_id AS id FROM outbox`;
+const LINKS = `SELECT o.reference, l.link_id AS id FROM link l JOIN orders o ON o.key = l.order_key WHERE l.opened`;
+const LEFT = ['inbox', 'opening', 'outbox'].map(
+  (table) => `SELECT '${table}' AS table, status, count(*)::int AS rows FROM ${table}
+    WHERE status IN ('pending', 'leased', 'dead') GROUP BY status`,
+);
+
+/** What is in work or waits, by table and status: nothing, once all is done. */
+export async function leftOver(database: pg.Pool): Promise<string[]> {
+  const { rows } = await database.query(LEFT.join(' UNION ALL '));
+  return rows.map(({ table, status, rows: count }) => `${count} rows of ${table} are ${status}`);
+}
+
+/** Everything in the database that is not as it was promised; empty where all is. */
+export async function examine(database: pg.Pool, promised: Promised): Promise<string[]> {
+  return [
+    ...(await examineEvents(database, promised)),
+    ...(await examineOrders(database, promised)),
+    ...(await examineNotices(database, promised)),
+    ...(await examineOpenings(database, promised)),
+    ...(await leftOver(database)),
+  ];
+}
+
+async function examineEvents(database: pg.Pool, { events }: Promised): Promise<string[]> {
+  const broken: string[] = [];
+  const stored = (await database.query<EventRow>(EVENTS)).rows;
+  const hints = (await database.query<EventRow>(HINTS)).rows;
+  const found = new Map([...stored, ...hints].map((row) => [`${row.linkId} ${row.eventId}`, row]));
+  if (found.size !== stored.length + hints.length) broken.push('an event is stored more than once');
+  if (found.size !== events.length) broken.push(`${found.size} events are stored of ${events.length} sent`);
+  for (const { link, id, body, acknowledged, acknowledgedAtMs } of events) {
+    const row = found.get(`${link.id} ${id}`);
+    if (row === undefined) broken.push(`${id} was acknowledged and is not stored`);
+    else if (!row.body.equals(Buffer.from(body))) broken.push(`${id} is stored with other bytes`);
+    // It would have been lost, and stored again when a later copy of it came.
+    else if (Number(row.receivedAtMs) > acknowledgedAtMs)
+      broken.push(`${id} was stored after its acknowledgement`);
+    else if (row.deliveries < acknowledged) {
+      broken.push(`${id} was acknowledged ${acknowledged} times, and ${row.deliveries} are counted`);
+    }
+  }
+  return broken;
+}
+
+async function examineOrders(database: pg.Pool, { references, amountMinor }: Promised): Promise<string[]> {
+  const { rows } = await database.query<OrderRow>(ORDERS);
+  const found = new Map(rows.map((row) => [row.reference, row]));
+  const broken = rows.length === references.length ? [] : [`there are ${rows.length} orders`];
+  for (const reference of references) {
+    const paidOnce: OrderRow = {
+      reference,
+      state: 'paid',
+      settlements: 1,
+      entries: [`captured ${paymentIdOf(reference)} ${amountMinor}`],
+      timesPaid: 1,
+      paidNotices: 1,
+    };
+    const [is, mustBe] = [JSON.stringify(found.get(reference)), JSON.stringify(paidOnce)];
+    if (is !== mustBe) broken.push(`an order is not paid once: ${is}`);
+  }
+  return broken;
+}
+
+async function examineNotices(database: pg.Pool, { taken }: Promised): Promise<string[]> {
+  const ids = (await database.query<{ id: string }>(NOTICES)).rows.map(({ id }) => id);
+  const committed = new Set(ids);
+  return [
+    ...ids.filter((id) => !taken.has(id)).map((id) => `${id} never reached the shop`),
+    ...[...taken.keys()].filter((id) => !committed.has(id)).map((id) => `${id} was told and is not there`),
+  ];
+}
+
+async function examineOpenings(database: pg.Pool, { made, opened }: Promised): Promise<string[]> {
+  const known = (await database.query<{ reference: string; id: string }>(LINKS)).rows;
+  return opened.flatMap((reference) => {
+    const theirs = made.filter((link) => link.reference === reference).map(({ id }) => id);
+    const ours = known.filter((link) => link.reference === reference).map(({ id }) => id);
+    const isOne = theirs.length === 1 && ours.length === 1 && theirs[0] === ours[0];
+    return isOne ? [] : [`${reference} has the links ${theirs} at the service, and ${ours} here`];
+  });
+}

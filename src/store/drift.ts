@@ -1,0 +1,47 @@
+import type { Decision } from '../domain/decision.ts';
+import type { PaymentFact } from '../domain/fact.ts';
+import { payments } from '../domain/ledger.ts';
+import { formatAmount } from '../domain/money.ts';
+import type { Order } from '../domain/order.ts';
+import type { LoadedOrder } from './orders.ts';
+import type { AnsweredReading } from './settle.ts';
+
+export type Found = {
+  before: LoadedOrder;
+  after: Order;
+  made: Decision;
+  fact: PaymentFact;
+  reading: AnsweredReading;
+  nowMs: number;
+};
+
+/**
+ * What a reading showed otherwise than it was known: the service was right where the order followed it, and nobody is
+ * known to be where a person must decide. Null where it showed the same; a link that expired in its time is no drift.
+ */
+export function driftOf({ before: { orderKey, order }, after, made, fact, reading, nowMs }: Found) {
+  const followed = after.state !== order.state || made.effects.some((effect) => effect.do === 'entry');
+  const disagrees = made.effects.some(
+    (effect) => effect.do === 'attention' && effect.kind === 'service_disagrees',
+  );
+  if (!(followed || disagrees) || made.rule === 'expired') return null;
+  return {
+    orderKey,
+    number: reading.reading,
+    nowMs,
+    ours: inWords(order),
+    theirs: followed ? inWords(after) : saidInWords(fact),
+    rule: made.rule,
+    rightSide: followed ? 'service' : 'undecided',
+    learnedBy: reading.type,
+  };
+}
+
+function inWords(order: Order): string {
+  const counted = payments(order).map(({ balance }) => `${formatAmount(balance)} ${balance.currency}`);
+  return [order.state, ...(counted.length === 0 ? ['nothing counted'] : counted)].join(', ');
+}
+
+function saidInWords({ kind, paymentId }: PaymentFact): string {
+  return paymentId === null ? kind : `${kind}, payment ${paymentId}`;
+}

@@ -1,0 +1,81 @@
+import { noticeName } from '../domain/notice.ts';
+import type { FeedPage, NoticeSummary, ShopState } from './queries.ts';
+import type { FaultNote } from './store.ts';
+import type { ClaimedNotice, NoticeRef, ShopAnswer } from './telling.ts';
+
+/** Dead notices are one matter: a shop that is gone fails all of them. */
+export const DEAD = { kind: 'notices_dead', subject: 'shop' } as const;
+
+/** What a person reads of a notice that died. */
+export function deadDetail(id: string, fault: FaultNote): string {
+  return (
+    `The shop did not take notice ${id}: ${fault.message} See all: settled notices list --status dead. Send ` +
+    'them again when the shop is well: settled notices resend --failed --yes (with --dry-run it only lists them)'
+  );
+}
+
+export type ClaimedRow = Omit<ClaimedNotice, 'id'> & { random: string };
+
+export function claimedNotice({ random, ...notice }: ClaimedRow): ClaimedNotice {
+  return { ...notice, id: noticeName(notice.noticeKey, random) };
+}
+
+/** How a claimed notice ended: taken where there is no fault. */
+export type Ended = NoticeRef & { fault: FaultNote | null; answer: ShopAnswer | null; nowMs: number };
+
+export function faultColumns(fault: FaultNote | null): { code: string | null; message: string | null } {
+  return fault === null ? { code: null, message: null } : { code: fault.code, message: fault.message };
+}
+
+export function answerColumns(answer: ShopAnswer | null): {
+  answerStatus: number | null;
+  answerBody: string | null;
+} {
+  return { answerStatus: answer?.status ?? null, answerBody: answer?.body ?? null };
+}
+
+export type ResentRow = { status: NoticeSummary['status']; orderKey: number; dueAtMs: number | null };
+
+/** What becomes of a notice that is to be sent again, by where it is. */
+export function resending({ status, dueAtMs }: ResentRow, nowMs: number): 'in_work' | 'hasten' | 'requeue' {
+  if (status === 'leased') return 'in_work';
+  if (status !== 'pending') return 'requeue';
+  return dueAtMs === null || dueAtMs <= nowMs ? 'in_work' : 'hasten';
+}
+
+export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & {
+  random: string;
+  faultCode: string | null;
+  faultMessage: string | null;
+  answerStatus: number | null;
+  answerBody: string | null;
+};
+
+export function noticeSummary({
+  random,
+  faultCode,
+  faultMessage,
+  answerStatus,
+  answerBody,
+  ...row
+}: NoticeRow): NoticeSummary {
+  return {
+    ...row,
+    id: noticeName(row.key, random),
+    fault: faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' },
+    answer: answerStatus === null ? null : { status: answerStatus, body: answerBody ?? '' },
+  };
+}
+
+export type FeedRow = { key: number; random: string; position: number; body: string };
+
+export function feedNotice({ key, random, position, body }: FeedRow): FeedPage['notices'][number] {
+  return { position, id: noticeName(key, random), body };
+}
+
+/** What came of the last attempt to send a notice that failed. */
+export function failureOf(row: NoticeRow | undefined): ShopState['failure'] {
+  if (row === undefined) return null;
+  const { fault, answer } = noticeSummary(row);
+  return fault === null ? null : { fault, answer };
+}

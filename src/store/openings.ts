@@ -1,0 +1,107 @@
+import type { AttentionKind, OrderState } from '../domain/order.ts';
+import type { OpeningState, ServiceLink } from './asking.ts';
+import type { FaultNote } from './store.ts';
+
+/** An opening that could not be closed, because the service has its link, is tried again after this time. */
+export const KEPT_AGAIN_MS = 60_000;
+
+/** Matters of an order's link that are over once nobody is to pay there. */
+export const ENDED_BY_CANCEL: readonly AttentionKind[] = [
+  'link_not_opened',
+  'link_withheld',
+  'reference_taken',
+];
+/** And once a person named its link. */
+export const ENDED_BY_ADOPTION: readonly AttentionKind[] = ['reference_taken', 'link_not_opened'];
+
+/** An opening with its order, as a verb finds it. */
+export type FoundOpening = {
+  linkKey: number;
+  orderKey: number;
+  reference: string;
+  state: OrderState;
+  linkId: string | null;
+  status: OpeningState['status'];
+};
+
+export type OpeningColumns = {
+  status: OpeningState['status'];
+  withheld: string | null;
+  faultCode: string | null;
+  faultMessage: string | null;
+};
+
+export function openingState({ status, withheld, faultCode, faultMessage }: OpeningColumns): OpeningState {
+  const fault = faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' };
+  return { status, withheld, fault };
+}
+
+/**
+ * Whether a person may name the link of an order: it is parked, or the service may have a link of it that nobody found.
+ * References are unique there, so an attempt under way makes no second link.
+ */
+export function isAdoptable({ status }: FoundOpening, mayExist: boolean): boolean {
+  return status === 'taken' || (status !== 'done' && mayExist);
+}
+
+/** Why an order's link cannot be the one that the service names; null where it can. `owner` has that one here. */
+export function bindingRefusal(
+  { linkId }: FoundOpening,
+  { id }: ServiceLink,
+  owner: string | undefined,
+): string | null {
+  if (linkId !== null && linkId !== id) return `authentic events named link ${linkId}`;
+  return linkId === null && owner !== undefined ? `it belongs to order ${owner} here` : null;
+}
+
+/** The fault of an opening whose order cannot have the link that the service made. */
+export function notItsLink({ reference }: FoundOpening, { id }: ServiceLink, why: string): FaultNote {
+  const message = `The service's link ${id} of the reference ${reference} is not the order's: ${why}.`;
+  return { code: 'service_conflict', message };
+}
+
+/** What a person is told of an order that waits for its link. */
+export function waitsDetail({ reference }: FoundOpening, { code, message }: FaultNote): string {
+  return (
+    `Order ${reference} waits for its link (${code}): ${message} settled goes on trying; ` +
+    `settled why ${reference} shows how far it is.`
+  );
+}
+
+/** What a person is told of a link that was made otherwise than asked. */
+export function withheldDetail({ reference }: FoundOpening, { id }: ServiceLink, why: string): string {
+  return (
+    `Link ${id} of order ${reference} is not shown to the shop: ${why} Look at it in the service's ` +
+    `panel; what is paid on it is counted all the same.`
+  );
+}
+
+/** What a person is told of an order whose reference belongs to another link at the service. */
+export function takenDetail(
+  { reference }: FoundOpening,
+  { code, message }: FaultNote,
+  foreignId: string | null,
+): string {
+  return (
+    `Order ${reference} cannot be given a link (${code}): ${message} Look at the service's link: if it is ` +
+    `this order's, for the same money and unpaid, let the order have it: settled orders adopt ${reference} --id ` +
+    `${foreignId ?? 'ID'} (POST /v1/orders/…/adopt); if not, open the order under another reference.`
+  );
+}
+
+/**
+ * What the cancelling of its order does to an opening. `ends`: no request for the link can have reached the service.
+ * `stays`: it has ended, or its link is known, and goes on being asked about. `waits`: the link may be there.
+ *
+ * @param isHeard whether an authentic delivery came for the link
+ */
+export function openingAtCancel(
+  opening: Pick<FoundOpening, 'linkId' | 'status'> | undefined,
+  mayExist: boolean,
+  isHeard: boolean,
+): 'ends' | 'stays' | 'waits' {
+  if (opening === undefined || opening.linkId !== null) return 'stays';
+  const { status } = opening;
+  if (status === 'done' || status === 'taken') return 'stays';
+  return status === 'leased' || mayExist || isHeard ? 'waits' : 'ends';
+}

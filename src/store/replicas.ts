@@ -1,0 +1,30 @@
+/** How a store is worked on. */
+export type Sharing = {
+  /** What the database is, who works on it, and which leases have lapsed that nobody took over so far. */
+  storeState(nowMs: number): Promise<StoreState>;
+};
+
+export type StoreState = {
+  /** The engine and the version of what runs it, in words. */
+  server: string;
+  /** Every process that was heard of within a day, the oldest first; none where one process has the database for itself. */
+  replicas: ReplicaSummary[];
+  lapsed: LeaseCounts;
+};
+
+/** Rows that are leased. */
+export type LeaseCounts = { events: number; openings: number; notices: number };
+
+export type ReplicaSummary = {
+  name: string;
+  version: string;
+  /** Of its current secrets key. */
+  secretsKeyId: string;
+  /** How far its clock was ahead of the database's. */
+  skewMs: number;
+  startedAtMs: number;
+  aliveAtMs: number;
+  /** Whether it gave a sign of life within a minute. */
+  isAlive: boolean;
+  leases: LeaseCounts;
+};

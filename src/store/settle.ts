@@ -1,0 +1,112 @@
+import type { Decision, Outcome } from '../domain/decision.ts';
+import type { PaymentFact } from '../domain/fact.ts';
+import type { AttentionKind, LearnedBy } from '../domain/order.ts';
+import type { Cause } from './effects.ts';
+import type { LoadedOrder } from './orders.ts';
+import type { FaultNote, SettleJob, SettleResult } from './store.ts';
+
+/** A claimed row under settlement. */
+export type Lease = {
+  linkKey: number;
+  orderKey: number;
+  linkId: string | null;
+  outcomeBefore: Outcome | null;
+  reading: number | null;
+  /** Of a reading: why the service was asked. */
+  type: string | null;
+  receivedAtMs: number;
+};
+
+/** A reading under settlement: its number, and why the service was asked. */
+export type AnsweredReading = { linkKey: number; reading: number; type: string };
+
+export function isReading<L extends Lease>(lease: L): lease is L & AnsweredReading {
+  return lease.reading !== null;
+}
+
+/** What the facts of a row did to its order. */
+export type Applied = {
+  loaded: LoadedOrder;
+  last: Decision | null;
+  notices: number;
+  /** Where a fact made the order paid. */
+  learnedBy: LearnedBy | null;
+  /** The matters for a person that were raised. */
+  raised: ReadonlySet<AttentionKind>;
+};
+
+/** Every id that a row names its link by. */
+export function namedLinkIds({ link, linkIds }: SettleJob): readonly string[] {
+  return link === null ? linkIds : [link.id, ...linkIds];
+}
+
+/** Whether a row names the link that it came for: `unbound` where the link has no id so far, and may get this one. */
+export function namesLink(
+  { linkId }: Pick<Lease, 'linkId'>,
+  linkIds: readonly string[],
+): 'same' | 'other' | { unbound: string } {
+  const [named] = linkIds;
+  if (named === undefined) return 'same';
+  if (!linkIds.every((other) => other === (linkId ?? named))) return 'other';
+  return linkId === null ? { unbound: named } : 'same';
+}
+
+export function mismatch(linkIds: readonly string[]): FaultNote {
+  const message = `It is signed for this order's link but names link ${linkIds.join(', ')}.`;
+  return { code: 'link_mismatch', message };
+}
+
+export function causeOf({ reading }: Lease, eventKey: number): Cause {
+  return reading === null
+    ? { kind: 'event', id: String(eventKey) }
+    : { kind: 'reading', id: String(reading) };
+}
+
+/** A fact as the row says it: of a reading, with the authority of its number. */
+export function factOf({ reading }: Lease, said: PaymentFact): PaymentFact {
+  return reading === null ? said : { ...said, authority: { by: 'reading', number: reading } };
+}
+
+export function raisedBy({ effects }: Decision): AttentionKind[] {
+  return effects.flatMap((effect) => (effect.do === 'attention' ? [effect.kind] : []));
+}
+
+export function countNotices(made: Decision | null): number {
+  return made?.effects.filter((effect) => effect.do === 'notice').length ?? 0;
+}
+
+/** The matter of a payment that nobody understood and nobody can be asked about. */
+export function unreadMatter(
+  { eventKey, facts, unsure, speaksOfPayment, policy }: SettleJob,
+  { outcomeBefore, reading }: Lease,
+  reference: string,
+): { subject: string; raises: string | null; ends: boolean } {
+  // Readings of one order come again and again, and the next may be understood.
+  const subject = reading === null ? String(eventKey) : `readings of ${reference}`;
+  const cannotAsk = policy.asks === 'never' || reading !== null;
+  if (!(unsure && speaksOfPayment && facts.length === 0 && cannotAsk)) {
+    return { subject, raises: null, ends: outcomeBefore !== null || reading !== null };
+  }
+  const what = reading === null ? `Event ${eventKey}` : `The service's answer (event ${eventKey})`;
+  const raises =
+    `${what} speaks of a payment in words that settled does not know; nothing was counted. Look at it ` +
+    `(settled events show ${eventKey}), and at the payment in the service's panel.`;
+  return { subject, raises, ends: false };
+}
+
+/** @param held the decision that held the order because nobody confirmed its completion, where that came of a reading */
+export function settled(
+  { order }: LoadedOrder,
+  { last, notices, learnedBy }: Applied,
+  held: Decision | null,
+): Extract<SettleResult, { rule: unknown }> {
+  const made = held ?? last;
+  return {
+    outcome: made?.outcome ?? 'ignored',
+    rule: made?.rule ?? null,
+    reference: order.reference,
+    state: made?.state ?? order.state,
+    notices: notices + countNotices(held),
+    learnedBy,
+  };
+}

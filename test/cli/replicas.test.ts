@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, inject, it } from 'vitest';
+import { EXIT } from '../../src/cli/exit.ts';
+import { startTestApp } from '../support/app.ts';
+import { serverAt } from '../support/postgres.ts';
+import { spawnSettled } from '../support/process.ts';
+import { environmentOf, failing, say } from './settled.ts';
+
+const PASSWORD = 'password-canary';
+
+/** What a replica is started with. Every user may in, whatever the password: the address alone is looked at. */
+function environmentAt(database: string): Record<string, string> {
+  const url = new URL(serverAt(inject('postgres')).url(database));
+  url.password = PASSWORD;
+  return {
+    SETTLED_STORE: url.href,
+    SETTLED_SECRETS_KEY: Buffer.alloc(32, 1).toString('base64'),
+    SETTLED_OPERATOR_TOKEN: 'the-operators-token-1',
+    SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+    SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+    SETTLED_LOG_LEVEL: 'trace',
+  };
+}
+
+describe('cli: with PostgreSQL', () => {
+  it('shows the doctor’s checks of it, copies nothing, and changes no key that is given', async () => {
+    const environment = environmentOf(await startTestApp({ engine: 'postgres' }));
+    const [doctor, backup, rotation, migration] = await Promise.all([
+      say(['doctor'], environment, EXIT.refused),
+      failing(['backup'], environment),
+      failing(['rotate-key'], environment),
+      say(['migrate'], environment),
+    ]);
+    const names = doctor.data.checks.map(({ name }: { name: string }) => name);
+    expect(names).toEqual(expect.arrayContaining(['database', 'replicas', 'database clock', 'leases']));
+    expect(doctor.text).toMatch(/the store is postgres:\/\/localhost:5432\/test_/);
+    expect(backup).toMatchObject({ code: 'backup_not_ours_to_make', exit: EXIT.configuration });
+    expect(backup.message).toContain('Use pg_dump');
+    expect(rotation).toMatchObject({ code: 'key_not_ours_to_change', exit: EXIT.configuration });
+    expect(migration.text).toMatch(
+      /^postgres:\/\/localhost:5432\/test_\S+ has the newest schema already\.\n$/,
+    );
+    expect(migration.data).toEqual({ store: expect.stringMatching(/^postgres:/), applied: [] });
+  });
+
+  it('serves an empty database, and tells its password to nobody', async () => {
+    const database = `test_${randomUUID()}`;
+    await serverAt(inject('postgres')).create(database);
+    const environment = environmentAt(database);
+    const serving = spawnSettled(['serve'], environment);
+    const started = JSON.parse(await serving.line(/settled is serving/));
+    expect(started.store).toMatch(new RegExp(`^postgres://localhost:5432/${database}`));
+    expect(serving.stdout()).toContain('new store created');
+    const { port } = started.operator;
+    const headers = { authorization: 'Bearer the-operators-token-1' };
+    const asked = await Promise.all(
+      ['/v1/admin/doctor', '/metrics', '/readyz'].map(async (path) =>
+        (await fetch(`http://127.0.0.1:${port}${path}`, { headers })).text(),
+      ),
+    );
+    serving.child.kill('SIGTERM');
+    const { code, stdout, stderr } = await serving.finished;
+    expect([code, stderr]).toEqual([0, '']);
+    expect([stdout, ...asked].join('\n')).not.toContain(PASSWORD);
+    expect(asked[0]).toContain(database);
+  });
+
+  it('ends with a sentence where the server has no such database, without the password', async () => {
+    const serving = spawnSettled(['serve'], environmentAt('no_such_database'));
+    const { code, stdout, stderr } = await serving.finished;
+    expect(code).toBe(EXIT.configuration);
+    expect(stdout + stderr).not.toContain(PASSWORD);
+    expect(stdout).toContain('database \\"no_such_database\\" does not exist');
+    expect(stdout).toContain('Check the user, the password and the database in SETTLED_STORE.');
+  });
+});

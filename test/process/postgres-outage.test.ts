@@ -1,0 +1,219 @@
+import { Agent } from 'node:http';
+import { setTimeout as after } from 'node:timers/promises';
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { testFolder } from '../support/app.ts';
+import { type PostgresServer, startPostgres } from '../support/postgres.ts';
+import { runSettled } from '../support/process.ts';
+import { completedEvent, deliver, get, type Reserved, type Serving } from './serving.ts';
+import {
+  expectPaidOnce,
+  lapseLeases,
+  lookInto,
+  sharedEnvironment,
+  startReplicas,
+  storedEventIds,
+} from './sharing.ts';
+
+const UNREACHABLE = 69;
+/** Whatever the database does, a delivery is answered by then; the service gives up after 20 s. */
+const ANSWERED_WITHIN_MS = 10_500;
+/** Readers of the feed look by themselves so often, and are told sooner. */
+const LOOK_EVERY_MS = 1_000;
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.dispose());
+
+describe('a database that fails while replicas run', () => {
+  it('answers deliveries 503 in time while PostgreSQL is paused, and goes on by itself', async () => {
+    const url = await server.create('paused');
+    const database = lookInto(url);
+    const [serving] = await startReplicas(sharedEnvironment(url), 1);
+    const links = await reserveMany(serving, 5);
+    const [first, ...others] = links as [Reserved, ...Reserved[]];
+    expect((await deliver(serving, first, completedEvent(first))).status).toBe(200);
+    server.pause();
+    try {
+      const askedAt = Date.now();
+      const deliveries = others.map(async (link) => {
+        const { status, headers } = await deliver(serving, link, completedEvent(link));
+        return { status, retryAfter: headers['retry-after'], tookMs: Date.now() - askedAt };
+      });
+      await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(503), {
+        timeout: 9_000,
+      });
+      const livezAt = Date.now();
+      expect((await get(serving, '/livez')).status).toBe(200);
+      expect(Date.now() - livezAt).toBeLessThan(1_000);
+      for (const { status, retryAfter, tookMs } of await Promise.all(deliveries)) {
+        expect([status, retryAfter]).toEqual([503, expect.stringMatching(/^\d+$/)]);
+        expect(tookMs).toBeLessThan(ANSWERED_WITHIN_MS);
+      }
+    } finally {
+      server.resume();
+    }
+    await expectReady([serving]);
+    for (const link of others) expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+    await expectPaidOnce(database, links);
+    expect(serving.child.exitCode).toBeNull();
+  });
+
+  it('acknowledges the next delivery after every connection was ended, and replicas hear each other again', async () => {
+    const url = await server.create('ended');
+    const database = lookInto(url);
+    const replicas = await startReplicas(sharedEnvironment(url), 2);
+    const [one, other] = replicas as unknown as [Serving, Serving];
+    const links = await reserveMany(one, 8);
+    const [first, second, ...others] = links as [Reserved, Reserved, ...Reserved[]];
+    expect((await deliver(one, first, completedEvent(first))).status).toBe(200);
+    await expectPaidOnce(database, [first]);
+    expect(await endConnections(database)).toBeGreaterThan(3);
+
+    expect((await deliver(one, second, completedEvent(second))).status).toBe(200);
+    expect((await get(other, '/readyz')).status).toBe(200);
+    await expectPaidOnce(database, [second]);
+    await expectHeard(one, other, others);
+    expect(replicas.map(({ child }) => child.exitCode)).toEqual([null, null]);
+  });
+
+  it('has stored and settled once what it acknowledged while PostgreSQL was killed and started again', async () => {
+    const url = await server.create('killed');
+    const database = lookInto(url);
+    const replicas = await startReplicas(sharedEnvironment(url), 2);
+    const load = startLoad(replicas);
+    for (const enough of [40, 80]) {
+      await vi.waitFor(() => expect(load.acknowledged.length).toBeGreaterThan(enough), { timeout: 10_000 });
+      await server.kill();
+      await vi.waitFor(() => expect(load.statuses.get(503)).toBeGreaterThan(0), { timeout: 5_000 });
+      await server.start();
+    }
+    await vi.waitFor(() => expect(load.acknowledged.length).toBeGreaterThan(120), { timeout: 10_000 });
+    await load.end();
+    expect([...load.statuses.keys()].sort()).toEqual([200, 503]);
+    const stored = await storedEventIds(database);
+    const lost = load.acknowledged.filter(({ reference }) => !stored.has(`evt_${reference}`));
+    expect(lost).toEqual([]);
+    await expectReady(replicas);
+    // What a replica had in hand when the database went stays in its hands for half a minute.
+    await lapseLeases(database);
+    await expectPaidOnce(database, load.acknowledged);
+    expect(replicas.map(({ child }) => child.exitCode)).toEqual([null, null]);
+  });
+});
+
+describe('a database that cannot be reached', () => {
+  it('is waited for, and then told in a sentence, with the code for what is unreachable', async () => {
+    const nowhere = `postgres://settled@localhost/settled?host=${encodeURIComponent(testFolder())}`;
+    const { code, stdout, stderr } = await runSettled(['serve'], {
+      ...sharedEnvironment(nowhere),
+      NODE_OPTIONS: `--import=${fastClock(20)}`,
+    });
+    expect(stdout).toContain('the database cannot be reached; trying for 30 s');
+    expect({ code, stderr }).toEqual({
+      code: UNREACHABLE,
+      stderr: expect.stringContaining('does not answer'),
+    });
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it('is found by a process that was started before it', async () => {
+    const url = await server.create('late');
+    await server.kill();
+    const starting = startReplicas(sharedEnvironment(url), 1);
+    await after(700);
+    await server.start();
+    const [serving] = await starting;
+    expect((await get(serving, '/readyz')).status).toBe(200);
+  });
+});
+
+async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
+  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`order-${n + 1}`)));
+}
+
+async function expectReady(replicas: readonly Serving[]): Promise<void> {
+  for (const serving of replicas) {
+    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(200), {
+      timeout: 8_000,
+    });
+  }
+}
+
+/** Ends every connection of replicas, as a restart of a pooler or a firewall does. Returns how many those were. */
+async function endConnections(database: pg.Pool): Promise<number> {
+  const { rows } = await database.query(
+    `SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name = 'settled'`,
+  );
+  const pids = rows.map(({ pid }) => pid);
+  await vi.waitFor(async () => {
+    const left = await database.query('SELECT FROM pg_stat_activity WHERE pid = ANY($1)', [pids]);
+    expect(left.rows).toHaveLength(0);
+  });
+  return pids.length;
+}
+
+/** A reader at one replica is answered before it would look by itself, because another replica told of a notice. */
+async function expectHeard(one: Serving, other: Serving, links: Reserved[]): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      const link = links.pop() as Reserved;
+      const { cursor } = (await other.api('/v1/feed?limit=100')).body;
+      const askedAt = Date.now();
+      const reading = other.api(`/v1/feed?after=${cursor}&wait=5`);
+      expect((await deliver(one, link, completedEvent(link))).status).toBe(200);
+      expect((await reading).body.notices).toHaveLength(1);
+      expect(Date.now() - askedAt).toBeLessThan(LOOK_EVERY_MS);
+    },
+    { timeout: 15_000, interval: 100 },
+  );
+}
+
+type RunningLoad = {
+  acknowledged: Reserved[];
+  statuses: Map<number, number>;
+  end(): Promise<void>;
+};
+
+/** Makes links and delivers that each is paid, to all replicas in turn, until it is ended. Each exchange is answered. */
+function startLoad(replicas: readonly Serving[]): RunningLoad {
+  const load = { acknowledged: [] as Reserved[], statuses: new Map<number, number>(), isOver: false };
+  const agent = new Agent({ keepAlive: true });
+  let orders = 0;
+  const working = Array.from({ length: 12 }, async (_, index) => {
+    const serving = replicas[index % replicas.length] as Serving;
+    while (!load.isOver) {
+      const link = await serving.reserve(`order-${++orders}`).catch(() => null);
+      if (link === null) {
+        await after(20);
+        continue;
+      }
+      for (let status = 0; status !== 200 && !load.isOver; ) {
+        ({ status } = await deliver(serving, link, completedEvent(link), agent));
+        load.statuses.set(status, (load.statuses.get(status) ?? 0) + 1);
+        if (status === 200) load.acknowledged.push(link);
+        else await after(20);
+      }
+    }
+  });
+  return {
+    ...load,
+    end: async () => {
+      load.isOver = true;
+      await Promise.all(working);
+      agent.destroy();
+    },
+  };
+}
+
+/** What is loaded before settled, so that its time passes so many times as fast. */
+function fastClock(times: number): string {
+  const code = `const now = performance.now.bind(performance);
+    performance.now = () => now() * ${times};
+    const { setTimeout } = globalThis;
+    globalThis.setTimeout = (work, ms, ...rest) => setTimeout(work, ms / ${times}, ...rest);`;
+  return `data:text/javascript,${encodeURIComponent(code)}`;
+}

@@ -1,0 +1,126 @@
+import { Agent } from 'node:http';
+import { describe, expect, it, vi } from 'vitest';
+import { newDatabase } from '../store/postgres/opening.ts';
+import { completedEvent, deliver, type Reserved, type Serving } from './serving.ts';
+import { expectPaidOnce, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
+
+const REPLICAS = 2;
+const CONNECTIONS = 8;
+/** Links whose events come before, between and after the restarts. */
+const LINKS = 24;
+
+describe('a rolling restart under load', () => {
+  it('loses no delivery, and fails none but with 503 or a refused connection', async () => {
+    const url = await newDatabase();
+    const database = lookInto(url);
+    const environment = sharedEnvironment(url);
+    const replicas = await startReplicas(environment, REPLICAS);
+    const links = await Promise.all(
+      Array.from({ length: LINKS }, (_, n) => replicas[0].reserve(`order-${n + 1}`)),
+    );
+    const balancer = new Balancer(replicas);
+    const load = startLoad(balancer, links);
+    for (const [index, serving] of [...replicas].entries()) {
+      await load.goesOn();
+      serving.child.kill('SIGTERM');
+      expect((await serving.finished).code).toBe(0);
+      await load.goesOn();
+      const [again] = await startReplicas(environment, 1);
+      balancer.replace(index, again);
+    }
+    await load.goesOn();
+    const delivered = await load.end();
+
+    const { failures, gaveWay } = balancer;
+    expect([...failures.keys()].filter((failure) => failure !== '503' && failure !== 'ECONNREFUSED')).toEqual(
+      [],
+    );
+    expect(gaveWay, 'replicas that said that they go').toBe(REPLICAS);
+    const stored = await storedEventIds(database);
+    expect(delivered.filter((eventId) => !stored.has(eventId))).toEqual([]);
+    await expectPaidOnce(database, links);
+    await vi.waitFor(
+      async () => {
+        const { rows } = await database.query("SELECT FROM inbox WHERE status <> 'done'");
+        expect(rows).toHaveLength(0);
+      },
+      { timeout: 20_000 },
+    );
+  }, 60_000);
+});
+
+/** Sends each delivery to the next replica; one that refuses, or says that it closes, gets none until it was replaced. */
+class Balancer {
+  /** Attempts that were not acknowledged, by status or error. */
+  readonly failures = new Map<string, number>();
+  gaveWay = 0;
+  readonly #places: { serving: Serving; isLeaving: boolean; agent: Agent }[];
+  #turn = 0;
+
+  constructor(replicas: readonly Serving[]) {
+    this.#places = replicas.map(placeOf);
+  }
+
+  replace(index: number, serving: Serving): void {
+    this.#places[index]?.agent.destroy();
+    this.#places[index] = placeOf(serving);
+  }
+
+  async deliver(link: Reserved, body: string): Promise<void> {
+    for (;;) {
+      const place = this.#next();
+      const outcome = await deliver(place.serving, link, body, place.agent).then(
+        ({ status, headers }) => ({ said: String(status), closes: headers.connection === 'close' }),
+        (error: NodeJS.ErrnoException) => ({ said: error.code ?? 'unknown', closes: true }),
+      );
+      if (outcome.closes && !place.isLeaving) {
+        place.isLeaving = true;
+        this.gaveWay++;
+      }
+      if (outcome.said === '200') return;
+      this.failures.set(outcome.said, (this.failures.get(outcome.said) ?? 0) + 1);
+    }
+  }
+
+  #next(): { serving: Serving; isLeaving: boolean; agent: Agent } {
+    const here = this.#places.filter(({ isLeaving }) => !isLeaving);
+    const place = here[this.#turn++ % here.length];
+    if (place === undefined) throw new Error('no replica is left');
+    return place;
+  }
+}
+
+function placeOf(serving: Serving) {
+  return { serving, isLeaving: false, agent: new Agent({ keepAlive: true, maxSockets: CONNECTIONS }) };
+}
+
+/** One delivery after the other on each connection: the completion of a link, or a new event of one that is paid. */
+function startLoad(balancer: Balancer, links: readonly Reserved[]) {
+  const delivered: string[] = [];
+  let isOver = false;
+  let sent = 0;
+  const working = Array.from({ length: CONNECTIONS }, async () => {
+    while (!isOver) {
+      const n = sent++;
+      const link = links[n % links.length] as Reserved;
+      const eventId = `evt_${link.reference}_${n}`;
+      await balancer.deliver(link, completedEvent(link, eventId));
+      delivered.push(eventId);
+    }
+  });
+  return {
+    /** Resolves when a good many more were acknowledged. */
+    goesOn: async () => {
+      const enough = delivered.length + 40;
+      await Promise.race([
+        Promise.all(working),
+        vi.waitFor(() => expect(delivered.length).toBeGreaterThan(enough), { timeout: 10_000 }),
+      ]);
+    },
+    end: async () => {
+      isOver = true;
+      await Promise.all(working);
+      return delivered;
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const PROOF = fileURLToPath(new URL('../../prove/replicas.ts', import.meta.url));
+const SMALL = {
+  links: 300,
+  openings: 6,
+  seconds: 5,
+  'kill-every': 1_000,
+  'postgres-kills': 2,
+};
+
+/** What `npm run prove:replicas` does with 20 000 links. */
+describe('replicas that share a database', () => {
+  it('lose nothing, pay once and tell under one id, while they and PostgreSQL are killed', async () => {
+    const options = Object.entries(SMALL).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    const { code, output } = await run([PROOF, ...options, '--lapse']);
+    expect({ code, output }).toMatchObject({ code: 0 });
+    expect(output).toMatch(/PostgreSQL killed +2\n/);
+    // Otherwise the kills missed the load, and the rest says nothing.
+    expect(Number(/replicas killed +(\d+)\n/.exec(output)?.[1])).toBeGreaterThanOrEqual(3);
+    expect(output).toMatch(/\nproved\n$/);
+  }, 180_000);
+});
+
+function run(args: readonly string[]): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, args, (_error, stdout, stderr) => {
+      resolve({ code: child.exitCode ?? -1, output: stdout + stderr });
+    });
+  });
+}

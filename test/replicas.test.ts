@@ -1,0 +1,173 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { Clock } from '../src/work/clock.ts';
+import { systemClock } from '../src/work/clock.ts';
+import { runIn } from './store/postgres/contract_store.ts';
+import { startTestApp, type TestApp, testFolder } from './support/app.ts';
+import { paymentEvent, signedHeaders } from './support/deliveries.ts';
+import { samples } from './support/metrics.ts';
+import { shutDatabase } from './support/test_database.ts';
+
+/** What is looked for every second or more rarely is not looked for at all: only what somebody tells is found. */
+const deaf: Clock = {
+  ...systemClock,
+  after: (delayMs, work) => (delayMs >= 1_000 ? () => {} : systemClock.after(delayMs, work)),
+};
+
+/** Replicas of one store. */
+async function startReplicas(...options: Parameters<typeof startTestApp>[0][]): Promise<TestApp[]> {
+  const storePath = `${testFolder()}/settled.db`;
+  const apps: TestApp[] = [];
+  for (const each of options) apps.push(await startTestApp({ engine: 'postgres', storePath, ...each }));
+  return apps;
+}
+
+describe('replicas of one store', () => {
+  it('each take deliveries of a link that one of them made', async () => {
+    const [one, other] = (await startReplicas({}, {})) as [TestApp, TestApp];
+    const link = await one.reserve('order-1');
+    const there = { ...link, webhookUrl: link.webhookUrl.replace(one.hooksUrl, other.hooksUrl) };
+    const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
+    expect((await other.deliver(there, body)).status).toBe(200);
+    await vi.waitFor(async () => expect((await one.order('order-1')).state).toBe('paid'));
+    expect(await (await one.deliver(link, body)).json()).toEqual({ received: true, duplicate: true });
+  });
+
+  it('go by a secret that another one corrected two seconds ago', async () => {
+    let passedMs = 0;
+    const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + passedMs };
+    const [one, other] = (await startReplicas({ clock }, { clock })) as [TestApp, TestApp];
+    const link = await one.reserve('order-1');
+    const webhookUrl = link.webhookUrl.replace(one.hooksUrl, other.hooksUrl);
+    const body = paymentEvent({ linkId: 'pl_1', status: 'PENDING' });
+    // It remembers the secret of now.
+    expect((await other.deliver({ ...link, webhookUrl }, body)).status).toBe(200);
+    const webhookSecret = 'the-right-secret-of-the-link';
+    const correction = { reference: 'order-1', amount: '100.00', webhookSecret };
+    expect((await one.api('/v1/links', { body: correction })).status).toBe(200);
+    passedMs = 2_000;
+    const paid = paymentEvent({ id: 'evt_2', linkId: 'pl_1', amount: '100.00' });
+    const send = (headers: Record<string, string>) => other.deliver({ ...link, webhookUrl }, paid, headers);
+    expect((await send(signedHeaders(link.webhookSecret, paid))).status).toBe(401);
+    expect((await send(signedHeaders(webhookSecret, paid))).status).toBe(200);
+    await vi.waitFor(async () => expect((await other.order('order-1')).state).toBe('paid'));
+  });
+
+  it('wake the reader of the feed of another one when they write a notice', async () => {
+    const [one, other] = (await startReplicas({}, { clock: deaf })) as [TestApp, TestApp];
+    const link = await one.reserve('order-1');
+    const reading = other.api('/v1/feed?wait=20');
+    await one.deliver(link, paymentEvent({ linkId: 'pl_1', amount: '100.00' }));
+    expect((await reading).body.notices).toMatchObject([{ type: 'order.paid' }]);
+  });
+
+  it('settle what another one leaves when it stops', async () => {
+    let isStopping = false;
+    const after: Clock['after'] = (...given) => (isStopping ? systemClock : deaf).after(...given);
+    const [one, other] = (await startReplicas({ clock: { ...deaf, after } }, { clock: deaf })) as [
+      TestApp,
+      TestApp,
+    ];
+    const link = await one.reserve('order-1');
+    // Due when nobody looks any more.
+    await runIn(
+      String(one.database?.url),
+      `CREATE FUNCTION later() RETURNS trigger AS $$ BEGIN NEW.due_at_ms := NEW.due_at_ms + 300; RETURN NEW; END $$
+         LANGUAGE plpgsql;
+       CREATE TRIGGER later BEFORE INSERT ON inbox FOR EACH ROW EXECUTE FUNCTION later()`,
+    );
+    expect((await one.deliver(link, paymentEvent({ linkId: 'pl_1', amount: '100.00' }))).status).toBe(200);
+    isStopping = true;
+    await one.app.stop();
+    await vi.waitFor(async () => expect((await other.order('order-1')).state).toBe('paid'));
+  });
+
+  it('say that they are not ready while the database takes no connections, and go on by themselves', async () => {
+    const quick: Clock = { ...systemClock, every: (ms, work) => systemClock.every(Math.min(ms, 100), work) };
+    const app = await startTestApp({ engine: 'postgres', clock: quick });
+    const link = await app.reserve('order-1');
+    const ready = async () => (await app.api('/readyz')).status;
+    await vi.waitFor(async () => expect(await ready()).toBe(200));
+    const admit = await shutDatabase(String(app.database?.url));
+    await vi.waitFor(async () => expect(await ready()).toBe(503));
+    const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
+    const refused = await app.deliver(link, body);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
+    const answer = await app.api('/v1/stats');
+    expect(answer.body).toMatchObject({ status: 503, title: 'unavailable' });
+    await admit();
+    await vi.waitFor(async () => expect(await ready()).toBe(200));
+    expect((await app.deliver(link, body)).status).toBe(200);
+    await vi.waitFor(async () => expect((await app.order('order-1')).state).toBe('paid'));
+  });
+});
+
+describe('the doctor of replicas', () => {
+  type Check = { name: string; status: string; detail: string };
+  const checksOf = async (app: TestApp): Promise<Record<string, Check>> =>
+    Object.fromEntries((await app.api('/v1/admin/doctor')).body.checks.map((one: Check) => [one.name, one]));
+
+  /** A row of a replica that is not there. */
+  const another = (name: string, { agoMs = 0, skewMs = 0, keyId = 'its key' } = {}) =>
+    `INSERT INTO replica SELECT '${name}', '0.0.9', ${keyId === '' ? 'secrets_key_id' : `'${keyId}'`}, ${skewMs},
+       ${Date.now() - 3_600_000}, ${Date.now() - agoMs} FROM instance`;
+
+  it('lists them, and is content where all is well', async () => {
+    const [one] = (await startReplicas({}, {})) as [TestApp, TestApp];
+    const url = String(one.database?.url);
+    await runIn(url, another('killed', { agoMs: 90_000 }));
+    const checks = await checksOf(one);
+    const { hostname, pathname } = new URL(url);
+    expect(checks.database?.detail).toMatch(
+      new RegExp(`^PostgreSQL \\d+\\.\\d+: postgres://${hostname}:5432${pathname}\\?host=/`),
+    );
+    expect(checks.replicas).toMatchObject({ status: 'ok' });
+    expect(checks.replicas?.detail).toMatch(
+      /^alive: \S+-[0-9a-f]{12} \(\d+\.\d+\.\d+, since 20\S+Z, holds nothing\); \S+ \(.*\)\. silent: killed since 20\S+Z$/,
+    );
+    expect(checks['database clock']).toMatchObject({ status: 'ok' });
+    expect(checks.leases).toEqual({
+      name: 'leases',
+      status: 'ok',
+      detail: 'no lease has lapsed that nobody took over',
+    });
+    expect(checks.disk).toBeUndefined();
+    const shown = samples((await one.api('/metrics')).body);
+    expect(shown).toMatchObject({ settled_replicas: 2, 'settled_leases_lapsed{what="events"}': 0 });
+    expect(Math.abs(shown.settled_store_clock_ahead_seconds ?? Number.NaN)).toBeLessThan(1);
+    expect(shown).not.toHaveProperty('settled_disk_free_bytes');
+  });
+
+  it('finds clocks that differ, another key, and leases that nobody ends', async () => {
+    const [app] = (await startReplicas({ clock: deaf })) as [TestApp];
+    const url = String(app.database?.url);
+    const link = await app.reserve('order-1');
+    await app.deliver(link, paymentEvent({ linkId: 'pl_1', amount: '100.00' }));
+    await vi.waitFor(async () => expect((await app.order('order-1')).state).toBe('paid'));
+    await runIn(url, another('fast', { skewMs: 5_000, keyId: '' }));
+    await runIn(url, another('slow', { skewMs: -125_000 }));
+    await runIn(url, another('gone', { agoMs: 61_000, skewMs: 9_000 }));
+    await runIn(url, "UPDATE inbox SET status = 'leased', holder = 'fast', due_at_ms = 99999999999999");
+    await runIn(url, "UPDATE outbox SET status = 'leased', holder = 'gone', due_at_ms = 1");
+    const checks = await checksOf(app);
+    expect(checks['database clock']).toMatchObject({
+      status: 'warning',
+      detail: expect.stringMatching(
+        /: fast is 5 s ahead, slow is 2 min 5 s behind\. .* set the clocks of both/,
+      ),
+    });
+    expect(checks.replicas).toMatchObject({
+      status: 'warning',
+      detail: expect.stringMatching(
+        /fast \(0\.0\.9, .*, holds 1 event\).*silent: gone since .*with another SETTLED_SECRETS_KEY than this one: slow\. /,
+      ),
+    });
+    expect(checks.leases).toMatchObject({
+      status: 'warning',
+      detail: expect.stringMatching(/^begun, not ended in time, and not taken over so far: 1 notice\. /),
+    });
+    expect(samples((await app.api('/metrics')).body)).toMatchObject({
+      settled_replicas: 3,
+      'settled_leases_lapsed{what="notices"}': 1,
+    });
+  });
+});

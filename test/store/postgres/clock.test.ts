@@ -1,0 +1,54 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { databaseClock } from '../../../src/store/postgres/clock.ts';
+import { systemClock } from '../../../src/work/clock.ts';
+import { newDatabase, openTestPostgres } from './opening.ts';
+
+const HOUR_MS = 3_600_000;
+
+describe('the clock of a shared store', () => {
+  it('is the database’s, whatever this machine’s says', async () => {
+    const url = await newDatabase();
+    for (const wrongMs of [HOUR_MS, -HOUR_MS]) {
+      const machine = { ...systemClock, nowMs: () => Date.now() + wrongMs };
+      const { clock, store } = await openTestPostgres(url, { clock: machine });
+      onTestFinished(() => store.close());
+      expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
+      expect(Math.abs(clock.skewMs - wrongMs)).toBeLessThan(1_000);
+    }
+  });
+
+  it('follows where the machine’s is set right, with the next sign of life', async () => {
+    let wrongMs = HOUR_MS;
+    const machine = { ...systemClock, nowMs: () => Date.now() + wrongMs };
+    const { clock, store } = await openTestPostgres(await newDatabase(), { clock: machine });
+    onTestFinished(() => store.close());
+    wrongMs = 0;
+    await store.heartbeat(clock.nowMs());
+    expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
+    expect(Math.abs(clock.skewMs)).toBeLessThan(1_000);
+  });
+
+  describe('measured by an answer that took its time', () => {
+    /** The database says that it is `saidMs`, after so long on the way. */
+    async function measured(...answers: { tookMs: number; saidMs: number }[]) {
+      let nowMs = 1_000_000;
+      const machine = { ...systemClock, nowMs: () => nowMs, monotonicMs: () => nowMs };
+      const once = async () => {
+        const { tookMs, saidMs } = answers.shift() as (typeof answers)[number];
+        nowMs += tookMs;
+        return { nowMs: saidMs };
+      };
+      const clock = await databaseClock({ once: once as never }, machine);
+      while (answers.length > 0) await clock.measure();
+      return clock.skewMs;
+    }
+
+    it('takes half of that for the way back', async () => {
+      expect(await measured({ tookMs: 100, saidMs: 900_050 })).toBe(100_000);
+    });
+
+    it('changes nothing by what may be the way alone', async () => {
+      expect(await measured({ tookMs: 8_000, saidMs: 1_000_100 })).toBe(0);
+    });
+  });
+});

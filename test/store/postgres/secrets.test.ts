@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
+import type { Registration } from '../../../src/store/store.ts';
+import { sealedSecret } from '../contract/world.ts';
+import { runIn } from './contract_store.ts';
+import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+
+const MINUTE_MS = 60_000;
+const IN_USE = expect.objectContaining({ code: 'secrets_key_in_use', kind: 'transient' });
+
+describe('the secrets key of two replicas', () => {
+  let url: string;
+  let before: OpenedPostgresStore;
+  let after: OpenedPostgresStore;
+
+  /** One seals under the key before, the other under the new one; both know both. */
+  beforeEach(async () => {
+    url = await newDatabase();
+    const known = ['old', 'new', 'key-1'];
+    before = await openTestPostgres(url, { secretsKeyId: 'old', olderKeyIds: known, replica: 'one' });
+    await before.store.adoptSecretsKey({ keyId: 'old', damaged: 0 });
+    after = await openTestPostgres(url, { secretsKeyId: 'new', olderKeyIds: known, replica: 'other' });
+    onTestFinished(async () => {
+      for (const { store } of [before, after]) await store.close().catch(() => {});
+      await sharedServer().drop(new URL(url).pathname.slice(1));
+    });
+  });
+
+  const adopt = (damaged = 0) => after.store.adoptSecretsKey({ keyId: 'new', damaged });
+
+  function register(on: OpenedPostgresStore, keyId: string, over: Partial<Registration> = {}) {
+    const freshSecret = { ...sealedSecret(randomUUID()), keyId };
+    return on.store.registerLink({
+      reference: randomUUID(),
+      amount: { amountMinor: 100, currency: 'BRL' },
+      linkId: null,
+      token: randomUUID(),
+      secret: null,
+      freshSecret,
+      mayCorrect: true,
+      atMs: on.clock.nowMs(),
+      ...over,
+    });
+  }
+
+  /** Has every secret rest under the new key. */
+  async function resealAll() {
+    for (const { linkKey, sealedSecret: was } of await after.store.listSecrets({ after: 0, limit: 100 })) {
+      await after.store.resealSecret({ linkKey, was, ...sealedSecret('again'), keyId: 'new' });
+    }
+  }
+
+  it('is not changed while a replica is alive that seals under the one before', async () => {
+    await expect(after.store.addSecretsKey('new')).rejects.toEqual(IN_USE);
+    await expect(adopt()).rejects.toThrow('the replica one seals under the key old');
+    await before.store.close();
+    await after.store.addSecretsKey('new');
+    await adopt();
+  });
+
+  it('is changed where the other replica has been silent for a minute', async () => {
+    const { clock, store } = after;
+    await store.heartbeat(clock.nowMs() + MINUTE_MS - 1000);
+    await expect(adopt()).rejects.toEqual(IN_USE);
+    await store.heartbeat(clock.nowMs() + MINUTE_MS + 1000);
+    await adopt();
+  });
+
+  it('is not the only one while a secret rests under the one before, unless it does not open', async () => {
+    await register(before, 'old');
+    await before.store.close();
+    await expect(adopt()).rejects.toThrow('Secrets rest under another key than new (1)');
+    await adopt(1);
+    await expect(openTestPostgres(url, { secretsKeyId: 'new', replica: 'third' }).then(close)).resolves.toBe(
+      undefined,
+    );
+  });
+
+  it('is not the only one where the other replica seals a secret under the one before at that moment', async () => {
+    await after.store.heartbeat(after.clock.nowMs() + 2 * MINUTE_MS);
+    const reference = randomUUID();
+    const held = await hold(
+      url,
+      `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
+       VALUES ('${reference}', 100, 'BRL', 'awaiting_payment', 0, 0)`,
+    );
+    const registered = register(before, 'old', { reference });
+    await held.untilWaiting(1);
+    const adopted = adopt().catch((fault) => fault);
+    await held.untilWaiting(2);
+    await held.giveUp();
+    expect(await registered).toMatchObject({ outcome: 'created' });
+    expect(await adopted).toEqual(IN_USE);
+    await resealAll();
+    await adopt();
+  });
+
+  it('seals nothing any more once it was given up: its replica is to be started with the new one', async () => {
+    const known = await register(before, 'old');
+    await after.store.heartbeat(after.clock.nowMs() + 2 * MINUTE_MS);
+    await resealAll();
+    await adopt();
+    const refused = expect.objectContaining({ code: 'secrets_key_wrong', kind: 'transient' });
+    await expect(register(before, 'old')).rejects.toEqual(refused);
+    const { reference } = known.order;
+    const secret = { ...sealedSecret('corrected'), keyId: 'old' };
+    await expect(register(before, 'old', { reference, secret })).rejects.toEqual(refused);
+    const [row] = await after.store.listSecrets({ after: 0, limit: 1 });
+    expect(row?.keyId).toBe('new');
+    const { linkKey = 0, sealedSecret: was = Buffer.of() } = row ?? {};
+    await expect(before.store.resealSecret({ linkKey, was, ...secret })).rejects.toEqual(refused);
+    expect(await register(after, 'new')).toMatchObject({ outcome: 'created' });
+  });
+});
+
+it('a new database is one instance, though two replicas begin on it at once', async () => {
+  const url = await newDatabase();
+  onTestFinished(() => sharedServer().drop(new URL(url).pathname.slice(1)));
+  await runIn(url, 'DELETE FROM instance');
+  const held = await hold(
+    url,
+    "INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, '', '', 0, 0)",
+  );
+  const both = ['one', 'other'].map((name) => openTestPostgres(url, { newInstanceId: name }));
+  await held.untilWaiting(2);
+  await held.giveUp();
+  const replicas = await Promise.all(both);
+  const [one, other] = replicas.map(({ opened }) => opened.instanceId);
+  expect(one).toBe(other);
+  expect(replicas.filter(({ opened }) => opened.created)).toHaveLength(1);
+  await Promise.all(replicas.map(close));
+});
+
+function close({ store }: OpenedPostgresStore): Promise<void> {
+  return store.close();
+}
+
+/** Inserts a row as another program that has not decided so far whether to keep it. */
+async function hold(url: string, insert: string) {
+  const [holder, watcher] = [new pg.Client(url), new pg.Client(url)];
+  await Promise.all([holder.connect(), watcher.connect()]);
+  onTestFinished(async () => {
+    await Promise.all([holder.end(), watcher.end()]);
+  });
+  await holder.query('BEGIN');
+  await holder.query(insert);
+  return {
+    /** Resolves when so many transactions wait for others. */
+    async untilWaiting(count: number) {
+      const waiting = `SELECT count(*)::int AS count FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple')`;
+      while ((await watcher.query<{ count: number }>(waiting)).rows[0]?.count !== count);
+    },
+    giveUp: () => holder.query('ROLLBACK'),
+  };
+}

@@ -1,0 +1,358 @@
+import pg from 'pg';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { NoticeSummary } from '../../../src/store/queries.ts';
+import type { Store } from '../../../src/store/store.ts';
+import type { ClaimedNotice } from '../../../src/store/telling.ts';
+import { LEASE_MS, type Link, said, World } from '../contract/world.ts';
+import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+
+const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
+const TAKEN = { status: 204, body: '' };
+const DAY_MS = 86_400_000;
+
+describe('two replicas that tell one shop', () => {
+  let url: string;
+  let one: Store;
+  let other: Store;
+  /** What it does not matter which replica does, the first one does. */
+  let world: World;
+
+  beforeEach(async () => {
+    url = await newDatabase();
+    const opened = await Promise.all(['one', 'other'].map((replica) => openTestPostgres(url, { replica })));
+    [one, other] = opened.map(({ store }) => store) as [Store, Store];
+    world = worldOf(one);
+    onTestFinished(async () => {
+      await Promise.all([one.close(), other.close()]);
+      await sharedServer().drop(new URL(url).pathname.slice(1));
+    });
+  });
+
+  function worldOf(store: Store): World {
+    return new World({
+      store,
+      reopen: () => Promise.reject(new Error('neither is opened again')),
+      forgetChecks: async () => {},
+      dispose: async () => null,
+    });
+  }
+
+  /** A connection that nobody else uses. */
+  async function connect(): Promise<pg.Client> {
+    const client = new pg.Client(url);
+    await client.connect();
+    onTestFinished(() => client.end());
+    return client;
+  }
+
+  /** Ends when a transaction waits for another, or `instead` is over. */
+  async function untilOneWaits(client: pg.Client, instead: Promise<unknown>): Promise<void> {
+    let isOver = false;
+    void instead.catch(() => {}).finally(() => (isOver = true));
+    for (;;) {
+      const { rows } = await client.query(
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      );
+      if (rows.length > 0 || isOver) return;
+    }
+  }
+
+  const pay = (link: Link) => world.settle(link, [said('completed', { paymentId: world.name('pay') })]);
+
+  /** An order with so many notices. */
+  async function told(count: number): Promise<{ link: Link; notices: NoticeSummary[] }> {
+    const link = await world.newLink();
+    for (let n = 0; n < count; n++) await pay(link);
+    const { notices } = await world.timeline(link);
+    return { link, notices };
+  }
+
+  function claim(replica: Store, { tried = false, limit = 1000 } = {}): Promise<ClaimedNotice[]> {
+    return replica.claimNotices({ tried, limit, nowMs: world.nowMs, leaseMs: LEASE_MS });
+  }
+
+  async function claimOne(replica: Store, options: { tried?: boolean } = {}): Promise<ClaimedNotice> {
+    const [claimed] = await claim(replica, { ...options, limit: 1 });
+    if (claimed === undefined) throw new Error('no notice is due');
+    return claimed;
+  }
+
+  const finish = (replica: Store, claimed: ClaimedNotice) =>
+    replica.finishNotice({ ...claimed, answer: TAKEN, nowMs: world.nowMs });
+  const bury = (replica: Store, claimed: ClaimedNotice) =>
+    replica.buryNotice({ ...claimed, fault: REFUSED, answer: null, nowMs: world.nowMs });
+  const retry = (replica: Store, claimed: ClaimedNotice) =>
+    replica.retryNotice({ ...claimed, dueAtMs: world.nowMs, fault: REFUSED, answer: null });
+  const resend = (replica: Store, { id }: { id: string }) => replica.resendNotice({ id, nowMs: world.nowMs });
+
+  describe('claims', () => {
+    it('give each notice to one of them', async () => {
+      for (let n = 0; n < 30; n++) await pay(await world.newLink());
+      const claims = [0, 1, 2, 3].flatMap(() => [claim(one, { limit: 5 }), claim(other, { limit: 5 })]);
+      const keys = (await Promise.all(claims)).flat().map(({ noticeKey }) => noticeKey);
+      expect(new Set(keys).size).toBe(keys.length);
+      expect(keys).toHaveLength(30);
+    });
+
+    it('pass over what somebody holds at this moment, and wait for nobody', async () => {
+      const [first, second] = [await told(1), await told(1)];
+      const holding = await connect();
+      await holding.query('BEGIN');
+      await holding.query('SELECT 1 FROM outbox WHERE key = $1 FOR NO KEY UPDATE', [first.notices[0]?.key]);
+      expect((await claim(one)).map(({ id }) => id)).toEqual(second.notices.map(({ id }) => id));
+      await holding.query('ROLLBACK');
+      expect((await claim(other)).map(({ id }) => id)).toEqual(first.notices.map(({ id }) => id));
+    });
+  });
+
+  describe('a holder whose lease lapsed', () => {
+    it.each([
+      ['taken', finish],
+      ['dead', bury],
+      ['to be tried again', retry],
+    ])('is told that it is lost where it says that the notice is %s', async (_what, end) => {
+      const { link } = await told(2);
+      const late = await claimOne(one);
+      world.tick(LEASE_MS);
+      const taken = await claimOne(other, { tried: true });
+      expect(taken).toMatchObject({ id: late.id, attempt: 2 });
+      const before = await world.timeline(link);
+      expect(await end(one, late)).toBe('lost');
+      expect(await world.timeline(link)).toEqual(before);
+      expect(await finish(other, taken)).toBe('done');
+    });
+
+    it('is told so as well where the notice is sent again and its number of attempt is another holder’s', async () => {
+      const { link } = await told(1);
+      const late = await claimOne(one);
+      world.tick(LEASE_MS);
+      await finish(other, await claimOne(other, { tried: true }));
+      await resend(other, late);
+      const again = await claimOne(other);
+      expect(again).toMatchObject({ id: late.id, attempt: late.attempt });
+      const before = await world.timeline(link);
+      for (const end of [finish, bury, retry]) expect(await end(one, late)).toBe('lost');
+      expect(await world.timeline(link)).toEqual(before);
+      expect(await finish(other, again)).toBe('done');
+    });
+  });
+
+  it('a notice that is written while the one before it ends has its turn', async () => {
+    const { link } = await told(1);
+    const claimed = await claimOne(one);
+    const settling = await connect();
+    await settling.query('BEGIN');
+    const found = await settling.query('SELECT key FROM orders WHERE reference = $1 FOR NO KEY UPDATE', [
+      link.reference,
+    ]);
+    // What a settlement writes while another notice is owed: its turn has not come.
+    await settling.query(
+      `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
+       VALUES ('next', $1, 'payment.duplicate', 3, '{}', $2)`,
+      [found.rows[0]?.key, world.nowMs],
+    );
+    const ending = finish(one, claimed);
+    await untilOneWaits(await connect(), ending);
+    await settling.query('COMMIT');
+    expect(await ending).toBe('done');
+    expect(await claim(other)).toMatchObject([{ type: 'payment.duplicate' }]);
+  });
+
+  describe('the matter of dead notices', () => {
+    const matters = async () => {
+      const list = await world.store.listAttention({ limit: 100, after: null });
+      return list.filter(({ kind }) => kind === 'notices_dead').map(({ count }) => count);
+    };
+
+    it('stays where one dies while the last other one is sent again', async () => {
+      const [first, second] = [await told(1), await told(1)];
+      for (const claimed of await claim(one))
+        if (claimed.id === first.notices[0]?.id) await bury(one, claimed);
+      expect(await matters()).toEqual([1]);
+      const burying = await connect();
+      await burying.query('BEGIN');
+      await burying.query("UPDATE outbox SET status = 'dead', due_at_ms = NULL WHERE key = $1", [
+        second.notices[0]?.key,
+      ]);
+      await burying.query("UPDATE attention SET count = count + 1 WHERE kind = 'notices_dead'");
+      const sending = resend(other, first.notices[0] as NoticeSummary);
+      await untilOneWaits(await connect(), sending);
+      await burying.query('COMMIT');
+      expect(await sending).toMatchObject({ waitsFor: null });
+      expect(await matters()).toEqual([2]);
+    });
+
+    it('ends where the last two are sent again at once', async () => {
+      for (let n = 0; n < 2; n++) await told(1);
+      const dead = await claim(one);
+      for (const claimed of dead) await bury(one, claimed);
+      await Promise.all(dead.map((claimed, n) => resend(n === 0 ? one : other, claimed)));
+      expect(await matters()).toEqual([]);
+    });
+  });
+
+  describe('the feed', () => {
+    /** Reads to the end. */
+    async function readOn(replica: Store, after: number, limit = 1000) {
+      const read: { position: number; id: string }[] = [];
+      for (;;) {
+        const from = read.at(-1)?.position ?? after;
+        const { notices, newest } = await replica.readFeed({ after: from, limit });
+        read.push(...notices.map(({ position, id }) => ({ position, id })));
+        if (newest <= (notices.at(-1)?.position ?? from)) return read;
+      }
+    }
+
+    it('shows a notice that is committed late after those that overtook it', async () => {
+      const { link } = await told(1);
+      const late = await connect();
+      await late.query('BEGIN');
+      const written = await late.query(
+        `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
+         SELECT 'late', key, 'payment.duplicate', 3, '{}', 1 FROM orders WHERE reference = $1 RETURNING key`,
+        [link.reference],
+      );
+      const { notices } = await told(1);
+      expect(notices[0]?.key).toBeGreaterThan(Number(written.rows[0]?.key));
+      const before = await readOn(one, 0);
+      expect(before.map(({ position }) => position)).toEqual([1, 2]);
+      expect(before[1]?.id).toBe(notices[0]?.id);
+      await late.query('COMMIT');
+      const name = `msg_${written.rows[0]?.key}_late`;
+      expect(await readOn(other, 2)).toEqual([{ position: 3, id: name }]);
+      expect(await readOn(one, 0)).toEqual([...before, { position: 3, id: name }]);
+    });
+
+    it('has each notice once, in one order for all readers, while both replicas write', async () => {
+      const links = await Promise.all(Array.from({ length: 12 }, () => world.newLink()));
+      let isWriting = true;
+      const write = async (replica: Store, mine: readonly Link[]) => {
+        const at = worldOf(replica);
+        for (let n = 0; n < 4; n++) {
+          const facts = [said('completed', { paymentId: `pay_${n}` })];
+          await Promise.all(mine.map((link) => at.deliver(link)));
+          const due = await replica.claimEvents({ limit: 1000, nowMs: at.tick(), leaseMs: LEASE_MS });
+          await Promise.all(due.map((event) => replica.settle(at.job(event, { facts }))));
+        }
+      };
+      const follow = async (replica: Store) => {
+        const read: { position: number; id: string }[] = [];
+        while (isWriting) read.push(...(await readOn(replica, read.at(-1)?.position ?? 0, 3)));
+        read.push(...(await readOn(replica, read.at(-1)?.position ?? 0, 3)));
+        return read;
+      };
+      const readers = [follow(one), follow(other), follow(other)];
+      await Promise.all([write(one, links.slice(0, 6)), write(other, links.slice(6))]);
+      isWriting = false;
+      const [read = [], ...others] = await Promise.all(readers);
+      const page = { limit: 1000, after: null, status: null, reference: null, sinceMs: null };
+      const written = await world.store.listNotices(page);
+      expect(written.length).toBeGreaterThanOrEqual(links.length);
+      expect(read.map(({ position }) => position)).toEqual(written.map((_, n) => n + 1));
+      expect(new Set(read.map(({ id }) => id))).toEqual(new Set(written.map(({ id }) => id)));
+      for (const same of others) expect(same).toEqual(read);
+      for (const { reference } of links) {
+        const keys = new Map(
+          written.filter((notice) => notice.reference === reference).map((n) => [n.id, n.key]),
+        );
+        const inFeed = read.flatMap(({ id }) => keys.get(id) ?? []);
+        expect(inFeed).toEqual([...inFeed].sort((a, b) => a - b));
+      }
+    });
+
+    it('is read to its end, page after page, by who comes after many were written', async () => {
+      const { link } = await told(1);
+      await (await connect()).query(
+        `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
+         SELECT 'n' || n, key, 'payment.duplicate', n, '{}', n FROM orders, generate_series(2, 2500) AS n
+         WHERE reference = $1 ORDER BY n`,
+        [link.reference],
+      );
+      const read = await readOn(one, 0);
+      expect(read.map(({ position }) => position)).toEqual(Array.from({ length: 2500 }, (_, n) => n + 1));
+      expect((await one.stats(world.nowMs)).feed.newest).toBe(2500);
+    });
+  });
+
+  describe('stats', () => {
+    it('count what was counted before and what came since', async () => {
+      const { link } = await told(1);
+      const { linkKey } = link;
+      const rows = 45_000;
+      await (await connect()).query(
+        `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, status, received_at_ms, due_at_ms)
+         SELECT $1, 'e' || n, '', '', '', 'done', $2, 0 FROM generate_series(1, $3::int) AS n`,
+        [linkKey, world.nowMs, rows],
+      );
+      const counts = async () => {
+        const { rows: counted } = await (await connect()).query<{ to_key: string }>(
+          "SELECT to_key FROM counted WHERE name = 'inbox'",
+        );
+        return [Number(counted[0]?.to_key), (await one.stats(world.nowMs)).events.done];
+      };
+      // Another transaction may still commit one of them.
+      await one.heartbeat(world.tick(599_000));
+      expect(await counts()).toEqual([0, rows + 1]);
+      await one.heartbeat(world.tick(1_000));
+      expect(await counts()).toEqual([20_000, rows + 1]);
+      for (let n = 0; n < 3; n++) await other.heartbeat(world.nowMs);
+      expect(await counts()).toEqual([40_000, rows + 1]);
+      await pay(link);
+      expect((await one.stats(world.nowMs)).events.done).toBe(rows + 2);
+    });
+  });
+
+  describe('dropBodies', () => {
+    const drop = (replica: Store) =>
+      replica.dropBodies({ untilMs: world.nowMs - DAY_MS, nowMs: world.nowMs, after: 0, limit: 100 });
+
+    it('is one replica’s turn at a time: the other ends its round', async () => {
+      await told(2);
+      world.tick(DAY_MS);
+      const dropping = await connect();
+      await dropping.query('BEGIN');
+      await dropping.query('SELECT pg_advisory_xact_lock($1)', [7_331_003]);
+      expect(await drop(one)).toEqual({ dropped: 0, next: null });
+      await dropping.query('ROLLBACK');
+      expect(await drop(other)).toEqual({ dropped: 2, next: null });
+    });
+
+    it('keeps the bytes of an event that is being replayed', async () => {
+      const eventKey = (await world.claimNew(await world.newLink())).eventKey;
+      await world.store.settle(world.job({ eventKey, attempt: 1 }));
+      world.tick(DAY_MS);
+      const replaying = await connect();
+      await replaying.query('BEGIN');
+      await replaying.query("UPDATE inbox SET status = 'pending' WHERE key = $1", [eventKey]);
+      expect(await drop(one)).toEqual({ dropped: 0, next: null });
+      await replaying.query('COMMIT');
+      expect(await drop(one)).toEqual({ dropped: 0, next: null });
+      expect((await world.event(eventKey)).body).not.toBe(null);
+    });
+
+    it('lets no event be replayed whose bytes go at this moment', async () => {
+      const eventKey = (await world.claimNew(await world.newLink())).eventKey;
+      await world.store.settle(world.job({ eventKey, attempt: 1 }));
+      const dropping = await connect();
+      await dropping.query('BEGIN');
+      await dropping.query('SELECT 1 FROM inbox WHERE key = $1 FOR NO KEY UPDATE', [eventKey]);
+      await dropping.query('DELETE FROM inbox_body WHERE inbox_key = $1', [eventKey]);
+      const replaying = one.requeueEvent({ eventKey, nowMs: world.nowMs });
+      await untilOneWaits(await connect(), replaying);
+      await dropping.query('COMMIT');
+      expect(await replaying).toBe('body_dropped');
+    });
+  });
+
+  it('lists what came since a time although keys have gaps', async () => {
+    const { link } = await told(1);
+    await (await connect()).query("SELECT setval('inbox_key_seq', 5000), setval('outbox_key_seq', 7000)");
+    const sinceMs = world.tick(10_000_000);
+    await pay(link);
+    const page = { limit: 10, after: null, status: null, reference: null, sinceMs };
+    expect((await one.listEvents(page)).map(({ key }) => key)).toEqual([5001]);
+    expect((await one.listNotices(page)).map(({ key }) => key)).toEqual([7001]);
+    expect(await one.listNotices({ ...page, sinceMs: world.nowMs + 1 })).toEqual([]);
+    expect(await one.listNotices({ ...page, sinceMs: 0 })).toHaveLength(2);
+  });
+});

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import type { AppOptions } from '../../src/parts.ts';
+import { openStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/store.ts';
+import { type Clock, systemClock } from '../../src/work/clock.ts';
+import { runIn } from '../store/postgres/contract_store.ts';
+import { newDatabase, sharedServer } from '../store/postgres/opening.ts';
+
+/** A database of PostgreSQL as a test's settled has it. */
+export type TestDatabase = {
+  url: string;
+  /** The settings that a shared store asks for. */
+  environment: Record<string, string>;
+  open: NonNullable<AppOptions['open']>;
+  /** Calls of the store that were made so far, and those of them that are not answered. */
+  calls: { made: number; underWay: number };
+};
+
+/** Each name stands for the same database, as a path does for the same file. */
+const urls = new Map<string, { url: string; key: string }>();
+
+/** @param clock turned by the test: the store then goes by it, and not by the database's, which nobody can turn. */
+export async function testDatabase(name: string, clock?: Clock): Promise<TestDatabase> {
+  const known = urls.get(name) ?? { url: await newDatabase(), key: randomBytes(32).toString('base64') };
+  urls.set(name, known);
+  const calls = { made: 0, underWay: 0 };
+  return {
+    url: known.url,
+    environment: { SETTLED_STORE: known.url, SETTLED_SECRETS_KEY: known.key },
+    calls,
+    open: async (address, options) => {
+      const opened = await openStore(address, { ...options, clock: systemClock });
+      return { ...opened, clock: clock ?? opened.clock, store: counted(opened.store, calls) };
+    },
+  };
+}
+
+/** Has a database end its connections and take no others; returns what opens it again. */
+export async function shutDatabase(url: string): Promise<() => Promise<void>> {
+  const name = new URL(url).pathname.slice(1);
+  const server = sharedServer().url('postgres');
+  await runIn(
+    server,
+    `ALTER DATABASE "${name}" ALLOW_CONNECTIONS false;
+     SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`,
+  );
+  return () => runIn(server, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS true`);
+}
+
+function counted(store: Store, calls: TestDatabase['calls']): Store {
+  const verbs = Object.entries(store) as [string, (...args: unknown[]) => Promise<unknown>][];
+  return Object.fromEntries(
+    verbs.map(([name, verb]) => [
+      name,
+      (...args: unknown[]) => {
+        calls.made++;
+        calls.underWay++;
+        return verb(...args).finally(() => {
+          calls.underWay--;
+        });
+      },
+    ]),
+  ) as unknown as Store;
+}
