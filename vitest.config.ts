@@ -63,6 +63,22 @@ const MOCKING = [
   'test/store/sqlite/client.test.ts',
 ];
 
+/** Ways through the whole of settled that are gone a second time, on PostgreSQL. */
+const ON_POSTGRES = [
+  'test/flow/asking-cancel.test.ts',
+  'test/flow/asking-confirm.test.ts',
+  'test/flow/asking-contradictions.test.ts',
+  'test/flow/asking-tail.test.ts',
+  'test/flow/latency.test.ts',
+  'test/flow/opening-cancel.test.ts',
+  'test/flow/opening.test.ts',
+  'test/flow/order-of-events.test.ts',
+  'test/flow/paid.test.ts',
+  'test/flow/poison.test.ts',
+  'test/flow/told.test.ts',
+  'test/flow/unclear.test.ts',
+];
+
 export default defineConfig({
   test: {
     pool: 'forks',
@@ -81,6 +97,16 @@ export default defineConfig({
           exclude: MOCKING,
           globalSetup: ['test/support/postgres_setup.ts'],
           // A process for each file would load the same modules again, which takes a fifth of the time.
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'postgres',
+          include: ON_POSTGRES,
+          env: { SETTLED_TEST_ENGINE: 'postgres' },
+          globalSetup: ['test/support/postgres_setup.ts'],
           isolate: false,
         },
       },

@@ -32,7 +32,7 @@ It needs pgbench, which comes with PostgreSQL, on the PATH.
 
 /** As many as one replica has. */
 const PGBENCH_CONNECTIONS = 12;
-const PER_SECOND_MAX = 12_000;
+const PER_SECOND_MAX = 8_000;
 const WARM_UP = 3_000;
 const TEMPLATE = 'bench_template';
 const CLOCK_TICKS_PER_SECOND = 100;

@@ -33,7 +33,13 @@ const COMMIT_TIMEOUT_MS = 10_000;
 const SECRETS_FRESH_MS = 2_000;
 
 /** Milliseconds after the stop was asked for. */
-const STOP = { closeMs: 1_000, refuseBodiesMs: 3_000, refuseCommitsMs: 4_000, destroyMs: 4_700 } as const;
+const STOP = {
+  closeMs: 1_000,
+  refuseBodiesMs: 3_000,
+  refuseCommitsMs: 4_000,
+  leaveMs: 4_400,
+  destroyMs: 4_700,
+} as const;
 
 export type App = {
   readonly hooksAddress: ListenAddress;
@@ -49,7 +55,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { config, log } = options;
   const life = new Life(options.clock);
   const { keys, keyring, metrics, ...found } = await openConfigured(options, life);
-  const { store, opened, clock, hints, isShared, abandon } = found.opened;
+  const { store, opened, clock, hints, isShared, abandon, load: storeLoad } = found.opened;
   if (opened.created) log.info({ store: config.store.name }, 'new store created');
   const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
   const credentials = openCredentials({ store, keyring, clock, freshMs });
@@ -61,6 +67,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     credentials,
     policy: { asks: config.apiUrl === null ? 'never' : config.confirm },
     load: loopLoad(),
+    storeLoad,
     ...afterSettling(() => parts),
   });
   const parts: Parts = {
@@ -167,7 +174,7 @@ type Stopping = {
 
 /** Serves for one more second, then closes; what cannot be answered with the truth in time is answered 503. */
 async function stopApp(parts: Parts, stopping: Stopping): Promise<void> {
-  const { clock, life, bodies, store } = parts;
+  const { clock, life, bodies, store, isShared } = parts;
   const { servers, rejections, watches, abandon } = stopping;
   life.draining = true;
   parts.notices.end();
@@ -178,10 +185,12 @@ async function stopApp(parts: Parts, stopping: Stopping): Promise<void> {
   clock.after(STOP.destroyMs, () => {
     for (const server of servers) server.destroy();
   });
+  const left = new Promise<void>((resolve) => clock.after(STOP.leaveMs, resolve));
   await new Promise<void>((resolve) => clock.after(STOP.closeMs, resolve));
   life.closed = true;
   for (const cancel of watches) cancel();
   await Promise.all([...servers.map((server) => server.close()), stopStages(parts)]);
   await rejections.flush();
-  await store.close();
+  // A database on another machine that does not answer has nothing that is ours to end.
+  await (isShared ? Promise.race([store.close(), left]) : store.close());
 }

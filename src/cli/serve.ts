@@ -21,13 +21,14 @@ export const serve = defineCommand({
     // The database, its log and its backups hold what customers paid: nobody else on this machine reads them.
     process.umask(0o077);
     const stopped = stopAsked();
-    const { app, log } = await start();
-    await untilStopped(app, stopped, log);
+    const started = await start(stopped);
+    if (started !== null) await untilStopped(started.app, stopped, started.log);
     return null;
   },
 });
 
-async function start(): Promise<{ app: App; log: Log }> {
+/** Null where it was stopped while it waited for a database on another machine. */
+async function start(stopped: Promise<string>): Promise<{ app: App; log: Log } | null> {
   let log = openLog('info');
   process.prependListener('uncaughtException', (fault) => log.fatal({ fault }, 'settled has a bug and ends'));
   // A database that is waited for keeps nothing open.
@@ -36,13 +37,20 @@ async function start(): Promise<{ app: App; log: Log }> {
     const config = readConfig();
     log = openLog(config.logLevel);
     const { startApp } = await import('../app.ts');
-    const app = await startApp({
+    const starting = startApp({
       config,
       clock: systemClock,
       random: Math.random,
       newId: randomUUID,
       log,
     });
+    const mayWait = config.store.engine === 'postgres';
+    const app = await (mayWait ? Promise.race([starting, stopped]) : starting);
+    if (typeof app === 'string') {
+      starting.catch(() => {});
+      log.info({ why: app }, 'stopped before it served');
+      return null;
+    }
     const { hooksAddress, operatorAddress } = app;
     log.info(
       { hooks: hooksAddress, operator: operatorAddress, store: config.store.name },

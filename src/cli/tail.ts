@@ -14,7 +14,7 @@ export const tail = defineCommand({
   details: [
     'It begins with the moment of the call: what was before is in `settled events list` and `settled why ORDER`. It ends with',
     'Ctrl-C. Where settled stops, or the connection breaks, it ends with 69: give it again. With --json each line is a JSON',
-    'object; docs/api.md has their fields.',
+    'object; docs/api.md has their fields. Of several replicas each shows what happens in itself.',
   ],
   examples: ['settled tail --order order-8001', 'settled tail --json | grep \'"what":"rejected"\''],
   options: { order: { value: 'REFERENCE', about: 'only what happens to this order' } },

@@ -18,9 +18,13 @@ const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
 
 /** While deliveries fill the event loop, settlement rests this many times as long as it worked. */
 const REST_FACTOR = 15;
+/** At most so long; but where a batch takes long, as on a database that is far, so many times as long as it took. */
 const REST_MS_MAX = 200;
+const REST_FACTOR_MIN = 4;
 /** The event loop is full above this share of its time. */
 const LOAD_FULL = 0.89;
+/** So is the way into the store above this one, while more deliveries come than are settled. */
+const STORE_LOAD_FULL = 0.5;
 /** Above this share a short rest lets more events come together: they share a claim and a commit. */
 const LOAD_BUSY = 0.4;
 const GATHER_MS = 40;
@@ -41,6 +45,8 @@ export type SettlerOptions = {
   log: Log;
   /** How busy the event loop was of late, from 0 to 1. */
   load: () => number;
+  /** And the way by which deliveries come into the store. */
+  storeLoad: () => number;
   onSettled: (result: SettleResult, event: ClaimedEvent) => void;
   onFailed: (outcome: 'retried' | 'buried', event: ClaimedEvent) => void;
 };
@@ -50,7 +56,7 @@ export type SettlerOptions = {
  * deliveries: an acknowledgement has a deadline and settlement has none, so a burst is recorded first.
  */
 export function startSettler(options: SettlerOptions): Settler {
-  const { store, clock, log, load } = options;
+  const { store, clock, log, load, storeLoad } = options;
   let arrivals = 0;
   const worker = startWorker<ClaimedEvent>({
     clock,
@@ -59,12 +65,15 @@ export function startSettler(options: SettlerOptions): Settler {
     claim: (limit) => store.claimEvents({ limit, nowMs: clock.nowMs(), leaseMs: LEASE_MS }),
     work: (event) => settleOne(options, event),
     restMs: (batch, workedMs) => {
-      const deliveriesCame = arrivals > 0;
+      const came = arrivals;
       arrivals = 0;
       const busy = load();
-      if (!deliveriesCame) return 0;
+      const isStoreFull = storeLoad() > STORE_LOAD_FULL && came > batch.length;
+      if (came === 0) return 0;
       const waitedMs = clock.nowMs() - (batch[0]?.receivedAtMs ?? 0);
-      if (busy > LOAD_FULL && waitedMs < YIELD_MS_MAX) return Math.min(REST_MS_MAX, workedMs * REST_FACTOR);
+      if ((busy > LOAD_FULL || isStoreFull) && waitedMs < YIELD_MS_MAX) {
+        return Math.min(Math.max(REST_MS_MAX, workedMs * REST_FACTOR_MIN), workedMs * REST_FACTOR);
+      }
       return busy > LOAD_BUSY && batch.length < BATCH_MAX ? GATHER_MS : 0;
     },
     onClaimFailed: (fault) => log.warn({ fault }, 'recorded events cannot be claimed; trying again'),

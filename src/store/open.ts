@@ -43,6 +43,8 @@ export type OpenedStore = {
   skewMs: () => number;
   /** Whether other processes change it as well. */
   isShared: boolean;
+  /** How busy it was with deliveries of late, from 0 to 1, where the event loop does not show it. */
+  load: () => number;
   /** Refuses every call that waits for an answer. */
   abandon(): void;
 };
@@ -52,7 +54,14 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
   const newInstanceId = options.newId();
   if (address.engine === 'sqlite') {
     const opened = await openSqliteStore({ ...options, path: address.path, newInstanceId });
-    return { ...opened, clock: options.clock, hints: NO_HINTS, skewMs: () => 0, isShared: false };
+    return {
+      ...opened,
+      clock: options.clock,
+      hints: NO_HINTS,
+      skewMs: () => 0,
+      load: () => 0,
+      isShared: false,
+    };
   }
   const { openPostgresStore } = await import('./postgres/store.ts');
   const { url, name } = address;

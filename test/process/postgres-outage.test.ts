@@ -20,6 +20,8 @@ const UNREACHABLE = 69;
 const ANSWERED_WITHIN_MS = 10_500;
 /** Readers of the feed look by themselves so often, and are told sooner. */
 const LOOK_EVERY_MS = 1_000;
+/** A reader has looked, and waits, after so long. */
+const WAITING_AFTER_MS = 200;
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -35,6 +37,8 @@ describe('a database that fails while replicas run', () => {
     const links = await reserveMany(serving, 5);
     const [first, ...others] = links as [Reserved, ...Reserved[]];
     expect((await deliver(serving, first, completedEvent(first))).status).toBe(200);
+    // What is in work when the database goes stays in work for half a minute.
+    await expectPaidOnce(database, [first]);
     server.pause();
     try {
       const askedAt = Date.now();
@@ -75,6 +79,7 @@ describe('a database that fails while replicas run', () => {
     expect((await deliver(one, second, completedEvent(second))).status).toBe(200);
     expect((await get(other, '/readyz')).status).toBe(200);
     await expectPaidOnce(database, [second]);
+    await expectListening(database, replicas.length);
     await expectHeard(one, other, others);
     expect(replicas.map(({ child }) => child.exitCode)).toEqual([null, null]);
   });
@@ -83,23 +88,27 @@ describe('a database that fails while replicas run', () => {
     const url = await server.create('killed');
     const database = lookInto(url);
     const replicas = await startReplicas(sharedEnvironment(url), 2);
-    const load = startLoad(replicas);
-    for (const enough of [40, 80]) {
-      await vi.waitFor(() => expect(load.acknowledged.length).toBeGreaterThan(enough), { timeout: 10_000 });
+    const links = await reserveMany(replicas[0], 24);
+    const load = startLoad(replicas, links);
+    for (const enough of [60, 120]) {
+      await load.goesOn(enough);
       await server.kill();
-      await vi.waitFor(() => expect(load.statuses.get(503)).toBeGreaterThan(0), { timeout: 5_000 });
-      await server.start();
+      try {
+        load.statuses.delete(503);
+        await vi.waitFor(() => expect(load.statuses.has(503)).toBe(true), { timeout: 10_000 });
+      } finally {
+        await server.start();
+      }
     }
-    await vi.waitFor(() => expect(load.acknowledged.length).toBeGreaterThan(120), { timeout: 10_000 });
+    await load.goesOn(180);
     await load.end();
     expect([...load.statuses.keys()].sort()).toEqual([200, 503]);
     const stored = await storedEventIds(database);
-    const lost = load.acknowledged.filter(({ reference }) => !stored.has(`evt_${reference}`));
-    expect(lost).toEqual([]);
+    expect(load.acknowledged.filter((eventId) => !stored.has(eventId))).toEqual([]);
     await expectReady(replicas);
     // What a replica had in hand when the database went stays in its hands for half a minute.
     await lapseLeases(database);
-    await expectPaidOnce(database, load.acknowledged);
+    await expectPaidOnce(database, links);
     expect(replicas.map(({ child }) => child.exitCode)).toEqual([null, null]);
   });
 });
@@ -156,6 +165,18 @@ async function endConnections(database: pg.Pool): Promise<number> {
   return pids.length;
 }
 
+async function expectListening(database: pg.Pool, replicas: number): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      const listening = await database.query(
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'",
+      );
+      expect(listening.rows).toHaveLength(replicas);
+    },
+    { timeout: 10_000 },
+  );
+}
+
 /** A reader at one replica is answered before it would look by itself, because another replica told of a notice. */
 async function expectHeard(one: Serving, other: Serving, links: Reserved[]): Promise<void> {
   await vi.waitFor(
@@ -164,6 +185,7 @@ async function expectHeard(one: Serving, other: Serving, links: Reserved[]): Pro
       const { cursor } = (await other.api('/v1/feed?limit=100')).body;
       const askedAt = Date.now();
       const reading = other.api(`/v1/feed?after=${cursor}&wait=5`);
+      await after(WAITING_AFTER_MS);
       expect((await deliver(one, link, completedEvent(link))).status).toBe(200);
       expect((await reading).body.notices).toHaveLength(1);
       expect(Date.now() - askedAt).toBeLessThan(LOOK_EVERY_MS);
@@ -173,36 +195,43 @@ async function expectHeard(one: Serving, other: Serving, links: Reserved[]): Pro
 }
 
 type RunningLoad = {
-  acknowledged: Reserved[];
+  /** The ids of the events that were. */
+  acknowledged: string[];
+  /** How many deliveries were answered how. */
   statuses: Map<number, number>;
+  /** Resolves when so many are acknowledged. */
+  goesOn(enough: number): Promise<void>;
   end(): Promise<void>;
 };
 
-/** Makes links and delivers that each is paid, to all replicas in turn, until it is ended. Each exchange is answered. */
-function startLoad(replicas: readonly Serving[]): RunningLoad {
-  const load = { acknowledged: [] as Reserved[], statuses: new Map<number, number>(), isOver: false };
+/** Delivers one event of the links after the other, to all replicas at once, until it is ended. Each is answered. */
+function startLoad(replicas: readonly Serving[], links: readonly Reserved[]): RunningLoad {
+  const acknowledged: string[] = [];
+  const statuses = new Map<number, number>();
   const agent = new Agent({ keepAlive: true });
-  let orders = 0;
+  let isOver = false;
+  let sent = 0;
   const working = Array.from({ length: 12 }, async (_, index) => {
     const serving = replicas[index % replicas.length] as Serving;
-    while (!load.isOver) {
-      const link = await serving.reserve(`order-${++orders}`).catch(() => null);
-      if (link === null) {
-        await after(20);
-        continue;
-      }
-      for (let status = 0; status !== 200 && !load.isOver; ) {
-        ({ status } = await deliver(serving, link, completedEvent(link), agent));
-        load.statuses.set(status, (load.statuses.get(status) ?? 0) + 1);
-        if (status === 200) load.acknowledged.push(link);
+    while (!isOver) {
+      const n = sent++;
+      const link = links[n % links.length] as Reserved;
+      const eventId = `evt_${link.reference}_${n}`;
+      for (let status = 0; status !== 200 && !isOver; ) {
+        ({ status } = await deliver(serving, link, completedEvent(link, eventId), agent));
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        if (status === 200) acknowledged.push(eventId);
         else await after(20);
       }
     }
   });
   return {
-    ...load,
+    acknowledged,
+    statuses,
+    goesOn: (enough) =>
+      vi.waitFor(() => expect(acknowledged.length).toBeGreaterThan(enough), { timeout: 15_000 }),
     end: async () => {
-      load.isOver = true;
+      isOver = true;
       await Promise.all(working);
       agent.destroy();
     },

@@ -72,7 +72,13 @@ export async function startTestApp(
 ): Promise<TestApp> {
   const storePath = options.storePath ?? join(testFolder(), 'settled.db');
   const { engine = ENGINE } = options;
-  const database = engine === 'sqlite' ? null : await testDatabase(storePath, options.clock);
+  const database =
+    engine === 'sqlite'
+      ? null
+      : await testDatabase(storePath, {
+          clock: options.clock,
+          isReopened: options.storePath !== undefined,
+        });
   const config = readConfig({
     ...(database === null ? { SETTLED_STORE: `sqlite:${storePath}` } : database.environment),
     SETTLED_HOOKS_LISTEN: '127.0.0.1:0',

@@ -10,25 +10,37 @@ declare module 'vitest' {
   }
 }
 
+type Server = { address: string; dispose(): Promise<void> };
+/** Projects load this file each for itself, and share the server all the same. */
+const shared = globalThis as { serverOfTests?: { starting: Promise<Server>; users: number } };
+
 /** Starts the server that all tests share, unless SETTLED_TEST_POSTGRES names one, with a database to copy. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  shared.serverOfTests ??= { starting: start(), users: 0 };
+  const mine = shared.serverOfTests;
+  mine.users++;
+  const { address, dispose } = await mine.starting;
+  project.provide('postgres', address);
+  return async () => {
+    mine.users--;
+    if (mine.users === 0) await dispose();
+  };
+}
+
+async function start(): Promise<Server> {
   const given = process.env.SETTLED_TEST_POSTGRES;
-  const server = given === undefined ? await startPostgres() : null;
-  const address = given ?? (server as { address: string }).address;
+  const server = given === undefined ? await startPostgres() : { address: given, dispose: async () => {} };
   try {
-    const shared = serverAt(address);
-    await shared.drop(TEMPLATE);
-    const template = await shared.create(TEMPLATE);
+    const databases = serverAt(server.address);
+    await databases.drop(TEMPLATE);
+    const template = await databases.create(TEMPLATE);
     const { store } = await openTestPostgres(template);
     await store.close();
     // Each copy is another shop's, with another key.
     await runIn(template, 'DELETE FROM instance');
+    return server;
   } catch (error) {
-    await server?.dispose();
+    await server.dispose();
     throw error;
   }
-  project.provide('postgres', address);
-  return async () => {
-    await server?.dispose();
-  };
 }

@@ -19,8 +19,14 @@ export type TestDatabase = {
 /** Each name stands for the same database, as a path does for the same file. */
 const urls = new Map<string, { url: string; key: string }>();
 
-/** @param clock turned by the test: the store then goes by it, and not by the database's, which nobody can turn. */
-export async function testDatabase(name: string, clock?: Clock): Promise<TestDatabase> {
+/**
+ * @param clock turned by the test: the store then goes by it, and not by the database's, which nobody can turn
+ * @param isReopened whether it is wanted again once it was closed
+ */
+export async function testDatabase(
+  name: string,
+  { clock, isReopened }: { clock?: Clock | undefined; isReopened: boolean },
+): Promise<TestDatabase> {
   const known = urls.get(name) ?? { url: await newDatabase(), key: randomBytes(32).toString('base64') };
   urls.set(name, known);
   const calls = { made: 0, underWay: 0 };
@@ -30,9 +36,20 @@ export async function testDatabase(name: string, clock?: Clock): Promise<TestDat
     calls,
     open: async (address, options) => {
       const opened = await openStore(address, { ...options, clock: systemClock });
-      return { ...opened, clock: clock ?? opened.clock, store: counted(opened.store, calls) };
+      const heartbeat = 'advance' in (clock ?? {}) ? seldomAlive(opened.store) : opened.store.heartbeat;
+      const close = async () => {
+        await opened.store.close();
+        // The server has gone before where the run ends.
+        if (!isReopened) await drop(known.url).catch(() => {});
+      };
+      const store = counted({ ...opened.store, heartbeat, close }, calls);
+      return { ...opened, clock: clock ?? opened.clock, store };
     },
   };
+}
+
+function drop(url: string): Promise<void> {
+  return sharedServer().drop(new URL(url).pathname.slice(1));
 }
 
 /** Has a database end its connections and take no others; returns what opens it again. */
@@ -45,6 +62,21 @@ export async function shutDatabase(url: string): Promise<() => Promise<void>> {
      SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`,
   );
   return () => runIn(server, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS true`);
+}
+
+/** Where a test turns the clock, thousands of signs of life are one moment: one a minute is enough, and each after the other. */
+const BEAT_EVERY_MS = 60_000;
+
+function seldomAlive({ heartbeat }: Pick<Store, 'heartbeat'>): Store['heartbeat'] {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  let beating: Promise<unknown> = Promise.resolve();
+  return (atMs) => {
+    if (atMs - lastMs < BEAT_EVERY_MS && atMs >= lastMs) return Promise.resolve({ gapMs: 0 });
+    lastMs = atMs;
+    const beat = beating.then(() => heartbeat(atMs));
+    beating = beat.catch(() => {});
+    return beat;
+  };
 }
 
 function counted(store: Store, calls: TestDatabase['calls']): Store {

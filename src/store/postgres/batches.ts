@@ -1,5 +1,5 @@
 /** Batches under way at once: one is prepared while others wait for their commit. */
-const UNDER_WAY_MAX = 3;
+const UNDER_WAY_MAX = 2;
 const CALLS_MAX = 256;
 
 type Waiting<Call, Answer> = {
@@ -18,8 +18,10 @@ export function batched<Call, Answer>(options: {
   alone: (call: Call) => Promise<Answer>;
   /** Whether a failure of a batch may be one call's. */
   mayBeOnes: (error: unknown) => boolean;
+  /** Called as often as it changes: whether as many batches as may be are under way. */
+  onFull?: (isFull: boolean) => void;
 }): (call: Call) => Promise<Answer> {
-  const { together, alone, mayBeOnes } = options;
+  const { together, alone, mayBeOnes, onFull = () => {} } = options;
   const waiting: Waiting<Call, Answer>[] = [];
   let underWay = 0;
   let isScheduled = false;
@@ -36,6 +38,7 @@ export function batched<Call, Answer>(options: {
 
   async function carryOut(batch: Waiting<Call, Answer>[]): Promise<void> {
     underWay++;
+    if (underWay === UNDER_WAY_MAX) onFull(true);
     try {
       const answers = await together(batch.map(({ call }) => call));
       for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer);
@@ -43,6 +46,7 @@ export function batched<Call, Answer>(options: {
       if (mayBeOnes(error)) for (const { call, resolve, reject } of batch) alone(call).then(resolve, reject);
       else for (const { reject } of batch) reject(error);
     } finally {
+      if (underWay === UNDER_WAY_MAX) onFull(false);
       underWay--;
       schedule();
     }

@@ -42,6 +42,7 @@ export class Database {
   readonly #pool: pg.Pool;
   #waiting = 0;
   #refusal: Fault | null = null;
+  #isAbandoned = false;
   readonly #refusals = new Set<(fault: Fault) => void>();
   #drained: (() => void) | null = null;
 
@@ -91,6 +92,7 @@ export class Database {
   /** Refuses everything that waits, and everything that is called later. */
   abandon(fault: Fault = stopped()): void {
     this.#refusal ??= fault;
+    this.#isAbandoned = true;
     for (const refuse of [...this.#refusals]) refuse(this.#refusal);
   }
 
@@ -165,9 +167,11 @@ export class Database {
     const client = await this.#pool.connect();
     let isUsable = true;
     try {
+      // What was refused while it waited for a connection is not begun: the end would wait for it.
+      if (this.#isAbandoned) throw this.#refusal;
       return await work(client);
     } catch (error) {
-      isUsable = isRefusedStatement(error);
+      isUsable = isRefusedStatement(error) || error === this.#refusal;
       throw error;
     } finally {
       client.release(!isUsable);

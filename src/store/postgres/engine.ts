@@ -51,7 +51,12 @@ const WRITES: InTransaction<Writes> = {
 /** Each sees one moment of the database: an order never disagrees with its ledger. */
 const READS: InTransaction<Reads> = { ...queryVerbs, ...replicaVerbs };
 
-export type StoreParts = Replica & { clock: DatabaseClock; hints: Hints };
+export type StoreParts = Replica & {
+  clock: DatabaseClock;
+  hints: Hints;
+  /** Called as often as it changes: whether deliveries come as fast as they can be recorded. */
+  onFull: (isFull: boolean) => void;
+};
 
 /** The verbs of the contract on a database that is open; deliveries have connections of their own. */
 export function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
@@ -61,7 +66,7 @@ export function storeVerbs({ db, intake }: { db: Database; intake: Database }, p
   return {
     ...(bound(WRITES, (work) => gate.enter(() => db.write(work))) as Writes),
     ...(bound(READS, (work) => gate.enter(() => db.read(work))) as Reads),
-    ...entered(intakeVerbs(intake), gate),
+    ...entered(intakeVerbs(intake, parts.onFull), gate),
     heartbeat: (atMs) =>
       gate.enter(async () => {
         await clock.measure();

@@ -11,7 +11,7 @@ import type { InTransaction, Transaction } from './transaction.ts';
 const HINTS_PER_LINK_MAX = 20;
 
 /** What stands between a delivery and its acknowledgement: one statement, and one round trip, for all of a moment. */
-export function intakeVerbs(db: Database): Intake {
+export function intakeVerbs(db: Database, onFull: (isFull: boolean) => void): Intake {
   const find = batched({
     together: (keys: readonly CredentialsKey[]) => db.once((tx) => findAll(tx, keys), keys.length),
     alone: (key) => db.once(async (tx) => (await findAll(tx, [key]))[0] ?? null),
@@ -21,6 +21,7 @@ export function intakeVerbs(db: Database): Intake {
     together: (deliveries: readonly Delivery[]) => recordAll(db, deliveries),
     alone: (delivery) => db.write((tx) => recordOne(tx, delivery)),
     mayBeOnes: isRefusedStatement,
+    onFull,
   });
   return {
     findCredentials: find,

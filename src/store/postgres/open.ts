@@ -85,11 +85,7 @@ export type OpenedDatabase = Opened & {
 };
 
 /** Migrates a database and reads its instance row. Faults: those of `assertUsable`, `store_foreign`, `store_newer`. */
-export async function openDatabase(
-  db: Database,
-  url: string,
-  options: OpenOptions,
-): Promise<OpenedDatabase> {
+export async function openDatabase(db: Database, url: string, options: OpenOptions): Promise<OpenedDatabase> {
   const migrated = await migrate(
     { alone: (turn, work) => alone(url, options.name, turn, work) },
     options.name,
