@@ -55,7 +55,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { config, log } = options;
   const life = new Life(options.clock);
   const { keys, keyring, metrics, ...found } = await openConfigured(options, life);
-  const { store, opened, clock, hints, isShared, abandon, load: storeLoad } = found.opened;
+  const { store, opened, clock, hints, isShared, abandon } = found.opened;
   if (opened.created) log.info({ store: config.store.name }, 'new store created');
   const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
   const credentials = openCredentials({ store, keyring, clock, freshMs });
@@ -67,7 +67,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     credentials,
     policy: { asks: config.apiUrl === null ? 'never' : config.confirm },
     load: loopLoad(),
-    storeLoad,
+    isShared,
     ...afterSettling(() => parts),
   });
   const parts: Parts = {

@@ -1,7 +1,9 @@
-import { describe, expect, it, vi } from 'vitest';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Clock } from '../src/work/clock.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { runIn } from './store/postgres/contract_store.ts';
+import { newDatabase } from './store/postgres/opening.ts';
 import { startTestApp, type TestApp, testFolder } from './support/app.ts';
 import { paymentEvent, signedHeaders } from './support/deliveries.ts';
 import { samples } from './support/metrics.ts';
@@ -100,6 +102,52 @@ describe('replicas of one store', () => {
     await vi.waitFor(async () => expect((await app.order('order-1')).state).toBe('paid'));
   });
 });
+
+describe('a database that does not answer any more', () => {
+  it('holds up no stop for more than five seconds', async () => {
+    const url = await newDatabase();
+    const way = await startWay(new URL(url).searchParams.get('host') ?? '');
+    const app = await startTestApp({
+      engine: 'postgres',
+      environment: { SETTLED_STORE: `postgres://settled@127.0.0.1:${way.port}${new URL(url).pathname}` },
+      atEnd: () => {},
+    });
+    await app.reserve('order-1');
+    way.stall();
+    const sinceMs = performance.now();
+    await app.app.stop();
+    expect(performance.now() - sinceMs).toBeLessThan(4_800);
+  });
+});
+
+/** A way to the server on which, once it is stalled, nothing passes and nothing is told. */
+async function startWay(folder: string): Promise<{ port: number; stall(): void }> {
+  let isStalled = false;
+  const sockets: Socket[] = [];
+  const server = createServer((near) => {
+    const far = connect(`${folder}/.s.PGSQL.5432`);
+    sockets.push(near, far);
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.on('data', (data) => isStalled || to.write(data));
+      from.on('close', () => isStalled || to.destroy());
+      from.on('error', () => {});
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    stall: () => {
+      isStalled = true;
+    },
+  };
+}
 
 describe('the doctor of replicas', () => {
   type Check = { name: string; status: string; detail: string };

@@ -24,7 +24,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
   'src/work/': { code: ['src/domain/retry.ts', 'src/work/'], types: [] },
   'src/observe/': { code: ['src/observe/', 'src/domain/'], types: ['src/store/'] },
   'src/store/sqlite/': { code: ['src/store/', 'src/domain/'], types: [] },
-  'src/store/': { code: ['src/store/', 'src/domain/', 'src/work/load.ts'], types: [] },
+  'src/store/': { code: ['src/store/', 'src/domain/'], types: [] },
   'src/receive/': {
     code: ['src/receive/', 'src/domain/', 'src/paylink/wire.ts', 'src/work/'],
     types: ['src/store/'],

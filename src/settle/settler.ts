@@ -23,8 +23,6 @@ const REST_MS_MAX = 200;
 const REST_FACTOR_MIN = 4;
 /** The event loop is full above this share of its time. */
 const LOAD_FULL = 0.89;
-/** So is the way into the store above this one, while more deliveries come than are settled. */
-const STORE_LOAD_FULL = 0.5;
 /** Above this share a short rest lets more events come together: they share a claim and a commit. */
 const LOAD_BUSY = 0.4;
 const GATHER_MS = 40;
@@ -45,8 +43,8 @@ export type SettlerOptions = {
   log: Log;
   /** How busy the event loop was of late, from 0 to 1. */
   load: () => number;
-  /** And the way by which deliveries come into the store. */
-  storeLoad: () => number;
+  /** Whether other machines work on the store as well: then the event loop does not show how busy that is. */
+  isShared: boolean;
   onSettled: (result: SettleResult, event: ClaimedEvent) => void;
   onFailed: (outcome: 'retried' | 'buried', event: ClaimedEvent) => void;
 };
@@ -56,7 +54,7 @@ export type SettlerOptions = {
  * deliveries: an acknowledgement has a deadline and settlement has none, so a burst is recorded first.
  */
 export function startSettler(options: SettlerOptions): Settler {
-  const { store, clock, log, load, storeLoad } = options;
+  const { store, clock, log, load, isShared } = options;
   let arrivals = 0;
   const worker = startWorker<ClaimedEvent>({
     clock,
@@ -68,10 +66,10 @@ export function startSettler(options: SettlerOptions): Settler {
       const came = arrivals;
       arrivals = 0;
       const busy = load();
-      const isStoreFull = storeLoad() > STORE_LOAD_FULL && came > batch.length;
+      const isBurst = isShared && batch.length === BATCH_MAX && came > BATCH_MAX;
       if (came === 0) return 0;
       const waitedMs = clock.nowMs() - (batch[0]?.receivedAtMs ?? 0);
-      if ((busy > LOAD_FULL || isStoreFull) && waitedMs < YIELD_MS_MAX) {
+      if ((busy > LOAD_FULL || isBurst) && waitedMs < YIELD_MS_MAX) {
         return Math.min(Math.max(REST_MS_MAX, workedMs * REST_FACTOR_MIN), workedMs * REST_FACTOR);
       }
       return busy > LOAD_BUSY && batch.length < BATCH_MAX ? GATHER_MS : 0;

@@ -43,8 +43,6 @@ export type OpenedStore = {
   skewMs: () => number;
   /** Whether other processes change it as well. */
   isShared: boolean;
-  /** How busy it was with deliveries of late, from 0 to 1, where the event loop does not show it. */
-  load: () => number;
   /** Refuses every call that waits for an answer. */
   abandon(): void;
 };
@@ -59,7 +57,7 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
       clock: options.clock,
       hints: NO_HINTS,
       skewMs: () => 0,
-      load: () => 0,
+
       isShared: false,
     };
   }

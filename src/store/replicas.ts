@@ -4,7 +4,7 @@ export type Sharing = {
   storeState(nowMs: number): Promise<StoreState>;
 };
 
-export type StoreState = {
+type StoreState = {
   /** The engine and the version of what runs it, in words. */
   server: string;
   /** Every process that was heard of within a day, the oldest first; none where one process has the database for itself. */

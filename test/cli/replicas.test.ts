@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, inject, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp } from '../support/app.ts';
+import { freePort } from '../support/port.ts';
 import { serverAt } from '../support/postgres.ts';
 import { spawnSettled } from '../support/process.ts';
 import { environmentOf, failing, say } from './settled.ts';
@@ -63,6 +64,17 @@ describe('cli: with PostgreSQL', () => {
     expect([code, stderr]).toEqual([0, '']);
     expect([stdout, ...asked].join('\n')).not.toContain(PASSWORD);
     expect(asked[0]).toContain(database);
+  });
+
+  it('stops at once while it waits for a database that is not there', async () => {
+    const SETTLED_STORE = `postgres://settled:${PASSWORD}@127.0.0.1:${await freePort()}/settled`;
+    const serving = spawnSettled(['serve'], { ...environmentAt('settled'), SETTLED_STORE });
+    expect(await serving.line(/cannot be reached/)).toContain('trying for 30 s');
+    serving.child.kill('SIGTERM');
+    const { code, stdout, stderr } = await serving.finished;
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toContain('stopped before it served');
+    expect(stdout).not.toContain(PASSWORD);
   });
 
   it('ends with a sentence where the server has no such database, without the password', async () => {

@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { act, deliveriesOf } from '../support/dispatch.ts';
-import { peek } from '../support/peek.ts';
+import { look } from '../support/peek.ts';
 import {
   openLink,
   openOrder,
@@ -103,10 +103,7 @@ it('asks about a link once in five minutes, however often something is forged in
     expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(401);
     await pass(shop, 10_000, 5_000);
   }
-  const readings = peek(
-    shop.settled.storePath,
-    "SELECT received_at_ms AS ms FROM inbox WHERE type = 'rejected'",
-  );
+  const readings = await look(shop.settled, "SELECT received_at_ms AS ms FROM inbox WHERE type = 'rejected'");
   expect(readings).toHaveLength(2);
   // A reading comes a moment after its check was claimed.
   expect(readings[1].ms - readings[0].ms).toBeGreaterThan(290_000);
@@ -134,8 +131,8 @@ it.each(Object.entries(CAUSES))(
     });
     await cause(shop, link);
     await pass(shop, 100_000);
-    const readings = peek(
-      shop.settled.storePath,
+    const readings = await look(
+      shop.settled,
       'SELECT type FROM inbox WHERE reading IS NOT NULL ORDER BY key',
     );
     expect(readings).toEqual([{ type: reason }, { type: 'rejected' }]);

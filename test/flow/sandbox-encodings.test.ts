@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SILENCES } from '../../sandbox/silences.ts';
 import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
-import { peek } from '../support/peek.ts';
+import { look } from '../support/peek.ts';
 import {
   allSettled,
   expectPaid,
@@ -126,7 +126,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
       ['refund', 'status_unclear'],
     ]);
     // The service's API says which of the two it is; the question is queued until there is one.
-    const checks = peek(shop.settled.storePath, 'SELECT reason FROM link_check');
+    const checks = await look(shop.settled, 'SELECT reason FROM link_check');
     expect(checks).toEqual(Array(2).fill({ reason: 'not_understood' }));
   });
 

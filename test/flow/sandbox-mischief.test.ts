@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { act, createLink, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
 import { startDoor } from '../support/door.ts';
-import { peek } from '../support/peek.ts';
+import { look } from '../support/peek.ts';
 import {
   allSettled,
   bindLink,
@@ -135,7 +135,7 @@ describe('settled with the sandbox, which forges and spoils', () => {
       expect(await stateOf(shop)).toBe('payment_pending');
       const { event, log } = await completed();
       expect(log).toMatchObject([{ faults: ['stale-timestamp'], responseStatus: 400 }]);
-      const hints = peek(shop.settled.storePath, 'SELECT event_id, timestamp FROM hint');
+      const hints = await look(shop.settled, 'SELECT event_id, timestamp FROM hint');
       expect(hints).toEqual([{ event_id: event, timestamp: log[0].timestamp }]);
       await turn(shop.sandbox, MINUTE_MS);
       await expectPaid(shop, 'order-1');

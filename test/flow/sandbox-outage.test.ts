@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { deliveriesOf, HOUR_MS, MINUTE_MS, offsetsMs, turn } from '../support/dispatch.ts';
 import { startDoor } from '../support/door.ts';
 import { startFront } from '../support/front.ts';
-import { peek } from '../support/peek.ts';
+import { look } from '../support/peek.ts';
 import {
   allSettled,
   expectPaid,
@@ -27,10 +27,10 @@ async function outage(options: ShopOptions) {
   return { shop, link };
 }
 
-function kept({ settled }: Shop) {
+async function kept({ settled }: Shop) {
   return {
-    hints: peek(settled.storePath, 'SELECT event_id, timestamp FROM hint ORDER BY key'),
-    checks: peek(settled.storePath, 'SELECT reason FROM link_check'),
+    hints: await look(settled, 'SELECT event_id, timestamp FROM hint ORDER BY key'),
+    checks: await look(settled, 'SELECT reason FROM link_check'),
   };
 }
 
@@ -63,7 +63,7 @@ describe('a receiver that is down for two hours', () => {
       expect([status, log.at(-1).attempt, log.at(-1).responseStatus]).toEqual(['waiting', 6, 400]);
       expect(JSON.parse(log.at(-1).responseBody)).toMatchObject({ title: 'stale_timestamp' });
     }
-    const { hints, checks } = kept(shop);
+    const { hints, checks } = await kept(shop);
     const told = deliveries.map(({ event, log }) => ({ event_id: event, timestamp: log[0].timestamp }));
     expect(hints).toEqual(expect.arrayContaining(told));
     expect([hints.length, told.length]).toEqual([4, 4]);
@@ -72,19 +72,21 @@ describe('a receiver that is down for two hours', () => {
   });
 
   it('is paid by the check that the stale retry queues, where the API was down as well', async () => {
-    let heardOfIt = () => false;
+    let heardOfIt = async () => false;
     let serviceUrl = '';
     const front = await startFront(() => serviceUrl);
-    front.answerWith(async () => (heardOfIt() ? undefined : { status: 503, headers: {}, text: 'down' }));
+    front.answerWith(async () =>
+      (await heardOfIt()) ? undefined : { status: 503, headers: {}, text: 'down' },
+    );
     const { shop } = await outage({ silences: ['retries=signed-once'], apiUrl: front.url });
     serviceUrl = shop.sandbox.url;
-    heardOfIt = () => peek(shop.settled.storePath, 'SELECT 1 FROM hint').length > 0;
+    heardOfIt = async () => (await look(shop.settled, 'SELECT 1 FROM hint')).length > 0;
     const isPaid = async () => (await shop.settled.order('order-1')).state === 'paid';
     await passUntil(shop, isPaid, { withinMs: 5 * HOUR_MS, stepMs: 10 * MINUTE_MS });
-    expect(kept(shop).hints).toHaveLength(4);
+    expect((await kept(shop)).hints).toHaveLength(4);
     await expectPaid(shop, 'order-1', { learnedBy: 'reconciliation' });
-    const [reading] = peek(
-      shop.settled.storePath,
+    const [reading] = await look(
+      shop.settled,
       'SELECT type FROM inbox WHERE reading IS NOT NULL ORDER BY reading',
     );
     expect(reading).toEqual({ type: 'stale' });

@@ -12,7 +12,7 @@ import { expectDocumented } from './document.ts';
 import { type TestDatabase, testDatabase } from './test_database.ts';
 
 /** Of the project of the tests. */
-export const ENGINE = process.env.SETTLED_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite';
+const ENGINE = process.env.SETTLED_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite';
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 export const SHOP_TOKEN = 'shop-token-of-the-tests';
@@ -77,7 +77,7 @@ export async function startTestApp(
       ? null
       : await testDatabase(storePath, {
           clock: options.clock,
-          isReopened: options.storePath !== undefined,
+          isOfTest: options.storePath === undefined,
         });
   const config = readConfig({
     ...(database === null ? { SETTLED_STORE: `sqlite:${storePath}` } : database.environment),

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { onTestFinished } from 'vitest';
 import type { AppOptions } from '../../src/parts.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -16,19 +17,21 @@ export type TestDatabase = {
   calls: { made: number; underWay: number };
 };
 
+type Known = { url: string; key: string; open: number; isOver: boolean };
+
 /** Each name stands for the same database, as a path does for the same file. */
-const urls = new Map<string, { url: string; key: string }>();
+const databases = new Map<string, Known>();
 
 /**
  * @param clock turned by the test: the store then goes by it, and not by the database's, which nobody can turn
- * @param isReopened whether it is wanted again once it was closed
+ * @param isOfTest whether the database goes with the test that runs
  */
 export async function testDatabase(
   name: string,
-  { clock, isReopened }: { clock?: Clock | undefined; isReopened: boolean },
+  { clock, isOfTest }: { clock?: Clock | undefined; isOfTest: boolean },
 ): Promise<TestDatabase> {
-  const known = urls.get(name) ?? { url: await newDatabase(), key: randomBytes(32).toString('base64') };
-  urls.set(name, known);
+  const known = databases.get(name) ?? (await newKnown(isOfTest));
+  databases.set(name, known);
   const calls = { made: 0, underWay: 0 };
   return {
     url: known.url,
@@ -37,10 +40,11 @@ export async function testDatabase(
     open: async (address, options) => {
       const opened = await openStore(address, { ...options, clock: systemClock });
       const heartbeat = 'advance' in (clock ?? {}) ? seldomAlive(opened.store) : opened.store.heartbeat;
+      known.open++;
       const close = async () => {
         await opened.store.close();
-        // The server has gone before where the run ends.
-        if (!isReopened) await drop(known.url).catch(() => {});
+        known.open--;
+        await dropUnused(known);
       };
       const store = counted({ ...opened.store, heartbeat, close }, calls);
       return { ...opened, clock: clock ?? opened.clock, store };
@@ -48,8 +52,24 @@ export async function testDatabase(
   };
 }
 
-function drop(url: string): Promise<void> {
-  return sharedServer().drop(new URL(url).pathname.slice(1));
+async function newKnown(isOfTest: boolean): Promise<Known> {
+  const key = randomBytes(32).toString('base64');
+  const known: Known = { url: await newDatabase(), key, open: 0, isOver: false };
+  if (isOfTest) {
+    onTestFinished(() => {
+      known.isOver = true;
+      void dropUnused(known);
+    });
+  }
+  return known;
+}
+
+async function dropUnused({ url, open, isOver }: Known): Promise<void> {
+  if (open > 0 || !isOver) return;
+  // The server has gone before where the run ends.
+  await sharedServer()
+    .drop(new URL(url).pathname.slice(1))
+    .catch(() => {});
 }
 
 /** Has a database end its connections and take no others; returns what opens it again. */

@@ -18,10 +18,8 @@ export function batched<Call, Answer>(options: {
   alone: (call: Call) => Promise<Answer>;
   /** Whether a failure of a batch may be one call's. */
   mayBeOnes: (error: unknown) => boolean;
-  /** Called as often as it changes: whether as many batches as may be are under way. */
-  onFull?: (isFull: boolean) => void;
 }): (call: Call) => Promise<Answer> {
-  const { together, alone, mayBeOnes, onFull = () => {} } = options;
+  const { together, alone, mayBeOnes } = options;
   const waiting: Waiting<Call, Answer>[] = [];
   let underWay = 0;
   let isScheduled = false;
@@ -38,7 +36,6 @@ export function batched<Call, Answer>(options: {
 
   async function carryOut(batch: Waiting<Call, Answer>[]): Promise<void> {
     underWay++;
-    if (underWay === UNDER_WAY_MAX) onFull(true);
     try {
       const answers = await together(batch.map(({ call }) => call));
       for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer);
@@ -46,7 +43,6 @@ export function batched<Call, Answer>(options: {
       if (mayBeOnes(error)) for (const { call, resolve, reject } of batch) alone(call).then(resolve, reject);
       else for (const { reject } of batch) reject(error);
     } finally {
-      if (underWay === UNDER_WAY_MAX) onFull(false);
       underWay--;
       schedule();
     }

@@ -3,6 +3,7 @@ import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import { isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
 import { stopped } from './gate.ts';
+import { GatheringSocket } from './socket.ts';
 import { type Identity, OpenTransaction, type Transaction } from './transaction.ts';
 
 /** Calls that may wait at once; beyond it they are refused, so that a stuck server cannot fill memory. */
@@ -188,6 +189,7 @@ export function connectionOptions(url: string): pg.ClientConfig {
     query_timeout: TIMEOUTS.answer,
     keepAlive: true,
     types: { getTypeParser },
+    stream: () => new GatheringSocket(),
   };
 }
 

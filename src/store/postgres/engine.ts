@@ -54,8 +54,6 @@ const READS: InTransaction<Reads> = { ...queryVerbs, ...replicaVerbs };
 export type StoreParts = Replica & {
   clock: DatabaseClock;
   hints: Hints;
-  /** Called as often as it changes: whether deliveries come as fast as they can be recorded. */
-  onFull: (isFull: boolean) => void;
 };
 
 /** The verbs of the contract on a database that is open; deliveries have connections of their own. */
@@ -66,7 +64,7 @@ export function storeVerbs({ db, intake }: { db: Database; intake: Database }, p
   return {
     ...(bound(WRITES, (work) => gate.enter(() => db.write(work))) as Writes),
     ...(bound(READS, (work) => gate.enter(() => db.read(work))) as Reads),
-    ...entered(intakeVerbs(intake, parts.onFull), gate),
+    ...entered(intakeVerbs(intake), gate),
     heartbeat: (atMs) =>
       gate.enter(async () => {
         await clock.measure();

@@ -1,30 +1,30 @@
-import type { CredentialsKey, Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
+import type { Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
 import { batched } from './batches.ts';
 import type { Database } from './database.ts';
 import { isRefusedStatement } from './faults.ts';
 import { attention, requestCheck } from './matters.ts';
 import { lockOrderOfLink, SEALED_COLUMNS, SEALED_TABLES } from './rows.ts';
-import { statement } from './statement.ts';
+import { type Statement, statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 /** Stale deliveries kept per link; beyond it the oldest go. */
 const HINTS_PER_LINK_MAX = 20;
 
 /** What stands between a delivery and its acknowledgement: one statement, and one round trip, for all of a moment. */
-export function intakeVerbs(db: Database, onFull: (isFull: boolean) => void): Intake {
-  const find = batched({
-    together: (keys: readonly CredentialsKey[]) => db.once((tx) => findAll(tx, keys), keys.length),
-    alone: (key) => db.once(async (tx) => (await findAll(tx, [key]))[0] ?? null),
-    mayBeOnes: isRefusedStatement,
-  });
+export function intakeVerbs(db: Database): Intake {
+  const byToken = finder(db, BY_TOKEN, ({ token }) => token);
+  const byLinkId = finder(db, BY_LINK_ID, ({ linkId }) => linkId);
+  const byLinkKey = finder(db, BY_LINK_KEY, ({ linkKey }) => linkKey);
   const record = batched({
     together: (deliveries: readonly Delivery[]) => recordAll(db, deliveries),
     alone: (delivery) => db.write((tx) => recordOne(tx, delivery)),
     mayBeOnes: isRefusedStatement,
-    onFull,
   });
   return {
-    findCredentials: find,
+    findCredentials: (by) => {
+      if ('token' in by) return byToken(by.token);
+      return 'linkId' in by ? byLinkId(by.linkId) : byLinkKey(by.linkKey);
+    },
     // What cannot be read asks for a check as well, which belongs to the same transaction.
     recordDelivery: (delivery) =>
       delivery.readable ? record(delivery) : db.write((tx) => recordOne(tx, delivery)),
@@ -33,33 +33,35 @@ export function intakeVerbs(db: Database, onFull: (isFull: boolean) => void): In
   };
 }
 
-const FIND_ALL = statement(
-  `SELECT ${SEALED_COLUMNS}, l.link_id AS linkId FROM ${SEALED_TABLES}
-   WHERE l.token = ANY(@tokens::text[]) OR l.link_id = ANY(@linkIds::text[]) OR l.key = ANY(@linkKeys::bigint[])`,
-);
+const findBy = (column: string, type: string) =>
+  statement(
+    `SELECT ${SEALED_COLUMNS}, l.link_id AS linkId FROM ${SEALED_TABLES} WHERE ${column} = ANY(@keys::${type}[])`,
+  );
+const BY_TOKEN = findBy('l.token', 'text');
+const BY_LINK_ID = findBy('l.link_id', 'text');
+const BY_LINK_KEY = findBy('l.key', 'bigint');
 
 type Found = SealedCredentials & { linkId: string | null };
+type Find<Key> = (key: Key) => Promise<SealedCredentials | null>;
 
-async function findAll(
-  tx: Transaction,
-  keys: readonly CredentialsKey[],
-): Promise<(SealedCredentials | null)[]> {
-  const rows = await tx.all<Found>(FIND_ALL, {
-    tokens: keys.flatMap((key) => ('token' in key ? [key.token] : [])),
-    linkIds: keys.flatMap((key) => ('linkId' in key ? [key.linkId] : [])),
-    linkKeys: keys.flatMap((key) => ('linkKey' in key ? [key.linkKey] : [])),
-  });
-  return keys.map((key) => {
-    const row = rows.find((found) => names(key, found));
-    if (row === undefined) return null;
-    const { linkId: _, ...credentials } = row;
-    return credentials;
-  });
-}
-
-function names(key: CredentialsKey, { token, linkId, linkKey }: Found): boolean {
-  if ('token' in key) return key.token === token;
-  return 'linkId' in key ? key.linkId === linkId : key.linkKey === linkKey;
+/** Looks credentials up by a column: those that are asked for in a moment together. */
+function finder<Key extends string | number>(
+  db: Database,
+  by: Statement,
+  keyOf: (found: Found) => Key | null,
+): Find<Key> {
+  const together = async (keys: readonly Key[]) => {
+    const rows = await db.once((tx) => tx.all<Found>(by, { keys }), keys.length);
+    const found = new Map(rows.map((row) => [keyOf(row), row]));
+    return keys.map((key) => {
+      const row = found.get(key);
+      if (row === undefined) return null;
+      const { linkId: _, ...credentials } = row;
+      return credentials;
+    });
+  };
+  const alone = async (key: Key) => (await together([key]))[0] ?? null;
+  return batched({ together, alone, mayBeOnes: isRefusedStatement });
 }
 
 /*

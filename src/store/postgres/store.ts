@@ -1,5 +1,4 @@
 import type { Clock } from '../../work/clock.ts';
-import { shareOfTime } from '../../work/load.ts';
 import type { Opened } from '../instance.ts';
 import type { Store } from '../store.ts';
 import { type DatabaseClock, databaseClock } from './clock.ts';
@@ -34,8 +33,6 @@ export type OpenedPostgresStore = {
   /** The database's: the same for all replicas. */
   clock: DatabaseClock;
   hints: Hints;
-  /** For which share of the time of late deliveries came as fast as they can be recorded. */
-  load: () => number;
   abandon(): void;
 };
 
@@ -59,13 +56,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const before = (tx: Transaction) => arrive(tx, { ...options, skewMs }, nowMs);
     const { migrated: _, ...opened } = await openDatabase(db, url, { ...options, nowMs, before });
     const hints = openHints({ ...options, db });
-    const full = shareOfTime(machine);
-    const store = storeVerbs({ db, intake }, { ...options, clock, hints, onFull: full.set });
+    const store = storeVerbs({ db, intake }, { ...options, clock, hints });
     const abandon = () => {
       db.abandon();
       intake.abandon();
     };
-    return { store, opened, clock, hints, load: full.read, abandon };
+    return { store, opened, clock, hints, abandon };
   } catch (error) {
     await Promise.all([db.close(), intake.close()]);
     throw error;
