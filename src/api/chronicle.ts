@@ -12,6 +12,7 @@ import { words } from './words.ts';
 
 /** One thing that happened to an order. `details` are for those who want to know exactly. */
 export type Entry = { at: string; kind: EntryKind; summary: string; details: string[] };
+/** Those that cause others before those: so they stand where both happened in one millisecond. */
 export const ENTRY_KINDS = [
   'registration',
   'delivery',
@@ -39,7 +40,8 @@ export function chronicle(timeline: Timeline, { canTell }: { canTell: boolean })
     ...notices.map((notice) => noticeEntry(notice, canTell)),
     ...attention.map(attentionEntry),
   ];
-  return all.sort((a, b) => a.atMs - b.atMs).map(({ atMs: _atMs, ...shown }) => shown);
+  const place = ({ kind }: Entry) => ENTRY_KINDS.indexOf(kind);
+  return all.sort((a, b) => a.atMs - b.atMs || place(a) - place(b)).map(({ atMs: _atMs, ...shown }) => shown);
 }
 
 function historyEntry({ atMs, what, outcome, from, to, cause, effects }: HistoryRow): Dated {
