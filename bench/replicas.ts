@@ -86,6 +86,7 @@ async function registerLinks(url: string, { from, count }: Range): Promise<void>
     name: 'the database of the bench',
     replica: 'bench',
     version: 'bench',
+    settings: () => ({}),
     secretsKeyId: keyring.keyId,
     newInstanceId: randomUUID(),
     newId: randomUUID,

@@ -1,5 +1,5 @@
 import { freeBytes } from './api/admin.ts';
-import type { Config } from './config.ts';
+import { type Config, commonSettings } from './config.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import type { HttpServer } from './http/server.ts';
 import { Life } from './life.ts';
@@ -19,7 +19,7 @@ import type { ListenAddress } from './settings.ts';
 import { startSettler } from './settle/settler.ts';
 import { afterSettling, startAsking, startTelling, stopStages } from './stages.ts';
 import { openCredentials } from './store/credentials.ts';
-import { openKeyring } from './store/keyring.ts';
+import { type Keyring, openKeyring } from './store/keyring.ts';
 import { readSecretsKeys } from './store/keys.ts';
 import { type OpenedStore, openStore } from './store/open.ts';
 import { openBell } from './work/bell.ts';
@@ -44,6 +44,8 @@ const STOP = {
 export type App = {
   readonly hooksAddress: ListenAddress;
   readonly operatorAddress: ListenAddress;
+  /** What this process is called among the replicas of its store; null where it is alone. */
+  readonly replica: string | null;
   /** Rejects when the store failed in a way that the process must not outlive. Never resolves. */
   readonly failed: Promise<never>;
   /** Answers what was accepted, then ends, within 5 s. */
@@ -55,7 +57,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { config, log } = options;
   const life = new Life(options.clock);
   const { keys, keyring, metrics, ...found } = await openConfigured(options, life);
-  const { store, opened, clock, hints, isShared, abandon } = found.opened;
+  const { store, opened, clock, hints, isShared, replica, abandon } = found.opened;
   if (opened.created) log.info({ store: config.store.name }, 'new store created');
   const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
   const credentials = openCredentials({ store, keyring, clock, freshMs });
@@ -74,6 +76,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     ...options,
     clock,
     isShared,
+    replica,
     restoredFromMs: opened.restoredFromMs,
     life,
     keyring,
@@ -114,6 +117,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     return {
       hooksAddress: servers[0].address,
       operatorAddress: servers[1].address,
+      replica,
       failed: life.failed,
       stop,
     };
@@ -136,11 +140,17 @@ async function openConfigured(options: AppOptions, life: Life) {
     secretsKeyId: keyring.keyId,
     olderKeyIds: keyring.keyIds.slice(1),
     version: releaseVersion(),
+    settings: () => digestsOf(config, keyring),
     callTimeoutMs: COMMIT_TIMEOUT_MS,
     onBatch: metrics.batch,
     onFailed: life.fail,
   });
   return { keys, keyring, metrics, opened };
+}
+
+function digestsOf(config: Config, keyring: Keyring): Record<string, string> {
+  const settings = Object.entries(commonSettings(config));
+  return Object.fromEntries(settings.map(([name, value]) => [name, keyring.digest(`${name} ${value}`)]));
 }
 
 function wakeTelling({ notifier, notices }: Parts): void {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import { isLoopback, isPublicAddress } from './addresses.ts';
 import { Fault } from './fault.ts';
 import { nearest } from './nearest.ts';
@@ -21,6 +22,7 @@ import {
   parseStore,
   parseToken,
   parseTolerance,
+  Unfit,
 } from './settings.ts';
 import type { StoreAddress } from './store/address.ts';
 
@@ -103,12 +105,11 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export function readConfig(environment: Environment = process.env): Config {
   const faults = unknownNames(environment);
   const values: Record<string, unknown> = {};
-  for (const [key, { name, fallback, parse }] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
+  for (const [key, setting] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
     try {
-      const text = readText(environment, name) ?? fallback;
-      values[key] = text === null ? null : parse(text);
+      values[key] = readSetting(environment, setting);
     } catch (error) {
-      faults.push(`${name} ${(error as Error).message}`);
+      faults.push(`${setting.name} ${(error as Error).message}`);
     }
   }
   faults.push(...faultsBetween(values as Partial<Config>));
@@ -130,6 +131,32 @@ export function currentApiKey({ apiKey, apiKeyFile }: Pick<Config, 'apiKey' | 'a
   return parseApiKey(readFileSync(apiKeyFile, 'utf8').trim());
 }
 
+/** What each replica may have for itself. Which secrets key it has, its id tells. */
+const OF_ONE_REPLICA: ReadonlySet<string> = new Set([
+  'store',
+  'hooksListen',
+  'operatorListen',
+  'secretsKey',
+  'secretsKeyPrevious',
+  'logLevel',
+]);
+
+/** What all replicas must have alike, as it is now, by the names of the settings. Not to be shown: secrets are among it. */
+export function commonSettings(config: Config): Record<string, string> {
+  const common = Object.entries(SETTINGS).filter(([key]) => !OF_ONE_REPLICA.has(key));
+  const value = (key: string) => (key === 'apiKey' ? keyOrNone(config) : config[key as keyof Config]);
+  return Object.fromEntries(common.map(([key, { name }]) => [name, JSON.stringify(value(key))]));
+}
+
+function keyOrNone(config: Config): string {
+  try {
+    return currentApiKey(config);
+  } catch {
+    // Its file is being replaced, or wrong: requests to the service tell of that.
+    return '';
+  }
+}
+
 function setting<T>(name: string, fallback: string | null, parse: Parser<T>): Setting<T> {
   return { name, fallback, parse };
 }
@@ -146,15 +173,42 @@ function unknownNames(environment: Environment): string[] {
     });
 }
 
-function readText(environment: Environment, name: string): string | undefined {
-  const text = environment[name];
-  const file = environment[`${name}_FILE`];
-  if (file === undefined || file === '') return text === '' ? undefined : text;
-  if (text !== undefined && text !== '') throw new Error(`and ${name}_FILE are both given: give one of them`);
+/** What is as long as a token may be one, in the wrong place, and is not shown. */
+const SHOWN_MAX = 15;
+
+function readSetting<T>(environment: Environment, { name, fallback, parse }: Setting<T>): T | null {
+  const given = environment[name] || undefined;
+  const file = environment[`${name}_FILE`] || undefined;
+  if (file !== undefined && given !== undefined) {
+    throw new Error(`and ${name}_FILE are both given: give one of them`);
+  }
+  const text = file === undefined ? (given ?? fallback) : readValue(file);
+  if (text === null) return null;
+  try {
+    return parse(text);
+  } catch (error) {
+    const { message } = error as Error;
+    const from = file === undefined ? '' : `from ${file} `;
+    if (!(error instanceof Unfit)) throw new Error(from + message);
+    const isShown = file === undefined && text.length <= SHOWN_MAX;
+    throw new Error(`${from}${isShown ? `is "${text}"` : 'cannot be used'}; ${message}`);
+  }
+}
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EISDIR: 'it is a folder',
+  EACCES: 'this user may not read it',
+};
+
+function readValue(file: string): string {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw new Error(`cannot be read from ${file}: ${(error as NodeJS.ErrnoException).code}`);
+    const { code = '' } = error as NodeJS.ErrnoException;
+    // The value itself may stand where its file should.
+    const shown = isAbsolute(file) || file.startsWith('.') || file.length <= SHOWN_MAX ? file : 'its file';
+    throw new Error(`cannot be read from ${shown}: ${UNREADABLE[code] ?? code}`);
   }
 }
 

@@ -1,11 +1,12 @@
 import type { Life } from './life.ts';
 import type { Log } from './observe/log.ts';
+import { OUTAGE_MS } from './store/instance.ts';
 import type { Store } from './store/store.ts';
 import { type Cancel, type Clock, inWords } from './work/clock.ts';
 
 const HEARTBEAT_EVERY_MS = 2_000;
-/** After a longer silence of ours the service may have given up on deliveries: the first retries come within minutes. */
-const OUTAGE_MS = 120_000;
+/** After a catch-up that failed, where it is still owed. */
+const CATCH_UP_AGAIN_MS = 30_000;
 
 export type HeartbeatOptions = {
   store: Pick<Store, 'heartbeat'>;
@@ -19,17 +20,23 @@ export type HeartbeatOptions = {
 /** Writes a sign of life now and then: it finds a store that cannot be written while no delivery comes. */
 export function startHeartbeat({ store, clock, life, log, catchUp: catchUpAll }: HeartbeatOptions): Cancel {
   let wasWell = true;
+  /** The shared store tells of an outage until it was caught up with: once is enough. */
+  let isTold = false;
   function beat(): void {
     store.heartbeat(clock.nowMs()).then(
       ({ gapMs }) => {
-        if (gapMs > OUTAGE_MS) catchUp(gapMs);
+        if (gapMs > OUTAGE_MS && !isTold) catchUp(gapMs);
+        isTold = gapMs > OUTAGE_MS;
         if (!wasWell) log.info('the store can be written again');
         wasWell = true;
         life.beat(null);
       },
       (fault) => {
         if (wasWell && !life.draining)
-          log.error({ fault }, 'the store cannot be written; deliveries are answered 503');
+          log.error(
+            { fault },
+            'the store cannot be written; deliveries are answered 503, and all goes on by itself when it can',
+          );
         wasWell = false;
         life.beat(fault);
       },
@@ -40,6 +47,7 @@ export function startHeartbeat({ store, clock, life, log, catchUp: catchUpAll }:
     log.info({ down: inWords(gapMs) }, 'settled was away');
     catchUpAll()?.catch((fault: unknown) => {
       log.error({ fault }, 'open links could not be made due; they are asked about by their schedule');
+      clock.after(CATCH_UP_AGAIN_MS, () => (isTold = false));
     });
   }
 

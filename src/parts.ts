@@ -32,6 +32,8 @@ export type AppOptions = {
 export type Parts = AppOptions & {
   /** Whether other processes work on the store as well. */
   isShared: boolean;
+  /** What this process is called among those; null where it is alone. */
+  replica: string | null;
   restoredFromMs: number | null;
   life: Life;
   keyring: Keyring;

@@ -45,7 +45,8 @@ type Rotated = {
 export type Rotation = {
   /**
    * Changes the secrets key and has every secret rest under it. Where that is under way already, waits for its end. Null
-   * where the key comes from the configuration, which names no key before it.
+   * where the key comes from the configuration, which names no key before it. With such a key a failure is thrown, as
+   * another replica that seals under the key before is: only a person can end that. The change goes on meanwhile.
    */
   rotate(): Promise<Rotated | null>;
   stop(): Promise<void>;
@@ -60,7 +61,16 @@ export function startRotation(options: RotationOptions): Rotation {
   const { keyring, keys, source, restUnder, log } = options;
   let current = keys.current;
   let running: Promise<Rotated> | null = null;
-  const turn: Turn = { isStopping: false, rest: new Rest(options.clock) };
+  let nextFailure = Promise.withResolvers<never>();
+  const turn: Turn = {
+    isStopping: false,
+    rest: new Rest(options.clock),
+    onFailed: (fault) => {
+      nextFailure.promise.catch(() => {});
+      nextFailure.reject(waiting(fault));
+      nextFailure = Promise.withResolvers();
+    },
+  };
 
   function begin(previousKeyId: string, newKey: Buffer | null = null): Promise<Rotated> {
     running = resealAll(options, turn, newKey)
@@ -69,6 +79,13 @@ export function startRotation(options: RotationOptions): Rotation {
         running = null;
       });
     return running;
+  }
+
+  /** The end of what runs, or its next failure. */
+  function outcome(run: Promise<Rotated>): Promise<Rotated> {
+    // What it waits for may be over.
+    turn.rest.wake();
+    return Promise.race([run, nextFailure.promise]);
   }
 
   const from = restUnder.find((keyId) => keyId !== keyring.keyId);
@@ -80,9 +97,12 @@ export function startRotation(options: RotationOptions): Rotation {
 
   return {
     rotate: async () => {
-      if (running !== null) return running;
       const [, previousKeyId] = keyring.keyIds;
-      if (source.secretsKey !== null) return previousKeyId === undefined ? null : begin(previousKeyId);
+      if (source.secretsKey !== null) {
+        if (running !== null) return outcome(running);
+        return previousKeyId === undefined ? null : outcome(begin(previousKeyId));
+      }
+      if (running !== null) return running;
       const before = keyring.keyId;
       current = newKeyFile(source, { key: current, keyId: before });
       return begin(before, current);
@@ -105,7 +125,7 @@ function newKeyFile(source: KeySource, current: { key: Buffer; keyId: string }):
   }
 }
 
-type Turn = { isStopping: boolean; rest: Rest };
+type Turn = { isStopping: boolean; rest: Rest; onFailed: (fault: unknown) => void };
 type Counts = {
   secrets: number;
   resealed: number;
@@ -133,6 +153,7 @@ async function resealAll(options: RotationOptions, turn: Turn, newKey: Buffer | 
     } catch (fault) {
       if (turn.isStopping) throw stopped();
       log.warn({ fault }, 'secrets could not be sealed anew; trying again');
+      turn.onFailed(fault);
       await turn.rest.sleep(RETRY_MS);
     }
   }
@@ -195,6 +216,12 @@ function rotated({ keyring, source }: RotationOptions, previousKeyId: string, co
       : ` ${counts.undecipherable} secrets stay as they are: no key that is known opens them. See Keys in docs/operations.md.`;
   const { secrets, resealed } = counts;
   return { keyId, previousKeyId, secrets, resealed, keyPlace, note: where + left };
+}
+
+function waiting(cause: unknown): unknown {
+  if (!(cause instanceof Fault)) return cause;
+  const what = 'The change of the secrets key is not at its end, and goes on by itself.';
+  return new Fault('transient', cause.code, `${what} ${cause.message}`, { cause });
 }
 
 function stopped(): Fault {

@@ -6,7 +6,7 @@ import type { Parts } from './parts.ts';
 import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
 import { hookRoutes, refuseContinue } from './receive/route.ts';
 import { returnRoutes } from './reconcile/return.ts';
-import { storeFile } from './store/address.ts';
+import { storeFile, wholeName } from './store/address.ts';
 import { operatorTokenFile } from './store/files.ts';
 import { secretsKeyPlace } from './store/keys.ts';
 
@@ -46,6 +46,7 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
     publicUrl: config.publicUrl,
     currency: config.currency,
     storeAddress: config.store,
+    storeName: wholeName(config.store),
     secretsKeyPlace: secretsKeyPlace(config),
     onRequeued: settler.wake,
     canTell: config.shopUrl !== null,

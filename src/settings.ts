@@ -4,8 +4,14 @@ import { postgresAddress, type StoreAddress, sqliteAddress } from './store/addre
 
 export type ListenAddress = { readonly host: string; readonly port: number };
 
-/** Reads a setting's text. Throws a sentence, without its subject, that says what is wrong with it. */
+/**
+ * Reads a setting's text. Throws a sentence, without its subject, that says what is wrong with it, and never what was
+ * given: a secret may stand in the wrong place.
+ */
 export type Parser<T> = (text: string) => T;
+
+/** The sentence is what to write instead. Who knows where the text came from may show it before that. */
+export class Unfit extends Error {}
 
 const TOKEN_LENGTH = { min: 16, max: 512 } as const;
 const API_SLOTS = { min: 5, max: 55 } as const;
@@ -14,29 +20,27 @@ const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 
 
 export function parseStore(text: string): StoreAddress {
   if (/^postgres(ql)?:\/\//.test(text)) return postgresAddress(text);
+  if (/^["']/.test(text)) throw new Error('has quotation marks around it, which are taken for a part of it');
+  if (/^postgres(ql)?:\/\//i.test(text)) throw new Error('must begin with postgres:// in small letters');
   // The driver drops spaces at the ends, and would open another file than the one that was looked for.
   const match = /^sqlite:(\S|\S.*\S)$/s.exec(text);
   if (match?.[1] === undefined || match[1] === ':memory:') {
-    // What looks like a URL may hold a password, in whatever place.
-    const said = /\/\/|@/.test(text) ? 'names no store that settled knows' : `is "${text}"`;
     throw new Error(
-      `${said}; write sqlite: and the path of a file, like sqlite:./data/settled.db, or ` +
+      'names no store that settled knows; write sqlite: and the path of a file, like sqlite:./data/settled.db, or ' +
         'postgres://user:password@host:5432/database',
     );
   }
   return sqliteAddress(match[1]);
 }
 
-function withoutPassword(text: string): string {
-  return text.replace(/\/\/[^@/]*@/, '//…@');
-}
-
 export function parsePublicUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    throw new Error(`is "${withoutPassword(text)}"; write an address like https://pay.example.com`);
+    throw new Error('is not an address; write one like https://pay.example.com');
   }
-  if (url.search !== '' || url.hash !== '' || url.username !== '') {
+  // A password with a slash ends the host: what comes after it is not what it seems.
+  const isCutShort = url.pathname.includes('@');
+  if (url.search !== '' || url.hash !== '' || url.username + url.password !== '' || isCutShort) {
     throw new Error('must be an origin and perhaps a path, without a query, a fragment or credentials');
   }
   return url.href.replace(/\/+$/, '');
@@ -45,7 +49,7 @@ export function parsePublicUrl(text: string): string {
 export function parseListen(text: string): ListenAddress {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(text);
   const port = Number(match?.[3]);
-  if (match === null || port > 65_535) throw new Error(`is "${text}"; write host:port, like 127.0.0.1:8788`);
+  if (match === null || port > 65_535) throw new Unfit('write host:port, like 127.0.0.1:8788');
   return { host: (match[1] ?? match[2]) as string, port };
 }
 
@@ -69,19 +73,19 @@ export function parseSecretsKey(text: string): Buffer {
 export function parseTolerance(text: string): number {
   const seconds = Number(text);
   if (!/^[1-9][0-9]{0,4}$/.test(text) || seconds > 86_400) {
-    throw new Error(`is "${text}"; write whole seconds from 1 to 86400`);
+    throw new Unfit('write whole seconds from 1 to 86400');
   }
   return seconds;
 }
 
 export function parseCurrency(text: string): string {
-  if (!isCurrency(text)) throw new Error(`is "${text}"; write an ISO 4217 code in capitals, like BRL`);
+  if (!isCurrency(text)) throw new Unfit('write an ISO 4217 code in capitals, like BRL');
   return text;
 }
 
 export function parseOrigin(text: string): string {
   if (URL.parse(text)?.origin !== text || text === 'null') {
-    throw new Error(`is "${text}"; write one origin without a path, like https://sandbox.example.com`);
+    throw new Error('is not an origin; write one without a path, like https://sandbox.example.com');
   }
   return text;
 }
@@ -89,7 +93,7 @@ export function parseOrigin(text: string): string {
 export function oneOf<const T extends string>(choices: readonly T[]): Parser<T> {
   return (text) => {
     const chosen = choices.find((choice) => choice === text);
-    if (chosen === undefined) throw new Error(`is "${text}"; choose one of ${choices.join(', ')}`);
+    if (chosen === undefined) throw new Unfit(`choose one of ${choices.join(', ')}`);
     return chosen;
   };
 }
@@ -101,7 +105,7 @@ export function parseApiUrl(text: string): string {
   const { protocol, hostname } = new URL(url);
   // The key travels in a header.
   if (protocol !== 'https:' && !isLoopback(hostname)) {
-    throw new Error(`is "${url}"; the API key must not travel in the clear: use https`);
+    throw new Error('must begin with https://: the API key must not travel in the clear');
   }
   return url.endsWith(API_PATH) ? url : url + API_PATH;
 }
@@ -114,8 +118,8 @@ export function parseApiKey(text: string): string {
 export function parseApiSlots(text: string): number {
   const slots = Number(text);
   if (!/^[1-9][0-9]?$/.test(text) || slots < API_SLOTS.min || slots > API_SLOTS.max) {
-    throw new Error(
-      `is "${text}"; write a whole number from ${API_SLOTS.min} to ${API_SLOTS.max}: the service allows 60 requests a minute`,
+    throw new Unfit(
+      `write a whole number from ${API_SLOTS.min} to ${API_SLOTS.max}: the service allows 60 requests a minute`,
     );
   }
   return slots;
@@ -126,7 +130,7 @@ export function duration(min: string, max: string): Parser<number> {
   return (text) => {
     const ms = durationMs(text);
     if (ms >= durationMs(min) && ms <= durationMs(max)) return ms;
-    throw new Error(`is "${text}"; write ${min} to ${max}, in minutes, hours or days, like 90m, 12h or 3d`);
+    throw new Unfit(`write ${min} to ${max}, in minutes, hours or days, like 90m, 12h or 3d`);
   };
 }
 

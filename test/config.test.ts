@@ -39,6 +39,10 @@ const SETTINGS: Record<string, Setting> = {
         ['postgresql://me:hidden@db:6432/pay?sslmode=verify-full', 'postgres://db:6432/pay'],
         ['postgres://me@[::1]/settled', 'postgres://[::1]:5432/settled'],
         ['postgres://db/settled?user=me&password=hidden&port=1', 'postgres://db:1/settled'],
+        [
+          'postgres://db/s?sslmode=no-verify&sslnegotiation=direct&channel_binding=require&connect_timeout=3',
+          'postgres://db:5432/s',
+        ],
         ['postgres://me@localhost/settled?host=/run/pg', 'postgres://localhost:5432/settled?host=/run/pg'],
         ['postgres://me:a%2Fb%40c@db/s%C3%A3o', 'postgres://db:5432/são'],
       ].map(([url = '', name = '']) => [url, { engine: 'postgres', url, name }] as const),
@@ -62,6 +66,29 @@ const SETTINGS: Record<string, Setting> = {
       'postgres://me:100%hidden@db/settled',
       'postgres://db/settled?query_timeout=0&password=hidden',
       'postgres://db/settled?hidden=1',
+      ...[
+        'port=99999',
+        'port=abc',
+        'port=0',
+        'sslmode=bogus',
+        'sslmode=allow',
+        'sslmode=prefer',
+        'sslmode=require',
+        'sslmode=verify-ca',
+        'sslmode=',
+        'sslmode=disable&sslmode=verify-full',
+        'sslrootcert=',
+        'sslcert=/cert.pem',
+        'sslnegotiation=bogus',
+        'sslnegotiation=direct&sslmode=disable',
+        'channel_binding=bogus',
+        'connect_timeout=abc',
+        'target_session_attrs=bogus',
+        'uselibpqcompat=true',
+      ].map((said) => `postgres://me:hidden@db/settled?${said}`),
+      'POSTGRES://me:hidden@db/settled',
+      '"postgres://me:hidden@db/settled"',
+      'host=db password=hidden',
       'SQLITE:./x',
       'sqlite: ./x',
       'sqlite:./x ',
@@ -80,6 +107,8 @@ const SETTINGS: Record<string, Setting> = {
       'ftp://pay.example.com',
       'https://',
       'https://me:hidden@pay.example.com',
+      'https://:hidden@pay.example.com',
+      'https://me:1/hidden@pay.example.com',
       'https://pay.example.com/?a=b',
       'https://pay.example.com/#a',
     ],
@@ -400,11 +429,15 @@ describe('configuration', () => {
 
   it.each(NAMES)('refuses a %s_FILE that cannot be read, and says which and why', (name) => {
     const file = join(testFolder(), 'nothing');
-    expect(refusal({ [`${name}_FILE`]: file })).toContain(`- ${name} cannot be read from ${file}: ENOENT`);
+    expect(refusal({ [`${name}_FILE`]: file })).toContain(
+      `- ${name} cannot be read from ${file}: there is no such file`,
+    );
   });
 
   it('refuses an empty secret file: it would be no secret', () => {
-    expect(refusal({ SETTLED_OPERATOR_TOKEN_FILE: aFile('\n') })).toContain('SETTLED_OPERATOR_TOKEN has 0');
+    const file = aFile('\n');
+    const message = refusal({ SETTLED_OPERATOR_TOKEN_FILE: file });
+    expect(message).toContain(`SETTLED_OPERATOR_TOKEN from ${file} has 0 characters`);
   });
 
   it('takes an empty value for none', () => {
@@ -571,7 +604,14 @@ describe('configuration', () => {
     ['SETTLED_SHOP_TOKEN', 'a secret with spaces'],
     ['SETTLED_SECRETS_KEY', 'a-secret-that-is-no-key'],
     ['SETTLED_STORE', 'postgres://me:a-password@db/settled'],
+    ['SETTLED_STORE', 'host=localhost password=a-password'],
+    ['SETTLED_STORE', 'a-password'],
     ['SETTLED_PUBLIC_URL', 'https://me:a-password@'],
+    ['SETTLED_PUBLIC_URL', 'htps://me:a/a-password@x'],
+    ['SETTLED_API_URL', 'htps://me:a/a-password@x'],
+    ['SETTLED_API_URL', 'http://x.example.com/a-password'],
+    ['SETTLED_CONFIRM', 'the-token-a-password'],
+    ['SETTLED_HOOKS_CORS', 'the-token-a-password'],
     ['SETTLED_SECRETS_KEY_PREVIOUS', 'a-password'],
     ['SETTLED_SHOP_URL', 'shop.example.com/a-password'],
     ['SETTLED_SHOP_URL', 'shop.example.com?key=a-password'],
@@ -583,6 +623,37 @@ describe('configuration', () => {
     const message = refusal({ [name]: text });
     expect(message).not.toContain(text);
     expect(message).not.toContain('a-password');
+  });
+
+  it.each(NAMES.filter((name) => name !== 'SETTLED_API_KEY'))(
+    'names the file that %s is read from, and not what stands there',
+    (name) => {
+      const file = aFile('pass word');
+      const message = refusal({ [`${name}_FILE`]: file });
+      expect(message).toContain(`- ${name} from ${file} `);
+      expect(message).not.toContain('pass word');
+    },
+  );
+
+  it('shows what else was given where it is too short for a secret', () => {
+    expect(refusal({ SETTLED_CONFIRM: 'never' })).toContain('SETTLED_CONFIRM is "never"; choose one of');
+  });
+
+  it('does not show a secret that stands where its file should', () => {
+    const message = refusal({ SETTLED_SECRETS_KEY_FILE: KEY.toString('hex') });
+    expect(message).toContain('SETTLED_SECRETS_KEY cannot be read from its file: there is no such file');
+  });
+
+  it.each([
+    [
+      'postgres://db/s?sslmode=require',
+      /SETTLED_STORE must say sslmode=verify-full, no-verify or disable\. .*require/,
+    ],
+    ['postgres://db/s?port=99999', /SETTLED_STORE names a port that is none: write a number from 1 to 65535/],
+    ['"postgres://db/s"', /SETTLED_STORE has quotation marks around it/],
+    ['POSTGRES://db/s', /SETTLED_STORE must begin with postgres:\/\/ in small letters/],
+  ])('says what to do about the address %s', (address, said) => {
+    expect(refusal({ ...SHARED, SETTLED_STORE: address })).toMatch(said);
   });
 });
 

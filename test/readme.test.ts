@@ -88,6 +88,23 @@ describe('the README', () => {
     expect([shopUrl, shopSecrets?.map(({ length }) => length)]).toEqual([url, [32]]);
   });
 
+  it('shows commands that start a replica on PostgreSQL, and not a shop on a file, when they are pasted', ({
+    skip,
+  }) => {
+    skipWithout(skip, ['bash', 'openssl']);
+    const [make = '', start = ''] = blocksOf('Run several');
+    const cwd = testFolder();
+    expect(start).toMatch(/\nnpm start\n$/);
+    const pasted = `${make}${start.replace('npm start', `'${process.execPath}' -p 'JSON.stringify(process.env)'`)}`;
+    const environment = JSON.parse(execFileSync('bash', ['-euc', pasted], { cwd, encoding: 'utf8' }));
+    const given = Object.entries(environment).filter(([name]) => name.startsWith('SETTLED_'));
+    const { store, secretsKey, operatorToken } = readConfig(
+      Object.fromEntries(given.map(([name, file]) => [name, join(cwd, String(file))])),
+    );
+    expect(store).toMatchObject({ engine: 'postgres', name: 'postgres://db.example.com:5432/settled' });
+    expect([secretsKey?.length, operatorToken?.length]).toEqual([32, 48]);
+  });
+
   it('shows commands that deliver by hand when they are pasted', async ({ skip }) => {
     skipWithout(skip, ['bash', 'curl', 'openssl']);
     const served = await serve();

@@ -6,6 +6,7 @@ import { runIn } from './store/postgres/contract_store.ts';
 import { newDatabase } from './store/postgres/opening.ts';
 import { startTestApp, type TestApp, testFolder } from './support/app.ts';
 import { paymentEvent, signedHeaders } from './support/deliveries.ts';
+import { readableLog } from './support/lines.ts';
 import { samples } from './support/metrics.ts';
 import { shutDatabase } from './support/test_database.ts';
 
@@ -103,6 +104,24 @@ describe('replicas of one store', () => {
   });
 });
 
+describe('a database that is away', () => {
+  it('is told of once in the log by whoever claims, and not at each try', async () => {
+    const { log, lines } = readableLog();
+    const clock: Clock = {
+      ...systemClock,
+      after: (ms, work) => systemClock.after(ms === 1_000 ? 10 : ms, work),
+    };
+    const app = await startTestApp({ engine: 'postgres', clock, log });
+    const { url, calls } = app.database as NonNullable<TestApp['database']>;
+    await shutDatabase(url);
+    const claims = () => lines.filter(({ msg }) => String(msg).includes('cannot be claimed'));
+    await vi.waitFor(() => expect(claims()).toHaveLength(1));
+    const { made } = calls;
+    await vi.waitFor(() => expect(calls.made).toBeGreaterThan(made + 10));
+    expect(claims()).toHaveLength(1);
+  });
+});
+
 describe('a database that does not answer any more', () => {
   it('holds up no stop for more than five seconds', async () => {
     const url = await newDatabase();
@@ -170,7 +189,7 @@ describe('the doctor of replicas', () => {
     );
     expect(checks.replicas).toMatchObject({ status: 'ok' });
     expect(checks.replicas?.detail).toMatch(
-      /^alive: \S+-[0-9a-f]{12} \(\d+\.\d+\.\d+, since 20\S+Z, holds nothing\); \S+ \(.*\)\. silent: killed since 20\S+Z$/,
+      /^alive: \S+-[0-9a-f]{12} \(this one, \d+\.\d+\.\d+, since 20\S+Z, holds nothing\); \S+ \(.*\)\. silent: killed since 20\S+Z$/,
     );
     expect(checks['database clock']).toMatchObject({ status: 'ok' });
     expect(checks.leases).toEqual({
@@ -183,6 +202,62 @@ describe('the doctor of replicas', () => {
     expect(shown).toMatchObject({ settled_replicas: 2, 'settled_leases_lapsed{what="events"}': 0 });
     expect(Math.abs(shown.settled_store_clock_ahead_seconds ?? Number.NaN)).toBeLessThan(1);
     expect(shown).not.toHaveProperty('settled_disk_free_bytes');
+  });
+
+  it('names the settings that another replica has otherwise, and no value of them', async () => {
+    const own = { SETTLED_API_URL: 'http://127.0.0.1:9', SETTLED_API_KEY: 'its-own-key' };
+    const [one, other] = (await startReplicas(
+      {},
+      { environment: { ...own, SETTLED_CURRENCY: 'EUR', SETTLED_LOG_LEVEL: 'fatal' } },
+    )) as [TestApp, TestApp];
+    await startTestApp({ engine: 'postgres', storePath: one.storePath });
+    const { settings, replicas } = await checksOf(one);
+    expect(settings?.status).toBe('warning');
+    const [, differing = ''] = /values than this one: (.*)\. Give/.exec(settings?.detail ?? '') ?? [];
+    const [name = ''] = /[^\s(]+-[0-9a-f]{12}/.exec(differing) ?? [];
+    expect(differing).toBe(
+      ['SETTLED_API_URL', 'SETTLED_API_KEY', 'SETTLED_CURRENCY']
+        .map((each) => `${each} (${name})`)
+        .join('; '),
+    );
+    expect(replicas?.detail).toContain(name);
+    expect(replicas?.detail).not.toContain(`${name} (this one, `);
+    expect((await checksOf(other)).replicas?.detail).toContain(`${name} (this one, `);
+    const said = JSON.stringify(await checksOf(other));
+    expect(said).not.toContain(own.SETTLED_API_KEY);
+  });
+
+  it('says of a replica with another key what it breaks, and rotate-key says who holds the change up', async () => {
+    // It gives one sign of life.
+    const [one] = (await startReplicas({ clock: { ...systemClock, every: () => () => {} } })) as [TestApp];
+    const { environment, url } = one.database as NonNullable<TestApp['database']>;
+    const other = await startTestApp({
+      engine: 'postgres',
+      storePath: one.storePath,
+      environment: {
+        SETTLED_PUBLIC_URL: one.hooksUrl,
+        SETTLED_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
+        SETTLED_SECRETS_KEY_PREVIOUS: String(environment.SETTLED_SECRETS_KEY),
+      },
+    });
+    const checks = await checksOf(other);
+    expect(checks['public address']).toMatchObject({
+      status: 'failing',
+      detail: expect.stringMatching(
+        /401: .* or a replica with another SETTLED_SECRETS_KEY \(see replicas\)$/,
+      ),
+    });
+    // Digests of two keys cannot be compared.
+    expect(checks.settings).toMatchObject({ status: 'ok' });
+    const rotate = () => other.api('/v1/admin/rotate-key', { method: 'POST' });
+    const { status, body } = await rotate();
+    expect([status, body.title]).toEqual([503, 'unavailable']);
+    const [, name] = /alive: (\S+)/.exec(checks.replicas?.detail ?? '') ?? [];
+    expect(body.detail).toMatch(
+      new RegExp(`goes on by itself\\. .* the replica ${name} seals under the key`),
+    );
+    await runIn(url, `DELETE FROM replica WHERE name = '${name}'`);
+    expect((await rotate()).status).toBe(200);
   });
 
   it('finds clocks that differ, another key, and leases that nobody ends', async () => {

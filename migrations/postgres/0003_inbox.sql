@@ -21,9 +21,9 @@ CREATE TABLE inbox (
   fault_code     TEXT,
   fault_message  TEXT
 );
--- Each event id once, but for those that came again with other content: each content of theirs once.
-CREATE UNIQUE INDEX inbox_first ON inbox (link_key, event_id) WHERE NOT conflict;
-CREATE UNIQUE INDEX inbox_conflicts ON inbox (link_key, event_id, body_sha256) WHERE conflict;
+-- Each event id once, but for those that came again with other content: each content of theirs once. One index without a
+-- condition, so that it also finds all rows of a link.
+CREATE UNIQUE INDEX inbox_once ON inbox (link_key, event_id, (CASE WHEN conflict THEN body_sha256 ELSE '' END));
 CREATE INDEX inbox_due ON inbox (due_at_ms, key) WHERE status = 'pending';
 -- due_at_ms of a leased row is when its lease lapses.
 CREATE INDEX inbox_leased ON inbox (due_at_ms) WHERE status = 'leased';

@@ -37,8 +37,8 @@ export function makeBackup({ store, clock, storeAddress, secretsKeyPlace }: ApiO
   return async (_request, response) => {
     if (storeAddress.engine === 'postgres') {
       const detail =
-        `settled does not copy ${storeAddress.name}. Use pg_dump, or the backups of who runs it: see Backup in ` +
-        `docs/operations.md. The secrets key is not in them. It is kept in ${secretsKeyPlace}; keep a copy apart from the ` +
+        `settled does not copy ${storeAddress.name}. Use pg_dump, or the backups of who runs it: see Back up in ` +
+        `docs/postgres.md. The secrets key is not in them. It is kept in ${secretsKeyPlace}; keep a copy apart from the ` +
         'backups.';
       sendProblem(response, { status: 409, code: 'backup_not_ours_to_make', detail });
       return;
@@ -67,21 +67,28 @@ export function makeBackup({ store, clock, storeAddress, secretsKeyPlace }: ApiO
 }
 
 /** Changes the key under which signing secrets rest, while serving. */
-export function rotateKey({ rotation }: ApiOptions): RequestHandler {
+export function rotateKey({ rotation, storeAddress }: ApiOptions): RequestHandler {
   return async (_request, response) => {
     const rotated = await rotation.rotate();
     if (rotated !== null) {
       response.json({ rotation: rotated });
       return;
     }
-    const detail =
-      'The secrets key comes from SETTLED_SECRETS_KEY, which settled cannot change. Make a new one (openssl rand -base64 ' +
-      '32), set SETTLED_SECRETS_KEY to it and SETTLED_SECRETS_KEY_PREVIOUS to the key of now, and start settled again: it ' +
-      'then seals all secrets under the new one by itself. How several replicas do that while they serve: see Keys in ' +
-      'docs/operations.md.';
+    const how = storeAddress.engine === 'postgres' ? CHANGE_AT_REPLICAS : CHANGE_HERE;
+    const detail = `The secrets key comes from SETTLED_SECRETS_KEY, which settled cannot change. ${how}`;
     sendProblem(response, { status: 409, code: 'key_not_ours_to_change', detail });
   };
 }
+
+const CHANGE_HERE =
+  'Make a new one (openssl rand -base64 32), set SETTLED_SECRETS_KEY to it and SETTLED_SECRETS_KEY_PREVIOUS to the key of ' +
+  'now, and start settled again: it then seals all secrets under the new one by itself. See Keys in docs/operations.md.';
+/** While some have a key that the others do not know, deliveries of new links fail. */
+const CHANGE_AT_REPLICAS =
+  'Make a new one (openssl rand -base64 32) and give it to every replica as SETTLED_SECRETS_KEY_PREVIOUS, starting one after ' +
+  'the other again; then give every replica the new one as SETTLED_SECRETS_KEY and the key of now as ' +
+  'SETTLED_SECRETS_KEY_PREVIOUS, in the same way: they then seal all secrets under the new one by themselves. See Change the ' +
+  'secrets key in docs/postgres.md.';
 
 /** What a process left that was killed while it wrote a backup; nobody else writes one now. */
 async function removeDrafts(folder: string): Promise<void> {

@@ -12,7 +12,7 @@ const SKEW_MS_SMALL = 2_000;
 
 /** What there is to say of the database, and of the replicas that work on it where there may be several. */
 export async function checkDatabase(options: ApiOptions): Promise<Finding[]> {
-  const { store, storeAddress, clock, keyring } = options;
+  const { store, storeAddress, clock, keyring, replica } = options;
   const { server, replicas, lapsed } = await store.storeState(clock.nowMs());
   const database: Finding = { name: 'database', status: 'ok', detail: `${server}: ${storeAddress.name}` };
   if (storeAddress.engine === 'sqlite') return [database, await checkDisk(storeAddress.path)];
@@ -20,7 +20,8 @@ export async function checkDatabase(options: ApiOptions): Promise<Finding[]> {
   const silent = replicas.filter(({ isAlive }) => !isAlive);
   return [
     database,
-    checkReplicas(alive, silent, keyring.keyId),
+    checkReplicas(alive, silent, { keyId: keyring.keyId, replica }),
+    checkSettings(alive, replica),
     checkClocks(alive),
     finding(
       'leases',
@@ -43,11 +44,11 @@ async function checkDisk(path: string): Promise<Finding> {
 function checkReplicas(
   alive: readonly ReplicaSummary[],
   silent: readonly ReplicaSummary[],
-  keyId: string,
+  { keyId, replica: own }: { keyId: string; replica: string | null },
 ): Finding {
   const others = alive.filter((replica) => replica.secretsKeyId !== keyId);
   const lines = [
-    `alive: ${alive.map(describe).join('; ')}`,
+    `alive: ${alive.map((replica) => describe(replica, replica.name === own)).join('; ')}`,
     ...(silent.length === 0
       ? []
       : [`silent: ${silent.map(({ name, aliveAtMs }) => `${name} since ${iso(aliveAtMs)}`).join('; ')}`]),
@@ -61,9 +62,28 @@ function checkReplicas(
   return finding('replicas', others.length === 0, lines.join('. '));
 }
 
-function describe({ name, version, startedAtMs, leases }: ReplicaSummary): string {
+/** The name is the one that it wrote into its log when it began to serve. */
+function describe({ name, version, startedAtMs, leases }: ReplicaSummary, isOwn: boolean): string {
   const holds = held(leases) === '' ? 'nothing' : held(leases);
-  return `${name} (${version}, since ${iso(startedAtMs)}, holds ${holds})`;
+  return `${name} (${isOwn ? 'this one, ' : ''}${version}, since ${iso(startedAtMs)}, holds ${holds})`;
+}
+
+/** Digests can be compared where they were made with the same key. */
+function checkSettings(alive: readonly ReplicaSummary[], own: string | null): Finding {
+  const name = 'settings';
+  const here = alive.find((replica) => replica.name === own);
+  const others = alive.filter(({ secretsKeyId }) => secretsKeyId === here?.secretsKeyId);
+  const differing = Object.entries(here?.settings ?? {}).flatMap(([setting, digest]) => {
+    const elsewhere = others.filter(({ settings }) => (settings[setting] ?? digest) !== digest);
+    return elsewhere.length === 0 ? [] : [`${setting} (${elsewhere.map((one) => one.name).join(', ')})`];
+  });
+  if (differing.length === 0) {
+    return { name, status: 'ok', detail: 'replicas that have the same secrets key have the same settings' };
+  }
+  const detail =
+    `other replicas have other values than this one: ${differing.join('; ')}. Give all the same: docs/postgres.md, The ` +
+    'replicas, says what comes of it';
+  return { name, status: 'warning', detail };
 }
 
 /** Leases in words; '' where there are none. */

@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
 import { restoredSentence } from '../domain/advice.ts';
+import { Fault } from '../fault.ts';
 import type { Readiness } from '../http/health.ts';
 import { deliveryMac, SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
 import { ANSWERS } from '../receive/answer.ts';
@@ -17,45 +18,59 @@ const PROBE_DEADLINE_MS = 5_000;
 /** What a person should know of this installation. Each check says what to do. */
 export function doctor(options: ApiOptions): RequestHandler {
   return async (_request, response) => {
-    const { store, clock, readiness, apiSlots } = options;
+    const { readiness, storeName } = options;
     const [database, address, service] = await Promise.all([
-      checkDatabase(options),
+      findings('database', checkDatabase(options)),
       checkPublicUrl(options),
       checkService(options),
     ]);
-    const stats = await store.stats(clock.nowMs());
-    const checks: Finding[] = [
-      checkReadiness(readiness),
-      ...database,
-      address,
-      ...service,
-      finding(
-        'api budget',
-        stats.api.slotsInUse < apiSlots,
-        `${stats.api.slotsInUse} of ${apiSlots} requests a minute are in use`,
-      ),
-      finding(
-        'settlement',
-        stats.lagMs < 10_000,
-        `the oldest unsettled event is due for ${stats.lagMs / 1000} s`,
-      ),
-      finding(
-        'dead events',
-        !stats.events.dead,
-        `${stats.events.dead ?? 0} events wait for a person: settled events list --status dead`,
-      ),
-      finding(
-        'holds',
-        stats.holds === 0,
-        `${stats.holds} holds wait for a person: settled orders list --state held`,
-      ),
-      await checkShop(options, stats),
-      await checkSecrets(options),
-      checkRestore(stats.feed.restoredFromMs),
-      finding('attention', stats.attention === 0, `${stats.attention} matters are open: settled attention`),
-    ];
-    response.json({ checks });
+    const isThere = database.every(({ status }) => status !== 'failing');
+    // Behind the request to the service, which takes a slot of the budget.
+    const kept = isThere ? await findings('orders and events', checkKept(options)) : [];
+    const checks = [checkReadiness(readiness), ...database, address, ...service, ...kept];
+    response.json({ store: storeName, checks });
   };
+}
+
+/** What was found; where the store fails that is the finding, and all that needs no store is looked at as well. */
+async function findings(name: string, looking: Promise<Finding[]>): Promise<Finding[]> {
+  try {
+    return await looking;
+  } catch (fault) {
+    if (!(fault instanceof Fault)) throw fault;
+    return [{ name, status: 'failing', detail: fault.message }];
+  }
+}
+
+async function checkKept(options: ApiOptions): Promise<Finding[]> {
+  const { store, clock, apiSlots } = options;
+  const stats = await store.stats(clock.nowMs());
+  return [
+    finding(
+      'api budget',
+      stats.api.slotsInUse < apiSlots,
+      `${stats.api.slotsInUse} of ${apiSlots} requests a minute are in use`,
+    ),
+    finding(
+      'settlement',
+      stats.lagMs < 10_000,
+      `the oldest unsettled event is due for ${stats.lagMs / 1000} s`,
+    ),
+    finding(
+      'dead events',
+      !stats.events.dead,
+      `${stats.events.dead ?? 0} events wait for a person: settled events list --status dead`,
+    ),
+    finding(
+      'holds',
+      stats.holds === 0,
+      `${stats.holds} holds wait for a person: settled orders list --state held`,
+    ),
+    await checkShop(options, stats),
+    await checkSecrets(options),
+    checkRestore(stats.feed.restoredFromMs),
+    finding('attention', stats.attention === 0, `${stats.attention} matters are open: settled attention`),
+  ];
 }
 
 function checkReadiness(readiness: Readiness): Finding {
@@ -141,6 +156,10 @@ async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
       ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())]),
     ];
   } catch (fault) {
+    if (fault instanceof Fault && fault.code.startsWith('store_')) {
+      const detail = 'the API was not asked: a request takes a slot of the budget, which the database keeps';
+      return [{ name, status: 'warning', detail }];
+    }
     return [{ name, status: 'failing', detail: (fault as Error).message }];
   }
 }
@@ -158,8 +177,12 @@ function checkClock(skewMs: number): Finding {
 
 /** Sends a signed delivery to ourselves through the public address: what is wrong on the way shows here first. */
 async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
-  const { publicUrl, publicUrlReaches, keyring, clock } = options;
+  const { publicUrl, publicUrlReaches, keyring, clock, storeAddress } = options;
   const name = 'public address';
+  const others =
+    storeAddress.engine === 'sqlite'
+      ? 'another settled answers'
+      : 'another settled answers, or a replica with another SETTLED_SECRETS_KEY (see replicas)';
   const body = `{ "id": "doctor", "note": "bytes as they are: \u00e9 \u2028 1.0" } \n`;
   const timestamp = String(clock.nowMs());
   const mac = deliveryMac(keyring.probe.secret, timestamp, Buffer.from(body));
@@ -178,7 +201,7 @@ async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
       signal: deadline.signal,
     });
     const isOurs = answer.status === 200 && (await answer.text()) === ANSWERS.recorded.body;
-    if (!isOurs) return { name, status: 'failing', detail: notArrived(publicUrl, answer.status) };
+    if (!isOurs) return { name, status: 'failing', detail: notArrived(publicUrl, answer.status, others) };
   } catch (error) {
     const { cause, message } = error as Error & { cause?: { code?: string } };
     const detail = `a delivery to ${publicUrl} does not arrive (${cause?.code ?? message}): check SETTLED_PUBLIC_URL, DNS and the proxy`;
@@ -191,10 +214,10 @@ async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
   return { name, status: 'warning', detail };
 }
 
-function notArrived(publicUrl: string, status: number): string {
+function notArrived(publicUrl: string, status: number, others: string): string {
   const why =
     status === 401
-      ? 'its body or its headers were changed on the way (let the proxy pass them as they are), or another settled answers'
+      ? `its body or its headers were changed on the way (let the proxy pass them as they are), or ${others}`
       : 'something else answers there: let the proxy pass POST /hooks/… on to SETTLED_HOOKS_LISTEN';
   return `a signed delivery to ${publicUrl} is answered ${status}: ${why}`;
 }

@@ -32,6 +32,10 @@ export type ApiOptions = {
   apiSlots: number;
   currency: string;
   storeAddress: StoreAddress;
+  /** The store, by a name that is the same in every folder. */
+  storeName: string;
+  /** What this process is called among those that work on the store; null where it is alone. */
+  replica: string | null;
   /** Where the secrets key is kept, in words for a person. */
   secretsKeyPlace: string;
   rotation: Pick<Rotation, 'rotate'>;

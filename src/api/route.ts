@@ -45,6 +45,8 @@ export type Operation = {
   /** By status. */
   answers: Readonly<Record<number, Answer>>;
   problems?: readonly Stated[];
+  /** What a route answers by itself where the store fails. */
+  answersWithoutStore?: true;
   /** What the example sends: a query string, or a body. */
   example?: { query?: string; body?: Readonly<Record<string, unknown>> };
 };

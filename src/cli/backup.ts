@@ -12,7 +12,8 @@ export const backup = defineCommand({
   about: 'write a consistent copy of the database beside it, while the server serves',
   details: [
     'The secrets key is not in it, and the copy cannot be used without: the answer says where the key is. Copy that once, and',
-    'keep it apart. docs/operations.md has the restore, command by command.',
+    'keep it apart. docs/operations.md has the restore, command by command. Of PostgreSQL it makes none and',
+    'ends with 78: docs/postgres.md says how that is backed up.',
   ],
   options: {},
   async run({ server }) {

@@ -51,11 +51,15 @@ type Sent = {
 export function connect(config: Config): Connection {
   const address = reachable(config.operatorListen);
   const url = `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+  const tokenPlaces =
+    config.store.engine === 'postgres'
+      ? 'SETTLED_OPERATOR_TOKEN, the same for all replicas'
+      : 'SETTLED_OPERATOR_TOKEN, or the SETTLED_STORE beside which its token file is kept';
   const open = async (): Promise<Server> => {
     const token = config.operatorToken ?? readToken(storeFile(config.store));
-    if (!(token instanceof Error)) return { address, url, token };
+    if (!(token instanceof Error)) return { address, url, token, tokenPlaces };
     // First things first: where no server is, no token would help.
-    await exchange({ address, url, token: '' }, { method: 'GET', path: '/livez' });
+    await exchange({ address, url, token: '', tokenPlaces }, { method: 'GET', path: '/livez' });
     throw token;
   };
   const send = async <T>(sent: Sent): Promise<T> => (await call(await open(), sent)) as T;
@@ -99,7 +103,8 @@ function queryText(query: Query): string {
   return text === '' ? '' : `?${text}`;
 }
 
-type Server = { address: ListenAddress; url: string; token: string };
+/** With the places where a person may give the token. */
+type Server = { address: ListenAddress; url: string; token: string; tokenPlaces: string };
 
 async function call(server: Server, sent: Sent): Promise<unknown> {
   const response = await exchange(server, sent);
@@ -138,8 +143,7 @@ function refuse(server: Server, status: number, answer: Record<string, unknown> 
     throw new Fault(
       'terminal',
       'not_authorized',
-      `The server at ${server.url} does not know this operator token. Give the server's own: SETTLED_OPERATOR_TOKEN, or ` +
-        'the SETTLED_STORE beside which its token file is kept.',
+      `The server at ${server.url} does not know this operator token. Give the server's own: ${server.tokenPlaces}.`,
     );
   }
   throw new Refusal(String(answer.title), answer.detail);

@@ -1,5 +1,6 @@
 import { readConfig } from '../config.ts';
 import { Fault } from '../fault.ts';
+import { wholeName } from '../store/address.ts';
 import { defineCommand, type Report } from './command.ts';
 import type { Connection } from './connection.ts';
 import { EXIT, EXIT_OF_FAULT, type ExitCode } from './exit.ts';
@@ -16,22 +17,33 @@ export const doctor = defineCommand({
   async run({ server }) {
     const { store } = readConfig();
     const connection = server();
-    const configuration = {
+    const { checks, exit, store: served } = await askServer(connection);
+    const isOther = served !== undefined && served !== wholeName(store);
+    const configuration: Check = {
       name: 'configuration',
-      status: 'ok',
-      detail: `the store is ${store.name}`,
-    } as const;
-    const { checks, exit } = await askServer(connection);
+      status: isOther ? 'warning' : 'ok',
+      detail: isOther
+        ? `the store is ${store.name}, and the server at ${connection.url} works on ${served}: what follows is of that one. ` +
+          "Run this command with the server's SETTLED_STORE"
+        : `the store is ${store.name}`,
+    };
     return report([configuration, ...checks], exit);
   },
 });
 
-async function askServer(server: Connection): Promise<{ checks: Check[]; exit: ExitCode }> {
+type Asked = {
+  checks: Check[];
+  exit: ExitCode;
+  /** On which the server works, where it answers. */
+  store?: string;
+};
+
+async function askServer(server: Connection): Promise<Asked> {
   try {
-    const { checks } = await server.get<{ checks: Check[] }>('/v1/admin/doctor');
+    const { store, checks } = await server.get<{ store: string; checks: Check[] }>('/v1/admin/doctor');
     const answers: Check = { name: 'server', status: 'ok', detail: `settled answers at ${server.url}` };
     const failing = checks.some(({ status }) => status === 'failing');
-    return { checks: [answers, ...checks], exit: failing ? EXIT.refused : EXIT.ok };
+    return { store, checks: [answers, ...checks], exit: failing ? EXIT.refused : EXIT.ok };
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     const checks: Check[] = [{ name: 'server', status: 'failing', detail: error.message }];

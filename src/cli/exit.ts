@@ -25,7 +25,7 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   64: 'the command line cannot be understood',
   65: 'verify: the delivery is not authentic, or not fresh',
   66: 'there is no such order, event, notice or matter',
-  69: 'the server cannot be reached, or no fitting Node is installed',
+  69: 'the server or PostgreSQL cannot be reached, or no fitting Node is installed',
   70: 'a bug in settled, here or in the server',
   73: 'the database cannot be opened, or is lost',
   74: 'the disk failed or is full',

@@ -16,7 +16,12 @@ const wantsJson = args.includes('--json');
 process.on('uncaughtException', (error) => endProcess(printFailure(error)));
 // Each write sees its own error.
 process.stdout.on('error', () => {});
-// Never awaited at the top level: a process whose loop runs empty would end with Node's code for that, not ours.
+// A process whose loop runs empty before its command is done must not look as if it were.
+process.exitCode = EXIT.bug;
+process.once('beforeExit', (code) => {
+  if (code === EXIT.bug) endProcess(printFailure(new Error('the command came to no end')));
+});
+// Never awaited at the top level: then it would end with Node's code for that, not ours.
 void main().then(endProcess);
 
 async function main(): Promise<ExitCode> {

@@ -21,7 +21,8 @@ export const rotateKey = defineCommand({
   about: 'make a new secrets key, and seal all signing secrets under it, while the server serves',
   details: [
     'Signing secrets rest under the secrets key; links and what they sign do not change. It may take a while: no delivery',
-    'waits for it. It ends with 78 where the key is given in SETTLED_SECRETS_KEY, and then says how to change it there.',
+    'waits for it. It ends with 78 where the key is given in SETTLED_SECRETS_KEY, and then says how to change it there; with',
+    '75 where that change goes on but cannot end so far, as while another replica seals under the key before.',
     'Afterwards copy the new key file, apart from the backups; backups of before still need the old one.',
   ],
   options: {},

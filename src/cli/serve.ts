@@ -51,11 +51,9 @@ async function start(stopped: Promise<string>): Promise<{ app: App; log: Log } |
       log.info({ why: app }, 'stopped before it served');
       return null;
     }
-    const { hooksAddress, operatorAddress } = app;
-    log.info(
-      { hooks: hooksAddress, operator: operatorAddress, store: config.store.name },
-      'settled is serving',
-    );
+    const { hooksAddress: hooks, operatorAddress: operator, replica } = app;
+    const name = replica === null ? {} : { replica };
+    log.info({ hooks, operator, store: config.store.name, ...name }, 'settled is serving');
     // Written now, because a process that is killed never gets to write it at its end.
     flushCompileCache();
     return { app, log };

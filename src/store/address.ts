@@ -1,3 +1,5 @@
+import { resolve } from 'node:path';
+
 /** Where the store is. `name` is what a person may see of it: the URL may hold a password, and is shown to nobody. */
 export type StoreAddress = SqliteAddress | PostgresAddress;
 
@@ -8,31 +10,52 @@ export function sqliteAddress(path: string): SqliteAddress {
   return { engine: 'sqlite', path, name: path };
 }
 
+/** By a name that is the same in whatever folder a process runs. */
+export function wholeName(store: StoreAddress): string {
+  return store.engine === 'sqlite' ? resolve(store.path) : store.name;
+}
+
 /** The file beside which keys and tokens are kept that the configuration does not give. A shared store has none. */
 export function storeFile(store: StoreAddress): string {
   if (store.engine === 'sqlite') return store.path;
   throw new Error(`nothing is kept in files beside ${store.name}`);
 }
 
-/** What a URL of PostgreSQL may say beside user, password, host, port and database (libpq's names). */
-const PARAMETERS = [
-  'host',
-  'port',
-  'user',
-  'password',
-  'sslmode',
-  'sslrootcert',
-  'sslcert',
-  'sslkey',
-  'sslnegotiation',
-  'uselibpqcompat',
-  'channel_binding',
-  'options',
-  'application_name',
-  'connect_timeout',
-  'target_session_attrs',
-];
+type Parameter = { values: RegExp; remedy?: string };
+
+/**
+ * What a URL of PostgreSQL may say beside user, password, host, port and database (libpq's names), and what it may say of
+ * it. The driver takes some other values for others without a word, and would take `allow` for no encryption at all.
+ */
+const PARAMETERS: Readonly<Record<string, Parameter>> = {
+  host: { values: /^/ },
+  port: { values: /^/ },
+  user: { values: /^/ },
+  password: { values: /^/ },
+  sslmode: {
+    values: /^(disable|no-verify|verify-full)$/,
+    remedy:
+      'sslmode=verify-full, no-verify or disable. What many providers print, sslmode=require, encrypts and asks for no proof ' +
+      "of who answers: that is no-verify here. Better is verify-full, with the provider's authority as sslrootcert",
+  },
+  sslrootcert: { values: /./ },
+  sslcert: { values: /./ },
+  sslkey: { values: /./ },
+  sslnegotiation: { values: /^(postgres|direct)$/, remedy: 'sslnegotiation=postgres or direct' },
+  channel_binding: {
+    values: /^(disable|prefer|require)$/,
+    remedy: 'channel_binding=disable, prefer or require',
+  },
+  options: { values: /^/ },
+  application_name: { values: /^/ },
+  connect_timeout: { values: /^\d+$/, remedy: 'connect_timeout in whole seconds' },
+  target_session_attrs: {
+    values: /^(any|read-write|read-only|primary|standby|prefer-standby)$/,
+    remedy: 'target_session_attrs=any, read-write, read-only, primary, standby or prefer-standby',
+  },
+};
 const PORT = '5432';
+const PORT_MAX = 65_535;
 
 /** Throws a sentence without its subject, and without any part of the URL, that says what is wrong with it. */
 export function postgresAddress(url: string): PostgresAddress {
@@ -49,11 +72,7 @@ export function postgresAddress(url: string): PostgresAddress {
     );
   }
   const given = parsed.searchParams;
-  if ([...given.keys()].some((name) => !PARAMETERS.includes(name))) {
-    throw new Error(
-      `may say after its question mark: ${PARAMETERS.join(', ')}; all else settled sets itself`,
-    );
-  }
+  refuseParameters(given);
   const host = given.get('host') || decodeURIComponent(parsed.hostname);
   if (host === '') throw new Error('names no host: write postgres://user:password@host:5432/database');
   const database = decodeURIComponent(parsed.pathname.slice(1));
@@ -61,10 +80,33 @@ export function postgresAddress(url: string): PostgresAddress {
     throw new Error('names no database: write postgres://user:password@host:5432/database');
   }
   const port = given.get('port') || parsed.port || PORT;
+  if (!/^[0-9]{1,5}$/.test(port) || Number(port) === 0 || Number(port) > PORT_MAX) {
+    throw new Error(`names a port that is none: write a number from 1 to ${PORT_MAX}`);
+  }
   const name = host.startsWith('/')
     ? `postgres://localhost:${port}/${database}?host=${host}`
     : `postgres://${host}:${port}/${database}`;
   return { engine: 'postgres', url, name };
+}
+
+function refuseParameters(given: URLSearchParams): void {
+  const names = [...given.keys()];
+  if (names.some((name) => !Object.hasOwn(PARAMETERS, name))) {
+    const all = Object.keys(PARAMETERS).join(', ');
+    throw new Error(`may say after its question mark: ${all}; all else settled sets itself`);
+  }
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) throw new Error(`says ${twice} twice: say it once`);
+  for (const [name, value] of given) {
+    const { values, remedy = `after ${name}= the path of a file` } = PARAMETERS[name] as Parameter;
+    if (!values.test(value)) throw new Error(`must say ${remedy}`);
+  }
+  if (given.has('sslcert') !== given.has('sslkey')) {
+    throw new Error('must say sslcert and sslkey together, a certificate and its key');
+  }
+  if (given.get('sslnegotiation') === 'direct' && given.get('sslmode') === 'disable') {
+    throw new Error('says sslnegotiation=direct, which encrypts, and sslmode=disable: say one of them');
+  }
 }
 
 /** The driver takes a list of servers, as libpq has it, for the name of one. */

@@ -1,5 +1,8 @@
 import { Fault } from '../fault.ts';
 
+/** After a longer silence of ours the service may have given up on deliveries: the first retries come within minutes. */
+export const OUTAGE_MS = 120_000;
+
 /** What a database says of itself. */
 export type Instance = {
   instanceId: string;

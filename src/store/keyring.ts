@@ -31,6 +31,8 @@ export type Keyring = {
   open(credentials: Pick<SealedCredentials, 'sealedSecret' | 'keyId' | 'reference'>): string;
   /** The same in all processes with this current key. */
   readonly probe: Probe;
+  /** Tells whether two texts are the same to processes that have this current key, and nothing to others. */
+  digest(text: string): string;
   /** The probe with this token, under any key that is known: another process may be ahead. */
   findProbe(token: string): Probe | undefined;
   /** Makes another key the current one. The one before goes on opening. */
@@ -55,6 +57,7 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
     get probe() {
       return now().probe;
     },
+    digest: (text) => now().digest(text),
     findProbe: (token) => keys.find(({ probe }) => probe.token === token)?.probe,
     change: (key) => {
       keys = distinct([prepareKey(key), ...keys]);
@@ -93,6 +96,7 @@ type SecretsKey = {
   /** Prepared once; plain bytes would be prepared for every secret. */
   key: KeyObject;
   probe: Probe;
+  digest(text: string): string;
   fingerprint(secret: string): Buffer;
 };
 
@@ -106,6 +110,7 @@ function prepareKey(bytes: Uint8Array): SecretsKey {
     keyId: createHash('sha256').update('settled key id').update(bytes).digest('hex').slice(0, 16),
     key: createSecretKey(bytes),
     probe: { token: derive('probe token', 24), secret: derive('probe secret', 32) },
+    digest: (text) => derive(`digest ${text}`, 12),
     fingerprint: mac,
   };
 }

@@ -21,6 +21,8 @@ export type OpenOptions = {
   secretsKeyId: string;
   olderKeyIds: readonly string[];
   version: string;
+  /** A digest of each setting that all processes on one store must have alike, as it is now. */
+  settings: () => Readonly<Record<string, string>>;
   newId: () => string;
   random: () => number;
   clock: Clock;
@@ -43,6 +45,8 @@ export type OpenedStore = {
   skewMs: () => number;
   /** Whether other processes change it as well. */
   isShared: boolean;
+  /** What this process is called among those; null where it is alone. */
+  replica: string | null;
   /** Refuses every call that waits for an answer. */
   abandon(): void;
 };
@@ -57,8 +61,8 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
       clock: options.clock,
       hints: NO_HINTS,
       skewMs: () => 0,
-
       isShared: false,
+      replica: null,
     };
   }
   const { openPostgresStore } = await import('./postgres/store.ts');
@@ -66,7 +70,7 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
   const replica = replicaName(options.newId());
   const open = () => openPostgresStore({ ...options, url, name, replica, newInstanceId });
   const opened = await whenReachable(name, options, open);
-  return { ...opened, skewMs: () => opened.clock.skewMs, isShared: true };
+  return { ...opened, skewMs: () => opened.clock.skewMs, isShared: true, replica };
 }
 
 /** One process has nobody to tell. */

@@ -20,6 +20,8 @@ export type ReplicaSummary = {
   version: string;
   /** Of its current secrets key. */
   secretsKeyId: string;
+  /** Of each setting that all must have alike, by its name: a digest that its secrets key is part of. */
+  settings: Readonly<Record<string, string>>;
   /** How far its clock was ahead of the database's. */
   skewMs: number;
   startedAtMs: number;

@@ -260,7 +260,10 @@ export type Keeping = {
   adoptSecretsKey(adoption: { keyId: string; damaged: number }): Promise<void>;
   /** Writes a consistent copy to `path`, which must not exist, and makes it durable. Returns its size in bytes. */
   backup(to: { path: string }): Promise<{ bytes: number }>;
-  /** Says that this process is alive and the store writable. Returns how long nobody had said so. */
+  /**
+   * Says that this process is alive and the store writable. Returns how long nobody had said so. The shared store tells of
+   * an outage again until `catchUp` made links due after it.
+   */
   heartbeat(atMs: number): Promise<{ gapMs: number }>;
   /**
    * Drops bytes that are old: of events and readings that are settled, and of hints. Their rows stay, and whatever is not

@@ -9,9 +9,12 @@ export type ClaimingOptions<Job> = {
   claim: (limit: number) => Promise<Job[]>;
   /** Must not throw: what becomes of a job that fails is its own business. */
   work: (job: Job) => Promise<void>;
-  /** A claim failed; the next poll tries again. */
+  /** A claim failed; the next poll tries again. Told at most once a minute: a store that is away fails each of them. */
   onClaimFailed: (error: unknown) => void;
 };
+
+/** A failure that follows sooner on one that was told says nothing new. */
+const TELL_EVERY_MS = 60_000;
 
 export type BackgroundWorker = {
   /** There may be work: claim now. Cheap, and may be called for every piece of work. */
@@ -35,12 +38,17 @@ export function startLoop<Job>(
   const rest = new Rest(clock);
   let stopping = false;
   let woken = true;
+  let quietUntilMs = Number.NEGATIVE_INFINITY;
   const may: Turn<Job> = {
     claim: async (limit) => {
       try {
         return await claim(limit);
       } catch (error) {
-        if (!stopping) onClaimFailed(error);
+        const nowMs = clock.monotonicMs();
+        if (!stopping && nowMs >= quietUntilMs) {
+          quietUntilMs = nowMs + TELL_EVERY_MS;
+          onClaimFailed(error);
+        }
         return [];
       }
     },

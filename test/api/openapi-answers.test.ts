@@ -297,6 +297,7 @@ async function startBroken(error: Error): Promise<TestApp> {
     apiSlots: 50,
     currency: 'BRL',
     storeAddress: sqliteAddress('/nowhere/settled.db'),
+    storeName: '/nowhere/settled.db',
   };
   const router = apiRoutes(options as unknown as ApiOptions);
   const app = createApp({ routers: [router], log: openLog('silent'), newId: () => 'an-id' });

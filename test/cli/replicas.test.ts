@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { relative } from 'node:path';
 import { describe, expect, inject, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp } from '../support/app.ts';
 import { freePort } from '../support/port.ts';
 import { serverAt } from '../support/postgres.ts';
 import { spawnSettled } from '../support/process.ts';
+import { shutDatabase } from '../support/test_database.ts';
 import { environmentOf, failing, say } from './settled.ts';
 
 const PASSWORD = 'password-canary';
@@ -26,22 +28,60 @@ function environmentAt(database: string): Record<string, string> {
 describe('cli: with PostgreSQL', () => {
   it('shows the doctor’s checks of it, copies nothing, and changes no key that is given', async () => {
     const environment = environmentOf(await startTestApp({ engine: 'postgres' }));
-    const [doctor, backup, rotation, migration] = await Promise.all([
+    const [doctor, backup, rotation, migration, stranger] = await Promise.all([
       say(['doctor'], environment, EXIT.refused),
       failing(['backup'], environment),
       failing(['rotate-key'], environment),
       say(['migrate'], environment),
+      failing(['stats'], { ...environment, SETTLED_OPERATOR_TOKEN: 'the-token-of-somebody-else' }),
     ]);
     const names = doctor.data.checks.map(({ name }: { name: string }) => name);
     expect(names).toEqual(expect.arrayContaining(['database', 'replicas', 'database clock', 'leases']));
     expect(doctor.text).toMatch(/the store is postgres:\/\/localhost:5432\/test_/);
     expect(backup).toMatchObject({ code: 'backup_not_ours_to_make', exit: EXIT.configuration });
-    expect(backup.message).toContain('Use pg_dump');
+    expect(backup.message).toMatch(/Use pg_dump, .* see Back up in docs\/postgres\.md/);
+    expect(rotation.message).toMatch(
+      /to every replica as SETTLED_SECRETS_KEY_PREVIOUS, .* in docs\/postgres\.md/,
+    );
+    expect(stranger.message).toMatch(
+      /Give the server's own: SETTLED_OPERATOR_TOKEN, the same for all replicas\.$/,
+    );
     expect(rotation).toMatchObject({ code: 'key_not_ours_to_change', exit: EXIT.configuration });
     expect(migration.text).toMatch(
       /^postgres:\/\/localhost:5432\/test_\S+ has the newest schema already\.\n$/,
     );
     expect(migration.data).toEqual({ store: expect.stringMatching(/^postgres:/), applied: [] });
+  });
+
+  it('shows while the database is away that it is, and what needs no database', async () => {
+    const app = await startTestApp({ engine: 'postgres' });
+    const environment = environmentOf(app);
+    await shutDatabase(String(app.database?.url));
+    const { text, data } = await say(['doctor'], environment, EXIT.refused);
+    expect(text).toMatch(/^ok +configuration /m);
+    expect(text).toMatch(/^ok +server +settled answers at /m);
+    expect(text).toMatch(/^failing +database +postgres:\/\/localhost:5432\/test_\S+ /m);
+    const names = data.checks.map(({ name }: { name: string }) => name);
+    expect(names).toEqual(['configuration', 'server', 'ready', 'database', 'public address', 'service']);
+  });
+
+  it('warns where the command was given another store than the server', async () => {
+    const app = await startTestApp({ engine: 'sqlite' });
+    const environment = environmentOf(app);
+    const configuration = async (store: string) => {
+      const { data } = await say(['doctor'], { ...environment, SETTLED_STORE: store }, EXIT.refused);
+      return data.checks[0];
+    };
+    const [same, other] = await Promise.all([
+      configuration(`sqlite:${relative('.', app.storePath)}`),
+      configuration('sqlite:./data/settled.db'),
+    ]);
+    expect(same).toMatchObject({ name: 'configuration', status: 'ok' });
+    expect(other).toMatchObject({
+      name: 'configuration',
+      status: 'warning',
+      detail: expect.stringContaining(`works on ${app.storePath}: `),
+    });
   });
 
   it('serves an empty database, and tells its password to nobody', async () => {
@@ -64,6 +104,8 @@ describe('cli: with PostgreSQL', () => {
     expect([code, stderr]).toEqual([0, '']);
     expect([stdout, ...asked].join('\n')).not.toContain(PASSWORD);
     expect(asked[0]).toContain(database);
+    expect(started.replica).toMatch(/-[0-9a-f]{12}$/);
+    expect(asked[0]).toContain(`alive: ${started.replica} (this one, `);
   });
 
   it('stops at once while it waits for a database that is not there', async () => {

@@ -49,6 +49,17 @@ describe('cli: the command line', () => {
   });
 });
 
+describe('cli: a command that comes to no end', () => {
+  it('is a bug, and not done', async () => {
+    const nothingIsWritten = '--import=data:text/javascript,process.stdout.write=()=>true';
+    const end = await runSettled(['--version'], { NODE_OPTIONS: nothingIsWritten });
+    expect(end.code).toBe(EXIT.bug);
+    expect(end.stderr).toContain(
+      'This is a bug in settled. Please report it.\nError: the command came to no end',
+    );
+  });
+});
+
 describe('cli: help', () => {
   it('names every command and every exit code', async () => {
     const { stdout, code } = await runSettled(['help']);

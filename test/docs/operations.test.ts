@@ -90,6 +90,26 @@ describe('docs/postgres.md', () => {
     });
   });
 
+  it('gives no command an address, which may hold the password', () => {
+    const commands = [...postgres.matchAll(/\bpg_(?:dump|restore)\b(?:[^\n]*\\\n)*[^\n]*/g)].map(
+      ([line]) => line,
+    );
+    expect(commands.length).toBeGreaterThan(3);
+    expect(commands.filter((command) => /\$\(cat|:\/\//.test(command))).toEqual([]);
+  });
+
+  it('shows a unit that has what a replica needs', () => {
+    const [unit = ''] = /```ini\n[\s\S]*?```/.exec(postgres) ?? [];
+    const given = [...unit.matchAll(/^Environment=(SETTLED_\w+)=/gm)].map(([, name]) => name as string);
+    expect(given).toEqual(
+      expect.arrayContaining([
+        ...['SETTLED_STORE_FILE', 'SETTLED_SECRETS_KEY_FILE', 'SETTLED_OPERATOR_TOKEN_FILE'],
+        ...['SETTLED_HOOKS_LISTEN', 'SETTLED_OPERATOR_LISTEN'],
+      ]),
+    );
+    expect(() => readConfig(Object.fromEntries(given.map((name) => [name, ''])))).not.toThrow();
+  });
+
   it('names settings that there are', () => {
     const names = [...postgres.matchAll(/SETTLED_\w+/g)].map(([name]) => name);
     expect(() => readConfig(Object.fromEntries(names.map((name) => [name, ''])))).not.toThrow();

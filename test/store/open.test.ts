@@ -19,6 +19,7 @@ function open(address: StoreAddress, clock: Clock = systemClock) {
     secretsKeyId: 'key-1',
     olderKeyIds: [],
     version: '1.2.3',
+    settings: () => ({}),
     newId: randomUUID,
     random: Math.random,
     clock,

@@ -76,11 +76,9 @@ async function dropUnused({ url, open, isOver }: Known): Promise<void> {
 export async function shutDatabase(url: string): Promise<() => Promise<void>> {
   const name = new URL(url).pathname.slice(1);
   const server = sharedServer().url('postgres');
-  await runIn(
-    server,
-    `ALTER DATABASE "${name}" ALLOW_CONNECTIONS false;
-     SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`,
-  );
+  // One after the other is kept: whoever is ended connects anew at once.
+  await runIn(server, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS false`);
+  await runIn(server, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
   return () => runIn(server, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS true`);
 }
 

@@ -15,7 +15,8 @@ function startTestPool({ places = 3, claim }: { places?: number; claim?: () => P
   const running = new Map<string, Job>();
   const faults: unknown[] = [];
   const pool = startPool<string>({
-    clock,
+    // Turning moves all of it.
+    clock: { ...clock, monotonicMs: clock.nowMs },
     places,
     pollMs: POLL_MS,
     claim: async (limit) => {
@@ -132,11 +133,17 @@ describe('a pool', () => {
     });
     await settle();
     expect(test.faults).toHaveLength(1);
+    // Once a minute is enough.
+    await test.pass(60_000 - 1);
+    expect(test.asked.length).toBeGreaterThan(50);
+    expect(test.faults).toHaveLength(1);
+    await test.pass(POLL_MS);
+    expect(test.faults).toHaveLength(2);
     broken = false;
     test.add('later');
     await test.pass(POLL_MS);
     expect(test.inHand()).toEqual(['later']);
-    expect(test.faults).toHaveLength(1);
+    expect(test.faults).toHaveLength(2);
   });
 
   it('stops after the jobs in hand, and claims no more', async () => {

@@ -14,13 +14,13 @@ export function problemsOf(route: Documented): Map<number, ProblemCode[]> {
   return new Map([...found].sort(([one], [other]) => one - other));
 }
 
-function byRule({ method, path, allowed }: Documented): Stated[] {
+function byRule({ method, path, allowed, operation }: Documented): Stated[] {
   if (allowed.length === 0) return [];
   const stated: Stated[] = [
     [401, 'unauthorized'],
     [500, 'internal'],
-    [503, 'unavailable'],
   ];
+  if (!operation.answersWithoutStore) stated.push([503, 'unavailable']);
   if (allowed.length === 1) stated.push([403, 'forbidden']);
   if (path.startsWith('/v1/')) stated.push([400, 'invalid_request']);
   if (path.includes(':')) stated.push([404, 'not_found']);

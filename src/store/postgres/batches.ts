@@ -1,26 +1,37 @@
+import { Fault } from '../../fault.ts';
+import type { Clock } from '../../work/clock.ts';
+import { mayBeOnes } from './faults.ts';
+
 /** Batches under way at once: one is prepared while others wait for their commit. */
 const UNDER_WAY_MAX = 2;
 const CALLS_MAX = 256;
+/** Calls that may wait at once; beyond it they are refused, so that a stuck server cannot fill memory. */
+const WAITING_MAX = 20_000;
 
 type Waiting<Call, Answer> = {
   call: Call;
-  resolve: (answer: Answer) => void;
+  resolve: (answer: Answer | Promise<Answer>) => void;
   reject: (error: unknown) => void;
+  isOver: boolean;
+};
+
+export type BatchOptions<Call, Answer> = {
+  /** Answers each call, some of them later: those do not hold up the next batch. */
+  together: (calls: readonly Call[]) => Promise<(Answer | Promise<Answer>)[]>;
+  alone: (call: Call) => Promise<Answer>;
+  clock: Clock;
+  /** A call unanswered for so long since it came is refused; where it was on its way, nobody knows what came of it. */
+  timeoutMs: number;
 };
 
 /**
  * Carries out calls together: those of one turn of the event loop, and those that come while as many batches as may be are
- * under way, travel as one. Where a batch fails for another reason than the way to the database, each of its calls is
- * carried out alone, so that none suffers for another.
+ * under way, travel as one. Where a batch fails for a reason that may be one call's, each is carried out alone, so that
+ * none suffers for another; where the way to the database is lost, so are the calls that wait for it.
  */
-export function batched<Call, Answer>(options: {
-  together: (calls: readonly Call[]) => Promise<Answer[]>;
-  alone: (call: Call) => Promise<Answer>;
-  /** Whether a failure of a batch may be one call's. */
-  mayBeOnes: (error: unknown) => boolean;
-}): (call: Call) => Promise<Answer> {
-  const { together, alone, mayBeOnes } = options;
-  const waiting: Waiting<Call, Answer>[] = [];
+export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (call: Call) => Promise<Answer> {
+  const { together, alone, clock, timeoutMs } = options;
+  let waiting: Waiting<Call, Answer>[] = [];
   let underWay = 0;
   let isScheduled = false;
 
@@ -29,7 +40,8 @@ export function batched<Call, Answer>(options: {
     isScheduled = true;
     setImmediate(() => {
       isScheduled = false;
-      void carryOut(waiting.splice(0, CALLS_MAX));
+      waiting = waiting.filter(({ isOver }) => !isOver);
+      if (waiting.length > 0) void carryOut(waiting.splice(0, CALLS_MAX));
       schedule();
     });
   }
@@ -38,19 +50,39 @@ export function batched<Call, Answer>(options: {
     underWay++;
     try {
       const answers = await together(batch.map(({ call }) => call));
-      for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer);
+      for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer | Promise<Answer>);
     } catch (error) {
-      if (mayBeOnes(error)) for (const { call, resolve, reject } of batch) alone(call).then(resolve, reject);
+      if (mayBeOnes(error)) for (const { call, resolve } of batch) resolve(alone(call));
       else for (const { reject } of batch) reject(error);
+      if (error instanceof Fault && error.code === 'store_unreachable') {
+        for (const { reject } of waiting.splice(0)) reject(error);
+      }
     } finally {
       underWay--;
       schedule();
     }
   }
 
-  return (call) =>
-    new Promise((resolve, reject) => {
-      waiting.push({ call, resolve, reject });
-      schedule();
-    });
+  return async (call) => {
+    if (waiting.length >= WAITING_MAX) throw busy('too many calls are waiting');
+    const answer = Promise.withResolvers<Answer>();
+    const waits: Waiting<Call, Answer> = { call, ...answer, isOver: false };
+    const cancel = clock.after(timeoutMs, () => answer.reject(busy(`no answer within ${timeoutMs} ms`)));
+    waiting.push(waits);
+    schedule();
+    try {
+      return await answer.promise;
+    } finally {
+      waits.isOver = true;
+      cancel();
+    }
+  };
+}
+
+function busy(why: string): Fault {
+  return new Fault(
+    'transient',
+    'store_busy',
+    `The database does not keep up: ${why}. Look at its load; try again.`,
+  );
 }

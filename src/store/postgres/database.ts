@@ -1,10 +1,11 @@
 import pg from 'pg';
 import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
-import { isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
+import { connectionFault, isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
 import { stopped } from './gate.ts';
 import { GatheringSocket } from './socket.ts';
 import { type Identity, OpenTransaction, type Transaction } from './transaction.ts';
+import { openTurns, type Turns } from './turns.ts';
 
 /** Calls that may wait at once; beyond it they are refused, so that a stuck server cannot fill memory. */
 const WAITING_MAX = 20_000;
@@ -15,6 +16,8 @@ const WAITING_MAX = 20_000;
  * open by a replica that is gone.
  */
 const TIMEOUTS = { connect: 3_000, lock: 2_000, statement: 4_000, answer: 5_000, idle: 10_000 } as const;
+/** When nothing is under way any more. */
+const END_WITHIN_MS = 400;
 const RERUNS_MAX = 8;
 const RERUN_MS = 20;
 
@@ -35,6 +38,8 @@ export type DatabaseOptions = Identity & {
 };
 
 type Work<T> = (tx: Transaction) => Promise<T>;
+/** Over when it is answered or refused. */
+type Call = { isOver: boolean };
 
 /** The connections of one replica, and how work is carried out on them. */
 export class Database {
@@ -43,13 +48,16 @@ export class Database {
   readonly #pool: pg.Pool;
   #waiting = 0;
   #refusal: Fault | null = null;
-  #isAbandoned = false;
+  readonly #turns: Turns;
+  readonly #reads: Turns;
   readonly #refusals = new Set<(fault: Fault) => void>();
   #drained: (() => void) | null = null;
 
   constructor(options: DatabaseOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#turns = openTurns(options.connections);
+    this.#reads = openTurns(Math.ceil(options.connections / 2));
     this.#pool = new pg.Pool({
       ...connectionOptions(options.url),
       max: options.connections,
@@ -67,24 +75,35 @@ export class Database {
    * beginning, so it changes nothing but the database.
    */
   write<T>(work: Work<T>, calls = 1): Promise<T> {
-    return this.#call(async () => {
+    return this.#call(async (call) => {
       const sinceMs = this.#options.clock.monotonicMs();
-      const value = await this.#rerun(() => this.#transact('BEGIN ISOLATION LEVEL READ COMMITTED', work));
+      const value = await this.#rerun(call, () =>
+        this.#transact(call, 'BEGIN ISOLATION LEVEL READ COMMITTED', work),
+      );
       this.#options.onBatch(calls, (this.#options.clock.monotonicMs() - sinceMs) / 1000);
       return value;
     });
   }
 
-  /** Carries out work that only reads, and sees one moment of the database. */
+  /** Carries out work that only reads, and sees one moment of the database. It leaves half the connections to others. */
   read<T>(work: Work<T>): Promise<T> {
-    return this.#call(() => this.#transact('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', work));
+    return this.#call(async (call) => {
+      await this.#reads.take();
+      try {
+        return await this.#transact(call, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', work);
+      } finally {
+        this.#reads.give();
+      }
+    });
   }
 
   /** Carries out work of a single statement, which needs no transaction of its own. */
   once<T>(work: Work<T>, calls = 1): Promise<T> {
-    return this.#call(async () => {
+    return this.#call(async (call) => {
       const sinceMs = this.#options.clock.monotonicMs();
-      const value = await this.#rerun(() => this.#withClient((client) => work(this.#transaction(client))));
+      const value = await this.#rerun(call, () =>
+        this.#withClient(call, (client) => work(this.#transaction(client))),
+      );
       this.#options.onBatch(calls, (this.#options.clock.monotonicMs() - sinceMs) / 1000);
       return value;
     });
@@ -93,7 +112,6 @@ export class Database {
   /** Refuses everything that waits, and everything that is called later. */
   abandon(fault: Fault = stopped()): void {
     this.#refusal ??= fault;
-    this.#isAbandoned = true;
     for (const refuse of [...this.#refusals]) refuse(this.#refusal);
   }
 
@@ -101,11 +119,19 @@ export class Database {
   async close(): Promise<void> {
     this.#refusal ??= stopped();
     if (this.#waiting > 0) await new Promise<void>((resolve) => (this.#drained = resolve));
-    await this.#pool.end();
+    await this.#end();
+  }
+
+  /** The pool waits for ever for a connection whose beginning threw an error. */
+  async #end(): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const cancel = this.#options.clock.after(END_WITHIN_MS, late.resolve);
+    await Promise.race([this.#pool.end(), late.promise]);
+    cancel();
   }
 
   /** Refuses what is not answered in time. What it came to is not known then. */
-  async #call<T>(work: () => Promise<T>): Promise<T> {
+  async #call<T>(work: (call: Call) => Promise<T>): Promise<T> {
     if (this.#refusal !== null) throw this.#refusal;
     if (this.#waiting >= WAITING_MAX) throw busy(this.name, 'too many calls are waiting');
     this.#waiting++;
@@ -115,7 +141,8 @@ export class Database {
     const cancel = clock.after(callTimeoutMs, () =>
       refused.reject(busy(this.name, `no answer within ${callTimeoutMs} ms`)),
     );
-    const done = work().finally(() => {
+    const call: Call = { isOver: false };
+    const done = work(call).finally(() => {
       this.#waiting--;
       if (this.#waiting === 0) this.#drained?.();
     });
@@ -125,28 +152,29 @@ export class Database {
       done.catch(() => {});
       throw storeFault(error, this.name);
     } finally {
+      call.isOver = true;
       cancel();
       this.#refusals.delete(refused.reject);
     }
   }
 
-  async #rerun<T>(attempt: () => Promise<T>): Promise<T> {
+  async #rerun<T>(call: Call, attempt: () => Promise<T>): Promise<T> {
     const { clock, random } = this.#options;
     for (let reruns = 0; ; reruns++) {
       try {
         return await attempt();
       } catch (error) {
-        if (!isWorthRerunning(error) || reruns === RERUNS_MAX || this.#refusal !== null) throw error;
+        if (!isWorthRerunning(error) || reruns === RERUNS_MAX || call.isOver) throw error;
         const delayMs = RERUN_MS * 2 ** reruns * random();
         await new Promise<void>((resume) => clock.after(delayMs, resume));
       }
     }
   }
 
-  #transact<T>(begin: string, work: Work<T>): Promise<T> {
-    return this.#withClient(async (client) => {
+  #transact<T>(call: Call, begin: string, work: Work<T>): Promise<T> {
+    return this.#withClient(call, async (client) => {
       const tx = this.#transaction(client);
-      tx.begin(begin);
+      await tx.begin(begin);
       try {
         const value = await work(tx);
         await tx.commit();
@@ -164,15 +192,35 @@ export class Database {
     return new OpenTransaction(client, this.#options);
   }
 
-  async #withClient<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
+  async #connect(): Promise<pg.PoolClient> {
+    try {
+      return await this.#pool.connect();
+    } catch (error) {
+      throw connectionFault(error, this.#options);
+    }
+  }
+
+  async #withClient<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+    // The pool would give up on who waits for as long as a new connection may take.
+    await this.#turns.take();
+    try {
+      return await this.#onConnection(call, work);
+    } finally {
+      this.#turns.give();
+    }
+  }
+
+  async #onConnection<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+    // What was refused while it waited is not begun: nobody would hear of its end, and the store's would wait for it.
+    if (call.isOver) throw this.#refusal ?? stopped();
+    const client = await this.#connect();
     let isUsable = true;
     try {
-      // What was refused while it waited for a connection is not begun: the end would wait for it.
-      if (this.#isAbandoned) throw this.#refusal;
+      if (call.isOver) throw this.#refusal ?? stopped();
       return await work(client);
     } catch (error) {
-      isUsable = isRefusedStatement(error) || error === this.#refusal;
+      // A fault is a verb's own, of what it found.
+      isUsable = isRefusedStatement(error) || error instanceof Fault;
       throw error;
     } finally {
       client.release(!isUsable);

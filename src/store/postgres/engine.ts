@@ -20,13 +20,13 @@ import { readingVerbs } from './readings.ts';
 import { heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { retentionVerbs } from './retention.ts';
 import { secretVerbs } from './secrets.ts';
-import { sweepVerbs } from './sweep.ts';
+import { catchUp, sweepVerbs } from './sweep.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 type Writes = Links &
   Inbox &
   Orders &
-  Asking &
+  Omit<Asking, 'catchUp'> &
   Telling &
   Pick<Queries, 'readFeed'> &
   Omit<Keeping, 'backup' | 'close' | 'heartbeat'>;
@@ -64,7 +64,8 @@ export function storeVerbs({ db, intake }: { db: Database; intake: Database }, p
   return {
     ...(bound(WRITES, (work) => gate.enter(() => db.write(work))) as Writes),
     ...(bound(READS, (work) => gate.enter(() => db.read(work))) as Reads),
-    ...entered(intakeVerbs(intake), gate),
+    ...entered(intakeVerbs(intake, clock), gate),
+    catchUp: (options) => gate.enter(() => catchUp(db, options)),
     heartbeat: (atMs) =>
       gate.enter(async () => {
         await clock.measure();
@@ -108,6 +109,6 @@ function notOursToCopy(name: string): Fault {
   return new Fault(
     'terminal',
     'configuration_invalid',
-    `settled does not copy ${name}. Use pg_dump or your provider's backups: see Backup in docs/operations.md.`,
+    `settled does not copy ${name}. Use pg_dump or your provider's backups: see Back up in docs/postgres.md.`,
   );
 }

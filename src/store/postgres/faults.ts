@@ -1,5 +1,6 @@
 import { DatabaseError } from 'pg';
 import { Fault } from '../../fault.ts';
+import { tlsFilesFault } from './tls.ts';
 
 /** What is worth carrying out again from the beginning: another transaction was in the way, and nothing was kept. */
 const RERUN = new Set(['40001', '40P01']);
@@ -20,37 +21,98 @@ export function isAfterFailure(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '25P02';
 }
 
+/** Whether what several calls asked for together may have failed for one of them. */
+export function mayBeOnes(error: unknown): boolean {
+  return isRefusedStatement(error instanceof Fault ? error.cause : error);
+}
+
 /** Whether a statement itself was refused: the connection is as good as before. */
 export function isRefusedStatement(error: unknown): boolean {
   return error instanceof DatabaseError && /^(22|23|40|42|55|57014|P0)/.test(error.code ?? '');
 }
 
 /**
- * Names what PostgreSQL or the way to it says, for errors that are theirs and not a bug. After all of them work goes on by
- * itself once they are over: another server may answer at the same address.
+ * Names what hinders a connection from coming about, where what it is opened with has to be changed. While settled serves
+ * that may pass as well: a certificate is replaced, or a parameter at the server.
  */
+export function connectionFault(error: unknown, { url, name }: { url: string; name: string }): unknown {
+  if (!(error instanceof Error) || error instanceof Fault) return error;
+  const { message } = error;
+  const { code = '', syscall } = error as NodeJS.ErrnoException;
+  const cause = { cause: error };
+  if (error instanceof DatabaseError) {
+    if (code === '42501') {
+      const remedy =
+        'Give the role the right (GRANT CONNECT ON DATABASE), or name its own database in SETTLED_STORE.';
+      return refused(name, message, remedy, cause);
+    }
+    if (REFUSED_PARAMETER.has(code))
+      return refused(name, message, 'Check `options` in SETTLED_STORE.', cause);
+    return error;
+  }
+  // Of a socket as well, and then the file is not what is missing.
+  const isOfFile = FILE.test(code) && syscall !== 'connect';
+  if (isOfFile || TLS.test(code)) {
+    const files = tlsFilesFault(url, name);
+    if (files !== null) return files;
+  }
+  if (UNTRUSTED.test(code)) {
+    // Node adds advice about itself.
+    const why = message.split(';', 1)[0];
+    const what = `${name} shows a certificate that is not trusted (${why}).`;
+    return unusable(`${what} Check sslmode, sslrootcert and the host's name in SETTLED_STORE.`, cause);
+  }
+  if (message === NO_TLS) {
+    const remedy =
+      'Set ssl = on at the server; or sslmode=disable in SETTLED_STORE where the network is yours alone.';
+    return unusable(`${name} offers no TLS. ${remedy}`, cause);
+  }
+  if (isOfFile || TLS.test(code) || message.includes('sslnegotiation')) {
+    const remedy = 'Check sslmode, sslrootcert, sslcert, sslkey and sslnegotiation in SETTLED_STORE.';
+    return unusable(`TLS with ${name} fails (${message}). ${remedy}`, cause);
+  }
+  if (code === 'ERR_SOCKET_BAD_PORT') {
+    return unusable(`${name} cannot be connected to: PGPORT is no port. Say it in SETTLED_STORE.`, cause);
+  }
+  return error;
+}
+
+/** The parameters that are sent when a connection begins. */
+const REFUSED_PARAMETER = new Set(['42704', '42601', '22023']);
+const FILE = /^(ENOENT|EISDIR|EACCES|EPERM)$/;
+const UNTRUSTED =
+  /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|INVALID_CA|INVALID_PURPOSE|HOSTNAME_)/;
+const TLS = new RegExp(`^ERR_O?SSL_|${UNTRUSTED.source}`);
+/** What `pg` says where the server answers that it has none. */
+const NO_TLS = 'The server does not support SSL connections';
+
+/** Names what PostgreSQL or the way to it says, for errors that are theirs and not a bug. All of them may pass. */
 export function storeFault(error: unknown, name: string): unknown {
   if (error instanceof Fault) return error;
   const cause = { cause: error };
   if (!(error instanceof DatabaseError)) {
-    if (error instanceof Error && error.message.startsWith('SASL'))
-      return refused(name, error.message, cause);
+    if (error instanceof Error && error.message.startsWith('SASL')) {
+      const isMissing = /password must be a (non-empty )?string$/.test(error.message);
+      return refused(name, isMissing ? 'the address has no password' : error.message, WHO, cause);
+    }
     if (!isConnectionLoss(error)) return error;
     const { message } = error as Error;
     if (message === ALL_TAKEN) return busy(name, 'every connection was in use for too long', cause);
     return new Fault(
       'transient',
       'store_unreachable',
-      `${name} does not answer (${message || 'at none of its addresses'}). Check that PostgreSQL runs there and that nothing stands between; work goes ` +
-        'on by itself.',
+      `${name} does not answer (${message || 'at none of its addresses'}). Check that PostgreSQL runs there and that ` +
+        'nothing stands between.',
       cause,
     );
   }
   const { code = '', message } = error;
-  if (code.startsWith('28') || code === '3D000') return refused(name, message, cause);
+  if (code.startsWith('28') || code === '3D000') {
+    return refused(name, message, message.includes('pg_hba.conf') ? HOW : WHO, cause);
+  }
   // 55000: it was closed to connections, as for its upkeep.
   if (code.startsWith('57P') || code.startsWith('08') || code === '55000') {
-    const what = `${name} ended the connection (${message}). Work goes on by itself when it is back.`;
+    const what = `${name} ended the connection (${message}). See that it comes back.`;
     return new Fault('transient', 'store_unreachable', what, cause);
   }
   if (code === '53100') {
@@ -64,7 +126,13 @@ export function storeFault(error: unknown, name: string): unknown {
     const what = `A pooler before ${name} lends a session for one transaction, and loses prepared statements (${message}).`;
     const remedy =
       'Use pgbouncer 1.21 or later with max_prepared_statements above 0, or name the server itself.';
-    return new Fault('transient', 'configuration_invalid', `${what} ${remedy}`, cause);
+    return unusable(`${what} ${remedy}`, cause);
+  }
+  if (code === '53300') {
+    const remedy =
+      "Raise max_connections there, or the role's or database's own limit: see Sizing in docs/postgres.md.";
+    const what = `${name} has no connection left (${message}). ${remedy}`;
+    return new Fault('transient', 'store_busy', what, cause);
   }
   if (RERUN.has(code) || code.startsWith('53') || code === '57014' || code.startsWith('55P')) {
     return busy(name, message, cause);
@@ -77,9 +145,16 @@ const UNPREPARED = new Set(['42P05', '26000']);
 /** What the pool says where none of its connections came free in time. */
 const ALL_TAKEN = 'timeout exceeded when trying to connect';
 
+const WHO = 'Check the user, the password and the database in SETTLED_STORE.';
+/** Of a server that lets in only whom a list names, by the way that it names. */
+const HOW = 'Check sslmode, the user and the database in SETTLED_STORE, and the lines of pg_hba.conf.';
+
+function refused(name: string, why: string, remedy: string, cause: ErrorOptions): Fault {
+  return unusable(`${name} refuses settled (${why}). ${remedy}`, cause);
+}
+
 /** Transient: a password may be changed in both places, one after the other, while settled serves. */
-function refused(name: string, why: string, cause: ErrorOptions): Fault {
-  const what = `${name} refuses settled (${why}). Check the user, the password and the database in SETTLED_STORE.`;
+function unusable(what: string, cause: ErrorOptions): Fault {
   return new Fault('transient', 'configuration_invalid', what, cause);
 }
 
@@ -88,8 +163,7 @@ function busy(name: string, why: string, cause: ErrorOptions): Fault {
   return new Fault('transient', 'store_busy', what, cause);
 }
 
-const NETWORK =
-  /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT|EACCES|ESOCKET|CERT_|ERR_TLS|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
+const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT|EACCES|ESOCKET|ERR_TLS)/;
 /** What `pg` says of connections, in words alone. */
 const WORDS = /timeout|terminated|not queryable|connection error|Connection ended|SSL/i;
 

@@ -44,7 +44,14 @@ export function openHints({ db, url, replica, clock, random }: HintsOptions): Hi
 
   function connect(): void {
     if (isClosed) return;
-    const mine = new pg.Client(connectionOptions(url));
+    let mine: pg.Client;
+    try {
+      mine = new pg.Client(connectionOptions(url));
+    } catch {
+      // It reads the files of TLS, and one of them is being replaced.
+      connectLater();
+      return;
+    }
     client = mine;
     let isLost = false;
     const lose = () => {
@@ -53,9 +60,7 @@ export function openHints({ db, url, replica, clock, random }: HintsOptions): Hi
       // What is cut without a word does not end by itself.
       mine.end().catch(() => {});
       cancel();
-      if (isClosed) return;
-      const delayMs = Math.min(RECONNECT_MS.max, RECONNECT_MS.min * 2 ** failures++) * (0.5 + random() / 2);
-      cancel = clock.after(delayMs, connect);
+      connectLater();
     };
     mine.on('error', lose);
     mine.on('end', lose);
@@ -70,6 +75,12 @@ export function openHints({ db, url, replica, clock, random }: HintsOptions): Hi
         for (const hint of HINTS) tell(hint);
       })
       .catch(lose);
+  }
+
+  function connectLater(): void {
+    if (isClosed) return;
+    const delayMs = Math.min(RECONNECT_MS.max, RECONNECT_MS.min * 2 ** failures++) * (0.5 + random() / 2);
+    cancel = clock.after(delayMs, connect);
   }
 
   function tell(hint: Hint): void {

@@ -1,7 +1,7 @@
+import type { Clock } from '../../work/clock.ts';
 import type { Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
-import { batched } from './batches.ts';
+import { type BatchOptions, batched } from './batches.ts';
 import type { Database } from './database.ts';
-import { isRefusedStatement } from './faults.ts';
 import { attention, requestCheck } from './matters.ts';
 import { lockOrderOfLink, SEALED_COLUMNS, SEALED_TABLES } from './rows.ts';
 import { type Statement, statement } from './statement.ts';
@@ -9,16 +9,21 @@ import type { InTransaction, Transaction } from './transaction.ts';
 
 /** Stale deliveries kept per link; beyond it the oldest go. */
 const HINTS_PER_LINK_MAX = 20;
+/** Together they leave a delivery that has to wait for both some seconds of the twenty that its sender gives it. */
+const TIMEOUTS = { find: 4_000, record: 10_000 } as const;
 
 /** What stands between a delivery and its acknowledgement: one statement, and one round trip, for all of a moment. */
-export function intakeVerbs(db: Database): Intake {
-  const byToken = finder(db, BY_TOKEN, ({ token }) => token);
-  const byLinkId = finder(db, BY_LINK_ID, ({ linkId }) => linkId);
-  const byLinkKey = finder(db, BY_LINK_KEY, ({ linkKey }) => linkKey);
+export function intakeVerbs(db: Database, clock: Clock): Intake {
+  const find = <Key extends string | number>(by: Statement, keyOf: (found: Found) => Key | null) =>
+    batched({ ...finder(db, by, keyOf), clock, timeoutMs: TIMEOUTS.find });
+  const byToken = find(BY_TOKEN, ({ token }) => token);
+  const byLinkId = find(BY_LINK_ID, ({ linkId }) => linkId);
+  const byLinkKey = find(BY_LINK_KEY, ({ linkKey }) => linkKey);
   const record = batched({
     together: (deliveries: readonly Delivery[]) => recordAll(db, deliveries),
     alone: (delivery) => db.write((tx) => recordOne(tx, delivery)),
-    mayBeOnes: isRefusedStatement,
+    clock,
+    timeoutMs: TIMEOUTS.record,
   });
   return {
     findCredentials: (by) => {
@@ -42,14 +47,13 @@ const BY_LINK_ID = findBy('l.link_id', 'text');
 const BY_LINK_KEY = findBy('l.key', 'bigint');
 
 type Found = SealedCredentials & { linkId: string | null };
-type Find<Key> = (key: Key) => Promise<SealedCredentials | null>;
 
 /** Looks credentials up by a column: those that are asked for in a moment together. */
 function finder<Key extends string | number>(
   db: Database,
   by: Statement,
   keyOf: (found: Found) => Key | null,
-): Find<Key> {
+): Pick<BatchOptions<Key, SealedCredentials | null>, 'together' | 'alone'> {
   const together = async (keys: readonly Key[]) => {
     const rows = await db.once((tx) => tx.all<Found>(by, { keys }), keys.length);
     const found = new Map(rows.map((row) => [keyOf(row), row]));
@@ -60,8 +64,7 @@ function finder<Key extends string | number>(
       return credentials;
     });
   };
-  const alone = async (key: Key) => (await together([key]))[0] ?? null;
-  return batched({ together, alone, mayBeOnes: isRefusedStatement });
+  return { together, alone: async (key) => (await together([key]))[0] ?? null };
 }
 
 /*
@@ -90,19 +93,20 @@ const INSERT_NEW = statement(
 );
 
 /** Records what is new in one statement. What came before, in whatever way, is for a transaction of its own. */
-async function recordAll(db: Database, deliveries: readonly Delivery[]): Promise<Recorded[]> {
+async function recordAll(
+  db: Database,
+  deliveries: readonly Delivery[],
+): Promise<(Recorded | Promise<Recorded>)[]> {
   const rows = await db.once(
     (tx) => tx.all<{ key: number; n: number }>(INSERT_NEW, columnsOf(deliveries)),
     deliveries.length,
   );
   const keys = new Map(rows.map(({ key, n }) => [n - 1, key]));
-  return Promise.all(
-    deliveries.map(async (delivery, index): Promise<Recorded> => {
-      const eventKey = keys.get(index);
-      if (eventKey !== undefined) return { outcome: 'recorded', eventKey };
-      return db.write((tx) => recordOne(tx, delivery));
-    }),
-  );
+  return deliveries.map((delivery, index) => {
+    const eventKey = keys.get(index);
+    if (eventKey !== undefined) return { outcome: 'recorded', eventKey };
+    return db.write((tx) => recordOne(tx, delivery));
+  });
 }
 
 function columnsOf(deliveries: readonly Delivery[]): object {
@@ -156,10 +160,13 @@ const INSERT = statement(
 
 type SameId = { key: number; bodySha256: Buffer; status: string };
 
-/** Records a delivery alone: new, or again, or an event id with other content. Those of one order wait for each other. */
+/**
+ * Records a delivery alone: new, or again, or an event id with other content. It waits for nobody who holds the order: of
+ * an event id with two contents the one that is committed first is the first.
+ */
 async function recordOne(tx: Transaction, delivery: Delivery): Promise<Recorded> {
   const { linkKey, eventId, receivedAtMs } = delivery;
-  await lockOrderOfLink(tx, linkKey);
+  if (!delivery.readable) await lockOrderOfLink(tx, linkKey);
   const sameId = await tx.all<SameId>(FIND_SAME_ID, delivery);
   const same = sameId.find(({ bodySha256 }) => bodySha256.equals(delivery.bodySha256));
   if (same !== undefined) {

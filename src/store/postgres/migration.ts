@@ -5,6 +5,7 @@ import { Database } from './database.ts';
 import { assertUsable, openDatabase } from './open.ts';
 import { queryVerbs } from './queries.ts';
 import { aliveReplicas } from './replicas.ts';
+import { tlsFilesFault } from './tls.ts';
 import type { Transaction } from './transaction.ts';
 
 type MigrationOptions = {
@@ -25,6 +26,8 @@ const CALL_TIMEOUT_MS = 60_000;
 /** `settled migrate`, of a database that may be empty. */
 export async function migratePostgres(options: MigrationOptions): Promise<Migrated> {
   const { url, name, keyIds, isRestored, keyIsLost, clock: machine } = options;
+  const unusable = tlsFilesFault(url, name);
+  if (unusable !== null) throw unusable;
   const db = new Database({
     url,
     name,

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { Fault } from '../../fault.ts';
 import type { Opened } from '../instance.ts';
 import { connectionOptions, type Database, SET_TIMEOUTS } from './database.ts';
-import { storeFault } from './faults.ts';
+import { connectionFault, storeFault } from './faults.ts';
 import { type InstanceOptions, openInstance } from './instance.ts';
 import { migrate } from './migrate.ts';
 import type { Transaction } from './transaction.ts';
@@ -40,8 +40,7 @@ export async function assertUsable(client: pg.ClientBase, name: string): Promise
     throw new Fault(
       'transient',
       'store_unwritable',
-      `${name} is a standby, which cannot be written. Name the primary, by an address that follows it. Work goes on by ` +
-        'itself when the standby is promoted.',
+      `${name} is a standby, which cannot be written. Name the primary, by an address that follows it.`,
     );
   }
   if (found.version < VERSION_MIN) {
@@ -53,13 +52,13 @@ export async function assertUsable(client: pg.ClientBase, name: string): Promise
     throw new Fault('transient', 'configuration_invalid', what);
   }
   if (found.fsync === 'off') {
-    throw notDurable(name, 'fsync is off: set it on at the server');
+    throw notDurable(name, 'fsync is off. Set it on at the server');
   }
   const volatile = [found.atBeginning, found.synchronousCommit].find((value) => !DURABLE.has(value));
   if (volatile !== undefined) {
     throw notDurable(
       name,
-      `synchronous_commit is ${volatile}: set it on at the server, or for the role that settled connects as (ALTER ROLE … ` +
+      `synchronous_commit is ${volatile}. Set it on at the server, or for the role that settled connects as (ALTER ROLE … ` +
         'SET synchronous_commit = on)',
     );
   }
@@ -70,7 +69,7 @@ async function inspect(client: pg.ClientBase): Promise<Inspected> {
 }
 
 function notDurable(name: string, what: string): Fault {
-  const detail = `${name} would lose what it acknowledged when its machine fails: ${what}.`;
+  const detail = `${name} would lose what it acknowledged when its machine fails, because ${what}.`;
   return new Fault('transient', 'store_not_durable', detail);
 }
 
@@ -110,7 +109,9 @@ async function alone<T>(
   const client = new pg.Client({ ...connectionOptions(url), query_timeout: timeoutMs });
   client.on('error', () => {});
   try {
-    await client.connect();
+    await client.connect().catch((error) => {
+      throw connectionFault(error, { url, name });
+    });
     await assertUsable(client, name);
     await client.query('BEGIN');
     await client.query(`SET LOCAL statement_timeout = ${timeoutMs}; SET LOCAL lock_timeout = ${timeoutMs}`);

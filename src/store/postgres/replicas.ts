@@ -1,10 +1,19 @@
+import { OUTAGE_MS } from '../instance.ts';
 import type { LeaseCounts, ReplicaSummary, Sharing } from '../replicas.ts';
 import { statement } from './statement.ts';
 import { countOldRows } from './stats.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 /** A process that works on the database. */
-export type Replica = { replica: string; version: string; secretsKeyId: string };
+export type Replica = {
+  replica: string;
+  version: string;
+  secretsKeyId: string;
+  /** A digest of each setting that all replicas must have alike, as it is now. */
+  settings: () => Readonly<Record<string, string>>;
+};
+
+type Beat = Replica & { skewMs: number };
 
 /** A replica that was silent for longer is not counted on. */
 export const ALIVE_MS = 60_000;
@@ -12,36 +21,49 @@ export const ALIVE_MS = 60_000;
 const FORGOTTEN_AFTER_MS = 24 * 3_600_000;
 
 const BEAT = statement(
-  `INSERT INTO replica (name, version, secrets_key_id, skew_ms, started_at_ms, alive_at_ms)
-   VALUES (@replica, @version, @secretsKeyId, @skewMs, @atMs, @atMs)
+  `INSERT INTO replica (name, version, secrets_key_id, skew_ms, started_at_ms, alive_at_ms, settings)
+   VALUES (@replica, @version, @secretsKeyId, @skewMs, @atMs, @atMs, @settings)
    ON CONFLICT (name) DO UPDATE SET secrets_key_id = excluded.secrets_key_id, skew_ms = excluded.skew_ms,
-     alive_at_ms = excluded.alive_at_ms`,
+     alive_at_ms = excluded.alive_at_ms, settings = excluded.settings`,
 );
 const FORGET = statement('DELETE FROM replica WHERE alive_at_ms < @untilMs');
 const LAST = statement('SELECT alive_at_ms AS aliveAtMs FROM instance FOR NO KEY UPDATE');
-const ALIVE = statement('UPDATE instance SET alive_at_ms = @atMs');
+// Kept, because whoever finds the outage may end, or never hear of it, before links are made due.
+const ALIVE = statement(
+  `UPDATE instance SET alive_at_ms = @atMs::bigint,
+     outage_ms = CASE WHEN @atMs - alive_at_ms > ${OUTAGE_MS} THEN @atMs - alive_at_ms ELSE outage_ms END`,
+);
+const OUTAGE = statement('SELECT outage_ms AS outageMs FROM instance');
+// After another outage meanwhile, links are to be made due again.
+const END_OUTAGE = statement('UPDATE instance SET outage_ms = NULL WHERE outage_ms = @outageMs');
 
 /** A replica begins: no secrets key is given up that it seals under. */
-export async function arrive(
-  tx: Transaction,
-  beat: Replica & { skewMs: number },
-  atMs: number,
-): Promise<void> {
-  await tx.run(BEAT, { ...beat, atMs });
+export async function arrive(tx: Transaction, beat: Beat, atMs: number): Promise<void> {
+  await tx.run(BEAT, rowOf(beat, atMs));
 }
 
-/** A replica says that it is alive. Returns for how long none had said so. */
-export async function heartbeat(
-  tx: Transaction,
-  beat: Replica & { skewMs: number },
-  atMs: number,
-): Promise<{ gapMs: number }> {
-  const last = await tx.one<{ aliveAtMs: number }>(LAST);
+/** A replica says that it is alive. See `Keeping.heartbeat` in store.ts. */
+export async function heartbeat(tx: Transaction, beat: Beat, atMs: number): Promise<{ gapMs: number }> {
+  const [last, outageMs] = await Promise.all([tx.one<{ aliveAtMs: number }>(LAST), findOutage(tx)]);
   tx.send(ALIVE, { atMs });
-  tx.send(BEAT, { ...beat, atMs });
+  tx.send(BEAT, rowOf(beat, atMs));
   tx.send(FORGET, { untilMs: atMs - FORGOTTEN_AFTER_MS });
   countOldRows(tx, atMs);
-  return { gapMs: Math.max(0, atMs - (last?.aliveAtMs ?? atMs)) };
+  return { gapMs: Math.max(0, atMs - (last?.aliveAtMs ?? atMs), outageMs ?? 0) };
+}
+
+/** The length of an outage after which links were not made due; null where there is none. */
+export async function findOutage(tx: Transaction): Promise<number | null> {
+  return (await tx.one<{ outageMs: number | null }>(OUTAGE))?.outageMs ?? null;
+}
+
+/** Links were made due after an outage. */
+export function endOutage(tx: Transaction, outageMs: number): Promise<number> {
+  return tx.run(END_OUTAGE, { outageMs });
+}
+
+function rowOf(beat: Beat, atMs: number): object {
+  return { ...beat, settings: JSON.stringify(beat.settings()), atMs };
 }
 
 const LEAVE = statement('DELETE FROM replica WHERE name = @replica');
@@ -82,7 +104,7 @@ export async function aliveReplicas(tx: Transaction, nowMs: number): Promise<str
 const SERVER = statement("SELECT current_setting('server_version') AS version");
 const LIST = statement(
   `SELECT name, version, secrets_key_id AS secretsKeyId, skew_ms AS skewMs, started_at_ms AS startedAtMs,
-     alive_at_ms AS aliveAtMs FROM replica ORDER BY started_at_ms, name`,
+     alive_at_ms AS aliveAtMs, settings FROM replica ORDER BY started_at_ms, name`,
 );
 const LEASES = statement(
   `SELECT kind, holder, count(*) AS held, count(*) FILTER (WHERE due_at_ms <= @nowMs) AS lapsed FROM (
@@ -93,7 +115,7 @@ const LEASES = statement(
 );
 
 type LeaseRow = { kind: keyof LeaseCounts; holder: string | null; held: number; lapsed: number };
-type ReplicaRow = Omit<ReplicaSummary, 'isAlive' | 'leases'>;
+type ReplicaRow = Omit<ReplicaSummary, 'isAlive' | 'leases' | 'settings'> & { settings: string };
 
 export const replicaVerbs: InTransaction<Sharing> = {
   storeState: async (tx, nowMs) => {
@@ -112,6 +134,7 @@ export const replicaVerbs: InTransaction<Sharing> = {
       server: `PostgreSQL ${server?.version.split(' ')[0]}`,
       replicas: replicas.map((replica) => ({
         ...replica,
+        settings: JSON.parse(replica.settings),
         isAlive: replica.aliveAtMs > nowMs - ALIVE_MS,
         leases: sum(
           leases.filter(({ holder }) => holder === replica.name),

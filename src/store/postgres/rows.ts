@@ -55,6 +55,9 @@ const LOCK_REFERENCE = statement(
  * and openings, its ledger, holds, notices), holds the row of that order before it reads what it decides by. Rows that
  * belong to no order come after it: `api_state`, then `attention`. Who takes them in another order may meet another
  * transaction that waits for him; then one of the two is carried out again.
+ *
+ * One does without the order: whoever makes every open link due holds links alone, in the order of their keys. It waits for
+ * no order, and asking about one that changes at this moment does no harm.
  */
 
 export async function lockOrder(tx: Transaction, orderKey: number): Promise<void> {

@@ -6,10 +6,11 @@ import { Database } from './database.ts';
 import { storeVerbs } from './engine.ts';
 import { type Hints, openHints } from './hints.ts';
 import { assertUsable, openDatabase } from './open.ts';
-import { arrive } from './replicas.ts';
+import { arrive, type Replica } from './replicas.ts';
+import { tlsFilesFault } from './tls.ts';
 import type { Transaction } from './transaction.ts';
 
-export type PostgresStoreOptions = {
+export type PostgresStoreOptions = Pick<Replica, 'settings'> & {
   url: string;
   /** The database in a person's words, without a password. */
   name: string;
@@ -45,6 +46,8 @@ const CONNECTIONS = { intake: 4, work: 8 } as const;
 /** Opens the store that replicas share. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedPostgresStore> {
   const { url, name, clock: machine } = options;
+  const unusable = tlsFilesFault(url, name);
+  if (unusable !== null) throw unusable;
   const [db, intake] = [CONNECTIONS.work, CONNECTIONS.intake].map(
     (connections) =>
       new Database({ ...options, connections, assertUsable: (client) => assertUsable(client, name) }),

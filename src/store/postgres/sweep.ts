@@ -1,13 +1,12 @@
 import type { Checks } from '../asking.ts';
+import type { Database } from './database.ts';
 import { requestCheck } from './matters.ts';
-import { aliveReplicas } from './replicas.ts';
+import { aliveReplicas, endOutage, findOutage } from './replicas.ts';
 import { restoredFrom, restoreVerbs, tellOfUnknown } from './restore.ts';
 import { statement } from './statement.ts';
 import type { InTransaction } from './transaction.ts';
 
-type SweepVerbs = InTransaction<
-  Pick<Checks, 'compareListed' | 'sweepBounds' | 'endRestore' | 'noteNoList' | 'catchUp'>
->;
+type SweepVerbs = InTransaction<Pick<Checks, 'compareListed' | 'sweepBounds' | 'endRestore' | 'noteNoList'>>;
 
 /** Links of orders that a payment would still change. The clock may be wrong about an expiry that no reading showed. */
 const OPEN_LINKS = `link l JOIN orders o ON o.key = l.order_key
@@ -65,7 +64,7 @@ const compareListed: SweepVerbs['compareListed'] = async (tx, { items, tolerance
 };
 
 const COUNT = statement(`SELECT count(*) AS links FROM ${PAYABLE_LINKS}`);
-/** Links that one statement makes due at most: each must end well within its time. */
+/** Links that one transaction makes due at most: whoever wants one of them waits well within his time. */
 const LINKS_MAX = 10_000;
 // In the order of keys: whoever else makes links due waits for this, and never in a circle.
 const MAKE_DUE = statement(
@@ -80,16 +79,29 @@ const MAKE_DUE = statement(
 
 type MadeDue = { links: number; lastKey: number | null };
 
-const catchUp: SweepVerbs['catchUp'] = async (tx, { dryRun, nowMs }) => {
-  if (dryRun) return { links: (await tx.one<{ links: number }>(COUNT, { nowMs }))?.links ?? 0 };
+/**
+ * Makes links due, so many in a transaction of their own. An outage is over for good when all of them are: until then each
+ * sign of life tells of it.
+ */
+export async function catchUp(
+  db: Pick<Database, 'write' | 'read'>,
+  { dryRun, nowMs }: { dryRun: boolean; nowMs: number },
+): Promise<{ links: number }> {
+  if (dryRun) {
+    const counted = await db.read((tx) => tx.one<{ links: number }>(COUNT, { nowMs }));
+    return { links: counted?.links ?? 0 };
+  }
+  const outageMs = await db.read(findOutage);
   let links = 0;
   let afterKey: number | null = 0;
   while (afterKey !== null) {
-    const made: MadeDue = (await tx.one<MadeDue>(MAKE_DUE, { afterKey, nowMs })) as MadeDue;
+    const values: object = { afterKey, nowMs };
+    const made = (await db.write((tx) => tx.one<MadeDue>(MAKE_DUE, values))) as MadeDue;
     links += made.links;
     afterKey = made.links < LINKS_MAX ? null : made.lastKey;
   }
+  if (outageMs !== null) await db.write((tx) => endOutage(tx, outageMs));
   return { links };
-};
+}
 
-export const sweepVerbs: SweepVerbs = { sweepBounds, compareListed, ...restoreVerbs, catchUp };
+export const sweepVerbs: SweepVerbs = { sweepBounds, compareListed, ...restoreVerbs };

@@ -60,12 +60,14 @@ export class OpenTransaction implements Transaction {
     this.#query(statement, values).catch(() => {});
   }
 
-  begin(sql: string): void {
-    this.#carryOut(() => this.#client.query(sql)).catch(() => {});
+  /** Nothing is sent before it is answered: where it fails, what came after it would be kept at once, each for itself. */
+  async begin(sql: string): Promise<void> {
+    await this.#client.query(sql);
   }
 
   /** Throws the first failure of what was sent; nothing of the transaction is kept then. */
   async commit(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
     const committed = this.#carryOut(() => this.#client.query('COMMIT'));
     this.end();
     const { command } = await committed;

@@ -11,12 +11,7 @@ export function storeFault(error: unknown, path: string): unknown {
   const { code, message } = error;
   const cause = { cause: error };
   if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE') {
-    return new Fault(
-      'transient',
-      'store_full',
-      `No space is left for ${path}. Free some: work goes on by itself.`,
-      cause,
-    );
+    return new Fault('transient', 'store_full', `No space is left for ${path}. Free some.`, cause);
   }
   if (code.startsWith('SQLITE_READONLY') || code === 'SQLITE_PERM') {
     return new Fault(

@@ -164,6 +164,12 @@ export function sweepContract({ shared, fresh }: Worlds): void {
     });
 
     describe('heartbeat', () => {
+      // No outage of the tests before is told of.
+      beforeEach(async () => {
+        await world.store.heartbeat(world.nowMs);
+        await world.store.catchUp({ dryRun: false, nowMs: world.nowMs });
+      });
+
       it('says for how long nobody was alive', async () => {
         await world.store.heartbeat(world.nowMs);
         expect(await world.store.heartbeat(world.tick(700))).toEqual({ gapMs: 700 });

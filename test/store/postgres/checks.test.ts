@@ -182,10 +182,15 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     );
     const { links } = await one.catchUp({ dryRun: true, nowMs: world.nowMs });
     expect(links).toBeGreaterThan(10_000);
-    expect(await one.catchUp({ dryRun: false, nowMs: world.nowMs })).toEqual({ links });
-    const reader = await holding('SELECT 1');
+    // The last of them is in somebody's hands: those before it wait for nobody by then.
+    const holder = await holding("SELECT 1 FROM link WHERE link_id = 'many-10001' FOR UPDATE");
     const due = `SELECT count(*)::int AS due FROM link WHERE next_check_at_ms = ${world.nowMs}`;
-    expect((await reader.query(due)).rows).toEqual([{ due: links }]);
+    const catchingUp = one.catchUp({ dryRun: false, nowMs: world.nowMs });
+    await whenWaiting(holder, 1);
+    expect((await holder.query(due)).rows).toEqual([{ due: 10_000 }]);
+    await holder.query('COMMIT');
+    expect(await catchingUp).toEqual({ links });
+    expect((await holder.query(due)).rows).toEqual([{ due: links }]);
   });
 
   function listed(id: string): ListedLink {

@@ -17,6 +17,26 @@ describe('the clock of a shared store', () => {
     }
   });
 
+  it('moves by nothing where the machine’s is set while it serves', async () => {
+    let setByMs = 0;
+    const machine = { ...systemClock, nowMs: () => Date.now() + setByMs };
+    const { clock, store } = await openTestPostgres(await newDatabase(), { clock: machine });
+    onTestFinished(() => store.close());
+    for (setByMs of [HOUR_MS, -HOUR_MS]) {
+      expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
+      await store.heartbeat(clock.nowMs());
+      expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
+      expect(Math.abs(clock.skewMs - setByMs)).toBeLessThan(1_000);
+    }
+  });
+
+  it('says whole milliseconds, as rows hold them', async () => {
+    const { clock, store } = await openTestPostgres(await newDatabase());
+    onTestFinished(() => store.close());
+    for (let n = 0; n < 5; n++) expect(Number.isInteger(clock.nowMs())).toBe(true);
+    expect(Number.isInteger(clock.skewMs)).toBe(true);
+  });
+
   it('follows where the machine’s is set right, with the next sign of life', async () => {
     let wrongMs = HOUR_MS;
     const machine = { ...systemClock, nowMs: () => Date.now() + wrongMs };

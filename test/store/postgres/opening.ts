@@ -30,6 +30,7 @@ export function openTestPostgres(
     name: 'the database of the test',
     replica: `replica-${randomUUID()}`,
     version: '0.0.0',
+    settings: () => ({}),
     secretsKeyId: 'key-1',
     newInstanceId: 'instance-1',
     newId: randomUUID,

@@ -330,6 +330,22 @@ describe('two replicas that tell one shop', () => {
       expect((await world.event(eventKey)).body).not.toBe(null);
     });
 
+    it('keeps the bytes of an event that is replayed once it was found', async () => {
+      const eventKey = (await world.claimNew(await world.newLink())).eventKey;
+      await world.store.settle(world.job({ eventKey, attempt: 1 }));
+      world.tick(DAY_MS);
+      const replaying = await connect();
+      // Who drops has found the event, and waits to take its bytes.
+      await replaying.query('BEGIN');
+      await replaying.query('LOCK TABLE inbox_body IN SHARE ROW EXCLUSIVE MODE');
+      const dropping = drop(one);
+      await untilOneWaits(replaying, dropping);
+      expect(await other.requeueEvent({ eventKey, nowMs: world.nowMs })).toBe('requeued');
+      await replaying.query('COMMIT');
+      expect(await dropping).toEqual({ dropped: 0, next: null });
+      expect((await world.event(eventKey)).body).not.toBe(null);
+    });
+
     it('lets no event be replayed whose bytes go at this moment', async () => {
       const eventKey = (await world.claimNew(await world.newLink())).eventKey;
       await world.store.settle(world.job({ eventKey, attempt: 1 }));

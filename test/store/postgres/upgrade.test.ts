@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readMigrations } from '../../../src/store/migrate.ts';
+import { assertUsable } from '../../../src/store/postgres/open.ts';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { said, World } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
@@ -107,6 +109,20 @@ describe('a database whose commits a crash of its machine undoes', () => {
     await expect(openTestPostgres(url)).rejects.toMatchObject({
       code: 'store_not_durable',
       message: expect.stringContaining('SET synchronous_commit = on'),
+    });
+  });
+
+  it('is refused as well where only the session that is asked says otherwise', async () => {
+    const url = await newDatabase();
+    const name = new URL(url).pathname.slice(1);
+    await runIn(url, `ALTER ROLE settled IN DATABASE "${name}" SET synchronous_commit = off`);
+    // As behind a pooler: the next statement may travel by another session.
+    const client = new pg.Client(url);
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query('SET synchronous_commit = on');
+    await expect(assertUsable(client, 'the database of the test')).rejects.toMatchObject({
+      code: 'store_not_durable',
     });
   });
 });

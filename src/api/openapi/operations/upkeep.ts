@@ -39,8 +39,10 @@ export const doctor: Operation = {
   group,
   summary: 'Check the installation',
   description:
-    'It sends a signed delivery to itself through the public address, and asks the service who it is.',
+    'It sends a signed delivery to itself through the public address, and asks the service who it is. Where the database ' +
+    'cannot be read, that is a check that fails, and those that need it are left out.',
   answers: { 200: { when: 'What was found.', schema: doctorAnswer } },
+  answersWithoutStore: true,
 };
 
 export const reconcile: Operation = {

@@ -35,6 +35,7 @@ export const statsAnswer = z.strictObject({
 });
 
 export const doctorAnswer = z.strictObject({
+  store: z.string().describe('The database that this server works on.'),
   checks: z.array(
     z
       .strictObject({

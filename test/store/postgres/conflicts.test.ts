@@ -1,0 +1,46 @@
+import pg from 'pg';
+import { expect, it, onTestFinished } from 'vitest';
+import type { ContractStore } from '../contract/world.ts';
+import { World } from '../contract/world.ts';
+import { newDatabase, openTestPostgres } from './opening.ts';
+
+it.each([true, false])(
+  'records an event id once, and other content that comes meanwhile as a conflict: readable %s',
+  async (readable) => {
+    const url = await newDatabase();
+    const { store } = await openTestPostgres(url);
+    const client = new pg.Client(url);
+    await client.connect();
+    onTestFinished(async () => {
+      await client.end();
+      await store.close();
+    });
+    const world = new World({ store } as ContractStore);
+    const link = await world.newLink();
+    const first = world.delivery(link, { eventId: 'evt_1', body: Buffer.from('one') });
+    // Another replica is about to commit the first content.
+    await client.query('BEGIN');
+    await client.query(
+      `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, received_at_ms, due_at_ms)
+       VALUES ($1, $2, $3, '', '', 1, 1)`,
+      [first.linkKey, first.eventId, first.bodySha256],
+    );
+    const content = world.delivery(link, { eventId: 'evt_1', body: Buffer.from('two'), readable });
+    const recording = store.recordDelivery(content);
+    await untilOneWaits(client);
+    await client.query('COMMIT');
+    expect(await recording).toMatchObject({ outcome: 'conflict' });
+    expect(await store.recordDelivery(content)).toMatchObject({ outcome: 'duplicate' });
+    const { events } = await world.timeline(link);
+    expect(events.map(({ conflict, duplicates }) => [conflict, duplicates])).toEqual([
+      [false, 0],
+      [true, 1],
+    ]);
+  },
+);
+
+async function untilOneWaits(client: pg.Client): Promise<void> {
+  const waiting =
+    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+  while ((await client.query(waiting)).rows.length === 0);
+}

@@ -1,0 +1,44 @@
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { Store } from '../../../src/store/store.ts';
+import { newDatabase, openTestPostgres } from './opening.ts';
+
+const MINUTE_MS = 60_000;
+const AWAY_MS = 10 * MINUTE_MS;
+
+describe('an outage of all replicas', () => {
+  let url: string;
+  let one: Store;
+  let other: Store;
+  let nowMs: number;
+
+  beforeEach(async () => {
+    url = await newDatabase();
+    [one, other] = [await open(), await open()];
+    nowMs = Date.now() + MINUTE_MS;
+    await one.heartbeat(nowMs);
+  });
+
+  it('is told of by every sign of life until links were made due, whoever found it', async () => {
+    expect(await one.heartbeat((nowMs += AWAY_MS))).toEqual({ gapMs: AWAY_MS });
+    // Who found it is gone, or never heard the answer.
+    await one.close();
+    expect(await other.heartbeat((nowMs += 2_000))).toEqual({ gapMs: AWAY_MS });
+    const next = await open();
+    expect(await next.heartbeat((nowMs += 2_000))).toEqual({ gapMs: AWAY_MS });
+    await next.catchUp({ dryRun: true, nowMs });
+    expect(await other.heartbeat((nowMs += 2_000))).toEqual({ gapMs: AWAY_MS });
+    await next.catchUp({ dryRun: false, nowMs });
+    expect(await other.heartbeat((nowMs += 2_000))).toEqual({ gapMs: 2_000 });
+  });
+
+  it('is none where somebody gave a sign of life within two minutes', async () => {
+    expect(await one.heartbeat((nowMs += 2 * MINUTE_MS))).toEqual({ gapMs: 2 * MINUTE_MS });
+    expect(await other.heartbeat((nowMs += 2_000))).toEqual({ gapMs: 2_000 });
+  });
+
+  async function open(): Promise<Store> {
+    const { store } = await openTestPostgres(url);
+    onTestFinished(() => store.close());
+    return store;
+  }
+});

@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { Database } from '../../../src/store/postgres/database.ts';
+import { statement } from '../../../src/store/postgres/statement.ts';
+import { systemClock } from '../../../src/work/clock.ts';
+import { runIn } from './contract_store.ts';
+import { newDatabase } from './opening.ts';
+
+const COUNT_UP = statement('UPDATE counter SET n = n + 1 WHERE name = @name');
+const READ = statement('SELECT name, n FROM counter ORDER BY name');
+const FAIL = statement('SELECT fail_with(@code)');
+
+describe('a transaction that is in the way of another', () => {
+  let db: Database;
+
+  beforeEach(async () => {
+    const url = await newDatabase();
+    await runIn(
+      url,
+      `CREATE TABLE counter (name TEXT PRIMARY KEY, n INTEGER NOT NULL);
+       INSERT INTO counter VALUES ('one', 0), ('other', 0);
+       CREATE FUNCTION fail_with(code TEXT) RETURNS VOID LANGUAGE plpgsql AS
+         'BEGIN RAISE EXCEPTION USING ERRCODE = code; END';
+       ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET deadlock_timeout = '50ms'`,
+    );
+    db = new Database({
+      url,
+      name: 'the database of the test',
+      connections: 2,
+      replica: 'one',
+      newId: randomUUID,
+      random: Math.random,
+      clock: systemClock,
+      callTimeoutMs: 10_000,
+      onBatch: () => {},
+      assertUsable: async () => {},
+    });
+    onTestFinished(() => db.close());
+  });
+
+  it('is carried out again where each waits for the other', async () => {
+    const names = ['one', 'other'];
+    let attempts = 0;
+    let holding = 0;
+    const bothHold = Promise.withResolvers<void>();
+    const crosswise = names.map((mine, index) =>
+      db.write(async (tx) => {
+        attempts++;
+        await tx.run(COUNT_UP, { name: mine });
+        if (++holding === 2) bothHold.resolve();
+        await bothHold.promise;
+        await tx.run(COUNT_UP, { name: names[1 - index] });
+      }),
+    );
+    await Promise.all(crosswise);
+    expect(attempts).toBe(3);
+    expect(await counted()).toEqual({ one: 2, other: 2 });
+  });
+
+  it.each(['40001', '40P01'])(
+    'is carried out again from the beginning after %s, and keeps all of it once',
+    async (code) => {
+      let attempts = 0;
+      await db.write(async (tx) => {
+        await tx.run(COUNT_UP, { name: 'one' });
+        if (++attempts < 3) tx.send(FAIL, { code });
+        await tx.run(COUNT_UP, { name: 'other' });
+      });
+      expect(attempts).toBe(3);
+      expect(await counted()).toEqual({ one: 1, other: 1 });
+    },
+  );
+
+  it('is refused as busy where it never comes through', async () => {
+    let attempts = 0;
+    const refused = db.write(async (tx) => {
+      attempts++;
+      await tx.run(FAIL, { code: '40001' });
+    });
+    await expect(refused).rejects.toMatchObject({ kind: 'transient', code: 'store_busy' });
+    expect(attempts).toBe(9);
+  });
+
+  async function counted(): Promise<Record<string, number>> {
+    const rows = await db.once((tx) => tx.all<{ name: string; n: number }>(READ));
+    return Object.fromEntries(rows.map(({ name, n }) => [name, n]));
+  }
+});

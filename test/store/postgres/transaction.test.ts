@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import type { ClientBase } from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { Database } from '../../../src/store/postgres/database.ts';
+import { statement } from '../../../src/store/postgres/statement.ts';
+import { systemClock } from '../../../src/work/clock.ts';
+import { newDatabase } from './opening.ts';
+
+const NOTE = statement('INSERT INTO rejection_note VALUES (@text)');
+const NOTES = statement('SELECT text FROM rejection_note');
+const MAKE = statement('CREATE TABLE rejection_note (text TEXT NOT NULL)');
+
+describe('a transaction', () => {
+  it('keeps nothing where its beginning is refused, although what it does is carried out by itself as well', async () => {
+    const { db, refuseNext } = await open();
+    refuseNext('BEGIN');
+    const noted = db.write(async (tx) => {
+      tx.send(NOTE, { text: 'one' });
+      await tx.run(NOTE, { text: 'two' });
+    });
+    await expect(noted).rejects.toThrow('refused by the test');
+    expect(await db.once((tx) => tx.all(NOTES))).toEqual([]);
+  });
+
+  it('keeps nothing where a statement that nobody waits for cannot be sent', async () => {
+    const { db } = await open();
+    const noted = db.write(async (tx) => {
+      await tx.run(NOTE, { text: 'one' });
+      tx.send(NOTE, { txet: 'two' });
+    });
+    await expect(noted).rejects.toThrow('no value for @text');
+    expect(await db.once((tx) => tx.all(NOTES))).toEqual([]);
+  });
+
+  it('leaves half the connections to others, however many read', async () => {
+    const { db } = await open();
+    const sleep = statement('SELECT pg_sleep(20)');
+    let ended = 0;
+    for (let n = 0; n < 8; n++) db.read((tx) => tx.all(sleep)).catch(() => ended++);
+    await db.write((tx) => tx.run(NOTE, { text: 'one' }));
+    expect(ended).toBe(0);
+    db.abandon();
+  });
+});
+
+/** A database with a table for notes; `refuseNext` has the next statement fail that begins so, as the server may. */
+async function open(): Promise<{ db: Database; refuseNext(beginning: string): void }> {
+  let refused: string | null = null;
+  const assertUsable = async (client: ClientBase) => {
+    const query = client.query.bind(client) as (asked: unknown) => Promise<unknown>;
+    const guarded = (asked: unknown) => {
+      if (refused === null || !String(asked).startsWith(refused)) return query(asked);
+      refused = null;
+      return Promise.reject(new Error('refused by the test'));
+    };
+    client.query = guarded as typeof client.query;
+  };
+  const db = new Database({
+    url: await newDatabase(),
+    name: 'the database of the test',
+    connections: 4,
+    replica: 'one',
+    newId: randomUUID,
+    random: Math.random,
+    clock: systemClock,
+    callTimeoutMs: 10_000,
+    onBatch: () => {},
+    assertUsable,
+  });
+  onTestFinished(() => {
+    db.abandon();
+    void db.close();
+  });
+  await db.once((tx) => tx.run(MAKE));
+  return {
+    db,
+    refuseNext: (beginning) => {
+      refused = beginning;
+    },
+  };
+}
