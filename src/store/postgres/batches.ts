@@ -2,8 +2,8 @@ import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import { mayBeOnes } from './faults.ts';
 
-/** Batches under way at once: one is prepared while others wait for their commit. */
-const UNDER_WAY_MAX = 2;
+/** Batches under way at once: others are prepared, and share a commit, while one waits for it. */
+export const UNDER_WAY_MAX = 4;
 const CALLS_MAX = 256;
 /** Calls that may wait at once; beyond it they are refused, so that a stuck server cannot fill memory. */
 const WAITING_MAX = 20_000;

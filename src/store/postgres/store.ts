@@ -41,7 +41,7 @@ export type OpenedPostgresStore = {
  * Connections of a replica. Deliveries have some of their own: they wait for nobody else's work, and a long list in
  * somebody's hands holds up none of them.
  */
-const CONNECTIONS = { intake: 4, work: 8 } as const;
+const CONNECTIONS = { intake: 6, work: 6 } as const;
 
 /** Opens the store that replicas share. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedPostgresStore> {

@@ -1,68 +1,56 @@
 import { describe, expect, it } from 'vitest';
 import { openClock } from '../../../sandbox/clock.ts';
 import { Fault } from '../../../src/fault.ts';
-import { batched } from '../../../src/store/postgres/batches.ts';
+import { batched, UNDER_WAY_MAX } from '../../../src/store/postgres/batches.ts';
 
 const LOST = new Fault('transient', 'store_unreachable', 'the way is lost');
 
 describe('calls that are carried out together', () => {
   it('are refused when they have waited for too long, and are not carried out later', async () => {
-    const { ask, clock, sent } = asking();
-    const first = [ask(1), ask(2)];
+    const { fill, ask, clock, sent } = asking();
+    const calls = await fill();
+    calls.push(ask('late'));
+    const ended = Promise.allSettled(calls);
     await turn();
-    const second = ask(3);
-    await turn();
-    const third = ask(4);
-    const ended = Promise.allSettled([...first, second, third]);
-    await turn();
-    // Two batches are under way; the third call is in neither.
-    expect(sent).toMatchObject([{ calls: [1, 2] }, { calls: [3] }]);
+    expect(sent.flatMap((batch) => batch.calls)).not.toContain('late');
     await clock.advance(10_000);
     const busy = { status: 'rejected', reason: { code: 'store_busy' } };
-    expect(await ended).toMatchObject([busy, busy, busy, busy]);
-    sent[0]?.resolve([1, 2]);
+    expect(await ended).toMatchObject(calls.map(() => busy));
+    for (const { calls: those, resolve } of [...sent]) resolve([...those]);
     await turn();
-    expect(sent).toHaveLength(2);
+    expect(sent.flatMap((batch) => batch.calls)).not.toContain('late');
   });
 
   it('are refused at once where the way to the database is lost, those that wait as well', async () => {
-    const { ask, sent } = asking();
-    const calls = [ask(1)];
-    await turn();
-    calls.push(ask(2));
-    await turn();
-    calls.push(ask(3));
+    const { fill, ask, sent } = asking();
+    const calls = await fill();
+    calls.push(ask('late'));
     const ended = Promise.allSettled(calls);
-    sent[0]?.reject(LOST);
-    await turn();
-    sent[1]?.reject(LOST);
-    const lost = { status: 'rejected', reason: LOST };
-    expect(await ended).toMatchObject([lost, lost, lost]);
-    expect(sent).toHaveLength(2);
+    for (const { reject } of [...sent]) reject(LOST);
+    expect(await ended).toEqual(calls.map(() => ({ status: 'rejected', reason: LOST })));
+    expect(sent.flatMap((batch) => batch.calls)).not.toContain('late');
   });
 
   it('do not wait for one that is answered later', async () => {
-    const { ask, sent } = asking();
-    const slow = Promise.withResolvers<number>();
-    const [first, second] = [ask(1), ask(2)];
+    const { fill, ask, sent } = asking();
+    const slow = Promise.withResolvers<string>();
+    const [first, second] = [ask('first'), ask('second')];
     await turn();
-    sent[0]?.resolve([slow.promise, 2]);
-    expect(await second).toBe(2);
-    const others = [ask(3)];
-    await turn();
-    others.push(ask(4));
-    await turn();
+    sent[0]?.resolve([slow.promise, 'second']);
+    expect(await second).toBe('second');
+    const others = await fill();
     // As many as may be are under way beside it.
-    expect(sent.map(({ calls }) => calls)).toEqual([[1, 2], [3], [4]]);
+    expect(sent.slice(1)).toHaveLength(UNDER_WAY_MAX);
     for (const { calls, resolve } of sent.slice(1)) resolve([...calls]);
-    slow.resolve(1);
-    expect(await Promise.all([first, ...others])).toEqual([1, 3, 4]);
+    expect(await Promise.all(others)).toHaveLength(UNDER_WAY_MAX);
+    slow.resolve('first');
+    expect(await first).toBe('first');
   });
 });
 
 type Sent = {
-  calls: readonly number[];
-  resolve(answers: (number | Promise<number>)[]): void;
+  calls: readonly string[];
+  resolve(answers: (string | Promise<string>)[]): void;
   reject(error: unknown): void;
 };
 
@@ -70,9 +58,9 @@ type Sent = {
 function asking() {
   const clock = openClock({ startMs: 0, scale: 1e-6 });
   const sent: Sent[] = [];
-  const ask = batched<number, number>({
+  const ask = batched<string, string>({
     together: (calls) => {
-      const { promise, resolve, reject } = Promise.withResolvers<(number | Promise<number>)[]>();
+      const { promise, resolve, reject } = Promise.withResolvers<(string | Promise<string>)[]>();
       sent.push({ calls, resolve, reject });
       return promise;
     },
@@ -80,7 +68,16 @@ function asking() {
     clock,
     timeoutMs: 10_000,
   });
-  return { ask, clock, sent };
+  /** Has as many batches under way as may be, of one call each. */
+  async function fill(): Promise<Promise<string>[]> {
+    const calls: Promise<string>[] = [];
+    for (let n = 1; n <= UNDER_WAY_MAX; n++) {
+      calls.push(ask(`call ${n}`));
+      await turn();
+    }
+    return calls;
+  }
+  return { ask, fill, clock, sent };
 }
 
 /** What the event loop does next. */
