@@ -32,8 +32,13 @@ const FIRST = [
   'test/flow/opening-kill-answer.test.ts',
   'test/flow/opening-kill-intent.test.ts',
   'test/process/kill.test.ts',
+  'test/store/postgres/contract.test.ts',
+  'test/process/postgres-kill.test.ts',
+  'test/prove/replicas.test.ts',
   'test/flow/sandbox-many.test.ts',
   'test/process/outage.test.ts',
+  'test/process/postgres-rolling.test.ts',
+  'test/process/postgres-outage.test.ts',
   'test/flow/opening-faults.test.ts',
   'test/reconcile/janitor.test.ts',
   'test/demo/demo.test.ts',
@@ -85,8 +90,8 @@ const ON_POSTGRES = [
 export default defineConfig({
   test: {
     pool: 'forks',
-    // One more than cores: many tests wait for processes, disks and deadlines.
-    maxWorkers: 3,
+    // Twice the cores: many tests wait for processes, disks and deadlines.
+    maxWorkers: 4,
     sequence: { sequencer: LongFirst },
     testTimeout: 30_000,
     hookTimeout: 30_000,

@@ -17,7 +17,7 @@ import {
   whenServing,
 } from './serving.ts';
 
-const CYCLES = Number(process.env.KILL_CYCLES ?? 20);
+const CYCLES = Number(process.env.KILL_CYCLES ?? 10);
 const SEED = Number(process.env.KILL_SEED ?? Date.now() % 2_147_483_647);
 /** Databases, each with lives of its own, beside each other. */
 const CHAINS = 2;
