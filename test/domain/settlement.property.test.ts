@@ -130,7 +130,7 @@ function tell(story: readonly Told[], show: (told: Step & Told & { before: Order
   return order;
 }
 
-const RUNS = { numRuns: 2000 };
+const RUNS = { numRuns: 1000 };
 
 describe('settlement: any story of several payments', () => {
   it('settles an order at most once and keeps the settlement for ever', () => {

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { expect } from 'vitest';
 
 const PROOF = fileURLToPath(new URL('../../prove/open.ts', import.meta.url));
-const CYCLES = Number(process.env.OPEN_CYCLES ?? 3);
+const CYCLES = Number(process.env.OPEN_CYCLES ?? 2);
 
 /** Runs some of what `npm run prove:open` runs by the hundred; it says itself whether each kill was at its point. */
 export async function proveOpen(points: string): Promise<void> {

@@ -615,7 +615,7 @@ describe('wire: any body', () => {
         for (const fact of exact.facts) expect(fact.authority).toEqual({ by: 'event' });
         expect(() => readEvent(value)).not.toThrow();
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     );
   });
 
@@ -628,7 +628,7 @@ describe('wire: any body', () => {
           readEnvelope(parseBody(body));
         },
       ),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     );
   });
 
@@ -640,7 +640,7 @@ describe('wire: any body', () => {
         if (facts.some(({ kind }) => kind === 'completed'))
           expect(text).toMatch(/"paymentStatus":"COMPLETED"/);
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     );
   });
 });

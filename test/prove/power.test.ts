@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const PROOF = fileURLToPath(new URL('../../prove/power.ts', import.meta.url));
-const STATES = 100;
+const STATES = 60;
 
-/** A hundred of the states that `npm run prove:power` examines by the thousand. */
+/** Some of the states that `npm run prove:power` examines by the thousand. */
 describe('a loss of power', () => {
   it('takes nothing that was acknowledged, and takes it where a commit is not synced', ({ skip }) => {
     const args = [PROOF, '--states', String(STATES), '--seed', '20261120'];

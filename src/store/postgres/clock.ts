@@ -20,7 +20,7 @@ export async function databaseClock(db: Pick<Database, 'once'>, machine: Clock):
   let startedAtMs = machine.nowMs() - machine.monotonicMs();
   let skewMs = 0;
 
-  const nowMs = () => Math.round(startedAtMs + machine.monotonicMs());
+  const nowMs = () => Math.floor(startedAtMs + machine.monotonicMs());
 
   async function measure(): Promise<void> {
     const sinceMs = machine.monotonicMs();
