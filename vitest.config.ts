@@ -90,8 +90,8 @@ const ON_POSTGRES = [
 export default defineConfig({
   test: {
     pool: 'forks',
-    // Twice the cores: many tests wait for processes, disks and deadlines.
-    maxWorkers: 4,
+    // One more than cores: many tests wait for processes, disks and deadlines.
+    maxWorkers: 3,
     sequence: { sequencer: LongFirst },
     testTimeout: 30_000,
     hookTimeout: 30_000,
