@@ -4,6 +4,7 @@ import type { ClaimedCheck, ListedLink } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type ContractStore, LEASE_MS, type Link, World } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
+import { untilBehind } from './locks.ts';
 import { newDatabase, openTestPostgres } from './opening.ts';
 
 const MINUTE_MS = 60_000;
@@ -58,17 +59,6 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     return client;
   }
 
-  /** Waits until so many others wait for a lock in this database. */
-  async function whenWaiting(client: pg.Client, count: number): Promise<void> {
-    const waiting = `SELECT count(*)::int AS n FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-      WHERE NOT l.granted AND a.datname = current_database()`;
-    for (;;) {
-      const { rows } = await client.query<{ n: number }>(waiting);
-      if ((rows[0]?.n ?? 0) >= count) return;
-      await new Promise((resume) => setImmediate(resume));
-    }
-  }
-
   it.each([
     ['in the queue', (count: number) => newLinks(count)],
     [
@@ -95,9 +85,9 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     const holder = await holding('LOCK TABLE orders IN EXCLUSIVE MODE');
     // The one has read what is due, and must not go on before the table is free.
     const ofOne = claim(one);
-    await whenWaiting(holder, 1);
+    await untilBehind(holder);
     const ofOther = claim(other);
-    await whenWaiting(holder, 2);
+    await untilBehind(holder, 2);
     await holder.query('COMMIT');
     expect((await ofOne).map(({ reason }) => reason)).toEqual(Array(8).fill('rejected'));
     expect(await ofOther).toHaveLength(2);
@@ -129,7 +119,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     await world.reject(link);
     const holder = await holding('LOCK TABLE orders IN EXCLUSIVE MODE');
     const claimed = claim(one);
-    await whenWaiting(holder, 1);
+    await untilBehind(holder);
     await holder.query(`${change}; COMMIT`);
     expect(await claimed).toMatchObject(expected);
   });
@@ -143,7 +133,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
        VALUES ('link_not_known', '${lost.id}', 'told', ${world.nowMs}, ${world.nowMs})`,
     );
     const compared = compare(other, [lost, listed(world.name('plink'))]);
-    await whenWaiting(holder, 1);
+    await untilBehind(holder);
     await holder.query('COMMIT');
     expect(await compared).toMatchObject({ notKnown: 1 });
     const told = await one.listAttention({ limit: 100, after: null });
@@ -186,7 +176,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     const holder = await holding("SELECT 1 FROM link WHERE link_id = 'many-10001' FOR UPDATE");
     const due = `SELECT count(*)::int AS due FROM link WHERE next_check_at_ms = ${world.nowMs}`;
     const catchingUp = one.catchUp({ dryRun: false, nowMs: world.nowMs });
-    await whenWaiting(holder, 1);
+    await untilBehind(holder);
     expect((await holder.query(due)).rows).toEqual([{ due: 10_000 }]);
     await holder.query('COMMIT');
     expect(await catchingUp).toEqual({ links });

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 import type { ContractStore } from '../contract/world.ts';
 import { World } from '../contract/world.ts';
+import { untilBehind } from './locks.ts';
 import { newDatabase, openTestPostgres } from './opening.ts';
 
 it.each([true, false])(
@@ -27,7 +28,7 @@ it.each([true, false])(
     );
     const content = world.delivery(link, { eventId: 'evt_1', body: Buffer.from('two'), readable });
     const recording = store.recordDelivery(content);
-    await untilOneWaits(client);
+    await untilBehind(client);
     await client.query('COMMIT');
     expect(await recording).toMatchObject({ outcome: 'conflict' });
     expect(await store.recordDelivery(content)).toMatchObject({ outcome: 'duplicate' });
@@ -38,9 +39,3 @@ it.each([true, false])(
     ]);
   },
 );
-
-async function untilOneWaits(client: pg.Client): Promise<void> {
-  const waiting =
-    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-  while ((await client.query(waiting)).rows.length === 0);
-}

@@ -5,6 +5,7 @@ import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import type { Registration } from '../../../src/store/store.ts';
 import { sealedSecret } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
+import { untilBehind } from './locks.ts';
 import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
 const MINUTE_MS = 60_000;
@@ -139,20 +140,14 @@ function close({ store }: OpenedPostgresStore): Promise<void> {
 
 /** Inserts a row as another program that has not decided so far whether to keep it. */
 async function hold(url: string, insert: string) {
-  const [holder, watcher] = [new pg.Client(url), new pg.Client(url)];
-  await Promise.all([holder.connect(), watcher.connect()]);
-  onTestFinished(async () => {
-    await Promise.all([holder.end(), watcher.end()]);
-  });
+  const holder = new pg.Client(url);
+  await holder.connect();
+  onTestFinished(() => holder.end());
   await holder.query('BEGIN');
   await holder.query(insert);
   return {
-    /** Resolves when so many transactions wait for others. */
-    async untilWaiting(count: number) {
-      const waiting = `SELECT count(*)::int AS count FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple')`;
-      while ((await watcher.query<{ count: number }>(waiting)).rows[0]?.count !== count);
-    },
+    /** Resolves when so many transactions wait for it. */
+    untilWaiting: (count: number) => untilBehind(holder, count),
     giveUp: () => holder.query('ROLLBACK'),
   };
 }

@@ -4,6 +4,7 @@ import type { NoticeSummary } from '../../../src/store/queries.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
 import { LEASE_MS, type Link, said, World } from '../contract/world.ts';
+import { untilBehind } from './locks.ts';
 import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
@@ -43,18 +44,6 @@ describe('two replicas that tell one shop', () => {
     await client.connect();
     onTestFinished(() => client.end());
     return client;
-  }
-
-  /** Ends when a transaction waits for another, or `instead` is over. */
-  async function untilOneWaits(client: pg.Client, instead: Promise<unknown>): Promise<void> {
-    let isOver = false;
-    void instead.catch(() => {}).finally(() => (isOver = true));
-    for (;;) {
-      const { rows } = await client.query(
-        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-      );
-      if (rows.length > 0 || isOver) return;
-    }
   }
 
   const pay = (link: Link) => world.settle(link, [said('completed', { paymentId: world.name('pay') })]);
@@ -152,7 +141,7 @@ describe('two replicas that tell one shop', () => {
       [found.rows[0]?.key, world.nowMs],
     );
     const ending = finish(one, claimed);
-    await untilOneWaits(await connect(), ending);
+    await untilBehind(settling);
     await settling.query('COMMIT');
     expect(await ending).toBe('done');
     expect(await claim(other)).toMatchObject([{ type: 'payment.duplicate' }]);
@@ -176,7 +165,7 @@ describe('two replicas that tell one shop', () => {
       ]);
       await burying.query("UPDATE attention SET count = count + 1 WHERE kind = 'notices_dead'");
       const sending = resend(other, first.notices[0] as NoticeSummary);
-      await untilOneWaits(await connect(), sending);
+      await untilBehind(burying);
       await burying.query('COMMIT');
       expect(await sending).toMatchObject({ waitsFor: null });
       expect(await matters()).toEqual([2]);
@@ -339,7 +328,7 @@ describe('two replicas that tell one shop', () => {
       await replaying.query('BEGIN');
       await replaying.query('LOCK TABLE inbox_body IN SHARE ROW EXCLUSIVE MODE');
       const dropping = drop(one);
-      await untilOneWaits(replaying, dropping);
+      await untilBehind(replaying);
       expect(await other.requeueEvent({ eventKey, nowMs: world.nowMs })).toBe('requeued');
       await replaying.query('COMMIT');
       expect(await dropping).toEqual({ dropped: 0, next: null });
@@ -354,7 +343,7 @@ describe('two replicas that tell one shop', () => {
       await dropping.query('SELECT 1 FROM inbox WHERE key = $1 FOR NO KEY UPDATE', [eventKey]);
       await dropping.query('DELETE FROM inbox_body WHERE inbox_key = $1', [eventKey]);
       const replaying = one.requeueEvent({ eventKey, nowMs: world.nowMs });
-      await untilOneWaits(await connect(), replaying);
+      await untilBehind(dropping);
       await dropping.query('COMMIT');
       expect(await replaying).toBe('body_dropped');
     });
