@@ -1,6 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { parseArgs, promisify } from 'node:util';
@@ -12,7 +12,7 @@ import { type PostgresServer, startPostgres } from '../test/support/postgres.ts'
 import { runLoad } from './client.ts';
 import { AMOUNT_MINOR, benchLink, CURRENCY, completedEvent, signedDeliveries } from './deliveries.ts';
 import { fixed, median, table } from './report.ts';
-import { type Server, startSettled } from './servers.ts';
+import { readStat, type Server, startSettled } from './servers.ts';
 import { type Range, SECRETS_KEY } from './stores.ts';
 import { openWorkspace, type Workspace } from './workspace.ts';
 
@@ -35,7 +35,6 @@ const PGBENCH_CONNECTIONS = 12;
 const PER_SECOND_MAX = 8_000;
 const WARM_UP = 3_000;
 const TEMPLATE = 'bench_template';
-const CLOCK_TICKS_PER_SECOND = 100;
 
 type Measured = {
   perSecond: number;
@@ -246,24 +245,16 @@ function startMeter(postgres: PostgresServer, servers: readonly Server[]) {
   };
 }
 
-/** Of a process and its children, those that have ended among them; NaN where the system does not say. */
+/** Of a process and its children, those that have ended among them. */
 function cpuSecondsOfFamily(pid: number): number {
-  let ticks = 0;
+  let seconds = 0;
   for (const name of readdirSync('/proc').filter((entry) => /^[0-9]+$/.test(entry))) {
-    try {
-      const text = readFileSync(`/proc/${name}/stat`, 'utf8');
-      const fields = text
-        .slice(text.lastIndexOf(')') + 2)
-        .split(' ')
-        .map(Number) as number[];
-      const [parent, user, system, endedUser, endedSystem] = [1, 11, 12, 13, 14].map((n) => fields[n] ?? 0);
-      if (Number(name) === pid) ticks += (endedUser ?? 0) + (endedSystem ?? 0);
-      if (Number(name) === pid || parent === pid) ticks += (user ?? 0) + (system ?? 0);
-    } catch {
-      // It has ended.
-    }
+    const stat = readStat(`/proc/${name}/stat`);
+    if (stat === null) continue;
+    if (Number(name) === pid) seconds += stat.endedChildrenCpuSeconds;
+    if (Number(name) === pid || stat.parent === pid) seconds += stat.cpuSeconds;
   }
-  return ticks / CLOCK_TICKS_PER_SECOND;
+  return seconds;
 }
 
 function report(found: Record<'pgbench' | 'one' | 'two', Measured[]>): string {

@@ -200,12 +200,20 @@ function freePort(): Promise<number> {
 }
 
 function cpuSeconds(path: string): number {
+  return readStat(path)?.cpuSeconds ?? Number.NaN;
+}
+
+/** What a process or a thread says of itself; null where it has ended, or the system does not say. */
+export function readStat(
+  path: string,
+): { parent: number; cpuSeconds: number; endedChildrenCpuSeconds: number } | null {
   const text = readProc(path);
+  if (text === null) return null;
   // The command's name, in parentheses, may hold spaces; fields are counted after it.
-  const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
-  return fields === undefined
-    ? Number.NaN
-    : (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const seconds = (from: number) =>
+    (Number(fields[from]) + Number(fields[from + 1])) / CLOCK_TICKS_PER_SECOND;
+  return { parent: Number(fields[1]), cpuSeconds: seconds(11), endedChildrenCpuSeconds: seconds(13) };
 }
 
 function rssMiB(pid: number): number {

@@ -1,15 +1,171 @@
-import { type CheckReason, canBeForged, HINT_EVERY_MS } from '../domain/check.ts';
+import {
+  CHECK_CLASSES,
+  type CheckReason,
+  canBeForged,
+  checkRank,
+  HINT_EVERY_MS,
+  HINTS_PER_MINUTE_MAX,
+} from '../domain/check.ts';
 import type { OrderState } from '../domain/order.ts';
 import { firstCheckAtMs } from '../domain/watch.ts';
+import type { ClaimedCheck, WatchedLink } from './asking.ts';
+import type { BudgetUse } from './budget.ts';
 
 /** Rows that one claim looks at in each place of the queue, at most: what must wait is put off, and not seen again. */
 export const SEEN_MAX = 256;
 /** Hints are counted over so long. */
 export const HINT_WINDOW_MS = 60_000;
 /** What was requested so much after now was so before the clock was set back: it is due. */
-export const CLOCK_STEP_MS = 60_000;
+export const REQUESTED_AHEAD_MS = 60_000;
 /** A check of a link that settled is still opening waits so long, or until it is opened. */
 const OPENING_WAIT_MS = 60_000;
+
+/** A check whose turn has come in the queue. */
+export type QueuedCheck = WatchedLink & {
+  rank: number;
+  reason: CheckReason;
+  dueAtMs: number;
+  failures: number;
+  /** What was heard beside its reason. */
+  againReason: CheckReason | null;
+  state: OrderState;
+  /** When a hint to the link was followed last. */
+  hintedAtMs: number | null;
+};
+
+/** A link whose scheduled time has come. */
+export type ScheduledCheck = WatchedLink & {
+  failures: number;
+  settledAtMs: number | null;
+  plannedMs: number;
+};
+
+/** What is due, asked for only where there is room; by the schedule, in the order in which it came to be due. */
+export type DueChecks = {
+  ofRank(rank: number): readonly QueuedCheck[];
+  bySchedule(): readonly ScheduledCheck[];
+};
+
+type CheckClass = (typeof CHECK_CLASSES)[number]['class'];
+
+/** How many may be claimed in all once those of each class are; `forged`: how many of them may be forged. */
+export type ClaimRooms = Record<CheckClass, number> & { forged: number };
+
+/** @param followed how many hints were followed lately */
+export function claimRooms(
+  { left }: BudgetUse,
+  { limit, slots }: { limit: number; slots: number },
+  followed: number,
+): ClaimRooms {
+  const room = (requestClass: CheckClass) => Math.min(limit, left(requestClass, slots));
+  const forged = HINTS_PER_MINUTE_MAX - followed;
+  return { confirm: room('confirm'), hint: room('hint'), janitor: room('janitor'), forged };
+}
+
+type PutOff = { linkKey: number; untilMs: number };
+
+/** What one claim does. */
+export type ClaimPlan = {
+  claimed: ClaimedCheck[];
+  /** Claimed links of hints. */
+  followed: number[];
+  /** Checks that give way to what was heard beside them, or to nothing. */
+  fallBacks: number[];
+  drops: number[];
+  putOff: PutOff[];
+  putOffInSchedule: PutOff[];
+};
+
+/** Plans what is claimed of what is due, the strongest first, and what becomes of that which must wait. Changes nothing. */
+export function planClaim(due: DueChecks, rooms: ClaimRooms, nowMs: number): ClaimPlan {
+  const plan: ClaimPlan = {
+    claimed: [],
+    followed: [],
+    fallBacks: [],
+    drops: [],
+    putOff: [],
+    putOffInSchedule: [],
+  };
+  const { claimed, followed } = plan;
+  const fallenBack: QueuedCheck[] = [];
+  for (const { class: requestClass, from, to } of CHECK_CLASSES) {
+    for (let rank: number = to; rank >= from; rank--) {
+      const hasRoom = () =>
+        claimed.length < rooms[requestClass] && (!canBeForged(rank) || followed.length < rooms.forged);
+      if (!hasRoom()) continue;
+      const inTurn = [...due.ofRank(rank), ...fallenBack.filter((one) => one.rank === rank)].sort(byDue);
+      for (const check of inTurn) {
+        if (!hasRoom()) break;
+        const instead = planQueued(plan, check, requestClass, nowMs);
+        if (instead !== null) fallenBack.push(instead);
+      }
+    }
+  }
+  if (claimed.length >= rooms.janitor) return plan;
+  const inQueue = new Set(claimed.map(({ linkKey }) => linkKey));
+  for (const check of due.bySchedule()) {
+    if (claimed.length >= rooms.janitor) break;
+    if (!inQueue.has(check.linkKey)) planScheduled(plan, check, nowMs);
+  }
+  return plan;
+}
+
+/** Returns what the check becomes where it falls back to what was heard beside its reason. */
+function planQueued(
+  plan: ClaimPlan,
+  check: QueuedCheck,
+  requestClass: CheckClass,
+  nowMs: number,
+): QueuedCheck | null {
+  const { linkKey, rank, reason, failures, againReason } = check;
+  const turn = turnInQueue(check, nowMs);
+  if (turn === 'ask') {
+    plan.claimed.push({ ...watchedLink(check), class: requestClass, reason, failures });
+    if (canBeForged(rank)) plan.followed.push(linkKey);
+  } else if (turn !== 'drop') plan.putOff.push({ linkKey, ...turn });
+  else if (againReason === null) plan.drops.push(linkKey);
+  else {
+    plan.fallBacks.push(linkKey);
+    const instead = { reason: againReason, rank: checkRank(againReason), dueAtMs: nowMs };
+    return { ...check, ...instead, againReason: null, failures: 0 };
+  }
+  return null;
+}
+
+function byDue(one: QueuedCheck, other: QueuedCheck): number {
+  return one.dueAtMs - other.dueAtMs || one.linkKey - other.linkKey;
+}
+
+function planScheduled(plan: ClaimPlan, check: ScheduledCheck, nowMs: number): void {
+  const { linkKey, failures } = check;
+  const turn = turnInSchedule(check, nowMs);
+  if (turn === 'ask') {
+    plan.claimed.push({ ...watchedLink(check), class: 'janitor', reason: 'scheduled', failures });
+  } else plan.putOffInSchedule.push({ linkKey, ...turn });
+}
+
+function watchedLink({ linkKey, reference, token, linkId, opening }: WatchedLink): WatchedLink {
+  return { linkKey, reference, token, linkId, opening };
+}
+
+/** What becomes of a check whose turn has come in the queue: it is asked, not asked at all, or asked later. */
+function turnInQueue(
+  { rank, reason, state, opening, hintedAtMs }: QueuedCheck,
+  nowMs: number,
+): 'ask' | 'drop' | { untilMs: number } {
+  if (isMoot(reason, state)) return 'drop';
+  if (opening) return { untilMs: nowMs + OPENING_WAIT_MS };
+  if (!canBeForged(rank) || hintedAtMs === null) return 'ask';
+  const againAtMs = hintedAtMs + HINT_EVERY_MS;
+  return againAtMs > nowMs ? { untilMs: againAtMs } : 'ask';
+}
+
+/** What becomes of a link whose scheduled time has come. One that was paid meanwhile has the schedule of paid orders. */
+function turnInSchedule(check: ScheduledCheck, nowMs: number): 'ask' | { untilMs: number } {
+  if (check.opening) return { untilMs: nowMs + OPENING_WAIT_MS };
+  const atMs = firstCheckAtMs(check, check.plannedMs);
+  return atMs > nowMs ? { untilMs: atMs } : 'ask';
+}
 
 /** Reasons that say nothing new once money was counted: its reading is asked for by the schedule. */
 const MOOT_ONCE_SETTLED: ReadonlySet<CheckReason> = new Set([
@@ -23,34 +179,4 @@ const SETTLED: ReadonlySet<OrderState> = new Set(['paid', 'refunded', 'disputed'
 /** Whether a check that is queued for this reason is dropped where its order is in this state. */
 export function isMoot(reason: CheckReason, state: OrderState): boolean {
   return SETTLED.has(state) && MOOT_ONCE_SETTLED.has(reason);
-}
-
-export type DueCheck = {
-  rank: number;
-  reason: CheckReason;
-  state: OrderState;
-  opening: boolean;
-  /** When a hint to the link was followed last. */
-  hintedAtMs: number | null;
-};
-
-/** What becomes of a check whose turn has come in the queue: it is asked, not asked at all, or asked later. */
-export function turnInQueue(
-  { rank, reason, state, opening, hintedAtMs }: DueCheck,
-  nowMs: number,
-): 'ask' | 'drop' | { untilMs: number } {
-  if (isMoot(reason, state)) return 'drop';
-  if (opening) return { untilMs: nowMs + OPENING_WAIT_MS };
-  if (!canBeForged(rank) || hintedAtMs === null) return 'ask';
-  const againAtMs = hintedAtMs + HINT_EVERY_MS;
-  return againAtMs > nowMs ? { untilMs: againAtMs } : 'ask';
-}
-
-export type DueBySchedule = { opening: boolean; settledAtMs: number | null; plannedMs: number };
-
-/** What becomes of a link whose scheduled time has come. One that was paid meanwhile has the schedule of paid orders. */
-export function turnInSchedule(link: DueBySchedule, nowMs: number): 'ask' | { untilMs: number } {
-  if (link.opening) return { untilMs: nowMs + OPENING_WAIT_MS };
-  const atMs = firstCheckAtMs(link, link.plannedMs);
-  return atMs > nowMs ? { untilMs: atMs } : 'ask';
 }

@@ -1,7 +1,7 @@
 import { noticeName } from '../domain/notice.ts';
-import type { FeedPage, NoticeSummary, ShopState } from './queries.ts';
+import type { FeedPage, NoticeDetail, NoticeSummary, ShopState } from './queries.ts';
 import type { FaultNote } from './store.ts';
-import type { ClaimedNotice, NoticeRef, ShopAnswer } from './telling.ts';
+import type { ClaimedNotice, NoticeRef, Resent, ShopAnswer } from './telling.ts';
 
 /** Dead notices are one matter: a shop that is gone fails all of them. */
 export const DEAD = { kind: 'notices_dead', subject: 'shop' } as const;
@@ -23,15 +23,14 @@ export function claimedNotice({ random, ...notice }: ClaimedRow): ClaimedNotice 
 /** How a claimed notice ended: taken where there is no fault. */
 export type Ended = NoticeRef & { fault: FaultNote | null; answer: ShopAnswer | null; nowMs: number };
 
-export function faultColumns(fault: FaultNote | null): { code: string | null; message: string | null } {
-  return fault === null ? { code: null, message: null } : { code: fault.code, message: fault.message };
-}
-
-export function answerColumns(answer: ShopAnswer | null): {
-  answerStatus: number | null;
-  answerBody: string | null;
-} {
-  return { answerStatus: answer?.status ?? null, answerBody: answer?.body ?? null };
+/** How an attempt ended, as its row holds it. */
+export function attemptColumns({ fault, answer }: Pick<Ended, 'fault' | 'answer'>) {
+  return {
+    code: fault?.code ?? null,
+    message: fault?.message ?? null,
+    answerStatus: answer?.status ?? null,
+    answerBody: answer?.body ?? null,
+  };
 }
 
 export type ResentRow = { status: NoticeSummary['status']; orderKey: number; dueAtMs: number | null };
@@ -41,6 +40,13 @@ export function resending({ status, dueAtMs }: ResentRow, nowMs: number): 'in_wo
   if (status === 'leased') return 'in_work';
   if (status !== 'pending') return 'requeue';
   return dueAtMs === null || dueAtMs <= nowMs ? 'in_work' : 'hasten';
+}
+
+/** @param turn the notice of its order that has its turn now */
+export function resent(turn: { key: number; random: string } | undefined, nowMs: number): Resent {
+  return turn === undefined
+    ? { dueAtMs: nowMs, waitsFor: null }
+    : { dueAtMs: null, waitsFor: noticeName(turn.key, turn.random) };
 }
 
 export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & {
@@ -65,6 +71,10 @@ export function noticeSummary({
     fault: faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' },
     answer: answerStatus === null ? null : { status: answerStatus, body: answerBody ?? '' },
   };
+}
+
+export function noticeDetail({ body, ...summary }: NoticeRow & Pick<NoticeDetail, 'body'>): NoticeDetail {
+  return { ...noticeSummary(summary), body };
 }
 
 export type FeedRow = { key: number; random: string; position: number; body: string };

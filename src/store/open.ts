@@ -3,40 +3,25 @@ import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { Clock } from '../work/clock.ts';
 import type { StoreAddress } from './address.ts';
-import type { Opened } from './instance.ts';
+import type { OpenedEngine } from './engine.ts';
+import type { KeysGiven } from './instance.ts';
 import { openKeyring } from './keyring.ts';
 import { type KeySource, readSecretsKeys, secretsKeyPlace } from './keys.ts';
 import type { Hints } from './postgres/hints.ts';
-import type { OpenedPostgresStore } from './postgres/store.ts';
+import type { OpenedPostgresStore, PostgresStoreOptions } from './postgres/store.ts';
 import { migrateSqlite } from './sqlite/migration.ts';
-import { openSqliteStore } from './sqlite/store.ts';
-import type { Store } from './store.ts';
+import { openSqliteStore, type SqliteStoreOptions } from './sqlite/store.ts';
 
 /** A database that is started together with settled is waited for. */
 const REACHABLE_WITHIN_MS = 30_000;
 const TRY_EVERY_MS = 500;
 
-export type OpenOptions = {
-  /** The ids of the current secrets key, and of those that can be opened with as well. */
-  secretsKeyId: string;
-  olderKeyIds: readonly string[];
-  version: string;
-  /** A digest of each setting that all processes on one store must have alike, as it is now. */
-  settings: () => Readonly<Record<string, string>>;
-  newId: () => string;
-  random: () => number;
-  clock: Clock;
-  log: Log;
-  callTimeoutMs: number;
-  /** A commit was made: how many calls shared it and how long it took. */
-  onBatch: (calls: number, seconds: number) => void;
-  /** The store met an error after which nothing it says can be trusted. */
-  onFailed: (fault: Error) => void;
-};
+/** What either engine needs. Whoever opens a store says which older keys there are, be it none. */
+export type OpenOptions = Omit<SqliteStoreOptions, 'path' | 'newInstanceId'> &
+  Omit<PostgresStoreOptions, 'url' | 'name' | 'replica' | 'newInstanceId'> &
+  Required<Pick<KeysGiven, 'olderKeyIds'>> & { log: Log };
 
-export type OpenedStore = {
-  store: Store;
-  opened: Opened;
+export type OpenedStore = OpenedEngine & {
   /** The time by which leases and what is due are compared. */
   clock: Clock;
   /** What replicas tell each other. */
@@ -47,8 +32,6 @@ export type OpenedStore = {
   isShared: boolean;
   /** What this process is called among those; null where it is alone. */
   replica: string | null;
-  /** Refuses every call that waits for an answer. */
-  abandon(): void;
 };
 
 /** Opens the store that the configuration names, whichever engine it has. */

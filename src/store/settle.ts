@@ -1,7 +1,9 @@
-import type { Decision, Outcome } from '../domain/decision.ts';
+import type { CheckReason } from '../domain/check.ts';
+import { type Decision, learnedBy, type Outcome } from '../domain/decision.ts';
 import type { PaymentFact } from '../domain/fact.ts';
-import type { AttentionKind, LearnedBy } from '../domain/order.ts';
+import type { AttentionKind, LearnedBy, Order } from '../domain/order.ts';
 import type { Cause } from './effects.ts';
+import type { CheckRequest } from './matters.ts';
 import type { LoadedOrder } from './orders.ts';
 import type { FaultNote, SettleJob, SettleResult } from './store.ts';
 
@@ -32,7 +34,7 @@ export type Applied = {
   /** Where a fact made the order paid. */
   learnedBy: LearnedBy | null;
   /** The matters for a person that were raised. */
-  raised: ReadonlySet<AttentionKind>;
+  raised: readonly AttentionKind[];
 };
 
 /** Every id that a row names its link by. */
@@ -67,11 +69,42 @@ export function factOf({ reading }: Lease, said: PaymentFact): PaymentFact {
   return reading === null ? said : { ...said, authority: { by: 'reading', number: reading } };
 }
 
-export function raisedBy({ effects }: Decision): AttentionKind[] {
+export function nothingApplied(loaded: LoadedOrder): Applied {
+  return { loaded, last: null, notices: 0, learnedBy: null, raised: [] };
+}
+
+/** What was done before, and what one more decision does; `order`: as that leaves it. */
+export function alsoApplied(before: Applied, made: Decision, order: Order): Applied {
+  return {
+    loaded: { ...before.loaded, order },
+    last: made,
+    notices: before.notices + countNotices(made),
+    learnedBy: before.learnedBy ?? learnedBy(made),
+    raised: before.raised.concat(raisedBy(made)),
+  };
+}
+
+/** The check that a decision on an event asks for. A reading answers one, and asks for none. */
+export function checkAskedFor(
+  { effects, outcome }: Decision,
+  linkKey: number,
+  atMs: number,
+): CheckRequest | null {
+  if (!effects.some((effect) => effect.do === 'check')) return null;
+  return { linkKey, reason: 'doubtful_money', atMs, confirms: outcome === 'ask' };
+}
+
+/** Why an event asks for a check by what it says beside its facts. */
+export function checkReasonOf({ unsure, linkChanged }: SettleJob): CheckReason | null {
+  if (unsure) return 'not_understood';
+  return linkChanged ? 'link_changed' : null;
+}
+
+function raisedBy({ effects }: Decision): AttentionKind[] {
   return effects.flatMap((effect) => (effect.do === 'attention' ? [effect.kind] : []));
 }
 
-export function countNotices(made: Decision | null): number {
+function countNotices(made: Decision | null): number {
   return made?.effects.filter((effect) => effect.do === 'notice').length ?? 0;
 }
 

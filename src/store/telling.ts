@@ -35,7 +35,7 @@ export type Telling = {
 };
 
 /** When it is due; or the id of the notice of its order that has its turn now, after which its own comes. */
-type Resent = { dueAtMs: number; waitsFor: null } | { dueAtMs: null; waitsFor: string };
+export type Resent = { dueAtMs: number; waitsFor: null } | { dueAtMs: null; waitsFor: string };
 
 export type NoticeRef = { noticeKey: number; attempt: number };
 

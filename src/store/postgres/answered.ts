@@ -31,7 +31,7 @@ export async function finishReading(
   tx.send(RAISE, { reading, orderKey: loaded.orderKey });
   attention.end(tx, 'link_missing', reference, job.nowMs);
   for (const kind of ENDED_BY_READINGS) {
-    if (!raised.has(kind)) attention.end(tx, kind, reference, job.nowMs);
+    if (!raised.includes(kind)) attention.end(tx, kind, reference, job.nowMs);
   }
   const [held] = await Promise.all([endCheck(tx, loaded, answered, job), updateLink(tx, linkKey, job)]);
   return held;

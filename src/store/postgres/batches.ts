@@ -1,12 +1,11 @@
 import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
-import { mayBeOnes } from './faults.ts';
+import { WAITING_MAX } from '../engine.ts';
+import { busy, mayBeOnes } from './faults.ts';
 
 /** Batches under way at once: others are prepared, and share a commit, while one waits for it. */
 export const UNDER_WAY_MAX = 4;
 const CALLS_MAX = 256;
-/** Calls that may wait at once; beyond it they are refused, so that a stuck server cannot fill memory. */
-const WAITING_MAX = 20_000;
 
 type Waiting<Call, Answer> = {
   call: Call;
@@ -64,10 +63,12 @@ export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (cal
   }
 
   return async (call) => {
-    if (waiting.length >= WAITING_MAX) throw busy('too many calls are waiting');
+    if (waiting.length >= WAITING_MAX) throw busy('The database', 'too many calls are waiting');
     const answer = Promise.withResolvers<Answer>();
     const waits: Waiting<Call, Answer> = { call, ...answer, isOver: false };
-    const cancel = clock.after(timeoutMs, () => answer.reject(busy(`no answer within ${timeoutMs} ms`)));
+    const cancel = clock.after(timeoutMs, () =>
+      answer.reject(busy('The database', `no answer within ${timeoutMs} ms`)),
+    );
     waiting.push(waits);
     schedule();
     try {
@@ -77,12 +78,4 @@ export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (cal
       cancel();
     }
   };
-}
-
-function busy(why: string): Fault {
-  return new Fault(
-    'transient',
-    'store_busy',
-    `The database does not keep up: ${why}. Look at its load; try again.`,
-  );
 }

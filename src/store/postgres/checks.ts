@@ -1,14 +1,17 @@
+import { CHECK_CLASSES, canBeForged } from '../../domain/check.ts';
+import type { Checks, WatchedLink } from '../asking.ts';
 import {
-  CHECK_CLASSES,
-  type CheckReason,
-  canBeForged,
-  checkRank,
-  HINTS_PER_MINUTE_MAX,
-} from '../../domain/check.ts';
-import type { OrderState } from '../../domain/order.ts';
-import type { Checks, ClaimedCheck, WatchedLink } from '../asking.ts';
-import type { BudgetUse } from '../budget.ts';
-import { CLOCK_STEP_MS, HINT_WINDOW_MS, SEEN_MAX, turnInQueue, turnInSchedule } from '../checks.ts';
+  type ClaimPlan,
+  type ClaimRooms,
+  claimRooms,
+  type DueChecks,
+  HINT_WINDOW_MS,
+  planClaim,
+  type QueuedCheck,
+  REQUESTED_AHEAD_MS,
+  type ScheduledCheck,
+  SEEN_MAX,
+} from '../checks.ts';
 import { readBudget } from './budget.ts';
 import { dropCheck, fallBackCheck } from './matters.ts';
 import { statement } from './statement.ts';
@@ -34,13 +37,12 @@ const TAKE_TURN = statement('SELECT pg_advisory_xact_lock(@turn)');
 const STEP_BACK_HINTS = statement('UPDATE link SET hinted_at_ms = @nowMs WHERE hinted_at_ms > @nowMs');
 const COUNT_HINTS = statement('SELECT count(*) AS followed FROM link WHERE hinted_at_ms > @sinceMs');
 
-const DUE = `(c.due_at_ms <= @nowMs OR c.requested_at_ms > @nowMs::bigint + ${CLOCK_STEP_MS})`;
+const DUE = `(c.due_at_ms <= @nowMs OR c.requested_at_ms > @nowMs::bigint + ${REQUESTED_AHEAD_MS})`;
 const queued = (checks: string) =>
   statement(
-    `SELECT ${WATCHED}, o.key AS orderKey, c.rank, c.reason, c.failures, c.again_reason AS againReason, o.state,
-       l.hinted_at_ms AS hintedAtMs
-     FROM ${checks} JOIN link l ON l.key = c.link_key JOIN orders o ON o.key = l.order_key
-     ORDER BY c.due_at_ms, c.link_key`,
+    `SELECT ${WATCHED}, o.key AS orderKey, c.rank, c.reason, c.due_at_ms AS dueAtMs, c.failures, c.again_reason AS againReason,
+       o.state, l.hinted_at_ms AS hintedAtMs
+     FROM ${checks} JOIN link l ON l.key = c.link_key JOIN orders o ON o.key = l.order_key`,
   );
 const QUEUED = queued(
   `unnest(@ranks::int[]) AS place (rank) CROSS JOIN LATERAL (SELECT * FROM link_check c WHERE c.rank = place.rank AND ${DUE}
@@ -65,16 +67,9 @@ const LOCK_ORDERS = statement(
   'SELECT key FROM orders WHERE key = ANY(@orderKeys::bigint[]) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED',
 );
 
-type OfOrder = WatchedLink & { orderKey: number };
-type QueuedRow = OfOrder & {
-  rank: number;
-  reason: CheckReason;
-  failures: number;
-  againReason: CheckReason | null;
-  state: OrderState;
-  hintedAtMs: number | null;
-};
-type ScheduledRow = OfOrder & { failures: number; settledAtMs: number | null; plannedMs: number };
+type OfOrder = { orderKey: number };
+type QueuedRow = QueuedCheck & OfOrder;
+type ScheduledRow = ScheduledCheck & OfOrder;
 
 /**
  * Claims by what stands in the rows of orders that are held: what is due is read, its orders are locked, and it is read
@@ -87,132 +82,56 @@ const claimChecks: CheckVerbs['claimChecks'] = async (tx, { limit, slots, nowMs,
     tx.one<{ followed: number }>(COUNT_HINTS, { sinceMs: nowMs - HINT_WINDOW_MS }),
     readBudget(tx, nowMs),
   ]);
-  const rooms = roomsOf(budget, { limit, slots, hintsLeft: HINTS_PER_MINUTE_MAX - (hints?.followed ?? 0) });
+  const rooms = claimRooms(budget, { limit, slots }, hints?.followed ?? 0);
   const ranks = ranksWithRoom(rooms);
   if (rooms.janitor <= 0 && ranks.length === 0) return [];
   const [inQueue, inSchedule] = await Promise.all([
     tx.all<QueuedRow>(QUEUED, { ranks, nowMs }),
     rooms.janitor > 0 ? tx.all<ScheduledRow>(SCHEDULED, { nowMs }) : [],
   ]);
-  const found = planClaim(inQueue, inSchedule, rooms, nowMs);
-  if (found.touched.size === 0) return [];
+  const touched = linksOf(planClaim(due(inQueue, inSchedule), rooms, nowMs));
+  if (touched.size === 0) return [];
 
-  const linkKeys = [...found.touched.keys()];
+  const linkKeys = [...touched];
+  const ofTouched = [...inQueue, ...inSchedule].filter(({ linkKey }) => touched.has(linkKey));
+  const orderKeys = ofTouched.map(({ orderKey }) => orderKey);
   const [locked, queuedNow, scheduledNow] = await Promise.all([
-    tx.all<{ key: number }>(LOCK_ORDERS, { orderKeys: [...found.touched.values()] }),
+    tx.all<{ key: number }>(LOCK_ORDERS, { orderKeys }),
     tx.all<QueuedRow>(QUEUED_OF, { linkKeys, nowMs }),
     rooms.janitor > 0 ? tx.all<ScheduledRow>(SCHEDULED_OF, { linkKeys, nowMs }) : [],
   ]);
   const held = new Set(locked.map(({ key }) => key));
   const isHeld = ({ orderKey }: OfOrder) => held.has(orderKey);
-  const plan = planClaim(queuedNow.filter(isHeld), scheduledNow.filter(isHeld), rooms, nowMs);
+  const plan = planClaim(due(queuedNow.filter(isHeld), scheduledNow.filter(isHeld)), rooms, nowMs);
   await carryOut(tx, plan, nowMs, leaseMs);
   return plan.claimed;
 };
 
-/** How many may be claimed in all once those of each class are; `hints`: how many of them may be forged. */
-type Rooms = Record<(typeof CHECK_CLASSES)[number]['class'], number> & { forged: number };
-
-function roomsOf(
-  { left }: BudgetUse,
-  { limit, slots, hintsLeft }: { limit: number; slots: number; hintsLeft: number },
-): Rooms {
-  const [confirm, hint, janitor] = CHECK_CLASSES.map((place) => Math.min(limit, left(place.class, slots)));
-  return { confirm, hint, janitor, forged: hintsLeft } as Rooms;
-}
-
-function ranksWithRoom(rooms: Rooms): number[] {
+function ranksWithRoom(rooms: ClaimRooms): number[] {
   return CHECK_CLASSES.flatMap((place) => {
     const ranks = Array.from({ length: place.to - place.from + 1 }, (_, n) => place.to - n);
     return ranks.filter((rank) => rooms[place.class] > 0 && (!canBeForged(rank) || rooms.forged > 0));
   });
 }
 
-type PutOff = { linkKey: number; dueAtMs: number };
-type Plan = {
-  claimed: ClaimedCheck[];
-  /** Claimed links of hints. */
-  followed: number[];
-  /** Checks that give way to what was heard beside them, or to nothing. */
-  fallBacks: number[];
-  drops: number[];
-  putOff: PutOff[];
-  putOffInSchedule: PutOff[];
-  /** Links of all of them, with their orders. */
-  touched: Map<number, number>;
-};
-
-/** What is claimed of what is due, the strongest first, and what becomes of that which must wait. Changes nothing. */
-function planClaim(
-  inQueue: readonly QueuedRow[],
-  inSchedule: readonly ScheduledRow[],
-  rooms: Rooms,
-  nowMs: number,
-): Plan {
-  const plan: Plan = {
-    claimed: [],
-    followed: [],
-    fallBacks: [],
-    drops: [],
-    putOff: [],
-    putOffInSchedule: [],
-    touched: new Map(),
+function due(inQueue: readonly QueuedRow[], inSchedule: readonly ScheduledRow[]): DueChecks {
+  return {
+    ofRank: (rank) => inQueue.filter((row) => row.rank === rank),
+    bySchedule: () => inSchedule,
   };
-  const rows = [...inQueue];
-  for (const place of CHECK_CLASSES) {
-    for (let rank: number = place.to; rank >= place.from; rank--) {
-      for (const row of rows.filter((one) => one.rank === rank)) {
-        if (plan.claimed.length >= rooms[place.class]) break;
-        if (canBeForged(rank) && plan.followed.length >= rooms.forged) break;
-        const fallenBack = planQueued(plan, row, place.class, nowMs);
-        if (fallenBack !== null) rows.push(fallenBack);
-      }
-    }
-  }
-  for (const row of inSchedule) {
-    if (plan.claimed.length >= rooms.janitor) break;
-    planScheduled(plan, row, nowMs);
-  }
-  return plan;
 }
 
-/** Returns what the row becomes where it falls back to what was heard beside its reason. */
-function planQueued(plan: Plan, row: QueuedRow, as: ClaimedCheck['class'], nowMs: number): QueuedRow | null {
-  const { linkKey, orderKey, rank, reason, failures, againReason } = row;
-  plan.touched.set(linkKey, orderKey);
-  const turn = turnInQueue(row, nowMs);
-  if (turn === 'ask') {
-    plan.claimed.push({ ...watchedLink(row), class: as, reason, failures });
-    if (canBeForged(rank)) plan.followed.push(linkKey);
-  } else if (turn !== 'drop') plan.putOff.push({ linkKey, dueAtMs: turn.untilMs });
-  else if (againReason === null) plan.drops.push(linkKey);
-  else {
-    plan.fallBacks.push(linkKey);
-    return { ...row, reason: againReason, rank: checkRank(againReason), againReason: null, failures: 0 };
-  }
-  return null;
-}
-
-function planScheduled(plan: Plan, row: ScheduledRow, nowMs: number): void {
-  const { linkKey, orderKey, failures } = row;
-  // The queue gave it already.
-  if (plan.claimed.some((claimed) => claimed.linkKey === linkKey)) return;
-  plan.touched.set(linkKey, orderKey);
-  const turn = turnInSchedule(row, nowMs);
-  if (turn === 'ask') {
-    plan.claimed.push({ ...watchedLink(row), class: 'janitor', reason: 'scheduled', failures });
-  } else plan.putOffInSchedule.push({ linkKey, dueAtMs: turn.untilMs });
-}
-
-function watchedLink({ linkKey, reference, token, linkId, opening }: WatchedLink): WatchedLink {
-  return { linkKey, reference, token, linkId, opening };
+/** The links that a plan changes anything of. */
+function linksOf({ claimed, fallBacks, drops, putOff, putOffInSchedule }: ClaimPlan): Set<number> {
+  const rows = [...claimed, ...putOff, ...putOffInSchedule];
+  return new Set([...rows.map(({ linkKey }) => linkKey), ...fallBacks, ...drops]);
 }
 
 const PUT_OFF = statement(
-  `UPDATE link_check SET due_at_ms = @dueAtMs, requested_at_ms = least(requested_at_ms, @nowMs)
+  `UPDATE link_check SET due_at_ms = @untilMs, requested_at_ms = least(requested_at_ms, @nowMs)
    WHERE link_key = @linkKey`,
 );
-const PUT_OFF_IN_SCHEDULE = statement('UPDATE link SET next_check_at_ms = @dueAtMs WHERE key = @linkKey');
+const PUT_OFF_IN_SCHEDULE = statement('UPDATE link SET next_check_at_ms = @untilMs WHERE key = @linkKey');
 const NOTE_HINTS = statement('UPDATE link SET hinted_at_ms = @nowMs WHERE key = ANY(@linkKeys::bigint[])');
 // The answer is one to all that was heard so far.
 const LEASE_IN_QUEUE = statement(
@@ -226,7 +145,7 @@ const LEASE_IN_SCHEDULE = statement(
 );
 
 /** Neither its place in the queue nor its schedule gives a link that is claimed to somebody else. */
-async function carryOut(tx: Transaction, plan: Plan, nowMs: number, leaseMs: number): Promise<void> {
+async function carryOut(tx: Transaction, plan: ClaimPlan, nowMs: number, leaseMs: number): Promise<void> {
   const { claimed, followed, fallBacks, drops, putOff, putOffInSchedule } = plan;
   const fallenBack = Promise.all(fallBacks.map((linkKey) => fallBackCheck(tx, linkKey, nowMs)));
   for (const linkKey of drops) dropCheck(tx, linkKey);

@@ -1,14 +1,10 @@
 import pg from 'pg';
 import { Fault } from '../../fault.ts';
-import type { Clock } from '../../work/clock.ts';
-import { connectionFault, isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
-import { stopped } from './gate.ts';
+import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
+import { busy, connectionFault, isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
 import { GatheringSocket } from './socket.ts';
 import { type Identity, OpenTransaction, type Transaction } from './transaction.ts';
 import { openTurns, type Turns } from './turns.ts';
-
-/** Calls that may wait at once; beyond it they are refused, so that a stuck server cannot fill memory. */
-const WAITING_MAX = 20_000;
 
 /**
  * All of one call, in milliseconds: to find a connection, to wait for a row that another transaction holds, for one
@@ -21,21 +17,17 @@ const END_WITHIN_MS = 400;
 const RERUNS_MAX = 8;
 const RERUN_MS = 20;
 
-export type DatabaseOptions = Identity & {
-  url: string;
-  /** The database in a person's words, without a password. */
-  name: string;
-  /** How many there are at most. Work waits for one of them in the order in which it came. */
-  connections: number;
-  clock: Clock;
-  random: () => number;
-  /** A call unanswered for so long is refused as `store_busy`; nobody knows then what came of it. */
-  callTimeoutMs: number;
-  /** A transaction was committed: how many calls it carried and how long it took. */
-  onBatch: (calls: number, seconds: number) => void;
-  /** Seen of each new connection, before anything else is sent: throws where it must not be used. */
-  assertUsable: (client: pg.ClientBase) => Promise<void>;
-};
+export type DatabaseOptions = Identity &
+  CallOptions & {
+    url: string;
+    /** The database in a person's words, without a password. */
+    name: string;
+    /** How many there are at most. Work waits for one of them in the order in which it came. */
+    connections: number;
+    random: () => number;
+    /** Seen of each new connection, before anything else is sent: throws where it must not be used. */
+    assertUsable: (client: pg.ClientBase) => Promise<void>;
+  };
 
 type Work<T> = (tx: Transaction) => Promise<T>;
 /** Over when it is answered or refused. */
@@ -75,14 +67,7 @@ export class Database {
    * beginning, so it changes nothing but the database.
    */
   write<T>(work: Work<T>, calls = 1): Promise<T> {
-    return this.#call(async (call) => {
-      const sinceMs = this.#options.clock.monotonicMs();
-      const value = await this.#rerun(call, () =>
-        this.#transact(call, 'BEGIN ISOLATION LEVEL READ COMMITTED', work),
-      );
-      this.#options.onBatch(calls, (this.#options.clock.monotonicMs() - sinceMs) / 1000);
-      return value;
-    });
+    return this.#timed(calls, (call) => this.#transact(call, 'BEGIN ISOLATION LEVEL READ COMMITTED', work));
   }
 
   /** Carries out work that only reads, and sees one moment of the database. It leaves half the connections to others. */
@@ -99,14 +84,7 @@ export class Database {
 
   /** Carries out work of a single statement, which needs no transaction of its own. */
   once<T>(work: Work<T>, calls = 1): Promise<T> {
-    return this.#call(async (call) => {
-      const sinceMs = this.#options.clock.monotonicMs();
-      const value = await this.#rerun(call, () =>
-        this.#withClient(call, (client) => work(this.#transaction(client))),
-      );
-      this.#options.onBatch(calls, (this.#options.clock.monotonicMs() - sinceMs) / 1000);
-      return value;
-    });
+    return this.#timed(calls, (call) => this.#withClient(call, (client) => work(this.#transaction(client))));
   }
 
   /** Refuses everything that waits, and everything that is called later. */
@@ -158,11 +136,22 @@ export class Database {
     }
   }
 
-  async #rerun<T>(call: Call, attempt: () => Promise<T>): Promise<T> {
+  /** Carries out what may be carried out again, and tells how long all of that took. */
+  #timed<T>(calls: number, attempt: (call: Call) => Promise<T>): Promise<T> {
+    return this.#call(async (call) => {
+      const { clock } = this.#options;
+      const sinceMs = clock.monotonicMs();
+      const value = await this.#rerun(call, attempt);
+      this.#options.onBatch(calls, (clock.monotonicMs() - sinceMs) / 1000);
+      return value;
+    });
+  }
+
+  async #rerun<T>(call: Call, attempt: (call: Call) => Promise<T>): Promise<T> {
     const { clock, random } = this.#options;
     for (let reruns = 0; ; reruns++) {
       try {
-        return await attempt();
+        return await attempt(call);
       } catch (error) {
         if (!isWorthRerunning(error) || reruns === RERUNS_MAX || call.isOver) throw error;
         const delayMs = RERUN_MS * 2 ** reruns * random();
@@ -261,12 +250,4 @@ function wholeNumber(text: string): number {
   if (!Number.isSafeInteger(number))
     throw new Error(`${text} from the database is no whole number below 2^53`);
   return number;
-}
-
-function busy(name: string, why: string): Fault {
-  return new Fault(
-    'transient',
-    'store_busy',
-    `${name} does not keep up: ${why}. Look at its load; try again.`,
-  );
 }

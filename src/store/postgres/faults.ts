@@ -97,7 +97,6 @@ export function storeFault(error: unknown, name: string): unknown {
     }
     if (!isConnectionLoss(error)) return error;
     const { message } = error as Error;
-    if (message === ALL_TAKEN) return busy(name, 'every connection was in use for too long', cause);
     return new Fault(
       'transient',
       'store_unreachable',
@@ -142,8 +141,6 @@ export function storeFault(error: unknown, name: string): unknown {
 
 /** A statement was prepared already, or was not, in a session that is not the one of before. */
 const UNPREPARED = new Set(['42P05', '26000']);
-/** What the pool says where none of its connections came free in time. */
-const ALL_TAKEN = 'timeout exceeded when trying to connect';
 
 const WHO = 'Check the user, the password and the database in SETTLED_STORE.';
 /** Of a server that lets in only whom a list names, by the way that it names. */
@@ -158,7 +155,7 @@ function unusable(what: string, cause: ErrorOptions): Fault {
   return new Fault('transient', 'configuration_invalid', what, cause);
 }
 
-function busy(name: string, why: string, cause: ErrorOptions): Fault {
+export function busy(name: string, why: string, cause?: ErrorOptions): Fault {
   const what = `${name} does not keep up (${why}). Look at its load and its locks; try again.`;
   return new Fault('transient', 'store_busy', what, cause);
 }

@@ -1,4 +1,4 @@
-import { Fault } from '../../fault.ts';
+import { stopped } from '../engine.ts';
 
 /** Where the verbs of a store go in, until it is closed. */
 export type Gate = {
@@ -34,8 +34,4 @@ export function openGate(): Gate {
       return empty.promise;
     },
   };
-}
-
-export function stopped(): Fault {
-  return new Fault('transient', 'store_stopped', 'The store is closed because this process is stopping.');
 }

@@ -139,9 +139,10 @@ function places(parts: readonly Uint8Array[]): [number[], number[]] {
   return [froms, parts.map(({ length }) => length)];
 }
 
-const SAME_ID =
-  'SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId';
-const FIND_SAME_ID = statement(`${SAME_ID} AND NOT conflict UNION ALL ${SAME_ID} AND conflict ORDER BY key`);
+const FIND_SAME_ID = statement(
+  `SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId
+   ORDER BY key`,
+);
 const COUNT_DUPLICATE = statement('UPDATE inbox SET duplicates = duplicates + 1 WHERE key = @key');
 // What came now is verified; what is stored may have been damaged, or signed with a secret that was corrected since.
 const REARM = statement(

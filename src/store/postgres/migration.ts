@@ -1,30 +1,26 @@
 import { Fault } from '../../fault.ts';
-import type { Clock } from '../../work/clock.ts';
+import type { Migrated, MigrateOptions } from '../open.ts';
 import { databaseClock } from './clock.ts';
-import { Database } from './database.ts';
+import { Database, type DatabaseOptions } from './database.ts';
 import { assertUsable, openDatabase } from './open.ts';
 import { queryVerbs } from './queries.ts';
 import { aliveReplicas } from './replicas.ts';
 import { tlsFilesFault } from './tls.ts';
 import type { Transaction } from './transaction.ts';
 
-type MigrationOptions = {
-  url: string;
-  name: string;
-  /** The current one first. */
-  keyIds: readonly string[];
-  isRestored: boolean;
-  keyIsLost: boolean;
-  clock: Clock;
-};
+type MigrationOptions = Pick<MigrateOptions, 'isRestored' | 'keyIsLost' | 'clock'> &
+  Pick<DatabaseOptions, 'url' | 'name'> & {
+    /** The current one first. */
+    keyIds: readonly string[];
+  };
 
-type Migrated = { applied: string[]; restoredFromMs: number | null; undecipherable: number };
+type DatabaseMigrated = Omit<Migrated, 'newKey'> & { undecipherable: number };
 
 /** All that a process which only migrates does is done by one call after the other. */
 const CALL_TIMEOUT_MS = 60_000;
 
 /** `settled migrate`, of a database that may be empty. */
-export async function migratePostgres(options: MigrationOptions): Promise<Migrated> {
+export async function migratePostgres(options: MigrationOptions): Promise<DatabaseMigrated> {
   const { url, name, keyIds, isRestored, keyIsLost, clock: machine } = options;
   const unusable = tlsFilesFault(url, name);
   if (unusable !== null) throw unusable;

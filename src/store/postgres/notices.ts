@@ -1,7 +1,7 @@
 import { noticeName, readNoticeName } from '../../domain/notice.ts';
 import { KEY_MAX } from '../lists.ts';
 import {
-  answerColumns,
+  attemptColumns,
   type ClaimedRow,
   claimedNotice,
   DEAD,
@@ -9,12 +9,13 @@ import {
   type Ended,
   type FeedRow,
   failureOf,
-  faultColumns,
   feedNotice,
   type NoticeRow,
+  noticeDetail,
   noticeSummary,
   type ResentRow,
   resending,
+  resent,
 } from '../notices.ts';
 import type { FeedPage, NoticeDetail, Queries, ShopState } from '../queries.ts';
 import type { Telling } from '../telling.ts';
@@ -64,9 +65,9 @@ export const tellingVerbs: InTransaction<Telling> = {
   },
   finishNotice: async (tx, told) =>
     (await endNotice(tx, 'done', { ...told, fault: null })) === null ? 'lost' : 'done',
-  retryNotice: async (tx, { noticeKey, attempt, dueAtMs, fault, answer }) => {
+  retryNotice: async (tx, { noticeKey, attempt, dueAtMs, ...ended }) => {
     const row = { noticeKey, attempt, replica: tx.replica, dueAtMs };
-    const changes = await tx.run(GIVE_BACK, { ...row, ...faultColumns(fault), ...answerColumns(answer) });
+    const changes = await tx.run(GIVE_BACK, { ...row, ...attemptColumns(ended) });
     return changes === 0 ? 'lost' : 'pending';
   },
   buryNotice: async (tx, failed) => {
@@ -99,12 +100,12 @@ const END = statement(
 
 /** Ends a notice and gives the next of its order its turn. Returns its id; null where the lease is somebody else's. */
 async function endNotice(tx: Transaction, status: 'done' | 'dead', ended: Ended): Promise<string | null> {
-  const { noticeKey, attempt, fault, answer, nowMs } = ended;
+  const { noticeKey, attempt, nowMs } = ended;
   const row = { status, noticeKey, attempt, nowMs, replica: tx.replica };
   // A notice that is written meanwhile waits for its turn, which only its order's holder can give it.
   const [, found] = await Promise.all([
     tx.run(LOCK_ORDER_OF_NOTICE, { noticeKey }),
-    tx.one<{ random: string }>(END, { ...row, ...faultColumns(fault), ...answerColumns(answer) }),
+    tx.one<{ random: string }>(END, { ...row, ...attemptColumns(ended) }),
   ]);
   return found === undefined ? null : noticeName(noticeKey, found.random);
 }
@@ -148,14 +149,12 @@ async function resendNotice(
   if (what === 'in_work') return what;
   if (what === 'hasten') {
     tx.send(HASTEN, { noticeKey, nowMs });
-    return { dueAtMs: nowMs, waitsFor: null };
+    return resent(undefined, nowMs);
   }
   tx.send(REQUEUE, { noticeKey, dueAtMs: turn === undefined ? nowMs : null });
   tx.send(HOLD_MATTER, DEAD);
   tx.send(END_MATTER, { ...DEAD, nowMs });
-  return turn === undefined
-    ? { dueAtMs: nowMs, waitsFor: null }
-    : { dueAtMs: null, waitsFor: noticeName(turn.key, turn.random) };
+  return resent(turn, nowMs);
 }
 
 export const NOTICE_COLUMNS = `n.key, n.notice_id AS random, o.reference, n.type, n.version, n.status, n.attempt,
@@ -190,9 +189,7 @@ export const noticeQueries: InTransaction<Pick<Queries, 'listNotices' | 'findNot
     const name = readNoticeName(id);
     const row =
       name === null ? undefined : await tx.one<NoticeRow & Pick<NoticeDetail, 'body'>>(FIND_WHOLE, name);
-    if (row === undefined) return null;
-    const { body, ...summary } = row;
-    return { ...noticeSummary(summary), body };
+    return row === undefined ? null : noticeDetail(row);
   },
 };
 

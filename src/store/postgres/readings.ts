@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
-import { RETURN_EVERY_MS } from '../../domain/check.ts';
 import { mayBeUnconfirmed } from '../../domain/order.ts';
 import type { Checks } from '../asking.ts';
-import { linkMissingDetail } from '../readings.ts';
+import { linkMissingDetail, readingColumns, turnOfReturn } from '../readings.ts';
 import { bindId } from './binding.ts';
 import { goOnUnconfirmed } from './confirmation.ts';
 import { attention, dropCheck, requestCheck } from './matters.ts';
@@ -27,10 +25,8 @@ const INSERT = statement(
    SELECT key FROM recorded`,
 );
 
-const recordReading: ReadingVerbs['recordReading'] = async (
-  tx,
-  { number, linkKey, linkId, reason, body, nowMs, leaseMs },
-) => {
+const recordReading: ReadingVerbs['recordReading'] = async (tx, reading) => {
+  const { number, linkKey, linkId, body, nowMs } = reading;
   const [, link] = await Promise.all([
     lockOrderOfLink(tx, linkKey),
     tx.one<{ linkId: string | null; opened: boolean }>(FIND_LINK, { linkKey }),
@@ -38,10 +34,9 @@ const recordReading: ReadingVerbs['recordReading'] = async (
   if (link === undefined) return null;
   if (link.linkId === null && !(await bindId(tx, { ...link, linkKey }, linkId, nowMs))) return null;
   if (link.linkId !== null && link.linkId !== linkId) return null;
-  const mac = createHash('sha256').update(body).digest();
-  const timestamp = String(nowMs);
-  const row = { linkKey, eventId: `reading:${number}`, mac, timestamp, reason, nowMs, number, body };
-  const leased = { ...row, holder: tx.replica, dueAtMs: nowMs + leaseMs };
+  const columns = readingColumns(reading);
+  const { timestamp, mac } = columns;
+  const leased = { ...columns, body, holder: tx.replica };
   const { key: eventKey } = (await tx.one<{ key: number }>(INSERT, leased)) as { key: number };
   return { eventKey, attempt: 1, linkKey, body, timestamp, mac, receivedAtMs: nowMs, reading: number };
 };
@@ -110,23 +105,17 @@ const recordReturn: ReadingVerbs['recordReturn'] = async (tx, { returnToken, now
   const found = await tx.one<Returning>(FIND_RETURN, { returnToken });
   if (found === undefined || found.callbackUrl === null) return null;
   const { linkKey, orderKey, callbackUrl } = found;
-  if (isOften(found, nowMs)) return { callbackUrl };
+  if (turnOfReturn(found.returnedAtMs, nowMs) === 'nothing') return { callbackUrl };
   const [, row] = await Promise.all([
     lockOrder(tx, orderKey),
     tx.one<Returning>(FIND_RETURN, { returnToken }),
   ]);
   // Another replica may have noted it meanwhile.
   const { returnedAtMs } = row ?? found;
-  if (returnedAtMs === null || returnedAtMs + RETURN_EVERY_MS <= nowMs) {
-    tx.send(NOTE_RETURN, { nowMs, linkKey });
-    requestCheck(tx, { linkKey, reason: 'returned', atMs: nowMs });
-  } else if (returnedAtMs > nowMs) tx.send(NOTE_RETURN, { nowMs, linkKey }); // The clock was set back.
+  const turn = turnOfReturn(returnedAtMs, nowMs);
+  if (turn !== 'nothing') tx.send(NOTE_RETURN, { nowMs, linkKey });
+  if (turn === 'check') requestCheck(tx, { linkKey, reason: 'returned', atMs: nowMs });
   return { callbackUrl };
 };
-
-/** Whether the customer came back so lately that nothing is to be done. */
-function isOften({ returnedAtMs }: Returning, nowMs: number): boolean {
-  return returnedAtMs !== null && returnedAtMs <= nowMs && nowMs < returnedAtMs + RETURN_EVERY_MS;
-}
 
 export const readingVerbs: ReadingVerbs = { recordReading, failCheck, recordReturn };

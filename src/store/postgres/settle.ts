@@ -1,17 +1,17 @@
-import { learnedBy } from '../../domain/decision.ts';
-import type { AttentionKind } from '../../domain/order.ts';
 import type { LoadedOrder, OrderRow } from '../orders.ts';
 import {
   type Applied,
+  alsoApplied,
   causeOf,
-  countNotices,
+  checkAskedFor,
+  checkReasonOf,
   factOf,
   isReading,
   type Lease,
   mismatch,
   namedLinkIds,
   namesLink,
-  raisedBy,
+  nothingApplied,
   settled,
   unreadMatter,
 } from '../settle.ts';
@@ -108,27 +108,19 @@ async function applyFacts(
   lease: Lease,
   { eventKey, facts, policy, nowMs }: SettleJob,
 ): Promise<Applied> {
-  const { linkKey } = lease;
   const cause = causeOf(lease, eventKey);
-  const raised = new Set<AttentionKind>();
-  let applied: Applied = { loaded: loadedBefore, last: null, notices: 0, learnedBy: null, raised };
+  let applied = nothingApplied(loadedBefore);
   for (const said of facts) {
-    const { loaded: before, notices } = applied;
+    const { loaded: before } = applied;
     const fact = factOf(lease, said);
     const made = await decideFact(tx, before.order, fact, policy, nowMs);
     const after = writeDecision(tx, before, made, cause, nowMs);
     if (isReading(lease)) noteDrift(tx, { before, after, made, fact, reading: lease, nowMs });
-    else if (made.effects.some((effect) => effect.do === 'check')) {
-      requestCheck(tx, { linkKey, reason: 'doubtful_money', atMs: nowMs, confirms: made.outcome === 'ask' });
+    else {
+      const check = checkAskedFor(made, lease.linkKey, nowMs);
+      if (check !== null) requestCheck(tx, check);
     }
-    for (const kind of raisedBy(made)) raised.add(kind);
-    applied = {
-      loaded: { ...before, order: after },
-      last: made,
-      notices: notices + countNotices(made),
-      learnedBy: applied.learnedBy ?? learnedBy(made),
-      raised,
-    };
+    applied = alsoApplied(applied, made, after);
   }
   return applied;
 }
@@ -142,14 +134,11 @@ const NOTE_STATUS = statement(
  * What follows from an event beside its facts: the link's own status as it names it, where nothing newer was read since it
  * came, and a check where it says too little. It never holds an order by itself.
  */
-function noteEvent(
-  tx: Transaction,
-  { linkKey, receivedAtMs }: Lease,
-  { linkStatus, unsure, linkChanged, nowMs: atMs }: SettleJob,
-): null {
+function noteEvent(tx: Transaction, { linkKey, receivedAtMs }: Lease, job: SettleJob): null {
+  const { linkStatus, nowMs: atMs } = job;
   if (linkStatus !== null) tx.send(NOTE_STATUS, { linkStatus, linkKey, receivedAtMs });
-  if (unsure) requestCheck(tx, { linkKey, reason: 'not_understood', atMs });
-  else if (linkChanged) requestCheck(tx, { linkKey, reason: 'link_changed', atMs });
+  const reason = checkReasonOf(job);
+  if (reason !== null) requestCheck(tx, { linkKey, reason, atMs });
   return null;
 }
 

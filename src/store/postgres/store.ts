@@ -1,40 +1,22 @@
-import type { Clock } from '../../work/clock.ts';
-import type { Opened } from '../instance.ts';
-import type { Store } from '../store.ts';
+import type { OpenedEngine } from '../engine.ts';
 import { type DatabaseClock, databaseClock } from './clock.ts';
-import { Database } from './database.ts';
+import { Database, type DatabaseOptions } from './database.ts';
 import { storeVerbs } from './engine.ts';
 import { type Hints, openHints } from './hints.ts';
+import type { InstanceOptions } from './instance.ts';
 import { assertUsable, openDatabase } from './open.ts';
 import { arrive, type Replica } from './replicas.ts';
 import { tlsFilesFault } from './tls.ts';
 import type { Transaction } from './transaction.ts';
 
-export type PostgresStoreOptions = Pick<Replica, 'settings'> & {
-  url: string;
-  /** The database in a person's words, without a password. */
-  name: string;
-  /** Who holds the leases that this process takes: no other process ever had the name. */
-  replica: string;
-  version: string;
-  secretsKeyId: string;
-  olderKeyIds?: readonly string[];
-  newInstanceId: string;
-  newId: () => string;
-  random: () => number;
-  clock: Clock;
-  callTimeoutMs: number;
-  /** A transaction was committed: how many calls shared it and how long it took. */
-  onBatch: (calls: number, seconds: number) => void;
-};
+export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'assertUsable'> &
+  Pick<InstanceOptions, 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
+  Pick<Replica, 'version' | 'settings'>;
 
-export type OpenedPostgresStore = {
-  store: Store;
-  opened: Opened;
+export type OpenedPostgresStore = OpenedEngine & {
   /** The database's: the same for all replicas. */
   clock: DatabaseClock;
   hints: Hints;
-  abandon(): void;
 };
 
 /**

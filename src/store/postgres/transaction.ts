@@ -15,7 +15,7 @@ export type Transaction = {
   run(statement: Statement, values?: object): Promise<number>;
   /** For a change whose answer nobody needs. Where it fails, the transaction does. */
   send(statement: Statement, values?: object): void;
-  /** Who holds the leases that are taken here. */
+  /** Who holds the leases that are taken here: no other process ever had the name. */
   readonly replica: string;
   newId(): string;
 };

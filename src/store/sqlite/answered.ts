@@ -30,7 +30,7 @@ export function readingFinisher(
     raise.run(answered.reading, loaded.orderKey);
     attention.end('link_missing', reference, job.nowMs);
     for (const kind of ENDED_BY_READINGS) {
-      if (!raised.has(kind)) attention.end(kind, reference, job.nowMs);
+      if (!raised.includes(kind)) attention.end(kind, reference, job.nowMs);
     }
     const held = endCheck(loaded, answered, job);
     updateLink(answered.linkKey, job);

@@ -1,13 +1,12 @@
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
+import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
 import type { Opened } from '../instance.ts';
 import type { FromThread, NumberedAnswer, NumberedCall, ThreadStart, ToThread } from './messages.ts';
 import { receiveError, recordsOfAnswers, recordsOfCalls } from './messages.ts';
 import { pack, unpack } from './packing.ts';
 
-/** Calls that the thread may hold at once; beyond it they are refused, so that a stuck disk cannot fill memory. */
-const WAITING_MAX = 20_000;
 const DEADLINE_CHECK_MS = 250;
 /**
  * Calls of one turn travel together, but no more than this: the thread commits the first while the turn goes on.
@@ -16,13 +15,8 @@ const DEADLINE_CHECK_MS = 250;
  */
 const MESSAGE_CALLS = 16;
 
-export type ThreadClientOptions = {
+export type ThreadClientOptions = CallOptions & {
   start: ThreadStart;
-  clock: Clock;
-  /** A call unanswered for so long is refused as `store_busy`. The thread may still carry it out. */
-  callTimeoutMs: number;
-  /** A batch was carried out: how many calls it held and how long it took. */
-  onBatch: (calls: number, seconds: number) => void;
   /** The thread met an error after which nothing it says can be trusted. */
   onFailed: (fault: Error) => void;
 };
@@ -193,8 +187,4 @@ function ended(): Fault {
     'store_failed',
     'The thread that holds the database ended. Start settled again.',
   );
-}
-
-function stopped(): Fault {
-  return new Fault('transient', 'store_stopped', 'The store is closed because this process is stopping.');
 }

@@ -2,7 +2,7 @@ import type { Database } from 'better-sqlite3';
 import { noticeName, readNoticeName } from '../../domain/notice.ts';
 import { KEY_MAX } from '../lists.ts';
 import {
-  answerColumns,
+  attemptColumns,
   type ClaimedRow,
   claimedNotice,
   DEAD,
@@ -10,12 +10,13 @@ import {
   type Ended,
   type FeedRow,
   failureOf,
-  faultColumns,
   feedNotice,
   type NoticeRow,
+  noticeDetail,
   noticeSummary,
   type ResentRow,
   resending,
+  resent,
 } from '../notices.ts';
 import type { NoticeDetail, NoticeSummary, Queries } from '../queries.ts';
 import type { Telling } from '../telling.ts';
@@ -34,9 +35,8 @@ export function tellingVerbs(db: Database): Synchronous<Telling> {
   return {
     claimNotices: claimer(db),
     finishNotice: (told) => (endNotice('done', { ...told, fault: null }) === null ? 'lost' : 'done'),
-    retryNotice: ({ noticeKey, attempt, dueAtMs, fault, answer }) => {
-      const row = { noticeKey, attempt, dueAtMs };
-      const { changes } = giveBack.run({ ...row, ...faultColumns(fault), ...answerColumns(answer) });
+    retryNotice: ({ noticeKey, attempt, dueAtMs, ...ended }) => {
+      const { changes } = giveBack.run({ noticeKey, attempt, dueAtMs, ...attemptColumns(ended) });
       return changes === 0 ? 'lost' : 'pending';
     },
     buryNotice: (failed) => {
@@ -88,9 +88,8 @@ function noticeEnder(db: Database): (status: 'done' | 'dead', ended: Ended) => s
     `UPDATE outbox SET due_at_ms = +@nowMs WHERE key =
        (SELECT min(key) FROM outbox WHERE order_key = +@orderKey AND status = 'pending')`,
   );
-  return (status, { noticeKey, attempt, fault, answer, nowMs }) => {
-    const columns = { ...faultColumns(fault), ...answerColumns(answer) };
-    const row = end.get({ status, noticeKey, attempt, nowMs, ...columns }) as
+  return (status, { noticeKey, attempt, nowMs, ...ended }) => {
+    const row = end.get({ status, noticeKey, attempt, nowMs, ...attemptColumns(ended) }) as
       | { orderKey: number; random: string }
       | undefined;
     if (row === undefined) return null;
@@ -123,14 +122,12 @@ function resender(db: Database): Synchronous<Telling>['resendNotice'] {
     if (what === 'in_work') return what;
     if (what === 'hasten') {
       hasten.run(nowMs, name.key);
-      return { dueAtMs: nowMs, waitsFor: null };
+      return resent(undefined, nowMs);
     }
     const turn = findTurn.get(row.orderKey) as { key: number; random: string } | undefined;
     requeue.run(turn === undefined ? nowMs : null, name.key);
     if (anyDead.get() === undefined) attention.end(DEAD.kind, DEAD.subject, nowMs);
-    return turn === undefined
-      ? { dueAtMs: nowMs, waitsFor: null }
-      : { dueAtMs: null, waitsFor: noticeName(turn.key, turn.random) };
+    return resent(turn, nowMs);
   };
 }
 
@@ -159,9 +156,7 @@ export function noticeQueries(
         name === null
           ? undefined
           : (find.get(name.key, name.random) as (NoticeRow & Pick<NoticeDetail, 'body'>) | undefined);
-      if (row === undefined) return null;
-      const { body, ...summary } = row;
-      return { ...noticeSummary(summary), body };
+      return row === undefined ? null : noticeDetail(row);
     },
     readFeed: ({ after: position, limit }) => ({
       generation: generation.get() as number,

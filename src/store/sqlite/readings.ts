@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
-import { RETURN_EVERY_MS } from '../../domain/check.ts';
 import { mayBeUnconfirmed } from '../../domain/order.ts';
 import type { Checks, Reading } from '../asking.ts';
-import { linkMissingDetail } from '../readings.ts';
+import { linkMissingDetail, readingColumns, turnOfReturn } from '../readings.ts';
 import type { ClaimedEvent } from '../store.ts';
 import { idBinder } from './binding.ts';
 import { confirmation } from './confirmation.ts';
@@ -30,15 +28,15 @@ function readingRecorder(db: Database): (reading: Reading) => ClaimedEvent | nul
   );
   const insertBody = db.prepare('INSERT INTO inbox_body VALUES (?, ?)');
   const bindId = idBinder(db);
-  return ({ number, linkKey, linkId, reason, body, nowMs, leaseMs }) => {
+  return (reading) => {
+    const { number, linkKey, linkId, body, nowMs } = reading;
     const link = find.get(linkKey) as { orderKey: number; linkId: string | null; opened: 0 | 1 } | undefined;
     if (link === undefined) return null;
     if (link.linkId === null && !bindId({ ...link, linkKey }, linkId, nowMs)) return null;
     if (link.linkId !== null && link.linkId !== linkId) return null;
-    const mac = createHash('sha256').update(body).digest();
-    const timestamp = String(nowMs);
-    const row = { linkKey, eventId: `reading:${number}`, mac, timestamp, reason, nowMs, number };
-    const { lastInsertRowid } = insert.run({ ...row, dueAtMs: nowMs + leaseMs });
+    const columns = readingColumns(reading);
+    const { timestamp, mac } = columns;
+    const { lastInsertRowid } = insert.run(columns);
     const eventKey = Number(lastInsertRowid);
     insertBody.run(eventKey, body);
     return { eventKey, attempt: 1, linkKey, body, timestamp, mac, receivedAtMs: nowMs, reading: number };
@@ -108,10 +106,9 @@ function returnRecorder(db: Database): Synchronous<Checks>['recordReturn'] {
     const row = find.get(returnToken) as Row | undefined;
     if (row === undefined || row.callbackUrl === null) return null;
     const { key, callbackUrl, returnedAtMs } = row;
-    if (returnedAtMs === null || returnedAtMs + RETURN_EVERY_MS <= nowMs) {
-      note.run(nowMs, key);
-      checks.request({ linkKey: key, reason: 'returned', atMs: nowMs });
-    } else if (returnedAtMs > nowMs) note.run(nowMs, key); // The clock was set back.
+    const turn = turnOfReturn(returnedAtMs, nowMs);
+    if (turn !== 'nothing') note.run(nowMs, key);
+    if (turn === 'check') checks.request({ linkKey: key, reason: 'returned', atMs: nowMs });
     return { callbackUrl };
   };
 }

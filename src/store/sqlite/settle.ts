@@ -1,18 +1,18 @@
 import type { Database } from 'better-sqlite3';
-import { learnedBy } from '../../domain/decision.ts';
-import type { AttentionKind } from '../../domain/order.ts';
 import type { LoadedOrder } from '../orders.ts';
 import {
   type Applied,
+  alsoApplied,
   causeOf,
-  countNotices,
+  checkAskedFor,
+  checkReasonOf,
   factOf,
   isReading,
   type Lease,
   mismatch,
   namedLinkIds,
   namesLink,
-  raisedBy,
+  nothingApplied,
   settled,
   unreadMatter,
 } from '../settle.ts';
@@ -80,27 +80,19 @@ function factApplier(
   const checks = linkChecks(db);
   const noteDrift = driftNoter(db);
   return (loadedBefore, lease, { eventKey, facts, policy, nowMs }) => {
-    const { linkKey } = lease;
     const cause = causeOf(lease, eventKey);
-    const raised = new Set<AttentionKind>();
-    let applied: Applied = { loaded: loadedBefore, last: null, notices: 0, learnedBy: null, raised };
+    let applied = nothingApplied(loadedBefore);
     for (const said of facts) {
-      const { loaded: before, notices } = applied;
+      const { loaded: before } = applied;
       const fact = factOf(lease, said);
       const made = decide(before.order, fact, policy, nowMs);
       const after = write(before, made, cause, nowMs);
       if (isReading(lease)) noteDrift({ before, after, made, fact, reading: lease, nowMs });
-      else if (made.effects.some((effect) => effect.do === 'check')) {
-        checks.request({ linkKey, reason: 'doubtful_money', atMs: nowMs, confirms: made.outcome === 'ask' });
+      else {
+        const check = checkAskedFor(made, lease.linkKey, nowMs);
+        if (check !== null) checks.request(check);
       }
-      for (const kind of raisedBy(made)) raised.add(kind);
-      applied = {
-        loaded: { ...before, order: after },
-        last: made,
-        notices: notices + countNotices(made),
-        learnedBy: applied.learnedBy ?? learnedBy(made),
-        raised,
-      };
+      applied = alsoApplied(applied, made, after);
     }
     return applied;
   };
@@ -124,10 +116,11 @@ function eventNoter(db: Database): (lease: Lease, job: SettleJob) => null {
     'UPDATE link SET status = ? WHERE key = ? AND (checked_at_ms IS NULL OR checked_at_ms < ?)',
   );
   const checks = linkChecks(db);
-  return ({ linkKey, receivedAtMs }, { linkStatus, unsure, linkChanged, nowMs: atMs }) => {
+  return ({ linkKey, receivedAtMs }, job) => {
+    const { linkStatus, nowMs: atMs } = job;
     if (linkStatus !== null) noteStatus.run(linkStatus, linkKey, receivedAtMs);
-    if (unsure) checks.request({ linkKey, reason: 'not_understood', atMs });
-    else if (linkChanged) checks.request({ linkKey, reason: 'link_changed', atMs });
+    const reason = checkReasonOf(job);
+    if (reason !== null) checks.request({ linkKey, reason, atMs });
     return null;
   };
 }

@@ -1,27 +1,17 @@
-import type { Clock } from '../../work/clock.ts';
+import type { OpenedEngine } from '../engine.ts';
 import type { Opened } from '../instance.ts';
 import type { Store } from '../store.ts';
-import { runBackup, startThread, type ThreadClient } from './client.ts';
+import { runBackup, startThread, type ThreadClient, type ThreadClientOptions } from './client.ts';
 import type { ThreadStart } from './messages.ts';
 import type { OpenOptions } from './open.ts';
 
 export type SqliteStoreOptions = Pick<
   OpenOptions,
   'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'
-> & {
-  clock: Clock;
-  callTimeoutMs: number;
-  /** A commit was made: how many calls shared it and how long it took. */
-  onBatch: (calls: number, seconds: number) => void;
-  onFailed: (fault: Error) => void;
-};
+> &
+  Omit<ThreadClientOptions, 'start'>;
 
-export type OpenedStore = {
-  store: Store;
-  opened: Opened;
-  /** Refuses every call that waits for an answer. */
-  abandon(): void;
-};
+export type OpenedStore = OpenedEngine;
 
 /** Verbs that only read; they are answered by a thread of their own, which no commit waits for. */
 const READS = [
