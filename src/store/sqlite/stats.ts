@@ -18,7 +18,7 @@ import type { Synchronous } from './synchronous.ts';
 
 export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
   const count = (sql: string) => db.prepare(sql).pluck();
-  const byState = db.prepare('SELECT state AS name, count(*) AS n FROM orders GROUP BY state');
+  const byState = db.prepare('SELECT state AS name, n FROM order_count WHERE n > 0');
   const eventsByStatus = statusCounts(db, 'inbox');
   const noticesByStatus = statusCounts(db, 'outbox');
   const holds = count('SELECT count(*) FROM hold WHERE ended_at_ms IS NULL');

@@ -78,6 +78,7 @@ describe('migrations', () => {
           exec: (sql: string) => (sql.startsWith(text) && ++seen === nth ? die() : db.exec(sql)),
           prepare: (sql: string) => db.prepare(sql),
           pragma: (source: string, options?: { simple: boolean }) => db.pragma(source, options),
+          unsafeMode: (on: boolean) => db.unsafeMode(on),
         } as unknown as Database.Database;
         expect(() => migrate(dying, path)).toThrow('died');
       });
@@ -200,6 +201,64 @@ describe('migrations', () => {
       ]);
       const other = 'SELECT (SELECT count(*) FROM opening) + (SELECT count(*) FROM api_request)';
       expect(using((db) => db.prepare(other).pluck().get())).toBe(0);
+    });
+  });
+
+  describe('from a version that counted orders one by one', () => {
+    const counted = (db: Database.Database) =>
+      db.prepare('SELECT state, n FROM order_count WHERE n > 0 ORDER BY state').all();
+    const there = (db: Database.Database) =>
+      db.prepare('SELECT state, count(*) AS n FROM orders GROUP BY state ORDER BY state').all();
+
+    beforeEach(() => {
+      leaveVersion(7, (db) => {
+        for (const reference of ['a', 'b', 'c']) insertOrder(db, reference, 1000);
+        db.exec("UPDATE orders SET state = 'paid' WHERE reference = 'b'");
+      });
+      using((db) => migrate(db, path));
+    });
+
+    it('count those that are there, and go on with each change', () => {
+      using((db) => {
+        expect(counted(db)).toEqual([
+          { state: 'awaiting_payment', n: 2 },
+          { state: 'paid', n: 1 },
+        ]);
+        for (const change of [
+          "UPDATE orders SET state = 'held'",
+          "UPDATE orders SET state = 'held', version = version + 1 WHERE reference = 'a'",
+          "UPDATE orders SET state = 'paid' WHERE reference = 'c'",
+          "DELETE FROM orders WHERE reference IN ('a', 'c')",
+        ]) {
+          db.exec(change);
+          insertOrder(db, change, 2000);
+          expect(counted(db)).toEqual(there(db));
+        }
+      });
+    });
+
+    it('go on refusing words that a column does not have', () => {
+      const wrong = [
+        "INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by) VALUES (1, 1, 'p', 'rumour')",
+        "INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms, status) VALUES ('n', 1, 't', 1, '', 1, 'lost')",
+      ];
+      using((db) => {
+        for (const sql of wrong) expect(() => db.exec(sql)).toThrow('CHECK constraint failed');
+      });
+    });
+
+    it('let a settlement be written without tables for lists of words', () => {
+      using((db) => {
+        const inserts = ['settlement', 'ledger', 'history', 'inbox', 'outbox'].map((table) => {
+          const columns = db.pragma(`table_info(${table})`) as unknown[];
+          return `INSERT INTO ${table} VALUES (${columns.map(() => 'NULL')})`;
+        });
+        const ends = ['inbox', 'outbox'].map((table) => `UPDATE ${table} SET status = 'done' WHERE key = 1`);
+        for (const sql of [...inserts, ...ends]) {
+          const plan = db.prepare(`EXPLAIN ${sql}`).all() as { opcode: string }[];
+          expect([sql, plan.filter(({ opcode }) => opcode === 'OpenEphemeral')]).toEqual([sql, []]);
+        }
+      });
     });
   });
 

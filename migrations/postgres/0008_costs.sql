@@ -1,0 +1,2 @@
+-- expands
+-- Nothing: PostgreSQL compares with a list in place, and replicas that settle at once would wait for each other at a count.
