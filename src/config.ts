@@ -3,7 +3,7 @@ import { isAbsolute } from 'node:path';
 import { isLoopback, isPublicAddress } from './addresses.ts';
 import { Fault } from './fault.ts';
 import { nearest } from './nearest.ts';
-import { LOG_LEVELS, type LogLevel } from './observe/log.ts';
+import { LOG_LEVELS, type LogLevel } from './observe/level.ts';
 import {
   duration,
   type ListenAddress,

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { type IncomingMessage, request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Config } from '../config.ts';
 import { Fault } from '../fault.ts';
 import type { ListenAddress } from '../settings.ts';
-import { storeFile } from '../store/address.ts';
-import { operatorTokenPath } from '../store/files.ts';
+import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { EXIT, EXIT_OF_PROBLEM, type ExitCode } from './exit.ts';
+
+/** Not imported: an import reads every name of the module, one of which loads all of WebSocket, 30 ms of each command. */
+const { request } = process.getBuiltinModule('node:http');
 
 const ANSWER_TIMEOUT_MS = 30_000;
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { flushCompileCache } from 'node:module';
 import type { App } from '../app.ts';
 import { readConfig } from '../config.ts';
-import { type Log, openLog } from '../observe/log.ts';
+import type { Log } from '../observe/log.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
@@ -29,6 +29,7 @@ export const serve = defineCommand({
 
 /** Null where it was stopped while it waited for a database on another machine. */
 async function start(stopped: Promise<string>): Promise<{ app: App; log: Log } | null> {
+  const { openLog } = await import('../observe/log.ts');
   let log = openLog('info');
   process.prependListener('uncaughtException', (fault) => log.fatal({ fault }, 'settled has a bug and ends'));
   // A database that is waited for keeps nothing open.

@@ -1,13 +1,11 @@
 import pino from 'pino';
+import type { LogLevel } from './level.ts';
 
 /**
  * Structured JSON logs. What must never appear in one (secrets, tokens, signatures, bodies, payers) is not passed to
  * the log in the first place; the redaction below is the second fence.
  */
 export type Log = pino.Logger;
-
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const SECRET_FIELDS = [
   'secret',

@@ -21,6 +21,11 @@ export function storeFile(store: StoreAddress): string {
   throw new Error(`nothing is kept in files beside ${store.name}`);
 }
 
+/** Where the operator's token is kept when the configuration gives none. */
+export function operatorTokenPath(storePath: string): string {
+  return `${storePath}.operator-token`;
+}
+
 type Parameter = { values: RegExp; remedy?: string };
 
 /**

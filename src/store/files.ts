@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Fault } from '../fault.ts';
+import { operatorTokenPath } from './address.ts';
 import { asOpenFault } from './sqlite/faults.ts';
 import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from './sqlite/open.ts';
 
@@ -99,11 +100,6 @@ function readKey(path: string): Buffer {
     'secrets_key_wrong',
     `${path} does not hold 32 bytes in base64. Put the right file back.`,
   );
-}
-
-/** Where the operator's token is kept when the configuration gives none. */
-export function operatorTokenPath(storePath: string): string {
-  return `${storePath}.operator-token`;
 }
 
 export function operatorTokenFile(storePath: string): string {

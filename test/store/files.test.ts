@@ -1,14 +1,15 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { operatorTokenPath } from '../../src/store/address.ts';
 import {
   olderKeyFiles,
   operatorTokenFile,
-  operatorTokenPath,
   replaceSecretsKeyFile,
   secretsKeyFile,
 } from '../../src/store/files.ts';
 import { testFolder } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
 import { makeDatabase, startChild, thrownBy } from './sqlite/opening.ts';
 
 describe('the files beside the database', () => {
@@ -63,7 +64,7 @@ describe('the files beside the database', () => {
       const at = join(folder, 'settled.db');
       const children = [1, 2, 3].map(() => startChild(['keys', at]));
       const ready = () => readdirSync(folder).filter((name) => name.includes('.ready.'));
-      await vi.waitFor(() => expect(ready()).toHaveLength(3), 10_000);
+      await eventually(() => expect(ready()).toHaveLength(3));
       writeFileSync(`${at}.go`, '');
       const [first, second, third] = await Promise.all(children.map(({ line }) => line));
       expect(first).toEqual(
