@@ -1,14 +1,18 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { testFolder } from './support/app.ts';
 import { spawnSandbox, spawnSettled } from './support/process.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+
+/** settled without more than what it needs, for the tests that take it as it is: the first of them starts it. */
+const plain = sharedServe();
 
 describe('the README', () => {
   it('names only commands and files that are there', () => {
@@ -107,7 +111,7 @@ describe('the README', () => {
 
   it('shows commands that deliver by hand when they are pasted', async ({ skip }) => {
     skipWithout(skip, ['bash', 'curl', 'openssl']);
-    const served = await serve();
+    const served = await plain();
     const [block = ''] = blocksOf('Deliver by hand');
     const script = atTest(block, served).replace(
       'curl -i "$WEBHOOK_URL"',
@@ -124,7 +128,7 @@ describe('the README', () => {
 describe('the README of the sandbox', () => {
   it('shows commands that play a scenario at settled when they are pasted', async ({ skip }) => {
     skipWithout(skip, ['bash']);
-    const { hooks, environment } = await serve();
+    const { hooks, environment } = await plain();
     const readme = readFileSync(join(ROOT, 'sandbox/README.md'), 'utf8');
     const block = /\n## Scenarios[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme)?.[1] as string;
     const launcher = `'${process.execPath}' bin/settled.mjs`;
@@ -157,7 +161,7 @@ function blocksOf(title: string): string[] {
 }
 
 /** The commands as they are at the server of the test. */
-function atTest(commands: string, { folder, operator }: Awaited<ReturnType<typeof serve>>): string {
+function atTest(commands: string, { folder, operator }: Served): string {
   const launcher = `'${process.execPath}' bin/settled.mjs`;
   return commands
     .replaceAll('http://127.0.0.1:8788', `http://127.0.0.1:${operator.port}`)
@@ -166,16 +170,39 @@ function atTest(commands: string, { folder, operator }: Awaited<ReturnType<typeo
     .replaceAll('npm run -s settled --', launcher);
 }
 
+type Served = {
+  folder: string;
+  hooks: { port: number };
+  operator: { port: number };
+  environment: Record<string, string>;
+};
+
+function sharedServe(): () => Promise<Served> {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
+  let served: Promise<Served> | undefined;
+  let kill = () => {};
+  afterAll(() => {
+    kill();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return () => {
+    served ??= serve({}, { folder, atEnd: (end) => (kill = end) });
+    return served;
+  };
+}
+
 /** settled on free ports, and the environment in which its commands find it. */
-async function serve(more: Record<string, string> = {}) {
-  const folder = testFolder();
+async function serve(
+  more: Record<string, string> = {},
+  { folder = testFolder(), ...options }: { folder?: string; atEnd?: (kill: () => void) => void } = {},
+): Promise<Served> {
   const environment = {
     ...more,
     SETTLED_STORE: `sqlite:${folder}/data/settled.db`,
     SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
     SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
   };
-  const served = spawnSettled(['serve'], environment);
+  const served = spawnSettled(['serve'], environment, options);
   const { hooks, operator } = JSON.parse(await served.line(/settled is serving/));
   const reachable = { ...environment, SETTLED_OPERATOR_LISTEN: `127.0.0.1:${operator.port}` };
   return { folder, hooks, operator, environment: reachable };

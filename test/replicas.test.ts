@@ -1,11 +1,12 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Clock } from '../src/work/clock.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { runIn } from './store/postgres/contract_store.ts';
 import { newDatabase } from './store/postgres/opening.ts';
 import { startTestApp, type TestApp, testFolder } from './support/app.ts';
 import { paymentEvent, signedHeaders } from './support/deliveries.ts';
+import { eventually } from './support/eventually.ts';
 import { readableLog } from './support/lines.ts';
 import { samples } from './support/metrics.ts';
 import { shutDatabase } from './support/test_database.ts';
@@ -31,7 +32,7 @@ describe('replicas of one store', () => {
     const there = { ...link, webhookUrl: link.webhookUrl.replace(one.hooksUrl, other.hooksUrl) };
     const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
     expect((await other.deliver(there, body)).status).toBe(200);
-    await vi.waitFor(async () => expect((await one.order('order-1')).state).toBe('paid'));
+    await eventually(async () => expect((await one.order('order-1')).state).toBe('paid'));
     expect(await (await one.deliver(link, body)).json()).toEqual({ received: true, duplicate: true });
   });
 
@@ -52,7 +53,7 @@ describe('replicas of one store', () => {
     const send = (headers: Record<string, string>) => other.deliver({ ...link, webhookUrl }, paid, headers);
     expect((await send(signedHeaders(link.webhookSecret, paid))).status).toBe(401);
     expect((await send(signedHeaders(webhookSecret, paid))).status).toBe(200);
-    await vi.waitFor(async () => expect((await other.order('order-1')).state).toBe('paid'));
+    await eventually(async () => expect((await other.order('order-1')).state).toBe('paid'));
   });
 
   it('wake the reader of the feed of another one when they write a notice', async () => {
@@ -81,7 +82,7 @@ describe('replicas of one store', () => {
     expect((await one.deliver(link, paymentEvent({ linkId: 'pl_1', amount: '100.00' }))).status).toBe(200);
     isStopping = true;
     await one.app.stop();
-    await vi.waitFor(async () => expect((await other.order('order-1')).state).toBe('paid'));
+    await eventually(async () => expect((await other.order('order-1')).state).toBe('paid'));
   });
 
   it('say that they are not ready while the database takes no connections, and go on by themselves', async () => {
@@ -89,18 +90,18 @@ describe('replicas of one store', () => {
     const app = await startTestApp({ engine: 'postgres', clock: quick });
     const link = await app.reserve('order-1');
     const ready = async () => (await app.api('/readyz')).status;
-    await vi.waitFor(async () => expect(await ready()).toBe(200));
+    await eventually(async () => expect(await ready()).toBe(200));
     const admit = await shutDatabase(String(app.database?.url));
-    await vi.waitFor(async () => expect(await ready()).toBe(503));
+    await eventually(async () => expect(await ready()).toBe(503));
     const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
     const refused = await app.deliver(link, body);
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
     const answer = await app.api('/v1/stats');
     expect(answer.body).toMatchObject({ status: 503, title: 'unavailable' });
     await admit();
-    await vi.waitFor(async () => expect(await ready()).toBe(200));
+    await eventually(async () => expect(await ready()).toBe(200));
     expect((await app.deliver(link, body)).status).toBe(200);
-    await vi.waitFor(async () => expect((await app.order('order-1')).state).toBe('paid'));
+    await eventually(async () => expect((await app.order('order-1')).state).toBe('paid'));
   });
 });
 
@@ -115,9 +116,9 @@ describe('a database that is away', () => {
     const { url, calls } = app.database as NonNullable<TestApp['database']>;
     await shutDatabase(url);
     const claims = () => lines.filter(({ msg }) => String(msg).includes('cannot be claimed'));
-    await vi.waitFor(() => expect(claims()).toHaveLength(1));
+    await eventually(() => expect(claims()).toHaveLength(1));
     const { made } = calls;
-    await vi.waitFor(() => expect(calls.made).toBeGreaterThan(made + 10));
+    await eventually(() => expect(calls.made).toBeGreaterThan(made + 10));
     expect(claims()).toHaveLength(1);
   });
 });
@@ -133,9 +134,14 @@ describe('a database that does not answer any more', () => {
     });
     await app.reserve('order-1');
     way.stall();
-    const sinceMs = performance.now();
+    // By what this process lived through: a machine that holds it up is not what a stop waits for.
+    let livedMs = 0;
+    const living = setInterval(() => {
+      livedMs += 100;
+    }, 100);
     await app.app.stop();
-    expect(performance.now() - sinceMs).toBeLessThan(4_800);
+    clearInterval(living);
+    expect(livedMs).toBeLessThan(4_800);
   });
 });
 
@@ -265,7 +271,7 @@ describe('the doctor of replicas', () => {
     const url = String(app.database?.url);
     const link = await app.reserve('order-1');
     await app.deliver(link, paymentEvent({ linkId: 'pl_1', amount: '100.00' }));
-    await vi.waitFor(async () => expect((await app.order('order-1')).state).toBe('paid'));
+    await eventually(async () => expect((await app.order('order-1')).state).toBe('paid'));
     await runIn(url, another('fast', { skewMs: 5_000, keyId: '' }));
     await runIn(url, another('slow', { skewMs: -125_000 }));
     await runIn(url, another('gone', { agoMs: 61_000, skewMs: 9_000 }));

@@ -1,10 +1,12 @@
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type ReservedLink, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { untilFast } from '../support/rounds.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
 import { deliverAndSee, get, heldOrder, paidOrder, post } from './client.ts';
 
 async function backUp(app: TestApp): Promise<{ path: string; bytes: number; notIncluded: string }> {
@@ -47,7 +49,7 @@ async function backUpUnderLoad(app: TestApp, link: ReservedLink) {
       acknowledgedMs.push(performance.now());
     }
   })();
-  await vi.waitFor(() => expect(acknowledgedMs.length).toBeGreaterThan(3));
+  await eventually(() => expect(acknowledgedMs.length).toBeGreaterThan(3));
   const before = acknowledgedMs.length;
   const startedMs = performance.now();
   const { path } = await backUp(app);
@@ -61,6 +63,8 @@ async function backUpUnderLoad(app: TestApp, link: ReservedLink) {
 }
 
 describe('api: backup', () => {
+  const settled = sharedApp();
+
   it('writes a whole, sound copy of the database beside it', async () => {
     const app = await startTestApp();
     await paidOrder(app, 'order');
@@ -79,8 +83,8 @@ describe('api: backup', () => {
   });
 
   it('does not hold the secrets key, nor any secret in the open, and says where the key is', async () => {
-    const app = await startTestApp();
-    const link = await app.reserve('order');
+    const app = settled();
+    const link = await app.reserve(freshReference());
     const { path, notIncluded } = await backUp(app);
     const keyPath = `${app.storePath}.key`;
     expect(notIncluded).toContain(keyPath);
@@ -92,7 +96,7 @@ describe('api: backup', () => {
   });
 
   it('is written once at a time: another one is to come back after it', async () => {
-    const app = await startTestApp();
+    const app = settled();
     const answers = await Promise.all([1, 2, 3].map(() => post(app, '/v1/admin/backup', {})));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 503, 503]);
     const refused = answers.find(({ status }) => status === 503);
@@ -101,13 +105,13 @@ describe('api: backup', () => {
   });
 
   it('removes what a backup left behind that was cut off, and nothing else', async () => {
-    const app = await startTestApp();
+    const app = settled();
     const folder = dirname((await backUp(app)).path);
-    const [first] = readdirSync(folder);
+    const before = readdirSync(folder);
     const draft = 'settled-2026-01-01T00-00-00-000Z.db.part';
     for (const name of [draft, `${draft}-journal`, 'notes.part']) writeFileSync(join(folder, name), 'half');
     const { path } = await backUp(app);
-    expect(readdirSync(folder).sort()).toEqual([first, basename(path), 'notes.part'].sort());
+    expect(readdirSync(folder).sort()).toEqual([...before, basename(path), 'notes.part'].sort());
   });
 
   it('names the setting where the key comes from the configuration', async () => {
@@ -119,7 +123,7 @@ describe('api: backup', () => {
   });
 
   it('can be made twice, and replaces nothing', async () => {
-    const app = await startTestApp();
+    const app = settled();
     const first = await backUp(app);
     const second = await backUp(app);
     expect(second.path).not.toBe(first.path);
@@ -127,8 +131,8 @@ describe('api: backup', () => {
   });
 
   it('is served again from a new place, together with the key', async () => {
-    const app = await startTestApp();
-    const link = await app.reserve('order');
+    const app = settled();
+    const link = await app.reserve(freshReference());
     const { path } = await backUp(app);
     const storePath = join(testFolder(), 'restored.db');
     copyFileSync(path, storePath);
@@ -136,7 +140,7 @@ describe('api: backup', () => {
     const restored = await startTestApp({ storePath });
     const moved = { ...link, webhookUrl: link.webhookUrl.replace(app.hooksUrl, restored.hooksUrl) };
     await deliverAndSee(restored, moved, paymentEvent({ linkId: 'pl_1', amount: '100.00' }), 'paid');
-    expect((await app.order('order')).state).toBe('awaiting_payment');
+    expect((await app.order(link.reference)).state).toBe('awaiting_payment');
   });
 
   it('is made under load, and holds up no acknowledgement', async () => {
@@ -156,16 +160,20 @@ describe('api: backup', () => {
   });
 });
 
+/** An order of each kind, an event that is dead, and a delivery that was refused. */
+const busy = sharedApp();
+beforeAll(async () => {
+  await paidOrder(busy());
+  await heldOrder(busy());
+  const link = await busy().reserve('waiting');
+  await busy().deliver(link, 'not JSON');
+  await busy().deliver(link, '{}', {});
+});
+
 describe('api: stats', () => {
   it('count what is there', async () => {
-    const app = await startTestApp();
-    await paidOrder(app);
-    await heldOrder(app);
-    const link = await app.reserve('waiting');
-    await app.deliver(link, 'not JSON');
-    await app.deliver(link, '{}', {});
-    await vi.waitFor(async () => {
-      expect((await get(app, '/v1/stats')).body).toEqual({
+    await eventually(async () => {
+      expect((await get(busy(), '/v1/stats')).body).toEqual({
         stats: {
           orders: expect.objectContaining({ paid: 1, held: 1, awaiting_payment: 1, refunded: 0 }),
           events: { pending: 0, leased: 0, dead: 1, done: 2 },
@@ -211,12 +219,8 @@ describe('api: doctor', () => {
   });
 
   it('points at dead events, holds and attention', async () => {
-    const app = await startTestApp();
-    await heldOrder(app);
-    const link = await app.reserve('waiting');
-    await app.deliver(link, 'not JSON');
-    await vi.waitFor(async () => {
-      const checks = await checksOf(app);
+    await eventually(async () => {
+      const checks = await checksOf(busy());
       expect(checks.holds).toMatchObject({ status: 'warning', detail: expect.stringMatching(/^1 /) });
       expect(checks['dead events']).toMatchObject({
         status: 'warning',

@@ -1,8 +1,9 @@
 import request from 'supertest';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { OPERATOR_TOKEN, SHOP_TOKEN, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { expectDocumented } from '../support/document.ts';
+import { eventually } from '../support/eventually.ts';
 import { freshReference } from '../support/shared.ts';
 
 type Token = 'operator' | 'shop';
@@ -81,7 +82,7 @@ export async function deliverAndSee(
   state: string,
 ): Promise<void> {
   expect((await settled.deliver(link, body)).status).toBe(200);
-  await vi.waitFor(async () => expect((await settled.order(link.reference)).state).toBe(state));
+  await eventually(async () => expect((await settled.order(link.reference)).state).toBe(state));
 }
 
 /** An order for 100.00 of which 60.00 came: held for a person. */

@@ -1,12 +1,15 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { startCallback } from '../support/callback.ts';
 import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
+import { eventually } from '../support/eventually.ts';
+import { samples } from '../support/metrics.ts';
 import { peek } from '../support/peek.ts';
 import { freePort } from '../support/port.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
+import { sharedApp } from '../support/shared.ts';
 import { openLink, pass, payLink, startShop } from '../support/shop.ts';
 
 type Check = { name: string; status: string; detail: string };
@@ -17,20 +20,8 @@ async function checksOf(app: TestApp): Promise<Record<string, Check>> {
   return Object.fromEntries((body.checks as Check[]).map((check) => [check.name, check]));
 }
 
-/** settled behind whatever stands at its public address. */
-async function startBehind(answering: (hooksPort: number) => RequestListener): Promise<TestApp> {
-  const hooksPort = await freePort();
-  const proxy = createServer(answering(hooksPort));
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void proxy.close());
-  const { port } = proxy.address() as AddressInfo;
-  return startTestApp({
-    environment: {
-      SETTLED_HOOKS_LISTEN: `127.0.0.1:${hooksPort}`,
-      SETTLED_PUBLIC_URL: `http://127.0.0.1:${port}/pay`,
-    },
-  });
-}
+/** Without an API, a callback and a public address. */
+const alone = sharedApp();
 
 /** A proxy that passes `/pay/…` on, and does something to the body. */
 function passing(change: (body: Buffer) => Buffer): (hooksPort: number) => RequestListener {
@@ -61,20 +52,44 @@ async function startAsking(environment: Record<string, string> = {}, options = {
 }
 
 describe('doctor: the public address', () => {
+  /** What stands at the public address, before the port of the hooks. */
+  let answering: (hooksPort: number) => RequestListener = () => () => {};
+  let hooksPort = 0;
+  const proxy = createServer((request, response) => answering(hooksPort)(request, response));
+  const environment: Record<string, string> = {};
+  beforeAll(async () => {
+    hooksPort = await freePort();
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    environment.SETTLED_HOOKS_LISTEN = `127.0.0.1:${hooksPort}`;
+    environment.SETTLED_PUBLIC_URL = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/pay`;
+    return () => void proxy.close();
+  });
+  const settled = sharedApp({ environment });
+
+  /** settled behind whatever stands at its public address. */
+  function behind(standing: typeof answering): TestApp {
+    answering = standing;
+    return settled();
+  }
+
   it('sees its own signed delivery arrive, and records nothing of it', async () => {
-    const app = await startBehind(passing((body) => body));
+    const app = behind(passing((body) => body));
+    const probes = async () => {
+      const { body } = await app.api('/metrics');
+      return samples(body)['settled_deliveries_total{outcome="probe"}'] ?? 0;
+    };
+    const before = await probes();
     expect((await checksOf(app))['public address']).toMatchObject({ status: 'warning' });
     expect((await checksOf(app))['public address']?.detail).toContain('set SETTLED_PUBLIC_URL');
     for (const table of ['inbox', 'rejection', 'hint', 'link_check']) {
       expect(peek(app.storePath, `SELECT count(*) AS n FROM ${table}`)).toEqual([{ n: 0 }]);
     }
-    const { body: metrics } = await app.api('/metrics');
-    expect(metrics).toContain('settled_deliveries_total{outcome="probe"} 2');
+    expect((await probes()) - before).toBe(2);
   });
 
   it('finds a proxy that writes bodies anew', async () => {
     const rewrite = (body: Buffer) => Buffer.from(JSON.stringify(JSON.parse(body.toString())));
-    const app = await startBehind(passing(rewrite));
+    const app = behind(passing(rewrite));
     const check = (await checksOf(app))['public address'];
     expect(check).toMatchObject({ status: 'failing' });
     expect(check?.detail).toContain('changed on the way');
@@ -82,14 +97,14 @@ describe('doctor: the public address', () => {
   });
 
   it('finds another server in its place', async () => {
-    const app = await startBehind(() => (_request, response) => response.writeHead(404).end());
+    const app = behind(() => (_request, response) => response.writeHead(404).end());
     const check = (await checksOf(app))['public address'];
     expect(check).toMatchObject({ status: 'failing' });
     expect(check?.detail).toContain('answered 404: something else answers there');
   });
 
   it('finds another server that says 200 to everything', async () => {
-    const app = await startBehind(() => (_request, response) => response.end('<h1>Welcome</h1>'));
+    const app = behind(() => (_request, response) => response.end('<h1>Welcome</h1>'));
     const check = (await checksOf(app))['public address'];
     expect(check).toMatchObject({ status: 'failing' });
     expect(check?.detail).toContain('answered 200: something else answers there');
@@ -107,7 +122,7 @@ describe('doctor: the public address', () => {
 
 describe('doctor: the service', () => {
   it('says what is missing without an API', async () => {
-    const checks = await checksOf(await startTestApp());
+    const checks = await checksOf(alone());
     expect(checks.service).toMatchObject({ status: 'warning' });
     expect(checks.service?.detail).toContain('Set SETTLED_API_URL and SETTLED_API_KEY');
   });
@@ -147,7 +162,7 @@ describe('doctor: the service', () => {
 
 describe('doctor: the shop', () => {
   it('has nothing to say where there is no callback', async () => {
-    const { shop } = await checksOf(await startTestApp());
+    const { shop } = await checksOf(alone());
     expect(shop).toMatchObject({ status: 'ok', detail: expect.stringContaining('SETTLED_SHOP_URL') });
   });
 
@@ -158,13 +173,13 @@ describe('doctor: the shop', () => {
     const lag = async () => (await shop.settled.api('/v1/stats')).body.stats.noticesLagSeconds;
     expect((await shopCheck())?.detail).toContain('none so far');
     await payLink(shop, await openLink(shop, 'order-1'));
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect((await shop.settled.api('/v1/notices?status=done')).body.notices).toHaveLength(2),
     );
     expect((await shopCheck())?.detail).toMatch(/notices, the last at 20\S+Z; 0 are/);
     callback.answerWith({ status: 401, body: `<h1>\nNo  entry</h1>${'.'.repeat(200)}` });
     await payLink(shop, await openLink(shop, 'order-2'));
-    await vi.waitFor(() => expect(callback.notices).toHaveLength(3));
+    await eventually(() => expect(callback.notices).toHaveLength(3));
     await pass(shop, MINUTE_MS);
     expect((await shopCheck())?.status).toBe('ok');
     await pass(shop, 5 * MINUTE_MS, MINUTE_MS);
@@ -178,7 +193,7 @@ describe('doctor: the shop', () => {
     callback.answerWith(410);
     await payLink(shop, await openLink(shop, 'order-3'));
     await pass(shop, HOUR_MS, HOUR_MS);
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await shopCheck()).toMatchObject({
         status: 'warning',
         detail: expect.stringMatching(
@@ -191,8 +206,7 @@ describe('doctor: the shop', () => {
 
 describe('doctor: the signing secrets', () => {
   it('finds that they can be opened', async () => {
-    const app = await startTestApp();
-    await app.reserve('order-1');
-    expect((await checksOf(app)).secrets).toMatchObject({ status: 'ok' });
+    await alone().reserve('order-1');
+    expect((await checksOf(alone())).secrets).toMatchObject({ status: 'ok' });
   });
 });

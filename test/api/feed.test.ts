@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
 import { readFeed } from '../../src/api/feed.ts';
 import type { ApiOptions } from '../../src/api/options.ts';
@@ -8,6 +8,7 @@ import type { FeedPage } from '../../src/store/queries.ts';
 import { openBell } from '../../src/work/bell.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
 import { sharedApp } from '../support/shared.ts';
 import { get, heldOrder, orderPath, paidOrder, post, problem } from './client.ts';
 
@@ -95,7 +96,7 @@ describe('api: the feed', () => {
   });
 });
 
-/** On a clock that stands still: who waits for time to pass waits for ever. */
+/** On a clock that stands still: who waits for time to pass waits for ever. So may a second event of the same settled. */
 describe('api: a reader of the feed that waits', () => {
   async function startStill(): Promise<{ settled: TestApp; clock: TurnableClock }> {
     const clock = openClock({ startMs: Date.now(), scale: 1e-6 });
@@ -173,7 +174,7 @@ describe('api: a reader of the feed that waits', () => {
     // Who finds no place is answered at once.
     expect((await reader(settled).page).notices).toEqual([]);
     leaving.abort();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const next = reader(settled);
       await lookedAt(settled);
       expect(next.isAnswered()).toBe(false);
@@ -205,7 +206,7 @@ describe('api: a reader of the feed that waits', () => {
     onTestFinished(() => void server.close());
     await new Promise((listening) => server.once('listening', listening));
     const { port } = server.address() as AddressInfo;
-    const answer = await fetch(`http://127.0.0.1:${port}/?wait=30`, { signal: AbortSignal.timeout(5_000) });
+    const answer = await fetch(`http://127.0.0.1:${port}/?wait=30`, { signal: AbortSignal.timeout(20_000) });
     expect(await answer.json()).toMatchObject({ notices: [{ id: 'msg_1_x' }] });
   });
 });

@@ -1,5 +1,6 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { deliverAndSee, get, orderPath, post, problem } from './client.ts';
 
@@ -179,7 +180,7 @@ describe('api: registering a link that exists', () => {
     expect([response.status, response.body.link.id]).toEqual([201, id]);
     expect(response.body.link).not.toHaveProperty('webhookSecret');
     expect((await deliverShared(id, SECRET)).status).toBe(200);
-    await vi.waitFor(async () => expect((await settled().order(reference)).state).toBe('paid'));
+    await eventually(async () => expect((await settled().order(reference)).state).toBe('paid'));
   });
 
   it('answers 200 to the same again, and notes nothing', async () => {
@@ -239,7 +240,7 @@ describe('api: binding a reserved link', () => {
   it('refuses another id than the one that is bound, once the order is paid', async () => {
     const { reference, id } = await register();
     expect((await deliverShared(id, SECRET)).status).toBe(200);
-    await vi.waitFor(async () => expect((await settled().order(reference)).state).toBe('paid'));
+    await eventually(async () => expect((await settled().order(reference)).state).toBe('paid'));
     const response = await post(settled(), '/v1/links', { reference, amount: '100.00', id: 'pl_other' });
     expect(problem(response, 409, 'link_id_conflict')).toContain(id);
     expect(await settled().order(reference)).toMatchObject({ link: { id } });
@@ -263,7 +264,7 @@ describe('api: correcting the id of a link', () => {
     expect((await post(settled(), '/v1/links', asked)).status).toBe(200);
     const completed = paymentEvent({ linkId: `pl_${reference}`, amount: '100.00' });
     expect((await settled().deliver(link, completed)).status).toBe(200);
-    const event = await vi.waitFor(async () => {
+    const event = await eventually(async () => {
       const { events } = (await get(settled(), `/v1/events?status=dead&reference=${reference}`)).body;
       expect(events).toMatchObject([{ fault: { code: 'link_mismatch' } }]);
       return events[0].id as string;
@@ -277,7 +278,7 @@ describe('api: correcting the id of a link', () => {
     expect([response.status, response.body.link.id]).toEqual([200, right.id]);
     expect(await historyOf(reference)).toContain(`link id corrected from typo_${reference} to ${right.id}`);
     expect((await post(settled(), `/v1/events/${event}/replay`, {})).status).toBe(202);
-    await vi.waitFor(async () => expect((await settled().order(reference)).state).toBe('paid'));
+    await eventually(async () => expect((await settled().order(reference)).state).toBe('paid'));
   });
 
   it('is refused to the shop, and changes nothing', async () => {
@@ -304,7 +305,7 @@ describe('api: correcting a signing secret', () => {
 
     expect((await deliverShared(id, SECRET)).status).toBe(401);
     expect((await deliverShared(id, CORRECTED)).status).toBe(200);
-    await vi.waitFor(async () => expect((await settled().order(reference)).state).toBe('paid'));
+    await eventually(async () => expect((await settled().order(reference)).state).toBe('paid'));
   });
 
   it('holds for the address with the token too, whose secret is kept in memory', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SHOP_TOKEN, startTestApp } from '../support/app.ts';
 import { startCallback } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { sharedApp } from '../support/shared.ts';
 import { get, heldOrder, paidOrder, post, problem } from './client.ts';
 
@@ -75,9 +76,9 @@ describe('api: notices', () => {
     const app = await startTestApp({ environment: callback.environment });
     await paidOrder(app);
     const first = await callback.nth(1);
-    await expect
-      .poll(() => app.api('/v1/notices?status=done').then(({ body }) => body.notices.length))
-      .toBe(1);
+    await eventually(async () =>
+      expect((await app.api('/v1/notices?status=done')).body.notices).toHaveLength(1),
+    );
     const { status, body } = await post(app, `/v1/notices/${first.id}/resend`, {});
     expect([status, body]).toEqual([
       202,

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ApiOptions } from '../../src/api/options.ts';
 import { apiRoutes, ROUTES } from '../../src/api/router.ts';
 import { Fault } from '../../src/fault.ts';
@@ -13,8 +13,10 @@ import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../suppo
 import { paymentEvent } from '../support/deliveries.ts';
 import { createLink } from '../support/dispatch.ts';
 import { DOCUMENTED, problemsOf, responseOf, SEEN } from '../support/document.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Passed } from '../support/front.ts';
 import { tamper } from '../support/peek.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
 import {
   allSettled,
   cancel,
@@ -52,6 +54,9 @@ const refused = (status: number, body: object = {}): Passed => ({
 });
 
 describe('the answers of the document', () => {
+  /** Without an API. */
+  const alone = sharedApp();
+
   it('by rule: who may not, what is not there, what cannot be read', async () => {
     const { settled } = await startShop();
     for (const { method, path, allowed, operation } of ROUTES) {
@@ -149,12 +154,13 @@ describe('the answers of the document', () => {
   });
 
   it('without an API, or with an address that the service cannot reach', async () => {
-    const app = await startTestApp();
-    const order = { reference: 'order-1', title: 'A', amount: 100 };
+    const app = alone();
+    const reference = freshReference();
+    const order = { reference, title: 'A', amount: 100 };
     await app.api('/v1/orders', { body: order });
-    await app.reserve('order-1');
-    await askAbout({ settled: app }, 'order-1');
-    await app.api(`${orderPath('order-1')}/adopt`, { body: { id: 'pl_1' } });
+    await app.reserve(reference);
+    await askAbout({ settled: app }, reference);
+    await app.api(`${orderPath(reference)}/adopt`, { body: { id: 'pl_1' } });
     const environment = {
       SETTLED_PUBLIC_URL: 'http://pay.example.com',
       SETTLED_API_URL: 'https://service.example.com',
@@ -164,7 +170,7 @@ describe('the answers of the document', () => {
   });
 
   it('of links, orders and events', async () => {
-    const app = await startTestApp();
+    const app = alone();
     const secret = { webhookSecret: 'a-secret-of-the-shop-0001' };
     const link = { reference: 'order-1', amount: '100.00' };
     const send = (change: object, token = OPERATOR_TOKEN) =>
@@ -188,7 +194,7 @@ describe('the answers of the document', () => {
       amount: '60.00',
     });
     await deliverAndSee(app, held.link, refund, 'held');
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect((await app.order(held.reference)).payment).toMatchObject({ status: 'refunded' });
     });
     await resolve('accept');
@@ -200,7 +206,7 @@ describe('the answers of the document', () => {
     const { id } = (await app.api('/v1/events')).body.events[0];
     await app.api(`/v1/events/${id}`);
     await app.api(`/v1/events/${id}/replay`, { body: {} });
-    await vi.waitFor(async () => expect((await app.api(`/v1/events/${id}`)).body.event.status).toBe('done'));
+    await eventually(async () => expect((await app.api(`/v1/events/${id}`)).body.event.status).toBe('done'));
     tamper(app.storePath, `UPDATE inbox SET status = 'pending', due_at_ms = 9999999999999 WHERE key = ?`, id);
     await app.api(`/v1/events/${id}/replay`, { body: {} });
     tamper(app.storePath, `UPDATE inbox SET status = 'done' WHERE key = ?`, id);
@@ -214,7 +220,7 @@ describe('the answers of the document', () => {
     const tail = await followTail(app);
     const { link } = await paidOrder(app, 'order-1');
     await app.deliver(link, 'not JSON');
-    await vi.waitFor(async () => expect((await app.api('/v1/attention')).body.attention).toHaveLength(1));
+    await eventually(async () => expect((await app.api('/v1/attention')).body.attention).toHaveLength(1));
     const [matter] = (await app.api('/v1/attention')).body.attention;
     await app.api(`/v1/attention/${matter.id}/end`, { body: { reason: 'seen' } });
     const [notice] = (await app.api('/v1/notices')).body.notices;

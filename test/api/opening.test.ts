@@ -1,22 +1,41 @@
 import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
 import { act } from '../support/dispatch.ts';
-import { freshReference, sharedApp } from '../support/shared.ts';
-import { expectPaid, openOrder, payLink, requestsOf, startShop } from '../support/shop.ts';
+import { freshReference, sharedApp, sharedShop } from '../support/shared.ts';
+import {
+  expectPaid,
+  type LoggedRequest,
+  openOrder,
+  payLink,
+  quiet,
+  requestsOf,
+  type Shop,
+  startShop,
+} from '../support/shop.ts';
 import { get, orderPath, post, postText, problem } from './client.ts';
 
 const DAY_MS = 86_400_000;
 const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
 
+/** Its links live for an hour and a half where the shop says nothing. */
+const anyShop = sharedShop({ environment: { SETTLED_LINK_LIFETIME: '90m' } });
+
+/** What the service was asked of this so far, and all that it was asked to make. Others may be asked about meanwhile. */
+async function askedOf({ sandbox }: Shop, ...names: string[]): Promise<LoggedRequest[]> {
+  const isMine = (path: string) => names.some((name) => path.endsWith(name));
+  return (await requestsOf(sandbox)).filter(({ method, path }) => method === 'POST' || isMine(path));
+}
+
 describe('api: opening a link', () => {
   it('answers 201 with the order and the address of its link', async () => {
-    const { sandbox, settled } = await startShop();
-    const answer = await openOrder({ sandbox, settled }, 'order-1', { amount: '100.50' });
+    const { sandbox, settled } = anyShop();
+    const reference = freshReference();
+    const answer = await openOrder({ sandbox, settled }, reference, { amount: '100.50' });
     expect(answer.status).toBe(201);
     const { link } = answer.body.order;
     expect(answer.body).toEqual({
       order: {
-        reference: 'order-1',
+        reference,
         state: 'awaiting_payment',
         flags: [],
         amount: '100.50',
@@ -33,11 +52,12 @@ describe('api: opening a link', () => {
       },
     });
     expect((await fetch(link.url)).status).toBe(200);
-    expect(await settled.order('order-1')).toEqual(answer.body.order);
+    expect(await settled.order(reference)).toEqual(answer.body.order);
   });
 
   it('gives the service everything that the shop said, our own address with a token, and an expiry', async () => {
-    const { sandbox, settled } = await startShop();
+    const { sandbox, settled } = anyShop();
+    const reference = freshReference();
     const fields = {
       title: 'Two chairs, “oak”',
       description: 'First line\nsecond line',
@@ -45,14 +65,14 @@ describe('api: opening a link', () => {
       callbackUrl: 'https://shop.example.com/thanks?a=1',
     };
     const expiresAt = inDays(2);
-    const { body } = await openOrder({ sandbox, settled }, 'order-1', {
+    const { body } = await openOrder({ sandbox, settled }, reference, {
       ...fields,
       amount: 1234.56,
       expiresAt: expiresAt.replace('Z', '+00:00'),
     });
     const { paymentLink } = (await sandbox.call(`/payment-links/${body.order.link.id}`)).body;
     expect(paymentLink).toMatchObject({
-      externalReference: 'order-1',
+      externalReference: reference,
       amount: 1234.56,
       title: fields.title,
       description: fields.description,
@@ -64,8 +84,8 @@ describe('api: opening a link', () => {
   });
 
   it('lets a link expire after its usual lifetime where the shop says nothing', async () => {
-    const shop = await startShop({ environment: { SETTLED_LINK_LIFETIME: '90m' } });
-    const { body } = await openOrder(shop, 'order-1');
+    const shop = anyShop();
+    const { body } = await openOrder(shop, freshReference());
     const { paymentLink } = (await shop.sandbox.call(`/payment-links/${body.order.link.id}`)).body;
     const lifetimeMs = Date.parse(paymentLink.expiresAt) - Date.parse(body.order.createdAt);
     expect(lifetimeMs).toBe(90 * 60_000);
@@ -81,9 +101,10 @@ describe('api: opening a link', () => {
   });
 
   it('has a secret and a token of its own for every link', async () => {
-    const shop = await startShop();
+    const shop = anyShop();
     const urls = new Set<string>();
-    for (const reference of ['one', 'two', 'three']) {
+    const references = [1, 2, 3].map(freshReference);
+    for (const reference of references) {
       const { body } = await openOrder(shop, reference);
       const { paymentLink } = (await shop.sandbox.call(`/payment-links/${body.order.link.id}`)).body;
       urls.add(paymentLink.webhookUrl);
@@ -91,13 +112,13 @@ describe('api: opening a link', () => {
     }
     expect(urls.size).toBe(3);
     await shop.sandbox.idle();
+    for (const reference of references) await expectPaid(shop, reference);
     expect((await shop.settled.api('/v1/rejections')).body.rejections).toEqual([]);
   });
 
   it('may be asked for by the shop', async () => {
-    const { settled } = await startShop();
-    const body = { reference: 'order-1', title: 'A chair', amount: 100 };
-    expect((await post(settled, '/v1/orders', body, 'shop')).status).toBe(201);
+    const body = { reference: freshReference(), title: 'A chair', amount: 100 };
+    expect((await post(anyShop().settled, '/v1/orders', body, 'shop')).status).toBe(201);
   });
 });
 
@@ -109,20 +130,24 @@ describe('api: opening a link again', () => {
   };
 
   it('answers 200 with the same order and link, and asks the service nothing', async () => {
-    const shop = await startShop();
-    const first = await openOrder(shop, 'order-1', asked);
-    const before = (await requestsOf(shop.sandbox)).length;
+    const shop = anyShop();
+    const reference = freshReference();
+    const first = await openOrder(shop, reference, asked);
+    await quiet(shop);
+    const askedSoFar = () => askedOf(shop, reference, first.body.order.link.id);
+    const before = await askedSoFar();
     for (const same of [
       asked,
       { ...asked, amount: 100 },
       { ...asked, amount: '1e2', currency: 'BRL' },
       { ...asked, metadata: { b: { d: 3, c: 2 }, a: 1 } },
     ]) {
-      const again = await openOrder(shop, 'order-1', same);
+      const again = await openOrder(shop, reference, same);
       expect(again.status).toBe(200);
       expect(again.body).toEqual(first.body);
     }
-    expect((await requestsOf(shop.sandbox)).length).toBe(before);
+    await quiet(shop);
+    expect(await askedSoFar()).toEqual(before);
   });
 
   it.each([
@@ -134,17 +159,18 @@ describe('api: opening a link again', () => {
     ['metadata', { metadata: { a: 1 } }],
     ['callbackUrl', { callbackUrl: 'https://shop.example.com/' }],
   ])('answers 409 where %s is another, and names it', async (name, change) => {
-    const shop = await startShop();
-    const first = await openOrder(shop, 'order-1', asked);
+    const shop = anyShop();
+    const reference = freshReference();
+    const first = await openOrder(shop, reference, asked);
     const other = await post(shop.settled, '/v1/orders', {
-      reference: 'order-1',
+      reference,
       title: 'A chair',
       ...asked,
       ...change,
     });
     const detail = problem(other, 409, 'reference_conflict');
-    expect(detail).toMatch(new RegExp(`^Order order-1 exists with other content: ${name}\\. Repeat`));
-    expect((await openOrder(shop, 'order-1', asked)).body).toEqual(first.body);
+    expect(detail).toMatch(new RegExp(`^Order ${reference} exists with other content: ${name}\\. Repeat`));
+    expect((await openOrder(shop, reference, asked)).body).toEqual(first.body);
   });
 
   it('answers 200 after the moment at which the link expired', async () => {
@@ -157,46 +183,51 @@ describe('api: opening a link again', () => {
   });
 
   it('answers 409 where the order was cancelled: nobody is sent to its link', async () => {
-    const shop = await startShop();
-    await openOrder(shop, 'order-1', asked);
-    expect((await post(shop.settled, `${orderPath('order-1')}/cancel`, {})).status).toBe(200);
+    const shop = anyShop();
+    const reference = freshReference();
+    await openOrder(shop, reference, asked);
+    expect((await post(shop.settled, `${orderPath(reference)}/cancel`, {})).status).toBe(200);
     for (const same of [asked, { ...asked, amount: 50 }]) {
       const again = await post(shop.settled, '/v1/orders', {
-        reference: 'order-1',
+        reference,
         title: 'A chair',
         ...same,
       });
       const detail = problem(again, 409, 'order_cancelled');
-      expect(detail).toBe('Order order-1 was cancelled: nobody must pay for it. Use a new reference.');
+      expect(detail).toBe(`Order ${reference} was cancelled: nobody must pay for it. Use a new reference.`);
       expect(JSON.stringify(again.body)).not.toContain('http');
     }
   });
 
   it('answers 200 where the order is paid: its state says so', async () => {
-    const shop = await startShop();
-    const { body } = await openOrder(shop, 'order-1', asked);
+    const shop = anyShop();
+    const reference = freshReference();
+    const { body } = await openOrder(shop, reference, asked);
     await payLink(shop, body.order.link);
-    await expectPaid(shop, 'order-1');
-    expect(await openOrder(shop, 'order-1', asked)).toMatchObject({
+    await expectPaid(shop, reference);
+    expect(await openOrder(shop, reference, asked)).toMatchObject({
       status: 200,
       body: { order: { state: 'paid' } },
     });
   });
 
   it('makes one link of fifty identical requests at once', async () => {
-    const shop = await startShop();
-    const answers = await Promise.all(Array.from({ length: 50 }, () => openOrder(shop, 'order-1', asked)));
+    const shop = anyShop();
+    const reference = freshReference();
+    const creations = async () => (await askedOf(shop)).length;
+    const before = await creations();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => openOrder(shop, reference, asked)));
     const statuses = answers.map(({ status }) => status).sort();
     expect(statuses).toEqual([...Array(49).fill(200), 201]);
     expect(new Set(answers.map(({ body }) => body.order.link.id)).size).toBe(1);
-    const creations = (await requestsOf(shop.sandbox)).filter(({ method }) => method === 'POST');
-    expect(creations).toHaveLength(1);
+    expect(await creations()).toBe(before + 1);
   });
 
   it('answers 409 where the order was registered with a link of the shop', async () => {
-    const shop = await startShop();
-    await shop.settled.reserve('order-1');
-    const answer = await post(shop.settled, '/v1/orders', { reference: 'order-1', title: 'A', amount: 100 });
+    // Nobody's time to be asked about comes there.
+    const shop = await startShop({ timeScale: 1e-6 });
+    const { reference } = await shop.settled.reserve('order-1');
+    const answer = await post(shop.settled, '/v1/orders', { reference, title: 'A', amount: 100 });
     const detail = problem(answer, 409, 'reference_conflict');
     expect(detail).toMatch(/POST \/v1\/links.*Use that link/);
     expect(detail).not.toContain('Repeat');
@@ -209,18 +240,21 @@ describe('api: registering a link for an order that settled opens', () => {
     ['the same money', { amount: '100.00' }, 'ID'],
     ['other money, and an id', { amount: '1.00', id: 'pl 1', webhookSecret: 'x'.repeat(16) }, "'pl 1'"],
   ])('is refused with what can be done, for %s', async (_name, asked, id) => {
-    const shop = await startShop();
-    const { body } = await openOrder(shop, 'order-1', { amount: '100.00' });
-    const answer = await post(shop.settled, '/v1/links', { reference: 'order-1', ...asked });
+    const shop = anyShop();
+    const reference = freshReference();
+    const { body } = await openOrder(shop, reference, { amount: '100.00' });
+    const answer = await post(shop.settled, '/v1/links', { reference, ...asked });
     const detail = problem(answer, 409, 'reference_conflict');
     expect(detail).toContain('settled makes its link itself');
-    expect(detail).toContain(`settled orders adopt order-1 --id ${id}`);
-    expect(await shop.settled.order('order-1')).toEqual(body.order);
+    expect(detail).toContain(`settled orders adopt ${reference} --id ${id}`);
+    expect(await shop.settled.order(reference)).toEqual(body.order);
   });
 });
 
+/** Without an API. */
+const settled = sharedApp();
+
 describe('api: what a request to open a link must be', () => {
-  const settled = sharedApp();
   const usable = { title: 'A chair', amount: '100.00' };
 
   it.each([
@@ -321,23 +355,27 @@ describe('api: what a request to open a link must be', () => {
   });
 
   it('refused before the service is asked anything, and before an order is made', async () => {
-    const shop = await startShop();
-    const answer = await openOrder(shop, 'order-1', { amount: '25.00' });
+    const shop = anyShop();
+    const reference = freshReference();
+    await quiet(shop);
+    const before = await askedOf(shop, reference);
+    const answer = await openOrder(shop, reference, { amount: '25.00' });
     expect(answer.status).toBe(422);
-    expect(await requestsOf(shop.sandbox)).toEqual([]);
-    expect((await get(shop.settled, orderPath('order-1'))).status).toBe(404);
-    expect((await openOrder(shop, 'order-1', { amount: '25.01' })).status).toBe(201);
+    await quiet(shop);
+    expect(await askedOf(shop, reference)).toEqual(before);
+    expect((await get(shop.settled, orderPath(reference))).status).toBe(404);
+    expect((await openOrder(shop, reference, { amount: '25.01' })).status).toBe(201);
   });
 });
 
 describe('api: opening a link where that is not possible', () => {
   it('answers 503 without an API, and makes no order', async () => {
-    const app = await startTestApp();
-    const answer = await post(app, '/v1/orders', { reference: 'order-1', title: 'A', amount: 100 });
+    const reference = freshReference();
+    const answer = await post(settled(), '/v1/orders', { reference, title: 'A', amount: 100 });
     expect(problem(answer, 503, 'api_not_configured')).toContain('SETTLED_API_URL');
     // It takes a restart: coming again would not help.
     expect(answer.headers['retry-after']).toBeUndefined();
-    expect((await get(app, orderPath('order-1'))).status).toBe(404);
+    expect((await get(settled(), orderPath(reference))).status).toBe(404);
   });
 
   it.each([

@@ -1,6 +1,7 @@
-import { describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post, problem } from './client.ts';
 
@@ -42,10 +43,16 @@ describe('api: one order', () => {
 });
 
 describe('api: the list of orders', () => {
+  /** It has these orders and no others. */
+  const three = sharedApp();
+  beforeAll(async () => {
+    await paidOrder(three(), 'paid-1');
+    await heldOrder(three(), 'held-1');
+    await three().reserve('waiting-1');
+  });
+
   it('goes from the newest to the oldest', async () => {
-    const app = await startTestApp();
-    for (const reference of ['a', 'b', 'c']) await app.reserve(reference);
-    expect(await references(app, '')).toEqual(['c', 'b', 'a']);
+    expect(await references(three(), '')).toEqual(['waiting-1', 'held-1', 'paid-1']);
   });
 
   it('stays in step while orders arrive: every order once, none left out', async () => {
@@ -67,10 +74,8 @@ describe('api: the list of orders', () => {
   });
 
   it('has no further page where the last one is full', async () => {
-    const app = await startTestApp();
-    for (const reference of ['a', 'b']) await app.reserve(reference);
-    expect((await get(app, '/v1/orders?limit=2')).body.nextCursor).toBeNull();
-    expect((await get(app, '/v1/orders?limit=1')).body.nextCursor).not.toBeNull();
+    expect((await get(three(), '/v1/orders?limit=3')).body.nextCursor).toBeNull();
+    expect((await get(three(), '/v1/orders?limit=2')).body.nextCursor).not.toBeNull();
   });
 
   it.each([
@@ -90,14 +95,10 @@ describe('api: the list of orders', () => {
   });
 
   it('is narrowed to a state', async () => {
-    const app = await startTestApp();
-    await paidOrder(app, 'paid-1');
-    await heldOrder(app, 'held-1');
-    await app.reserve('waiting-1');
-    expect(await references(app, 'state=paid')).toEqual(['paid-1']);
-    expect(await references(app, 'state=held')).toEqual(['held-1']);
-    expect(await references(app, 'state=awaiting_payment')).toEqual(['waiting-1']);
-    expect(await references(app, 'state=refunded')).toEqual([]);
+    expect(await references(three(), 'state=paid')).toEqual(['paid-1']);
+    expect(await references(three(), 'state=held')).toEqual(['held-1']);
+    expect(await references(three(), 'state=awaiting_payment')).toEqual(['waiting-1']);
+    expect(await references(three(), 'state=refunded')).toEqual([]);
   });
 
   it('is not searched for a control character: a database ends its pattern there', async () => {
@@ -112,7 +113,7 @@ describe('api: the list of orders', () => {
   });
 
   it('is searched by a part of the reference, the link id and the payment id', async () => {
-    const app = await startTestApp();
+    const app = settled();
     await paidOrder(app, 'summer/2026-0417');
     await app.reserve('winter/2026-0417');
     expect(await references(app, 'q=0417')).toEqual(['winter/2026-0417', 'summer/2026-0417']);
@@ -124,7 +125,7 @@ describe('api: the list of orders', () => {
   });
 
   it('takes what is searched for as it is written', async () => {
-    const app = await startTestApp();
+    const app = settled();
     for (const reference of ['100%', '100x', 'a_b', 'axb', "o'neil", 'back\\slash']) {
       await app.reserve(reference);
     }
@@ -203,7 +204,7 @@ describe('api: resolving a hold', () => {
       amount: '60.00',
     });
     await deliverAndSee(settled(), link, refund, 'held');
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await settled().order(reference)).toMatchObject({ payment: { status: 'refunded' } }),
     );
     const response = await post(settled(), `${orderPath(reference)}/resolve`, accept);

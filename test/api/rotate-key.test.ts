@@ -10,16 +10,18 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { sqliteAddress } from '../../src/store/address.ts';
 import { openKeyring } from '../../src/store/keyring.ts';
 import { migrateStore } from '../../src/store/open.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { type ReservedLink, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { peek, tamper } from '../support/peek.ts';
 import { freePort } from '../support/port.ts';
 import { untilFast } from '../support/rounds.ts';
+import { sharedApp } from '../support/shared.ts';
 import { get, post, problem } from './client.ts';
 
 const SECRET = 'the-signing-secret-of-32-bytes-1';
@@ -80,6 +82,10 @@ async function expectRecorded(app: TestApp, link: ReservedLink): Promise<void> {
 }
 
 describe('api: rotate-key, where the key is a file', () => {
+  /** Its tests come one after the other; each leaves every secret under the key of then. */
+  const settled = sharedApp({ clock });
+  const linksOf = ({ storePath }: TestApp): number => peek(storePath, 'SELECT count(*) AS n FROM link')[0].n;
+
   it('seals every secret under a new key, and keeps the one before in a file of its own', async () => {
     const first = await start();
     const links = [await first.reserve('order-1'), await first.reserve('order-2')];
@@ -136,7 +142,7 @@ describe('api: rotate-key, where the key is a file', () => {
         }
       })();
       const soFar = reserved.length;
-      await vi.waitFor(() => expect(reserved.length).toBeGreaterThan(soFar + 2));
+      await eventually(() => expect(reserved.length).toBeGreaterThan(soFar + 2));
       const before = waits.length;
       const startedMs = performance.now();
       const { rotation } = (await rotate(app)).body;
@@ -159,26 +165,27 @@ describe('api: rotate-key, where the key is a file', () => {
   });
 
   it('is one for all who ask for it while it is under way', async () => {
-    const app = await start();
+    const app = settled();
     addLinks(app, 500);
+    const links = linksOf(app);
     const answers = await Promise.all([rotate(app), rotate(app), rotate(app)]);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     expect(new Set(answers.map(({ body }) => body.rotation.keyId)).size).toBe(1);
-    expect(answers[0]?.body.rotation.resealed).toBe(500);
+    expect(answers[0]?.body.rotation.resealed).toBe(links);
   });
 
   it('takes the same secret for the same while it still rests under the key before', async () => {
-    const app = await start();
-    const body = { reference: 'order-1', amount: '100.00', id: 'pl_1', webhookSecret: SECRET };
+    const app = settled();
+    const body = { reference: 'order-same', amount: '100.00', id: 'pl_same', webhookSecret: SECRET };
     expect((await post(app, '/v1/links', body)).status).toBe(201);
     const columns = 'sealed_secret AS sealed, secrets_key_id AS id, secret_fingerprint AS fingerprint';
-    const [old] = peek(app.storePath, `SELECT ${columns} FROM link`);
+    const [old] = peek(app.storePath, `SELECT ${columns} FROM link WHERE link_id = 'pl_same'`);
     await rotate(app);
     expect((await post(app, '/v1/links', body, 'shop')).status).toBe(200);
     // As it was before its turn came.
     tamper(
       app.storePath,
-      'UPDATE link SET sealed_secret = ?, secrets_key_id = ?, secret_fingerprint = ?',
+      `UPDATE link SET sealed_secret = ?, secrets_key_id = ?, secret_fingerprint = ? WHERE link_id = 'pl_same'`,
       old.sealed,
       old.id,
       old.fingerprint,
@@ -186,14 +193,15 @@ describe('api: rotate-key, where the key is a file', () => {
     expect((await post(app, '/v1/links', body, 'shop')).status).toBe(200);
     const other = { ...body, webhookSecret: `${SECRET}.` };
     problem(await post(app, '/v1/links', other, 'shop'), 403, 'correction_forbidden');
-    expect(peek(app.storePath, 'SELECT secrets_key_id AS id FROM link')).toEqual([{ id: old.id }]);
+    const same = peek(app.storePath, "SELECT secrets_key_id AS id FROM link WHERE link_id = 'pl_same'");
+    expect(same).toEqual([{ id: old.id }]);
     expect((await post(app, '/v1/links', other)).status).toBe(200);
     expect(keysOfLinks(app.storePath)).toEqual([restsUnder(app.storePath)]);
   });
 
   it('changes nothing where the new key cannot be written, and can be asked for again', async () => {
-    const app = await start();
-    await app.reserve('order-1');
+    const app = settled();
+    await app.reserve('order-unwritten');
     const before = restsUnder(app.storePath);
     rmSync(`${app.storePath}.key`);
     mkdirSync(`${app.storePath}.key`);
@@ -201,7 +209,10 @@ describe('api: rotate-key, where the key is a file', () => {
     expect(detail).toContain('The key was not changed');
     expect(keysOfLinks(app.storePath)).toEqual([before]);
     rmdirSync(`${app.storePath}.key`);
-    expect((await rotate(app)).body.rotation).toMatchObject({ previousKeyId: before, resealed: 1 });
+    expect((await rotate(app)).body.rotation).toMatchObject({
+      previousKeyId: before,
+      resealed: linksOf(app),
+    });
     expect(idOf(keyFile(app))).toBe(restsUnder(app.storePath));
   });
 
@@ -255,7 +266,7 @@ describe('api: rotate-key, where the key is a file', () => {
       ...link,
       webhookUrl: link.webhookUrl.replace(first.hooksUrl, restored.hooksUrl),
     });
-    await vi.waitFor(() => expect(restsUnder(storePath)).toBe(keyId));
+    await eventually(() => expect(restsUnder(storePath)).toBe(keyId));
     expect(keysOfLinks(storePath)).toEqual([keyId]);
   });
 
@@ -301,7 +312,7 @@ describe('api: rotate-key, where the key is a setting', () => {
       message: expect.stringContaining('SETTLED_SECRETS_KEY_PREVIOUS'),
     });
     const both = await startAgain(first, links, environment);
-    await vi.waitFor(() => expect(restsUnder(first.storePath)).toBe(idOf(NEW)));
+    await eventually(() => expect(restsUnder(first.storePath)).toBe(idOf(NEW)));
     expect(keysOfLinks(first.storePath)).toEqual([idOf(NEW)]);
     expect((await rotate(both.app)).body.rotation).toEqual({
       keyId: idOf(NEW),

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import request from 'supertest';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/api/router.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signatureHex, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { followTail } from '../support/tail.ts';
 import { deliverAndSee } from './client.ts';
 
@@ -42,9 +43,17 @@ async function askEverything(app: TestApp, heard: Heard[]): Promise<void> {
     for (const place of places) {
       for (const token of [OPERATOR_TOKEN, SHOP_TOKEN, 'nobody-has-this-token']) {
         for (const body of method === 'get' ? [undefined] : bodies) {
-          const asked = request(app.apiUrl)[method](place).set('authorization', `Bearer ${token}`).send(body);
-          const { status, headers, text } = await asked;
-          heard.push({ asked: `${method} ${path}`, said: `${status} ${JSON.stringify(headers)} ${text}` });
+          const answer = await fetch(`${app.apiUrl}${place}`, {
+            method: method.toUpperCase(),
+            headers: {
+              authorization: `Bearer ${token}`,
+              ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+            },
+            ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+          });
+          const { status, headers } = answer;
+          const said = `${status} ${JSON.stringify([...headers])} ${await answer.text()}`;
+          heard.push({ asked: `${method} ${path}`, said });
         }
       }
     }
@@ -71,7 +80,7 @@ describe('api: secrets', () => {
     const fresh = signedHeaders(link.webhookSecret, body);
     await deliverAndSee(app, link, body, 'paid');
     await app.deliver(link, body, fresh);
-    await vi.waitFor(async () => expect((await app.api('/v1/rejections')).body.rejections).toHaveLength(1));
+    await eventually(async () => expect((await app.api('/v1/rejections')).body.rejections).toHaveLength(1));
 
     const heard: Heard[] = [];
     await askEverything(app, heard);

@@ -1,11 +1,12 @@
 import { createServer, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
 import type { ApiOptions } from '../../src/api/options.ts';
 import { tail } from '../../src/api/tail.ts';
 import { openActivity } from '../../src/observe/activity.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** More than the sockets between two processes hold. */
 const MUCH = 'x'.repeat(1_000_000);
@@ -34,7 +35,7 @@ async function followAndStop() {
   const happen = () => {
     for (let n = 0; n < LINES; n++) activity.opening(MUCH, { reference: 'order-1', attempt: 1 } as never);
   };
-  await vi.waitFor(() => expect(open).toBe(1));
+  await eventually(() => expect(open).toBe(1));
   return { clock, activity, happen, open: () => open };
 }
 
@@ -47,7 +48,7 @@ describe('a reader of the tail that does not read', () => {
     await clock.advance(59_000);
     expect(open()).toBe(1);
     await clock.advance(2_000);
-    await vi.waitFor(() => expect(open()).toBe(0));
+    await eventually(() => expect(open()).toBe(0));
   });
 
   it('does not hold up the stop', async () => {
@@ -55,6 +56,6 @@ describe('a reader of the tail that does not read', () => {
     happen();
     await clock.advance(1_000);
     activity.end();
-    await vi.waitFor(() => expect(open()).toBe(0));
+    await eventually(() => expect(open()).toBe(0));
   });
 });

@@ -1,9 +1,10 @@
-import { describe, expect, it, vi } from 'vitest';
-import { type ReservedLink, startTestApp } from '../support/app.ts';
-import { startCallback } from '../support/callback.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { ReservedLink } from '../support/app.ts';
+import { type CallbackShop, startCallback } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { act, createLink, plan } from '../support/dispatch.ts';
-import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/eventually.ts';
+import { freshReference, sharedApp, sharedShop } from '../support/shared.ts';
 import { bindLink, openOrder, pass, payLink, quiet, type Shop, sell, startShop } from '../support/shop.ts';
 import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post } from './client.ts';
 
@@ -30,14 +31,11 @@ function linesOf({ entries }: Explained, kind: string): string {
 
 /** Waits until an entry of the kind matches. */
 function withEntry(reference: string, kind: string, words: RegExp): Promise<Explained> {
-  return vi.waitFor(
-    async () => {
-      const found = await explained(reference);
-      expect(linesOf(found, kind)).toMatch(words);
-      return found;
-    },
-    { timeout: 5_000 },
-  );
+  return eventually(async () => {
+    const found = await explained(reference);
+    expect(linesOf(found, kind)).toMatch(words);
+    return found;
+  });
 }
 
 const event = (link: ReservedLink, options: Parameters<typeof paymentEvent>[0]) =>
@@ -230,23 +228,26 @@ describe('api: why an order stands where it stands', () => {
 });
 
 describe('api: why an order stands where it stands, where the service can be asked', () => {
+  const anyShop = sharedShop();
+
   /** An order whose link sends its events to nobody. */
   async function unheard(shop: Shop, reference: string) {
     return sell(shop, reference, { webhookUrl: () => 'http://127.0.0.1:9/nobody' });
   }
 
   it('unpaid: says when it was asked, what it said, and when it is asked next', async () => {
-    const shop = await startShop();
-    await unheard(shop, 'order');
+    const shop = anyShop();
+    const reference = freshReference();
+    await unheard(shop, reference);
     await quiet(shop);
-    expect((await post(shop.settled, `${orderPath('order')}/check`, {})).status).toBe(200);
-    const found = await explained('order', shop.settled);
+    expect((await post(shop.settled, `${orderPath(reference)}/check`, {})).status).toBe(200);
+    const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/asked last at .*, and knew of no completed payment/);
     expect(linesOf(found, 'reading')).toMatch(
       /somebody wanted to know; it answered: nothing that is new .*\(ignored, rule .*; reading \d+, kept/,
     );
     expect(found.next.join('\n')).toMatch(
-      /asked at 20.*, in .*, as the schedule has it\..*settled orders check order/,
+      /asked at 20.*, in .*, as the schedule has it\..*settled orders check order-\d/,
     );
   });
 
@@ -262,12 +263,13 @@ describe('api: why an order stands where it stands, where the service can be ask
   });
 
   it('paid by asking: shows the answer, the decision by it and the disagreement, and when it is asked next', async () => {
-    const shop = await startShop();
-    const link = await unheard(shop, 'order');
+    const shop = anyShop();
+    const reference = freshReference();
+    const link = await unheard(shop, reference);
     await quiet(shop);
     await payLink(shop, link);
-    await post(shop.settled, `${orderPath('order')}/check`, {});
-    const found = await explained('order', shop.settled);
+    await post(shop.settled, `${orderPath(reference)}/check`, {});
+    const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/is paid\. The service reported 100\.00 BRL when it was asked/);
     expect(linesOf(found, 'reading')).toMatch(/answered: .* \(applied, rule paid\)/);
     expect(linesOf(found, 'decision')).toMatch(
@@ -279,24 +281,27 @@ describe('api: why an order stands where it stands, where the service can be ask
     expect(found.next).toEqual([expect.stringMatching(/asked at 20.*, in .*: refunds and disputes/)]);
   });
 
+  const confirming = sharedShop({ environment: { SETTLED_CONFIRM: 'always' } });
+
   /** A genuine webhook says that the order is paid, and the service's API knows of no payment. */
   async function claimedPaid(amount = '100.00') {
-    const shop = await startShop({ environment: { SETTLED_CONFIRM: 'always' } });
+    const shop = confirming();
     const { settled: app, sandbox } = shop;
-    const reserved = await app.reserve('order');
+    const reference = freshReference();
+    const reserved = await app.reserve(reference);
     const { webhookSecret } = reserved;
-    const link = await createLink(sandbox, { externalReference: 'order', webhookSecret });
-    await bindLink(shop, 'order', link);
+    const link = await createLink(sandbox, { externalReference: reference, webhookSecret });
+    await bindLink(shop, reference, link);
     await quiet(shop);
     const body = paymentEvent({ linkId: link.id, amount });
     await app.deliver(reserved, body, signedHeaders(webhookSecret, body, String(sandbox.clock.nowMs())));
     await quiet(shop);
-    return { shop, link };
+    return { shop, reference, link };
   }
 
   it('a webhook that is to be confirmed: waits for the service, and is held when it does not say the same', async () => {
-    const { shop } = await claimedPaid('80.00');
-    const waiting = await explained('order', shop.settled);
+    const { shop, reference } = await claimedPaid('80.00');
+    const waiting = await explained(reference, shop.settled);
     expect(waiting.answer).toMatch(
       /is not paid\. A webhook says that 80\.00 BRL were paid, of 100\.00 BRL\. .*asked before anything is counted.*knew of no completed payment/,
     );
@@ -306,59 +311,57 @@ describe('api: why an order stands where it stands, where the service can be ask
     );
     expect(JSON.stringify(waiting)).not.toMatch(/left a doubt|leaves a doubt/);
     await pass(shop, 11 * 60_000, 60_000);
-    const held = await explained('order', shop.settled);
+    const held = await explained(reference, shop.settled);
     expect(held.answer).toMatch(/is held.*\(unconfirmed\)/);
     expect(linesOf(held, 'decision')).toMatch(/→ held.*rule completion_unconfirmed.*by reading \d+/);
-    expect(held.next.join('\n')).toMatch(/did not confirm.*settled orders check order/);
+    expect(held.next.join('\n')).toMatch(/did not confirm.*settled orders check order-\d/);
   });
 
   it('a webhook that is to be confirmed, of an order cancelled meanwhile: is not forgotten', async () => {
-    const { shop } = await claimedPaid();
-    expect((await post(shop.settled, `${orderPath('order')}/cancel`, {})).status).toBe(200);
+    const { shop, reference } = await claimedPaid();
+    expect((await post(shop.settled, `${orderPath(reference)}/cancel`, {})).status).toBe(200);
     await pass(shop, 11 * 60_000, 60_000);
-    const found = await explained('order', shop.settled);
+    const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/is held.*\(unconfirmed\)/);
     expect(linesOf(found, 'decision')).toMatch(/cancelled → held: .*rule completion_unconfirmed/);
   });
 
   it('a webhook of an order cancelled meanwhile, whose payment is found refunded: needs nobody', async () => {
-    const { shop, link } = await claimedPaid();
-    expect((await post(shop.settled, `${orderPath('order')}/cancel`, {})).status).toBe(200);
+    const { shop, reference, link } = await claimedPaid();
+    expect((await post(shop.settled, `${orderPath(reference)}/cancel`, {})).status).toBe(200);
     await payLink(shop, link);
     await act(shop.sandbox, link, 'refund');
     await pass(shop, 11 * 60_000, 60_000);
-    const found = await explained('order', shop.settled);
-    expect(found.answer).toMatch(/^Order order \(100\.00 BRL\) is cancelled\.$/);
+    const found = await explained(reference, shop.settled);
+    expect(found.answer).toMatch(/^Order order-\d+ \(100\.00 BRL\) is cancelled\.$/);
     expect(linesOf(found, 'decision')).toMatch(/stays cancelled: .*rule return_recorded/);
   });
 
   it('a link that was switched off: is a matter for a person until the service says otherwise', async () => {
-    const shop = await startShop();
-    const link = await unheard(shop, 'order');
+    const shop = anyShop();
+    const reference = freshReference();
+    const link = await unheard(shop, reference);
     await act(shop.sandbox, link, 'disable');
     await quiet(shop);
-    const check = () => post(shop.settled, `${orderPath('order')}/check`, {});
+    const check = () => post(shop.settled, `${orderPath(reference)}/check`, {});
     await check();
-    expect(linesOf(await explained('order', shop.settled), 'attention')).toMatch(
+    expect(linesOf(await explained(reference, shop.settled), 'attention')).toMatch(
       /switched off.*link_disabled/,
     );
     await act(shop.sandbox, link, 'enable');
     await check();
-    expect(linesOf(await explained('order', shop.settled), 'attention')).toBe('');
+    expect(linesOf(await explained(reference, shop.settled), 'attention')).toBe('');
   });
 
   it('a link that cannot be opened: says what it waits for', async () => {
     const shop = await startShop();
     await plan(shop.sandbox, { fault: 'server-error', match: { method: 'POST' }, count: 100 });
     const opened = openOrder(shop, 'order');
-    const found = await vi.waitFor(
-      async () => {
-        const seen = await explained('order', shop.settled);
-        expect(seen.answer).toMatch(/link is not open yet \(service_failed\)/);
-        return seen;
-      },
-      { timeout: 5_000 },
-    );
+    const found = await eventually(async () => {
+      const seen = await explained('order', shop.settled);
+      expect(seen.answer).toMatch(/link is not open yet \(service_failed\)/);
+      return seen;
+    });
     expect(found.next.join('\n')).toMatch(/tried again at 20|being opened now|as soon as/);
     expect(found.next.join('\n')).not.toMatch(/paid at once/);
     await pass(shop, 10_000, 10_000);
@@ -366,12 +369,13 @@ describe('api: why an order stands where it stands, where the service can be ask
   });
 
   it('a reference that is taken: says how to adopt its link', async () => {
-    const shop = await startShop();
-    await createLink(shop.sandbox, { externalReference: 'order' });
-    expect((await openOrder(shop, 'order')).status).toBe(409);
-    const found = await explained('order', shop.settled);
+    const shop = anyShop();
+    const reference = freshReference();
+    await createLink(shop.sandbox, { externalReference: reference });
+    expect((await openOrder(shop, reference)).status).toBe(409);
+    const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/link was not opened: .*settled did not make/);
-    expect(found.next.join('\n')).toMatch(/settled orders adopt order --id pl_/);
+    expect(found.next.join('\n')).toMatch(`settled orders adopt ${reference} --id pl_`);
     expect(linesOf(found, 'attention')).toMatch(/reference_taken/);
   });
 
@@ -386,19 +390,32 @@ describe('api: why an order stands where it stands, where the service can be ask
 });
 
 describe('api: whether the shop knows that an order is paid', () => {
+  let callback: CallbackShop;
+  const environment: Record<string, string> = {};
+  beforeAll(async () => {
+    let close = () => {};
+    callback = await startCallback({
+      atEnd: (end) => {
+        close = end;
+      },
+    });
+    Object.assign(environment, callback.environment);
+    return () => close();
+  });
+  const told = sharedApp({ environment });
+
   /** An order that is paid, where the shop answers what tells it so; when that was tried once. */
   async function paidWhere(answer: number) {
-    const callback = await startCallback();
     callback.answerWith(answer);
-    const app = await startTestApp({ environment: callback.environment });
+    const app = told();
     const { reference } = await paidOrder(app);
     const tried = (words: RegExp) =>
-      vi.waitFor(async () => {
+      eventually(async () => {
         const found = await explained(reference, app);
         expect(linesOf(found, 'notice')).toMatch(words);
         return found;
       });
-    return { app, callback, tried };
+    return { app, tried };
   }
 
   it('told: says when', async () => {
@@ -420,7 +437,7 @@ describe('api: whether the shop knows that an order is paid', () => {
   });
 
   it('not told any more: says so, and the command that it shows tells it', async () => {
-    const { app, callback, tried } = await paidWhere(410);
+    const { app, tried } = await paidWhere(410);
     const { answer, next } = await tried(/could not be told: .* 410/);
     expect(answer).toMatch(
       / is paid\. .* was not told that the order is paid, and is not told any more: .* 410/,

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { type ReservedLink, startTestApp, testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/port.ts';
 import { runSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
@@ -29,7 +30,7 @@ beforeAll(async () => {
   const mismatch = await settled().reserve('mismatch');
   await deliver(mismatch, '100.00');
   await settled().deliver(mismatch, paymentEvent({ linkId: 'pl_of_another', amount: '100.00' }));
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { stats } = (await settled().api('/v1/stats')).body;
     expect(stats).toMatchObject({ events: { pending: 0, leased: 0, dead: 1 }, holds: 4, rejections: 1 });
   });
@@ -287,7 +288,7 @@ describe('cli: doctor', () => {
     const app = await startTestApp();
     const other = new Database(app.storePath);
     other.exec('BEGIN IMMEDIATE');
-    await vi.waitFor(async () => expect((await app.api('/readyz')).status).toBe(503), { timeout: 10_000 });
+    await eventually(async () => expect((await app.api('/readyz')).status).toBe(503));
     const { text, data } = await say(['doctor'], environmentOf(app), EXIT.refused);
     other.close();
     expect(data.checks).toContainEqual(expect.objectContaining({ name: 'ready', status: 'failing' }));

@@ -6,8 +6,9 @@ import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { openKeyring } from '../../src/store/keyring.ts';
-import { startTestApp, testFolder } from '../support/app.ts';
+import { testFolder } from '../support/app.ts';
 import { runSettled } from '../support/process.ts';
+import { sharedApp } from '../support/shared.ts';
 import { environmentOf, failing } from './settled.ts';
 
 const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
@@ -35,6 +36,8 @@ function olderDatabase(path: string, key: Buffer): string {
   return last;
 }
 
+const settled = sharedApp();
+
 describe('cli: migrate', () => {
   it('says what it applied, and that nothing is left the next time', async () => {
     const path = join(testFolder(), 'settled.db');
@@ -52,12 +55,12 @@ describe('cli: migrate', () => {
   });
 
   it('refuses while a server works on the database', async () => {
-    const error = await failing(['migrate'], environmentOf(await startTestApp()));
+    const error = await failing(['migrate'], environmentOf(settled()));
     expect(error).toMatchObject({ code: 'store_in_use', exit: EXIT.tryAgain });
   });
 
   it('makes no key for a database that a server works on', async () => {
-    const app = await startTestApp();
+    const app = settled();
     rmSync(`${app.storePath}.key`);
     const error = await failing(['migrate', '--new-key'], environmentOf(app));
     expect(error).toMatchObject({ code: 'store_in_use' });

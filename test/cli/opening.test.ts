@@ -1,22 +1,29 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { GROUPS } from '../../src/cli/commands.ts';
+import { failure } from '../../src/cli/failure.ts';
+import { helpOn } from '../../src/cli/help.ts';
 import { testFolder } from '../support/app.ts';
 import { act, createLink, plan } from '../support/dispatch.ts';
 import { runSettled } from '../support/process.ts';
+import { freshReference, sharedShop } from '../support/shared.ts';
 import { openOrder, passUntil, startShop } from '../support/shop.ts';
-import { environmentOf, failing, say } from './settled.ts';
+import { environmentOf, failing, runUnasked, say } from './settled.ts';
+
+const shared = sharedShop();
 
 describe('settled orders open', () => {
   it('opens a link with all that was said, and shows its address', async () => {
-    const { sandbox, settled } = await startShop();
+    const { sandbox, settled } = shared();
+    const reference = freshReference();
     const metadata = join(testFolder(), 'metadata.json');
     writeFileSync(metadata, '{"cart": [1, 2]}');
     const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
     const args = [
       'orders',
       'open',
-      'order-1',
+      reference,
       '--title',
       'A chair',
       '--amount',
@@ -33,7 +40,7 @@ describe('settled orders open', () => {
     expect(text).toMatch(/amount +100\.50 BRL/);
     const { paymentLink } = (await sandbox.call(`/payment-links/${link.id}`)).body;
     expect(paymentLink).toMatchObject({
-      externalReference: 'order-1',
+      externalReference: reference,
       title: 'A chair',
       amount: 100.5,
       description: 'of oak',
@@ -72,14 +79,14 @@ describe('settled orders open', () => {
     [['orders', 'check'], 'REFERENCE'],
     [['orders', 'cancel'], 'REFERENCE'],
   ])('%j cannot be understood: it names %s', async (args, word) => {
-    expect(await failing(args)).toMatchObject({ exit: 64, message: expect.stringContaining(word) });
+    const error = await runUnasked(args).catch((thrown: unknown) => thrown);
+    expect(failure(error)).toMatchObject({ exit: 64, message: expect.stringContaining(word) });
   });
 
   it('ends as the problem says', async () => {
-    const shop = await startShop();
-    const environment = environmentOf(shop.settled);
+    const environment = environmentOf(shared().settled);
     const open = (...more: string[]) =>
-      failing(['orders', 'open', 'order-1', '--title', 'A', ...more], environment);
+      failing(['orders', 'open', freshReference(), '--title', 'A', ...more], environment);
     expect(await open('--amount', '25')).toMatchObject({ code: 'invalid_request', exit: 1 });
     expect(await open('--amount', '100', '--currency', 'USD')).toMatchObject({
       code: 'link_withheld',
@@ -100,57 +107,62 @@ describe('settled orders open', () => {
 });
 
 describe('settled orders adopt, check and cancel', () => {
-  it.each(['open', 'check', 'cancel', 'adopt'])('help of %s says how it ends', async (command) => {
-    const { stdout } = await runSettled(['help', 'orders', command]);
-    expect(stdout).toMatch(/It ends with .*\b75\b.*\b78\b/s);
+  it.each(['open', 'check', 'cancel', 'adopt'])('help of %s says how it ends', (command) => {
+    const { lines } = helpOn(GROUPS, ['orders', command]);
+    expect(lines.join('\n')).toMatch(/It ends with .*\b75\b.*\b78\b/s);
   });
 
   it('adopts a link that settled did not make', async () => {
-    const { sandbox, settled } = await startShop();
-    const link = await createLink(sandbox, { amount: 100, externalReference: 'order-1' });
+    const { sandbox, settled } = shared();
+    const reference = freshReference();
+    const link = await createLink(sandbox, { amount: 100, externalReference: reference });
     const environment = environmentOf(settled);
-    const open = ['orders', 'open', 'order-1', '--title', 'A', '--amount', '100'];
+    const open = ['orders', 'open', reference, '--title', 'A', '--amount', '100'];
     const taken = await failing(open, environment);
     expect(taken).toMatchObject({ code: 'reference_taken', exit: 1 });
-    expect(taken.message).toContain(`settled orders adopt order-1 --id ${link.id}`);
-    expect(await failing(['orders', 'adopt', 'order-1', '--id', 'pl_other'], environment)).toMatchObject({
+    expect(taken.message).toContain(`settled orders adopt ${reference} --id ${link.id}`);
+    expect(await failing(['orders', 'adopt', reference, '--id', 'pl_other'], environment)).toMatchObject({
       code: 'not_adoptable',
       exit: 1,
     });
-    const end = await runSettled(['orders', 'adopt', 'order-1', '--id', link.id], environment);
+    const end = await runSettled(['orders', 'adopt', reference, '--id', link.id], environment);
     expect(end).toMatchObject({ code: 0, stderr: '' });
     expect(end.stdout).toMatch(/^The signing secret of this link is not ours/);
     expect(end.stdout).toMatch(new RegExp(`link +${link.id}`));
   });
 
   it('asks the service about an order, and says what it says', async () => {
-    const shop = await startShop();
-    const { body } = await openOrder(shop, 'order-1');
-    await plan(shop.sandbox, { fault: 'drop', count: null, with: { forGood: true } });
-    await act(shop.sandbox, body.order.link, 'pay');
-    const { text, data } = await say(['orders', 'check', 'order-1'], environmentOf(shop.settled));
+    const shop = shared();
+    const reference = freshReference();
+    const { body } = await openOrder(shop, reference);
+    const { link } = body.order;
+    const match = { link: link.id };
+    await plan(shop.sandbox, { fault: 'drop', count: null, match, with: { forGood: true } });
+    await act(shop.sandbox, link, 'pay');
+    const { text, data } = await say(['orders', 'check', reference], environmentOf(shop.settled));
     expect(data.order).toMatchObject({ state: 'paid', learnedBy: 'reconciliation' });
     expect(text).toMatch(/^The service says: the link is INACTIVE, its paymentStatus COMPLETED\./);
     expect(text).toMatch(/state +paid/);
-    expect(await failing(['orders', 'cancel', 'order-1'], environmentOf(shop.settled))).toMatchObject({
+    expect(await failing(['orders', 'cancel', reference], environmentOf(shop.settled))).toMatchObject({
       code: 'not_cancellable',
       exit: 1,
     });
   });
 
   it('cancels an order that nobody pays', async () => {
-    const shop = await startShop();
-    await openOrder(shop, 'order-1');
-    const { text, data } = await say(['orders', 'cancel', 'order-1'], environmentOf(shop.settled));
+    const shop = shared();
+    const reference = freshReference();
+    await openOrder(shop, reference);
+    const { text, data } = await say(['orders', 'cancel', reference], environmentOf(shop.settled));
     expect(data.order.state).toBe('cancelled');
     expect(text).toMatch(
       /^The link stays payable .* until it expires: money that comes all the same is held/,
     );
     expect(text).toMatch(/state +cancelled/);
-    const why = await say(['why', 'order-1'], environmentOf(shop.settled));
-    expect(why.text).toContain('by a person');
-    expect(why.text).not.toContain('reason given');
-    const again = ['orders', 'open', 'order-1', '--title', 'A chair', '--amount', '100'];
+    const why = await runSettled(['why', reference], environmentOf(shop.settled));
+    expect(why).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('by a person') });
+    expect(why.stdout).not.toContain('reason given');
+    const again = ['orders', 'open', reference, '--title', 'A chair', '--amount', '100'];
     expect(await failing(again, environmentOf(shop.settled))).toMatchObject({
       code: 'order_cancelled',
       exit: 1,

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
+import { startTestApp } from '../support/app.ts';
 import { act, HOUR_MS } from '../support/dispatch.ts';
-import { openLink, pass, startDeafShop, startShop } from '../support/shop.ts';
+import { openLink, pass, startDeafShop } from '../support/shop.ts';
 import { environmentOf, failing, say } from './settled.ts';
 
 it('says what asking about every link that can still be paid costs, and does it', async () => {
@@ -43,8 +44,7 @@ it('asks about one order at once, or says why it cannot', async () => {
 });
 
 it('says that no service is configured', async () => {
-  const shop = await startShop({ api: false });
-  expect(await failing(['reconcile'], environmentOf(shop.settled))).toMatchObject({
+  expect(await failing(['reconcile'], environmentOf(await startTestApp()))).toMatchObject({
     code: 'api_not_configured',
     exit: EXIT.configuration,
   });

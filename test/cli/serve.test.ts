@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { testFolder } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/port.ts';
 import { MAIN, runSettled, spawnSettled } from '../support/process.ts';
 
@@ -16,9 +17,13 @@ function environment(over: Record<string, string> = {}): Record<string, string> 
   };
 }
 
-/** Runs a line of JavaScript in the process, shortly after its start. */
-function planted(code: string): Record<string, string> {
-  const later = `setTimeout(() => { ${code} }, 50)`;
+/** Who listens for these when `serve` does: for bugs the command line does as well, and only says them. */
+const LISTENERS = { uncaughtException: 2, SIGTERM: 1 } as const;
+
+/** Runs a line of JavaScript in the process as soon as `serve` listens for an event: before that, Node's own way is seen. */
+function planted(code: string, event: keyof typeof LISTENERS): Record<string, string> {
+  const look = `if (process.listenerCount('${event}') < ${LISTENERS[event]}) return; clearInterval(looking); ${code}`;
+  const later = `const looking = setInterval(() => { ${look} }, 1).unref()`;
   return { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(later)}` };
 }
 
@@ -48,7 +53,7 @@ describe('cli: serve', () => {
     ['an exception that nobody caught', `throw new Error('planted')`],
     ['a rejection that nobody handled', `Promise.reject(new Error('planted'))`],
   ])('ends with 70 for %s, with its stack', async (_what, code) => {
-    const end = await runSettled(['serve'], { ...environment(), ...planted(code) });
+    const end = await runSettled(['serve'], { ...environment(), ...planted(code, 'uncaughtException') });
     expect(end.code).toBe(EXIT.bug);
     expect(end.stderr).toMatch(
       /^settled: This is a bug in settled\. Please report it\.\nError: planted\n +at /,
@@ -58,7 +63,7 @@ describe('cli: serve', () => {
   });
 
   it('stops when it was told to before it served', async () => {
-    const env = environment(planted(`process.kill(process.pid, 'SIGTERM')`));
+    const env = environment(planted(`process.kill(process.pid, 'SIGTERM')`, 'SIGTERM'));
     const end = await spawnSettled(['serve'], env).finished;
     expect(end).toMatchObject({ code: 0, signal: null, stderr: '' });
     expect(end.stdout).toContain('"stopped"');
@@ -75,9 +80,7 @@ describe('cli: serve', () => {
     closeSync(full);
     onTestFinished(() => void child.kill('SIGKILL'));
     const code = new Promise((resolve) => child.once('exit', resolve));
-    await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200), {
-      timeout: 10_000,
-    });
+    await eventually(async () => expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200));
     child.kill('SIGTERM');
     expect(await code).toBe(0);
   });

@@ -1,4 +1,6 @@
 import { expect } from 'vitest';
+import { readArguments } from '../../src/cli/arguments.ts';
+import { COMMANDS } from '../../src/cli/commands.ts';
 import { OPERATOR_TOKEN, type TestApp } from '../support/app.ts';
 import { type Finished, runSettled } from '../support/process.ts';
 
@@ -39,6 +41,25 @@ export async function failing(
 ): Promise<{ code: string; message: string; exit: number }> {
   const end = await runSettled([...args, '--json'], environment);
   return readFailure(end);
+}
+
+/** Runs a command in this process that must fail before it asks anything of a server. */
+export async function runUnasked([first = '', ...rest]: readonly string[]): Promise<unknown> {
+  const two = COMMANDS.find(({ name }) => name === `${first} ${rest[0]}`);
+  const command = two ?? COMMANDS.find(({ name }) => name === first);
+  if (command === undefined) throw new Error(`there is no command ${first}`);
+  const { positionals, options } = readArguments(command, two ? rest.slice(1) : rest);
+  return command.run({
+    positionals,
+    first: positionals[0] ?? '',
+    options: options as Record<string, never>,
+    json: false,
+    server: () => ({ url: '', get: unasked, post: unasked, follow: unasked }),
+  });
+}
+
+function unasked(): never {
+  throw new Error('the server was asked');
 }
 
 function readFailure(end: Finished): { code: string; message: string; exit: number } {

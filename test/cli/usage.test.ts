@@ -4,7 +4,7 @@ import { COMMANDS, GROUPS } from '../../src/cli/commands.ts';
 import { EXIT, EXIT_MEANINGS } from '../../src/cli/exit.ts';
 import { helpOn } from '../../src/cli/help.ts';
 import { runSettled } from '../support/process.ts';
-import { failing } from './settled.ts';
+import { failing, runUnasked } from './settled.ts';
 
 const command = (name: string) => COMMANDS.find((one) => one.name === name) as (typeof COMMANDS)[number];
 const read = (name: string, ...args: string[]) => readArguments(command(name), args);
@@ -150,21 +150,7 @@ describe('cli: arguments', () => {
     [['attention', 'end', '1'], /needs --reason TEXT/],
     [['verify', '--body', 'x'], /needs --body FILE and --secret-file/],
     [['verify', '--body', 'x', '--secret', 'y'], /needs --signature TEXT and --timestamp TEXT/],
-  ])('%j is refused before anything is asked of the server', async ([first = '', ...rest], message) => {
-    const two = COMMANDS.find(({ name }) => name === `${first} ${rest[0]}`);
-    const found = two ?? command(first);
-    const { positionals, options } = readArguments(found, two ? rest.slice(1) : rest);
-    const call = {
-      positionals,
-      first: positionals[0] ?? '',
-      options: options as Record<string, never>,
-      json: false,
-      server: () => ({ url: '', get: unasked, post: unasked, follow: unasked }),
-    };
-    await expect(found.run(call)).rejects.toThrow(message);
+  ])('%j is refused before anything is asked of the server', async (args, message) => {
+    await expect(runUnasked(args)).rejects.toThrow(message);
   });
 });
-
-function unasked(): never {
-  throw new Error('the server was asked');
-}

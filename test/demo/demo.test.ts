@@ -1,10 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
+import { HOST, type PortName, USUAL_PORTS } from '../../demo/ports.ts';
 import { testFolder } from '../support/app.ts';
-import { spawnDemo, startedDemo } from './running.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Demo, sharedDemo, spawnDemo, startedDemo } from './running.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const STEPS = [
@@ -18,6 +21,17 @@ const STEPS = [
 ];
 
 describe('demo --once', () => {
+  const others = {
+    SETTLED_STORE: 'sqlite:/nowhere/settled.db',
+    SETTLED_API_URL: 'https://pay.example.com',
+    SETTLED_NO_SUCH_SETTING: 'x',
+  };
+  const scratch = mkdtempSync(join(tmpdir(), 'settled-test-'));
+  const folder = join(scratch, 'kept', 'here');
+  // One run shows what it prints and what it keeps.
+  const kept = sharedDemo(['--once', '--json', '--keep', folder], { environment: others });
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
   it('plays the story, prints a table, ends with 0 within 15 s, and leaves nothing', async () => {
     const demo = spawnDemo(['--once']);
     const { code, stdout, stderr } = await demo.finished;
@@ -30,16 +44,11 @@ describe('demo --once', () => {
     const [, seconds] = /All 7 steps went as told, in (\d+\.\d) s/.exec(stdout) ?? [];
     expect(Number(seconds)).toBeLessThan(15);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
-    expect(demo.left()).toEqual({ files: [], processes: [] });
+    await expectNothingLeft(demo);
   });
 
   it('prints one line of JSON, and is not led astray by what is configured for another settled', async () => {
-    const others = {
-      SETTLED_STORE: 'sqlite:/nowhere/settled.db',
-      SETTLED_API_URL: 'https://pay.example.com',
-      SETTLED_NO_SUCH_SETTING: 'x',
-    };
-    const { code, stdout, stderr } = await spawnDemo(['--once', '--json'], others).finished;
+    const { code, stdout, stderr } = await kept().finished;
     expect([code, stderr, stdout.trimEnd().split('\n').length]).toEqual([0, '', 1]);
     const { steps } = JSON.parse(stdout);
     expect(steps.map(({ step, state }: { step: string; state: string }) => [step, state])).toEqual(STEPS);
@@ -47,8 +56,7 @@ describe('demo --once', () => {
   });
 
   it('keeps what it wrote where a folder is named, for nobody else to read', async () => {
-    const folder = join(testFolder(), 'kept', 'here');
-    const { code } = await spawnDemo(['--once', '--keep', folder]).finished;
+    const { code } = await kept().finished;
     expect(code).toBe(0);
     expect(readdirSync(folder)).toEqual(
       expect.arrayContaining(['sandbox.db', 'sandbox.log', 'settled.db', 'settled.log']),
@@ -62,18 +70,22 @@ describe('demo --once', () => {
 
   it('ends with 130 and leaves nothing where it is interrupted', async () => {
     const demo = spawnDemo(['--once']);
-    await vi.waitFor(() => expect(demo.left().files).toHaveLength(1), { interval: 5, timeout: 5_000 });
+    await eventually(() => expect(demo.files()).toHaveLength(1));
     demo.child.kill('SIGINT');
     expect(await demo.finished).toMatchObject({ code: 130, stdout: '', stderr: '' });
-    expect(demo.left().files).toEqual([]);
+    expect(demo.files()).toEqual([]);
     // What was killed is gone a moment later.
     await demo.nothingLeft();
   });
 });
 
 describe('demo', () => {
+  // Each serves several tests, the last of which ends it. The first is started as a terminal does, in a group of its own.
+  const one = sharedDemo([], { through: ['setsid'] });
+  const other = sharedDemo([]);
+
   it('prints numbered addresses and commands that work, and nothing secret', async () => {
-    const demo = spawnDemo([]);
+    const demo = one();
     await demo.line(/Stop with Ctrl\+C/);
     const text = demo.stdout();
     const numbered = [...text.matchAll(/^ {2}(\d) {2}(.*?) +(\S+)$/gm)].map(([, at, what, where]) => [
@@ -104,19 +116,40 @@ describe('demo', () => {
     expect(paste(text, /settled sandbox faults --clear.*/)).toContain('There are no fault plans.');
   });
 
+  it('has free ports where another demo has the usual ones, as it says', async () => {
+    await one().line(/Stop with Ctrl/);
+    const first = addressesIn(one().stdout());
+    expect(first.hooks).toMatch(/^http/);
+    await other().line(/Stop with Ctrl/);
+    const text = other().stdout();
+    const { shop, sandbox, operator, hooks } = addressesIn(text);
+    for (const [name, address] of Object.entries({ shop, sandbox, operator, hooks })) {
+      expect(address).not.toBe(first[name as PortName]);
+      const usual = USUAL_PORTS[name as PortName];
+      if (address !== `http://${HOST}:${usual}`)
+        expect(text).toContain(`Port ${usual} is taken: ${address} instead.`);
+    }
+    for (const page of [`${shop}/`, `${sandbox}/_control`, `${operator}/readyz`, `${hooks}/readyz`]) {
+      expect((await fetch(page)).status).toBe(200);
+    }
+  });
+
   it('ends with 0 by Ctrl+C, however often it is pressed, and leaves nothing', async () => {
-    const demo = await startedDemo({ through: ['setsid'] });
-    expect(demo.left().processes.length).toBeGreaterThan(2);
+    const demo = one();
+    await demo.line(/Stop with Ctrl\+C/);
+    expect(demo.processes().length).toBeGreaterThan(2);
     // A terminal tells the whole process group.
     const group = -(demo.child.pid as number);
     process.kill(group, 'SIGINT');
     process.kill(group, 'SIGINT');
     expect(await demo.finished).toMatchObject({ code: 0, signal: null, stderr: '' });
-    expect(demo.left()).toEqual({ files: [], processes: [] });
+    await expectNothingLeft(demo);
   });
 
   it('leaves nothing either where it is killed', async () => {
-    const demo = await startedDemo();
+    const demo = other();
+    await demo.line(/Stop with Ctrl/);
+    expect(demo.processes().length).toBeGreaterThan(2);
     demo.child.kill('SIGKILL');
     expect((await demo.finished).signal).toBe('SIGKILL');
     await demo.nothingLeft();
@@ -127,7 +160,7 @@ describe('demo', () => {
     process.kill(pidOf(demo, ' serve '), 'SIGSTOP');
     demo.child.kill('SIGINT');
     expect((await demo.finished).code).toBe(0);
-    expect(demo.left()).toEqual({ files: [], processes: [] });
+    await expectNothingLeft(demo);
   });
 
   it('ends with 1 and says so where one of its programs ends by itself', async () => {
@@ -188,9 +221,20 @@ describe('the command settled demo', () => {
   });
 });
 
+/** The addresses under which a demo that serves says that everything is. */
+function addressesIn(text: string): Record<PortName, string> {
+  const [shop = '', sandbox = '', operator = '', hooks = ''] = text.match(/(?<= {2})http:\S+?:\d+/g) ?? [];
+  return { shop, sandbox, operator, hooks };
+}
+
+async function expectNothingLeft(demo: Demo): Promise<void> {
+  expect(demo.left()).toEqual({ files: [], processes: [] });
+  await demo.nothingLeft();
+}
+
 /** The process of the demo whose command line holds this. */
-function pidOf(demo: ReturnType<typeof spawnDemo>, words: string): number {
-  const line = demo.left().processes.find((process) => process.includes(words)) as string;
+function pidOf(demo: Demo, words: string): number {
+  const line = demo.processes().find((process) => process.includes(words)) as string;
   return Number(line.split(' ')[0]);
 }
 

@@ -1,7 +1,6 @@
 import { createServer, type Server } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { AddressTaken, HOST, type PortName, startAtPorts, USUAL_PORTS } from '../../demo/ports.ts';
-import { spawnDemo, startedDemo } from './running.ts';
 
 const NAMES = Object.keys(USUAL_PORTS) as PortName[];
 
@@ -12,23 +11,6 @@ describe('the ports of the demo', () => {
     const after = await free();
     for (const name of NAMES.filter((name) => before.includes(name) && after.includes(name))) {
       expect(chosen[name]).toBe(USUAL_PORTS[name]);
-    }
-  });
-
-  it('are free ones where another demo has the usual ones, as it says', async () => {
-    const { addresses: first } = await startedDemo();
-    const second = spawnDemo([]);
-    await second.line(/Stop with Ctrl/);
-    const text = second.stdout();
-    const [shop = '', sandbox = '', operator = '', hooks = ''] = text.match(/(?<= {2})http:\S+?:\d+/g) ?? [];
-    for (const [name, address] of Object.entries({ shop, sandbox, operator, hooks })) {
-      expect(address).not.toBe(first[name as PortName]);
-      const usual = USUAL_PORTS[name as PortName];
-      if (address !== `http://${HOST}:${usual}`)
-        expect(text).toContain(`Port ${usual} is taken: ${address} instead.`);
-    }
-    for (const page of [`${shop}/`, `${sandbox}/_control`, `${operator}/readyz`, `${hooks}/readyz`]) {
-      expect((await fetch(page)).status).toBe(200);
     }
   });
 

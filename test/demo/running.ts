@@ -2,15 +2,21 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, vi } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 import { testFolder } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
 import { type RunningProcess, type SpawnOptions, spawnSettled } from '../support/process.ts';
 
 /** `settled demo`, as the launcher runs it. */
 const DEMO_MAIN = fileURLToPath(new URL('../../demo/main.ts', import.meta.url));
+const SWEEPER = fileURLToPath(new URL('../../demo/sweeper.ts', import.meta.url));
 
-type Demo = RunningProcess & {
-  /** What it leaves behind: entries of its temporary folder, and processes that have it in their environment. */
+export type Demo = RunningProcess & {
+  /** The entries of its temporary folder. */
+  files(): string[];
+  /** The command lines of the processes that have that folder in their environment. */
+  processes(): string[];
+  /** What is left when it has ended in order. It kills its sweeper last, which may be there for a moment more. */
   left(): { files: string[]; processes: string[] };
   nothingLeft(): Promise<void>;
 };
@@ -23,18 +29,18 @@ export function spawnDemo(
 ): Demo {
   const { temporary = testFolder(), ...rest } = options;
   const running = spawnSettled(args, { TMPDIR: temporary, ...environment }, { script: DEMO_MAIN, ...rest });
-  const left = () => ({ files: readdirSync(temporary), processes: processesWith(`TMPDIR=${temporary}`) });
+  const files = () => readdirSync(temporary);
+  const processes = () => processesWith(`TMPDIR=${temporary}`);
   return {
     ...running,
-    left,
+    files,
+    processes,
+    left: () => ({ files: files(), processes: processes().filter((line) => !line.includes(SWEEPER)) }),
     nothingLeft: () =>
-      vi.waitFor(
-        () => {
-          const { files, processes } = left();
-          if (files.length + processes.length > 0) throw new Error(`left: ${[...files, ...processes]}`);
-        },
-        { timeout: 12_000, interval: 50 },
-      ),
+      eventually(() => {
+        const left = [...files(), ...processes()];
+        if (left.length > 0) throw new Error(`left: ${left}`);
+      }),
   };
 }
 
@@ -54,17 +60,33 @@ export function startedDemo(options: SpawnOptions = {}): Promise<Demo & { addres
 
 /** A demo for all tests of one file. */
 export function useDemo(): () => Addresses {
-  const temporary = mkdtempSync(join(tmpdir(), 'settled-test-'));
-  let demo: Demo & { addresses: Addresses };
+  let addresses: Addresses | undefined;
+  const demo = sharedDemo(['--json']);
   beforeAll(async () => {
-    demo = await whenServing(spawnDemo(['--json'], {}, { temporary, atEnd: () => {} }));
+    ({ addresses } = await whenServing(demo()));
   });
+  return () => addresses as Addresses;
+}
+
+/** A demo for several tests: the first that asks for it starts it. It is told to end after the last. */
+export function sharedDemo(
+  args: readonly string[],
+  {
+    environment = {},
+    through = [],
+  }: { environment?: Record<string, string>; through?: readonly string[] } = {},
+): () => Demo {
+  const temporary = mkdtempSync(join(tmpdir(), 'settled-test-'));
+  let demo: Demo | undefined;
   afterAll(async () => {
-    demo.child.kill('SIGTERM');
-    await demo.finished;
+    demo?.child.kill('SIGTERM');
+    await demo?.finished;
     rmSync(temporary, { recursive: true, force: true });
   });
-  return () => demo.addresses;
+  return () => {
+    demo ??= spawnDemo(args, environment, { temporary, through, atEnd: () => {} });
+    return demo;
+  };
 }
 
 async function whenServing(demo: Demo): Promise<Demo & { addresses: Addresses }> {
@@ -76,7 +98,10 @@ function processesWith(entry: string): string[] {
   const found = readdirSync('/proc').filter(
     (name) => /^\d+$/.test(name) && environmentOf(name).includes(entry),
   );
-  return found.map((pid) => `${pid} ${read(pid, 'cmdline').replaceAll('\0', ' ')}`);
+  return found
+    .map((pid) => [pid, read(pid, 'cmdline').replaceAll('\0', ' ')] as const)
+    .filter(([, line]) => line !== '')
+    .map(([pid, line]) => `${pid} ${line}`);
 }
 
 function environmentOf(pid: string): string[] {

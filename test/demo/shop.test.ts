@@ -16,14 +16,22 @@ const addresses = useDemo();
 
 describe('the shop of the demo', () => {
   it('sells: buy, pay on the hosted page, come back, see it paid', async () => {
-    const { shop, sandbox } = addresses();
+    const { shop, sandbox, hooks } = addresses();
     const tab = await open();
     await tab.goto(shop);
     await tab.getByRole('button', { name: 'A lamp for the desk' }).click();
     await tab.getByRole('button', { name: 'Get the PIX code' }).click();
     expect(tab.url()).toMatch(new RegExp(`^${sandbox}/pay/`));
+    // The receipt goes on by itself after a moment: it stays until its link has been pressed.
+    const pressed = Promise.withResolvers<void>();
+    await tab.route(`${hooks}/**`, async (route) => {
+      await pressed.promise;
+      // A way that the link took over from is given up.
+      await route.continue().catch(() => {});
+    });
     await tab.getByRole('button', { name: 'I have paid' }).click();
-    await tab.getByRole('link', { name: 'Return to the seller now' }).click();
+    await tab.getByRole('link', { name: 'Return to the seller now' }).click({ noWaitAfter: true });
+    pressed.resolve();
     await heading(tab, 'Paid. Thank you!');
     expect(tab.url()).toMatch(new RegExp(`^${shop}/orders/lamp-[0-9a-f]{6}$`));
     await tab.getByText('A lamp for the desk').waitFor();

@@ -1,15 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { sqliteAddress } from '../../src/store/address.ts';
 import { migrateStore } from '../../src/store/open.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/port.ts';
 import { type RunningProcess, spawnProgram } from '../support/process.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
@@ -38,6 +40,8 @@ const SHOPS = [
   },
 ];
 
+const another = restoredFolder();
+
 describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
   it('marks an order paid once, though it is told twice, and believes settled alone', async ({ skip }) => {
     skip(isMissing(interpreter), `${interpreter} is not installed`);
@@ -60,7 +64,7 @@ describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
     expect(await shop.heading(reference)).toBe('Waiting for your payment');
 
     await sandbox.control(`/links/${page.split('/pay/')[1]}/pay`, { body: {} });
-    await vi.waitFor(async () => expect(await shop.heading(reference)).toBe('Paid. Thank you!'), 5_000);
+    await eventually(async () => expect(await shop.heading(reference)).toBe('Paid. Thank you!'));
     await sendAllAgain(settled);
     expect(await shop.heading(reference)).toBe('Paid. Thank you!');
     expect(shop.packed()).toEqual([reference]);
@@ -102,32 +106,24 @@ describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
     const page = await before.buy(reference);
     await before.kill();
     await sandbox.control(`/links/${page.split('/pay/')[1]}/pay`, { body: {} });
-    await vi.waitFor(
-      async () => expect(await settled.order(reference)).toMatchObject({ state: 'paid' }),
-      5_000,
-    );
+    await eventually(async () => expect(await settled.order(reference)).toMatchObject({ state: 'paid' }));
 
     const after = await openAt(settled);
-    await vi.waitFor(async () => expect(await after.heading(reference)).toBe('Paid. Thank you!'), 5_000);
+    await eventually(async () => expect(await after.heading(reference)).toBe('Paid. Thank you!'));
     await after.kill();
 
     // Another store in the place of the first: what the cursor names was never there.
-    const storePath = join(testFolder(), 'settled.db');
-    await (await startTestApp({ storePath })).app.stop();
-    const source = { store: sqliteAddress(storePath), secretsKey: null, secretsKeyPrevious: null };
-    await migrateStore({ ...source, isRestored: true, keyIsLost: false, clock: systemClock });
-    const restored = await startTestApp({ storePath });
+    const folder = testFolder();
+    cpSync(another(), folder, { recursive: true });
+    const restored = await startTestApp({ storePath: join(folder, 'settled.db') });
     const link = await restored.reserve(reference, '149.90');
     const again = await openAt(restored);
     expect(await again.heading(reference)).toBe('Paid. Thank you!');
     await again.kill();
     await restored.deliver(link, paymentEvent({ status: 'PENDING' }));
-    await vi.waitFor(async () => expect((await restored.api('/v1/feed')).body.notices).toHaveLength(1));
+    await eventually(async () => expect((await restored.api('/v1/feed')).body.notices).toHaveLength(1));
     const told = await openAt(restored);
-    await vi.waitFor(
-      async () => expect(await told.heading(reference)).toBe('Your order is payment pending'),
-      5_000,
-    );
+    await eventually(async () => expect(await told.heading(reference)).toBe('Your order is payment pending'));
     expect([...packed, ...[before, after, again, told].flatMap((shop) => shop.packed())]).toEqual([
       reference,
     ]);
@@ -146,6 +142,19 @@ describe('examples/README.md', () => {
     }
   });
 });
+
+/** A folder with a store that settled takes for a restored one: each test copies it. */
+function restoredFolder(): () => string {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
+  beforeAll(async () => {
+    const storePath = join(folder, 'settled.db');
+    await (await startTestApp({ storePath, atEnd: () => {} })).app.stop();
+    const source = { store: sqliteAddress(storePath), secretsKey: null, secretsKeyPrevious: null };
+    await migrateStore({ ...source, isRestored: true, keyIsLost: false, clock: systemClock });
+    return () => rmSync(folder, { recursive: true, force: true });
+  });
+  return () => folder;
+}
 
 function isMissing(interpreter: string): boolean {
   return spawnSync(interpreter, ['--version'], { env: { PATH: MACHINES_PATH } }).error !== undefined;
@@ -194,7 +203,7 @@ async function open({ command, listen, settled, store = join(testFolder(), 'shop
   const shop = spawnProgram(command, settings(settled, listen, store));
   onTestFinished(() => void shop.child.kill('SIGKILL'));
   const url = `http://${listen}`;
-  await vi.waitFor(() => fetch(url), { timeout: 5_000, interval: 20 });
+  await eventually(() => fetch(url));
   const said = keepAll(shop);
   return {
     /** The reference in the button of the first page. */
@@ -240,15 +249,11 @@ async function sendAllAgain({ api }: TestApp): Promise<void> {
   const notices = await list();
   expect(notices.length).toBeGreaterThan(0);
   for (const { id } of notices) {
-    await vi.waitFor(
-      async () => expect((await api(`/v1/notices/${id}/resend`, { method: 'POST' })).status).toBe(202),
-      5_000,
+    await eventually(async () =>
+      expect((await api(`/v1/notices/${id}/resend`, { method: 'POST' })).status).toBe(202),
     );
   }
-  await vi.waitFor(
-    async () => expect((await list()).filter(({ status }) => status !== 'done')).toEqual([]),
-    5_000,
-  );
+  await eventually(async () => expect((await list()).filter(({ status }) => status !== 'done')).toEqual([]));
 }
 
 function noticeOf(reference: string, order: { state: string; version: number }): string {

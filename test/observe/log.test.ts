@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { spawnSettled } from '../support/process.ts';
 
 const LOG = new URL('../../src/observe/log.ts', import.meta.url).href;
@@ -112,7 +113,7 @@ describe('log: of a serving process', () => {
     expect(await send(address, garbage, signedHeaders(link.webhookSecret, garbage))).toBe(202);
     const conflict = paymentEvent({ id: 'evt_1', linkId: 'pl_of_another', paymentId: 'pay_canary' });
     expect(await send(address, conflict, signedHeaders(link.webhookSecret, conflict))).toBe(200);
-    await vi.waitFor(() => {
+    await eventually(() => {
       for (const words of ['cannot be settled', 'not authentic', 'another link', 'different contents']) {
         expect(serving.stdout()).toContain(words);
       }

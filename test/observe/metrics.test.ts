@@ -1,9 +1,11 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Metrics, openMetrics } from '../../src/observe/metrics.ts';
 import type { Stats } from '../../src/store/queries.ts';
-import { startTestApp, type TestApp } from '../support/app.ts';
+import type { TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { NOTHING, SOURCES, samples } from '../support/metrics.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
 
 /** What the running settled shows. */
 async function scrape(app: TestApp): Promise<Record<string, number>> {
@@ -13,15 +15,35 @@ async function scrape(app: TestApp): Promise<Record<string, number>> {
   return samples(body);
 }
 
+/** What a scrape shows when every event that came is settled, and counted. */
+async function scrapeSettled(app: TestApp): Promise<Record<string, number>> {
+  await eventually(async () => {
+    const now = await scrape(app);
+    expect([now[events('pending')], now[events('leased')]]).toEqual([0, 0]);
+  });
+  // It changes nothing, and is answered after every change that came before it: those are counted by then.
+  await app.api('/v1/orders/nobodys/resolve', { body: { decision: 'reject', reason: 'none' } });
+  return scrape(app);
+}
+
+/** Every number less what it was. */
+function grown(now: Record<string, number>, before: Record<string, number>): Record<string, number> {
+  return Object.fromEntries(Object.entries(now).map(([name, value]) => [name, value - (before[name] ?? 0)]));
+}
+
 const outcome = (name: string) => `settled_deliveries_total{outcome="${name}"}`;
 const orders = (state: string) => `settled_orders{state="${state}"}`;
 const checks = (name: string) => `settled_checks_waiting{class="${name}"}`;
 const events = (status: string) => `settled_inbox_events{status="${status}"}`;
 
 describe('metrics: what a scrape shows', () => {
+  /** Nothing is delivered to it. */
+  const idle = sharedApp();
+  /** Its tests come one after the other, and each looks at what has grown since it began. */
+  const settled = sharedApp();
+
   it('has a series for every outcome and state from the start, so that rates have a beginning', async () => {
-    const app = await startTestApp();
-    const now = await scrape(app);
+    const now = await scrape(idle());
     const zeros = [
       ...['recorded', 'duplicate', 'conflict', 'unreadable', 'stale', 'rejected', 'unknown_link'].map(
         outcome,
@@ -54,8 +76,9 @@ describe('metrics: what a scrape shows', () => {
   });
 
   it('counts deliveries by how they ended, and how long each took', async () => {
-    const app = await startTestApp();
-    const link = await app.reserve('order');
+    const app = settled();
+    const before = await scrapeSettled(app);
+    const link = await app.reserve(freshReference());
     const body = paymentEvent({ id: 'evt_1', linkId: 'pl_1', status: 'PENDING' });
     await app.deliver(link, body);
     await app.deliver(link, body);
@@ -66,7 +89,7 @@ describe('metrics: what a scrape shows', () => {
     await app.deliver({ ...link, webhookUrl: `${app.hooksUrl}/hooks/${'x'.repeat(32)}` }, body);
     await app.deliver(link, 'x'.repeat(262_145)).catch(() => {});
     await app.deliver(link, body, { 'content-encoding': 'gzip' });
-    const now = await scrape(app);
+    const now = grown(await scrape(app), before);
     const ended = ['recorded', 'duplicate', 'conflict', 'unreadable', 'stale', 'rejected', 'unknown_link'];
     for (const name of [...ended, 'too_large', 'encoded'])
       expect([name, now[outcome(name)]]).toEqual([name, 1]);
@@ -77,12 +100,15 @@ describe('metrics: what a scrape shows', () => {
   });
 
   it('follows orders from state to state, and leaves nothing behind in the old one', async () => {
-    const app = await startTestApp();
-    const link = await app.reserve('order');
-    expect(await scrape(app)).toMatchObject({ [orders('awaiting_payment')]: 1, [orders('paid')]: 0 });
-    await app.deliver(link, paymentEvent({ linkId: 'pl_1', amount: '100.00' }));
-    await vi.waitFor(async () =>
-      expect(await scrape(app)).toMatchObject({
+    const app = settled();
+    const before = await scrapeSettled(app);
+    const link = await app.reserve(freshReference());
+    const linkId = `pl_${link.reference}`;
+    const reserved = grown(await scrape(app), before);
+    expect(reserved).toMatchObject({ [orders('awaiting_payment')]: 1, [orders('paid')]: 0 });
+    await app.deliver(link, paymentEvent({ linkId, amount: '100.00' }));
+    await eventually(async () =>
+      expect(grown(await scrape(app), before)).toMatchObject({
         [orders('awaiting_payment')]: 0,
         [orders('paid')]: 1,
         [events('done')]: 1,
@@ -95,12 +121,13 @@ describe('metrics: what a scrape shows', () => {
   });
 
   it('shows holds and attention while they stand', async () => {
-    const app = await startTestApp();
-    const link = await app.reserve('order');
-    await app.deliver(link, paymentEvent({ linkId: 'pl_1', amount: '60.00' }));
+    const app = settled();
+    const before = await scrapeSettled(app);
+    const link = await app.reserve(freshReference());
+    await app.deliver(link, paymentEvent({ linkId: `pl_${link.reference}`, amount: '60.00' }));
     await app.deliver(link, 'not JSON');
-    await vi.waitFor(async () =>
-      expect(await scrape(app)).toMatchObject({
+    await eventually(async () =>
+      expect(grown(await scrape(app), before)).toMatchObject({
         settled_holds: 1,
         settled_attention: 1,
         [events('dead')]: 1,
@@ -108,27 +135,33 @@ describe('metrics: what a scrape shows', () => {
         'settled_settlement_failures_total{outcome="buried"}': 1,
       }),
     );
-    await app.api('/v1/orders/order/resolve', { body: { decision: 'accept', reason: 'seen' } });
-    expect(await scrape(app)).toMatchObject({ settled_holds: 0, [orders('held')]: 0, [orders('paid')]: 1 });
+    const decided = { decision: 'accept', reason: 'seen' };
+    await app.api(`/v1/orders/${link.reference}/resolve`, { body: decided });
+    const after = grown(await scrape(app), before);
+    expect(after).toMatchObject({ settled_holds: 0, [orders('held')]: 0, [orders('paid')]: 1 });
   });
 
   it('counts the orders that were paid by how that was learned', async () => {
-    const app = await startTestApp();
+    const app = settled();
     const paid = (door: string) => `settled_orders_paid_total{learned_by="${door}"}`;
-    expect(await scrape(app)).toMatchObject({
+    expect(await scrape(idle())).toMatchObject({
       [paid('webhook')]: 0,
       [paid('reconciliation')]: 0,
       [paid('person')]: 0,
     });
-    const link = await app.reserve('order-1');
-    const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
+    const before = await scrapeSettled(app);
+    const link = await app.reserve(freshReference());
+    const body = paymentEvent({ linkId: `pl_${link.reference}`, amount: '100.00' });
     await app.deliver(link, body);
     await app.deliver(link, body);
-    await app.deliver(await app.reserve('order-2'), paymentEvent({ linkId: 'pl_2', amount: '60.00' }));
-    await vi.waitFor(async () => expect(await scrape(app)).toMatchObject({ [events('done')]: 2 }));
+    const less = await app.reserve(freshReference());
+    await app.deliver(less, paymentEvent({ linkId: `pl_${less.reference}`, amount: '60.00' }));
+    await eventually(async () =>
+      expect(grown(await scrape(app), before)).toMatchObject({ [events('done')]: 2 }),
+    );
     const decided = { decision: 'accept', reason: 'seen' };
-    for (let n = 0; n < 2; n++) await app.api('/v1/orders/order-2/resolve', { body: decided });
-    expect(await scrape(app)).toMatchObject({
+    for (let n = 0; n < 2; n++) await app.api(`/v1/orders/${less.reference}/resolve`, { body: decided });
+    expect(grown(await scrape(app), before)).toMatchObject({
       [paid('webhook')]: 1,
       [paid('reconciliation')]: 0,
       [paid('person')]: 1,
@@ -136,21 +169,24 @@ describe('metrics: what a scrape shows', () => {
   });
 
   it('tells how far behind the reader of the feed is', async () => {
-    const app = await startTestApp();
-    const pay = async (n: number) => {
-      const link = await app.reserve(`order-${n}`);
-      await app.deliver(link, paymentEvent({ linkId: `pl_${n}`, amount: '100.00' }));
-      await vi.waitFor(async () => expect(await scrape(app)).toMatchObject({ [orders('paid')]: n }));
+    const app = settled();
+    const pay = async () => {
+      const before = await scrapeSettled(app);
+      const link = await app.reserve(freshReference());
+      await app.deliver(link, paymentEvent({ linkId: `pl_${link.reference}`, amount: '100.00' }));
+      await eventually(async () =>
+        expect(grown(await scrape(app), before)).toMatchObject({ [orders('paid')]: 1 }),
+      );
     };
     const behind = async () => (await scrape(app)).settled_feed_behind;
-    await pay(1);
+    await pay();
     expect(await behind()).toBeNaN();
     const { cursor } = (await app.api('/v1/feed')).body;
     // Somebody who only looked at it is no reader that could fall behind.
     expect(await behind()).toBeNaN();
     await app.api(`/v1/feed?after=${cursor}`);
     expect(await behind()).toBe(0);
-    await pay(2);
+    await pay();
     expect(await behind()).toBe(1);
     // Somebody who looks at it from its beginning takes nothing back.
     await app.api('/v1/feed');
@@ -158,22 +194,20 @@ describe('metrics: what a scrape shows', () => {
   });
 
   it('shows how many calls shared a commit, and how long commits took', async () => {
-    const app = await startTestApp();
-    const before = await scrape(app);
-    const links = await Promise.all(Array.from({ length: 20 }, (_, i) => app.reserve(`order-${i}`)));
+    const app = settled();
+    const before = await scrapeSettled(app);
+    const links = await Promise.all(Array.from({ length: 20 }, () => app.reserve(freshReference())));
     await Promise.all(links.map((link) => app.deliver(link, paymentEvent({ amount: '100.00' }))));
-    const after = await scrape(app);
-    const grown = (name: string) => (after[name] ?? 0) - (before[name] ?? 0);
-    const commits = grown('settled_commit_batch_calls_count');
-    expect(commits).toBeGreaterThan(0);
-    expect(grown('settled_commit_seconds_count')).toBe(commits);
+    const since = grown(await scrape(app), before);
+    expect(since.settled_commit_batch_calls_count).toBeGreaterThan(0);
+    expect(since.settled_commit_seconds_count).toBe(since.settled_commit_batch_calls_count);
     // 20 reservations and 20 deliveries at least.
-    expect(grown('settled_commit_batch_calls_sum')).toBeGreaterThanOrEqual(40);
-    expect(grown('settled_commit_seconds_sum')).toBeGreaterThan(0);
+    expect(since.settled_commit_batch_calls_sum).toBeGreaterThanOrEqual(40);
+    expect(since.settled_commit_seconds_sum).toBeGreaterThan(0);
   });
 
   it('is for the operator alone', async () => {
-    const app = await startTestApp();
+    const app = idle();
     expect((await fetch(`${app.apiUrl}/metrics`)).status).toBe(401);
     expect((await fetch(`${app.hooksUrl}/metrics`)).status).toBe(404);
   });

@@ -18,37 +18,35 @@ import { tellingContract } from './contract/telling.ts';
 import { tellingPropertyContract } from './contract/telling-property.ts';
 import { type ContractStore, World, type Worlds } from './contract/world.ts';
 
+type Parts = Readonly<Record<string, (worlds: Worlds) => void>>;
+
 /** What can be seen by one call after the other. */
-export const IN_TURN = [
-  intakeContract,
-  linksContract,
-  inboxContract,
-  settlementContract,
-  queriesContract,
-  budgetContract,
-  openingsContract,
-  checksContract,
-  readingsContract,
-  quotesContract,
-  sweepContract,
-  cancelContract,
-  tellingContract,
-  tellingPropertyContract,
-  retentionContract,
-  statsContract,
-];
+export const IN_TURN: Parts = {
+  intake: intakeContract,
+  links: linksContract,
+  inbox: inboxContract,
+  settlement: settlementContract,
+  queries: queriesContract,
+  budget: budgetContract,
+  openings: openingsContract,
+  checks: checksContract,
+  readings: readingsContract,
+  quotes: quotesContract,
+  sweep: sweepContract,
+  cancel: cancelContract,
+  telling: tellingContract,
+  'telling, whatever happens': tellingPropertyContract,
+  retention: retentionContract,
+  stats: statsContract,
+};
 /** What only calls at once can show. */
-export const AT_ONCE = [concurrencyContract];
+export const AT_ONCE: Parts = { concurrency: concurrencyContract };
 
 /**
  * What every engine must do, written against the `Store` contract alone. Most tests share one store and keep to orders
  * of their own; those that count or claim everything open a fresh one.
  */
-export function storeContract(
-  name: string,
-  open: () => Promise<ContractStore>,
-  parts: readonly ((worlds: Worlds) => void)[],
-): void {
+export function storeContract(name: string, open: () => Promise<ContractStore>, parts: Parts): void {
   describe(`the store on ${name}`, () => {
     let opened: ContractStore;
     let world: World;
@@ -74,7 +72,8 @@ export function storeContract(
         return new World(own);
       },
     };
-    for (const part of parts) part(worlds);
+    // A room for each: what it does before each of its tests is done before no other's.
+    for (const [room, part] of Object.entries(parts)) describe(room, () => part(worlds));
   });
 }
 

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 
@@ -26,8 +27,9 @@ export function useBrowser(): (options?: TabOptions) => Promise<Tab> {
   }, 120_000);
   afterAll(() => browser?.close());
   return async ({ width = 1280, height = 900, javaScriptEnabled = true } = {}) => {
+    const viewport = { width, height };
     if (context === null) {
-      const opened = await browser.newContext({ javaScriptEnabled });
+      const opened = await browser.newContext({ javaScriptEnabled, viewport });
       opened.setDefaultTimeout(10_000);
       context = opened;
       onTestFinished(async () => {
@@ -36,15 +38,19 @@ export function useBrowser(): (options?: TabOptions) => Promise<Tab> {
       });
     }
     const page = await context.newPage();
-    await page.setViewportSize({ width, height });
+    // The size of the first tab, unless told otherwise: to set it once more has the page laid out again.
+    if (!isDeepStrictEqual(page.viewportSize(), viewport)) await page.setViewportSize(viewport);
     return watched(page);
   };
 }
 
+/** In the page's time, which passes until it is held: where this has gone by it can no longer be held there. */
+const HELD_AT_MS = 3_600_000;
+
 /** Holds the timers of the tab's pages until `tab.clock.resume()`, so that what passes by itself can be looked at. */
 export async function holdTime(tab: Tab): Promise<void> {
   await tab.clock.install({ time: 0 });
-  await tab.clock.pauseAt(1);
+  await tab.clock.pauseAt(HELD_AT_MS);
 }
 
 function watched(page: Page): Tab {

@@ -42,9 +42,12 @@ export type CallbackShop = {
 export async function startCallback({
   secret = SHOP_SECRET,
   clock = systemClock,
+  atEnd = onTestFinished,
 }: {
   secret?: string;
   clock?: Pick<Clock, 'nowMs'>;
+  /** Called with what closes it; the end of the test where none is given. */
+  atEnd?: (close: () => void) => void;
 } = {}): Promise<CallbackShop> {
   const notices: ReceivedNotice[] = [];
   const waiting = new Map<number, PromiseWithResolvers<ReceivedNotice>>();
@@ -66,7 +69,7 @@ export async function startCallback({
   });
   server.on('connection', () => sums.connections++);
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  onTestFinished(() => {
+  atEnd(() => {
     server.closeAllConnections();
     server.close();
   });

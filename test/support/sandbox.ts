@@ -15,9 +15,14 @@ type CallOptions = { method?: string; body?: unknown; headers?: Record<string, s
 type Answer = { status: number; headers: Headers; body: any };
 
 /** The sandbox in this process: real HTTP on a free port, in memory, with payments enabled. */
-export async function startTestSandbox(
-  options: Partial<Omit<SandboxOptions, 'silences'>> & { silences?: readonly string[] } = {},
-): Promise<TestSandbox> {
+export async function startTestSandbox({
+  atEnd = onTestFinished,
+  ...options
+}: Partial<Omit<SandboxOptions, 'silences'>> & {
+  silences?: readonly string[];
+  /** Called with what stops it; the end of the test where none is given. */
+  atEnd?: (stop: () => Promise<void>) => void;
+} = {}): Promise<TestSandbox> {
   const sandbox = await startSandbox({
     environment: 'production',
     listen: { host: '127.0.0.1', port: 0 },
@@ -31,7 +36,7 @@ export async function startTestSandbox(
     ...options,
     silences: readSilences(options.silences ?? []),
   });
-  onTestFinished(() => sandbox.stop());
+  atEnd(() => sandbox.stop());
   const call = async (path: string, { method, body, headers }: CallOptions = {}): Promise<Answer> => {
     const response = await fetch(`${sandbox.url}${path}`, {
       method: method ?? (body === undefined ? 'GET' : 'POST'),

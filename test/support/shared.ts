@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { beforeAll } from 'vitest';
 import type { Clock } from '../../src/work/clock.ts';
 import { startTestApp, type TestApp } from './app.ts';
+import { type Shop, type ShopOptions, startShop } from './shop.ts';
 
 /**
  * One settled for all tests of a file, because starting one takes longer than most tests. Each test works on orders of
@@ -30,6 +31,24 @@ export function sharedApp(
   });
   return () => {
     if (shared === undefined) throw new Error('settled has not been started yet');
+    return shared;
+  };
+}
+
+/** The same with the sandbox. Tests that turn its clock, or count what it is asked while others may, have one of their own. */
+export function sharedShop(options: ShopOptions = {}): () => Shop {
+  let shared: Shop | undefined;
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
+    const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
+    const storePath = join(folder, 'settled.db');
+    shared = await startShop({ ...options, storePath, atEnd: (end) => ends.unshift(end) });
+    return async () => {
+      for (const end of ends) await end();
+    };
+  });
+  return () => {
+    if (shared === undefined) throw new Error('the shop has not been started yet');
     return shared;
   };
 }

@@ -35,10 +35,11 @@ export type ShopOptions = Omit<SandboxOptions, 'environment'> & {
 /** The sandbox, and settled on its clock: both in this process, over real HTTP, settled with a real SQLite file. */
 export async function startShop(options: ShopOptions = {}): Promise<Shop> {
   const { service = 'production', api = true, apiUrl, environment, storePath, log, ...rest } = options;
+  const { atEnd = onTestFinished } = options;
   const sandbox = await startTestSandbox({ rateLimit: null, ...rest, environment: service });
   const known = { SETTLED_API_URL: apiUrl ?? sandbox.url, SETTLED_API_KEY: sandbox.apiKey };
   const settled = await startSettled(sandbox, { ...(api ? known : {}), ...environment }, { storePath, log });
-  onTestFinished(() => stopSettled({ sandbox, settled }));
+  atEnd(() => stopSettled({ sandbox, settled }));
   return { sandbox, settled };
 }
 

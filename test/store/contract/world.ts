@@ -303,6 +303,12 @@ export class World {
   }
 }
 
+/** What tests of a store that is open say in one line each. It is not opened again. */
+export function worldOf(store: Store): World {
+  const unused = () => Promise.reject(new Error('not used here'));
+  return new World({ store, reopen: unused, forgetChecks: unused, dispose: unused });
+}
+
 /** What the service says of `pay_1`, of 100.00 BRL and without a reference, unless told otherwise. */
 export function said(kind: FactKind, over: Partial<PaymentFact> = {}): PaymentFact {
   return aFact(kind, { reference: null, ...over });

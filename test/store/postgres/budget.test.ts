@@ -2,30 +2,28 @@ import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { BUDGET_WINDOW_MS, type RequestClass } from '../../../src/domain/budget.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { newDatabase, openTestPostgres } from './opening.ts';
+import { openTwoReplicas } from './two_replicas.ts';
 
 const DEADLINE_MS = 10_000;
 /** What the service counts: requests in any minute. */
 const MINUTE_MS = 60_000;
 
 describe('the API budget of two replicas on PostgreSQL', () => {
+  let one: Store;
+  let other: Store;
   let replicas: Store[];
   let nowMs = 1_700_000_000_000;
 
   beforeAll(async () => {
-    const url = await newDatabase();
-    const opened = await Promise.all([openTestPostgres(url), openTestPostgres(url)]);
-    replicas = opened.map(({ store }) => store);
-    return async () => {
-      await Promise.all(replicas.map((replica) => replica.close()));
-    };
+    const both = await openTwoReplicas();
+    ({ one, other } = both);
+    replicas = [one, other];
+    return both.close;
   });
   // Nothing of the test before is in use.
   beforeEach(() => {
     nowMs += 3_600_000;
   });
-
-  const [one, other] = [() => replicas[0] as Store, () => replicas[1] as Store];
 
   function take(replica: Store, slots = 50, as: RequestClass = 'create') {
     return replica.takeBudget({ class: as, slots, deadlineMs: DEADLINE_MS, nowMs });
@@ -50,12 +48,12 @@ describe('the API budget of two replicas on PostgreSQL', () => {
   });
 
   it('counts a slot that one gives back for both', async () => {
-    const taken = await take(one(), 1);
+    const taken = await take(one, 1);
     if (taken.outcome !== 'taken') throw new Error('no slot is left');
     nowMs += 5000;
     const given = { number: taken.number, seen: null, pause: null, standing: 'unknown', nowMs } as const;
-    await one().returnBudget(given);
-    expect(await take(other(), 1)).toMatchObject({ outcome: 'spent', retryAtMs: nowMs + BUDGET_WINDOW_MS });
+    await one.returnBudget(given);
+    expect(await take(other, 1)).toMatchObject({ outcome: 'spent', retryAtMs: nowMs + BUDGET_WINDOW_MS });
     nowMs += BUDGET_WINDOW_MS;
     expect((await takeAtOnce(5, 1)).numbers).toEqual([taken.number + 1]);
   });
@@ -66,8 +64,8 @@ describe('the API budget of two replicas on PostgreSQL', () => {
     const untilMs = nowMs + 5000;
     const unknown = { seen: null, pause: null, standing: 'unknown', nowMs } as const;
     await Promise.all([
-      one().returnBudget({ ...unknown, number: paused, pause: { untilMs, spares: null } }),
-      other().returnBudget({ ...unknown, number: seen, seen: { limit: 60, remaining: 18 } }),
+      one.returnBudget({ ...unknown, number: paused, pause: { untilMs, spares: null } }),
+      other.returnBudget({ ...unknown, number: seen, seen: { limit: 60, remaining: 18 } }),
     ]);
     for (const replica of replicas) {
       expect(await take(replica)).toMatchObject({ outcome: 'spent', pausedUntilMs: untilMs });
@@ -83,7 +81,7 @@ describe('the API budget of two replicas on PostgreSQL', () => {
     await Promise.all(
       replicas.map((replica, n) => replica.returnBudget({ ...refused, number: numbers[n] as number })),
     );
-    const listed = await one().listAttention({ limit: 10, after: null });
+    const listed = await one.listAttention({ limit: 10, after: null });
     expect(listed).toMatchObject([{ kind: 'api_key_refused', count: 2 }]);
   });
 
@@ -103,6 +101,15 @@ describe('the API budget of two replicas on PostgreSQL', () => {
     behindMs: fc.integer({ min: 0, max: 500 }),
   });
 
+  /** Long after all others: every slot is free again, and taken. */
+  const last = {
+    gapMs: 2 * BUDGET_WINDOW_MS,
+    each: SLOTS / 2,
+    tookMs: Array<null>(8).fill(null),
+    counted: 0,
+    behindMs: 0,
+  };
+
   it('has no more requests in any minute than slots, as the service counts', async () => {
     let given = 0;
     await fc.assert(
@@ -111,7 +118,7 @@ describe('the API budget of two replicas on PostgreSQL', () => {
         nowMs += 1_000_000;
         const returns: { atMs: number; number: number; replica: Store; behindMs: number }[] = [];
         const countedAtMs: number[] = [];
-        for (const { gapMs, each, tookMs, counted, behindMs } of rounds) {
+        for (const { gapMs, each, tookMs, counted, behindMs } of [...rounds, last]) {
           await passTo(nowMs + gapMs);
           const asked = replicas.flatMap((replica, r) =>
             Array.from({ length: each }, async (_, n) => {

@@ -1,11 +1,12 @@
-import pg from 'pg';
-import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type pg from 'pg';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ClaimedCheck, ListedLink } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { type ContractStore, LEASE_MS, type Link, World } from '../contract/world.ts';
+import { LEASE_MS, type Link, type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
 import { untilBehind } from './locks.ts';
-import { newDatabase, openTestPostgres } from './opening.ts';
+import { connectTo } from './opening.ts';
+import { openTwoReplicas } from './two_replicas.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -16,13 +17,10 @@ describe('asking about links by two replicas on PostgreSQL', () => {
   let world: World;
 
   beforeAll(async () => {
-    url = await newDatabase();
-    const opened = await Promise.all([openTestPostgres(url), openTestPostgres(url)]);
-    [one, other] = opened.map(({ store }) => store) as [Store, Store];
-    world = new World({ store: one } as ContractStore);
-    return async () => {
-      await Promise.all([one.close(), other.close()]);
-    };
+    const replicas = await openTwoReplicas();
+    ({ url, one, other } = replicas);
+    world = worldOf(one);
+    return replicas.close;
   });
   // Nothing of the test before is in use, or waits.
   beforeEach(async () => {
@@ -52,9 +50,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
 
   /** Another program that holds something in a transaction of its own. */
   async function holding(sql: string): Promise<pg.Client> {
-    const client = new pg.Client(url);
-    await client.connect();
-    onTestFinished(() => client.end());
+    const client = await connectTo(url);
     await client.query(`BEGIN; ${sql}`);
     return client;
   }

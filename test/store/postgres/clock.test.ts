@@ -4,6 +4,8 @@ import { systemClock } from '../../../src/work/clock.ts';
 import { newDatabase, openTestPostgres } from './opening.ts';
 
 const HOUR_MS = 3_600_000;
+/** An answer may take twice as long, and nobody knows at which moment of it the database told the time. */
+const WITHIN_MS = 5_000;
 
 describe('the clock of a shared store', () => {
   it('is the database’s, whatever this machine’s says', async () => {
@@ -12,8 +14,8 @@ describe('the clock of a shared store', () => {
       const machine = { ...systemClock, nowMs: () => Date.now() + wrongMs };
       const { clock, store } = await openTestPostgres(url, { clock: machine });
       onTestFinished(() => store.close());
-      expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
-      expect(Math.abs(clock.skewMs - wrongMs)).toBeLessThan(1_000);
+      expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(WITHIN_MS);
+      expect(Math.abs(clock.skewMs - wrongMs)).toBeLessThan(WITHIN_MS);
     }
   });
 
@@ -23,10 +25,10 @@ describe('the clock of a shared store', () => {
     const { clock, store } = await openTestPostgres(await newDatabase(), { clock: machine });
     onTestFinished(() => store.close());
     for (setByMs of [HOUR_MS, -HOUR_MS]) {
-      expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
+      expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(WITHIN_MS);
       await store.heartbeat(clock.nowMs());
-      expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
-      expect(Math.abs(clock.skewMs - setByMs)).toBeLessThan(1_000);
+      expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(WITHIN_MS);
+      expect(Math.abs(clock.skewMs - setByMs)).toBeLessThan(WITHIN_MS);
     }
   });
 
@@ -44,8 +46,8 @@ describe('the clock of a shared store', () => {
     onTestFinished(() => store.close());
     wrongMs = 0;
     await store.heartbeat(clock.nowMs());
-    expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(1_000);
-    expect(Math.abs(clock.skewMs)).toBeLessThan(1_000);
+    expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(WITHIN_MS);
+    expect(Math.abs(clock.skewMs)).toBeLessThan(WITHIN_MS);
   });
 
   describe('measured by an answer that took its time', () => {

@@ -1,22 +1,16 @@
-import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
-import type { ContractStore } from '../contract/world.ts';
-import { World } from '../contract/world.ts';
+import { worldOf } from '../contract/world.ts';
 import { untilBehind } from './locks.ts';
-import { newDatabase, openTestPostgres } from './opening.ts';
+import { connectTo, newDatabase, openTestPostgres } from './opening.ts';
 
 it.each([true, false])(
   'records an event id once, and other content that comes meanwhile as a conflict: readable %s',
   async (readable) => {
     const url = await newDatabase();
     const { store } = await openTestPostgres(url);
-    const client = new pg.Client(url);
-    await client.connect();
-    onTestFinished(async () => {
-      await client.end();
-      await store.close();
-    });
-    const world = new World({ store } as ContractStore);
+    onTestFinished(() => store.close());
+    const client = await connectTo(url);
+    const world = worldOf(store);
     const link = await world.newLink();
     const first = world.delivery(link, { eventId: 'evt_1', body: Buffer.from('one') });
     // Another replica is about to commit the first content.

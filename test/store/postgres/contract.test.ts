@@ -1,4 +1,7 @@
+import { afterAll } from 'vitest';
 import { AT_ONCE, IN_TURN, storeContract } from '../contract.ts';
-import { contractStore } from './contract_store.ts';
+import { closeUnused, contractStore } from './contract_store.ts';
 
-storeContract('PostgreSQL', contractStore, [...IN_TURN, ...AT_ONCE]);
+afterAll(closeUnused);
+
+storeContract('PostgreSQL', contractStore, { ...IN_TURN, ...AT_ONCE });

@@ -1,49 +1,64 @@
 import pg from 'pg';
 import type { ContractStore } from '../contract/world.ts';
+import { bringBack, remember } from './emptying.ts';
 import { newDatabase, openTestPostgres } from './opening.ts';
 
-/** Databases that nobody uses any more: to empty one takes a tenth of the time of making one. They go with the server. */
-const used: string[] = [];
+/** A store that is open on a database of its own, and a connection that changes this as another program would. */
+type Kept = ContractStore & { database: pg.Client };
 
-const EMPTY = `DO $$
-  DECLARE name text;
-  BEGIN
-    -- What others refer to goes last.
-    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'migration'
-      ORDER BY array_position(ARRAY['link', 'orders'], tablename::text) NULLS FIRST LOOP
-      EXECUTE 'DELETE FROM ' || quote_ident(name);
-    END LOOP;
-    INSERT INTO api_state (one) VALUES (1);
-    INSERT INTO counted (name) VALUES ('inbox'), ('outbox');
-  END $$`;
+/** Stores that nobody uses any more, and that no test has closed. */
+const unused: Kept[] = [];
 
-async function emptyDatabase(): Promise<string> {
-  const url = used.pop();
-  if (url === undefined) return newDatabase();
-  await runIn(url, EMPTY);
-  return url;
+/** A store in a database of its own, as the contract asks for it: newly opened, or with its tables as they were then. */
+export async function contractStore(): Promise<ContractStore> {
+  const kept = unused.pop();
+  if (kept === undefined) return openKept();
+  await bringBack(kept.database);
+  return kept;
 }
 
-/** A store in a database of its own, as the contract asks for it. */
-export async function contractStore(): Promise<ContractStore> {
-  const url = await emptyDatabase();
-  let { store } = await openTestPostgres(url);
-  return {
+/** Closes the stores that are kept, once no test needs one any more. */
+export async function closeUnused(): Promise<void> {
+  await Promise.all(unused.splice(0).map(close));
+}
+
+async function close({ store, database }: Kept): Promise<void> {
+  await store.close();
+  await database.end();
+}
+
+async function openKept(): Promise<Kept> {
+  const url = await newDatabase();
+  const { store } = await openTestPostgres(url);
+  const database = new pg.Client(url);
+  await database.connect();
+  await remember(database);
+  let isAsOpened = true;
+  const kept: Kept = {
     store,
+    database,
     reopen: async () => {
-      await store.close();
-      ({ store } = await openTestPostgres(url));
-      return store;
+      isAsOpened = false;
+      await kept.store.close();
+      kept.store = (await openTestPostgres(url)).store;
+      return kept.store;
     },
     leasesLapse: true,
-    forgetChecks: () =>
-      runIn(url, "DELETE FROM link_check; UPDATE link SET next_check_at_ms = NULL, status = 'EXPIRED'"),
-    dispose: async () => {
-      await store.close();
-      used.push(url);
+    forgetChecks: async () => {
+      // Of all links that there ever were, few are not forgotten.
+      await database.query(
+        `DELETE FROM link_check;
+         UPDATE link SET next_check_at_ms = NULL, status = 'EXPIRED'
+         WHERE next_check_at_ms IS NOT NULL OR status IS DISTINCT FROM 'EXPIRED'`,
+      );
+    },
+    dispose: async (outcome) => {
+      if (outcome === 'passed' && isAsOpened) unused.push(kept);
+      else await close(kept);
       return null;
     },
   };
+  return kept;
 }
 
 /** Changes a database as another program would. */

@@ -1,6 +1,7 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Hint } from '../../../src/store/postgres/hints.ts';
 import { systemClock } from '../../../src/work/clock.ts';
+import { eventually } from '../../support/eventually.ts';
 import { runIn } from './contract_store.ts';
 import { newDatabase, openTestPostgres } from './opening.ts';
 
@@ -11,7 +12,7 @@ async function replica(url: string) {
   opened.hints.listen((hint) => heard.push(hint));
   onTestFinished(() => opened.store.close());
   // A connection tells both once it listens: something may have been told before.
-  await vi.waitFor(() => expect(heard).toEqual(['events', 'notices']));
+  await eventually(() => expect(heard).toEqual(['events', 'notices']));
   heard.length = 0;
   return { ...opened, heard };
 }
@@ -30,9 +31,9 @@ describe('hints between replicas', () => {
     const url = await newDatabase();
     const [one, other] = [await replica(url), await replica(url)];
     one.hints.send('notices');
-    await vi.waitFor(() => expect(other.heard).toEqual(['notices']));
+    await eventually(() => expect(other.heard).toEqual(['notices']));
     other.hints.send('events');
-    await vi.waitFor(() => expect(one.heard).toEqual(['events']));
+    await eventually(() => expect(one.heard).toEqual(['events']));
     expect(other.heard).toEqual(['notices']);
   });
 
@@ -41,24 +42,24 @@ describe('hints between replicas', () => {
     const [one, other] = [await replica(url), await replica(url)];
     for (let time = 0; time < 50; time++) one.hints.send('notices');
     one.hints.send('events');
-    await vi.waitFor(() => expect([...other.heard].sort()).toEqual(['events', 'notices']));
+    await eventually(() => expect([...other.heard].sort()).toEqual(['events', 'notices']));
   });
 
   it('are told before a replica is gone', async () => {
     const url = await newDatabase();
     const [one, other] = [await openTestPostgres(url), await replica(url)];
     await one.store.close();
-    await vi.waitFor(() => expect([...other.heard].sort()).toEqual(['events', 'notices']));
+    await eventually(() => expect([...other.heard].sort()).toEqual(['events', 'notices']));
   });
 
   it('are heard again after the connection was lost, and what was told meanwhile is looked for', async () => {
     const url = await newDatabase();
     const [one, other] = [await replica(url), await replica(url)];
     await cutListeners(url);
-    await vi.waitFor(() => expect(other.heard).toEqual(['events', 'notices']), { timeout: 5_000 });
-    await vi.waitFor(() => expect(one.heard).toEqual(['events', 'notices']), { timeout: 5_000 });
+    await eventually(() => expect(other.heard).toEqual(['events', 'notices']));
+    await eventually(() => expect(one.heard).toEqual(['events', 'notices']));
     one.hints.send('notices');
-    await vi.waitFor(() => expect(other.heard).toEqual(['events', 'notices', 'notices']));
+    await eventually(() => expect(other.heard).toEqual(['events', 'notices', 'notices']));
   });
 
   it('are listened for at ever longer intervals while nothing answers, and no longer once closed', async () => {
@@ -76,7 +77,7 @@ describe('hints between replicas', () => {
     });
     onTestFinished(() => store.close());
     hints.listen(() => {});
-    await vi.waitFor(() => listening(url));
+    await eventually(() => listening(url));
     const name = new URL(url).pathname.slice(1);
     const server = new URL(url);
     server.pathname = 'postgres';
@@ -85,7 +86,7 @@ describe('hints between replicas', () => {
       server.href,
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`,
     );
-    await vi.waitFor(() => expect(delays.slice(0, 6)).toEqual([200, 400, 800, 1600, 3200, 6400]));
+    await eventually(() => expect(delays.slice(0, 6)).toEqual([200, 400, 800, 1600, 3200, 6400]));
     await hints.close();
     const { length } = delays;
     await runIn(server.href, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS true`);

@@ -1,29 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { Registered, Store } from '../../../src/store/store.ts';
-import { LEASE_MS, type Link, World } from '../contract/world.ts';
-import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { LEASE_MS, type Link, type World, worldOf } from '../contract/world.ts';
+import { openTwoReplicas } from './two_replicas.ts';
 
 /** Two calls at once do not meet each time. */
 const ROUNDS = Array.from({ length: 10 }, (_, n) => n);
 
 describe('links on two replicas at once', () => {
-  let url: string;
-  let opened: OpenedPostgresStore[];
   let world: World;
   let stores: [Store, Store];
 
   beforeAll(async () => {
-    url = await newDatabase();
-    opened = [await openTestPostgres(url), await openTestPostgres(url)];
-    stores = opened.map(({ store }) => store) as [Store, Store];
-    const never = () => Promise.reject(new Error('not here'));
-    world = new World({ store: stores[0], reopen: never, forgetChecks: never, dispose: never });
-  });
-  afterAll(async () => {
-    for (const { store } of opened) await store.close();
-    await sharedServer().drop(new URL(url).pathname.slice(1));
+    const replicas = await openTwoReplicas();
+    stores = [replicas.one, replicas.other];
+    world = worldOf(replicas.one);
+    return replicas.close;
   });
 
   const onBoth = <T>(call: (store: Store, n: number) => Promise<T>): Promise<T[]> =>

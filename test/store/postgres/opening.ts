@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { inject } from 'vitest';
+import pg from 'pg';
+import { inject, onTestFinished } from 'vitest';
+import { Database, type DatabaseOptions } from '../../../src/store/postgres/database.ts';
 import {
   type OpenedPostgresStore,
   openPostgresStore,
@@ -40,4 +42,29 @@ export function openTestPostgres(
     onBatch: () => {},
     ...over,
   });
+}
+
+/** The connections of a replica, without a store: any statement may be carried out on them. */
+export function openTestDatabase(url: string, over: Partial<DatabaseOptions> = {}): Database {
+  return new Database({
+    url,
+    name: 'the database of the test',
+    connections: 2,
+    replica: 'one',
+    newId: randomUUID,
+    random: Math.random,
+    clock: systemClock,
+    callTimeoutMs: 10_000,
+    onBatch: () => {},
+    assertUsable: async () => {},
+    ...over,
+  });
+}
+
+/** A connection that nobody else uses, for as long as the test runs. */
+export async function connectTo(url: string): Promise<pg.Client> {
+  const client = new pg.Client(url);
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
 }

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../../src/store/store.ts';
-import { newDatabase, openTestPostgres } from './opening.ts';
+import { openTestPostgres } from './opening.ts';
+import { openTwoReplicas } from './two_replicas.ts';
 
 const MINUTE_MS = 60_000;
 const AWAY_MS = 10 * MINUTE_MS;
@@ -12,8 +13,9 @@ describe('an outage of all replicas', () => {
   let nowMs: number;
 
   beforeEach(async () => {
-    url = await newDatabase();
-    [one, other] = [await open(), await open()];
+    const replicas = await openTwoReplicas();
+    onTestFinished(replicas.close);
+    ({ url, one, other } = replicas);
     nowMs = Date.now() + MINUTE_MS;
     await one.heartbeat(nowMs);
   });
@@ -23,7 +25,8 @@ describe('an outage of all replicas', () => {
     // Who found it is gone, or never heard the answer.
     await one.close();
     expect(await beat(other, 2_000)).toEqual({ gapMs: AWAY_MS });
-    const next = await open();
+    const { store: next } = await openTestPostgres(url);
+    onTestFinished(() => next.close());
     expect(await beat(next, 2_000)).toEqual({ gapMs: AWAY_MS });
     await next.catchUp({ dryRun: true, nowMs });
     expect(await beat(other, 2_000)).toEqual({ gapMs: AWAY_MS });
@@ -40,11 +43,5 @@ describe('an outage of all replicas', () => {
   function beat(replica: Store, byMs: number) {
     nowMs += byMs;
     return replica.heartbeat(nowMs);
-  }
-
-  async function open(): Promise<Store> {
-    const { store } = await openTestPostgres(url);
-    onTestFinished(() => store.close());
-    return store;
   }
 });

@@ -1,10 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { Database } from '../../../src/store/postgres/database.ts';
+import type { Database } from '../../../src/store/postgres/database.ts';
 import { statement } from '../../../src/store/postgres/statement.ts';
-import { systemClock } from '../../../src/work/clock.ts';
 import { runIn } from './contract_store.ts';
-import { newDatabase } from './opening.ts';
+import { newDatabase, openTestDatabase } from './opening.ts';
 
 const COUNT_UP = statement('UPDATE counter SET n = n + 1 WHERE name = @name');
 const READ = statement('SELECT name, n FROM counter ORDER BY name');
@@ -23,18 +21,7 @@ describe('a transaction that is in the way of another', () => {
          'BEGIN RAISE EXCEPTION USING ERRCODE = code; END';
        ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET deadlock_timeout = '50ms'`,
     );
-    db = new Database({
-      url,
-      name: 'the database of the test',
-      connections: 2,
-      replica: 'one',
-      newId: randomUUID,
-      random: Math.random,
-      clock: systemClock,
-      callTimeoutMs: 10_000,
-      onBatch: () => {},
-      assertUsable: async () => {},
-    });
+    db = openTestDatabase(url);
     onTestFinished(() => db.close());
   });
 
@@ -43,15 +30,18 @@ describe('a transaction that is in the way of another', () => {
     let attempts = 0;
     let holding = 0;
     const bothHold = Promise.withResolvers<void>();
-    const crosswise = names.map((mine, index) =>
-      db.write(async (tx) => {
-        attempts++;
+    const oneEnded = Promise.withResolvers<void>();
+    const crosswise = names.map(async (mine, index) => {
+      await db.write(async (tx) => {
+        // Whoever gave way could be quicker than who waits for its row, and then both would wait again.
+        if (++attempts > 2) await oneEnded.promise;
         await tx.run(COUNT_UP, { name: mine });
         if (++holding === 2) bothHold.resolve();
         await bothHold.promise;
         await tx.run(COUNT_UP, { name: names[1 - index] });
-      }),
-    );
+      });
+      oneEnded.resolve();
+    });
     await Promise.all(crosswise);
     expect(attempts).toBe(3);
     expect(await counted()).toEqual({ one: 2, other: 2 });

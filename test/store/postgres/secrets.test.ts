@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import type { Registration } from '../../../src/store/store.ts';
 import { sealedSecret } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
 import { untilBehind } from './locks.ts';
-import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
 const MINUTE_MS = 60_000;
 const IN_USE = expect.objectContaining({ code: 'secrets_key_in_use', kind: 'transient' });
@@ -63,9 +62,11 @@ describe('the secrets key of two replicas', () => {
 
   it('is changed where the other replica has been silent for a minute', async () => {
     const { clock, store } = after;
-    await store.heartbeat(clock.nowMs() + MINUTE_MS - 1000);
+    const lastMs = clock.nowMs();
+    await before.store.heartbeat(lastMs);
+    await store.heartbeat(lastMs + MINUTE_MS - 1000);
     await expect(adopt()).rejects.toEqual(IN_USE);
-    await store.heartbeat(clock.nowMs() + MINUTE_MS + 1000);
+    await store.heartbeat(lastMs + MINUTE_MS + 1000);
     await adopt();
   });
 
@@ -140,9 +141,7 @@ function close({ store }: OpenedPostgresStore): Promise<void> {
 
 /** Inserts a row as another program that has not decided so far whether to keep it. */
 async function hold(url: string, insert: string) {
-  const holder = new pg.Client(url);
-  await holder.connect();
-  onTestFinished(() => holder.end());
+  const holder = await connectTo(url);
   await holder.query('BEGIN');
   await holder.query(insert);
   return {

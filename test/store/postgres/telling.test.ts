@@ -1,11 +1,11 @@
-import pg from 'pg';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { NoticeSummary } from '../../../src/store/queries.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
-import { LEASE_MS, type Link, said, World } from '../contract/world.ts';
+import { LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
 import { untilBehind } from './locks.ts';
-import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo } from './opening.ts';
+import { openTwoReplicas, sharedReplicas, type TwoReplicas } from './two_replicas.ts';
 
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
 const TAKEN = { status: 204, body: '' };
@@ -18,32 +18,11 @@ describe('two replicas that tell one shop', () => {
   /** What it does not matter which replica does, the first one does. */
   let world: World;
 
-  beforeEach(async () => {
-    url = await newDatabase();
-    const opened = await Promise.all(['one', 'other'].map((replica) => openTestPostgres(url, { replica })));
-    [one, other] = opened.map(({ store }) => store) as [Store, Store];
+  sharedReplicas(use);
+
+  function use(both: TwoReplicas): void {
+    ({ url, one, other } = both);
     world = worldOf(one);
-    onTestFinished(async () => {
-      await Promise.all([one.close(), other.close()]);
-      await sharedServer().drop(new URL(url).pathname.slice(1));
-    });
-  });
-
-  function worldOf(store: Store): World {
-    return new World({
-      store,
-      reopen: () => Promise.reject(new Error('neither is opened again')),
-      forgetChecks: async () => {},
-      dispose: async () => null,
-    });
-  }
-
-  /** A connection that nobody else uses. */
-  async function connect(): Promise<pg.Client> {
-    const client = new pg.Client(url);
-    await client.connect();
-    onTestFinished(() => client.end());
-    return client;
   }
 
   const pay = (link: Link) => world.settle(link, [said('completed', { paymentId: world.name('pay') })]);
@@ -85,7 +64,7 @@ describe('two replicas that tell one shop', () => {
 
     it('pass over what somebody holds at this moment, and wait for nobody', async () => {
       const [first, second] = [await told(1), await told(1)];
-      const holding = await connect();
+      const holding = await connectTo(url);
       await holding.query('BEGIN');
       await holding.query('SELECT 1 FROM outbox WHERE key = $1 FOR NO KEY UPDATE', [first.notices[0]?.key]);
       expect((await claim(one)).map(({ id }) => id)).toEqual(second.notices.map(({ id }) => id));
@@ -129,7 +108,7 @@ describe('two replicas that tell one shop', () => {
   it('a notice that is written while the one before it ends has its turn', async () => {
     const { link } = await told(1);
     const claimed = await claimOne(one);
-    const settling = await connect();
+    const settling = await connectTo(url);
     await settling.query('BEGIN');
     const found = await settling.query('SELECT key FROM orders WHERE reference = $1 FOR NO KEY UPDATE', [
       link.reference,
@@ -158,7 +137,7 @@ describe('two replicas that tell one shop', () => {
       for (const claimed of await claim(one))
         if (claimed.id === first.notices[0]?.id) await bury(one, claimed);
       expect(await matters()).toEqual([1]);
-      const burying = await connect();
+      const burying = await connectTo(url);
       await burying.query('BEGIN');
       await burying.query("UPDATE outbox SET status = 'dead', due_at_ms = NULL WHERE key = $1", [
         second.notices[0]?.key,
@@ -194,7 +173,7 @@ describe('two replicas that tell one shop', () => {
 
     it('shows a notice that is committed late after those that overtook it', async () => {
       const { link } = await told(1);
-      const late = await connect();
+      const late = await connectTo(url);
       await late.query('BEGIN');
       const written = await late.query(
         `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
@@ -251,7 +230,7 @@ describe('two replicas that tell one shop', () => {
 
     it('is read to its end, page after page, by who comes after many were written', async () => {
       const { link } = await told(1);
-      await (await connect()).query(
+      await (await connectTo(url)).query(
         `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
          SELECT 'n' || n, key, 'payment.duplicate', n, '{}', n FROM orders, generate_series(2, 2500) AS n
          WHERE reference = $1 ORDER BY n`,
@@ -265,16 +244,20 @@ describe('two replicas that tell one shop', () => {
 
   describe('stats', () => {
     it('count what was counted before and what came since', async () => {
+      // So many rows are not taken away again.
+      const own = await openTwoReplicas();
+      onTestFinished(own.close);
+      use(own);
       const { link } = await told(1);
       const { linkKey } = link;
       const rows = 45_000;
-      await (await connect()).query(
+      await (await connectTo(url)).query(
         `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, status, received_at_ms, due_at_ms)
          SELECT $1, 'e' || n, '', '', '', 'done', $2, 0 FROM generate_series(1, $3::int) AS n`,
         [linkKey, world.nowMs, rows],
       );
       const counts = async () => {
-        const { rows: counted } = await (await connect()).query<{ to_key: string }>(
+        const { rows: counted } = await (await connectTo(url)).query<{ to_key: string }>(
           "SELECT to_key FROM counted WHERE name = 'inbox'",
         );
         return [Number(counted[0]?.to_key), (await one.stats(world.nowMs)).events.done];
@@ -298,7 +281,7 @@ describe('two replicas that tell one shop', () => {
     it('is one replica’s turn at a time: the other ends its round', async () => {
       await told(2);
       world.tick(DAY_MS);
-      const dropping = await connect();
+      const dropping = await connectTo(url);
       await dropping.query('BEGIN');
       await dropping.query('SELECT pg_advisory_xact_lock($1)', [7_331_003]);
       expect(await drop(one)).toEqual({ dropped: 0, next: null });
@@ -310,7 +293,7 @@ describe('two replicas that tell one shop', () => {
       const eventKey = (await world.claimNew(await world.newLink())).eventKey;
       await world.store.settle(world.job({ eventKey, attempt: 1 }));
       world.tick(DAY_MS);
-      const replaying = await connect();
+      const replaying = await connectTo(url);
       await replaying.query('BEGIN');
       await replaying.query("UPDATE inbox SET status = 'pending' WHERE key = $1", [eventKey]);
       expect(await drop(one)).toEqual({ dropped: 0, next: null });
@@ -323,7 +306,7 @@ describe('two replicas that tell one shop', () => {
       const eventKey = (await world.claimNew(await world.newLink())).eventKey;
       await world.store.settle(world.job({ eventKey, attempt: 1 }));
       world.tick(DAY_MS);
-      const replaying = await connect();
+      const replaying = await connectTo(url);
       // Who drops has found the event, and waits to take its bytes.
       await replaying.query('BEGIN');
       await replaying.query('LOCK TABLE inbox_body IN SHARE ROW EXCLUSIVE MODE');
@@ -338,7 +321,7 @@ describe('two replicas that tell one shop', () => {
     it('lets no event be replayed whose bytes go at this moment', async () => {
       const eventKey = (await world.claimNew(await world.newLink())).eventKey;
       await world.store.settle(world.job({ eventKey, attempt: 1 }));
-      const dropping = await connect();
+      const dropping = await connectTo(url);
       await dropping.query('BEGIN');
       await dropping.query('SELECT 1 FROM inbox WHERE key = $1 FOR NO KEY UPDATE', [eventKey]);
       await dropping.query('DELETE FROM inbox_body WHERE inbox_key = $1', [eventKey]);
@@ -351,7 +334,9 @@ describe('two replicas that tell one shop', () => {
 
   it('lists what came since a time although keys have gaps', async () => {
     const { link } = await told(1);
-    await (await connect()).query("SELECT setval('inbox_key_seq', 5000), setval('outbox_key_seq', 7000)");
+    await (await connectTo(url)).query(
+      "SELECT setval('inbox_key_seq', 5000), setval('outbox_key_seq', 7000)",
+    );
     const sinceMs = world.tick(10_000_000);
     await pay(link);
     const page = { limit: 10, after: null, status: null, reference: null, sinceMs };

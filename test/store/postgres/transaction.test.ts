@@ -1,10 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { ClientBase } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Database } from '../../../src/store/postgres/database.ts';
+import type { Database } from '../../../src/store/postgres/database.ts';
 import { statement } from '../../../src/store/postgres/statement.ts';
-import { systemClock } from '../../../src/work/clock.ts';
-import { newDatabase } from './opening.ts';
+import { newDatabase, openTestDatabase } from './opening.ts';
 
 const NOTE = statement('INSERT INTO rejection_note VALUES (@text)');
 const NOTES = statement('SELECT text FROM rejection_note');
@@ -55,18 +53,7 @@ async function open(): Promise<{ db: Database; refuseNext(beginning: string): vo
     };
     client.query = guarded as typeof client.query;
   };
-  const db = new Database({
-    url: await newDatabase(),
-    name: 'the database of the test',
-    connections: 4,
-    replica: 'one',
-    newId: randomUUID,
-    random: Math.random,
-    clock: systemClock,
-    callTimeoutMs: 10_000,
-    onBatch: () => {},
-    assertUsable,
-  });
+  const db = openTestDatabase(await newDatabase(), { connections: 4, assertUsable });
   onTestFinished(() => {
     db.abandon();
     void db.close();

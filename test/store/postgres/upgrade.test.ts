@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readMigrations } from '../../../src/store/migrate.ts';
 import { assertUsable } from '../../../src/store/postgres/open.ts';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
-import { said, World } from '../contract/world.ts';
+import { said, type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
-import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
 async function open(url: string): Promise<OpenedPostgresStore> {
   const opened = await openTestPostgres(url);
@@ -28,12 +27,7 @@ describe('replicas of two versions', () => {
   it('go on side by side when the newer one has added to every table', async () => {
     const url = await newDatabase();
     const { store } = await open(url);
-    const world = new World({
-      store,
-      reopen: () => Promise.reject(new Error('it is not opened again')),
-      forgetChecks: async () => {},
-      dispose: async () => null,
-    });
+    const world = worldOf(store);
     const before = await workAsEver(world);
     await runIn(url, ADD_TO_EVERY_TABLE);
     expect(await workAsEver(world)).toEqual(before);
@@ -117,9 +111,7 @@ describe('a database whose commits a crash of its machine undoes', () => {
     const name = new URL(url).pathname.slice(1);
     await runIn(url, `ALTER ROLE settled IN DATABASE "${name}" SET synchronous_commit = off`);
     // As behind a pooler: the next statement may travel by another session.
-    const client = new pg.Client(url);
-    await client.connect();
-    onTestFinished(() => client.end());
+    const client = await connectTo(url);
     await client.query('SET synchronous_commit = on');
     await expect(assertUsable(client, 'the database of the test')).rejects.toMatchObject({
       code: 'store_not_durable',

@@ -8,7 +8,6 @@ import {
   type SqliteStoreOptions,
 } from '../../../src/store/sqlite/store.ts';
 import { systemClock } from '../../../src/work/clock.ts';
-import { World } from '../contract/world.ts';
 
 /** Opens the embedded store as the tests of it do. */
 export function openTestStore(path: string, over: Partial<SqliteStoreOptions> = {}): Promise<OpenedStore> {
@@ -22,12 +21,6 @@ export function openTestStore(path: string, over: Partial<SqliteStoreOptions> = 
     onFailed: () => {},
     ...over,
   });
-}
-
-/** What tests of a store that is open say in one line each. It cannot be opened again. */
-export function worldOf({ store }: OpenedStore): World {
-  const unused = () => Promise.reject(new Error('not used here'));
-  return new World({ store, reopen: unused, forgetChecks: unused, dispose: unused });
 }
 
 export function openOptions(path: string, over: Partial<OpenOptions> = {}): OpenOptions {

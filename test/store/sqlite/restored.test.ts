@@ -8,8 +8,8 @@ import type { OpenedStore } from '../../../src/store/sqlite/store.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { testFolder } from '../../support/app.ts';
 import { COPIED_AT_MS, restoreContract } from '../contract/asking-restore.ts';
-import { said } from '../contract/world.ts';
-import { openTestStore, worldOf } from './opening.ts';
+import { said, worldOf } from '../contract/world.ts';
+import { openTestStore } from './opening.ts';
 
 const MINUTE_MS = 60_000;
 const START_MS = 1_700_000_000_000;
@@ -74,11 +74,11 @@ describe('a copy in the place of the database', () => {
   });
 
   it('gives versions that are above all that were given before, to orders that it has and to new ones', async () => {
-    const before = worldOf(original);
+    const before = worldOf(original.store);
     const link = await before.newLink();
     const copy = await copyOf(original, 'copy');
     const restored = await open(copy, START_MS + MINUTE_MS);
-    const after = worldOf(restored);
+    const after = worldOf(restored.store);
     const floor = await generationOf(restored);
     expect((await after.timeline(link)).order.version).toBe(floor);
     const listed = await restored.store.listOrders({ limit: 1, after: null, state: null, search: null });
@@ -88,7 +88,7 @@ describe('a copy in the place of the database', () => {
     expect((await after.timeline(await after.newLink())).order.version).toBe(floor + 1);
     await after.settle(link, [said('refunded')]);
     const again = await open(await copyOf(restored, 'again'), START_MS + 2 * MINUTE_MS);
-    expect((await worldOf(again).timeline(link)).order.version).toBe(floor + 60);
+    expect((await worldOf(again.store).timeline(link)).order.version).toBe(floor + 60);
   });
 
   it('is known by what a person says where it was made otherwise', async () => {
@@ -118,7 +118,7 @@ restoreContract(async () => {
   const restored = await openAt(`${path}.copy`, COPIED_AT_MS);
   expect(restored.opened.restoredFromMs).toBe(COPIED_AT_MS);
   return {
-    world: worldOf(restored),
+    world: worldOf(restored.store),
     dispose: async () => {
       await restored.store.close();
       rmSync(folder, { recursive: true, force: true });

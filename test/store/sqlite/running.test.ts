@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { OpenedStore } from '../../../src/store/sqlite/store.ts';
 import { testFolder } from '../../support/app.ts';
-import { type Link, said, type World } from '../contract/world.ts';
-import { makeDatabase, openTestStore, startChild, worldOf } from './opening.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type Link, said, type World, worldOf } from '../contract/world.ts';
+import { makeDatabase, openTestStore, startChild } from './opening.ts';
 
 /** Of an order in a store that was restored: above all that it had before. */
 const NEW_VERSION = expect.toSatisfy((version: number) => version > 1_000_000_000);
@@ -27,7 +28,7 @@ describe('a running SQLite store', () => {
 
   async function open(): Promise<void> {
     opened = await openTestStore(path, { onFailed, onBatch });
-    world = worldOf(opened);
+    world = worldOf(opened.store);
   }
 
   describe('whose file is taken away', () => {
@@ -49,7 +50,7 @@ describe('a running SQLite store', () => {
         await opened.store.heartbeat(1);
         take();
         await expect(opened.store.heartbeat(2)).rejects.toMatchObject({ code: 'store_lost' });
-        await vi.waitFor(() => expect(onFailed).toHaveBeenCalled());
+        await eventually(() => expect(onFailed).toHaveBeenCalled());
         expect(onFailed.mock.calls).toMatchObject([[{ code: 'store_lost', kind: 'terminal' }]]);
         await expect(opened.store.heartbeat(3)).rejects.toMatchObject({ code: 'store_lost' });
         await opened.store.close();
@@ -93,7 +94,10 @@ describe('a running SQLite store', () => {
       const before = await world.timeline(link);
       await opened.store.close();
       const copy = await openTestStore(to);
-      expect((await worldOf(copy).timeline(link)).order).toEqual({ ...before.order, version: NEW_VERSION });
+      expect((await worldOf(copy.store).timeline(link)).order).toEqual({
+        ...before.order,
+        version: NEW_VERSION,
+      });
       await copy.store.close();
     });
 
