@@ -76,7 +76,6 @@ const ON_POSTGRES = [
   'test/flow/asking-confirm.test.ts',
   'test/flow/asking-contradictions.test.ts',
   'test/flow/asking-tail.test.ts',
-  'test/flow/latency.test.ts',
   'test/flow/opening-cancel.test.ts',
   'test/flow/opening-restart.test.ts',
   'test/flow/opening.test.ts',

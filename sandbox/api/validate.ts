@@ -28,35 +28,35 @@ export function readCreation(body: unknown, nowMs: number): Creation {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new Refusal(400, 'validation_error', 'The body must be a JSON object.', 'body');
   }
-  const read = shape(nowMs).safeParse(body);
+  const read = SHAPE.safeParse(body);
   if (!read.success) {
     const { issues } = read.error;
     const message = issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('; ');
     throw new Refusal(400, 'validation_error', `${message}.`, String(issues[0]?.path[0]));
   }
   const { expiresAt, ...given } = read.data;
-  return { ...given, currency: CURRENCY, expiresAtMs: expiresAt === null ? null : Date.parse(expiresAt) };
+  const expiresAtMs = expiresAt === null ? null : Date.parse(expiresAt);
+  if (expiresAtMs !== null && expiresAtMs <= nowMs) {
+    throw new Refusal(400, 'validation_error', 'expiresAt must be in the future.', 'expiresAt');
+  }
+  return { ...given, currency: CURRENCY, expiresAtMs };
 }
 
-function shape(nowMs: number) {
-  return z.object({
-    title: text('is required: a text that is not empty').refine((title) => title.trim() !== '', {
-      error: 'must not be empty',
-    }),
-    amount: amount(),
-    externalReference: optional(filled()),
-    description: optional(text()),
-    expiresAt: optional(
-      z.iso
-        .datetime({ offset: true, error: 'must be an ISO 8601 date-time with Z or an offset', abort: true })
-        .refine((time) => Date.parse(time) > nowMs, { error: 'must be in the future' }),
-    ),
-    metadata: optional(metadata()),
-    webhookUrl: optional(address()),
-    webhookSecret: optional(filled()),
-    callbackUrl: optional(address()),
-  });
-}
+const SHAPE = z.object({
+  title: text('is required: a text that is not empty').refine((title) => title.trim() !== '', {
+    error: 'must not be empty',
+  }),
+  amount: amount(),
+  externalReference: optional(filled()),
+  description: optional(text()),
+  expiresAt: optional(
+    z.iso.datetime({ offset: true, error: 'must be an ISO 8601 date-time with Z or an offset' }),
+  ),
+  metadata: optional(metadata()),
+  webhookUrl: optional(address()),
+  webhookSecret: optional(filled()),
+  callbackUrl: optional(address()),
+});
 
 function optional<Type extends z.ZodType>(type: Type) {
   return type.nullish().transform((value) => value ?? null);

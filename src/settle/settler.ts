@@ -70,7 +70,8 @@ export function startSettler(options: SettlerOptions): Settler {
       if (came === 0) return 0;
       const waitedMs = clock.nowMs() - (batch[0]?.receivedAtMs ?? 0);
       if ((busy > LOAD_FULL || isBurst) && waitedMs < YIELD_MS_MAX) {
-        return Math.min(Math.max(REST_MS_MAX, workedMs * REST_FACTOR_MIN), workedMs * REST_FACTOR);
+        const restMs = Math.max(REST_MS_MAX, workedMs * REST_FACTOR_MIN);
+        return Math.min(restMs, workedMs * REST_FACTOR, YIELD_MS_MAX - waitedMs);
       }
       return busy > LOAD_BUSY && batch.length < BATCH_MAX ? GATHER_MS : 0;
     },

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { act, createLink, HOUR_MS, MINUTE_MS, plan } from '../support/dispatch.ts';
+import { freshReference, sharedShop } from '../support/shared.ts';
 import {
   allSettled,
   cancel,
@@ -18,13 +19,18 @@ import {
 
 const DAY_MS = 24 * HOUR_MS;
 
+/** For tests that neither turn its clock nor plan mischief, nor count all that it is asked. */
+const theDeafShop = sharedShop();
+beforeAll(() => plan(theDeafShop().sandbox, { fault: 'drop', count: null }));
+
 const stateOf = async ({ settled }: Shop, reference = 'order-1') => (await settled.order(reference)).state;
 
 describe('POST /v1/orders/:reference/check', () => {
   it('asks the service now, settles what it says, and answers with the order and with that', async () => {
-    const shop = await startDeafShop();
-    const link = await openLink(shop, 'order-1');
-    const before = await check(shop, 'order-1');
+    const shop = theDeafShop();
+    const reference = freshReference();
+    const link = await openLink(shop, reference);
+    const before = await check(shop, reference);
     expect([before.status, before.body]).toEqual([
       200,
       {
@@ -33,7 +39,7 @@ describe('POST /v1/orders/:reference/check', () => {
       },
     ]);
     await act(shop.sandbox, link, 'pay');
-    const after = await check(shop, 'order-1');
+    const after = await check(shop, reference);
     expect(after.body).toMatchObject({
       order: { state: 'paid', learnedBy: 'reconciliation', link: { status: 'INACTIVE' } },
       service: { linkStatus: 'INACTIVE', paymentStatus: 'COMPLETED' },
@@ -91,15 +97,16 @@ describe('POST /v1/orders/:reference/check', () => {
 
 describe('POST /v1/orders/:reference/cancel', () => {
   it('cancels what nobody pays, after it has asked, and answers the same again', async () => {
-    const shop = await startDeafShop();
-    const { id } = await openLink(shop, 'order-1');
-    expect(await cancel(shop, 'order-1')).toMatchObject({
+    const shop = theDeafShop();
+    const reference = freshReference();
+    const { id } = await openLink(shop, reference);
+    expect(await cancel(shop, reference)).toMatchObject({
       status: 200,
       body: { order: { state: 'cancelled' } },
     });
     const asked = (await requestsOf(shop.sandbox)).filter(({ path }) => path.endsWith(id));
     expect(asked).toHaveLength(1);
-    expect(await cancel(shop, 'order-1')).toMatchObject({
+    expect(await cancel(shop, reference)).toMatchObject({
       status: 200,
       body: { order: { state: 'cancelled' } },
     });
@@ -111,18 +118,19 @@ describe('POST /v1/orders/:reference/cancel', () => {
       'pending',
       { complete: false },
       'payment_pending',
-      /may never be completed: .* release .* arrives as order\.paid\. Ask again: settled orders check order-1$/,
+      /may never be completed: .* release .* arrives as order\.paid\. Ask again: settled orders check link-payment_pending$/,
     ],
   ])('does not cancel what the service calls %s, knows it then, and says what to do', async (...given) => {
     const [, choice, state, instead] = given;
-    const shop = await startDeafShop();
-    const link = await openLink(shop, 'order-1');
+    const shop = theDeafShop();
+    const reference = `link-${state}`;
+    const link = await openLink(shop, reference);
     await act(shop.sandbox, link, 'pay', choice);
-    expect(await stateOf(shop)).toBe('awaiting_payment');
-    const refused = await cancel(shop, 'order-1');
+    expect(await stateOf(shop, reference)).toBe('awaiting_payment');
+    const refused = await cancel(shop, reference);
     expect(refused).toMatchObject({ status: 409, body: { title: 'not_cancellable' } });
     expect(refused.body.detail).toMatch(instead);
-    expect(await stateOf(shop)).toBe(state);
+    expect(await stateOf(shop, reference)).toBe(state);
   });
 
   it('does not cancel a paid order, and asks nobody for that', async () => {
@@ -152,27 +160,29 @@ describe('POST /v1/orders/:reference/cancel', () => {
   ])(
     'looks at the link that has the reference where it is not ours: it is %s',
     async (_name, choice, status, state) => {
-      const shop = await startDeafShop();
-      await shop.settled.reserve('order-1');
-      const link = await createLink(shop.sandbox, { externalReference: 'order-1' });
+      const shop = theDeafShop();
+      const reference = freshReference();
+      await shop.settled.reserve(reference);
+      const link = await createLink(shop.sandbox, { externalReference: reference });
       if (choice !== null) await act(shop.sandbox, link, 'pay', choice);
-      const checked = await check(shop, 'order-1');
+      const checked = await check(shop, reference);
       expect(checked).toMatchObject({ status: 409, body: { title: 'link_unknown' } });
       expect(checked.body.detail).toContain(link.id);
-      expect((await cancel(shop, 'order-1')).status).toBe(status);
-      expect(await shop.settled.order('order-1')).toMatchObject({ state, link: { id: null }, payments: [] });
+      expect((await cancel(shop, reference)).status).toBe(status);
+      expect(await shop.settled.order(reference)).toMatchObject({ state, link: { id: null }, payments: [] });
     },
   );
 
   it('looks at the link that took the reference of an order that settled was to open', async () => {
-    const shop = await startDeafShop();
-    await createLink(shop.sandbox, { externalReference: 'order-1' });
-    expect(await openOrder(shop, 'order-1')).toMatchObject({
+    const shop = theDeafShop();
+    const reference = freshReference();
+    await createLink(shop.sandbox, { externalReference: reference });
+    expect(await openOrder(shop, reference)).toMatchObject({
       status: 409,
       body: { title: 'reference_taken' },
     });
-    expect(await check(shop, 'order-1')).toMatchObject({ status: 409, body: { title: 'link_unknown' } });
-    expect((await cancel(shop, 'order-1')).body.order).toMatchObject({ state: 'cancelled' });
+    expect(await check(shop, reference)).toMatchObject({ status: 409, body: { title: 'link_unknown' } });
+    expect((await cancel(shop, reference)).body.order).toMatchObject({ state: 'cancelled' });
   });
 
   it('goes on watching the open link of a cancelled order: money that comes is held', async () => {

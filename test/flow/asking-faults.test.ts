@@ -69,8 +69,12 @@ it('names what is wrong with the answer about one link, asks again, and pays the
     },
     { timeout: 5_000 },
   );
-  const { body: metrics } = await shop.settled.api('/metrics');
-  expect(metrics).toMatch(/^settled_api_requests_in_flight [12]$/m);
+  const metrics = async () => (await shop.settled.api('/metrics')).body;
+  expect(await metrics()).not.toMatch(/outcome="service_timeout"\} [1-9]/);
+  // The answers that do come may still be on their way.
+  await vi.waitFor(async () => expect(await metrics()).toMatch(/^settled_api_requests_in_flight [12]$/m), {
+    timeout: 5_000,
+  });
 
   for (const { status, body } of await Promise.all(pages)) {
     expect([status, body.title]).toEqual([503, 'service_unavailable']);
@@ -107,7 +111,7 @@ it('obeys a 429: nothing is asked until its Retry-After, and then everything', a
   front.passAll();
   const refused = await check(shop, 'other');
   expect([refused.status, refused.body.title]).toEqual([503, 'service_unavailable']);
-  await pass(shop, 80_000, 10_000);
+  await pass(shop, 80_000, 80_000);
   expect([await stateOf(shop, 'limited'), await stateOf(shop, 'other')]).toEqual(
     Array(2).fill('awaiting_payment'),
   );
@@ -127,13 +131,15 @@ it('obeys a 429 to the second, whatever its rate headers say', async () => {
   });
   const askedAtMs = shop.sandbox.clock.nowMs();
   expect((await check(shop, 'limited')).status).toBe(503);
+  const answeredAtMs = shop.sandbox.clock.nowMs();
   front.passAll();
   const paused = await check(shop, 'limited');
   const until = /the API is paused until (\S+),/.exec(paused.body.detail)?.[1] ?? '';
-  const pauseMs = Date.parse(until) - askedAtMs;
-  expect(pauseMs).toBeGreaterThanOrEqual(20_000);
-  expect(pauseMs).toBeLessThan(22_000);
-  await pass(shop, 15_000);
+  // The pause began between the two: the sandbox's clock also runs by itself while a slow machine answers.
+  expect(Date.parse(until) - askedAtMs).toBeGreaterThanOrEqual(20_000);
+  expect(Date.parse(until) - answeredAtMs).toBeLessThan(22_000);
+  const nearMs = Date.parse(until) - shop.sandbox.clock.nowMs() - 5_000;
+  await pass(shop, nearMs, nearMs);
   expect((await check(shop, 'limited')).status).toBe(503);
   await pass(shop, Date.parse(until) - shop.sandbox.clock.nowMs() + 1);
   expect((await check(shop, 'limited')).status).toBe(200);

@@ -4,16 +4,19 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, details } from './page-order.ts';
+import { createLink, details, sharedSandbox } from './page-order.ts';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; " +
   "base-uri 'none'; frame-ancestors 'none'";
 
+const production = sharedSandbox('production');
+const simulated = sharedSandbox('sandbox');
+
 describe('a request that the page cannot take', () => {
   it.each(['status', 'payment', 'send', 'sign'])('is refused by the panel: %s', async (action) => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const link = await createLink(sandbox, { webhookUrl: 'http://127.0.0.1:9/hook' });
     const bodies: [string, number, string][] = [
       ['{"value":{"toString":1}}', 400, '"object" is no'],
@@ -43,7 +46,7 @@ describe('a request that the page cannot take', () => {
     ['another address that is no text', '/pay/%zz/complete', FORM, 400],
     ['a form that is too long', '/pay/{id}/payments', FORM, 413],
   ])('is answered by a page: %s', async (name, path, headers: Record<string, string>, status) => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const { id } = await createLink(sandbox);
     const body = name.endsWith('too long') ? `method=PIX&name=${'x'.repeat(5_000)}` : 'method=PIX';
     const answer = await fetch(`${sandbox.url}${path.replace('{id}', id)}`, {
@@ -60,7 +63,7 @@ describe('a request that the page cannot take', () => {
   });
 
   it('is a form with a field given twice, or longer than it may be: nothing is cut', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     const refused = {
       [`method=PIX&name=${'x'.repeat(199)}${encodeURIComponent('😀')}`]: 'name must be a text of at most 200',

@@ -1,7 +1,27 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished } from 'vitest';
-import type { TestSandbox } from '../support/sandbox.ts';
+import { beforeAll, expect, onTestFinished } from 'vitest';
+import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+
+/** One sandbox for all tests of a file, each with links of its own. One that turns the clock has its own sandbox. */
+export function sharedSandbox(environment: 'production' | 'sandbox'): () => TestSandbox {
+  let shared: TestSandbox | undefined;
+  beforeAll(async () => {
+    let stop = async () => {};
+    shared = await startTestSandbox({
+      environment,
+      rateLimit: null,
+      atEnd: (end) => {
+        stop = end;
+      },
+    });
+    return stop;
+  });
+  return () => {
+    if (shared === undefined) throw new Error('the sandbox has not been started yet');
+    return shared;
+  };
+}
 
 /** Creates a link through the API; returns it as the answer holds it. */
 export async function createLink(sandbox: TestSandbox, more: Record<string, unknown> = {}) {

@@ -1,9 +1,9 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
 import { type Tab, useBrowser } from '../support/browser.ts';
 import { signatureHex } from '../support/deliveries.ts';
-import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, details, startSite } from './page-order.ts';
+import { eventually } from '../support/eventually.ts';
+import { createLink, details, sharedSandbox, startSite } from './page-order.ts';
 
 const KINDS = [
   'payment_link.created',
@@ -13,10 +13,12 @@ const KINDS = [
 const SECRET = 'secret-of-the-panel';
 
 const open = useBrowser();
+const production = sharedSandbox('production');
+const simulated = sharedSandbox('sandbox');
 
 describe('the Sandbox panel', () => {
   it('is there in the environment sandbox only, where paying is disabled', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const link = await createLink(sandbox);
     const tab = await open();
     await tab.goto(link.url);
@@ -30,17 +32,16 @@ describe('the Sandbox panel', () => {
     }
     expect((await details(sandbox, link)).paymentStatus).toBe('NOT_STARTED');
 
-    const production = await startTestSandbox();
-    const payable = await createLink(production);
+    const payable = await createLink(production());
     await tab.goto(payable.url);
     expect(await tab.getByRole('heading', { name: 'Sandbox panel' }).count()).toBe(0);
     const answer = await panelCall(payable.url, 'status', 'EXPIRED');
     expect([answer.status, await answer.json()]).toMatchObject([403, { code: 'no_panel' }]);
-    expect((await details(production, payable)).status).toBe('ACTIVE');
+    expect((await details(production(), payable)).status).toBe('ACTIVE');
   });
 
   it('simulates each link status', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const link = await createLink(sandbox);
     const tab = await open();
     await tab.goto(link.url);
@@ -58,7 +59,7 @@ describe('the Sandbox panel', () => {
   });
 
   it('simulates each payment status, refund and dispute among them, and says why one is refused', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const link = await createLink(sandbox);
     const tab = await open();
     await tab.goto(link.url);
@@ -82,7 +83,7 @@ describe('the Sandbox panel', () => {
   it.each(['server', 'browser'] as const)(
     'sends each event from the %s, and keeps its log over a reload',
     async (from) => {
-      const sandbox = await startTestSandbox({ environment: 'sandbox' });
+      const sandbox = simulated();
       const receiver = await startReceiver(sandbox.url);
       const link = await createLink(sandbox, { webhookUrl: `${receiver.url}/hook`, webhookSecret: SECRET });
       await sandbox.idle();
@@ -118,7 +119,7 @@ describe('the Sandbox panel', () => {
     'shows what a receiver answers the %s as text, also where it is markup',
     async (from) => {
       const markup = '<img src=x onerror=hit=1><b>bold</b><script>hit=1</script>';
-      const sandbox = await startTestSandbox({ environment: 'sandbox' });
+      const sandbox = simulated();
       const receiver = await startSite((_request, response) => {
         response.setHeader('access-control-allow-origin', sandbox.url);
         response.setHeader('access-control-allow-headers', '*');
@@ -140,7 +141,7 @@ describe('the Sandbox panel', () => {
   );
 
   it('shows an answer that is no success, and a receiver that is not there', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const broken = await startSite((_request, response) => response.writeHead(500).end('out of order'));
     const link = await createLink(sandbox, { webhookUrl: broken.url });
     const tab = await open();
@@ -159,7 +160,7 @@ describe('the Sandbox panel', () => {
   });
 
   it('says of a receiver that does not answer other origins that it may be that', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const closed = await startSite((_request, response) => response.writeHead(200).end());
     const tab = await open();
     await tab.goto((await createLink(sandbox, { webhookUrl: closed.url })).url);
@@ -170,7 +171,7 @@ describe('the Sandbox panel', () => {
   });
 
   it('refuses names that nobody knows, and lists the known ones', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const link = await createLink(sandbox, { webhookUrl: 'http://127.0.0.1:9/' });
     const known = {
       status: 'ACTIVE, INACTIVE, EXPIRED',
@@ -196,10 +197,11 @@ describe('the panel and settled', () => {
   it.each(['server', 'browser'] as const)(
     'turns an order paid by an event sent from the %s',
     async (from) => {
-      const sandbox = await startTestSandbox({ environment: 'sandbox' });
+      const sandbox = simulated();
+      const reference = `order-${from}`;
       const settled = await startTestApp({ environment: { SETTLED_HOOKS_CORS: sandbox.url } });
-      const { webhookUrl, webhookSecret } = await settled.reserve('order-9', '149.90');
-      const link = await createLink(sandbox, { externalReference: 'order-9', webhookUrl, webhookSecret });
+      const { webhookUrl, webhookSecret } = await settled.reserve(reference, '149.90');
+      const link = await createLink(sandbox, { externalReference: reference, webhookUrl, webhookSecret });
       const tab = await open();
       await tab.goto(link.url);
       if (from === 'browser') await tab.getByLabel('this browser').check();
@@ -209,7 +211,7 @@ describe('the panel and settled', () => {
       const told = entry(tab, 'payment_link.payment_status_changed');
       await told.getByText('200', { exact: true }).waitFor();
       await told.getByText('"received":true').waitFor();
-      await vi.waitFor(async () => expect((await settled.order('order-9')).state).toBe('paid'));
+      await eventually(async () => expect((await settled.order(reference)).state).toBe('paid'));
       await tab.reload();
       await told.getByText('"received":true').waitFor();
       expect(tab.wrongs).toEqual([]);

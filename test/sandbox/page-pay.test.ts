@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { holdTime, type Tab, useBrowser } from '../support/browser.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, details, saying, startSite } from './page-order.ts';
+import { createLink, details, saying, sharedSandbox, startSite } from './page-order.ts';
 
 const open = useBrowser();
+const production = sharedSandbox('production');
 
 describe('paying on the hosted page', () => {
   it('pays by PIX: pending until the bank confirms, then complete, with a receipt', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox, { externalReference: 'order-7', description: 'Row F' });
     const tab = await open();
     await tab.goto(link.url);
@@ -45,7 +46,7 @@ describe('paying on the hosted page', () => {
   });
 
   it('pays by card in 3 instalments, with interest, and sends nothing of the card', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     const tab = await open();
     const sent: string[] = [];
@@ -73,7 +74,7 @@ describe('paying on the hosted page', () => {
   });
 
   it('offers 1 to 12 instalments, each with its amount and the total', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const tab = await open();
     await tab.goto((await createLink(sandbox, { amount: 100 })).url);
     const options = await tab.locator('#installments option').allTextContents();
@@ -87,8 +88,13 @@ describe('paying on the hosted page', () => {
   });
 
   it('sends the customer on to the callbackUrl after a visible moment', async () => {
-    const sandbox = await startTestSandbox();
-    const shop = await startSite(saying('Welcome back'));
+    const sandbox = production();
+    // The page stays until the shop answers, which it does when the page has been looked at.
+    const seen = Promise.withResolvers<void>();
+    const shop = await startSite(async (request, response) => {
+      await seen.promise;
+      saying('Welcome back')(request, response);
+    });
     const link = await createLink(sandbox, { callbackUrl: `${shop.url}/thanks?order=7&x=%22` });
     const tab = await open();
     await tab.goto(link.url);
@@ -97,12 +103,13 @@ describe('paying on the hosted page', () => {
     await heading(tab, 'Payment complete');
     const onward = tab.getByRole('link', { name: 'Return to the seller now' });
     expect(await onward.getAttribute('href')).toBe(`${shop.url}/thanks?order=7&x=%22`);
+    seen.resolve();
     await tab.getByText('Welcome back').waitFor();
     expect(tab.url()).toBe(`${shop.url}/thanks?order=7&x=%22`);
   });
 
   it('opens by its short address', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     const tab = await open();
     await tab.goto(link.shortUrl);
@@ -111,7 +118,7 @@ describe('paying on the hosted page', () => {
   });
 
   it('pays with the keyboard alone', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     const tab = await open();
     await tab.goto(link.url);
@@ -133,7 +140,7 @@ describe('paying on the hosted page', () => {
   });
 
   it('pays without JavaScript', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     const tab = await open({ javaScriptEnabled: false });
     await tab.goto(link.url);
@@ -145,7 +152,7 @@ describe('paying on the hosted page', () => {
   });
 
   it('does not take a card that is not filled in', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     const tab = await open();
     await tab.goto(link.url);
@@ -158,7 +165,7 @@ describe('paying on the hosted page', () => {
 
 describe('a link that cannot be paid', () => {
   it('says that it was paid in another tab, and does not pay again', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     const [one, other] = [await open(), await open()];
     await one.goto(link.url);
@@ -187,7 +194,7 @@ describe('a link that cannot be paid', () => {
   });
 
   it('completes the payment of this visit, although another was started later', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     const [one, other] = [await open(), await open()];
     for (const tab of [one, other]) {
@@ -222,7 +229,7 @@ describe('a link that cannot be paid', () => {
     ['REFUNDED', 'refund', 'refunded'],
     ['DISPUTED', 'dispute', 'disputed'],
   ])('says that its payment was %s', async (_status, action, word) => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     await sandbox.control(`/links/${link.id}/pay`, { body: {} });
     await sandbox.control(`/links/${link.id}/${action}`, { body: {} });
@@ -236,7 +243,7 @@ describe('a link that cannot be paid', () => {
   });
 
   it('answers 404 with a page of its own for a link that nobody knows', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const tab = await open();
     for (const path of ['/pay/pl_nobody', '/s/nobody', '/pay/%3Cb%3E', '/', '/pay/pl_nobody/state']) {
       const answer = await tab.goto(`${sandbox.url}${path}`);
@@ -253,7 +260,7 @@ describe('a link that cannot be paid', () => {
     ['method=CREDIT_CARD&installments=1.5', 'installments must be a whole number from 1 to 12'],
     ['', 'method is one of PIX, CREDIT_CARD'],
   ])('answers 400 to the form "%s", and shows it again with what is wrong', async (form, problem) => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     const answer = await fetch(`${link.url}/payments`, { method: 'POST', body: new URLSearchParams(form) });
     expect(answer.status).toBe(400);
@@ -263,7 +270,7 @@ describe('a link that cannot be paid', () => {
   });
 
   it('answers 404 to completing a payment that is not of this link', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const [link, other] = [await createLink(sandbox), await createLink(sandbox)];
     const started = await fetch(`${other.url}/payments`, {
       method: 'POST',

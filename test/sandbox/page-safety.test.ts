@@ -1,36 +1,38 @@
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { useBrowser } from '../support/browser.ts';
-import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, details, startSite } from './page-order.ts';
+import { createLink, details, sharedSandbox, startSite } from './page-order.ts';
 import { foreignTo, PAYLOADS } from './page-payloads.ts';
 
 const open = useBrowser();
+const production = sharedSandbox('production');
+const simulated = sharedSandbox('sandbox');
 
 describe('what a link carries', () => {
   it('is shown as text and never runs', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox', rateLimit: null });
+    const sandbox = simulated();
     const tab = await open();
     expect(PAYLOADS.length).toBeGreaterThanOrEqual(50);
     for (const [at, payload] of PAYLOADS.entries()) {
       const link = await createLink(sandbox, carrying(payload, at));
       await tab.goto(link.url);
-      expect(await tab.locator('h1').textContent(), payload).toBe(asShown(payload));
-      expect(await tab.locator('.description').textContent(), payload).toBe(asShown(payload));
-      expect(await tab.evaluate(FOREIGN), payload).toEqual([]);
+      const texts = `[...document.querySelectorAll('h1, .description')].map((place) => place.textContent)`;
+      const [shown, foreign] = await tab.evaluate<unknown[]>(`[${texts}, ${FOREIGN}]`);
+      expect(shown, payload).toEqual([asShown(payload), asShown(payload)]);
+      expect(foreign, payload).toEqual([]);
       expect(tab.wrongs, payload).toEqual([]);
     }
   });
 
   it('stands escaped in the page, each character that could end a text or an attribute', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox, { title: `&<>"'\`` });
     const text = await (await fetch(link.url)).text();
     expect(text).toContain('<bdi>&#38;&#60;&#62;&#34;&#39;&#96;</bdi>');
   });
 
   it('never runs on the way through a payment either', async () => {
-    const sandbox = await startTestSandbox({ rateLimit: null });
+    const sandbox = production();
     const tab = await open();
     const all = PAYLOADS.join(' ');
     const link = await createLink(sandbox, { ...carrying(all, 0), callbackUrl: null });
@@ -46,7 +48,7 @@ describe('what a link carries', () => {
   });
 
   it('is escaped after the payment too, where the callbackUrl is followed', async () => {
-    const sandbox = await startTestSandbox({ rateLimit: null });
+    const sandbox = production();
     for (const callback of [
       'https://shop.example/"><script>hit=1</script>',
       "https://shop.example/?';0;url=x",
@@ -67,7 +69,7 @@ describe('what a link carries', () => {
 
 describe('the callbackUrl in the environment sandbox', () => {
   it('is neither followed nor offered', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const link = await createLink(sandbox, { callbackUrl: 'https://shop.example/thanks' });
     const headers = { 'content-type': 'application/json' };
     const body = '{"value":"COMPLETED"}';
@@ -87,7 +89,7 @@ describe('the callbackUrl in the environment sandbox', () => {
 
 describe('a page of somebody else', () => {
   it('cannot pay, neither by form nor by script', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     const other = await startSite((_request, response) => {
       const form = `<form method=post action="${link.url}/payments"><input name=method value=PIX><button>Win</button></form>`;
@@ -114,7 +116,7 @@ describe('a page of somebody else', () => {
     ['a neighbour', { 'sec-fetch-site': 'same-site' }],
     ['a name that leads to loopback', { host: 'evil.example', origin: 'http://evil.example' }],
   ])('is refused with 403: %s', async (_name, headers) => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     expect((await post(`${link.url}/payments`, { form: 'method=PIX', headers })).status).toBe(403);
     expect((await details(sandbox, link)).paymentStatus).toBe('NOT_STARTED');
@@ -125,7 +127,7 @@ describe('a page of somebody else', () => {
     ['the address bar', { 'sec-fetch-site': 'none' }],
     ['a program', {}],
   ])('is told apart from %s', async (_name, headers) => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const link = await createLink(sandbox);
     expect((await post(`${link.url}/payments`, { form: 'method=PIX', headers })).status).toBe(303);
   });
@@ -138,7 +140,7 @@ describe('the headers of a page', () => {
       "base-uri 'none'; frame-ancestors 'none'";
     const webhookUrl = 'https://shop.example:8443/hook?x=1';
     for (const environment of ['production', 'sandbox'] as const) {
-      const sandbox = await startTestSandbox({ environment });
+      const sandbox = (environment === 'production' ? production : simulated)();
       const link = await createLink(sandbox, { webhookUrl });
       const { headers } = await fetch(link.url);
       const expected =
@@ -154,7 +156,7 @@ describe('the headers of a page', () => {
   });
 
   it('cannot be bent by a webhookUrl', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const link = await createLink(sandbox, { webhookUrl: "http://a;script-src,'unsafe-inline'/hook" });
     const policy = (await fetch(link.url)).headers.get('content-security-policy');
     expect(policy).toContain("connect-src 'self'; form-action");

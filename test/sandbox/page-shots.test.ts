@@ -3,16 +3,19 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { holdTime, type Tab, useBrowser } from '../support/browser.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { sharedSandbox } from './page-order.ts';
 
 const WIDTHS = [360, 1280] as const;
 /** A folder for pictures of what is tested; without it none are taken. */
 const SHOTS = process.env.SETTLED_SHOTS;
 
 const open = useBrowser();
+const production = sharedSandbox('production');
+const simulated = sharedSandbox('sandbox');
 
 describe.each(WIDTHS)('the hosted page at %i px', (width) => {
   it('shows the quote, PIX and the receipt without scrolling sideways', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const tab = await open({ width });
     await tab.goto(await order(sandbox));
     await shows(tab, 'quote');
@@ -27,7 +30,7 @@ describe.each(WIDTHS)('the hosted page at %i px', (width) => {
   });
 
   it('shows the card without scrolling sideways', async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = production();
     const tab = await open({ width });
     await holdTime(tab);
     await tab.goto(await order(sandbox));
@@ -52,7 +55,7 @@ describe.each(WIDTHS)('the hosted page at %i px', (width) => {
   });
 
   it('shows the panel without scrolling sideways', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const tab = await open({ width });
     await tab.goto(await order(sandbox, { webhookUrl: `${sandbox.url}/nobody/listens/here` }));
     await shows(tab, 'panel-quote');
@@ -64,7 +67,7 @@ describe.each(WIDTHS)('the hosted page at %i px', (width) => {
   });
 
   it('holds words without a gap, large amounts and long addresses', async () => {
-    const sandbox = await startTestSandbox({ environment: 'sandbox' });
+    const sandbox = simulated();
     const long = 'W'.repeat(400);
     const tab = await open({ width });
     await tab.goto(
@@ -72,7 +75,7 @@ describe.each(WIDTHS)('the hosted page at %i px', (width) => {
         title: long,
         description: long,
         amount: 999_999_999_999.99,
-        externalReference: long,
+        externalReference: `${long.slice(4)}${width}`,
         webhookUrl: `${sandbox.url}/${long}`,
         metadata: { [long]: long },
       }),

@@ -22,6 +22,8 @@ import { LAPSE_OPENINGS } from './rows.ts';
 const APPLICATION_ID = 0x5e771ed0;
 const BUSY_TIMEOUT_MS = 250;
 const PAGE_CACHE_KIB = 65_536;
+/** Pages of the log after which it is copied into the database: pages that change again and again are copied once. */
+const CHECKPOINT_PAGES = 4_000;
 const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
 
 export type OpenOptions = InstanceOptions & {
@@ -231,6 +233,7 @@ function configure(db: Database.Database, path: string): void {
   // Savepoints' journals: a full or missing folder for temporary files must not fail a commit.
   db.pragma('temp_store = MEMORY');
   db.pragma(`cache_size = ${-PAGE_CACHE_KIB}`);
+  db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   db.pragma(`journal_size_limit = ${WAL_SIZE_LIMIT_BYTES}`);
   assertDurable(db, path);
 }
