@@ -1,4 +1,5 @@
 import { Agent } from 'node:http';
+import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { newDatabase } from '../store/postgres/opening.ts';
 import { completedEvent, deliver, type Reserved, type Serving } from './serving.ts';
@@ -6,6 +7,8 @@ import { expectPaidOnce, lookInto, sharedEnvironment, startReplicas, storedEvent
 
 const REPLICAS = 2;
 const CONNECTIONS = 8;
+/** Between an answer and the next delivery of a connection: a restart takes seconds, and a steady load is enough. */
+const PAUSE_MS = 30;
 /** Links whose events come before, between and after the restarts. */
 const LINKS = 24;
 
@@ -106,6 +109,7 @@ function startLoad(balancer: Balancer, links: readonly Reserved[]) {
       const eventId = `evt_${link.reference}_${n}`;
       await balancer.deliver(link, completedEvent(link, eventId));
       delivered.push(eventId);
+      await after(PAUSE_MS);
     }
   });
   return {

@@ -9,6 +9,7 @@ export type Attempt = { rawHeaders: readonly string[]; body: Uint8Array; secret:
 
 const SIGNATURE = 'x-service-signature';
 const TIMESTAMP = 'x-service-timestamp';
+const POINT = Buffer.from([0x2e]);
 
 export function isAuthentic({ rawHeaders, body, secret }: Attempt): boolean {
   const signatures: string[] = [];
@@ -23,47 +24,59 @@ export function isAuthentic({ rawHeaders, body, secret }: Attempt): boolean {
   const [timestamp] = timestamps;
   if (signatures.length !== 1 || signature === undefined) return false;
   if (timestamps.length !== 1 || timestamp === undefined) return false;
-  if (!isTimestamp(timestamp) || new TextEncoder().encode(secret).length < 16) return false;
+  if (!isTimestamp(timestamp) || padsFor(secret).keyBytes < 16) return false;
   const codes = listCodes(signature);
   if (codes === null) return false;
-  const signed = Buffer.concat([Buffer.from(timestamp, 'ascii'), Buffer.from([0x2e]), body]);
-  return codes.includes(hmacOf(secret, signed).toString('hex'));
+  return codes.includes(hmacHexOf(secret, Buffer.from(timestamp, 'ascii'), POINT, body));
 }
 
-type Pads = { inner: Buffer; outer: Buffer };
+const BLOCK_BYTES = 64;
+
+/** Of a secret: the inner pad, and the outer one with room for the inner digest behind it. */
+type Pads = { keyBytes: number; inner: Buffer; outer: Buffer };
 const padsOf = new Map<string, Pads>();
 
-/** HMAC-SHA256 as RFC 2104 defines it, which is several times as fast here as `createHmac`. */
-export function hmacOf(secret: string, message: Uint8Array): Buffer {
-  let pads = padsOf.get(secret);
-  if (pads === undefined) {
-    pads = padded(Buffer.from(secret));
-    padsOf.set(secret, pads);
-  }
-  const inner = hash('sha256', Buffer.concat([pads.inner, message]), 'buffer');
-  return hash('sha256', Buffer.concat([pads.outer, inner]), 'buffer');
+/**
+ * HMAC-SHA256 over all parts of a message, as RFC 2104 defines it, in lower-case hex: three times as fast here as
+ * `createHmac`, because to make a buffer for a digest takes longer than the digest.
+ */
+export function hmacHexOf(secret: string, ...message: Uint8Array[]): string {
+  const { inner, outer } = padsFor(secret);
+  outer.write(hash('sha256', Buffer.concat([inner, ...message]), 'binary'), BLOCK_BYTES, 'latin1');
+  return hash('sha256', outer, 'hex');
 }
 
-function padded(key: Buffer): Pads {
-  const block = Buffer.alloc(64);
-  (key.length > block.length ? hash('sha256', key, 'buffer') : key).copy(block);
-  return { inner: block.map((byte) => byte ^ 0x36), outer: block.map((byte) => byte ^ 0x5c) } as Pads;
+function padsFor(secret: string): Pads {
+  const known = padsOf.get(secret);
+  if (known !== undefined) return known;
+  const pads = padded(new TextEncoder().encode(secret));
+  padsOf.set(secret, pads);
+  return pads;
+}
+
+function padded(key: Uint8Array): Pads {
+  const block = Buffer.alloc(BLOCK_BYTES);
+  block.set(key.length > block.length ? hash('sha256', key, 'buffer') : key);
+  const outer = Buffer.alloc(BLOCK_BYTES + 32);
+  outer.set(block.map((byte) => byte ^ 0x5c));
+  return { keyBytes: key.length, inner: Buffer.from(block.map((byte) => byte ^ 0x36)), outer };
 }
 
 /** Header names are compared without regard to the case of ASCII letters. */
 function isName(text: string, name: string): boolean {
   if (text.length !== name.length) return false;
-  for (let i = 0; i < name.length; i++) if (!isSame(text.charCodeAt(i), name[i] as string)) return false;
+  for (let i = 0; i < name.length; i++) if (!isSame(text.charCodeAt(i), name.charCodeAt(i))) return false;
   return true;
 }
 
-function isSame(code: number, letter: string): boolean {
-  const lower = letter.charCodeAt(0);
+function isSame(code: number, lower: number): boolean {
   return code === lower || (lower >= 0x61 && lower <= 0x7a && code === lower - 32);
 }
 
 function isTimestamp(text: string): boolean {
-  return text.length === 13 && text[0] !== '0' && [...text].every((digit) => '0123456789'.includes(digit));
+  if (text.length !== 13 || text[0] === '0') return false;
+  for (const digit of text) if (!'0123456789'.includes(digit)) return false;
+  return true;
 }
 
 /** The codes of a signature header in lower-case hex; null where the header is malformed. */
@@ -83,20 +96,20 @@ function listCodes(header: string): string[] | null {
 /** Splits at runs of spaces, each with one comma at most where commas separate. */
 function splitElements(header: string, commasSeparate: boolean): string[] {
   const elements: string[] = [];
-  let element = '';
+  let from = 0;
   for (let i = 0; i < header.length; ) {
     const start = i;
     for (let commas = 0; i < header.length; i++) {
       if (commasSeparate && header[i] === ',' && commas === 0) commas++;
       else if (header[i] !== ' ') break;
     }
-    if (i === start) element += header[i++];
+    if (i === start) i++;
     else {
-      elements.push(element);
-      element = '';
+      elements.push(header.slice(from, start));
+      from = i;
     }
   }
-  return [...elements, element];
+  return [...elements, header.slice(from)];
 }
 
 function withoutPrefix(element: string): string {
@@ -110,9 +123,7 @@ function readCode(text: string): string | null {
   if (text.length === 64) {
     const bytes = Buffer.from(text, 'hex');
     const hex = bytes.toString('hex');
-    return [...hex].every((digit, i) => isSame(text.charCodeAt(i), digit)) && bytes.length === 32
-      ? hex
-      : null;
+    return isName(text, hex) && bytes.length === 32 ? hex : null;
   }
   if (text.length !== 43 && text.length !== 44) return null;
   const bytes = Buffer.from(text, 'base64');
