@@ -23,8 +23,11 @@ export type BackgroundWorker = {
   stop(): Promise<void>;
 };
 
-/** What a turn of a loop may do: claim, where a failure is no job and is told; and learn whether the loop is to end. */
-export type Turn<Job> = { claim(limit: number): Promise<Job[]>; isStopping(): boolean };
+/** What a turn of a loop may do: claim, where a failure is no job and is told; and rest, which only a stop ends early. */
+export type Turn<Job> = {
+  claim(limit: number): Promise<Job[]>;
+  rest(durationMs: number): Promise<void>;
+};
 
 /**
  * Takes one turn after the other while each finds work, then sleeps until it is woken or its poll is due.
@@ -35,6 +38,7 @@ export function startLoop<Job>(
   { clock, pollMs, claim, onClaimFailed }: ClaimingOptions<Job>,
   turn: (may: Turn<Job>) => Promise<boolean>,
 ): BackgroundWorker {
+  const sleep = new Rest(clock);
   const rest = new Rest(clock);
   let stopping = false;
   let woken = true;
@@ -52,15 +56,15 @@ export function startLoop<Job>(
         return [];
       }
     },
-    isStopping: () => stopping,
+    rest: (durationMs) => rest.sleep(durationMs),
   };
 
   async function run(): Promise<void> {
     while (!stopping) {
       woken = false;
       if (await turn(may)) continue;
-      const slept = rest.sleep(pollMs);
-      if (woken) rest.wake();
+      const slept = sleep.sleep(pollMs);
+      if (woken) sleep.wake();
       await slept;
     }
   }
@@ -69,10 +73,11 @@ export function startLoop<Job>(
   return {
     wake: () => {
       woken = true;
-      rest.wake();
+      sleep.wake();
     },
     stop: async () => {
       stopping = true;
+      sleep.end();
       rest.end();
       await running;
     },

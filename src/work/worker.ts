@@ -1,5 +1,4 @@
 import { type BackgroundWorker, type ClaimingOptions, startLoop } from './loop.ts';
-import { Rest } from './rest.ts';
 
 export type WorkerOptions<Job> = ClaimingOptions<Job> & {
   /** Jobs claimed and worked on together. */
@@ -11,14 +10,13 @@ export type WorkerOptions<Job> = ClaimingOptions<Job> & {
 /** Claims and works while there is something to claim, then sleeps until it is woken or its poll is due. */
 export function startWorker<Job>(options: WorkerOptions<Job>): BackgroundWorker {
   const { clock, batchMax, work, restMs } = options;
-  const rest = new Rest(clock);
-  return startLoop(options, async ({ claim, isStopping }) => {
+  return startLoop(options, async ({ claim, rest }) => {
     const startedMs = clock.monotonicMs();
     const jobs = await claim(batchMax);
     await Promise.all(jobs.map(work));
     if (jobs.length === 0) return false;
     const durationMs = restMs(jobs, clock.monotonicMs() - startedMs);
-    if (durationMs > 0 && !isStopping()) await rest.sleep(durationMs);
+    if (durationMs > 0) await rest(durationMs);
     return true;
   });
 }

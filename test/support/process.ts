@@ -73,7 +73,11 @@ export function spawnProgram(
     line: (pattern) =>
       new Promise((resolve, reject) => {
         const watcher = () => {
-          const found = stdout.split('\n').find((line) => pattern.test(line));
+          // The last one is not whole so far.
+          const found = stdout
+            .split('\n')
+            .slice(0, -1)
+            .find((line) => pattern.test(line));
           if (found === undefined) return;
           watchers.delete(watcher);
           resolve(found);
