@@ -51,8 +51,9 @@ export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (cal
       const answers = await together(batch.map(({ call }) => call));
       for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer | Promise<Answer>);
     } catch (error) {
-      if (mayBeOnes(error)) for (const { call, resolve } of batch) resolve(alone(call));
-      else for (const { reject } of batch) reject(error);
+      if (mayBeOnes(error)) {
+        for (const { call, resolve, isOver } of batch) if (!isOver) resolve(alone(call));
+      } else for (const { reject } of batch) reject(error);
       if (error instanceof Fault && error.code === 'store_unreachable') {
         for (const { reject } of waiting.splice(0)) reject(error);
       }
@@ -64,15 +65,24 @@ export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (cal
 
   return async (call) => {
     if (waiting.length >= WAITING_MAX) throw busy('The database', 'too many calls are waiting');
-    const answer = Promise.withResolvers<Answer>();
-    const waits: Waiting<Call, Answer> = { call, ...answer, isOver: false };
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const waits: Waiting<Call, Answer> = {
+      call,
+      resolve: (answer) => {
+        // Where the call was refused meanwhile, nobody hears how an answer ends that comes later.
+        if (answer instanceof Promise) answer.catch(() => {});
+        resolve(answer);
+      },
+      reject,
+      isOver: false,
+    };
     const cancel = clock.after(timeoutMs, () =>
-      answer.reject(busy('The database', `no answer within ${timeoutMs} ms`)),
+      reject(busy('The database', `no answer within ${timeoutMs} ms`)),
     );
     waiting.push(waits);
     schedule();
     try {
-      return await answer.promise;
+      return await promise;
     } finally {
       waits.isOver = true;
       cancel();

@@ -1,8 +1,10 @@
+import { DatabaseError } from 'pg';
 import { describe, expect, it } from 'vitest';
 import { openClock } from '../../../sandbox/clock.ts';
 import { Fault } from '../../../src/fault.ts';
 import { batched, UNDER_WAY_MAX } from '../../../src/store/postgres/batches.ts';
 
+const REFUSED = Object.assign(new DatabaseError('a lock', 0, 'error'), { code: '55P03' });
 const LOST = new Fault('transient', 'store_unreachable', 'the way is lost');
 
 describe('calls that are carried out together', () => {
@@ -29,6 +31,23 @@ describe('calls that are carried out together', () => {
     for (const { reject } of [...sent]) reject(LOST);
     expect(await ended).toEqual(calls.map(() => ({ status: 'rejected', reason: LOST })));
     expect(sent.flatMap((batch) => batch.calls)).not.toContain('late');
+  });
+
+  const late: [string, (sent: Sent) => void][] = [
+    ['is answered later', ({ resolve }) => resolve([Promise.reject(LOST), Promise.reject(LOST)])],
+    ['is one of several of which some statement was refused', ({ reject }) => reject(REFUSED)],
+  ];
+  it.each(late)('that was refused hurts nobody when it fails afterwards: it %s', async (_how, end) => {
+    const { ask, clock, sent, alone } = asking();
+    const ended = Promise.allSettled([ask('first'), ask('second')]);
+    await turn();
+    await clock.advance(10_000);
+    const busy = { reason: { code: 'store_busy' } };
+    expect(await ended).toMatchObject([busy, busy]);
+    // A rejection that nobody hears ends the process, and fails the run of these tests.
+    end(sent[0] as Sent);
+    await turn();
+    expect(alone).toEqual([]);
   });
 
   it('do not wait for one that is answered later', async () => {
@@ -58,13 +77,17 @@ type Sent = {
 function asking() {
   const clock = openClock({ startMs: 0, scale: 1e-6 });
   const sent: Sent[] = [];
+  const alone: string[] = [];
   const ask = batched<string, string>({
     together: (calls) => {
       const { promise, resolve, reject } = Promise.withResolvers<(string | Promise<string>)[]>();
       sent.push({ calls, resolve, reject });
       return promise;
     },
-    alone: async (call) => call,
+    alone: async (call) => {
+      alone.push(call);
+      throw REFUSED;
+    },
     clock,
     timeoutMs: 10_000,
   });
@@ -77,7 +100,7 @@ function asking() {
     }
     return calls;
   }
-  return { ask, fill, clock, sent };
+  return { ask, fill, clock, sent, alone };
 }
 
 /** What the event loop does next. */
