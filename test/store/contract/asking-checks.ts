@@ -183,6 +183,32 @@ export function checksContract({ shared }: Worlds): void {
         expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'stale' }]);
       });
 
+      it('counts no failure of a moot reason against what was heard beside it', async () => {
+        const link = await waiting('returned');
+        await world.claimChecks();
+        const { linkKey } = link;
+        const dueAtMs = world.nowMs + 5000;
+        await world.store.failCheck({ linkKey, dueAtMs, missing: false, sent: true, nowMs: world.nowMs });
+        await HEARD.stale(link);
+        await settleNow(link, { facts: [said('completed')] });
+        world.tick(5000);
+        expect(await world.claimChecks()).toMatchObject([{ reason: 'stale', failures: 0 }]);
+      });
+
+      it('has what was heard beside a moot reason wait as long as if it had been alone', async () => {
+        const link = await waiting('stale');
+        await world.claimChecks();
+        const followedAtMs = world.nowMs;
+        await world.answer(link, []);
+        world.tick(MINUTE_MS);
+        await HEARD.returned(link);
+        await HEARD.stale(link);
+        await settleNow(link, { facts: [said('completed')] });
+        expect(await world.claimChecks()).toEqual([]);
+        const waits = { reason: 'stale', dueAtMs: followedAtMs + 5 * MINUTE_MS };
+        expect((await world.timeline(link)).check).toMatchObject(waits);
+      });
+
       it('gives out what was requested before the clock was set back, once', async () => {
         const link = await waiting('returned');
         world.tick(-3_600_000);

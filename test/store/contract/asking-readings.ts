@@ -382,6 +382,12 @@ export function readingsContract({ shared }: Worlds): void {
         expect(attention).toMatchObject([{ kind: 'service_disagrees', count: 2 }]);
       });
 
+      it('leaves a matter that one fact of a reading raised to a person, whatever its other facts say', async () => {
+        await world.settle(link, [said('completed')]);
+        await world.answer(link, [said('unpaid', { paymentId: null }), said('pending')]);
+        expect((await world.timeline(link)).attention).toMatchObject([{ kind: 'service_disagrees' }]);
+      });
+
       it('is none where a link expired in its time', async () => {
         await world.answer(link, [said('expired', { paymentId: null })]);
         const { order, drift } = await world.timeline(link);
