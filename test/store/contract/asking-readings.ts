@@ -384,7 +384,7 @@ export function readingsContract({ shared }: Worlds): void {
 
       it('leaves a matter that one fact of a reading raised to a person, whatever its other facts say', async () => {
         await world.settle(link, [said('completed')]);
-        await world.answer(link, [said('unpaid', { paymentId: null }), said('pending')]);
+        await world.answer(link, [said('unpaid', { paymentId: null }), said('expired', { paymentId: null })]);
         expect((await world.timeline(link)).attention).toMatchObject([{ kind: 'service_disagrees' }]);
       });
 

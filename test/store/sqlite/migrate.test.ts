@@ -56,6 +56,14 @@ describe('migrations', () => {
     expect(schema()).toEqual(before);
   });
 
+  it('leave the text of the schema locked', () => {
+    using((db) => {
+      migrate(db, path);
+      const write = 'PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = sql';
+      expect(() => db.exec(write)).toThrow('may not be modified');
+    });
+  });
+
   describe('interrupted', () => {
     let whole: unknown[];
     beforeEach(() => {
