@@ -91,7 +91,7 @@ export function planClaim(due: DueChecks, rooms: ClaimRooms, nowMs: number): Cla
   for (const { class: requestClass, from, to } of CHECK_CLASSES) {
     for (let rank: number = to; rank >= from; rank--) {
       const hasRoom = () =>
-        claimed.length < rooms[requestClass] && (!canBeForged(rank) || followed.length < rooms.forged);
+        hasRoomFor(rank, rooms[requestClass] - claimed.length, rooms.forged - followed.length);
       if (!hasRoom()) continue;
       const inTurn = [...due.ofRank(rank), ...fallenBack.filter((one) => one.rank === rank)].sort(byDue);
       for (const check of inTurn) {
@@ -108,6 +108,19 @@ export function planClaim(due: DueChecks, rooms: ClaimRooms, nowMs: number): Cla
     if (!inQueue.has(check.linkKey)) planScheduled(plan, check, nowMs);
   }
   return plan;
+}
+
+/** @param left room in the class of the rank; `forged`: for what can be forged */
+function hasRoomFor(rank: number, left: number, forged: number): boolean {
+  return left > 0 && (!canBeForged(rank) || forged > 0);
+}
+
+/** The ranks of which a claim may take anything. */
+export function ranksWithRoom(rooms: ClaimRooms): number[] {
+  return CHECK_CLASSES.flatMap(({ class: requestClass, from, to }) => {
+    const ranks = Array.from({ length: to - from + 1 }, (_, n) => to - n);
+    return ranks.filter((rank) => hasRoomFor(rank, rooms[requestClass], rooms.forged));
+  });
 }
 
 /** Returns what the check becomes where it falls back to what was heard beside its reason. */

@@ -38,7 +38,7 @@ export function startLoop<Job>(
   { clock, pollMs, claim, onClaimFailed }: ClaimingOptions<Job>,
   turn: (may: Turn<Job>) => Promise<boolean>,
 ): BackgroundWorker {
-  const sleep = new Rest(clock);
+  const idle = new Rest(clock);
   const rest = new Rest(clock);
   let stopping = false;
   let woken = true;
@@ -63,8 +63,8 @@ export function startLoop<Job>(
     while (!stopping) {
       woken = false;
       if (await turn(may)) continue;
-      const slept = sleep.sleep(pollMs);
-      if (woken) sleep.wake();
+      const slept = idle.sleep(pollMs);
+      if (woken) idle.wake();
       await slept;
     }
   }
@@ -73,11 +73,11 @@ export function startLoop<Job>(
   return {
     wake: () => {
       woken = true;
-      sleep.wake();
+      idle.wake();
     },
     stop: async () => {
       stopping = true;
-      sleep.end();
+      idle.end();
       rest.end();
       await running;
     },

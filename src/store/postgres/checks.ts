@@ -1,14 +1,13 @@
-import { CHECK_CLASSES, canBeForged } from '../../domain/check.ts';
 import type { Checks, WatchedLink } from '../asking.ts';
 import {
   type ClaimPlan,
-  type ClaimRooms,
   claimRooms,
   type DueChecks,
   HINT_WINDOW_MS,
   planClaim,
   type QueuedCheck,
   REQUESTED_AHEAD_MS,
+  ranksWithRoom,
   type ScheduledCheck,
   SEEN_MAX,
 } from '../checks.ts';
@@ -106,13 +105,6 @@ const claimChecks: CheckVerbs['claimChecks'] = async (tx, { limit, slots, nowMs,
   await carryOut(tx, plan, nowMs, leaseMs);
   return plan.claimed;
 };
-
-function ranksWithRoom(rooms: ClaimRooms): number[] {
-  return CHECK_CLASSES.flatMap((place) => {
-    const ranks = Array.from({ length: place.to - place.from + 1 }, (_, n) => place.to - n);
-    return ranks.filter((rank) => rooms[place.class] > 0 && (!canBeForged(rank) || rooms.forged > 0));
-  });
-}
 
 function due(inQueue: readonly QueuedRow[], inSchedule: readonly ScheduledRow[]): DueChecks {
   return {

@@ -11,8 +11,6 @@ export type SqliteStoreOptions = Pick<
 > &
   Omit<ThreadClientOptions, 'start'>;
 
-export type OpenedStore = OpenedEngine;
-
 /** Verbs that only read; they are answered by a thread of their own, which no commit waits for. */
 const READS = [
   'findOrder',
@@ -78,7 +76,7 @@ const WRITES = [
 ] as const satisfies readonly (keyof Store)[];
 
 /** Opens the embedded store: one thread that writes with group commit, one that reads. */
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedStore> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedEngine> {
   const { path, secretsKeyId, olderKeyIds = [], newInstanceId, clock } = options;
   const start: ThreadStart = {
     role: 'writer',

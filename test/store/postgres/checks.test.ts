@@ -1,11 +1,9 @@
-import type pg from 'pg';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ClaimedCheck, ListedLink } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { LEASE_MS, type Link, type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
-import { untilBehind } from './locks.ts';
-import { connectTo } from './opening.ts';
+import { holding, untilBehind } from './locks.ts';
 import { openTwoReplicas } from './two_replicas.ts';
 
 const MINUTE_MS = 60_000;
@@ -48,13 +46,6 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     return links;
   }
 
-  /** Another program that holds something in a transaction of its own. */
-  async function holding(sql: string): Promise<pg.Client> {
-    const client = await connectTo(url);
-    await client.query(`BEGIN; ${sql}`);
-    return client;
-  }
-
   it.each([
     ['in the queue', (count: number) => newLinks(count)],
     [
@@ -78,7 +69,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
 
   it('follows ten hints a minute in all: who claims waits for whoever claims', async () => {
     for (const link of await quietLinks(14)) await world.reject(link);
-    const holder = await holding('LOCK TABLE orders IN EXCLUSIVE MODE');
+    const holder = await holding(url, 'LOCK TABLE orders IN EXCLUSIVE MODE');
     // The one has read what is due, and must not go on before the table is free.
     const ofOne = claim(one);
     await untilBehind(holder);
@@ -94,6 +85,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
   it('leaves a link to the next claim while its order is being changed', async () => {
     const [busy, free] = (await newLinks(2)) as [Link, Link];
     const holder = await holding(
+      url,
       `SELECT 1 FROM orders WHERE reference = '${busy.reference}' FOR NO KEY UPDATE`,
     );
     expect(keysOf(await claim(one))).toEqual([free.linkKey]);
@@ -113,7 +105,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
   ])('claims by what stands once it holds the order: %s meanwhile', async (_what, change, expected) => {
     const [link] = (await quietLinks(1)) as [Link];
     await world.reject(link);
-    const holder = await holding('LOCK TABLE orders IN EXCLUSIVE MODE');
+    const holder = await holding(url, 'LOCK TABLE orders IN EXCLUSIVE MODE');
     const claimed = claim(one);
     await untilBehind(holder);
     await holder.query(`${change}; COMMIT`);
@@ -125,6 +117,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     const lost = listed(world.name('plink'));
     // The one has told of it, and has not committed it.
     const holder = await holding(
+      url,
       `INSERT INTO attention (kind, subject, detail, opened_at_ms, last_at_ms)
        VALUES ('link_not_known', '${lost.id}', 'told', ${world.nowMs}, ${world.nowMs})`,
     );
@@ -169,7 +162,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     const { links } = await one.catchUp({ dryRun: true, nowMs: world.nowMs });
     expect(links).toBeGreaterThan(10_000);
     // The last of them is in somebody's hands: those before it wait for nobody by then.
-    const holder = await holding("SELECT 1 FROM link WHERE link_id = 'many-10001' FOR UPDATE");
+    const holder = await holding(url, "SELECT 1 FROM link WHERE link_id = 'many-10001' FOR UPDATE");
     const due = `SELECT count(*)::int AS due FROM link WHERE next_check_at_ms = ${world.nowMs}`;
     const catchingUp = one.catchUp({ dryRun: false, nowMs: world.nowMs });
     await untilBehind(holder);

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { connectTo } from './opening.ts';
 
 /**
  * Of those who wait for a lock: the ones behind this connection, and the ones behind those. What waits for a moment for
@@ -9,6 +10,14 @@ const BEHIND = `WITH RECURSIVE behind (pid) AS (
     SELECT pg_backend_pid()
     UNION SELECT l.pid FROM pg_locks l JOIN behind b ON b.pid = ANY (pg_blocking_pids(l.pid)) WHERE NOT l.granted
   ) SELECT count(*)::int - 1 AS count FROM behind`;
+
+/** Another program, which holds something in a transaction of its own. */
+export async function holding(url: string, sql: string, values: unknown[] = []): Promise<pg.Client> {
+  const client = await connectTo(url);
+  await client.query('BEGIN');
+  await client.query(sql, values);
+  return client;
+}
 
 /** Resolves when so many transactions wait for the one of this connection, directly or behind each other. */
 export async function untilBehind(client: pg.Client, count = 1): Promise<void> {

@@ -5,6 +5,7 @@ import type { Transaction } from '../../../src/store/postgres/transaction.ts';
 import type { ClaimedEvent, Store } from '../../../src/store/store.ts';
 import { stated } from '../../support/orders.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
+import { holding } from './locks.ts';
 import { connectTo, openTestDatabase } from './opening.ts';
 import { openTwoReplicas, sharedReplicas, type TwoReplicas } from './two_replicas.ts';
 
@@ -62,9 +63,7 @@ describe('two replicas on one database', () => {
       const { eventKey } = await world.deliver(await world.newLink());
       await claim(one);
       world.tick(LEASE_MS);
-      const settling = await connectTo(url);
-      await settling.query('BEGIN');
-      await settling.query('SELECT 1 FROM inbox WHERE key = $1 FOR NO KEY UPDATE', [eventKey]);
+      const settling = await holding(url, 'SELECT 1 FROM inbox WHERE key = $1 FOR NO KEY UPDATE', [eventKey]);
       expect(await claim(other)).toEqual([]);
       await settling.query('ROLLBACK');
       expect(await claim(other)).toMatchObject([{ eventKey, attempt: 2 }]);
@@ -268,9 +267,7 @@ describe('two replicas on one database', () => {
       const again = world.delivery(link);
       await one.recordDelivery(again);
       const job = world.job(await world.claimNew(claimed), { facts: [PAID] });
-      const stuck = await connectTo(url);
-      await stuck.query('BEGIN');
-      await stuck.query('SELECT 1 FROM orders FOR NO KEY UPDATE');
+      const stuck = await holding(url, 'SELECT 1 FROM orders FOR NO KEY UPDATE');
       const news = world.delivery(link);
       await stuck.query(
         `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, received_at_ms, due_at_ms)

@@ -4,8 +4,8 @@ import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import type { Registration } from '../../../src/store/store.ts';
 import { sealedSecret } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
-import { untilBehind } from './locks.ts';
-import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { holding, untilBehind } from './locks.ts';
+import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
 const MINUTE_MS = 60_000;
 const IN_USE = expect.objectContaining({ code: 'secrets_key_in_use', kind: 'transient' });
@@ -83,16 +83,16 @@ describe('the secrets key of two replicas', () => {
   it('is not the only one where the other replica seals a secret under the one before at that moment', async () => {
     await after.store.heartbeat(after.clock.nowMs() + 2 * MINUTE_MS);
     const reference = randomUUID();
-    const held = await hold(
+    const held = await holding(
       url,
       `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
        VALUES ('${reference}', 100, 'BRL', 'awaiting_payment', 0, 0)`,
     );
     const registered = register(before, 'old', { reference });
-    await held.untilWaiting(1);
+    await untilBehind(held);
     const adopted = adopt().catch((fault) => fault);
-    await held.untilWaiting(2);
-    await held.giveUp();
+    await untilBehind(held, 2);
+    await held.query('ROLLBACK');
     expect(await registered).toMatchObject({ outcome: 'created' });
     expect(await adopted).toEqual(IN_USE);
     await resealAll();
@@ -121,13 +121,13 @@ it('a new database is one instance, though two replicas begin on it at once', as
   const url = await newDatabase();
   onTestFinished(() => sharedServer().drop(new URL(url).pathname.slice(1)));
   await runIn(url, 'DELETE FROM instance');
-  const held = await hold(
+  const held = await holding(
     url,
     "INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, '', '', 0, 0)",
   );
   const both = ['one', 'other'].map((name) => openTestPostgres(url, { newInstanceId: name }));
-  await held.untilWaiting(2);
-  await held.giveUp();
+  await untilBehind(held, 2);
+  await held.query('ROLLBACK');
   const replicas = await Promise.all(both);
   const [one, other] = replicas.map(({ opened }) => opened.instanceId);
   expect(one).toBe(other);
@@ -137,16 +137,4 @@ it('a new database is one instance, though two replicas begin on it at once', as
 
 function close({ store }: OpenedPostgresStore): Promise<void> {
   return store.close();
-}
-
-/** Inserts a row as another program that has not decided so far whether to keep it. */
-async function hold(url: string, insert: string) {
-  const holder = await connectTo(url);
-  await holder.query('BEGIN');
-  await holder.query(insert);
-  return {
-    /** Resolves when so many transactions wait for it. */
-    untilWaiting: (count: number) => untilBehind(holder, count),
-    giveUp: () => holder.query('ROLLBACK'),
-  };
 }

@@ -3,7 +3,7 @@ import type { NoticeSummary } from '../../../src/store/queries.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
 import { LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
-import { untilBehind } from './locks.ts';
+import { holding, untilBehind } from './locks.ts';
 import { connectTo } from './opening.ts';
 import { openTwoReplicas, sharedReplicas, type TwoReplicas } from './two_replicas.ts';
 
@@ -64,11 +64,11 @@ describe('two replicas that tell one shop', () => {
 
     it('pass over what somebody holds at this moment, and wait for nobody', async () => {
       const [first, second] = [await told(1), await told(1)];
-      const holding = await connectTo(url);
-      await holding.query('BEGIN');
-      await holding.query('SELECT 1 FROM outbox WHERE key = $1 FOR NO KEY UPDATE', [first.notices[0]?.key]);
+      const holder = await holding(url, 'SELECT 1 FROM outbox WHERE key = $1 FOR NO KEY UPDATE', [
+        first.notices[0]?.key,
+      ]);
       expect((await claim(one)).map(({ id }) => id)).toEqual(second.notices.map(({ id }) => id));
-      await holding.query('ROLLBACK');
+      await holder.query('ROLLBACK');
       expect((await claim(other)).map(({ id }) => id)).toEqual(first.notices.map(({ id }) => id));
     });
   });
@@ -137,11 +137,11 @@ describe('two replicas that tell one shop', () => {
       for (const claimed of await claim(one))
         if (claimed.id === first.notices[0]?.id) await bury(one, claimed);
       expect(await matters()).toEqual([1]);
-      const burying = await connectTo(url);
-      await burying.query('BEGIN');
-      await burying.query("UPDATE outbox SET status = 'dead', due_at_ms = NULL WHERE key = $1", [
-        second.notices[0]?.key,
-      ]);
+      const burying = await holding(
+        url,
+        "UPDATE outbox SET status = 'dead', due_at_ms = NULL WHERE key = $1",
+        [second.notices[0]?.key],
+      );
       await burying.query("UPDATE attention SET count = count + 1 WHERE kind = 'notices_dead'");
       const sending = resend(other, first.notices[0] as NoticeSummary);
       await untilBehind(burying);
@@ -278,24 +278,25 @@ describe('two replicas that tell one shop', () => {
     const drop = (replica: Store) =>
       replica.dropBodies({ untilMs: world.nowMs - DAY_MS, nowMs: world.nowMs, after: 0, limit: 100 });
 
+    async function settledEvent(): Promise<number> {
+      const { eventKey } = await world.claimNew(await world.newLink());
+      await world.store.settle(world.job({ eventKey, attempt: 1 }));
+      return eventKey;
+    }
+
     it('is one replica’s turn at a time: the other ends its round', async () => {
       await told(2);
       world.tick(DAY_MS);
-      const dropping = await connectTo(url);
-      await dropping.query('BEGIN');
-      await dropping.query('SELECT pg_advisory_xact_lock($1)', [7_331_003]);
+      const dropping = await holding(url, 'SELECT pg_advisory_xact_lock($1)', [7_331_003]);
       expect(await drop(one)).toEqual({ dropped: 0, next: null });
       await dropping.query('ROLLBACK');
       expect(await drop(other)).toEqual({ dropped: 2, next: null });
     });
 
     it('keeps the bytes of an event that is being replayed', async () => {
-      const eventKey = (await world.claimNew(await world.newLink())).eventKey;
-      await world.store.settle(world.job({ eventKey, attempt: 1 }));
+      const eventKey = await settledEvent();
       world.tick(DAY_MS);
-      const replaying = await connectTo(url);
-      await replaying.query('BEGIN');
-      await replaying.query("UPDATE inbox SET status = 'pending' WHERE key = $1", [eventKey]);
+      const replaying = await holding(url, "UPDATE inbox SET status = 'pending' WHERE key = $1", [eventKey]);
       expect(await drop(one)).toEqual({ dropped: 0, next: null });
       await replaying.query('COMMIT');
       expect(await drop(one)).toEqual({ dropped: 0, next: null });
@@ -303,13 +304,10 @@ describe('two replicas that tell one shop', () => {
     });
 
     it('keeps the bytes of an event that is replayed once it was found', async () => {
-      const eventKey = (await world.claimNew(await world.newLink())).eventKey;
-      await world.store.settle(world.job({ eventKey, attempt: 1 }));
+      const eventKey = await settledEvent();
       world.tick(DAY_MS);
-      const replaying = await connectTo(url);
       // Who drops has found the event, and waits to take its bytes.
-      await replaying.query('BEGIN');
-      await replaying.query('LOCK TABLE inbox_body IN SHARE ROW EXCLUSIVE MODE');
+      const replaying = await holding(url, 'LOCK TABLE inbox_body IN SHARE ROW EXCLUSIVE MODE');
       const dropping = drop(one);
       await untilBehind(replaying);
       expect(await other.requeueEvent({ eventKey, nowMs: world.nowMs })).toBe('requeued');
@@ -319,11 +317,8 @@ describe('two replicas that tell one shop', () => {
     });
 
     it('lets no event be replayed whose bytes go at this moment', async () => {
-      const eventKey = (await world.claimNew(await world.newLink())).eventKey;
-      await world.store.settle(world.job({ eventKey, attempt: 1 }));
-      const dropping = await connectTo(url);
-      await dropping.query('BEGIN');
-      await dropping.query('SELECT 1 FROM inbox WHERE key = $1 FOR NO KEY UPDATE', [eventKey]);
+      const eventKey = await settledEvent();
+      const dropping = await holding(url, 'SELECT 1 FROM inbox WHERE key = $1 FOR NO KEY UPDATE', [eventKey]);
       await dropping.query('DELETE FROM inbox_body WHERE inbox_key = $1', [eventKey]);
       const replaying = one.requeueEvent({ eventKey, nowMs: world.nowMs });
       await untilBehind(dropping);

@@ -1,16 +1,13 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
+import type { OpenedEngine } from '../../../src/store/engine.ts';
 import { type OpenOptions, openForWriting } from '../../../src/store/sqlite/open.ts';
-import {
-  type OpenedStore,
-  openSqliteStore,
-  type SqliteStoreOptions,
-} from '../../../src/store/sqlite/store.ts';
+import { openSqliteStore, type SqliteStoreOptions } from '../../../src/store/sqlite/store.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 
 /** Opens the embedded store as the tests of it do. */
-export function openTestStore(path: string, over: Partial<SqliteStoreOptions> = {}): Promise<OpenedStore> {
+export function openTestStore(path: string, over: Partial<SqliteStoreOptions> = {}): Promise<OpenedEngine> {
   return openSqliteStore({
     path,
     secretsKeyId: 'key-1',

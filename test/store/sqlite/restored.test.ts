@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { sqliteAddress } from '../../../src/store/address.ts';
+import type { OpenedEngine } from '../../../src/store/engine.ts';
 import { migrateStore } from '../../../src/store/open.ts';
-import type { OpenedStore } from '../../../src/store/sqlite/store.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { testFolder } from '../../support/app.ts';
 import { COPIED_AT_MS, restoreContract } from '../contract/asking-restore.ts';
@@ -14,13 +14,13 @@ import { openTestStore } from './opening.ts';
 const MINUTE_MS = 60_000;
 const START_MS = 1_700_000_000_000;
 
-function openAt(path: string, nowMs: number): Promise<OpenedStore> {
+function openAt(path: string, nowMs: number): Promise<OpenedEngine> {
   return openTestStore(path, { clock: { ...systemClock, nowMs: () => nowMs } });
 }
 
 describe('a copy in the place of the database', () => {
   let path: string;
-  let original: OpenedStore;
+  let original: OpenedEngine;
 
   beforeEach(async () => {
     path = join(testFolder(), 'settled.db');
@@ -28,19 +28,19 @@ describe('a copy in the place of the database', () => {
     await original.store.heartbeat(START_MS);
   });
 
-  async function open(at: string, nowMs: number): Promise<OpenedStore> {
+  async function open(at: string, nowMs: number): Promise<OpenedEngine> {
     const opened = await openAt(at, nowMs);
     onTestFinished(() => opened.store.close());
     return opened;
   }
 
-  async function copyOf({ store }: OpenedStore, name: string): Promise<string> {
+  async function copyOf({ store }: OpenedEngine, name: string): Promise<string> {
     const copy = `${path}.${name}`;
     await store.backup({ path: copy });
     return copy;
   }
 
-  const generationOf = async ({ store }: OpenedStore) =>
+  const generationOf = async ({ store }: OpenedEngine) =>
     (await store.readFeed({ after: 0, limit: 1 })).generation;
 
   it('has a generation of its own, and looks for links from the time of the copy on', async () => {
@@ -62,7 +62,7 @@ describe('a copy in the place of the database', () => {
   it('gets another generation when the same copy is put to use again', async () => {
     const copies = [await copyOf(original, 'one'), await copyOf(original, 'two')];
     const [one, two] = await Promise.all(copies.map((copy, n) => open(copy, START_MS + n * MINUTE_MS)));
-    expect(await generationOf(one as OpenedStore)).not.toBe(await generationOf(two as OpenedStore));
+    expect(await generationOf(one as OpenedEngine)).not.toBe(await generationOf(two as OpenedEngine));
   });
 
   it('looks for links from the first copy on where it is a copy of one that was not through', async () => {

@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import type { OpenedStore } from '../../../src/store/sqlite/store.ts';
+import type { OpenedEngine } from '../../../src/store/engine.ts';
 import { testFolder } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Link, said, type World, worldOf } from '../contract/world.ts';
@@ -13,7 +13,7 @@ const NEW_VERSION = expect.toSatisfy((version: number) => version > 1_000_000_00
 describe('a running SQLite store', () => {
   let path: string;
   let folder: string;
-  let opened: OpenedStore;
+  let opened: OpenedEngine;
   let world: World;
   const onFailed = vi.fn();
   const onBatch = vi.fn();
