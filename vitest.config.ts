@@ -92,8 +92,8 @@ export default defineConfig({
     // One more than cores: many tests wait for processes, disks and deadlines.
     maxWorkers: 3,
     sequence: { sequencer: LongFirst },
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     projects: [
       { extends: true, test: { name: 'mocking', include: MOCKING } },
       {
@@ -115,7 +115,6 @@ export default defineConfig({
           env: { SETTLED_TEST_ENGINE: 'postgres' },
           globalSetup: ['test/support/postgres_setup.ts'],
           isolate: false,
-          testTimeout: 60_000,
         },
       },
     ],

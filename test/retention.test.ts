@@ -1,8 +1,9 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../sandbox/clock.ts';
 import { startRetention } from '../src/retention.ts';
 import { type ReservedLink, startTestApp, type TestApp } from './support/app.ts';
 import { paymentEvent, signedHeaders } from './support/deliveries.ts';
+import { eventually } from './support/eventually.ts';
 import { readableLog } from './support/lines.ts';
 import { peek, tamper } from './support/peek.ts';
 
@@ -25,7 +26,7 @@ function deliver({ app, clock }: Kept, link: ReservedLink, body: string, beforeM
 }
 
 function eventsIn({ app }: Kept, status: string, count: number): Promise<{ id: string }[]> {
-  return vi.waitFor(async () => {
+  return eventually(async () => {
     const { events } = (await app.api(`/v1/events?status=${status}`)).body;
     expect(events).toHaveLength(count);
     return events;
@@ -39,7 +40,7 @@ const bodies = ({ app }: Kept): number =>
 /** A day passes, and then hours until something is so: each brings another round. */
 async function aDayAndMore({ clock }: Kept, isSo: () => unknown): Promise<void> {
   await clock.advance(DAY_MS);
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     await clock.advance(HOUR_MS);
     await isSo();
   });
@@ -164,30 +165,30 @@ describe('retention: its rounds', () => {
 
   it('go on from batch to batch, with a rest after each, and tell once what was dropped', async () => {
     const { clock, calls, lines } = startRounds(3);
-    await vi.waitFor(() => expect(calls).toHaveLength(1));
+    await eventually(() => expect(calls).toHaveLength(1));
     await clock.advance(200);
     expect(calls).toHaveLength(1);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await clock.advance(50);
       expect(calls.map(({ after }) => after)).toEqual([0, 1, 2]);
     });
-    await vi.waitFor(() => expect(lines).toMatchObject([{ level: 'info', bodies: 15 }]));
+    await eventually(() => expect(lines).toMatchObject([{ level: 'info', bodies: 15 }]));
     await clock.advance(HOUR_MS);
-    await vi.waitFor(() => expect(calls[3]).toMatchObject({ after: 0 }));
+    await eventually(() => expect(calls[3]).toMatchObject({ after: 0 }));
   });
 
   it('are tried again an hour after one failed, and it is told', async () => {
     const failing = { value: true };
     const { clock, calls, lines } = startRounds(1, failing);
-    await vi.waitFor(() => expect(lines).toMatchObject([{ level: 'warn' }]));
+    await eventually(() => expect(lines).toMatchObject([{ level: 'warn' }]));
     failing.value = false;
     await clock.advance(HOUR_MS);
-    await vi.waitFor(() => expect(calls).toHaveLength(2));
+    await eventually(() => expect(calls).toHaveLength(2));
   });
 
   it('end at once where settled stops, also in a rest', async () => {
     const { calls, retention } = startRounds(1000);
-    await vi.waitFor(() => expect(calls).toHaveLength(1));
+    await eventually(() => expect(calls).toHaveLength(1));
     await retention.stop();
     expect(calls.length).toBeLessThanOrEqual(2);
   });

@@ -1,5 +1,6 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { act } from '../support/dispatch.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Passed } from '../support/front.ts';
 import { readableLog } from '../support/lines.ts';
 import {
@@ -63,36 +64,28 @@ it('names what is wrong with the answer about one link, asks again, and pays the
   // The schedule asks about all of them; one of the answers never comes, and nobody waits for it.
   await shop.sandbox.clock.advance(2 * 60_000);
   const pages = Object.keys(SICK).map((reference) => check(shop, reference));
-  await vi.waitFor(
-    async () => {
-      for (const reference of WELL) expect(await stateOf(shop, reference)).toBe('paid');
-    },
-    { timeout: 5_000 },
-  );
+  await eventually(async () => {
+    for (const reference of WELL) expect(await stateOf(shop, reference)).toBe('paid');
+  });
   const metrics = async () => (await shop.settled.api('/metrics')).body;
   expect(await metrics()).not.toMatch(/outcome="service_timeout"\} [1-9]/);
   // The answers that do come may still be on their way.
-  await vi.waitFor(async () => expect(await metrics()).toMatch(/^settled_api_requests_in_flight [12]$/m), {
-    timeout: 5_000,
-  });
+  await eventually(async () => expect(await metrics()).toMatch(/^settled_api_requests_in_flight [12]$/m));
 
   for (const { status, body } of await Promise.all(pages)) {
     expect([status, body.title]).toEqual([503, 'service_unavailable']);
     expect(body.detail).toContain('GET /payment-links/{id}');
   }
-  await vi.waitFor(
-    () => {
-      for (const [reference, { fault }] of Object.entries(SICK)) {
-        const told = lines.find(({ order, reason }) => order === reference && reason === 'scheduled');
-        expect(told).toMatchObject({
-          level: 'warn',
-          msg: 'a link could not be asked about',
-          fault: { code: fault },
-        });
-      }
-    },
-    { timeout: 5_000 },
-  );
+  await eventually(() => {
+    for (const [reference, { fault }] of Object.entries(SICK)) {
+      const told = lines.find(({ order, reason }) => order === reference && reason === 'scheduled');
+      expect(told).toMatchObject({
+        level: 'warn',
+        msg: 'a link could not be asked about',
+        fault: { code: fault },
+      });
+    }
+  });
   for (const reference of Object.keys(SICK)) expect(await stateOf(shop, reference)).toBe('awaiting_payment');
 
   front.passAll();
@@ -170,7 +163,7 @@ it('stops while an answer does not come', async () => {
   sick.set(link.id, 'hang');
   // Its connection is broken where it is not answered in time.
   const checked = check(shop, 'hanging').catch(() => null);
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     expect((await shop.settled.api('/metrics')).body).toMatch(/^settled_api_requests_in_flight 1$/m);
   });
   const startMs = performance.now();

@@ -1,6 +1,7 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 
 describe('the whole way', () => {
   it('turns a reserved order paid by one signed delivery, and answers its repetition as a duplicate', async () => {
@@ -12,7 +13,7 @@ describe('the whole way', () => {
     expect([first.status, await first.json()]).toEqual([200, { received: true, duplicate: false }]);
     // Only a settlement that never comes takes so long: what it takes is told by latency.test.ts.
     const isPaid = async () => expect((await settled.order('order-1')).state).toBe('paid');
-    await vi.waitFor(isPaid, { timeout: 20_000 });
+    await eventually(isPaid);
     const order = await settled.order('order-1');
     expect(order).toMatchObject({
       payment: { id: 'pay_1', amount: '100.00', currency: 'BRL' },

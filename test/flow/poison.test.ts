@@ -1,11 +1,11 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { tamper } from '../support/peek.ts';
 
 /** Only a settlement that never comes takes so long: what it takes is told by latency.test.ts. */
-const WITHIN = { timeout: 20_000 };
 
 describe('an event that cannot be settled', () => {
   it('waits for a person and holds up none of the others', async () => {
@@ -19,11 +19,11 @@ describe('an event that cannot be settled', () => {
       ]),
     );
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 202]));
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { orders, events } = (await settled.api('/v1/stats')).body.stats;
       expect(orders).toMatchObject({ paid: 100, awaiting_payment: 0, held: 0 });
       expect(events).toEqual({ pending: 0, leased: 0, dead: 200, done: 100 });
-    }, WITHIN);
+    });
     const { events } = (await settled.api('/v1/events?status=dead&limit=200')).body;
     const faults = events.map(({ fault }: { fault: { code: string } }) => fault.code).sort();
     expect(faults).toEqual([...Array(100).fill('link_mismatch'), ...Array(100).fill('unreadable_event')]);
@@ -55,10 +55,10 @@ describe('an event that cannot be settled', () => {
     expect((await settled.api('/v1/attention')).body.attention).toEqual([]);
 
     expect((await replay(settled, event)).status).toBe(202);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { events } = (await settled.api('/v1/stats')).body.stats;
       expect(events).toMatchObject({ pending: 0, leased: 0, dead: 0 });
-    }, WITHIN);
+    });
     expect(await settled.order(link.reference)).toEqual(order);
   });
 
@@ -136,11 +136,11 @@ async function change(
 }
 
 async function theDeadEvent(settled: TestApp): Promise<string> {
-  return vi.waitFor(async () => {
+  return eventually(async () => {
     const { events } = (await settled.api('/v1/events?status=dead')).body;
     expect(events).toHaveLength(1);
     return events[0].id;
-  }, WITHIN);
+  });
 }
 
 function replay(settled: TestApp, event: string): ReturnType<TestApp['api']> {
@@ -148,9 +148,9 @@ function replay(settled: TestApp, event: string): ReturnType<TestApp['api']> {
 }
 
 async function paidOrder(settled: TestApp, { reference }: ReservedLink): Promise<Record<string, unknown>> {
-  return vi.waitFor(async () => {
+  return eventually(async () => {
     const order = await settled.order(reference);
     expect(order.state).toBe('paid');
     return order;
-  }, WITHIN);
+  });
 }

@@ -2,11 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { environmentOf } from '../cli/settled.ts';
 import { type TestApp, testFolder } from '../support/app.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
 import { act, createLink, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
+import { eventually } from '../support/eventually.ts';
 import { peek } from '../support/peek.ts';
 import { runSettled } from '../support/process.ts';
 import {
@@ -152,13 +153,13 @@ describe('a restored backup', () => {
         },
       },
     );
-    await vi.waitFor(() => expect(keptOf(callback)).toEqual({ 'order-1': 'paid', 'order-2': 'paid' }));
+    await eventually(() => expect(keptOf(callback)).toEqual({ 'order-1': 'paid', 'order-2': 'paid' }));
     for (const link of links) await act(shop.sandbox, link, 'refund');
     await passUntil(shop, async () => (await mattersOf(shop)).length > 0, { withinMs: MINUTE_MS });
     await runAdvised(shop.settled, (await mattersOf(shop))[0] as Matter);
     for (const reference of ['order-1', 'order-2']) expect((await check(shop, reference)).status).toBe(200);
     await pass(shop, MINUTE_MS);
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(keptOf(callback)).toEqual({ 'order-1': 'refunded', 'order-2': 'refunded' }),
     );
   });

@@ -1,8 +1,8 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { sharedApp } from '../support/shared.ts';
 
 /** Only a settlement that never comes takes so long: what it takes is told by latency.test.ts. */
-const WITHIN = { timeout: 20_000 };
 
 const theApp = sharedApp();
 
@@ -16,10 +16,10 @@ describe('an authentic event that says COMPLETED, but not plainly', () => {
       link: { amount: 1 },
     });
     expect((await settled.deliver(link, body)).status).toBe(200);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { state, hold } = await settled.order('order-1');
       expect({ state, hold }).toEqual({ state: 'held', hold: { reason: 'status_unclear' } });
-    }, WITHIN);
+    });
   });
 
   it('is told to a person where its type is unknown', async () => {
@@ -31,11 +31,11 @@ describe('an authentic event that says COMPLETED, but not plainly', () => {
       paymentStatus: 'COMPLETED',
     });
     expect((await settled.deliver(link, body)).status).toBe(200);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { attention } = (await settled.api('/v1/attention')).body;
       const others = attention.filter(({ reference }: { reference: string }) => reference !== 'order-1');
       expect(others).toMatchObject([{ kind: 'event_not_understood', reference: 'order-2', count: 1 }]);
-    }, WITHIN);
+    });
     expect((await settled.order('order-2')).state).toBe('awaiting_payment');
   });
 });

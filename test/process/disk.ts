@@ -1,7 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 
 export type FreezableDisk = {
   /** For the settled process whose commits can be frozen. */
@@ -18,7 +19,7 @@ export function freezableDisk(pipe: string): FreezableDisk {
   return {
     environment: { NODE_OPTIONS: `--import=${preload}`, FROZEN_DISK: pipe },
     freeze: () => void execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]),
-    hangs: () => vi.waitFor(() => expect(existsSync(`${pipe}.waiting`)).toBe(true), { timeout: 5_000 }),
+    hangs: () => eventually(() => expect(existsSync(`${pipe}.waiting`)).toBe(true)),
     thaw: () => {
       // Whoever waits to read the pipe goes on once somebody opens it for writing.
       const pipeEnd = openSync(pipe, 'r+');

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { spawnSettled } from '../support/process.ts';
 import {
   exchange,
@@ -131,13 +132,10 @@ class Supervisor {
     });
     await Promise.all(load);
     expect(this.#waiting).toEqual([]);
-    await vi.waitFor(
-      async () => {
-        const { events } = (await serving.api('/v1/stats')).body.stats;
-        expect(events).toMatchObject({ pending: 0, leased: 0 });
-      },
-      { timeout: 20_000 },
-    );
+    await eventually(async () => {
+      const { events } = (await serving.api('/v1/stats')).body.stats;
+      expect(events).toMatchObject({ pending: 0, leased: 0 });
+    });
     agent.destroy();
     serving.child.kill('SIGTERM');
     expect((await serving.finished).code).toBe(0);

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { testFolder } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
 import { fillDisk, freezableDisk, smallDisk } from './disk.ts';
 import { completedEvent, deliver, get, type Reserved, type Serving, startServing } from './serving.ts';
 
@@ -31,9 +32,7 @@ describe('a store that fails while the process runs', () => {
     fillDisk(join(folder, 'ballast'));
     // SQLite still has room in its log until it must grow.
     await vi.waitFor(async () => expect(await deliverNext()).toBe(503), { timeout: 20_000, interval: 1 });
-    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(503), {
-      timeout: 20_000,
-    });
+    await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(503));
     const refused = await deliver(serving, owed[0] as Reserved, completedEvent(owed[0] as Reserved));
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/)]);
     expect((await get(serving, '/livez')).status).toBe(200);
@@ -44,11 +43,9 @@ describe('a store that fails while the process runs', () => {
 
     rmSync(join(folder, 'ballast'));
     while (owed.length > 0) {
-      await vi.waitFor(async () => expect(await deliverNext()).toBe(200), { timeout: 5_000 });
+      await eventually(async () => expect(await deliverNext()).toBe(200));
     }
-    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(200), {
-      timeout: 5_000,
-    });
+    await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(200));
     await expectPaidOnce(serving, acknowledged);
     const { path } = (await serving.api('/v1/admin/backup', {})).body.backup;
     const copy = join(testFolder(), 'backup.db');
@@ -92,15 +89,12 @@ describe('a store that fails while the process runs', () => {
     const askedAt = Date.now();
     expect((await deliver(serving, link, completedEvent(link))).status).toBe(503);
     expect(Date.now() - askedAt).toBeLessThan(2_000);
-    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(503), {
-      timeout: 5_000,
-    });
+    await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(503));
     expect((await serving.api('/v1/orders/order-1')).status).toBe(200);
     other.exec('ROLLBACK');
     other.close();
-    await vi.waitFor(
-      async () => expect((await deliver(serving, link, completedEvent(link))).status).toBe(200),
-      { timeout: 5_000 },
+    await eventually(async () =>
+      expect((await deliver(serving, link, completedEvent(link))).status).toBe(200),
     );
     await expectPaidOnce(serving, [paid, link]);
   });
@@ -135,9 +129,7 @@ describe('a store that fails while the process runs', () => {
       expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
     }
     await expectPaidOnce(serving, links);
-    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(200), {
-      timeout: 5_000,
-    });
+    await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(200));
   }, 90_000);
 });
 

@@ -3,6 +3,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { testFolder } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { runSettled } from '../support/process.ts';
 import { completedEvent, deliver, get, type Reserved, type Serving } from './serving.ts';
@@ -95,7 +96,7 @@ describe('a database that fails while replicas run', () => {
       await server.kill();
       try {
         load.statuses.delete(503);
-        await vi.waitFor(() => expect(load.statuses.has(503)).toBe(true), { timeout: 10_000 });
+        await eventually(() => expect(load.statuses.has(503)).toBe(true));
       } finally {
         await server.start();
       }
@@ -158,7 +159,7 @@ async function endConnections(database: pg.Pool): Promise<number> {
      WHERE datname = current_database() AND application_name = 'settled'`,
   );
   const pids = rows.map(({ pid }) => pid);
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const left = await database.query('SELECT FROM pg_stat_activity WHERE pid = ANY($1)', [pids]);
     expect(left.rows).toHaveLength(0);
   });
@@ -166,15 +167,12 @@ async function endConnections(database: pg.Pool): Promise<number> {
 }
 
 async function expectListening(database: pg.Pool, replicas: number): Promise<void> {
-  await vi.waitFor(
-    async () => {
-      const listening = await database.query(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'",
-      );
-      expect(listening.rows).toHaveLength(replicas);
-    },
-    { timeout: 10_000 },
-  );
+  await eventually(async () => {
+    const listening = await database.query(
+      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'",
+    );
+    expect(listening.rows).toHaveLength(replicas);
+  });
 }
 
 /** A reader at one replica is answered before it would look by itself, because another replica told of a notice. */

@@ -1,7 +1,8 @@
 import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { newDatabase } from '../store/postgres/opening.ts';
+import { eventually } from '../support/eventually.ts';
 import { completedEvent, deliver, type Reserved, type Serving } from './serving.ts';
 import { expectPaidOnce, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
@@ -42,13 +43,10 @@ describe('a rolling restart under load', () => {
     const stored = await storedEventIds(database);
     expect(delivered.filter((eventId) => !stored.has(eventId))).toEqual([]);
     await expectPaidOnce(database, links);
-    await vi.waitFor(
-      async () => {
-        const { rows } = await database.query("SELECT FROM inbox WHERE status <> 'done'");
-        expect(rows).toHaveLength(0);
-      },
-      { timeout: 20_000 },
-    );
+    await eventually(async () => {
+      const { rows } = await database.query("SELECT FROM inbox WHERE status <> 'done'");
+      expect(rows).toHaveLength(0);
+    });
   }, 60_000);
 });
 
@@ -118,7 +116,7 @@ function startLoad(balancer: Balancer, links: readonly Reserved[]) {
       const enough = delivered.length + 40;
       await Promise.race([
         Promise.all(working),
-        vi.waitFor(() => expect(delivered.length).toBeGreaterThan(enough), { timeout: 10_000 }),
+        eventually(() => expect(delivered.length).toBeGreaterThan(enough)),
       ]);
     },
     end: async () => {

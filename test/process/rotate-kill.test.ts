@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openKeyring } from '../../src/store/keyring.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
 import { peek } from '../support/peek.ts';
 import { completedEvent, deliver, type Reserved, type Serving, startServing } from './serving.ts';
 
@@ -36,13 +37,10 @@ async function expectHealed(
   { keyId = keyringOf(storePath).keyId, environment = {} } = {},
 ): Promise<void> {
   const serving = await startServing(storePath, environment);
-  await vi.waitFor(
-    () => {
-      const columns = 'secrets_key_id AS id, secrets_key_others AS others';
-      expect(peek(storePath, `SELECT ${columns} FROM instance`)).toEqual([{ id: keyId, others: '' }]);
-    },
-    { timeout: 10_000 },
-  );
+  await eventually(() => {
+    const columns = 'secrets_key_id AS id, secrets_key_others AS others';
+    expect(peek(storePath, `SELECT ${columns} FROM instance`)).toEqual([{ id: keyId, others: '' }]);
+  });
   expect(linksUnder(storePath, keyId)).toBe(LINKS);
   for (const link of [links[0], links.at(-1)] as Reserved[]) {
     expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);

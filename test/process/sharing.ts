@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { expect, onTestFinished, vi } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { spawnSettled } from '../support/process.ts';
 import { type Reserved, type Serving, serveEnvironment, whenServing } from './serving.ts';
 
@@ -34,16 +35,13 @@ export function lookInto(url: string): pg.Pool {
 /** Waits until each order is paid, once. */
 export async function expectPaidOnce(database: pg.Pool, links: readonly Reserved[]): Promise<void> {
   const references = links.map(({ reference }) => reference);
-  await vi.waitFor(
-    async () => {
-      const { rows } = await database.query(
-        `SELECT reference FROM orders WHERE state = 'paid' AND reference = ANY($1)`,
-        [references],
-      );
-      expect(rows).toHaveLength(links.length);
-    },
-    { timeout: 10_000 },
-  );
+  await eventually(async () => {
+    const { rows } = await database.query(
+      `SELECT reference FROM orders WHERE state = 'paid' AND reference = ANY($1)`,
+      [references],
+    );
+    expect(rows).toHaveLength(links.length);
+  });
   const { rows: entries } = await database.query(
     `SELECT o.reference, e.payment_key, e.amount_minor FROM ledger e JOIN orders o ON o.key = e.order_key
      WHERE o.reference = ANY($1) ORDER BY e.order_key`,

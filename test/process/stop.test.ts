@@ -3,9 +3,10 @@ import { Agent } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { freezableDisk } from './disk.ts';
 import {
   completedEvent,
@@ -32,7 +33,7 @@ describe('a process that is told to stop', () => {
     const links = await reserveMany(serving, 16);
     const attempts: Attempt[] = [];
     const load = links.map((link, index) => deliverUntilRefused(serving, link, index % 2 === 0, attempts));
-    await vi.waitFor(() => expect(attempts.length).toBeGreaterThan(200), { timeout: 10_000 });
+    await eventually(() => expect(attempts.length).toBeGreaterThan(200));
     const stopping = tell(serving, 'SIGTERM');
     await serving.line(/"stopping"/);
     const heardAt = Date.now();

@@ -1,10 +1,11 @@
 import { Agent } from 'node:http';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { eachAtOnce } from '../support/at_once.ts';
 import { type CallbackShop, type ReceivedNotice, startCallback } from '../support/callback.ts';
+import { eventually } from '../support/eventually.ts';
 import { spawnSettled } from '../support/process.ts';
 import {
   completedEvent,
@@ -90,16 +91,13 @@ async function live(points: readonly string[], random: () => number): Promise<Bo
   const serving = await startServing(storePath, shop.environment);
   await pay(serving, unpaid, unpaid.length, agent);
   expect(unpaid).toEqual([]);
-  await vi.waitFor(
-    async () => {
-      const { stats } = (await serving.api('/v1/stats')).body;
-      expect(stats).toMatchObject({
-        orders: { paid: references.length },
-        notices: { done: references.length },
-      });
-    },
-    { timeout: 20_000 },
-  );
+  await eventually(async () => {
+    const { stats } = (await serving.api('/v1/stats')).body;
+    expect(stats).toMatchObject({
+      orders: { paid: references.length },
+      notices: { done: references.length },
+    });
+  });
   agent.destroy();
   book.check(references);
   return book;

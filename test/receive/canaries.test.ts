@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Finished, spawnSettled } from '../support/process.ts';
 
 const OPERATOR_TOKEN = 'canary-operator-token-1f0c';
@@ -121,7 +122,7 @@ async function playRound(): Promise<Round> {
   expect(await status(deliver('another link', held, withCustomer(paymentEvent({ linkId: 'pl_1' }))))).toBe(
     200,
   );
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { order } = (await (await api(round.answers, '/v1/orders/held')).json()) as {
       order: { state: string };
     };
@@ -157,7 +158,7 @@ async function playRound(): Promise<Round> {
   db.exec('ROLLBACK');
   db.close();
   expect(await status(deliver('store back', paid, locked))).toBe(200);
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const { stats } = (await (await api(round.answers, '/v1/stats')).json()) as {
       stats: { rejections: number };
     };

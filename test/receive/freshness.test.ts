@@ -1,7 +1,8 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/work/clock.ts';
 import type { ReservedLink } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { peek, tamper } from '../support/peek.ts';
 import { rawConnection } from '../support/raw.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
@@ -86,7 +87,7 @@ describe('receive: freshness', () => {
     const body = paymentEvent();
     await expectSaid(await app().deliver(link, body, signedAt(link, body, NOON_MS - 301_000)), SAID.stale);
     await expectSaid(await app().deliver(link, body, signedAt(link, body, NOON_MS)), SAID.recorded);
-    await vi.waitFor(async () => expect((await app().order(link.reference)).state).toBe('paid'));
+    await eventually(async () => expect((await app().order(link.reference)).state).toBe('paid'));
   });
 
   it('refuses a replay as stale once the window has passed', async () => {

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { deflateSync, gzipSync } from 'node:zlib';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { peek, tamper } from '../support/peek.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventsOf, expectSaid, SAID } from './answers.ts';
@@ -54,14 +55,14 @@ describe('receive: an authentic, fresh delivery', () => {
     const body = paymentEvent({ id: 'evt_shared_by_links' });
     await app().deliver(first, body);
     await expectSaid(await app().deliver(second, body), SAID.recorded);
-    await vi.waitFor(async () => expect((await app().order(second.reference)).state).toBe('paid'));
+    await eventually(async () => expect((await app().order(second.reference)).state).toBe('paid'));
   });
 
   it('is flagged as a conflict, and processed, when its event id came before with other content', async () => {
     const link = await reserved();
     await app().deliver(link, paymentEvent({ id: 'evt_conflict', status: 'PENDING' }));
     await expectSaid(await app().deliver(link, paymentEvent({ id: 'evt_conflict' })), SAID.recorded);
-    await vi.waitFor(async () => expect((await app().order(link.reference)).state).toBe('paid'));
+    await eventually(async () => expect((await app().order(link.reference)).state).toBe('paid'));
     const events = await eventsOf(app(), link.reference);
     expect(events.map(({ conflict }) => conflict)).toEqual([true, false]);
     const { attention } = (await app().api('/v1/attention')).body;
@@ -85,7 +86,7 @@ describe('receive: an authentic, fresh delivery', () => {
       const link = await reserved();
       const body = JSON.stringify({ id: 'evt_other', type });
       await expectSaid(await app().deliver(link, body), SAID.recorded);
-      await vi.waitFor(async () =>
+      await eventually(async () =>
         expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'done' }]),
       );
     },
@@ -96,12 +97,12 @@ describe('receive: a duplicate', () => {
   it('re-arms a dead row', async () => {
     const link = await reserved();
     await app().deliver(link, 'not JSON');
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }]),
     );
     const [dead] = await eventsOf(app(), link.reference);
     await expectSaid(await app().deliver(link, 'not JSON'), SAID.duplicate);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const [again] = await eventsOf(app(), link.reference);
       expect(again?.status).toBe('dead');
       expect(again?.endedAt).not.toBe(dead?.endedAt);
@@ -119,7 +120,7 @@ describe('receive: a duplicate', () => {
     const link = await reserved();
     const body = paymentEvent();
     await app().deliver(link, body);
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'done' }]),
     );
     const [before] = await eventsOf(app(), link.reference);
@@ -164,7 +165,7 @@ describe('receive: an authentic delivery that cannot be read', () => {
       token,
     );
     expect(checks).toEqual([{ reason: 'unreadable' }]);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const events = await eventsOf(app(), link.reference);
       expect(events).toMatchObject([{ status: 'dead', fault: { code: 'unreadable_event' } }]);
     });
@@ -291,7 +292,7 @@ describe('receive: the content type', () => {
     const body = paymentEvent();
     const headers = { ...signedHeaders(link.webhookSecret, body), 'content-type': contentType };
     await expectSaid(await app().deliver(link, body, headers), SAID.recorded);
-    await vi.waitFor(async () => expect((await app().order(link.reference)).state).toBe('paid'));
+    await eventually(async () => expect((await app().order(link.reference)).state).toBe('paid'));
   });
 
   it('may be missing', async () => {

@@ -1,6 +1,7 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ReservedLink, TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { peek } from '../support/peek.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventsOf, expectSaid, SAID } from './answers.ts';
@@ -48,7 +49,7 @@ describe('receive: what is signed for one link', () => {
     const [signer, named] = [links[from] as BoundLink, links[to] as BoundLink];
     const before = await Promise.all(links.map(({ reference }) => app().order(reference)));
     await expectSaid(await app().deliver(signer, paymentEvent({ linkId: named.id })), SAID.recorded);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const events = await eventsOf(app(), signer.reference);
       expect(events).toMatchObject([{ status: 'dead', fault: { code: 'link_mismatch' } }]);
     });
@@ -70,7 +71,7 @@ describe('receive: what is signed for one link', () => {
     const link = await bound(app());
     const body = paymentEvent({ linkId: link.id }).replace('"data":{', `"linkId":"pl_other","data":{`);
     await expectSaid(await app().deliver(link, body), SAID.recorded);
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }]),
     );
     expect((await app().order(link.reference)).state).toBe('awaiting_payment');
@@ -79,7 +80,7 @@ describe('receive: what is signed for one link', () => {
   it('pays its order when it names no link', async () => {
     const link = await bound(app());
     await expectSaid(await app().deliver(link, paymentEvent()), SAID.recorded);
-    await vi.waitFor(async () => expect((await app().order(link.reference)).state).toBe('paid'));
+    await eventually(async () => expect((await app().order(link.reference)).state).toBe('paid'));
   });
 });
 
@@ -87,9 +88,9 @@ describe('receive: a reserved link', () => {
   it('gets its id from the first authentic event, and keeps it', async () => {
     const link = await app().reserve(freshReference());
     await app().deliver(link, paymentEvent({ linkId: `pl_of_${link.reference}`, status: 'PENDING' }));
-    await vi.waitFor(async () => expect((await app().order(link.reference)).state).toBe('payment_pending'));
+    await eventually(async () => expect((await app().order(link.reference)).state).toBe('payment_pending'));
     await app().deliver(link, paymentEvent({ linkId: 'pl_another' }));
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }, { status: 'done' }]),
     );
     const order = await app().order(link.reference);
@@ -99,7 +100,7 @@ describe('receive: a reserved link', () => {
   it('does not get the id of another order’s link', async () => {
     const [taken, link] = [await bound(app()), await app().reserve(freshReference())];
     await app().deliver(link, paymentEvent({ linkId: taken.id }));
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }]),
     );
     expect(await app().order(link.reference)).toMatchObject({

@@ -1,10 +1,11 @@
 import { Agent, request } from 'node:http';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { rejectionLog } from '../../src/receive/rejections.ts';
 import type { Rejection } from '../../src/store/store.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { peek, tamper } from '../support/peek.ts';
 import { expectSaid, SAID } from './answers.ts';
 
@@ -104,7 +105,7 @@ describe('receive: the rejection log', () => {
       written.push(rejection);
     });
     for (let i = 0; i < 10; i++) log.add(1, 'signature_wrong');
-    await vi.waitFor(() => expect(failures).toHaveLength(1));
+    await eventually(() => expect(failures).toHaveLength(1));
     failing = false;
     clock.advance(1000);
     expect(counts(written)).toEqual([10]);

@@ -1,5 +1,6 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { peek, tamper } from '../support/peek.ts';
 import { rawConnection } from '../support/raw.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
@@ -74,7 +75,7 @@ describe('receive: the shared route', () => {
     const link = await registered();
     const body = completed(JSON.parse(place.replace('ID', link.id)));
     await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
-    await vi.waitFor(async () => expect((await app().order(link.reference)).state).toBe('paid'));
+    await eventually(async () => expect((await app().order(link.reference)).state).toBe('paid'));
     await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.duplicate);
   });
 

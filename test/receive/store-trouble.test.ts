@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { peek, tamper } from '../support/peek.ts';
 import { eventsOf, expectSaid, SAID } from './answers.ts';
 
@@ -27,7 +28,7 @@ describe('receive: while the store cannot commit', () => {
     expect(await eventsOf(settled, 'order-1')).toEqual([]);
     unlock();
     await expectSaid(await settled.deliver(link, body), SAID.recorded);
-    await vi.waitFor(async () => expect((await settled.order('order-1')).state).toBe('paid'));
+    await eventually(async () => expect((await settled.order('order-1')).state).toBe('paid'));
     expect(await eventsOf(settled, 'order-1')).toMatchObject([{ duplicates: 0 }]);
   });
 
@@ -63,13 +64,10 @@ describe('receive: while the store cannot commit', () => {
     await expectSaid(await settled.deliver(link, '{}', {}), SAID.unauthorized);
     await expectSaid(await settled.deliver(link, paymentEvent()), SAID.unavailable);
     unlock();
-    await vi.waitFor(
-      async () => {
-        const { rejections } = (await settled.api('/v1/rejections')).body;
-        expect(rejections).toMatchObject([{ reason: 'signature_missing', count: 1 }]);
-      },
-      { timeout: 5_000 },
-    );
+    await eventually(async () => {
+      const { rejections } = (await settled.api('/v1/rejections')).body;
+      expect(rejections).toMatchObject([{ reason: 'signature_missing', count: 1 }]);
+    });
   });
 });
 

@@ -1,9 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
 import type { Answered, LinkSeen, ListPage } from '../../src/paylink/service.ts';
 import { startSweep } from '../../src/reconcile/sweep.ts';
 import { MINUTE_MS } from '../support/dispatch.ts';
+import { eventually } from '../support/eventually.ts';
 import { readableLog } from '../support/lines.ts';
 
 const START_MS = 1_700_000_000_000;
@@ -47,7 +48,7 @@ function startSearch(links: LinkSeen[], { isRestored = true, hasLinks = true, is
   async function pages(): Promise<number> {
     const before = asked.length;
     sweep.now();
-    await vi.waitFor(() => expect(asked.length).toBeGreaterThan(before));
+    await eventually(() => expect(asked.length).toBeGreaterThan(before));
     for (let seen = 0; seen < asked.length && asked.length - before < 6_000; ) {
       seen = asked.length;
       for (let turn = 0; turn < 5; turn++) await setImmediate();
@@ -66,7 +67,7 @@ describe('the pages of a sweep', () => {
     const options = { isRestored: false, isOurTurn: false };
     const [mine, others] = [startSearch([old], { ...options, isOurTurn: true }), startSearch([old], options)];
     for (const { clock } of [mine, others]) await clock.advance(10 * MINUTE_MS);
-    await vi.waitFor(() => expect(mine.asked).toEqual([1]));
+    await eventually(() => expect(mine.asked).toEqual([1]));
     expect(others.asked).toEqual([]);
     expect(await others.pages()).toBe(1);
   });

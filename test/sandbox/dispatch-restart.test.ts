@@ -17,6 +17,7 @@ import {
   plan,
   turn,
 } from '../support/dispatch.ts';
+import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/hook.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 
@@ -125,10 +126,10 @@ describe('sandbox: deliveries over a restart', () => {
     });
     const after = await restart(data);
     const [delayed, retried, further] = EVENT_KINDS;
-    await vi.waitFor(() => expect(Object.keys(waiting).sort()).toEqual([delayed, retried]));
+    await eventually(() => expect(Object.keys(waiting).sort()).toEqual([delayed, retried]));
     waiting[delayed]?.writeHead(204).end();
     await act(after, link, 'events', { kind: further });
-    await vi.waitFor(() => expect(Object.keys(waiting)).toContain(further));
+    await eventually(() => expect(Object.keys(waiting)).toContain(further));
     expect(waiting[retried]?.closed).toBe(false);
     for (const kind of [retried, further]) waiting[kind]?.writeHead(204).end();
     await after.idle();
@@ -168,7 +169,7 @@ describe('sandbox: deliveries over a restart', () => {
     const killed = await spawnSandbox(data);
     const fields = { title: 'A chair', amount: 100, webhookUrl: receiver.url };
     const { paymentLink: link } = await killed.post('/api/v1/payment-links', fields);
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(1));
+    await eventually(() => expect(receiver.received).toHaveLength(1));
     await killed.post(`/_control/links/${link.id}/pay`, {});
     await killed.kill();
     receiver.answerWith(204);
@@ -190,7 +191,7 @@ describe('sandbox: deliveries over a restart', () => {
     await killed.post('/_control/faults', { fault: 're-encode' });
     const fields = { title: 'A chair', amount: 100, webhookUrl: receiver.url };
     const { paymentLink: link } = await killed.post('/api/v1/payment-links', fields);
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(1));
+    await eventually(() => expect(receiver.received).toHaveLength(1));
     await killed.kill();
     receiver.answerWith(204);
     const after = await restart(data);
@@ -207,7 +208,7 @@ describe('sandbox: deliveries over a restart', () => {
     const before = await restart(data);
     await plan(before, { fault: 'duplicate', with: { times: 3 } });
     const link = await createLink(before, { webhookUrl: receiver.url });
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(3));
+    await eventually(() => expect(receiver.received).toHaveLength(3));
     await before.stop();
     const after = await restart(data);
     await after.idle();
@@ -223,7 +224,7 @@ describe('sandbox: deliveries over a restart', () => {
     receiver.answerWith(() => undefined);
     const before = await restart(data);
     const link = await createLink(before, { webhookUrl: receiver.url });
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(1));
+    await eventually(() => expect(receiver.received).toHaveLength(1));
     const stoppedAtMs = performance.now();
     await before.stop();
     expect(performance.now() - stoppedAtMs).toBeLessThan(5_000);

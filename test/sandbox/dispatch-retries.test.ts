@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   act,
   createLink,
@@ -10,6 +10,7 @@ import {
   startPair,
   turn,
 } from '../support/dispatch.ts';
+import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/hook.ts';
 
 /** Spec section 6, as time since the first attempt. */
@@ -56,7 +57,7 @@ describe('sandbox: retries', () => {
     const { sandbox, receiver } = await startPair({ timeScale: 600 });
     receiver.answerWith(503);
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(3), 5_000);
+    await eventually(() => expect(receiver.received).toHaveLength(3));
     await sandbox.idle();
     const [first, second, third] = offsetsMs(await firstDelivery(sandbox, link));
     expect([first, (second as number) >= MINUTE_MS, (third as number) >= 6 * MINUTE_MS]).toEqual([
@@ -181,7 +182,7 @@ describe('sandbox: the order of deliveries', () => {
     const slow = await createLink(sandbox, { webhookUrl: receiver.url, title: 'slow' });
     for (let n = 0; n < 40; n++) await act(sandbox, slow, 'events', { kind: 'payment_link.created' });
     for (let n = 0; n < 20; n++) await createLink(sandbox, { webhookUrl: receiver.url });
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(21));
+    await eventually(() => expect(receiver.received).toHaveLength(21));
     expect(waiting).toHaveLength(1);
   });
 
@@ -196,11 +197,11 @@ describe('sandbox: the order of deliveries', () => {
         return undefined;
       });
     for (let n = 0; n < 40; n++) await createLink(sandbox, { webhookUrl: receivers[n % 8]?.url });
-    await vi.waitFor(() => expect(waiting).toHaveLength(16));
+    await eventually(() => expect(waiting).toHaveLength(16));
     for (const answer of waiting.splice(0)) answer();
-    await vi.waitFor(() => expect(waiting).toHaveLength(16));
+    await eventually(() => expect(waiting).toHaveLength(16));
     for (const answer of waiting.splice(0)) answer();
-    await vi.waitFor(() => expect(waiting).toHaveLength(8));
+    await eventually(() => expect(waiting).toHaveLength(8));
     for (const answer of waiting.splice(0)) answer();
     await sandbox.idle();
     expect(receivers.map(({ received }) => received.length)).toEqual(Array(8).fill(5));
@@ -212,8 +213,8 @@ describe('sandbox: the order of deliveries', () => {
     const good = await startReceiver();
     for (let n = 0; n < 40; n++) await createLink(sandbox, { webhookUrl: `${dead.url}/${n}` });
     const link = await createLink(sandbox, { webhookUrl: good.url });
-    await vi.waitFor(() => expect(good.received).toHaveLength(1), 5_000);
-    await vi.waitFor(async () => expect((await firstDelivery(sandbox, link)).status).toBe('acknowledged'));
+    await eventually(() => expect(good.received).toHaveLength(1));
+    await eventually(async () => expect((await firstDelivery(sandbox, link)).status).toBe('acknowledged'));
     expect(dead.received).toHaveLength(4);
   });
 
@@ -225,7 +226,7 @@ describe('sandbox: the order of deliveries', () => {
       return undefined;
     });
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(1));
+    await eventually(() => expect(receiver.received).toHaveLength(1));
     const turned = sandbox.clock.advance(18 * HOUR_MS);
     receiver.answerWith(503);
     answer();

@@ -1,5 +1,6 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLink, firstDelivery, MINUTE_MS, offsetsMs, startPair, turn } from '../support/dispatch.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** What the attempts themselves take, in milliseconds. */
 const SLACK_MS = 5_000;
@@ -38,7 +39,7 @@ describe('sandbox: traffic that never ends', () => {
     await sandbox.idle();
     expect(await firstDelivery(sandbox, links[0] as { id: string })).toMatchObject({ attempts: 1 });
     const before = receiver.received.length;
-    await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(before));
+    await eventually(() => expect(receiver.received.length).toBeGreaterThan(before));
   });
 
   it('does not hold up a turn of the clock, and is not moved by it while on its way', async () => {

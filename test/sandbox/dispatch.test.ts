@@ -1,5 +1,6 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { act, createLink, deliveriesOf, firstDelivery, startPair, turn } from '../support/dispatch.ts';
+import { eventually } from '../support/eventually.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 
 const CREATED = 'payment_link.created';
@@ -257,7 +258,7 @@ describe('sandbox: one delivery', () => {
       return undefined;
     });
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await vi.waitFor(() => expect(receiver.received).toHaveLength(1));
+    await eventually(() => expect(receiver.received).toHaveLength(1));
     expect((await sandbox.call(`/payment-links/${link.id}`)).status).toBe(200);
     expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'waiting', attempts: 0 });
     answer();

@@ -1,7 +1,8 @@
-import { expect, onTestFinished, vi } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { Log } from '../../src/observe/log.ts';
 import { startTestApp, type TestApp } from './app.ts';
 import { act, createLink, plan } from './dispatch.ts';
+import { eventually } from './eventually.ts';
 import { type Front, startFront } from './front.ts';
 import { freePort } from './port.ts';
 import { startTestSandbox, type TestSandbox } from './sandbox.ts';
@@ -270,13 +271,10 @@ export async function payLink({ sandbox }: Shop, link: { id: string }): Promise<
 
 /** Waits until settled has settled every event that it has. */
 export async function allSettled({ settled }: Shop): Promise<void> {
-  await vi.waitFor(
-    async () => {
-      const { events } = (await settled.api('/v1/stats')).body.stats;
-      expect(events).toMatchObject({ pending: 0, leased: 0, dead: 0 });
-    },
-    { timeout: 10_000 },
-  );
+  await eventually(async () => {
+    const { events } = (await settled.api('/v1/stats')).body.stats;
+    expect(events).toMatchObject({ pending: 0, leased: 0, dead: 0 });
+  });
 }
 
 /** Waits until the order is paid, and expects it to be so once, by its own money and without a doubt. */
