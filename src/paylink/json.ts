@@ -22,9 +22,10 @@ export function parseJson(
 ): unknown {
   try {
     const text = utf8.decode(body);
-    if (exceeds(text, DEPTH_MAX, valuesMax)) return undefined;
+    const { isBounded, spellsNumbersPlainly } = survey(text, DEPTH_MAX, valuesMax);
+    if (!isBounded) return undefined;
     // A reviver costs five times the parsing, and few texts need one.
-    return JSON.parse(text, exact && !spellsNumbersPlainly(text) ? keepNumber : undefined);
+    return JSON.parse(text, exact && !spellsNumbersPlainly ? keepNumber : undefined);
   } catch {
     return undefined;
   }
@@ -34,32 +35,60 @@ function keepNumber(_key: string, value: unknown, context?: { source?: string })
   return typeof value === 'number' ? new JsonNumber(context?.source ?? String(value)) : value;
 }
 
-/** Where a number may stand, and its characters. It also finds some within strings, which does no harm. */
-const NUMBERS = /(?:^|"\s*:|[[,])\s*(-?[0-9][^\s,\]}]*)/g;
-
-/** Whether JavaScript would spell every number of a JSON text as it is spelled there. */
-function spellsNumbersPlainly(text: string): boolean {
-  for (const [, characters] of text.matchAll(NUMBERS)) {
-    if (String(Number(characters)) !== characters) return false;
-  }
-  return true;
-}
-
-/** Whether JSON text is nested deeper, or holds more values, than is allowed. Reads characters and builds nothing. */
-function exceeds(text: string, depthMax: number, valuesMax: number): boolean {
+/**
+ * Reads JSON text and builds nothing: whether it is nested no deeper and holds no more values than is allowed, and
+ * whether JavaScript would spell every number as it is spelled there. Of other text it says nothing.
+ */
+function survey(
+  text: string,
+  depthMax: number,
+  valuesMax: number,
+): { isBounded: boolean; spellsNumbersPlainly: boolean } {
   let depth = 0;
   let values = 1;
-  let inString = false;
+  let spellsNumbersPlainly = true;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    if (inString) {
-      if (code === 0x5c) i++;
-      else if (code === 0x22) inString = false;
-    } else if (code === 0x22) inString = true;
+    if (code === 0x22) i = stringEnd(text, i);
     else if (code === 0x7b || code === 0x5b) {
-      if (++depth > depthMax || ++values > valuesMax) return true;
+      depth++;
+      values++;
     } else if (code === 0x7d || code === 0x5d) depth--;
-    else if (code === 0x2c && ++values > valuesMax) return true;
+    else if (code === 0x2c) values++;
+    else if (spellsNumbersPlainly && (code === 0x2d || isDigit(code))) {
+      const end = numberEnd(text, i);
+      const characters = text.slice(i, end);
+      spellsNumbersPlainly = String(Number(characters)) === characters;
+      i = end - 1;
+    }
+    if (depth > depthMax || values > valuesMax) return { isBounded: false, spellsNumbersPlainly };
   }
-  return false;
+  return { isBounded: true, spellsNumbersPlainly };
+}
+
+/** Where the string ends that begins at `start`: at its closing quote, or with the text where it has none. */
+function stringEnd(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end > 0; end = text.indexOf('"', end + 1)) {
+    let before = end - 1;
+    while (text.charCodeAt(before) === 0x5c) before--;
+    const isEscaped = (end - before) % 2 === 0;
+    if (!isEscaped) return end;
+  }
+  return text.length;
+}
+
+/** One beyond the last character of the number that begins at `start`. */
+function numberEnd(text: string, start: number): number {
+  let end = start + 1;
+  while (isInNumber(text.charCodeAt(end))) end++;
+  return end;
+}
+
+/** A digit, or one of `-+.eE`. */
+function isInNumber(code: number): boolean {
+  return isDigit(code) || code === 0x2d || code === 0x2b || code === 0x2e || code === 0x65 || code === 0x45;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
 }

@@ -35,6 +35,46 @@ describe('JSON numbers', () => {
   });
 });
 
+/** Strings of characters that have a meaning outside of strings. */
+const trap = fc.stringMatching(/^["\\[\]{},:1e-]{0,8}$/);
+const { nested } = fc.letrec<{ nested: unknown }>((tie) => ({
+  nested: fc.oneof(
+    { maxDepth: 5 },
+    trap,
+    fc.nat(),
+    fc.array(tie('nested'), { maxLength: 4 }),
+    fc.dictionary(trap, tie('nested'), { maxKeys: 4 }),
+  ),
+}));
+
+describe('the bounds of JSON', () => {
+  it('count what is there, and nothing that stands in strings', () => {
+    fc.assert(
+      fc.property(nested, fc.integer({ min: 1, max: 30 }), (value, valuesMax) => {
+        const text = JSON.stringify(value);
+        const parsed = parseJson(Buffer.from(text), { exact: true, valuesMax });
+        expect(parsed).toEqual(1 + openedAndSeparated(value) > valuesMax ? undefined : JSON.parse(text));
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it.each([
+    [32, true],
+    [33, false],
+  ])('let %i levels through: %s', (levels, through) => {
+    const text = `${'["]",'.repeat(levels)}"\\\\[\\"["${']'.repeat(levels)}`;
+    expect(parseJson(Buffer.from(text)) !== undefined).toBe(through);
+  });
+});
+
+/** Brackets that open and commas, as a text of this value has them. */
+function openedAndSeparated(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const items = Object.values(value);
+  return items.reduce((sum, item) => sum + openedAndSeparated(item), Math.max(1, items.length));
+}
+
 function spelled(value: unknown): string[] {
   if (value instanceof JsonNumber) return [value.text];
   if (typeof value === 'number') return [String(value)];
