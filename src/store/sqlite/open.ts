@@ -21,7 +21,8 @@ import { LAPSE_OPENINGS } from './rows.ts';
 /** `settled`, as the four bytes that mark its databases. */
 const APPLICATION_ID = 0x5e771ed0;
 const BUSY_TIMEOUT_MS = 250;
-const PAGE_CACHE_KIB = 65_536;
+/** Small, because each commit looks through all of it; enough for the inner pages of indexes over millions of rows. */
+const PAGE_CACHE_KIB = 16_384;
 /** Pages of the log after which it is copied into the database: pages that change again and again are copied once. */
 const CHECKPOINT_PAGES = 4_000;
 const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
