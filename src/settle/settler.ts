@@ -22,7 +22,7 @@ const REST_FACTOR = 15;
 const REST_MS_MAX = 200;
 const REST_FACTOR_MIN = 4;
 /** The event loop is full above this share of its time. */
-const LOAD_FULL = 0.91;
+const LOAD_FULL = 0.89;
 /** Above this share a short rest lets more events come together: they share a claim and a commit. */
 const LOAD_BUSY = 0.4;
 const GATHER_MS = 40;
