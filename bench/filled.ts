@@ -3,12 +3,12 @@ import { signedDeliveries } from './deliveries.ts';
 import { type Figures, SEARCH_MS, sustained } from './measure.ts';
 import type { Take } from './patience.ts';
 import { startSettled } from './servers.ts';
-import { endNotices, fillStore, registerLinks } from './stores.ts';
+import { fillStore, registerLinks } from './stores.ts';
 import type { Workspace } from './workspace.ts';
 
 export type FilledOptions = {
   workspace: Workspace;
-  /** Events that the filled store holds, each settled and its notice taken. */
+  /** Events that the filled store holds, each settled. */
   events: number;
   rounds: number;
   forMs: number;
@@ -32,8 +32,6 @@ export async function runFilled(options: FilledOptions): Promise<FilledFigures> 
   fillStore(paths.filled, { from: FILL_FROM, count: events }, (done) =>
     onProgress(`filling a store: ${done} of ${events} events`),
   );
-  // `stats`, by which progress is watched, counts what waits; a million notices that nobody takes are no usual store.
-  endNotices(paths.filled);
   const found: FilledFigures = { events, empty: [], filled: [] };
   let nextLink = MEASURE_FROM;
 

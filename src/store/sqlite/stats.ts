@@ -19,11 +19,11 @@ import type { Synchronous } from './synchronous.ts';
 export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
   const count = (sql: string) => db.prepare(sql).pluck();
   const byState = db.prepare('SELECT state AS name, n FROM order_count WHERE n > 0');
-  const eventsByStatus = statusCounts(db, 'inbox');
-  const noticesByStatus = statusCounts(db, 'outbox');
+  const eventsByStatus = eventCounts(db);
+  const noticesByStatus = db.prepare('SELECT status AS name, n FROM notice_count');
   const holds = count('SELECT count(*) FROM hold WHERE ended_at_ms IS NULL');
   const attention = count('SELECT count(*) FROM attention WHERE ended_at_ms IS NULL');
-  const checksByRank = db.prepare('SELECT rank, count(*) AS n FROM link_check GROUP BY rank');
+  const checksByRank = db.prepare('SELECT rank, n FROM check_count');
   const openings = OPENING_STATUSES.map((status) => ({
     status,
     rows: count(`SELECT count(*) FROM opening WHERE status = '${status}'`),
@@ -47,7 +47,7 @@ export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
     return {
       orders: tally(byState.all() as Named[]),
       events: eventsByStatus(),
-      notices: noticesByStatus(),
+      notices: tally(noticesByStatus.all() as Named[]),
       holds: holds.get() as number,
       attention: attention.get() as number,
       ...checkCounts(ranks),
@@ -85,14 +85,14 @@ function oldestQueries(db: Database): () => Oldest {
 }
 
 /**
- * Counts rows by status without reading them all: rows are never deleted, so the highest key is their number, and every
- * status but `done` has a partial index.
+ * Counts events by status without reading them all: they are never deleted, so the highest key is their number, and every
+ * status but `done` has a partial index. Only what was not settled yet is pending.
  */
-function statusCounts(db: Database, table: 'inbox' | 'outbox'): () => Record<string, number> {
-  const all = db.prepare(`SELECT coalesce(max(key), 0) FROM ${table}`).pluck();
+function eventCounts(db: Database): () => Record<string, number> {
+  const all = db.prepare('SELECT coalesce(max(key), 0) FROM inbox').pluck();
   const statements = NOT_DONE.map((status) => ({
     status,
-    rows: db.prepare(`SELECT count(*) FROM ${table} WHERE status = '${status}'`).pluck(),
+    rows: db.prepare(`SELECT count(*) FROM inbox WHERE status = '${status}'`).pluck(),
   }));
   return () => {
     const counts = Object.fromEntries(statements.map(({ status, rows }) => [status, rows.get() as number]));

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { expect } from 'vitest';
 import type { Store } from '../../../src/store/store.ts';
 import type { ContractStore } from '../contract/world.ts';
 
@@ -25,8 +26,32 @@ export async function contractStore(open: (path: string) => Promise<Store>): Pro
     dispose: async (outcome) => {
       await store.close();
       if (outcome === 'failed') return folder;
+      expectCountsToBeRight(path);
       rmSync(folder, { recursive: true, force: true });
       return null;
     },
   };
 }
+
+/** After every test of the contract: what is counted as it changes is what counting one by one finds. */
+function expectCountsToBeRight(path: string): void {
+  const db = new Database(path, { readonly: true });
+  const rows = (sql: string) => db.prepare(sql).raw().all();
+  try {
+    for (const [counts, name, table] of COUNTED) {
+      const counted = rows(`SELECT ${name}, n FROM ${counts} WHERE n <> 0 ORDER BY 1`);
+      expect([counts, counted]).toEqual([
+        counts,
+        rows(`SELECT ${name}, count(*) FROM ${table} GROUP BY 1 ORDER BY 1`),
+      ]);
+    }
+  } finally {
+    db.close();
+  }
+}
+
+const COUNTED = [
+  ['order_count', 'state', 'orders'],
+  ['notice_count', 'status', 'outbox'],
+  ['check_count', 'rank', 'link_check'],
+] as const;

@@ -118,7 +118,9 @@ describe('migrations', () => {
   function leaveVersion(version: number, fill: (db: Database.Database) => void): void {
     const old = FILES.slice(0, version);
     using((db) => {
+      db.unsafeMode();
       for (const file of old) db.exec(readFileSync(new URL(file, FOLDER), 'utf8'));
+      db.unsafeMode(false);
       db.exec(
         'CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT',
       );
@@ -266,6 +268,42 @@ describe('migrations', () => {
           const plan = db.prepare(`EXPLAIN ${sql}`).all() as { opcode: string }[];
           expect([sql, plan.filter(({ opcode }) => opcode === 'OpenEphemeral')]).toEqual([sql, []]);
         }
+      });
+    });
+  });
+
+  describe('from a version that counted notices and checks one by one', () => {
+    it('count those that are there', () => {
+      const statuses = ['pending', 'leased', 'pending', 'done', 'dead', 'done', 'done'];
+      const ranks = [0, 3, 3];
+      leaveVersion(8, (db) => {
+        const orderKey = insertOrder(db, 'a', 1000);
+        const notice = db.prepare(
+          `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms, status)
+           VALUES (?, ?, 'order.paid', 2, '{}', 1000, ?)`,
+        );
+        for (const [n, status] of statuses.entries()) notice.run(`notice-${n}`, orderKey, status);
+        const link = db.prepare(
+          `INSERT INTO link (order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
+           VALUES (?, ?, x'00', 'key', x'00', 1000)`,
+        );
+        const check = db.prepare(
+          `INSERT INTO link_check (link_key, reason, rank, requested_at_ms, due_at_ms) VALUES (?, 'stale', ?, 1, 1)`,
+        );
+        for (const [n, rank] of ranks.entries()) check.run(link.run(orderKey, `${n}`).lastInsertRowid, rank);
+      });
+      expect(using((db) => migrate(db, path))).toEqual(FILES.slice(8));
+      using((db) => {
+        expect(db.prepare('SELECT status, n FROM notice_count ORDER BY status').raw().all()).toEqual([
+          ['dead', 1],
+          ['done', 3],
+          ['leased', 1],
+          ['pending', 2],
+        ]);
+        expect(db.prepare('SELECT rank, n FROM check_count ORDER BY rank').raw().all()).toEqual([
+          [0, 1],
+          [3, 2],
+        ]);
       });
     });
   });

@@ -1,0 +1,2 @@
+-- expands
+-- Nothing: replicas that settle at once would wait for each other at a count.
