@@ -38,7 +38,7 @@ const STOP = {
   refuseBodiesMs: 3_000,
   refuseCommitsMs: 4_000,
   leaveMs: 4_400,
-  destroyMs: 4_700,
+  destroyMs: 4_500,
 } as const;
 
 export type App = {

@@ -15,7 +15,7 @@ const sandboxFiles = sourceFiles(join(ROOT, 'sandbox'));
 const demoFiles = sourceFiles(join(ROOT, 'demo'));
 
 /** Leaves that every room may use. */
-const LEAVES = ['src/fault.ts', 'src/work/clock.ts', 'src/observe/log.ts'];
+const LEAVES = ['src/fault.ts', 'src/json.ts', 'src/work/clock.ts', 'src/observe/log.ts'];
 
 /** For each room: the rooms and files whose code it may import, and those of which it may import types. */
 const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { RequestHandler } from 'express';
 import { sendProblem } from '../http/problem.ts';
+import { parseJsonText } from '../json.ts';
 
 const BODY_BYTES_MAX = 65_536;
 const NAME_SHOWN_MAX = 128;
@@ -13,33 +14,45 @@ export class InexactNumber {
   }
 }
 
-/** The bodies under way, as they came: parsed, they do not show a name that stands twice. */
+/** The bodies under way, as they came: parsed, they do not show a name that stands twice, nor how a number was written. */
 const texts = new WeakMap<IncomingMessage, string>();
 
-/** Two fields of one name: which of them was meant is not ours to guess. */
-export const refuseRepeatedName: RequestHandler = (request, response, next) => {
-  const name = repeatedName(texts.get(request) ?? '');
-  if (name === null) return next();
+/**
+ * Reads the body as it is written: a number that JavaScript would not hold as it is written becomes an `InexactNumber`. Two
+ * fields of one name are refused: which of them was meant is not ours to guess.
+ */
+export const readAsWritten: RequestHandler = (request, response, next) => {
+  const text = texts.get(request);
+  if (text === undefined || text === '') return next();
+  const name = repeatedName(text);
+  if (name === null) {
+    try {
+      request.body = parseJsonText(text, exactNumber);
+      return next();
+    } catch (cause) {
+      // Nested deeper than a reviver can follow.
+      return next(Object.assign(new Error('the body is nested too deep', { cause }), { status: 400 }));
+    }
+  }
   const detail = 'stands more than once in the same object';
   const errors = [{ path: name, detail }];
   sendProblem(response, { status: 400, code: 'invalid_request', detail: `${name}: ${detail}`, errors });
 };
 
-/** How the body parser reads: a number that JavaScript would not hold as it is written stays an `InexactNumber`. */
+/** How the body parser takes a body. What it makes of the text is `readAsWritten`'s to say. */
 export const JSON_BODY = {
   limit: BODY_BYTES_MAX,
   type: 'application/json',
   inflate: false,
-  reviver: keepExact,
   verify: (request: IncomingMessage, _response: unknown, body: Buffer, encoding: string) => {
     if (encoding !== 'utf-8') throw Object.assign(new Error(`the body is in ${encoding}`), { status: 415 });
     texts.set(request, body.toString('utf8'));
   },
 };
 
-function keepExact(_name: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value !== 'number' || context?.source === undefined) return value;
-  return isSameNumber(context.source, String(value)) ? value : new InexactNumber(context.source);
+function exactNumber(characters: string): number | InexactNumber {
+  const number = Number(characters);
+  return isSameNumber(characters, String(number)) ? number : new InexactNumber(characters);
 }
 
 /** Whether two decimals in JSON's grammar are the same number: `33.330` and `33.33`, `1e2` and `100`. */

@@ -8,7 +8,7 @@ import { cancelOrder, checkOrder } from './checks.ts';
 import { doctor } from './doctor.ts';
 import { endAttention, listAttention, listEvents, listRejections, replayEvent, showEvent } from './events.ts';
 import { readFeed } from './feed.ts';
-import { JSON_BODY, refuseRepeatedName } from './json.ts';
+import { JSON_BODY, readAsWritten } from './json.ts';
 import { registerLink } from './links.ts';
 import { listNotices, resendNotice, showNotice } from './notices.ts';
 import { describeApi, type OpenApi } from './openapi/document.ts';
@@ -94,7 +94,7 @@ export function apiRoutes(options: ApiOptions): Router {
     const authorize = requireRole(options.tokens, allowed);
     const refuse = refuseUndocumented(path, operation);
     if (method === 'get') router.get(path, authorize, refuse, handle(options));
-    else router.post(path, authorize, requireJson, readJson, refuseRepeatedName, refuse, handle(options));
+    else router.post(path, authorize, requireJson, readJson, readAsWritten, refuse, handle(options));
   }
   const all = [...ROUTES, ...OPEN_ROUTES.map(({ path }) => ({ path, method: 'get' as const }))];
   for (const path of new Set(all.map((route) => route.path))) {

@@ -1,5 +1,6 @@
 import { shellWord } from '../domain/advice.ts';
 import type { OrderDocument } from '../domain/notice.ts';
+import { parseJsonText } from '../json.ts';
 import { UsageError } from './arguments.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
@@ -63,7 +64,7 @@ export const ordersOpen = defineCommand({
 function readMetadata(file: string | undefined): unknown {
   if (file === undefined) return undefined;
   try {
-    return JSON.parse(readGivenFile('metadata-file', file).toString('utf8'));
+    return parseJsonText(readGivenFile('metadata-file', file).toString('utf8'));
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError(`--metadata-file ${file} holds no JSON: ${(error as Error).message}.`);

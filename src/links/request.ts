@@ -1,4 +1,5 @@
 import { formatAmount, type Money } from '../domain/money.ts';
+import { parseJsonText } from '../json.ts';
 import type { NewLink } from '../paylink/service.ts';
 
 /** What a shop asks for. What it left out is null. */
@@ -30,14 +31,14 @@ type Stored = Pick<NewLink, 'title' | 'amount' | 'description' | 'metadata' | 'c
 
 /** Reads what `writeRequest` wrote. */
 export function readRequest(text: string): Stored {
-  const { title, amount, description, metadata, callbackUrl } = JSON.parse(text) as Stored;
+  const { title, amount, description, metadata, callbackUrl } = parseJsonText(text) as Stored;
   return { title, amount, description, metadata, callbackUrl };
 }
 
 /** The names of the fields in which a request differs from one that `writeRequest` wrote. */
 export function differingFields(written: string, request: OpenRequest): string[] {
-  const before = JSON.parse(written) as Record<string, unknown>;
-  const now = JSON.parse(writeRequest(request)) as Record<string, unknown>;
+  const before = parseJsonText(written) as Record<string, unknown>;
+  const now = parseJsonText(writeRequest(request)) as Record<string, unknown>;
   return Object.keys(now).filter((name) => JSON.stringify(now[name]) !== JSON.stringify(before[name]));
 }
 

@@ -1,3 +1,5 @@
+import { parseJsonText } from '../json.ts';
+
 /** Nesting beyond this is refused before parsing; a reviver would recurse as deep. */
 const DEPTH_MAX = 32;
 
@@ -25,14 +27,14 @@ export function parseJson(
     const { isBounded, spellsNumbersPlainly } = survey(text, DEPTH_MAX, valuesMax);
     if (!isBounded) return undefined;
     // A reviver costs five times the parsing, and few texts need one.
-    return JSON.parse(text, exact && !spellsNumbersPlainly ? keepNumber : undefined);
+    return parseJsonText(text, exact && !spellsNumbersPlainly ? keepNumber : undefined);
   } catch {
     return undefined;
   }
 }
 
-function keepNumber(_key: string, value: unknown, context?: { source?: string }): unknown {
-  return typeof value === 'number' ? new JsonNumber(context?.source ?? String(value)) : value;
+function keepNumber(characters: string): JsonNumber {
+  return new JsonNumber(characters);
 }
 
 /**

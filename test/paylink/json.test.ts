@@ -53,7 +53,7 @@ describe('the bounds of JSON', () => {
       fc.property(nested, fc.integer({ min: 1, max: 30 }), (value, valuesMax) => {
         const text = JSON.stringify(value);
         const parsed = parseJson(Buffer.from(text), { exact: true, valuesMax });
-        expect(parsed).toEqual(1 + openedAndSeparated(value) > valuesMax ? undefined : JSON.parse(text));
+        expect(parsed).toEqual(1 + openedAndSeparated(value) > valuesMax ? undefined : value);
       }),
       { numRuns: 3_000 },
     );
