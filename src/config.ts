@@ -42,7 +42,7 @@ export type Config = {
   /** What `secretsKey` takes the place of: secrets that still rest under it are opened. */
   readonly secretsKeyPrevious: Buffer | null;
   readonly toleranceSeconds: number;
-  /** The service's API with its path, like https://pay.example.com/api/v1; null: settled only receives. */
+  /** The service's API with its path, like https://links.example.com/api/v1; null: settled only receives. */
   readonly apiUrl: string | null;
   readonly apiKey: string | null;
   /** The file that the key came from, where it came from one. */
@@ -189,9 +189,11 @@ function readSetting<T>(environment: Environment, { name, fallback, parse }: Set
   } catch (error) {
     const { message } = error as Error;
     const from = file === undefined ? '' : `from ${file} `;
-    if (!(error instanceof Unfit)) throw new Error(from + message);
+    // What is shown of a setting shows no space.
+    const around = text === text.trim() ? '' : ', and has a space or a line end before or after it';
+    if (!(error instanceof Unfit)) throw new Error(from + message + around);
     const isShown = file === undefined && text.length <= SHOWN_MAX;
-    throw new Error(`${from}${isShown ? `is "${text}"` : 'cannot be used'}; ${message}`);
+    throw new Error(`${from}${isShown ? `is "${text}"` : 'cannot be used'}; ${message}${around}`);
   }
 }
 
@@ -212,13 +214,13 @@ function readValue(file: string): string {
   }
 }
 
+export const SAME_TOKENS = "SETTLED_SHOP_TOKEN must not be the operator's token: the shop may do less";
+
 /** What is wrong with settings that are right each by itself. A setting that is wrong itself is undefined here. */
 function faultsBetween(values: Partial<Config>): string[] {
   const faults: string[] = [];
   const { operatorToken, shopToken, apiUrl, apiKey, confirm, secretsKey, secretsKeyPrevious } = values;
-  if (typeof operatorToken === 'string' && operatorToken === shopToken) {
-    faults.push('SETTLED_SHOP_TOKEN must not be the operator token: the shop may do less');
-  }
+  if (typeof operatorToken === 'string' && operatorToken === shopToken) faults.push(SAME_TOKENS);
   if (isHalf(apiUrl, apiKey)) {
     faults.push('SETTLED_API_URL and SETTLED_API_KEY belong together: give both, or neither to only receive');
   }

@@ -1,4 +1,6 @@
 import { apiRoutes } from './api/router.ts';
+import { type Config, SAME_TOKENS } from './config.ts';
+import { Fault } from './fault.ts';
 import { createApp } from './http/app.ts';
 import { healthRoutes } from './http/health.ts';
 import { type HttpServer, listen } from './http/server.ts';
@@ -38,10 +40,7 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
   const returns = returnRoutes({ ...parts, onReturned: () => asking?.reconciler.wake() });
   const api = apiRoutes({
     ...parts,
-    tokens: {
-      operator: config.operatorToken ?? operatorTokenFile(storeFile(config.store)),
-      shop: config.shopToken,
-    },
+    tokens: tokensOf(config),
     readiness: life.readiness,
     publicUrl: config.publicUrl,
     currency: config.currency,
@@ -71,4 +70,11 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
     await hooksServer.close();
     throw error;
   }
+}
+
+/** Faults: `configuration_invalid` where the shop's token is the operator's, which a file may hold. */
+function tokensOf({ operatorToken, shopToken, store }: Config): { operator: string; shop: string | null } {
+  const operator = operatorToken ?? operatorTokenFile(storeFile(store));
+  if (operator === shopToken) throw new Fault('terminal', 'configuration_invalid', `${SAME_TOKENS}.`);
+  return { operator, shop: shopToken };
 }

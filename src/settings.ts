@@ -34,9 +34,13 @@ export function parseStore(text: string): StoreAddress {
 }
 
 export function parsePublicUrl(text: string): string {
+  return parseBaseUrl(text, 'https://pay.example.com');
+}
+
+function parseBaseUrl(text: string, example: string): string {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    throw new Error('is not an address; write one like https://pay.example.com');
+    throw new Error(`is not an address; write one like ${example}`);
   }
   // A password with a slash ends the host: what comes after it is not what it seems.
   const isCutShort = url.pathname.includes('@');
@@ -101,7 +105,7 @@ export function oneOf<const T extends string>(choices: readonly T[]): Parser<T> 
 const API_PATH = '/api/v1';
 
 export function parseApiUrl(text: string): string {
-  const url = parsePublicUrl(text);
+  const url = parseBaseUrl(text, 'https://links.example.com');
   const { protocol, hostname } = new URL(url);
   // The key travels in a header.
   if (protocol !== 'https:' && !isLoopback(hostname)) {

@@ -488,9 +488,21 @@ describe('configuration', () => {
   it("refuses a shop token that is the operator's", () => {
     const token = 'one-token-for-both';
     const message = refusal({ SETTLED_OPERATOR_TOKEN: token, SETTLED_SHOP_TOKEN: token });
-    expect(message).toContain('SETTLED_SHOP_TOKEN must not be the operator token');
+    expect(message).toContain("SETTLED_SHOP_TOKEN must not be the operator's token");
     expect(message).not.toContain(token);
   });
+
+  it.each(['SETTLED_SHOP_TOKEN', 'SETTLED_API_KEY', 'SETTLED_SECRETS_KEY', 'SETTLED_CURRENCY'])(
+    'says of %s that a line end came with it',
+    (name) => {
+      const good = name === 'SETTLED_CURRENCY' ? 'EUR' : Buffer.alloc(32, 7).toString('base64');
+      const hint = 'has a space or a line end before or after it';
+      for (const value of [`${good}\n`, `${good}\r\n`, ` ${good}`]) {
+        expect(refusal({ [name]: value })).toContain(hint);
+      }
+      expect(refusal({ [name]: `${good}é` })).not.toContain(hint);
+    },
+  );
 
   it('lists every fault at once, each once', () => {
     const message = refusal(Object.fromEntries(cases.map(([name, { bad }]) => [name, bad[0] as string])));

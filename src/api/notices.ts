@@ -37,7 +37,9 @@ export function resendNotice({ store, clock, onNotices }: ApiOptions): RequestHa
     const outcome = await store.resendNotice({ id, nowMs: clock.nowMs() });
     if (outcome === 'unknown') return noSuchNotice(response, id);
     if (outcome === 'in_work') {
-      const detail = `Notice ${id} is being sent, or is sent by itself as soon as its turn comes.`;
+      const detail =
+        `Notice ${id} is being sent, or is sent by itself as soon as its turn comes. Nothing is sent where ` +
+        'SETTLED_SHOP_URL is not set.';
       sendProblem(response, { status: 409, code: 'notice_in_work', detail });
       return;
     }

@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { Fault } from '../fault.ts';
 import { operatorTokenPath } from './address.ts';
 import { asOpenFault } from './sqlite/faults.ts';
+import { refuseForeign } from './sqlite/foreign.ts';
 import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from './sqlite/open.ts';
 
 /** The small files that live beside the database: the secrets key and the operator's token. */
@@ -15,15 +16,17 @@ const KEY_BYTES = 32;
  * because a new key cannot open old secrets.
  */
 export function secretsKeyFile(storePath: string, { makesFile = false } = {}): Buffer {
+  const path = secretsKeyPath(storePath);
+  const isMissing = !existsSync(path) && !isFirstStart(storePath);
   try {
     refuseFolder(storePath);
+    // A new key would be of no use to the database once that is put back, nor to a file that is none.
+    if (isMissing && !existsSync(storePath)) throw lost(storePath);
+    if (isMissing) refuseForeign(storePath);
   } catch (error) {
     throw asOpenFault(error, storePath);
   }
-  const path = secretsKeyPath(storePath);
-  if (!existsSync(path) && !isFirstStart(storePath)) {
-    // A new key would be of no use to the database once that is put back.
-    if (!existsSync(storePath)) throw lost(storePath);
+  if (isMissing) {
     if (makesFile) return readKey(path);
     throw new Fault(
       'terminal',

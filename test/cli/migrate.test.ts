@@ -25,7 +25,9 @@ function olderDatabase(path: string, key: Buffer): string {
   for (const [index, name] of names.entries()) {
     const sql = readFileSync(join(MIGRATIONS, name), 'utf8');
     const sha256 = createHash('sha256').update(sql).digest('hex');
+    db.unsafeMode();
     db.exec(sql);
+    db.unsafeMode(false);
     db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(index + 1, name, sha256);
     db.pragma(`user_version = ${index + 1}`);
   }

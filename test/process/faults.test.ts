@@ -27,6 +27,15 @@ const NOBODY = 65_534;
 const EXIT = { cannotOpen: 73, tryAgain: 75, notAllowed: 77, configuration: 78 } as const;
 
 describe('a start that cannot succeed', () => {
+  it("refuses a shop's token that is the operator's, which is kept in a file", async () => {
+    const path = await someStore();
+    const token = 'the-token-of-the-operator';
+    writeFileSync(`${path}.operator-token`, token);
+    const { SETTLED_OPERATOR_TOKEN: _, ...environment } = serveEnvironment(path);
+    const end = await spawnSettled(['serve'], { ...environment, SETTLED_SHOP_TOKEN: token }).finished;
+    expectRefusal(end, EXIT.configuration, ["SETTLED_SHOP_TOKEN must not be the operator's token"]);
+  });
+
   it('refuses a folder that it may not write', async (context) => {
     const user = someUser();
     if (user === null) return context.skip(NO_OTHER_USER);

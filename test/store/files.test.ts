@@ -42,6 +42,18 @@ describe('the files beside the database', () => {
       expect(readdirSync(join(folder, 'data'))).not.toContain('settled.db.key');
     });
 
+    it.each([
+      ['', 'store_foreign'],
+      ['a text of another program', 'store_corrupt'],
+    ])('is not asked for where the file is no store: %j', (content, code) => {
+      mkdirSync(join(folder, 'data'));
+      writeFileSync(path, content);
+      for (const makesFile of [false, true]) {
+        expect(thrownBy(() => secretsKeyFile(path, { makesFile }))).toMatchObject({ code });
+      }
+      expect(readdirSync(join(folder, 'data'))).toEqual(['settled.db']);
+    });
+
     it('is not made anew for a store that is lost itself', () => {
       makeDatabase(path);
       rmSync(path);

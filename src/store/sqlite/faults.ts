@@ -41,17 +41,20 @@ export function storeFault(error: unknown, path: string): unknown {
     );
   }
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
-    return new Fault('terminal', 'store_corrupt', corrupt(path, message), cause);
+    return corrupt(path, message, cause);
   }
   return error;
 }
 
 const UNWRITABLE = 'Give the user that runs settled write access to the file and its folder.';
 
-function corrupt(path: string, message: string): string {
-  return (
-    `${path} is damaged or not a database (${message}). Put it aside, together with ${path}-wal and ${path}-shm, and ` +
-    `restore the newest backup in its place.`
+export function corrupt(path: string, why: string, cause?: ErrorOptions): Fault {
+  return new Fault(
+    'terminal',
+    'store_corrupt',
+    `${path} is damaged or not a database (${why}). Put it aside, together with ${path}-wal and ${path}-shm, and ` +
+      `restore the newest backup in its place.`,
+    cause,
   );
 }
 

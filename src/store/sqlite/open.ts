@@ -14,12 +14,11 @@ import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Opened } from '../instance.ts';
 import { asOpenFault } from './faults.ts';
+import { APPLICATION_ID, refuseForeign } from './foreign.ts';
 import { type InstanceOptions, openInstance } from './instance.ts';
 import { migrate } from './migrate.ts';
 import { LAPSE_OPENINGS } from './rows.ts';
 
-/** `settled`, as the four bytes that mark its databases. */
-const APPLICATION_ID = 0x5e771ed0;
 const BUSY_TIMEOUT_MS = 250;
 /** Small, because each commit looks through all of it; enough for the inner pages of indexes over millions of rows. */
 const PAGE_CACHE_KIB = 16_384;
@@ -130,19 +129,14 @@ function openLocked(options: OpenOptions, lock: Database.Database): OpenedDataba
     if (known || existsSync(`${path}-wal`)) throw lost(path);
     createDatabase(options);
   }
-  if (statSync(path).size === 0) {
-    throw new Fault(
-      'terminal',
-      'store_foreign',
-      `${path} is an empty file. Remove it, or restore a backup in its place.`,
-    );
-  }
+  refuseForeign(path);
   const db = new Database(path, { fileMustExist: true });
   try {
     configure(db, path);
     const migrated = migrate(db, path);
     const instance = openInstance(db, options);
     voidLeases(db);
+    hastenPutOff(db, options.nowMs);
     // A restored backup was switched to WAL just now: until the removal of that switch's journal is durable, a loss of
     // power could undo it, and with it what the log holds.
     syncPath(dirname(path));
@@ -164,6 +158,19 @@ function voidLeases(db: Database.Database): void {
     UPDATE outbox SET status = 'pending', due_at_ms = created_at_ms WHERE status = 'leased';
     UPDATE link_check SET due_at_ms = requested_at_ms WHERE due_at_ms > requested_at_ms;
   `);
+}
+
+/** Longer than anything waits for its next attempt. */
+const WAIT_MS_MAX = 2 * 3_600_000;
+
+/** What a clock that was ahead put off, until a time that is still far: it is due now. */
+function hastenPutOff(db: Database.Database, nowMs: number): void {
+  for (const table of ['inbox', 'opening', 'outbox']) {
+    const hasten = db.prepare(
+      `UPDATE ${table} SET due_at_ms = @nowMs WHERE status = 'pending' AND due_at_ms > @nowMs + ${WAIT_MS_MAX}`,
+    );
+    hasten.run({ nowMs });
+  }
 }
 
 /** The lock is SQLite's own exclusive lock on a file of its own: a kill frees it. */
@@ -219,13 +226,6 @@ function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: OpenOption
 }
 
 function configure(db: Database.Database, path: string): void {
-  if (db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
-    throw new Fault(
-      'terminal',
-      'store_foreign',
-      `${path} is a database of another program. Point SETTLED_STORE at settled's own.`,
-    );
-  }
   db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
   db.pragma('journal_mode = WAL');
   // The library's default under WAL is NORMAL, which loses acknowledged rows when the power fails.
@@ -260,7 +260,7 @@ export function lost(path: string): Fault {
     'terminal',
     'store_lost',
     `${path} is gone, but its lock file shows that it was there. If a volume is not mounted, mount it. If the database ` +
-      `is lost, restore it: \`rm -f ${path}-wal ${path}-shm; cp BACKUP.db ${path}\`. To begin with an empty store, ` +
-      `remove ${path}.lock, ${path}-wal and ${path}-shm.`,
+      `is lost, put its log aside and restore it: \`mv ${path}-wal ${path}-wal.lost; rm -f ${path}-shm; cp BACKUP.db ` +
+      `${path}\`. To begin with an empty store, remove ${path}.lock, ${path}-wal and ${path}-shm.`,
   );
 }

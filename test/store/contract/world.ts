@@ -26,8 +26,8 @@ import { aFact } from '../../support/orders.ts';
 /** A store as an engine opens it for the contract. */
 export type ContractStore = {
   store: Store;
-  /** Closes the store and opens the same data again. */
-  reopen(): Promise<Store>;
+  /** Closes the store and opens the same data again, at this time. */
+  reopen(nowMs: number): Promise<Store>;
   /** Set where other replicas may hold leases: opening the data again ends none of them. */
   leasesLapse?: true;
   /** Empties the queue of checks and the schedule, as if every link had been asked about for the last time. */
@@ -83,7 +83,7 @@ export class World {
   }
 
   async reopen(): Promise<void> {
-    this.store = await this.#opened.reopen();
+    this.store = await this.#opened.reopen(this.nowMs);
   }
 
   /** Closes the store and opens it again when the leases that it held are over. */

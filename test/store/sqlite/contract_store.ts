@@ -7,15 +7,17 @@ import type { Store } from '../../../src/store/store.ts';
 import type { ContractStore } from '../contract/world.ts';
 
 /** A store in a folder of its own, as the contract asks for it. */
-export async function contractStore(open: (path: string) => Promise<Store>): Promise<ContractStore> {
+export async function contractStore(
+  open: (path: string, nowMs?: number) => Promise<Store>,
+): Promise<ContractStore> {
   const folder = mkdtempSync(join(tmpdir(), 'settled-contract-'));
   const path = join(folder, 'settled.db');
   let store = await open(path);
   return {
     store,
-    reopen: async () => {
+    reopen: async (nowMs) => {
       await store.close();
-      store = await open(path);
+      store = await open(path, nowMs);
       return store;
     },
     forgetChecks: async () => {

@@ -17,8 +17,9 @@ import { openOptions } from './opening.ts';
  * The engine without its threads, which take longer to start than most tests last. What is called and answered is packed
  * and copied as it is on its way between threads.
  */
-export function openWithoutThreads(path: string): Store {
-  const writer = openWriter({ ...openOptions(path), newId: randomUUID });
+export function openWithoutThreads(path: string, nowMs?: number): Store {
+  const at = nowMs === undefined ? {} : { nowMs };
+  const writer = openWriter({ ...openOptions(path, at), newId: randomUUID });
   const reader = openReader(path);
   const caller = (run: (call: Call) => Answer) => ({
     call: async (verb: string, args: readonly unknown[]) => received(run(sent({ id: 0, verb, args }))),

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { OpenedEngine } from '../../../src/store/engine.ts';
@@ -129,12 +129,15 @@ describe('a running SQLite store', () => {
         () => null,
         (error: Error) => error,
       );
-      const command = /`(rm .*)`/.exec(lost?.message ?? '')?.[1]?.replace('BACKUP.db', to) ?? '';
+      const command = /`(mv .*)`/.exec(lost?.message ?? '')?.[1]?.replace('BACKUP.db', to) ?? '';
       for (const step of command.split('; ')) {
         const [program, ...args] = step.split(' ').filter((word) => word !== '-f');
-        if (program === 'rm') for (const name of args) rmSync(name, { force: true });
-        else copyFileSync(args[0] ?? '', args[1] ?? '');
+        const [from = '', to = ''] = args;
+        if (program === 'rm') rmSync(from, { force: true });
+        else if (program === 'mv') renameSync(from, to);
+        else copyFileSync(from, to);
       }
+      expect(statSync(`${path}-wal.lost`).size).toBeGreaterThan(0);
       await open();
       expect(opened.opened.created).toBe(false);
       const { order } = before;
