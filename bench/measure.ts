@@ -43,21 +43,14 @@ const DRAIN_POLL_MS = 20;
 const DRAINED_WITHIN_MS = 120_000;
 /** How long the sender looks for the rate that the server sustains, before anything is measured. */
 export const SEARCH_MS = 5_000;
-/** The oldest unsettled delivery waits for longer than this: the rate is too high. */
+/** How old the oldest unsettled delivery may become: then the sender is as fast as the server settles. */
 const LAG_SECONDS_AIM = 0.4;
-/**
- * How the sender looks for that rate, a step every quarter of a second. It goes faster until the server falls behind or
- * takes no more; where the server falls behind, it lets it catch up, goes on a little below what was taken then, and
- * creeps up again, the faster the longer it has kept up.
- */
-const PACE = {
-  firstPerSecond: 3_000,
-  faster: 1.08,
-  beyondTaken: 1.2,
-  whileBehind: 0.8,
-  afterFailure: 0.92,
-  creep: 0.002,
-} as const;
+/** The sender is never slower. */
+const PER_SECOND_MIN = 3_000;
+/** How much faster than what is settled the sender is where nothing waits. */
+const BEYOND_SETTLED = 0.2;
+/** Settlement works in batches: its rate is that of so many looks. */
+const LOOKS = 4;
 /** As many links as a receiver keeps credentials of in memory. */
 const LOOK_UPS_MAX = 100_000;
 
@@ -76,7 +69,7 @@ export async function burst(server: Server, plan: Plan): Promise<Figures> {
 /** Acknowledged, settled and told at the highest rate that is found: the clock runs until the last notice is written. */
 export async function sustained(server: Server, plan: Plan): Promise<Figures> {
   await warmUp(server, plan);
-  const gate = new Gate(PACE.firstPerSecond);
+  const gate = new Gate(PER_SECOND_MIN);
   let lagSecondsMax = 0;
   const noteLag = ({ lagSeconds }: Progress) => {
     lagSecondsMax = Math.max(lagSecondsMax, lagSeconds);
@@ -119,36 +112,24 @@ export async function atRate(
   return { ...figures(result, result.seconds, meter), backlog: 0, lagSecondsMax: null };
 }
 
-/** Has the gate let through what the server keeps up with. */
+/** Has the gate let through what the server keeps up with: what it settles, and more the less there is that waits. */
 function startPacing(server: Server, gate: Gate, onProgress: (now: Progress) => void): () => Promise<void> {
   let stopped = false;
+  const look = async () => {
+    const { recorded, unsettled, ...now } = await progress(server);
+    return { ...now, recorded, unsettled, settled: recorded - unsettled, atMs: performance.now() };
+  };
   const run = async () => {
-    let most = Number.POSITIVE_INFINITY;
-    let behind = false;
-    let steps = 0;
-    let last = await progress(server);
-    let lastMs = performance.now();
+    const looks = [await look()];
     while (!stopped) {
       await delay(PROGRESS_EVERY_MS);
-      const now = await progress(server);
-      const nowMs = performance.now();
-      const taken = ((now.recorded - last.recorded) / (nowMs - lastMs)) * 1000;
-      [last, lastMs] = [now, nowMs];
+      const now = await look();
       onProgress(now);
-      if (!behind && now.lagSeconds > LAG_SECONDS_AIM) {
-        behind = true;
-        most = Math.min(gate.perSecond, taken) * PACE.afterFailure;
-      } else if (behind && now.lagSeconds < LAG_SECONDS_AIM / 4) {
-        behind = false;
-        steps = 0;
-        gate.perSecond = most;
-      }
-      if (behind) gate.perSecond *= PACE.whileBehind;
-      else {
-        most *= 1 + PACE.creep * ++steps;
-        const reach = Math.max(taken * PACE.beyondTaken, PACE.firstPerSecond);
-        gate.perSecond = Math.min(gate.perSecond * PACE.faster, reach, most);
-      }
+      const [then = now] = looks.slice(-LOOKS);
+      looks.push(now);
+      const settledPerSecond = ((now.settled - then.settled) / (now.atMs - then.atMs)) * 1000;
+      const behind = Math.min(2, now.lagSeconds / LAG_SECONDS_AIM);
+      gate.perSecond = Math.max(PER_SECOND_MIN, settledPerSecond * (1 + BEYOND_SETTLED * (1 - behind)));
     }
   };
   const running = run();

@@ -64,7 +64,9 @@ export const linksReserve = defineCommand({
     return report(
       answer,
       isNew
-        ? ['Give both to the service when you create the link. The secret is shown this once.']
+        ? [
+            'Give both to the service when you create the link; one that exists keeps its own. The secret is shown this once.',
+          ]
         : [
             `Order ${reference} has its link already. Its secret was shown when it was reserved, and is not shown again.`,
           ],
