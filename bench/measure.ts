@@ -116,8 +116,8 @@ export async function atRate(
 function startPacing(server: Server, gate: Gate, onProgress: (now: Progress) => void): () => Promise<void> {
   let stopped = false;
   const look = async () => {
-    const { recorded, unsettled, ...now } = await progress(server);
-    return { ...now, recorded, unsettled, settled: recorded - unsettled, atMs: performance.now() };
+    const now = await progress(server);
+    return { ...now, settled: now.recorded - now.unsettled, atMs: performance.now() };
   };
   const run = async () => {
     const looks = [await look()];

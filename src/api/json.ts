@@ -46,7 +46,8 @@ export const JSON_BODY = {
   inflate: false,
   verify: (request: IncomingMessage, _response: unknown, body: Buffer, encoding: string) => {
     if (encoding !== 'utf-8') throw Object.assign(new Error(`the body is in ${encoding}`), { status: 415 });
-    texts.set(request, body.toString('utf8'));
+    // As the body parser decodes it: without a byte order mark.
+    texts.set(request, new TextDecoder().decode(body));
   },
 };
 

@@ -233,6 +233,11 @@ describe('api: how a body is sent', () => {
     expect((await postText(settled(), '/v1/links', body, headers)).status).toBe(201);
   });
 
+  it('may begin with a byte order mark', async () => {
+    const body = JSON.stringify({ reference: freshReference(), amount: '30.00' });
+    expect((await postText(settled(), '/v1/links', `\uFEFF${body}`)).status).toBe(201);
+  });
+
   it('has at most 64 KiB', async () => {
     const padded = (bytes: number) => `${' '.repeat(bytes - 2)}{}`;
     problem(await postText(settled(), '/v1/admin/backup', padded(65_537)), 413, 'body_too_large');
