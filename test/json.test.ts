@@ -54,11 +54,6 @@ function layInWait(value: unknown, spell: (name: string) => string): void {
 }
 
 describe('JSON text', () => {
-  it('is read by other names by the JSON.parse of this Node: else src/json.ts could go', () => {
-    JSON.parse(String.raw`{"before":1,"\\u":1}`);
-    expect(Object.keys(JSON.parse(String.raw`{"before":1,"\u0069d":2}`))).toEqual(['before', '\\u']);
-  });
-
   it.each(Object.entries(SPELLINGS))(
     'means what was written, names %s, whatever was read before',
     (_how, spell) => {
