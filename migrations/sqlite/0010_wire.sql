@@ -1,0 +1,2 @@
+-- expands
+-- What independent tries of receiving asked for: each section names what it is for.
