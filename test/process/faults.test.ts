@@ -1,13 +1,10 @@
-import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
-  chownSync,
   closeSync,
   cpSync,
   mkdtempSync,
   openSync,
-  readdirSync,
   rmSync,
   writeFileSync,
   writeSync,
@@ -18,10 +15,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { type Finished, MAIN, type SpawnOptions, spawnSettled } from '../support/process.ts';
+import { boundByFileModes, NO_FILE_MODES } from '../support/file_modes.ts';
+import { type Finished, type SpawnOptions, spawnSettled } from '../support/process.ts';
 import { serveEnvironment, startServing } from './serving.ts';
-
-const NOBODY = 65_534;
 
 /** See docs/errors.md. */
 const EXIT = { cannotOpen: 73, tryAgain: 75, notAllowed: 77, configuration: 78 } as const;
@@ -37,24 +33,28 @@ describe('a start that cannot succeed', () => {
   });
 
   it('refuses a folder that it may not write', async (context) => {
-    const user = someUser();
-    if (user === null) return context.skip(NO_OTHER_USER);
+    const through = boundByFileModes();
+    if (through === null) return context.skip(NO_FILE_MODES);
     const folder = testFolder();
     chmodSync(folder, 0o555);
     const path = join(folder, 'settled.db');
-    expectRefusal(await serve(path, {}, user), EXIT.notAllowed, [path, 'cannot be written', 'write access']);
+    expectRefusal(await serve(path, {}, { through }), EXIT.notAllowed, [
+      path,
+      'cannot be written',
+      'write access',
+    ]);
   });
 
   it('refuses a database that it may read but not write', async (context) => {
-    const user = someUser();
-    if (user === null) return context.skip(NO_OTHER_USER);
+    const through = boundByFileModes();
+    if (through === null) return context.skip(NO_FILE_MODES);
     const path = await someStore();
-    const folder = join(path, '..');
-    // All but the database itself: its -wal and -shm may have stayed when it was stopped.
-    for (const file of readdirSync(folder)) if (file !== 'settled.db') own(join(folder, file), user);
-    own(folder, user);
     chmodSync(path, 0o444);
-    expectRefusal(await serve(path, {}, user), EXIT.notAllowed, [path, 'cannot be written', 'write access']);
+    expectRefusal(await serve(path, {}, { through }), EXIT.notAllowed, [
+      path,
+      'cannot be written',
+      'write access',
+    ]);
   });
 
   it('refuses a file of garbage and says how to restore', async () => {
@@ -176,8 +176,12 @@ function expectRefusal(end: Finished, exit: number, words: readonly string[]): v
   expect(end.stdout).not.toContain('settled is serving');
 }
 
-function serve(path: string, environment: Record<string, string> = {}, user?: User): Promise<Finished> {
-  return spawnSettled(['serve'], { ...serveEnvironment(path), ...environment }, user).finished;
+function serve(
+  path: string,
+  environment: Record<string, string> = {},
+  how?: SpawnOptions,
+): Promise<Finished> {
+  return spawnSettled(['serve'], { ...serveEnvironment(path), ...environment }, how).finished;
 }
 
 let template: Promise<string> | null = null;
@@ -219,20 +223,4 @@ async function takenAddress(): Promise<string> {
   onTestFinished(() => void server.close());
   const { port } = server.address() as { port: number };
   return `127.0.0.1:${port}`;
-}
-
-const NO_OTHER_USER =
-  'root may write everywhere, and uid 65534 cannot read this checkout: put it where others can';
-
-type User = SpawnOptions;
-
-/** A user whom file modes bind; null where this one is root and no other can run the checkout. */
-function someUser(): User | null {
-  if (process.getuid?.() !== 0) return {};
-  const probe = spawnSync(process.execPath, ['--check', MAIN], { uid: NOBODY, gid: NOBODY });
-  return probe.status === 0 ? { uid: NOBODY } : null;
-}
-
-function own(path: string, { uid }: User): void {
-  if (uid !== undefined) chownSync(path, uid, uid);
 }

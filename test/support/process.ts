@@ -19,9 +19,8 @@ export type RunningProcess = {
   line(pattern: RegExp): Promise<string>;
 };
 
-/** As another user, or by another command that runs the command line it is given. */
+/** By another command that runs the command line it is given. */
 export type SpawnOptions = {
-  uid?: number;
   through?: readonly string[];
   script?: string;
   /** Called with what kills it; the end of the test where none is given. */
@@ -32,21 +31,20 @@ export type SpawnOptions = {
 export function spawnSettled(
   args: readonly string[],
   environment: Record<string, string>,
-  { uid, through = [], script = MAIN, atEnd = onTestFinished }: SpawnOptions = {},
+  { through = [], script = MAIN, atEnd = onTestFinished }: SpawnOptions = {},
 ): RunningProcess {
   const command = [...through, process.execPath, script, ...args];
-  return spawnProgram(command, { NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment }, { uid, atEnd });
+  return spawnProgram(command, { NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment }, { atEnd });
 }
 
 /** Starts any program, found by PATH, with only the environment that is given beside that. */
 export function spawnProgram(
   command: readonly string[],
   environment: Record<string, string>,
-  { uid, atEnd = onTestFinished }: { uid?: number | undefined; atEnd?: (kill: () => void) => void } = {},
+  { atEnd = onTestFinished }: { atEnd?: (kill: () => void) => void } = {},
 ): RunningProcess {
   const [program, ...args] = command as [string, ...string[]];
   const child = spawn(program, args, {
-    ...(uid === undefined ? {} : { uid, gid: uid }),
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

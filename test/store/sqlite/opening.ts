@@ -34,15 +34,10 @@ export function makeDatabase(path: string): void {
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
 
 /** Starts child.ts in a process of its own; `line` resolves with the value that it prints. */
-export function startChild(
-  args: readonly string[],
-  options: { uid?: number; command?: readonly string[] } = {},
-) {
-  const { uid, command = [] } = options;
+export function startChild(args: readonly string[], { command = [] }: { command?: readonly string[] } = {}) {
   const [file = '', ...rest] = [...command, process.execPath, CHILD, ...args];
   const child = spawn(file, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
-    ...(uid === undefined ? {} : { uid, gid: uid }),
   });
   let output = '';
   let errors = '';

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openForWriting } from '../../../src/store/sqlite/open.ts';
 import { testFolder } from '../../support/app.ts';
+import { boundByFileModes, NO_FILE_MODES } from '../../support/file_modes.ts';
 import { changeAsAnother, makeDatabase, openOptions, startChild, thrownBy } from './opening.ts';
 
 describe('opening a SQLite store', () => {
@@ -96,24 +97,28 @@ describe('opening a SQLite store', () => {
   });
 
   describe('a place that cannot be written', () => {
-    const NOBODY = 65_534;
-    const isRoot = process.getuid?.() === 0;
-
-    async function openAsNobody(): Promise<{ code?: string; message?: string }> {
-      return startChild(['open', path], { uid: NOBODY }).line;
+    /** Opens the store in a process that may not write what `modes` forbid. */
+    async function openBound(
+      skip: (condition: boolean, note: string) => void,
+      modes: Record<string, number>,
+    ): Promise<{ code?: string; message?: string }> {
+      const command = boundByFileModes();
+      skip(command === null, NO_FILE_MODES);
+      for (const [file, mode] of Object.entries(modes)) chmodSync(file, mode);
+      try {
+        return await startChild(['open', path], { command: command ?? [] }).line;
+      } finally {
+        for (const file of Object.keys(modes)) chmodSync(file, 0o700);
+      }
     }
 
     it('is refused where nothing is there yet', async ({ skip }) => {
-      skip(!isRoot, 'only root can start a process as another user');
-      chmodSync(folder, 0o755);
-      expect(await openAsNobody()).toMatchObject({ code: 'store_unwritable' });
+      expect(await openBound(skip, { [folder]: 0o555 })).toMatchObject({ code: 'store_unwritable' });
     });
 
     it('is refused where the database can be read but not written', async ({ skip }) => {
-      skip(!isRoot, 'only root can start a process as another user');
       makeDatabase(path);
-      chmodSync(folder, 0o755);
-      const { code, message } = await openAsNobody();
+      const { code, message } = await openBound(skip, { [path]: 0o444, [folder]: 0o555 });
       expect(code).toBe('store_unwritable');
       expect(message).toContain('Give the user that runs settled write access');
     });
