@@ -4,7 +4,7 @@ ARG NODE_IMAGE=node:24-bookworm-slim
 
 FROM ${NODE_IMAGE} AS assembled
 WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
+COPY package.json package-lock.json .npmrc LICENSE ./
 # The optional packages are Nodes for machines whose own is too old; this image brings a fitting one.
 RUN npm ci --omit=dev --omit=optional
 COPY bin ./bin

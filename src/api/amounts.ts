@@ -9,6 +9,20 @@ export function refuseField(response: Response, path: string, detail: string): n
   return null;
 }
 
+/** The service makes links for more than this. The spec names no currency (§8), and a creation takes none. */
+const AMOUNT_ABOVE = '25';
+
+/** Whether the service makes links for so much. */
+export function isEnough({ amountMinor, currency }: Money): boolean {
+  const least = parseAmount(AMOUNT_ABOVE, currency);
+  return !least.ok || amountMinor > least.amountMinor;
+}
+
+/** Answers 422 about an amount that is not enough. */
+export function refuseTooLittle(response: Response): void {
+  refuseField(response, 'amount', `must be more than ${AMOUNT_ABOVE}: the service makes no smaller links`);
+}
+
 /** Reads the amount of a request, in its own currency or the usual one; answers 422 and returns null where it is none. */
 export function readAmount(
   { amount, currency: named }: { amount: string | number; currency?: string | undefined },

@@ -5,7 +5,7 @@ import { adoptCommand } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { sendProblem } from '../http/problem.ts';
 import type { Registered, Registration } from '../store/store.ts';
-import { readAmount, refuseField } from './amounts.ts';
+import { isEnough, readAmount, refuseField, refuseTooLittle } from './amounts.ts';
 import type { ApiOptions } from './options.ts';
 import { linkRequest, read } from './requests.ts';
 
@@ -25,6 +25,14 @@ export function registerLink(options: ApiOptions): RequestHandler {
     const amount = readAmount(asked, options.currency, response);
     if (amount === null) return;
     const { store, keyring, credentials, clock } = options;
+    const lacksSecret = asked.id !== undefined && asked.webhookSecret === undefined;
+    // An order that is known keeps its amount, and the secret that it has.
+    if ((lacksSecret || !isEnough(amount)) && (await store.findOrder(asked.reference)) === null) {
+      if (!isEnough(amount)) return refuseTooLittle(response);
+      const detail = 'needed to register a link that exists; leave out id to reserve one';
+      refuseField(response, 'webhookSecret', detail);
+      return;
+    }
     const freshSecret = randomBytes(SECRET_BYTES).toString('base64url');
     const registration: Registration = {
       reference: asked.reference,
@@ -36,14 +44,6 @@ export function registerLink(options: ApiOptions): RequestHandler {
       mayCorrect: response.locals.role === 'operator',
       atMs: clock.nowMs(),
     };
-    if (registration.linkId !== null && registration.secret === null) {
-      const known = await store.findOrder(asked.reference);
-      if (known === null) {
-        const detail = 'needed to register a link that exists; leave out id to reserve one';
-        refuseField(response, 'webhookSecret', detail);
-        return;
-      }
-    }
     const registered = await store.registerLink(registration);
     if (registered.outcome === 'corrected') credentials.forget(registered.token);
     if (registered.outcome === 'created') {

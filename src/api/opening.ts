@@ -1,18 +1,15 @@
 import type { RequestHandler, Response } from 'express';
 import type { z } from 'zod';
 import { adoptCommand, readForeign } from '../domain/advice.ts';
-import { type Money, parseAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
 import { type Problem, sendProblem } from '../http/problem.ts';
 import type { Opened } from '../links/opener.ts';
-import { readAmount, refuseField } from './amounts.ts';
+import { isEnough, readAmount, refuseField, refuseTooLittle } from './amounts.ts';
 import type { ApiOptions } from './options.ts';
 import { orderRequest, read } from './requests.ts';
 import { waitingFor } from './waiting.ts';
 
-/** The service takes more than this. The spec names no currency (§8), and a creation takes none. */
-const AMOUNT_ABOVE = '25';
 const LIFETIME_MS_MAX = 365 * 86_400_000;
 
 /**
@@ -24,7 +21,8 @@ export function openOrder(options: ApiOptions): RequestHandler {
     const asked = read(orderRequest, request.body, response);
     if (asked === null) return;
     const amount = readAmount(asked, options.currency, response);
-    if (amount === null || !isEnough(amount, response)) return;
+    if (amount === null) return;
+    if (!isEnough(amount)) return refuseTooLittle(response);
     const expiresAtMs = asked.expiresAt === undefined ? null : Date.parse(asked.expiresAt);
     if (expiresAtMs !== null && !(await mayExpire(options, asked.reference, expiresAtMs, response))) return;
     const { asking, publicUrl, publicUrlReaches } = options;
@@ -44,13 +42,6 @@ function contentOf({ reference, title, description, metadata, callbackUrl }: z.i
     metadata: metadata ?? null,
     callbackUrl: callbackUrl ?? null,
   };
-}
-
-function isEnough({ amountMinor, currency }: Money, response: Response): boolean {
-  const least = parseAmount(AMOUNT_ABOVE, currency);
-  if (!least.ok || amountMinor > least.amountMinor) return true;
-  refuseField(response, 'amount', `must be more than ${AMOUNT_ABOVE}: the service makes no smaller links`);
-  return false;
 }
 
 /** A time that has passed is fine in a request that is only repeated. */
@@ -102,6 +93,12 @@ function refusal(reference: string, opened: Exclude<Ended, { outcome: 'created' 
     case 'cancelled': {
       const detail = `Order ${reference} was cancelled: nobody must pay for it. Use a new reference.`;
       return { status: 409, code: 'order_cancelled', detail };
+    }
+    case 'expired': {
+      const detail =
+        `The link of order ${reference} has expired: nobody can pay there. Open the order under a new reference. Money that ` +
+        'is under way all the same still pays this one.';
+      return { status: 409, code: 'link_expired', detail };
     }
     case 'conflict':
       return { status: 409, code: 'reference_conflict', detail: conflict(reference, opened.differing) };

@@ -92,6 +92,7 @@ export const EXIT_OF_PROBLEM: Readonly<Record<ProblemCode, ExitCode>> = {
   content_type: EXIT.refused,
   reference_conflict: EXIT.refused,
   order_cancelled: EXIT.refused,
+  link_expired: EXIT.refused,
   link_id_conflict: EXIT.refused,
   link_id_taken: EXIT.refused,
   correction_forbidden: EXIT.notAllowed,

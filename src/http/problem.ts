@@ -21,6 +21,7 @@ export const PROBLEM_CODES = [
   'content_type',
   'reference_conflict',
   'order_cancelled',
+  'link_expired',
   'link_id_conflict',
   'link_id_taken',
   'correction_forbidden',

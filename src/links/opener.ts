@@ -63,6 +63,8 @@ export type Opened =
   | { outcome: 'opening'; order: Order }
   /** A person cancelled it, or rejected its money: nobody must be sent to its link. */
   | { outcome: 'cancelled'; order: Order }
+  /** Its link has expired: nobody can pay there. */
+  | { outcome: 'expired'; order: Order }
   /** The reference is in use with another request; null where the shop registered its link itself. */
   | { outcome: 'conflict'; order: Order; differing: string[] | null }
   | { outcome: 'refused' | 'taken' | 'withheld' | 'key_refused'; detail: string };
@@ -89,7 +91,8 @@ export function startOpener(options: OpenerOptions): LinkOpener {
   async function open(request: OpenRequest): Promise<Opened> {
     const answerByMs = clock.monotonicMs() + ANSWER_WITHIN_MS;
     const intended = await intend(options, request);
-    if (intended.order.state === 'cancelled') return { outcome: 'cancelled', order: intended.order };
+    const over = overFor(intended.order);
+    if (over !== null) return over;
     if (intended.outcome === 'conflict') {
       const differing = intended.request === null ? null : differingFields(intended.request, request);
       return { outcome: 'conflict', order: intended.order, differing };
@@ -101,7 +104,8 @@ export function startOpener(options: OpenerOptions): LinkOpener {
     const end = await ended;
     if (end !== null && end.outcome !== 'opened') return end;
     const order = (await store.findOrder(request.reference)) ?? intended.order;
-    if (order.state === 'cancelled') return { outcome: 'cancelled', order };
+    const ending = overFor(order);
+    if (ending !== null) return ending;
     if (order.link === null) return keyRefused(intended.opening) ?? { outcome: 'opening', order };
     return { outcome: intended.outcome === 'created' ? 'created' : 'known', order };
   }
@@ -158,6 +162,12 @@ async function intend(options: OpenerOptions, request: OpenRequest): Promise<Int
 
 function randomText(bytes: number): string {
   return randomBytes(bytes).toString('base64url');
+}
+
+/** Why nobody is sent to an order's link, whatever is asked for; null if customers are. */
+function overFor(order: Order): Opened | null {
+  const { state } = order;
+  return state === 'cancelled' || state === 'expired' ? { outcome: state, order } : null;
 }
 
 /** What there is to say of an opening that is over; null where it goes on. */

@@ -14,8 +14,8 @@ export type ReturnOptions = {
 
 /**
  * `GET /return/<token>`: where the service sends the customer after paying. It is a reason to ask whether they did, and
- * leads on to the address that the shop gave for the order, and to no other. The token is the link's own and no secret
- * of its webhooks.
+ * leads on to the address that the shop gave for the order, and to no other, with what the service added to the query.
+ * The token is the link's own and no secret of its webhooks.
  */
 export function returnRoutes({ store, clock, onReturned }: ReturnOptions): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
@@ -28,8 +28,49 @@ export function returnRoutes({ store, clock, onReturned }: ReturnOptions): Route
     onReturned();
     response
       .status(303)
-      .set({ location: found.callbackUrl, 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' })
+      .set({
+        location: withAdded(found.callbackUrl, request.url),
+        'referrer-policy': 'no-referrer',
+        'cache-control': 'no-store',
+      })
       .end();
   });
   return router;
+}
+
+/** Passed on at most: so many parameters, in so many characters as an address spells them. */
+const ADDED_MAX = { parameters: 20, characters: 2_048 } as const;
+
+/**
+ * The shop's address with the query of another one behind its own. A parameter that the shop's address has already is left
+ * out, in every spelling that a framework may take for it; so is what has no place within the bounds.
+ */
+function withAdded(callbackUrl: string, from: string): string {
+  const url = new URL(callbackUrl);
+  const own = new Set([...url.searchParams.keys()].map(plainName));
+  const parts = [url.search.slice(1)].filter((part) => part !== '');
+  let [parameters, characters] = [0, 0];
+  for (const pair of new URL(from, url).searchParams) {
+    if (own.has(plainName(pair[0])) || UNUSABLE.test(pair.join(''))) continue;
+    const part = new URLSearchParams([pair]).toString();
+    if (parameters === ADDED_MAX.parameters || characters + part.length > ADDED_MAX.characters) continue;
+    parts.push(part);
+    parameters++;
+    characters += part.length;
+  }
+  if (parameters === 0) return callbackUrl;
+  url.search = parts.join('&');
+  return url.href;
+}
+
+// Control characters, and bytes that are not UTF-8.
+const UNUSABLE = /[\p{Cc}\p{Cs}\uFFFD]/u;
+
+/** A parameter's name as the laxest framework reads it: `Order[]`, `order.` and `order` may all be one there. */
+function plainName(name: string): string {
+  return name
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/\[.*$/su, '')
+    .replace(/[^\p{L}\p{N}]/gu, '');
 }

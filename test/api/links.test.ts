@@ -48,6 +48,20 @@ describe('api: reserving a link', () => {
     expect((await get(settled(), orderPath(reference))).body.order).toEqual(response.body.order);
   });
 
+  it.each(['25.00', 25, '0.01'])('refuses %j: the service makes no link for so little', async (amount) => {
+    const reference = freshReference();
+    for (const link of [{}, { id: `pl_${reference}`, webhookSecret: SECRET }]) {
+      const answer = await post(settled(), '/v1/links', { reference, amount, ...link });
+      expect(problem(answer, 422, 'invalid_request')).toBe(
+        'amount: must be more than 25: the service makes no smaller links',
+      );
+      expect(answer.body.errors).toMatchObject([{ path: 'amount' }]);
+    }
+    expect((await post(settled(), '/v1/links', { reference, amount: '25.01' })).status).toBe(201);
+    const smaller = await post(settled(), '/v1/links', { reference, amount });
+    expect(problem(smaller, 409, 'reference_conflict')).toContain(reference);
+  });
+
   it('is open to the shop', async () => {
     const asked = { reference: freshReference(), amount: '100.00' };
     expect((await post(settled(), '/v1/links', asked, 'shop')).status).toBe(201);
@@ -117,9 +131,9 @@ describe('api: amounts and currencies', () => {
   it.each([
     [100.5, undefined, '100.50', 'BRL'],
     ['100.500', undefined, '100.50', 'BRL'],
-    ['0.01', 'USD', '0.01', 'USD'],
+    ['25.01', 'USD', '25.01', 'USD'],
     [5000, 'JPY', '5000', 'JPY'],
-    ['1.234', 'KWD', '1.234', 'KWD'],
+    ['31.234', 'KWD', '31.234', 'KWD'],
     ['9999999999999.99', 'BRL', '9999999999999.99', 'BRL'],
     [9999999999999.99, 'BRL', '9999999999999.99', 'BRL'],
   ])('take %j %s in, give %s %s out', async (amount, currency, shown, shownCurrency) => {

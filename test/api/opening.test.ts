@@ -6,6 +6,7 @@ import {
   expectPaid,
   type LoggedRequest,
   openOrder,
+  passUntil,
   payLink,
   quiet,
   requestsOf,
@@ -173,12 +174,14 @@ describe('api: opening a link again', () => {
     expect((await openOrder(shop, reference, asked)).body).toEqual(first.body);
   });
 
-  it('answers 200 after the moment at which the link expired', async () => {
+  it('answers 409 after the moment at which the link expired, and takes no such moment for a new order', async () => {
     const shop = await startShop();
     const fields = { expiresAt: new Date(Date.now() + 3_600_000).toISOString() };
     expect((await openOrder(shop, 'order-1', fields)).status).toBe(201);
     await shop.sandbox.clock.advance(2 * 3_600_000);
-    expect((await openOrder(shop, 'order-1', fields)).status).toBe(200);
+    await quiet(shop);
+    const again = await openOrder(shop, 'order-1', fields);
+    expect([again.status, again.body.title]).toEqual([409, 'link_expired']);
     expect((await openOrder(shop, 'order-2', fields)).status).toBe(422);
   });
 
@@ -195,6 +198,19 @@ describe('api: opening a link again', () => {
       });
       const detail = problem(again, 409, 'order_cancelled');
       expect(detail).toBe(`Order ${reference} was cancelled: nobody must pay for it. Use a new reference.`);
+      expect(JSON.stringify(again.body)).not.toContain('http');
+    }
+  });
+
+  it('answers 409 if the link has expired: nobody is sent to it', async () => {
+    const shop = anyShop();
+    const reference = freshReference();
+    const { body } = await openOrder(shop, reference, asked);
+    await act(shop.sandbox, body.order.link, 'expire');
+    await passUntil(shop, async () => (await shop.settled.order(reference)).state === 'expired');
+    for (const same of [asked, { ...asked, amount: 50 }]) {
+      const again = await post(shop.settled, '/v1/orders', { reference, title: 'A chair', ...same });
+      expect(problem(again, 409, 'link_expired')).toContain('new reference');
       expect(JSON.stringify(again.body)).not.toContain('http');
     }
   });

@@ -65,7 +65,33 @@ describe("the customer's return", () => {
       expect((await follow(`${hooksUrl}/return/${path}`)).status).toBe(404);
     }
     const elsewhere = await follow(`${given}?to=https://evil.example.com`);
-    expect(elsewhere.headers.get('location')).toBe(THANKS);
+    const location = new URL(elsewhere.headers.get('location') as string);
+    expect([location.origin, location.pathname]).toEqual(['https://shop.example.com', '/thanks']);
+  });
+
+  it("passes on what the service added to the address, behind the shop's own and never in its place", async () => {
+    const { given } = await openOne({ SETTLED_RETURN: 'on' });
+    const locationOf = async (query: string) => (await follow(`${given}${query}`)).headers.get('location');
+    const own = 'https://shop.example.com/thanks?order=1&x=%20y';
+    expect(await locationOf('?status=COMPLETED&paymentId=pay_1&note=a%26b&status=2')).toBe(
+      `${own}&status=COMPLETED&paymentId=pay_1&note=a%26b&status=2#top`,
+    );
+    // In one framework or another each of these takes the place of the shop's own `order`.
+    for (const name of ['order', 'Order', 'order[]', 'order[x]', '%20order', 'o%EF%BD%92der', 'order%00']) {
+      expect(await locationOf(`?${name}=2&ok=1`)).toBe(`${own}&ok=1#top`);
+    }
+    expect(await locationOf('?ok=1;order=2')).toBe(`${own}&ok=1%3Border%3D2#top`);
+    expect(await locationOf('?a=%0d%0aset-cookie:%20b&c=%ff')).toBe(THANKS);
+    expect(await locationOf('')).toBe(THANKS);
+    const many = Array.from({ length: 30 }, (_, at) => `p${at}=1`);
+    expect(await locationOf(`?${many.join('&')}`)).toBe(`${own}&${many.slice(0, 20).join('&')}#top`);
+    expect(await locationOf(`?long=${'x'.repeat(2_048)}&ok=1`)).toBe(`${own}&ok=1#top`);
+  });
+
+  it("adds to an address of the shop's that has no query", async () => {
+    const { given } = await openOne({ SETTLED_RETURN: 'on' }, 'https://shop.example.com/thanks');
+    const answer = await follow(`${given}?status=COMPLETED`);
+    expect(answer.headers.get('location')).toBe('https://shop.example.com/thanks?status=COMPLETED');
   });
 
   it('is off unless it is asked for, and where the shop has no address to return to', async () => {

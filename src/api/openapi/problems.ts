@@ -45,6 +45,10 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, Words>> = {
     meaning: 'the order was cancelled, so nobody is sent to its link',
     remedy: 'use a new reference',
   },
+  link_expired: {
+    meaning: "the order's link has expired, so nobody is sent to it",
+    remedy: 'use a new reference; money that is under way all the same still pays the order',
+  },
   link_id_conflict: {
     meaning: 'the order has another link already, and is not open any more',
     remedy: 'check the id',

@@ -45,6 +45,7 @@ export const openOrder: Operation = {
   problems: [
     [409, 'reference_conflict'],
     [409, 'order_cancelled'],
+    [409, 'link_expired'],
     [409, 'reference_taken'],
     [422, 'invalid_request'],
     [422, 'refused_by_service'],
