@@ -3,6 +3,7 @@ import { createApp } from '../src/http/app.ts';
 import { healthRoutes } from '../src/http/health.ts';
 import { listen } from '../src/http/server.ts';
 import { openLog } from '../src/observe/log.ts';
+import { HEADER_PREFIX, headerNames } from '../src/paylink/wire.ts';
 import { bodyReader } from '../src/receive/body.ts';
 import { hookRoutes, refuseContinue } from '../src/receive/route.ts';
 import type { Credentials, LinkCredentials } from '../src/store/credentials.ts';
@@ -60,6 +61,7 @@ const hooks = hookRoutes({
   clock: systemClock,
   log,
   toleranceSeconds: 86_400,
+  headerNames: headerNames(HEADER_PREFIX),
   onRecorded: () => {},
   bodies: bodyReader(),
   crossOrigin: null,

@@ -56,6 +56,7 @@ export async function runCycle(point: Point, occurrence: number): Promise<Cycle>
     apiKey: null,
     seed: null,
     timeScale: 1,
+    headerPrefix: 'x-service',
     rateLimit: 60,
     merchantInactive: false,
     silences: readSilences([]),

@@ -3,6 +3,9 @@ import type { Silences } from './silences.ts';
 
 export const DEFAULT_LISTEN = { host: '127.0.0.1', port: 8790 } as const;
 
+/** As the specification writes the service's brand. */
+export const DEFAULT_HEADER_PREFIX = 'x-service';
+
 export type SandboxOptions = {
   environment: Environment;
   listen: { host: string; port: number };
@@ -16,6 +19,8 @@ export type SandboxOptions = {
   seed: string | null;
   /** How many seconds of the sandbox pass in a real one. */
   timeScale: number;
+  /** What the names of a delivery's two headers begin with. */
+  headerPrefix: string;
   silences: Silences;
   /** Requests a minute for each API key; null for no limit. */
   rateLimit: number | null;

@@ -5,7 +5,21 @@
 export const SILENCES = {
   signature: {
     about: 'how the signature is written (section 6: "encoding not shown")',
-    values: ['hex', 'hex-upper', 'base64', 'base64url', 'sha256=hex', 'sha256=base64', 'v1=hex', 'v1,base64'],
+    values: [
+      'hex',
+      'hex-upper',
+      'base64',
+      'base64url',
+      'base64-unpadded',
+      'sha256=hex',
+      'sha256=base64',
+      'SHA256=hex',
+      'sha256:hex',
+      'hmac-sha256=hex',
+      'v1=hex',
+      'v1,base64',
+      't=,v1=hex',
+    ],
   },
   retries: {
     about:

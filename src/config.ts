@@ -4,6 +4,7 @@ import { isLoopback, isPublicAddress } from './addresses.ts';
 import { Fault } from './fault.ts';
 import { nearest } from './nearest.ts';
 import { LOG_LEVELS, type LogLevel } from './observe/level.ts';
+import { HEADER_PREFIX } from './paylink/wire.ts';
 import {
   duration,
   type ListenAddress,
@@ -13,6 +14,7 @@ import {
   parseApiSlots,
   parseApiUrl,
   parseCurrency,
+  parseHeaderPrefix,
   parseListen,
   parseOrigin,
   parsePublicUrl,
@@ -54,6 +56,8 @@ export type Config = {
   readonly customerReturn: boolean;
   readonly currency: string;
   readonly hooksCors: string | null;
+  /** What the names of the two headers of a delivery begin with, in lower case. */
+  readonly headerPrefix: string;
   /** Where notices are sent; null: the shop reads the feed. */
   readonly shopUrl: string | null;
   /** What they are signed with; two while the shop changes its secret. */
@@ -84,6 +88,7 @@ const SETTINGS = {
   linkLifetimeMs: setting('SETTLED_LINK_LIFETIME', '3d', duration('5m', '365d')),
   customerReturn: setting('SETTLED_RETURN', 'off', (text) => oneOf(['on', 'off'] as const)(text) === 'on'),
   currency: setting('SETTLED_CURRENCY', 'BRL', parseCurrency),
+  headerPrefix: setting('SETTLED_HEADER_PREFIX', HEADER_PREFIX, parseHeaderPrefix),
   hooksCors: setting('SETTLED_HOOKS_CORS', null, parseOrigin),
   shopUrl: setting('SETTLED_SHOP_URL', null, parseShopUrl),
   shopSecrets: setting('SETTLED_SHOP_SECRET', null, parseShopSecrets),

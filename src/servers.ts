@@ -5,6 +5,7 @@ import { createApp } from './http/app.ts';
 import { healthRoutes } from './http/health.ts';
 import { type HttpServer, listen } from './http/server.ts';
 import type { Parts } from './parts.ts';
+import { headerNames } from './paylink/wire.ts';
 import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
 import { hookRoutes, refuseContinue } from './receive/route.ts';
 import { returnRoutes } from './reconcile/return.ts';
@@ -29,6 +30,7 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
     ...parts,
     rejections,
     toleranceSeconds: config.toleranceSeconds,
+    headerNames: headerNames(config.headerPrefix),
     crossOrigin: config.hooksCors,
     isClosed: () => life.closed,
     onRecorded: settler.wake,
@@ -43,6 +45,7 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
     tokens: tokensOf(config),
     readiness: life.readiness,
     publicUrl: config.publicUrl,
+    headerNames: headerNames(config.headerPrefix),
     currency: config.currency,
     storeAddress: config.store,
     storeName: wholeName(config.store),

@@ -94,6 +94,15 @@ export function parseOrigin(text: string): string {
   return text;
 }
 
+/** What the names of the signature and the timestamp header begin with: a token of RFC 9110 §5.6.2, in lower case. */
+export function parseHeaderPrefix(text: string): string {
+  const isWhole = /-(?:signature|timestamp)?$/i.test(text);
+  if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(text) && !isWhole) return text.toLowerCase();
+  throw new Unfit(
+    'write what comes before -signature and -timestamp in the names of the headers, like x-service',
+  );
+}
+
 export function oneOf<const T extends string>(choices: readonly T[]): Parser<T> {
   return (text) => {
     const chosen = choices.find((choice) => choice === text);

@@ -244,6 +244,26 @@ const SETTINGS: Record<string, Setting> = {
     good: [['JPY', 'JPY']],
     bad: ['brl', 'REAL', 'R$', 'BR'],
   },
+  SETTLED_HEADER_PREFIX: {
+    key: 'headerPrefix',
+    unset: 'x-service',
+    good: [
+      ['x-acme', 'x-acme'],
+      ['X-Acme-Pay', 'x-acme-pay'],
+      ['acme', 'acme'],
+      ['signature', 'signature'],
+    ],
+    bad: [
+      'x acme',
+      'x-acme:',
+      'x-acmé',
+      'x-acme-',
+      'x-acme-signature',
+      'X-Acme-Timestamp',
+      '"x-acme"',
+      'x'.repeat(65),
+    ],
+  },
   SETTLED_HOOKS_CORS: {
     key: 'hooksCors',
     unset: null,

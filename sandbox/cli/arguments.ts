@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { DEFAULT_HEADER_PREFIX } from '../options.ts';
 import type { Command, Options } from './command.ts';
 import { UsageError } from './exit.ts';
 
@@ -7,6 +8,19 @@ export const COMMON_OPTIONS = {
   json: { about: 'print JSON for a program, and errors as JSON on standard error' },
   help: { about: 'print how the command is used' },
 } as const satisfies Options;
+
+/** Of the commands that send deliveries. */
+export const HEADER_PREFIX_OPTION = {
+  value: 'TEXT',
+  about: "what the names of a delivery's two headers begin with; default x-service",
+} as const;
+
+/** Throws `UsageError` if the text cannot begin the name of a header. */
+export function readHeaderPrefix(given: string | undefined): string {
+  if (given === undefined) return DEFAULT_HEADER_PREFIX;
+  if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(given)) return given;
+  throw new UsageError(`--header-prefix is "${given}". Write what header names begin with, such as x-acme.`);
+}
 
 type Arguments = { positionals: string[]; options: Record<string, string | true | string[]> };
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { SCENARIOS } from '../scenarios.ts';
 import { UnknownName } from '../silences.ts';
+import { HEADER_PREFIX_OPTION, readHeaderPrefix } from './arguments.ts';
 import { type Call, defineCommand, type Options } from './command.ts';
 import { answerText, titleOf } from './deliveries.ts';
 import { EXIT, UsageError } from './exit.ts';
@@ -18,6 +19,7 @@ const OPTIONS = {
   reference: { value: 'TEXT', about: 'externalReference of the link; default play-SCENARIO' },
   amount: { value: 'N', about: 'amount of the link, above 25; default 100' },
   seed: { value: 'TEXT', about: 'the ids follow from it; default: a new one for each run, which is printed' },
+  'header-prefix': HEADER_PREFIX_OPTION,
   set: { value: 'NAME=VALUE', isRepeatable: true, about: 'a switch for what the specification leaves open' },
 } as const satisfies Options;
 
@@ -39,7 +41,8 @@ export const play = defineCommand({
     const receiver = readReceiver(first, options);
     const { seed = randomBytes(8).toString('hex'), set = [] } = options;
     const silences = readSwitches('--set', [...scenario.silences, ...set]);
-    const course = await playScenario(scenario, receiver, { seed, silences });
+    const headerPrefix = readHeaderPrefix(options['header-prefix']);
+    const course = await playScenario(scenario, receiver, { seed, silences, headerPrefix });
     const findings = judge(course, scenario.verdict);
     const isPassed = findings.every(({ holds }) => holds);
     return {

@@ -61,7 +61,7 @@ const API_TRIES_MAX = 10;
 export async function playScenario(
   scenario: Scenario,
   receiver: Receiver,
-  { seed, silences }: { seed: string; silences: Silences },
+  { seed, silences, headerPrefix }: { seed: string; silences: Silences; headerPrefix: string },
 ): Promise<Course> {
   const { startSandbox } = await import('../sandbox.ts');
   const sandbox = await startSandbox({
@@ -72,6 +72,7 @@ export async function playScenario(
     apiKey: null,
     seed,
     timeScale: 1,
+    headerPrefix,
     silences,
     rateLimit: 60,
     merchantInactive: false,

@@ -1,6 +1,7 @@
 import { flushCompileCache } from 'node:module';
 import { DEFAULT_LISTEN, type SandboxOptions } from '../options.ts';
 import type { Sandbox } from '../sandbox.ts';
+import { HEADER_PREFIX_OPTION, readHeaderPrefix } from './arguments.ts';
 import { banner, NOTICE } from './banner.ts';
 import { type Call, defineCommand, type Options } from './command.ts';
 import { connect } from './control.ts';
@@ -27,6 +28,7 @@ const OPTIONS = {
     about: 'the same seed gives the same ids and secrets; default: a new one for each sandbox',
   },
   'time-scale': { value: 'N', about: 'how many seconds of the sandbox pass in a real one; default 1' },
+  'header-prefix': HEADER_PREFIX_OPTION,
   set: { value: 'NAME=VALUE', isRepeatable: true, about: 'a switch for what the specification leaves open' },
   fault: { value: 'JSON', isRepeatable: true, about: 'a fault plan, such as {"fault": "duplicate"}' },
   'no-rate-limit': { about: 'answer more than 60 requests a minute' },
@@ -113,6 +115,7 @@ function readOptions(given: Given): SandboxOptions {
     apiKey,
     seed: given.seed ?? null,
     timeScale,
+    headerPrefix: readHeaderPrefix(given['header-prefix']),
     silences: readSwitches('--set', given.set ?? []),
     rateLimit: given['no-rate-limit'] === true ? null : 60,
     merchantInactive: given['merchant-inactive'] === true,

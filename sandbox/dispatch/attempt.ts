@@ -8,6 +8,7 @@ import type { SandboxStore } from '../store/store.ts';
 import type { FaultPlans } from './faults.ts';
 import {
   afterSigning,
+  asSent,
   beforeSigning,
   drawMischief,
   planned,
@@ -24,7 +25,7 @@ export type AttemptOptions = {
   clock: TurnableClock;
   faults: FaultPlans;
   silences: () => Silences;
-  options: Pick<SandboxOptions, 'timeScale'>;
+  options: Pick<SandboxOptions, 'timeScale' | 'headerPrefix'>;
   /** Breaks off what is on its way; it is not written down, and made again after a restart. */
   signal: AbortSignal;
 };
@@ -77,14 +78,14 @@ async function ship(
     return [{ status: null, body: null, error: 'dropped by a fault plan: nothing was sent', tookMs: 0 }];
   }
   const { clock, options, signal } = parts;
-  const { timeScale } = options;
+  const { timeScale, headerPrefix } = options;
+  const headers = deliveryHeaders(headerPrefix, { timestamp: shipment.timestamp, signature });
   const timeoutMs = Math.min(TIMEOUT_REAL_MS_MAX, Math.max(TIMEOUT_REAL_MS_MIN, TIMEOUT_MS / timeScale));
   const one = async (): Promise<TimedAnswer> => {
     const startMs = clock.monotonicMs();
     const answer = await send({
       url,
-      headers: deliveryHeaders({ timestamp: shipment.timestamp, signature }),
-      body: afterSigning(shipment.body, held),
+      ...asSent(afterSigning(shipment.body, held), headers, held),
       timeoutMs,
       timeoutError: `no answer within ${Math.round((timeoutMs * timeScale) / 1_000)} s`,
       signal,

@@ -12,7 +12,7 @@ export type DispatcherOptions = {
   clock: TurnableClock;
   faults: FaultPlans;
   silences: () => Silences;
-  options: Pick<SandboxOptions, 'timeScale'>;
+  options: Pick<SandboxOptions, 'timeScale' | 'headerPrefix'>;
 };
 
 export type Dispatcher = {

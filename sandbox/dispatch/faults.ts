@@ -39,6 +39,15 @@ export const DELIVERY_FAULTS = {
     about: 'the end of the body is missing',
     takes: { bytes: wholeNumber(1, 1_000_000).default(10) },
   },
+  oversize: {
+    about: 'the body is filled up with spaces to so many bytes, and signed as it is sent',
+    takes: { bytes: wholeNumber(1, 10_000_000).default(300_000) },
+  },
+  'other-method': {
+    about: 'sent with another method than POST',
+    takes: { method: oneOf(['PUT', 'PATCH', 'GET', 'DELETE']).default('PUT') },
+  },
+  compress: { about: 'sent as gzip, with a Content-Encoding', takes: {} },
 } as const;
 
 /** Faults that are done to requests of the API. */

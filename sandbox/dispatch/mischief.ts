@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import type { TurnableClock } from '../clock.ts';
 import type { Delivery, DrawnFault, Held } from '../store/deliveries.ts';
 import type { SandboxStore } from '../store/store.ts';
@@ -103,7 +104,25 @@ export function beforeSigning(shipment: Shipment, held: Held | null): Shipment {
     stale === null ? shipment.timestamp : String(Number(shipment.timestamp) - (stale.takes.ageMs as number));
   const secret =
     planned(held, 'wrong-secret') === null ? shipment.secret : `not the secret: ${shipment.secret}`;
-  return { ...shipment, timestamp, secret };
+  const oversize = planned(held, 'oversize');
+  const body = oversize === null ? shipment.body : filledUp(shipment.body, oversize.takes.bytes as number);
+  return { timestamp, secret, body };
+}
+
+/** The same JSON, with spaces after it. */
+function filledUp(body: Buffer, bytes: number): Buffer {
+  return Buffer.concat([body, Buffer.alloc(Math.max(0, bytes - body.length), ' ')]);
+}
+
+/** How the request is sent: its method, and its body as it is or compressed. */
+export function asSent(
+  body: Buffer,
+  headers: Record<string, string>,
+  held: Held | null,
+): { method: string; headers: Record<string, string>; body: Buffer } {
+  const method = (planned(held, 'other-method')?.takes.method as string | undefined) ?? 'POST';
+  if (planned(held, 'compress') === null) return { method, headers, body };
+  return { method, headers: { ...headers, 'content-encoding': 'gzip' }, body: gzipSync(body) };
 }
 
 /** What is done to the body after it was signed, in the order of the plans. */

@@ -8,6 +8,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 
 export type Outgoing = {
   url: string;
+  method: string;
   headers: Record<string, string>;
   body: Buffer;
   /** Real milliseconds until an answer must have come. */
@@ -27,11 +28,19 @@ const HTTP = [httpRequest, new HttpAgent({ keepAlive: false })] as const;
 const HTTPS = [httpsRequest, new HttpsAgent({ keepAlive: false })] as const;
 
 /**
- * POSTs a body and reads the answer's status and the first 4 KB of its text. Never throws. Redirects are not followed.
+ * Sends a body and reads the answer's status and the first 4 KB of its text. Never throws. Redirects are not followed.
  * Each request has a connection of its own: one that was kept open may be closed by the other side just as it is
  * used again, and a delivery would fail that nobody refused.
  */
-export function send({ url, headers, body, timeoutMs, timeoutError, signal }: Outgoing): Promise<Answer> {
+export function send({
+  url,
+  method,
+  headers,
+  body,
+  timeoutMs,
+  timeoutError,
+  signal,
+}: Outgoing): Promise<Answer> {
   return new Promise((resolve) => {
     let isAnswered = false;
     const failed = (error: string) => {
@@ -41,7 +50,7 @@ export function send({ url, headers, body, timeoutMs, timeoutError, signal }: Ou
     try {
       const [open, agent] = new URL(url).protocol === 'https:' ? HTTPS : HTTP;
       const lengths = { 'content-length': body.length };
-      request = open(url, { method: 'POST', headers: { ...headers, ...lengths }, agent, signal });
+      request = open(url, { method, headers: { ...headers, ...lengths }, agent, signal });
     } catch (error) {
       failed(errorText(error));
       return;

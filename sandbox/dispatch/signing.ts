@@ -10,7 +10,7 @@ export type Signed = {
   encoding: Silences['signature'];
 };
 
-/** The value of x-service-signature: HMAC-SHA256 over timestamp + "." + raw body (spec section 6). */
+/** The value of the signature header: HMAC-SHA256 over timestamp + "." + raw body (spec section 6). */
 export function sign({ secret, timestamp, body, encoding }: Signed): string {
   const digest = createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest();
   switch (encoding) {
@@ -22,27 +22,43 @@ export function sign({ secret, timestamp, body, encoding }: Signed): string {
       return digest.toString('base64');
     case 'base64url':
       return digest.toString('base64url');
+    case 'base64-unpadded':
+      return digest.toString('base64').replace('=', '');
     case 'sha256=hex':
       return `sha256=${digest.toString('hex')}`;
     case 'sha256=base64':
       return `sha256=${digest.toString('base64')}`;
+    case 'SHA256=hex':
+      return `SHA256=${digest.toString('hex')}`;
+    case 'sha256:hex':
+      return `sha256:${digest.toString('hex')}`;
+    case 'hmac-sha256=hex':
+      return `hmac-sha256=${digest.toString('hex')}`;
     case 'v1=hex':
       return `v1=${digest.toString('hex')}`;
     case 'v1,base64':
       return `v1,${digest.toString('base64')}`;
+    case 't=,v1=hex':
+      return `t=${timestamp},v1=${digest.toString('hex')}`;
   }
 }
 
-/** The value of x-service-timestamp: of the sandbox's clock, which says `nowMs`, or of the true one. */
+/** The value of the timestamp header: of the sandbox's clock, which says `nowMs`, or of the true one. */
 export function stamp(timestamps: Silences['timestamps'], nowMs: number): string {
   return String(timestamps === 'true' ? Date.now() : nowMs);
 }
 
-/** The headers of a delivery. Method and content type are not in the spec; here it is a POST of JSON. */
-export function deliveryHeaders({ timestamp, signature }: { timestamp: string; signature: string }) {
+/**
+ * The headers of a delivery. Method and content type are not in the spec; here it is a POST of JSON. The prefix stands for
+ * the service's brand, which the spec leaves out.
+ */
+export function deliveryHeaders(
+  prefix: string,
+  { timestamp, signature }: { timestamp: string; signature: string },
+): Record<string, string> {
   return {
     'content-type': 'application/json',
-    'x-service-signature': signature,
-    'x-service-timestamp': timestamp,
+    [`${prefix}-signature`]: signature,
+    [`${prefix}-timestamp`]: timestamp,
   };
 }

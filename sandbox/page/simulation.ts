@@ -70,7 +70,11 @@ export async function sendFromServer(parts: Parts, link: Link, given: unknown): 
  * The same request, for the page's script to send. It is no delivery: in the environment `sandbox` an event has one
  * only where the panel asks for it.
  */
-export function forBrowser({ service, clock, silences }: Parts, link: Link, given: unknown): BrowserSending {
+export function forBrowser(
+  { service, clock, silences, options }: Parts,
+  link: Link,
+  given: unknown,
+): BrowserSending {
   const url = receiverOf(link);
   const kind = oneNamed('event kind', given, EVENT_KINDS);
   const atMs = clock.nowMs();
@@ -78,7 +82,7 @@ export function forBrowser({ service, clock, silences }: Parts, link: Link, give
   const { signature: encoding, timestamps } = silences();
   const timestamp = stamp(timestamps, atMs);
   const signature = sign({ secret: link.webhookSecret, timestamp, body: event.body, encoding });
-  const headers = deliveryHeaders({ timestamp, signature });
+  const headers = deliveryHeaders(options.headerPrefix, { timestamp, signature });
   return { atMs, event: event.id, url, headers, body: event.body };
 }
 

@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import { restoredSentence } from '../domain/advice.ts';
 import { Fault } from '../fault.ts';
 import type { Readiness } from '../http/health.ts';
-import { deliveryMac, SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
+import { deliveryMac } from '../paylink/wire.ts';
 import { ANSWERS } from '../receive/answer.ts';
 import type { ShopState, Stats } from '../store/queries.ts';
 import { inWords, systemClock } from '../work/clock.ts';
@@ -177,7 +177,7 @@ function checkClock(skewMs: number): Finding {
 
 /** Sends a signed delivery to ourselves through the public address: what is wrong on the way shows here first. */
 async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
-  const { publicUrl, publicUrlReaches, keyring, clock, storeAddress } = options;
+  const { publicUrl, publicUrlReaches, headerNames, keyring, clock, storeAddress } = options;
   const name = 'public address';
   const others =
     storeAddress.engine === 'sqlite'
@@ -195,8 +195,8 @@ async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
       redirect: 'manual',
       headers: {
         'content-type': 'application/json',
-        [SIGNATURE_HEADER]: mac.toString('hex'),
-        [TIMESTAMP_HEADER]: timestamp,
+        [headerNames.signature]: mac.toString('hex'),
+        [headerNames.timestamp]: timestamp,
       },
       signal: deadline.signal,
     });

@@ -3,6 +3,7 @@ import type { LinkOpener } from '../links/opener.ts';
 import type { Activity } from '../observe/activity.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Service } from '../paylink/service.ts';
+import type { HeaderNames } from '../paylink/wire.ts';
 import type { Reconciler } from '../reconcile/reconciler.ts';
 import type { Rotation } from '../rotation.ts';
 import type { StoreAddress } from '../store/address.ts';
@@ -24,6 +25,8 @@ export type ApiOptions = {
   activity: Activity;
   readiness: Readiness;
   publicUrl: string;
+  /** Of deliveries. */
+  headerNames: HeaderNames;
   /** Whether the service can deliver to `publicUrl`. */
   publicUrlReaches: boolean;
   /** What speaks to the service's API; null where none is configured. */

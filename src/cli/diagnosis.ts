@@ -1,4 +1,4 @@
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
+import { HEADER_PREFIX, headerNames } from '../paylink/wire.ts';
 import { SIGNING_SECRET_BYTES_MIN, verify } from '../receive/authentic.ts';
 import { isFresh } from '../receive/freshness.ts';
 import { readSignatures } from '../receive/signature.ts';
@@ -41,6 +41,8 @@ export type Diagnosis = {
   clockAheadMs: number | null;
 };
 
+const NAMES = headerNames(HEADER_PREFIX);
+
 /** Says what a captured delivery is: by the very verifier that receives, and then by trying the usual mistakes. */
 export function diagnose(given: Captured): Diagnosis {
   // Spaces around a header's value are not part of it (RFC 9110 §5.5).
@@ -50,13 +52,13 @@ export function diagnose(given: Captured): Diagnosis {
     timestamp: given.timestamp.replace(/^[ \t]+|[ \t]+$/g, ''),
   };
   const { body, signature, timestamp, secret, nowMs } = captured;
-  const rawHeaders = [SIGNATURE_HEADER, signature, TIMESTAMP_HEADER, timestamp];
-  const verified = verify({ rawHeaders, body, credentials: { secret } });
+  const rawHeaders = [NAMES.signature, signature, NAMES.timestamp, timestamp];
+  const verified = verify({ rawHeaders, headerNames: NAMES, body, credentials: { secret } });
   if (verified.ok) return judgeClock(captured, nowMs - verified.authentic.timestampMs);
-  const mistake = findMistake(captured, readSignatures(signature) ?? guessSignatures(signature));
+  const mistake = findMistake(captured, readSignatures(signature, timestamp) ?? guessSignatures(signature));
   switch (verified.reason) {
     case 'signature_malformed':
-      return refuse('malformed_signature', signatureFault(signature), otherwiseRight(mistake));
+      return refuse('malformed_signature', signatureFault(signature, timestamp), otherwiseRight(mistake));
     case 'timestamp_malformed':
       return refuse('malformed_timestamp', timestampFault(timestamp), otherwiseRight(mistake));
     case 'secret_unusable':

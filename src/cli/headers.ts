@@ -9,17 +9,16 @@ const ALGORITHM_BY_HEX_DIGITS: Readonly<Record<number, string>> = {
   128: 'SHA-512',
 };
 
-const NAMED = /^x-service-(?:signature|timestamp)\s*:/i;
+const NAMED = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,64}(?:signature|timestamp)\s*:/i;
 const QUOTED = /^(["'])(.*)\1$/s;
 
 /** Why a signature header does not follow the grammar of docs/signature.md. */
-export function signatureFault(header: string): string {
+export function signatureFault(header: string, timestamp: string): string {
   const fault = wholeFault(header);
   if (fault !== null) return `The signature ${fault}.`;
-  if (/(?:^|[, ])t=[0-9]/.test(header)) {
-    return 'The signature holds a timestamp (`t=`). This service sends the timestamp in its own header, and only codes here.';
-  }
-  const elements = splitElements(header);
+  const stamped = stampFault(header, timestamp);
+  if (stamped !== null) return `The signature ${stamped}.`;
+  const elements = splitElements(header.replace(/^t=[0-9]+(?: *, *| +)/, ''));
   if (header.length > HEADER_LENGTH_MAX || elements.length > CANDIDATES_MAX) {
     return `The signature has ${header.length} characters in ${elements.length} parts; ${HEADER_LENGTH_MAX} characters and ${CANDIDATES_MAX} parts are the most.`;
   }
@@ -34,6 +33,20 @@ export function timestampFault(header: string): string {
   if (fault !== null) return `The timestamp ${fault}.`;
   const found = timestampForm(header);
   return `The timestamp ${found}; it must be epoch milliseconds, 13 digits.`;
+}
+
+/** What is wrong with the time that a signature header names (`t=`). */
+function stampFault(header: string, timestamp: string): string | null {
+  const stamps = [...header.matchAll(/(?:^|[, ])(t=[^, ]*)/g)].map(([, stamp]) => stamp as string);
+  const [stamp] = stamps;
+  if (stamp === undefined) return null;
+  if (stamps.length > 1) return 'names a time (`t=`) more than once';
+  if (!header.startsWith('t=')) return 'names a time (`t=`) behind a code: it must stand first';
+  if (stamp === header) return 'names a time (`t=`) and no code';
+  if (stamp !== `t=${timestamp}`) {
+    return `names another time (\`${stamp.slice(0, 32)}\`) than the timestamp header: both must have the same characters`;
+  }
+  return null;
 }
 
 function timestampForm(header: string): string {
@@ -59,7 +72,8 @@ function wholeFault(header: string): string | null {
 function elementFault(element: string): string | null {
   const text = withoutPrefix(element);
   const prefix = /^([A-Za-z][A-Za-z0-9_-]{0,15})[=,:](?=.{20})/.exec(text)?.[0];
-  if (prefix !== undefined) return `has the prefix \`${prefix}\`: only sha256=, v1= and v1, are known`;
+  if (prefix !== undefined)
+    return `has the prefix \`${prefix}\`: only hmac-sha256=, sha256=, sha256:, v1= and v1, are known`;
   if (/^[0-9A-Fa-f]{64}$/.test(text)) return null;
   if (/^[0-9A-Fa-f]+$/.test(text)) {
     const algorithm = ALGORITHM_BY_HEX_DIGITS[text.length];
@@ -77,8 +91,8 @@ function base64Fault(text: string): string | null {
   }
   if (bytes.length !== 32) return `is base64 of ${bytes.length} bytes, and HMAC-SHA256 has 32`;
   const plain = bytes.toString('base64');
-  if (text === plain || text === bytes.toString('base64url') || text === urlSafe(plain)) return null;
-  if (text === plain.slice(0, -1)) return 'is base64 without its final `=`';
+  const spellings = [plain, plain.slice(0, -1), bytes.toString('base64url'), urlSafe(plain)];
+  if (spellings.includes(text)) return null;
   return 'is base64 whose last digits do not end a code of 32 bytes: it is cut or mistyped';
 }
 

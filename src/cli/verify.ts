@@ -21,8 +21,16 @@ export const verifyDelivery = defineCommand({
   ],
   options: {
     body: { value: 'FILE', about: 'the raw body; - reads standard input; needed' },
-    signature: { value: 'TEXT', about: 'the value of the header x-service-signature; needed' },
-    timestamp: { value: 'TEXT', about: 'the value of the header x-service-timestamp; needed' },
+    signature: {
+      value: 'TEXT',
+      about:
+        'the value of the signature header, x-service-signature unless SETTLED_HEADER_PREFIX is set; needed',
+    },
+    timestamp: {
+      value: 'TEXT',
+      about:
+        'the value of the timestamp header, x-service-timestamp unless SETTLED_HEADER_PREFIX is set; needed',
+    },
     'secret-file': { value: 'FILE', about: "a file that holds the link's webhookSecret" },
     secret: { value: 'SECRET', about: "the link's webhookSecret" },
     now: {

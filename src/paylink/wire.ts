@@ -20,8 +20,15 @@ import {
  * place. Its words for the answers of its API are in answers.ts and reading.ts, those for requests in client.ts; no
  * other file knows any.
  */
-export const SIGNATURE_HEADER = 'x-service-signature';
-export const TIMESTAMP_HEADER = 'x-service-timestamp';
+export type HeaderNames = { readonly signature: string; readonly timestamp: string };
+
+/** What the names of both headers begin with: the service's brand, which its specification writes as `x-service`. */
+export const HEADER_PREFIX = 'x-service';
+
+/** The names of the two headers of a delivery, in lower case. */
+export function headerNames(prefix: string): HeaderNames {
+  return { signature: `${prefix}-signature`, timestamp: `${prefix}-timestamp` };
+}
 
 /** HMAC-SHA256 over the timestamp header's characters, `.`, and the raw body; 32 bytes (spec §6). */
 export function deliveryMac(secret: string, timestamp: string, body: Uint8Array): Buffer {

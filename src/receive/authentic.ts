@@ -1,4 +1,4 @@
-import { deliveryMac, SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
+import { deliveryMac, type HeaderNames } from '../paylink/wire.ts';
 import type { LinkCredentials } from '../store/credentials.ts';
 import type { RejectionReason } from '../store/store.ts';
 import { readTimestamp } from './freshness.ts';
@@ -15,17 +15,18 @@ export type Verified = { ok: true; authentic: Authentic } | { ok: false; reason:
 /** Verifies a delivery over its raw bytes and the literal timestamp. Strict patterns first, the comparison last. */
 export function verify(delivery: {
   rawHeaders: readonly string[];
+  headerNames: HeaderNames;
   body: Uint8Array;
   credentials: Pick<LinkCredentials, 'secret'>;
 }): Verified {
-  const { rawHeaders, body, credentials } = delivery;
-  const signature = singleHeader(rawHeaders, SIGNATURE_HEADER);
+  const { rawHeaders, headerNames, body, credentials } = delivery;
+  const signature = singleHeader(rawHeaders, headerNames.signature);
   if (signature.found !== 'one') return refuse(`signature_${signature.found}`);
-  const timestamp = singleHeader(rawHeaders, TIMESTAMP_HEADER);
+  const timestamp = singleHeader(rawHeaders, headerNames.timestamp);
   if (timestamp.found !== 'one') return refuse(`timestamp_${timestamp.found}`);
   const timestampMs = readTimestamp(timestamp.value);
   if (timestampMs === null) return refuse('timestamp_malformed');
-  const candidates = readSignatures(signature.value);
+  const candidates = readSignatures(signature.value, timestamp.value);
   if (candidates === null) return refuse('signature_malformed');
   if (Buffer.byteLength(credentials.secret) < SIGNING_SECRET_BYTES_MIN) return refuse('secret_unusable');
   const mac = deliveryMac(credentials.secret, timestamp.value, body);

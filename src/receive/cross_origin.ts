@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from '../paylink/wire.ts';
+import type { HeaderNames } from '../paylink/wire.ts';
 import { ANSWERS, send } from './answer.ts';
 
 const PREFLIGHT_SECONDS = 600;
@@ -11,7 +11,11 @@ export function crossOriginHeaders(allowed: string, request: Request, response: 
 }
 
 /** Answers a browser's question whether it may deliver; where no origin is allowed there is no such method. */
-export function preflight(allowed: string | null, request: Request, response: Response): void {
+export function preflight(
+  { crossOrigin: allowed, headerNames }: { crossOrigin: string | null; headerNames: HeaderNames },
+  request: Request,
+  response: Response,
+): void {
   if (allowed === null) {
     send(response, ANSWERS.methodNotAllowed);
     return;
@@ -20,7 +24,7 @@ export function preflight(allowed: string | null, request: Request, response: Re
   response.setHeader('access-control-allow-methods', 'POST');
   response.setHeader(
     'access-control-allow-headers',
-    `content-type, ${SIGNATURE_HEADER}, ${TIMESTAMP_HEADER}`,
+    `content-type, ${headerNames.signature}, ${headerNames.timestamp}`,
   );
   response.setHeader('access-control-max-age', String(PREFLIGHT_SECONDS));
   response.writeHead(204).end();

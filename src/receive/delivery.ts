@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Log } from '../observe/log.ts';
-import { deliveryMac, parseBody, readEnvelope } from '../paylink/wire.ts';
+import { deliveryMac, type HeaderNames, parseBody, readEnvelope } from '../paylink/wire.ts';
 import type { Credentials, LinkCredentials } from '../store/credentials.ts';
 import type { Intake, Recorded, RejectionReason } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
@@ -35,6 +35,7 @@ export type DeliveryOptions = {
   clock: Clock;
   log: Log;
   toleranceSeconds: number;
+  headerNames: HeaderNames;
   /** Called after each delivery that was recorded, so that settlement can begin. */
   onRecorded: () => void;
 };
@@ -79,7 +80,7 @@ export async function takeDelivery(
     return { answer: ANSWERS.unauthorized, outcome: 'unknown_link' };
   }
   const isProbe = credentials.isProbe === true;
-  const verified = verify({ rawHeaders, body, credentials });
+  const verified = verify({ rawHeaders, headerNames: options.headerNames, body, credentials });
   if (!verified.ok) {
     const { reason } = verified;
     const afterwards =

@@ -29,7 +29,7 @@ export function hookRoutes(options: ReceiveOptions): Router {
   router.post('/hooks/:token', (request, response) => byToken(options, request, response));
   router.post('/hooks', (request, response) => byBody(options, request, response));
   for (const path of ['/hooks/:token', '/hooks']) {
-    router.options(path, (request, response) => preflight(options.crossOrigin, request, response));
+    router.options(path, (request, response) => preflight(options, request, response));
     router.all(path, (_request, response) => send(response, ANSWERS.methodNotAllowed));
   }
   return router;

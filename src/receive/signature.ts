@@ -11,14 +11,21 @@ export const HEADER_LENGTH_MAX = 1024;
 
 const HEX = /^[0-9a-fA-F]{64}$/;
 // 32 bytes are 43 digits; the last one carries four bits of data and two zero bits, or the encoding is not canonical.
-const BASE64 = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
+const BASE64 = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=?$/;
 const BASE64URL = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?$/;
 
-/** The signatures in a header's value, 32 bytes each; null where it does not follow the grammar. */
-export function readSignatures(header: string): Buffer[] | null {
+/** The first element may repeat the timestamp, as `t=` and its characters. */
+const STAMP = 't=';
+
+/**
+ * The signatures in a header's value, 32 bytes each; null if it does not follow the grammar. `timestamp` is the
+ * timestamp header's value: only that one is signed, so a `t=` that names another time makes the header malformed.
+ */
+export function readSignatures(header: string, timestamp: string): Buffer[] | null {
   if (header.length > HEADER_LENGTH_MAX) return null;
-  const elements = splitElements(header, CANDIDATES_MAX + 1);
-  if (elements.length > CANDIDATES_MAX) return null;
+  const elements = splitElements(header, CANDIDATES_MAX + 2);
+  if (elements[0] === STAMP + timestamp) elements.shift();
+  if (elements.length === 0 || elements.length > CANDIDATES_MAX) return null;
   const candidates: Buffer[] = [];
   for (const element of elements) {
     const mac = decode(withoutPrefix(element));
@@ -34,9 +41,12 @@ export function splitElements(header: string, most?: number): string[] {
   return header.split(header.includes('v1,') ? / +/ : / *, *| +/, most);
 }
 
+/** In any case, except for `v1,`: that is how Standard Webhooks writes it, and its comma decides how a header is split. */
+const PREFIX = /^(?:hmac-sha256=|sha256[=:]|v1=)/i;
+
 /** An element without the prefix that it may have. */
 export function withoutPrefix(element: string): string {
-  return element.replace(/^(?:sha256=|v1=|v1,)/, '');
+  return element.startsWith('v1,') ? element.slice(3) : element.replace(PREFIX, '');
 }
 
 function decode(text: string): Buffer | null {

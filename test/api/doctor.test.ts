@@ -23,14 +23,17 @@ async function checksOf(app: TestApp): Promise<Record<string, Check>> {
 /** Without an API, a callback and a public address. */
 const alone = sharedApp();
 
-/** A proxy that passes `/pay/…` on, and does something to the body. */
-function passing(change: (body: Buffer) => Buffer): (hooksPort: number) => RequestListener {
+/** A proxy that passes `/pay/…` on, and does something to the body or to the headers. */
+function passing(
+  change: (body: Buffer) => Buffer,
+  changeHeaders = (headers: Record<string, string>) => headers,
+): (hooksPort: number) => RequestListener {
   return (hooksPort) => async (request, response) => {
     const body = change(await whole(request));
     const { 'content-length': _, connection: __, ...headers } = request.headers;
     const answer = await fetch(`http://127.0.0.1:${hooksPort}${request.url?.replace('/pay', '')}`, {
       method: 'POST',
-      headers: headers as Record<string, string>,
+      headers: changeHeaders(headers as Record<string, string>),
       body,
     });
     response.writeHead(answer.status).end(await answer.text());
@@ -94,6 +97,18 @@ describe('doctor: the public address', () => {
     expect(check).toMatchObject({ status: 'failing' });
     expect(check?.detail).toContain('changed on the way');
     expect(peek(app.storePath, 'SELECT count(*) AS n FROM rejection')).toEqual([{ n: 0 }]);
+  });
+
+  it.each<[string, (headers: Record<string, string>) => Record<string, string>]>([
+    ['another signature', (headers) => ({ ...headers, 'x-service-signature': 'ab'.repeat(32) })],
+    ['another timestamp', (headers) => ({ ...headers, 'x-service-timestamp': '1760000000000' })],
+    ['no signature', ({ 'x-service-signature': _, ...headers }) => headers],
+    ['no timestamp', ({ 'x-service-timestamp': _, ...headers }) => headers],
+  ])('does not take its own delivery for arrived if it comes with %s', async (_what, change) => {
+    const app = behind(passing((body) => body, change));
+    const check = (await checksOf(app))['public address'];
+    expect(check).toMatchObject({ status: 'failing' });
+    expect(check?.detail).toContain('is answered 401: its body or its headers were changed on the way');
   });
 
   it('finds another server in its place', async () => {

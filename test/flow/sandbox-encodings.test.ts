@@ -13,6 +13,10 @@ import {
   startShop,
 } from '../support/shop.ts';
 
+/** Spellings that differ from others by a prefix or padding alone: one delivery each is enough. */
+const VARIANTS = ['base64-unpadded', 'SHA256=hex', 'sha256:hex', 'hmac-sha256=hex', 't=,v1=hex'];
+const SIGNATURES = SILENCES.signature.values.filter((value) => !VARIANTS.includes(value));
+
 const TYPE_NAMES = SILENCES['type-name'].values;
 
 async function set({ sandbox }: Shop, silences: Record<string, string>): Promise<void> {
@@ -20,7 +24,7 @@ async function set({ sandbox }: Shop, silences: Record<string, string>): Promise
 }
 
 describe('settled with the sandbox, whatever the service means by its silences', () => {
-  it.each(SILENCES.signature.values)(
+  it.each(SIGNATURES)(
     'is paid where the signature is %s: in every envelope, by the first attempt and by either kind of retry',
     async (signature) => {
       const shop = await startShop({ api: false });
@@ -68,6 +72,21 @@ describe('settled with the sandbox, whatever the service means by its silences',
       expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
     },
   );
+
+  it('is paid whatever stands before the code or after it, by the first attempt and by a retry', async () => {
+    const shop = await startShop({ api: false, silences: ['retries=signed-once'] });
+    for (const signature of VARIANTS) {
+      await set(shop, { signature });
+      await payLink(shop, await sell(shop, signature));
+      await plan(shop.sandbox, { fault: 'drop', count: null, with: { forGood: false } });
+      await payLink(shop, await sell(shop, `${signature}, by a retry`));
+      await shop.sandbox.control('/faults', { method: 'DELETE' });
+      await turn(shop.sandbox, MINUTE_MS);
+      await expectPaid(shop, signature);
+      await expectPaid(shop, `${signature}, by a retry`);
+    }
+    expect((await shop.settled.api('/v1/rejections')).body.rejections).toEqual([]);
+  });
 
   it('is paid on a bare event by the money that it names, as on a full one', async () => {
     const shop = await startShop({ silences: ['envelope=bare'], api: false });

@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { headerNames } from '../../src/paylink/wire.ts';
 import { verify } from '../../src/receive/authentic.ts';
 import { signatureHex } from '../support/deliveries.ts';
 
@@ -9,6 +10,7 @@ vi.mock('node:crypto', async (importOriginal) => {
 });
 const compare = vi.mocked(timingSafeEqual);
 
+const NAMES = headerNames('x-service');
 const SECRET = 'a-secret-of-at-least-24-bytes-1';
 const TIMESTAMP = '1760000000000';
 const BODY = Buffer.from('{"id":"evt_1"}');
@@ -22,7 +24,7 @@ function attempt({
   body = BODY,
   secret = SECRET,
 }: Parts): string {
-  const verified = verify({ rawHeaders, body, credentials: { secret } });
+  const verified = verify({ rawHeaders, headerNames: NAMES, body, credentials: { secret } });
   return verified.ok ? 'accepted' : verified.reason;
 }
 
@@ -118,7 +120,8 @@ describe('receive: the signing secret', () => {
       const rawHeaders = headers([signature], [TIMESTAMP]);
       let accepted = false;
       try {
-        accepted = verify({ rawHeaders, body: BODY, credentials: {} as { secret: string } }).ok;
+        const credentials = {} as { secret: string };
+        accepted = verify({ rawHeaders, headerNames: NAMES, body: BODY, credentials }).ok;
       } catch {
         // A fault is answered 503: it acknowledges nothing either.
       }

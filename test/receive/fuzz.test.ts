@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { headerNames as namesWith } from '../../src/paylink/wire.ts';
 import { verify } from '../../src/receive/authentic.ts';
 import { REJECTION_REASONS } from '../../src/store/store.ts';
 import { type Attempt, hmacHexOf, isAuthentic } from './oracle.ts';
 
 const INPUTS = 1_000_000;
+const HEADER_NAMES = namesWith('x-service');
 const SEED = Number(process.env.FUZZ_SEED ?? 20_251_109);
 
 /** mulberry32: 32 bits of state, so that one number repeats a whole run. */
@@ -63,8 +65,20 @@ const SPELLINGS: ((hex: string) => string)[] = [
   (hex) => Buffer.from(hex, 'hex').toString('base64'),
   base64url,
   (hex) => `${base64url(hex)}=`,
+  (hex) => Buffer.from(hex, 'hex').toString('base64').replace('=', ''),
 ];
-const PREFIXES = ['', '', 'sha256=', 'v1=', 'v1,'];
+const PREFIXES = [
+  '',
+  '',
+  'sha256=',
+  'v1=',
+  'v1,',
+  'hmac-sha256=',
+  'sha256:',
+  'Sha256=',
+  'HMAC-SHA256=',
+  'V1=',
+];
 
 /** Signing is most of the work, so genuine deliveries are made beforehand and drawn from. */
 function genuineDeliveries(random: Random): Pick<Draft, 'secret' | 'timestamp' | 'body' | 'signature'>[] {
@@ -77,6 +91,11 @@ function genuineDeliveries(random: Random): Pick<Draft, 'secret' | 'timestamp' |
     return { secret, timestamp, body, signature };
   });
 }
+
+const ODD_PREFIXES = [
+  ...['sha256=', 'v1=', 'v1,', 'V1=', 'V1,', 'hmac-sha256=', 'sha256:'],
+  ...['sha1=', '0x', '"', 'v1=v1=', 'v1:', 'hmac-sha256:', 'hmac_sha256=', 'sha256', 't='],
+];
 
 type Mutation = (draft: Draft, random: Random) => void;
 
@@ -186,8 +205,37 @@ const MUTATIONS: Record<string, Mutation> = {
     draft.signature = edit(draft.signature, random);
   },
   'signature: another prefix': (draft, random) => {
-    draft.signature =
-      random.pick(['sha256=', 'v1=', 'v1,', 'V1=', 'sha1=', '0x', '"', 'v1=v1=']) + draft.signature;
+    draft.signature = random.pick(ODD_PREFIXES) + draft.signature;
+  },
+  'signature: the timestamp before it': (draft, random) => {
+    const stamp = random.pick([
+      draft.timestamp,
+      draft.timestamp,
+      String(Number(draft.timestamp) + 1),
+      draft.timestamp.slice(0, 10),
+      edit(draft.timestamp, random),
+    ]);
+    const name = random.pick(['t=', 't=', 't=', 'T=', 'ts=', 't:', 't= ', 't']);
+    const separator = random.pick([',', ',', ', ', ' ', ';', '']);
+    draft.signature = name + stamp + separator + draft.signature;
+    if (random.chance(0.2)) draft.signature += random.pick([',', ' ']) + code(draft);
+  },
+  'signature: the timestamp elsewhere': (draft, random) => {
+    const stamp = `t=${draft.timestamp}`;
+    draft.signature = random.pick([
+      `${draft.signature},${stamp}`,
+      `${stamp},${stamp},${draft.signature}`,
+      stamp,
+      `${stamp},`,
+      `${stamp} ${draft.signature} ${stamp}`,
+    ]);
+  },
+  'signature: the case of its prefix': (draft, random) => {
+    let prefix = '';
+    for (const letter of random.pick(['hmac-sha256=', 'sha256=', 'sha256:', 'v1=', 'v1,'])) {
+      prefix += random.chance(0.5) ? letter.toUpperCase() : letter;
+    }
+    draft.signature = prefix + random.pick(SPELLINGS)(code(draft));
   },
   'signature: the case of hex digits': (draft, random) => {
     draft.signature = '';
@@ -311,7 +359,7 @@ describe('receive: a million mutated deliveries', () => {
     for (let i = 0; i < INPUTS; i++) {
       const { attempt, names } = mutate(material, random);
       const { rawHeaders, body, secret } = attempt;
-      const verified = verify({ rawHeaders, body, credentials: { secret } });
+      const verified = verify({ rawHeaders, headerNames: HEADER_NAMES, body, credentials: { secret } });
       if (verified.ok !== isAuthentic(attempt)) {
         const bodyHex = Buffer.from(body).toString('hex');
         expect.unreachable(

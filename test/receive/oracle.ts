@@ -25,7 +25,7 @@ export function isAuthentic({ rawHeaders, body, secret }: Attempt): boolean {
   if (signatures.length !== 1 || signature === undefined) return false;
   if (timestamps.length !== 1 || timestamp === undefined) return false;
   if (!isTimestamp(timestamp) || padsFor(secret).keyBytes < 16) return false;
-  const codes = listCodes(signature);
+  const codes = listCodes(signature, timestamp);
   if (codes === null) return false;
   return codes.includes(hmacHexOf(secret, Buffer.from(timestamp, 'ascii'), POINT, body));
 }
@@ -80,10 +80,12 @@ function isTimestamp(text: string): boolean {
 }
 
 /** The codes of a signature header in lower-case hex; null where the header is malformed. */
-function listCodes(header: string): string[] | null {
+function listCodes(header: string, timestamp: string): string[] | null {
   if (header.length > 1024) return null;
-  const elements = splitElements(header, !header.includes('v1,'));
-  if (elements.length > 8) return null;
+  const all = splitElements(header, !header.includes('v1,'));
+  const [first = ''] = all;
+  const elements = first.startsWith('t=') && first.slice(2) === timestamp ? all.slice(1) : all;
+  if (elements.length > 8 || elements.length < 1) return null;
   const codes: string[] = [];
   for (const element of elements) {
     const code = readCode(withoutPrefix(element));
@@ -113,10 +115,10 @@ function splitElements(header: string, commasSeparate: boolean): string[] {
 }
 
 function withoutPrefix(element: string): string {
-  for (const prefix of ['sha256=', 'v1=', 'v1,']) {
-    if (element.startsWith(prefix)) return element.slice(prefix.length);
+  for (const prefix of ['sha256=', 'sha256:', 'hmac-sha256=', 'v1=']) {
+    if (isName(element.slice(0, prefix.length), prefix)) return element.slice(prefix.length);
   }
-  return element;
+  return element.startsWith('v1,') ? element.slice(3) : element;
 }
 
 function readCode(text: string): string | null {
@@ -129,6 +131,7 @@ function readCode(text: string): string | null {
   const bytes = Buffer.from(text, 'base64');
   const spellings = [
     bytes.toString('base64'),
+    bytes.toString('base64').slice(0, 43),
     bytes.toString('base64url'),
     `${bytes.toString('base64url')}=`,
   ];

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openLog } from '../../src/observe/log.ts';
+import { headerNames } from '../../src/paylink/wire.ts';
 import { bodyReader } from '../../src/receive/body.ts';
 import { hookRoutes } from '../../src/receive/route.ts';
 import type { LinkCredentials } from '../../src/store/credentials.ts';
@@ -39,6 +40,7 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
     rejections: { add: () => {}, flush: async () => {} },
     clock: systemClock,
     log: openLog('silent'),
+    headerNames: headerNames('x-service'),
     toleranceSeconds: 300,
     crossOrigin: null,
     isClosed: over.isClosed ?? (() => false),

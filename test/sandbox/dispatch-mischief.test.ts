@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import {
   act,
@@ -20,6 +21,28 @@ async function planned(fault: object, silences: readonly string[] = []) {
   await sandbox.idle();
   return { sandbox, receiver, link };
 }
+
+describe('sandbox: mischief with how a delivery is sent', () => {
+  it('oversize: as many bytes as the plan says, signed, the same JSON', async () => {
+    const { receiver } = await planned({ fault: 'oversize', with: { bytes: 300_000 } });
+    const [sent] = receiver.received as [Received];
+    expect([sent.body.length, isGenuine(sent)]).toEqual([300_000, true]);
+    expect(JSON.parse(sent.body.toString())).toMatchObject({ type: CREATED });
+  });
+
+  it('other-method: PUT, unless the plan names another', async () => {
+    expect((await planned({ fault: 'other-method' })).receiver.received).toMatchObject([{ method: 'PUT' }]);
+    const { receiver } = await planned({ fault: 'other-method', with: { method: 'GET' } });
+    expect(receiver.received).toMatchObject([{ method: 'GET' }]);
+  });
+
+  it('compress: gzip with its name, the signature of what was compressed', async () => {
+    const { receiver } = await planned({ fault: 'compress' });
+    const [sent] = receiver.received as [Received];
+    expect(sent.headers['content-encoding']).toBe('gzip');
+    expect(isGenuine({ ...sent, body: gunzipSync(sent.body) })).toBe(true);
+  });
+});
 
 describe('sandbox: mischief with whether and when a delivery is sent', () => {
   it('drop: nothing is sent, ever, and the service believes that it arrived', async () => {

@@ -13,16 +13,21 @@ function mac({ headers, body }: Received, secret = SECRET): Buffer {
   return createHmac('sha256', Buffer.from(secret, 'utf8')).update(text).digest();
 }
 
-const ENCODINGS: Record<string, (digest: Buffer) => string> = {
+const ENCODINGS: Record<string, (digest: Buffer, timestamp: string) => string> = {
   hex: (digest) => digest.toString('hex'),
   'hex-upper': (digest) => digest.toString('hex').toUpperCase(),
   base64: (digest) => digest.toString('base64'),
   base64url: (digest) =>
     digest.toString('base64').replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', ''),
+  'base64-unpadded': (digest) => digest.toString('base64').replaceAll('=', ''),
   'sha256=hex': (digest) => `sha256=${digest.toString('hex')}`,
   'sha256=base64': (digest) => `sha256=${digest.toString('base64')}`,
+  'SHA256=hex': (digest) => `SHA256=${digest.toString('hex')}`,
+  'sha256:hex': (digest) => `sha256:${digest.toString('hex')}`,
+  'hmac-sha256=hex': (digest) => `hmac-sha256=${digest.toString('hex')}`,
   'v1=hex': (digest) => `v1=${digest.toString('hex')}`,
   'v1,base64': (digest) => `v1,${digest.toString('base64')}`,
+  't=,v1=hex': (digest, timestamp) => `t=${timestamp},v1=${digest.toString('hex')}`,
 };
 
 describe('sandbox: the signature', () => {
@@ -38,9 +43,22 @@ describe('sandbox: the signature', () => {
       await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET, title });
       await sandbox.idle();
       const [delivery] = receiver.received as [Received];
-      expect(delivery.headers['x-service-signature']).toBe(ENCODINGS[encoding]?.(mac(delivery)));
+      expect(delivery.headers['x-service-signature']).toBe(
+        ENCODINGS[encoding]?.(mac(delivery), String(delivery.headers['x-service-timestamp'])),
+      );
     },
   );
+
+  it('comes under the brand that the sandbox is given', async () => {
+    const { sandbox, receiver } = await startPair({ headerPrefix: 'X-Acme' });
+    await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
+    await sandbox.idle();
+    const [sent] = receiver.received as [Received];
+    const { headers } = sent;
+    const plain = { ...sent, headers: { 'x-service-timestamp': headers['x-acme-timestamp'] } };
+    expect(headers['x-acme-signature']).toBe(mac(plain).toString('hex'));
+    expect(Object.keys(headers).filter((name) => name.startsWith('x-service'))).toEqual([]);
+  });
 
   it('is keyed with the secret that the service made, where the merchant gave none', async () => {
     const { sandbox, receiver } = await startPair();

@@ -31,6 +31,7 @@ export async function startTestSandbox({
     apiKey: null,
     seed: 'test',
     timeScale: 1,
+    headerPrefix: 'x-service',
     rateLimit: 60,
     merchantInactive: false,
     ...options,
