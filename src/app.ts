@@ -2,7 +2,7 @@ import { freeBytes } from './api/admin.ts';
 import { type Config, commonSettings } from './config.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import type { HttpServer } from './http/server.ts';
-import { Life } from './life.ts';
+import { Life, watchIntake } from './life.ts';
 import { openActivity } from './observe/activity.ts';
 import type { Shared } from './observe/gauges.ts';
 import { type Metrics, openMetrics } from './observe/metrics.ts';
@@ -57,7 +57,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { config, log } = options;
   const life = new Life(options.clock);
   const { keys, keyring, metrics, ...found } = await openConfigured(options, life);
-  const { store, opened, clock, hints, isShared, replica, abandon } = found.opened;
+  const { opened, clock, hints, isShared, replica, abandon } = found.opened;
+  const store = watchIntake(found.opened.store, life);
   if (opened.created) log.info({ store: config.store.name }, 'new store created');
   const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
   const credentials = openCredentials({ store, keyring, clock, freshMs });

@@ -1,8 +1,13 @@
+import { Fault } from './fault.ts';
 import type { Readiness } from './http/health.ts';
+import type { Store } from './store/store.ts';
 import type { Cancel, Clock } from './work/clock.ts';
 
 /** A sign of life is overdue after so long. */
 const HEARTBEAT_OVERDUE_MS = 6_000;
+
+/** A delivery that could not be recorded counts for so long, unless a later one was: a proxy may send none meanwhile. */
+const INTAKE_FAILED_MS = 15_000;
 
 /** The event loop is blocked when a timer of this period comes later than this, so many times in a row. */
 const LOOP = { tickMs: 100, lateMs: 200, lateTicks: 3 } as const;
@@ -16,6 +21,7 @@ export class Life {
   #fault: Error | null = null;
   #beatFault: string | null = null;
   #lastBeatMs: number;
+  #intakeFault: { message: string; untilMs: number } | null = null;
   #lateTicks = 0;
   readonly #clock: Clock;
 
@@ -42,8 +48,21 @@ export class Life {
   }
 
   beat(fault: Error | null): void {
+    // What failed as a whole, and is well again, is so for deliveries too.
+    if (fault === null && this.#beatFault !== null) this.#intakeFault = null;
     this.#beatFault = fault === null ? null : fault.message;
     if (fault === null) this.#lastBeatMs = this.#clock.monotonicMs();
+  }
+
+  /** The latest delivery was recorded (null), or the store refused it. */
+  intake(fault: Fault | null): void {
+    const untilMs = this.#clock.monotonicMs() + INTAKE_FAILED_MS;
+    this.#intakeFault = fault === null ? null : { message: fault.message, untilMs };
+  }
+
+  #refusesDeliveries(): string | null {
+    if (this.#intakeFault === null || this.#clock.monotonicMs() > this.#intakeFault.untilMs) return null;
+    return `a delivery could not be recorded: ${this.#intakeFault.message}`;
   }
 
   readonly readiness: Readiness = () => {
@@ -53,7 +72,31 @@ export class Life {
       : (this.#fault?.message ??
         this.#beatFault ??
         (overdue ? 'the store does not answer' : null) ??
+        this.#refusesDeliveries() ??
         (this.#lateTicks >= LOOP.lateTicks ? 'the event loop is blocked' : null));
     return reason === null ? { ready: true } : { ready: false, reason };
+  };
+}
+
+/**
+ * The same store, which tells of each delivery whether it could be recorded. A small sign of life may find room where a
+ * delivery does not, and a connection that the delivery was not given.
+ */
+export function watchIntake(store: Store, life: Pick<Life, 'intake'>): Store {
+  function refused(fault: unknown): never {
+    if (fault instanceof Fault && fault.code.startsWith('store_')) life.intake(fault);
+    throw fault;
+  }
+
+  const recorded = <T>(value: T): T => {
+    life.intake(null);
+    return value;
+  };
+
+  return {
+    ...store,
+    findCredentials: (by) => store.findCredentials(by).catch(refused),
+    recordDelivery: (delivery) => store.recordDelivery(delivery).then(recorded, refused),
+    recordHint: (hint) => store.recordHint(hint).then(recorded, refused),
   };
 }

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { Fault } from '../src/fault.ts';
 import { startHeartbeat } from '../src/heartbeat.ts';
-import { Life } from '../src/life.ts';
+import { Life, watchIntake } from '../src/life.ts';
 import type { Log } from '../src/observe/log.ts';
+import type { Delivery, Store } from '../src/store/store.ts';
 import { systemClock } from '../src/work/clock.ts';
 
 const AWAY_MS = 600_000;
@@ -72,5 +74,79 @@ describe('a sign of life that tells of an outage', () => {
     const { answer, counts } = startTestHeartbeat(() => undefined);
     for (let n = 0; n < 3; n++) await answer(AWAY_MS);
     expect(counts().told).toBe(1);
+  });
+});
+
+describe('readiness after a delivery that could not be recorded', () => {
+  const full = new Fault('transient', 'store_full', 'No space is left.');
+  const refused = { ready: false, reason: 'a delivery could not be recorded: No space is left.' };
+
+  /** A life, and a store of which the test says how it takes the next delivery. */
+  function startReceiving() {
+    let passedMs = 0;
+    let failure: unknown = null;
+    const take = async () => {
+      if (failure !== null) throw failure;
+      return null as never;
+    };
+    const life = new Life({ ...systemClock, monotonicMs: () => passedMs });
+    const store = watchIntake(
+      { findCredentials: take, recordDelivery: take, recordHint: take } as unknown as Store,
+      life,
+    );
+    return {
+      life,
+      pass: (ms: number) => {
+        passedMs += ms;
+      },
+      receive: async (fault: unknown, verb: 'findCredentials' | 'recordDelivery' | 'recordHint') => {
+        failure = fault;
+        const received = store[verb]({} as Delivery & { token: string });
+        if (fault === null) await received;
+        else await expect(received).rejects.toBe(fault);
+        return life.readiness();
+      },
+    };
+  }
+
+  it.each(['findCredentials', 'recordDelivery', 'recordHint'] as const)('%s makes it fail', async (verb) => {
+    const { receive } = startReceiving();
+    expect(await receive(full, verb)).toEqual(refused);
+  });
+
+  it('is given back by a delivery that is recorded, and by no look-up', async () => {
+    const { life, receive } = startReceiving();
+    await receive(full, 'recordDelivery');
+    expect(await receive(null, 'findCredentials')).toEqual(refused);
+    life.beat(null);
+    expect(life.readiness()).toEqual(refused);
+    expect(await receive(null, 'recordHint')).toEqual({ ready: true });
+    await receive(full, 'recordDelivery');
+    expect(await receive(null, 'recordDelivery')).toEqual({ ready: true });
+  });
+
+  it('is given back with the store, when signs of life had failed as well', async () => {
+    const { life, receive } = startReceiving();
+    await receive(full, 'recordDelivery');
+    life.beat(full);
+    life.beat(null);
+    expect(life.readiness()).toEqual({ ready: true });
+  });
+
+  it('is given back after fifteen seconds in which none came: the next one tells', async () => {
+    const { life, pass, receive } = startReceiving();
+    await receive(full, 'recordDelivery');
+    for (let n = 0; n < 3; n++) {
+      pass(5_000);
+      life.beat(null);
+      expect(life.readiness()).toEqual(refused);
+    }
+    pass(1);
+    expect(life.readiness()).toEqual({ ready: true });
+  });
+
+  it('stays where the delivery itself is what cannot be stored: no sender makes a replica not ready', async () => {
+    const { receive } = startReceiving();
+    expect(await receive(new Error('invalid byte sequence'), 'recordDelivery')).toEqual({ ready: true });
   });
 });

@@ -105,6 +105,42 @@ describe('replicas of one store', () => {
   });
 });
 
+describe('a database that refuses deliveries and no sign of life', () => {
+  it('makes the replica not ready until the next delivery is recorded, and all say so', async () => {
+    const app = await startTestApp({ engine: 'postgres' });
+    const url = String(app.database?.url);
+    const link = await app.reserve('order-1');
+    const ready = async () => {
+      const { checks } = (await app.api('/v1/admin/doctor')).body;
+      const [listed] = samples((await app.api('/metrics')).body).settled_ready === 1 ? [200] : [503];
+      return [
+        (await fetch(`${app.hooksUrl}/readyz`)).status,
+        (await app.api('/readyz')).status,
+        checks[0].status === 'ok' ? 200 : 503,
+        listed,
+      ];
+    };
+    await runIn(
+      url,
+      `CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'disk full' USING ERRCODE = '53100'; END $$
+         LANGUAGE plpgsql;
+       CREATE TRIGGER refuse BEFORE INSERT ON inbox_body FOR EACH ROW EXECUTE FUNCTION refuse()`,
+    );
+    await eventually(async () => expect(await ready()).toEqual([200, 200, 200, 200]));
+    const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
+    expect((await app.deliver(link, body)).status).toBe(503);
+    expect(await ready()).toEqual([503, 503, 503, 503]);
+    await runIn(url, 'DROP TRIGGER refuse ON inbox_body');
+    // A refused signature says nothing of the store; a delivery that is recorded does.
+    expect((await app.deliver(link, body, signedHeaders('another-secret-of-the-test', body))).status).toBe(
+      401,
+    );
+    expect(await ready()).toEqual([503, 503, 503, 503]);
+    expect((await app.deliver(link, body)).status).toBe(200);
+    expect(await ready()).toEqual([200, 200, 200, 200]);
+  });
+});
+
 describe('a database that is away', () => {
   it('is told of once in the log by whoever claims, and not at each try', async () => {
     const { log, lines } = readableLog();

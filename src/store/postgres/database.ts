@@ -3,7 +3,7 @@ import { Fault } from '../../fault.ts';
 import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
 import { busy, connectionFault, isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
 import { GatheringSocket } from './socket.ts';
-import { type Identity, OpenTransaction, type Transaction } from './transaction.ts';
+import { BEGIN_DURABLE, type Identity, OpenTransaction, type Transaction } from './transaction.ts';
 import { openTurns, type Turns } from './turns.ts';
 
 /**
@@ -67,7 +67,7 @@ export class Database {
    * beginning, so it changes nothing but the database.
    */
   write<T>(work: Work<T>, calls = 1): Promise<T> {
-    return this.#timed(calls, (call) => this.#transact(call, 'BEGIN ISOLATION LEVEL READ COMMITTED', work));
+    return this.#timed(calls, (call) => this.#transact(call, BEGIN_DURABLE, work));
   }
 
   /** Carries out work that only reads, and sees one moment of the database. It leaves half the connections to others. */
@@ -163,8 +163,8 @@ export class Database {
   #transact<T>(call: Call, begin: string, work: Work<T>): Promise<T> {
     return this.#withClient(call, async (client) => {
       const tx = this.#transaction(client);
-      await tx.begin(begin);
       try {
+        await tx.begin(begin);
         const value = await work(tx);
         await tx.commit();
         return value;

@@ -69,7 +69,7 @@ export function storeVerbs({ db, intake }: { db: Database; intake: Database }, p
     heartbeat: (atMs) =>
       gate.enter(async () => {
         await clock.measure();
-        return db.write((tx) => heartbeat(tx, { ...parts, skewMs: clock.skewMs }, atMs));
+        return intake.write((tx) => heartbeat(tx, { ...parts, skewMs: clock.skewMs }, atMs));
       }),
     backup: () => Promise.reject(notOursToCopy(db.name)),
     close: () => (closed ??= close()),

@@ -114,6 +114,8 @@ export function storeFault(error: unknown, name: string): unknown {
     const what = `${name} ended the connection (${message}). See that it comes back.`;
     return new Fault('transient', 'store_unreachable', what, cause);
   }
+  // What `WAIT_FOR_DISK` asks for if the server was told not to wait.
+  if (code === '22023' && message.includes('fsync')) return notDurable(name, cause);
   if (code === '53100') {
     return new Fault('transient', 'store_full', `No space is left for ${name}. Free some.`, cause);
   }
@@ -137,6 +139,11 @@ export function storeFault(error: unknown, name: string): unknown {
     return busy(name, message, cause);
   }
   return error;
+}
+
+export function notDurable(name: string, cause?: ErrorOptions): Fault {
+  const detail = `${name} would lose what it acknowledged when its machine fails, because fsync is off. Set it on at the server.`;
+  return new Fault('transient', 'store_not_durable', detail, cause);
 }
 
 /** A statement was prepared already, or was not, in a session that is not the one of before. */

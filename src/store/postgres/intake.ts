@@ -5,7 +5,7 @@ import type { Database } from './database.ts';
 import { attention, requestCheck } from './matters.ts';
 import { lockOrderOfLink, SEALED_COLUMNS, SEALED_TABLES } from './rows.ts';
 import { type Statement, statement } from './statement.ts';
-import type { InTransaction, Transaction } from './transaction.ts';
+import { type InTransaction, type Transaction, WAIT_FOR_DISK } from './transaction.ts';
 
 /** Stale deliveries kept per link; beyond it the oldest go. */
 const HINTS_PER_LINK_MAX = 20;
@@ -69,10 +69,11 @@ function finder<Key extends string | number>(
 
 /*
  * Events that are new go in, in the order of their keys, so that two replicas that record the same ones wait for each other
- * and never in a circle. Bodies and digests travel as one row of bytes each, cut apart by the server.
+ * and never in a circle. Bodies and digests travel as one row of bytes each, cut apart by the server. What the statement
+ * needs of the disk is looked at for its rows, because PostgreSQL leaves out what nothing asks for.
  */
 const INSERT_NEW = statement(
-  `WITH given AS (
+  `WITH durable AS (SELECT ${WAIT_FOR_DISK} AS value), given AS (
      SELECT *, substring(@digests::bytea FROM (n::int - 1) * 32 + 1 FOR 32) AS body_sha256,
        substring(@macs::bytea FROM mac_from FOR mac_length) AS mac,
        substring(@bodies::bytea FROM body_from FOR body_length) AS body
@@ -82,6 +83,7 @@ const INSERT_NEW = statement(
    ), recorded AS (
      INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, received_at_ms, due_at_ms)
      SELECT link_key, event_id, body_sha256, timestamp, mac, type, at_ms, at_ms FROM given
+     WHERE (SELECT value FROM durable) <> ''
      ORDER BY link_key, event_id, n
      ON CONFLICT DO NOTHING
      RETURNING key, link_key, event_id, body_sha256

@@ -2,35 +2,26 @@ import pg from 'pg';
 import { Fault } from '../../fault.ts';
 import type { Opened } from '../instance.ts';
 import { connectionOptions, type Database, SET_TIMEOUTS } from './database.ts';
-import { connectionFault, storeFault } from './faults.ts';
+import { connectionFault, notDurable, storeFault } from './faults.ts';
 import { type InstanceOptions, openInstance } from './instance.ts';
 import { migrate } from './migrate.ts';
-import type { Transaction } from './transaction.ts';
+import { BEGIN_DURABLE, type Transaction } from './transaction.ts';
 
 /** Tells what every connection must be before it is used, and makes it so. */
-const INSPECT = `SELECT current_setting('synchronous_commit') AS "synchronousCommit",
-  (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit') AS "atBeginning",
-  current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
+const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
   current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby"`;
 const VERSION_MIN = 140_000;
 
 type Inspected = {
-  synchronousCommit: string;
-  /** What a session of this role begins with. */
-  atBeginning: string;
   fsync: string | null;
   version: number;
   encoding: string;
   isStandby: boolean;
 };
 
-/** A commit is answered when it is on the disk of the server, and of a standby where the server waits for one. */
-const DURABLE = new Set(['on', 'remote_apply']);
-
 /**
  * Throws where a connection must not be used: its server is a standby, too old, or would acknowledge what a crash of its
- * machine undoes. Sets the timeouts of the connection. `synchronous_commit` is not set here: behind a pooler it would be
- * that of one session, and the next statement travels by another. All faults are transient: while settled serves, another
+ * machine undoes. Sets the timeouts of the connection. `synchronous_commit` is each transaction's own. All faults are transient: while settled serves, another
  * server may come to answer at the same address, and no event is given up for what that server is.
  */
 export async function assertUsable(client: pg.ClientBase, name: string): Promise<void> {
@@ -51,26 +42,11 @@ export async function assertUsable(client: pg.ClientBase, name: string): Promise
     const what = `${name} is encoded as ${found.encoding}. Make a database with the encoding UTF8.`;
     throw new Fault('transient', 'configuration_invalid', what);
   }
-  if (found.fsync === 'off') {
-    throw notDurable(name, 'fsync is off. Set it on at the server');
-  }
-  const volatile = [found.atBeginning, found.synchronousCommit].find((value) => !DURABLE.has(value));
-  if (volatile !== undefined) {
-    throw notDurable(
-      name,
-      `synchronous_commit is ${volatile}. Set it on at the server, or for the role that settled connects as (ALTER ROLE … ` +
-        'SET synchronous_commit = on)',
-    );
-  }
+  if (found.fsync === 'off') throw notDurable(name);
 }
 
 async function inspect(client: pg.ClientBase): Promise<Inspected> {
   return (await client.query<Inspected>(INSPECT)).rows[0] as Inspected;
-}
-
-function notDurable(name: string, what: string): Fault {
-  const detail = `${name} would lose what it acknowledged when its machine fails, because ${what}.`;
-  return new Fault('transient', 'store_not_durable', detail);
 }
 
 type OpenOptions = InstanceOptions & {
@@ -113,7 +89,7 @@ async function alone<T>(
       throw connectionFault(error, { url, name });
     });
     await assertUsable(client, name);
-    await client.query('BEGIN');
+    await client.query(BEGIN_DURABLE);
     await client.query(`SET LOCAL statement_timeout = ${timeoutMs}; SET LOCAL lock_timeout = ${timeoutMs}`);
     await client.query('SELECT pg_advisory_xact_lock($1)', [turn]);
     await client.query(`SET LOCAL lock_timeout = ${lockTimeoutMs}`);

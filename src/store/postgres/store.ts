@@ -35,7 +35,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       new Database({ ...options, connections, assertUsable: (client) => assertUsable(client, name) }),
   ) as [Database, Database];
   try {
-    const clock = await databaseClock(db, machine);
+    const clock = await databaseClock(intake, machine);
     const { skewMs } = clock;
     const nowMs = clock.nowMs();
     const before = (tx: Transaction) => arrive(tx, { ...options, skewMs }, nowMs);

@@ -29,6 +29,18 @@ export type InTransaction<T> = {
 
 export type Identity = Pick<Transaction, 'replica' | 'newId'>;
 
+/**
+ * Raises `synchronous_commit` for the transaction that evaluates it, and never lowers it: what that commits is on the disk
+ * of the server when it is answered, and on that of a standby if the server waits for one. A server takes both settings
+ * from its file again at any time, so each transaction says what it needs; without `fsync` it is refused.
+ */
+export const WAIT_FOR_DISK = `set_config('synchronous_commit',
+  CASE WHEN current_setting('fsync', true) = 'off' THEN 'fsync is off'
+    WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
+
+/** Begins a transaction whose commit is on the disk when it is answered. */
+export const BEGIN_DURABLE = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${WAIT_FOR_DISK}`;
+
 /** A transaction on a connection that nobody else uses. */
 export class OpenTransaction implements Transaction {
   readonly replica: string;

@@ -8,12 +8,13 @@ const OTHER_BESIDE_INTAKE_MAX = 64;
 /** Batches without a delivery after which none is expected. */
 const QUIET_BATCHES = 8;
 
-/** Verbs that a delivery's answer waits for. */
+/** Verbs that a delivery's answer waits for, and the sign of life that says whether they are carried out. */
 const INTAKE: ReadonlySet<string> = new Set([
   'findCredentials',
   'recordDelivery',
   'recordHint',
   'recordRejection',
+  'heartbeat',
 ]);
 
 /** Where calls wait for their batch, each lane in the order in which it came. */

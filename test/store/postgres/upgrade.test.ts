@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readMigrations } from '../../../src/store/migrate.ts';
-import { assertUsable } from '../../../src/store/postgres/open.ts';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { said, type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
-import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
 async function open(url: string): Promise<OpenedPostgresStore> {
   const opened = await openTestPostgres(url);
@@ -95,26 +94,3 @@ async function tellShop(world: World): Promise<void> {
     }
   }
 }
-
-describe('a database whose commits a crash of its machine undoes', () => {
-  it('is refused, and the sentence says how to mend it', async () => {
-    const url = await newDatabase();
-    await runIn(url, `ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET synchronous_commit = off`);
-    await expect(openTestPostgres(url)).rejects.toMatchObject({
-      code: 'store_not_durable',
-      message: expect.stringContaining('SET synchronous_commit = on'),
-    });
-  });
-
-  it('is refused as well where only the session that is asked says otherwise', async () => {
-    const url = await newDatabase();
-    const name = new URL(url).pathname.slice(1);
-    await runIn(url, `ALTER ROLE settled IN DATABASE "${name}" SET synchronous_commit = off`);
-    // As behind a pooler: the next statement may travel by another session.
-    const client = await connectTo(url);
-    await client.query('SET synchronous_commit = on');
-    await expect(assertUsable(client, 'the database of the test')).rejects.toMatchObject({
-      code: 'store_not_durable',
-    });
-  });
-});

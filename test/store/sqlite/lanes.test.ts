@@ -16,7 +16,7 @@ describe('the order of calls in batches', () => {
 
   it('puts intake before other work that came first', () => {
     const lanes = filled({ settle: 1 });
-    for (const verb of ['recordDelivery', 'findCredentials', 'recordHint', 'recordRejection']) {
+    for (const verb of ['recordDelivery', 'findCredentials', 'recordHint', 'recordRejection', 'heartbeat']) {
       lanes.add({ verb, n: 0 });
     }
     expect(lanes.next().map(({ verb }) => verb)).toEqual([
@@ -24,6 +24,7 @@ describe('the order of calls in batches', () => {
       'findCredentials',
       'recordHint',
       'recordRejection',
+      'heartbeat',
       'settle',
     ]);
   });

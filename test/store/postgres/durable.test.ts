@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { assertUsable } from '../../../src/store/postgres/open.ts';
+import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
+import { type World, worldOf } from '../contract/world.ts';
+import { runIn } from './contract_store.ts';
+import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+
+async function open(url: string): Promise<OpenedPostgresStore> {
+  const opened = await openTestPostgres(url);
+  onTestFinished(() => opened.store.close());
+  return opened;
+}
+
+/** Notes at the commit of each transaction that writes a row what it waits for. */
+const NOTE_COMMITS = `CREATE TABLE commit_note (verb text, waits_for text);
+  CREATE FUNCTION note_commit() RETURNS trigger AS $$ BEGIN
+    INSERT INTO commit_note VALUES (TG_TABLE_NAME, current_setting('synchronous_commit')); RETURN NULL; END $$
+    LANGUAGE plpgsql;
+  ${['inbox', 'hint', 'rejection', 'orders', 'instance', 'outbox'].map(
+    (table) => `CREATE CONSTRAINT TRIGGER note_commit AFTER INSERT OR UPDATE ON ${table}
+      DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note_commit();`,
+  )}`.replaceAll(';,', ';');
+
+/** Everything that is acknowledged: registered, received in each way, settled, alive. */
+async function acknowledgeAll(world: World): Promise<void> {
+  const { store } = world;
+  const link = await world.newLink();
+  const delivery = world.delivery(link);
+  await Promise.all([store.recordDelivery(delivery), world.deliver(link)]);
+  await store.recordDelivery(delivery);
+  await world.deliver(link, { readable: false });
+  await store.recordHint(world.hint(link));
+  await world.reject(link);
+  await world.settle(link, []);
+  await store.heartbeat(world.nowMs);
+}
+
+describe('what a commit waits for', () => {
+  it.each([
+    ['off', 'on'],
+    ['local', 'on'],
+    ['remote_write', 'on'],
+    ['on', 'on'],
+    ['remote_apply', 'remote_apply'],
+  ])(
+    'with synchronous_commit = %s is raised and never lowered, in every transaction: %s',
+    async (set, waitsFor) => {
+      const url = await newDatabase();
+      await runIn(url, `ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET synchronous_commit = ${set}`);
+      const { store } = await open(url);
+      await runIn(url, NOTE_COMMITS);
+      await acknowledgeAll(worldOf(store));
+      const client = await connectTo(url);
+      const { rows } = await client.query('SELECT DISTINCT verb, waits_for FROM commit_note ORDER BY verb');
+      expect(rows).toEqual(
+        ['hint', 'inbox', 'instance', 'orders', 'rejection'].map((verb) => ({ verb, waits_for: waitsFor })),
+      );
+      // Of the session, and of whoever has it next behind a pooler, nothing was changed.
+      expect((await client.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: set }]);
+    },
+  );
+});
+
+describe('a server that is told otherwise while settled serves', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server.dispose());
+
+  const reload = (url: string, ...settings: string[]) =>
+    settings
+      .map((setting) => `ALTER SYSTEM SET ${setting}`)
+      .concat('SELECT pg_reload_conf()')
+      .reduce((before, sql) => before.then(() => runIn(url, sql)), Promise.resolve());
+
+  it('keeps what was acknowledged after a reload with synchronous_commit = off, when it is killed', async () => {
+    const url = await server.create(`test_${randomUUID()}`);
+    const world = worldOf((await open(url)).store);
+    const link = await world.newLink();
+    await reload(url, 'wal_writer_delay = 10000', 'synchronous_commit = off');
+    const [shown] = [await connectTo(url)];
+    shown.on('error', () => {});
+    await eventually(async () =>
+      expect((await shown.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'off' }]),
+    );
+    const events = await Promise.all(Array.from({ length: 40 }, () => world.deliver(link)));
+    await server.kill();
+    await server.start();
+    const client = await connectTo(url);
+    const { rows } = await client.query('SELECT count(*)::int AS n FROM inbox');
+    expect(rows).toEqual([{ n: events.length }]);
+    await reload(url, 'synchronous_commit = on', 'wal_writer_delay = 200');
+  });
+
+  it('is refused, on connections that are open as on new ones, after a reload with fsync = off', async () => {
+    const url = await server.create(`test_${randomUUID()}`);
+    const world = worldOf((await open(url)).store);
+    const link = await world.newLink();
+    await reload(url, 'fsync = off');
+    onTestFinished(() => reload(url, 'fsync = on'));
+    const refused = {
+      code: 'store_not_durable',
+      kind: 'transient',
+      message: expect.stringMatching(
+        /would lose what it acknowledged .* fsync is off\. Set it on at the server\.$/,
+      ),
+    };
+    await eventually(() => expect(world.deliver(link)).rejects.toMatchObject(refused));
+    await expect(world.store.heartbeat(world.nowMs)).rejects.toMatchObject(refused);
+    await expect(world.reject(link)).rejects.toMatchObject(refused);
+    await expect(openTestPostgres(url)).rejects.toMatchObject(refused);
+    await reload(url, 'fsync = on');
+    await eventually(async () => expect((await world.deliver(link)).outcome).toBe('recorded'));
+  });
+
+  it('is refused when it is a standby', async () => {
+    const url = await server.create(`test_${randomUUID()}`);
+    await server.kill();
+    const folder = new URL(server.address).searchParams.get('host') ?? '';
+    const signal = join(folder, 'data', 'standby.signal');
+    writeFileSync(signal, '');
+    await server.start();
+    await expect(openTestPostgres(url)).rejects.toMatchObject({
+      code: 'store_unwritable',
+      kind: 'transient',
+      message: expect.stringMatching(
+        /^the database of the test is a standby, which cannot be written\. Name the primary/,
+      ),
+    });
+  });
+});
+
+describe('a server that cannot be used', () => {
+  it('is refused when its database is not encoded as UTF-8, and the sentence names both', async () => {
+    const name = `test_${randomUUID()}`;
+    const url = sharedServer().url(name);
+    await runIn(
+      sharedServer().url('postgres'),
+      `CREATE DATABASE "${name}" ENCODING 'LATIN1' TEMPLATE template0`,
+    );
+    onTestFinished(() => sharedServer().drop(name));
+    await expect(openTestPostgres(url)).rejects.toMatchObject({
+      code: 'configuration_invalid',
+      kind: 'transient',
+      message: 'the database of the test is encoded as LATIN1. Make a database with the encoding UTF8.',
+    });
+  });
+
+  /** A server that says this of itself, where it differs from one that can be used. */
+  const saying = (over: object) =>
+    ({
+      query: async () => ({
+        rows: [{ fsync: 'on', version: 140_000, encoding: 'UTF8', isStandby: false, ...over }],
+      }),
+    }) as unknown as pg.ClientBase;
+
+  it('is refused when it is older than PostgreSQL 14, and no newer one is', async () => {
+    await expect(assertUsable(saying({ version: 130_020 }), 'the store')).rejects.toMatchObject({
+      code: 'configuration_invalid',
+      kind: 'transient',
+      message: 'the store runs PostgreSQL 13; settled needs 14 or later.',
+    });
+    await assertUsable(saying({}), 'the store');
+    await assertUsable(saying({ version: 180_001 }), 'the store');
+  });
+
+  it('is refused when it does not wait for its disk, before anything is written', async () => {
+    await expect(assertUsable(saying({ fsync: 'off' }), 'the store')).rejects.toMatchObject({
+      code: 'store_not_durable',
+      message: expect.stringContaining('the store would lose what it acknowledged'),
+    });
+  });
+
+  it('is used when it does not know the setting fsync', async () => {
+    await assertUsable(saying({ fsync: null }), 'the store');
+  });
+});
