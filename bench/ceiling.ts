@@ -34,6 +34,7 @@ const credentials: Credentials = {
   keep: () => {},
   find: async (by) => ('linkId' in by ? byLinkId.get(by.linkId) : undefined) ?? null,
   forget: () => {},
+  noteLinkId: () => {},
 };
 
 const RECORDED = { outcome: 'recorded', eventKey: 1 } as const;

@@ -120,7 +120,7 @@ export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
     unsure: false,
     linkChanged: false,
     linkStatus: null,
-    speaksOfPayment: true,
+    notUnderstood: null,
     link: null,
     policy,
     nowMs,

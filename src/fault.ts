@@ -48,6 +48,7 @@ export const FAULT_CODES = [
   'secret_undecipherable',
   'stored_event_damaged',
   'unreadable_event',
+  'event_not_understood',
   'link_mismatch',
   'server_unreachable',
   'not_authorized',

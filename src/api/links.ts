@@ -46,10 +46,11 @@ export function registerLink(options: ApiOptions): RequestHandler {
     };
     const registered = await store.registerLink(registration);
     if (registered.outcome === 'corrected') credentials.forget(registered.token);
+    if (registered.outcome === 'bound') credentials.noteLinkId(registered.token, registration.linkId ?? '');
     if (registered.outcome === 'created') {
       const { linkKey, token } = registered;
       const { reference, webhookSecret: secret = freshSecret } = asked;
-      credentials.keep({ linkKey, reference, token, secret });
+      credentials.keep({ linkKey, reference, token, secret, linkId: registration.linkId });
     }
     answer(options, response, asked, registered, freshSecret);
   };

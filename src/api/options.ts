@@ -18,7 +18,7 @@ import type { Tokens } from './auth.ts';
 export type ApiOptions = {
   store: Store;
   keyring: Keyring;
-  credentials: Pick<Credentials, 'keep' | 'forget'>;
+  credentials: Pick<Credentials, 'keep' | 'forget' | 'noteLinkId'>;
   tokens: Tokens;
   clock: Clock;
   metrics: Metrics;

@@ -91,7 +91,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   duplicate_payment: 'more than one payment was captured: refund one of them',
   event_conflict: 'an event id came twice with different content; both were settled',
   event_dead: 'an event could not be settled',
-  event_not_understood: 'an event speaks of a payment in words that settled does not know',
+  event_not_understood: 'an authentic event came that settled does not understand',
   link_disabled: 'the payment link is switched off, and was not paid',
   link_mismatch: 'an authentic event for this link names another link',
   link_missing: 'the service knows no such payment link',

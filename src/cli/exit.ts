@@ -58,6 +58,7 @@ export const EXIT_OF_FAULT: Readonly<Record<FaultCode, ExitCode>> = {
   secret_undecipherable: EXIT.bug,
   stored_event_damaged: EXIT.bug,
   unreadable_event: EXIT.bug,
+  event_not_understood: EXIT.bug,
   link_mismatch: EXIT.bug,
   server_unreachable: EXIT.unreachable,
   not_authorized: EXIT.notAllowed,

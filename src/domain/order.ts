@@ -87,7 +87,11 @@ export type DecidedAttention = Extract<
 >;
 
 /** Matters that are over once a newer reading does not raise them again. */
-export const ENDED_BY_READINGS = ['link_disabled', 'service_disagrees'] as const satisfies AttentionKind[];
+export const ENDED_BY_READINGS = [
+  'event_not_understood',
+  'link_disabled',
+  'service_disagrees',
+] as const satisfies AttentionKind[];
 
 /** By which door settled learned that the order was paid. */
 export const LEARNED_BY = ['webhook', 'reconciliation', 'person'] as const;

@@ -49,12 +49,13 @@ function conclude(
 }
 
 async function finish(
-  { store, clock, log }: OpenerOptions,
-  { linkKey, attempt, reference }: ClaimedOpening,
+  { store, clock, log, credentials }: OpenerOptions,
+  { linkKey, attempt, reference, token }: ClaimedOpening,
   { link, withheld }: { link: LinkSeen; withheld: string | null },
 ): Promise<End | null> {
   const outcome = await store.finishOpening({ linkKey, attempt, link, withheld, nowMs: clock.nowMs() });
   if (outcome === 'lost') return null;
+  if (outcome === 'bound') credentials.noteLinkId(token, link.id);
   if (outcome === 'bound' && withheld === null) return { outcome: 'opened' };
   const detail =
     outcome === 'bound'

@@ -39,7 +39,7 @@ export type OpenerOptions = {
   >;
   service: Service;
   keyring: Keyring;
-  credentials: Pick<Credentials, 'keep' | 'forget'>;
+  credentials: Pick<Credentials, 'keep' | 'forget' | 'noteLinkId'>;
   clock: Clock;
   random: () => number;
   log: Log;

@@ -23,7 +23,18 @@ export function parseJson(
   { exact = false, valuesMax = Number.POSITIVE_INFINITY }: { exact?: boolean; valuesMax?: number } = {},
 ): unknown {
   try {
-    const text = utf8.decode(body);
+    return parseText(utf8.decode(body), { exact, valuesMax });
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same of text, which an event may hold in place of an object. */
+export function parseText(
+  text: string,
+  { exact, valuesMax = Number.POSITIVE_INFINITY }: { exact: boolean; valuesMax?: number },
+): unknown {
+  try {
     const { isBounded, spellsNumbersPlainly } = survey(text, DEPTH_MAX, valuesMax);
     if (!isBounded) return undefined;
     // A reviver costs five times the parsing, and few texts need one.

@@ -2,8 +2,9 @@ import { type Authority, bareFact, type FactKind, MONEY_CAME, type PaymentFact }
 import { Fault } from '../fault.ts';
 import { type Details, readDetails } from './answers.ts';
 import type { LinkSeen } from './service.ts';
+import { FACT_KINDS_BY_STATUS } from './statement.ts';
 import { asObject, field, readMoney, statedText, usableId } from './values.ts';
-import { type EventReading, FACT_KINDS_BY_STATUS, parseBodyExactly } from './wire.ts';
+import { type EventReading, parseBodyExactly } from './wire.ts';
 
 /** What the API says about a link: as an event does, and the link itself. */
 export type LinkReading = EventReading & {
@@ -35,9 +36,9 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
     facts: [...statement.facts, ...linkFacts(read.value, statement, authority)],
     // A reading is the answer already: asking again would tell the same.
     unsure: false,
+    notUnderstood: null,
     linkChanged: false,
     linkStatus: null,
-    speaksOfPayment: statement.facts.some(({ kind }) => kind !== 'unpaid'),
     link: { id, url, shortUrl, status, expiresAtMs },
   };
 }

@@ -25,8 +25,12 @@ function wholeNumberText(value: unknown): string | null {
 
 export function readMoney(place: JsonObject): StatedMoney | null {
   const amount = statedText(field(place, 'amount'));
-  const currency = statedText(field(place, 'currency'))?.toUpperCase().slice(0, CURRENCY_LENGTH_MAX) ?? null;
+  const currency = readCurrency(field(place, 'currency'));
   return amount === null && currency === null ? null : { amount, currency };
+}
+
+export function readCurrency(value: unknown): string | null {
+  return statedText(value)?.toUpperCase().slice(0, CURRENCY_LENGTH_MAX) ?? null;
 }
 
 /** An amount or currency that is there but is neither becomes text that none has: it must not count as unnamed. */
@@ -43,10 +47,6 @@ export function scalarText(value: unknown): string | null {
 /** An own property; never one that the object inherits. */
 export function field(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined;
-}
-
-export function objects(values: readonly unknown[]): JsonObject[] {
-  return values.map(asObject).filter((value) => value !== null);
 }
 
 export function asObject(value: unknown): JsonObject | null {

@@ -1,24 +1,14 @@
 import { createHmac } from 'node:crypto';
-import { bareFact, type FactKind, type PaymentFact } from '../domain/fact.ts';
-import { parseAmount, type StatedMoney } from '../domain/money.ts';
+import { bareFact, type PaymentFact } from '../domain/fact.ts';
 import { parseJson } from './json.ts';
-import {
-  asObject,
-  field,
-  ID_LENGTH_MAX,
-  type JsonObject,
-  objects,
-  readMoney,
-  scalarText,
-  statedText,
-  usableId,
-} from './values.ts';
+import { type Found, findPlaces, type NoEvent, type Texts, valuesOf } from './places.ts';
+import { agreed, readPaymentStatement, shown } from './statement.ts';
+import { ID_LENGTH_MAX, statedText, usableId } from './values.ts';
 
 /**
- * The payment-link service's words for events: header names, what is signed, and where an event keeps its parts. The
- * service documents little of its events (spec §6, "Gaps"), so reading is tolerant: docs/events.md lists every accepted
- * place. Its words for the answers of its API are in answers.ts and reading.ts, those for requests in client.ts; no
- * other file knows any.
+ * The payment-link service's words for events: header names, what is signed, and what an event means. The places at
+ * which an event keeps its parts are the table of places.ts. Its words for the answers of its API are in answers.ts and
+ * reading.ts, those for requests in client.ts; no other file knows any.
  */
 export type HeaderNames = { readonly signature: string; readonly timestamp: string };
 
@@ -48,8 +38,6 @@ export function parseBodyExactly(body: Uint8Array): unknown {
   return parseJson(body, { exact: true });
 }
 
-const TYPE_NAMES = ['type', 'event', 'eventType', 'kind'] as const;
-
 /** What intake needs of an event: its id and type where it names them, and every link id that it names. */
 export type Envelope = {
   readonly eventId: string | null;
@@ -57,20 +45,45 @@ export type Envelope = {
   readonly linkIds: readonly string[];
 };
 
-/** Reads the envelope of a parsed body. Whatever is absent or of another type is null. */
-export function readEnvelope(body: unknown): Envelope {
-  const root = asObject(body);
-  if (root === null) return { eventId: null, type: null, linkIds: [] };
-  return {
-    eventId: usableId(field(root, 'id')),
-    type: firstText([root], TYPE_NAMES)?.slice(0, ID_LENGTH_MAX) ?? null,
-    linkIds: linkIds(places(root)),
-  };
+/**
+ * Reads the envelope of a parsed body. What is absent is null. An id that is the link's own is no event id, whether
+ * `linkId` names the link, the body itself does, or the body is the link.
+ */
+export function readEnvelope(
+  body: unknown,
+  { linkId = null, texts = 'plainly' }: { linkId?: string | null; texts?: Texts } = {},
+): Envelope {
+  const found = findPlaces(body, texts);
+  if (!isEvent(found)) return { eventId: null, type: null, linkIds: [] };
+  const links = linkIds(found);
+  const types = typesOf(found).join(', ').slice(0, ID_LENGTH_MAX);
+  return { eventId: eventIdOf(found, links, linkId), type: types === '' ? null : types, linkIds: links };
 }
 
-/** The link ids that an unverified body names. One of very many values names none: parsing it would hold up others. */
+/**
+ * The link ids that an unverified body names. One of very many values names none: parsing it would hold up others. JSON
+ * inside of text is not opened before the body is verified.
+ */
 export function readUnverifiedLinkIds(body: Uint8Array): readonly string[] {
-  return readEnvelope(parseJson(body, { valuesMax: UNVERIFIED_VALUES_MAX })).linkIds;
+  const parsed = parseJson(body, { valuesMax: UNVERIFIED_VALUES_MAX });
+  return readEnvelope(parsed, { texts: 'closed' }).linkIds;
+}
+
+function isEvent(found: Found | NoEvent): found is Found {
+  return typeof found === 'object' && 'values' in found;
+}
+
+/** Null where none is usable, or two differ. */
+function eventIdOf(found: Found, links: readonly string[], linkId: string | null): string | null {
+  const { first, isAgreed } = agreed(valuesOf(found, 'eventId').map(usableId));
+  if (first === null || !isAgreed || first === linkId) return null;
+  const isLinks = links.length > 0 ? links.includes(first) : found.isLink;
+  return isLinks ? null : first;
+}
+
+function linkIds(found: Found): string[] {
+  const ids = valuesOf(found, 'linkId').map(usableId);
+  return [...new Set(ids.filter((id) => id !== null))];
 }
 
 /** What an authentic event says. */
@@ -79,181 +92,68 @@ export type EventReading = {
   readonly facts: readonly PaymentFact[];
   /** It says less than settled needs, so the API should be asked. */
   readonly unsure: boolean;
+  /** Why nothing could be read of it that it must say, as the end of a sentence; null where it was understood. */
+  readonly notUnderstood: string | null;
   /** It says that the link's own status changed, which the API tells more of. */
   readonly linkChanged: boolean;
   /** The status that it then names, in capitals; null otherwise. */
   readonly linkStatus: string | null;
-  /** It says something of a payment, be it in words that settled does not know. */
-  readonly speaksOfPayment: boolean;
 };
 
-const PAYMENT_STATUS_CHANGED = 'payment_link.payment_status_changed';
+const CREATED = 'payment_link.created';
+const STATUS_CHANGED = 'payment_link.status_changed';
 const KNOWN_TYPES: ReadonlySet<string> = new Set([
-  'payment_link.created',
-  'payment_link.status_changed',
-  PAYMENT_STATUS_CHANGED,
+  CREATED,
+  STATUS_CHANGED,
+  'payment_link.payment_status_changed',
 ]);
 
-/** Of an event that is not understood. */
-const UNREAD = { facts: [], unsure: true, linkChanged: false, linkStatus: null } as const;
+function unread(notUnderstood: string, linkIds: readonly string[] = []): EventReading {
+  return { linkIds, facts: [], unsure: true, notUnderstood, linkChanged: false, linkStatus: null };
+}
 
 /** Reads an event that was parsed with `parseBodyExactly` into payment facts. */
 export function readEvent(body: unknown): EventReading {
-  const root = asObject(body);
-  if (root === null) return { ...UNREAD, linkIds: [], speaksOfPayment: false };
-  const found = places(root);
-  const type = firstText([root], TYPE_NAMES)?.toLowerCase() ?? null;
-  const statement = readPaymentStatement(found);
-  const speaksOfPayment = statement.ofPayment || type === PAYMENT_STATUS_CHANGED;
-  if (type !== null && !KNOWN_TYPES.has(type)) {
-    return { ...UNREAD, linkIds: linkIds(found), speaksOfPayment };
+  const found = findPlaces(body, 'exactly');
+  if (found === 'no_object') return unread('it is no JSON object');
+  if (!isEvent(found))
+    return unread(`it is a list of ${found.listOf}, and settled reads one event a delivery`);
+  const links = linkIds(found);
+  const types = [...new Set(typesOf(found).map((type) => type.toLowerCase()))];
+  const [type = null] = types;
+  if (types.length === 1 && type !== null && !KNOWN_TYPES.has(type)) {
+    return unread(`settled does not know its type ${shown([type])}`, links);
   }
-  const linkChanged = type === 'payment_link.status_changed';
-  const status = linkChanged ? linkStatus(found) : null;
-  const expired = status === 'EXPIRED';
-  const mustSpeak = type !== 'payment_link.created' && (!linkChanged || statement.ofPayment);
+  const linkChanged = types.length === 1 && type === STATUS_CHANGED;
+  const linkStatuses = linkChanged ? linkStatusesOf(found) : [];
+  const torn = tornIn('types', types) ?? tornIn('link statuses', linkStatuses);
+  const statement = readPaymentStatement(found, torn);
+  const mustSpeak = type !== CREATED && (!linkChanged || statement.ofPayment);
+  const silent =
+    mustSpeak && !statement.speaks ? 'it names no payment status where settled looks for it' : null;
+  const notUnderstood = statement.notUnderstood ?? silent;
+  const [linkStatus = null] = torn === null ? linkStatuses : [];
   return {
-    linkIds: linkIds(found),
-    facts: [...statement.facts, ...(expired ? [bareFact('expired', { by: 'event' })] : [])],
-    unsure: statement.unsure || (mustSpeak && !statement.speaks),
+    linkIds: links,
+    facts: [...statement.facts, ...(linkStatus === 'EXPIRED' ? [bareFact('expired', { by: 'event' })] : [])],
+    unsure: statement.unsure || notUnderstood !== null,
+    notUnderstood,
     linkChanged,
-    linkStatus: status,
-    speaksOfPayment,
+    linkStatus,
   };
 }
 
-/** Where an event may keep its parts: the payload at the root or under `data` or `payload`, and its link object. */
-type Places = { payloads: JsonObject[]; links: JsonObject[] };
-
-function places(root: JsonObject): Places {
-  const payloads = [root, ...objects([field(root, 'data'), field(root, 'payload')])];
-  const links = objects(
-    payloads.flatMap((payload) => [field(payload, 'paymentLink'), field(payload, 'link')]),
-  );
-  return { payloads, links };
+/** The types that it names, each once. One that is no text is a type that nobody knows. */
+function typesOf(found: Found): string[] {
+  return [...new Set(valuesOf(found, 'type').map(statedText))].filter((type) => type !== null);
 }
 
-function linkIds({ payloads, links }: Places): string[] {
-  const named = [
-    ...links.map((link) => field(link, 'id')),
-    ...payloads.flatMap((payload) => [field(payload, 'paymentLinkId'), field(payload, 'linkId')]),
-  ];
-  return [...new Set(named.map(usableId).filter((id) => id !== null))];
+/** Each once, in capitals. */
+function linkStatusesOf(found: Found): string[] {
+  const named = valuesOf(found, 'linkStatus').filter((status) => typeof status === 'string');
+  return [...new Set(named.map((status) => status.toUpperCase()))];
 }
 
-function linkStatus({ payloads, links }: Places): string | null {
-  return firstText([...links, ...payloads], ['status'])?.toUpperCase() ?? null;
-}
-
-/** Every status under `name`, in capitals. */
-function statuses(places: readonly JsonObject[], name: string): string[] {
-  const named = places.map((place) => statedText(field(place, name)));
-  return named.filter((status) => status !== null).map((status) => status.toUpperCase());
-}
-
-/** What a payment status says of a payment (spec §2, Payment). */
-export const FACT_KINDS_BY_STATUS: ReadonlyMap<string, FactKind> = new Map([
-  ['PENDING', 'pending'],
-  ['COMPLETED', 'completed'],
-  ['REFUNDED', 'refunded'],
-  ['DISPUTED', 'disputed'],
-]);
-
-type Statement = { facts: PaymentFact[]; unsure: boolean; speaks: boolean; ofPayment: boolean };
-
-/**
- * The status that the link as a whole has beside its latest payment's: alike, or the statement is unclear. It does not
- * speak where neither is there, and speaks of no payment where nothing was begun.
- */
-function readPaymentStatement({ links, payloads }: Places): Statement {
-  const everywhere = [...links, ...payloads];
-  const latest = parts(everywhere, 'latestPayment');
-  const ofLink = statuses(everywhere, 'paymentStatus');
-  const said = [...ofLink, ...statuses(latest.objects, 'status')];
-  const begun = said.some((status) => status !== 'NOT_STARTED');
-  const spoken = { speaks: said.length > 0, ofPayment: begun || latest.objects.length > 0 || latest.isOdd };
-  const [status] = ofLink;
-  const kind = status === undefined ? undefined : FACT_KINDS_BY_STATUS.get(status);
-  if (kind !== undefined && said.every((other) => other === status)) {
-    const fact = readFact(kind, everywhere, latest);
-    return { facts: [fact], unsure: fact.kind === 'unclear', ...spoken };
-  }
-  if (said.some((other) => other === 'COMPLETED' || other === 'REFUNDED' || other === 'DISPUTED')) {
-    return { facts: [readFact('unclear', everywhere, latest)], unsure: true, ...spoken };
-  }
-  return { facts: [], unsure: begun, ...spoken };
-}
-
-/** A fact of this kind; unclear instead where its money, reference or payment id is said in two ways, or is no object. */
-function readFact(kind: FactKind, everywhere: readonly JsonObject[], latest: Parts): PaymentFact {
-  const quotes = parts(latest.objects, 'quote');
-  const paymentId = agreed(latest.objects.map((payment) => usableId(field(payment, 'id'))));
-  const reference = agreed(everywhere.map((place) => scalarText(field(place, 'externalReference'))));
-  const linkMoney = agreedMoney(everywhere);
-  const quoteMoney = agreedMoney(quotes.objects);
-  const isClear =
-    !latest.isOdd &&
-    !quotes.isOdd &&
-    [paymentId, reference, linkMoney, quoteMoney].every(({ isAgreed }) => isAgreed);
-  return {
-    kind: isClear || kind === 'pending' ? kind : 'unclear',
-    authority: { by: 'event' },
-    paymentId: paymentId.first,
-    linkMoney: linkMoney.first,
-    quoteMoney: quoteMoney.first,
-    reference: reference.first,
-  };
-}
-
-/** The objects under one name, and whether something that is no object stands there. */
-type Parts = { objects: JsonObject[]; isOdd: boolean };
-
-function parts(places: readonly JsonObject[], name: string): Parts {
-  const values = places.map((place) => field(place, name) ?? null).filter((value) => value !== null);
-  const found = objects(values);
-  return { objects: found, isOdd: found.length < values.length };
-}
-
-/** What several places name: the first of it, and whether all of them name the same. */
-type Agreed<T> = { first: T | null; isAgreed: boolean };
-
-function agreed(
-  named: readonly (string | null)[],
-  isSame: (one: string, other: string) => boolean = (one, other) => one === other,
-): Agreed<string> {
-  let first: string | null = null;
-  let isAgreed = true;
-  for (const value of named) {
-    if (first === null) first = value;
-    else if (value !== null && !isSame(first, value)) isAgreed = false;
-  }
-  return { first, isAgreed };
-}
-
-/** Amounts and currencies agree each by themselves: one place may name what another leaves out. */
-function agreedMoney(places: readonly JsonObject[]): Agreed<StatedMoney> {
-  const named = places.map(readMoney).filter((money) => money !== null);
-  const currency = agreed(named.map((money) => money.currency));
-  const amount = agreed(
-    named.map((money) => money.amount),
-    (one, other) => one === other || isSameAmount(one, other, currency.first ?? ''),
-  );
-  const money = { amount: amount.first, currency: currency.first };
-  return { first: named.length === 0 ? null : money, isAgreed: amount.isAgreed && currency.isAgreed };
-}
-
-/** `100` and `100.00` are one amount. */
-function isSameAmount(one: string, other: string, currency: string): boolean {
-  const [read, reread] = [parseAmount(one, currency), parseAmount(other, currency)];
-  return read.ok && reread.ok && read.amountMinor === reread.amountMinor;
-}
-
-function firstText(candidates: readonly JsonObject[], names: readonly string[]): string | null {
-  for (const candidate of candidates) {
-    for (const name of names) {
-      const value = field(candidate, name);
-      if (typeof value === 'string') return value;
-    }
-  }
-  return null;
+function tornIn(what: string, named: readonly string[]): string | null {
+  return named.length > 1 ? `it names several ${what}: ${shown(named)}` : null;
 }

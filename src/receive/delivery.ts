@@ -102,7 +102,7 @@ async function record(
   body: Buffer,
   link: LinkCredentials,
 ): Promise<Ended> {
-  const { readable, type, eventId, bodySha256 } = identify(body);
+  const { readable, type, eventId, bodySha256 } = identify(body, link);
   const recorded = await store.recordDelivery({
     linkKey: link.linkKey,
     eventId,
@@ -132,7 +132,7 @@ async function keepHint(
   body: Buffer,
   link: LinkCredentials,
 ): Promise<Ended> {
-  const { type, eventId, bodySha256 } = identify(body);
+  const { type, eventId, bodySha256 } = identify(body, link);
   const { linkKey } = link;
   await store.recordHint({ linkKey, eventId, bodySha256, body, timestamp, receivedAtMs: clock.nowMs() });
   return { answer: ANSWERS.stale, outcome: 'stale', link, type };
@@ -140,10 +140,10 @@ async function keepHint(
 
 type Identity = { readable: boolean; type: string | null; eventId: string; bodySha256: Buffer };
 
-/** The event's name for itself, or its digest where it has none: both are covered by the signature. */
-function identify(body: Buffer): Identity {
+/** The event's name for itself, or its digest if it has none: both are covered by the signature. */
+function identify(body: Buffer, { linkId = null }: LinkCredentials): Identity {
   const parsed = parseBody(body);
-  const { type, eventId } = readEnvelope(parsed);
+  const { type, eventId } = readEnvelope(parsed, { linkId });
   const bodySha256 = createHash('sha256').update(body).digest();
   return {
     readable: parsed !== undefined,

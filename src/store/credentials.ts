@@ -10,6 +10,8 @@ export type LinkCredentials = {
   readonly reference: string;
   readonly token: string;
   readonly secret: string;
+  /** The link's id at the service; null or absent if it was not known when these were read. */
+  readonly linkId?: string | null;
   /** They are no link's: settled sends such deliveries to itself, to see whether they arrive. None is recorded. */
   readonly isProbe?: true;
 };
@@ -26,6 +28,8 @@ export type Credentials = {
   find(by: CredentialsKey): Promise<LinkCredentials | null>;
   /** Takes in the credentials of a link that was made just now: its first delivery should not have to look them up. */
   keep(credentials: LinkCredentials): void;
+  /** Takes in the id of a link that is bound now. */
+  noteLinkId(token: string, linkId: string): void;
   /** Drops a link's cached secret after it was corrected. */
   forget(token: string): void;
 };
@@ -67,9 +71,9 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
   }
 
   function open(sealed: SealedCredentials): LinkCredentials {
-    const { linkKey, reference, token } = sealed;
+    const { linkKey, reference, token, linkId = null } = sealed;
     try {
-      return { linkKey, reference, token, secret: keyring.open(sealed) };
+      return { linkKey, reference, token, linkId, secret: keyring.open(sealed) };
     } catch (error) {
       throw error instanceof Fault ? new LinkFault(linkKey, error) : error;
     }
@@ -91,6 +95,13 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
       return credentials;
     },
     keep: (credentials) => keep(credentials),
+    noteLinkId: (token, linkId) => {
+      const kept = byToken.get(token);
+      if (kept === undefined) return;
+      const credentials = { ...kept.credentials, linkId };
+      byToken.set(token, { ...kept, credentials });
+      byLinkKey.set(credentials.linkKey, { ...kept, credentials });
+    },
     forget: (token) => {
       corrections++;
       const kept = byToken.get(token);

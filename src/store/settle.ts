@@ -17,6 +17,8 @@ export type Lease = {
   /** Of a reading: why the service was asked. */
   type: string | null;
   receivedAtMs: number;
+  /** The fault that was noted when the row was worked at before. */
+  faultBefore: string | null;
 };
 
 /** A reading under settlement: its number, and why the service was asked. */
@@ -69,8 +71,9 @@ export function factOf({ reading }: Lease, said: PaymentFact): PaymentFact {
   return reading === null ? said : { ...said, authority: { by: 'reading', number: reading } };
 }
 
-export function nothingApplied(loaded: LoadedOrder): Applied {
-  return { loaded, last: null, notices: 0, learnedBy: null, raised: [] };
+export function nothingApplied(loaded: LoadedOrder, { notUnderstood }: SettleJob): Applied {
+  const raised: AttentionKind[] = notUnderstood === null ? [] : ['event_not_understood'];
+  return { loaded, last: null, notices: 0, learnedBy: null, raised };
 }
 
 /** What was done before, and what one more decision does; `order`: as that leaves it. */
@@ -108,23 +111,46 @@ function countNotices(made: Decision | null): number {
   return made?.effects.filter((effect) => effect.do === 'notice').length ?? 0;
 }
 
-/** The matter of a payment that nobody understood and nobody can be asked about. */
+/** What is noted at a row that is done and was not understood. */
+export function unreadNote({ notUnderstood }: SettleJob): FaultNote | null {
+  if (notUnderstood === null) return null;
+  const message = `It is authentic, and nothing was counted for it: ${notUnderstood}.`;
+  return { code: 'event_not_understood', message };
+}
+
+/** Faults of rows that wait to be understood, as SQL lists them. */
+export const UNREAD_FAULTS = "('event_not_understood', 'unreadable_event')";
+
+/**
+ * What a row does to the matter that events of its link were not understood: one matter for all of them, whose subject is
+ * the order's reference. With an API to ask, the answer tells more than a person can find.
+ *
+ * - `raises`: what a person is told
+ * - `ends: 'all'`: what is known now is more than the events could say: the order is paid
+ * - `ends: 'this'`: this event is understood, so the matter is over unless others wait
+ */
 export function unreadMatter(
-  { eventKey, facts, unsure, speaksOfPayment, policy }: SettleJob,
-  { outcomeBefore, reading }: Lease,
-  reference: string,
-): { subject: string; raises: string | null; ends: boolean } {
-  // Readings of one order come again and again, and the next may be understood.
-  const subject = reading === null ? String(eventKey) : `readings of ${reference}`;
-  const cannotAsk = policy.asks === 'never' || reading !== null;
-  if (!(unsure && speaksOfPayment && facts.length === 0 && cannotAsk)) {
-    return { subject, raises: null, ends: outcomeBefore !== null || reading !== null };
+  { eventKey, notUnderstood, policy }: SettleJob,
+  { outcomeBefore, faultBefore, reading }: Lease,
+  { learnedBy }: Pick<Applied, 'learnedBy'>,
+): { raises: string | null; ends: 'all' | 'this' | null } {
+  if (notUnderstood !== null) {
+    const tells = policy.asks === 'never' || reading !== null;
+    return { raises: tells ? unreadDetail(eventKey, notUnderstood) : null, ends: null };
   }
-  const what = reading === null ? `Event ${eventKey}` : `The service's answer (event ${eventKey})`;
-  const raises =
-    `${what} speaks of a payment in words that settled does not know; nothing was counted. Look at it ` +
-    `(settled events show ${eventKey}), and at the payment in the service's panel.`;
-  return { subject, raises, ends: false };
+  // A reading ends it with the other matters that readings end.
+  if (reading !== null) return { raises: null, ends: null };
+  if (learnedBy !== null) return { raises: null, ends: 'all' };
+  const isReplay = outcomeBefore !== null || faultBefore !== null;
+  return { raises: null, ends: isReplay ? 'this' : null };
+}
+
+/** The detail of `event_not_understood`, of the last such event. */
+export function unreadDetail(eventKey: number, why: string): string {
+  return (
+    `Event ${eventKey} is authentic, and settled does not understand it: ${why}. Nothing was counted for it. Look at it ` +
+    `(settled events show ${eventKey}), and at the payment in the service's panel.`
+  );
 }
 
 /** @param held the decision that held the order because nobody confirmed its completion, where that came of a reading */

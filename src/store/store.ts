@@ -33,6 +33,8 @@ export type SealedCredentials = {
   linkKey: number;
   token: string;
   reference: string;
+  /** Its id at the service, if it is known. */
+  linkId?: string | null;
   sealedSecret: Uint8Array;
   keyId: string;
 };
@@ -189,8 +191,8 @@ export type SettleJob = ClaimRef & {
   linkChanged: boolean;
   /** Of an event that says so: the status that it names. */
   linkStatus: string | null;
-  /** Whether it says something of a payment. Where no fact came of that and nobody can be asked, a person is told. */
-  speaksOfPayment: boolean;
+  /** Why nothing that it must say could be read; null if it was understood. If nobody can be asked, a person is told. */
+  notUnderstood: string | null;
   /** Of a reading: the link as the service shows it. Null for an event. */
   link: ServiceLink | null;
   /** How the service is asked; whether its quotes are doubtful the store knows. */

@@ -39,7 +39,7 @@ describe('a reading: its facts', () => {
       unsure: false,
       linkChanged: false,
       linkStatus: null,
-      speaksOfPayment: true,
+      notUnderstood: null,
       link: { id: 'pl_1', url: null, shortUrl: null, status: 'INACTIVE', expiresAtMs: null },
     });
   });

@@ -25,9 +25,9 @@ const NOTHING = {
   linkIds: [],
   facts: [],
   unsure: true,
+  notUnderstood: 'it is no JSON object',
   linkChanged: false,
   linkStatus: null,
-  speaksOfPayment: false,
 };
 
 describe('wire: the signed content', () => {
@@ -106,8 +106,8 @@ describe('wire: the envelope', () => {
     });
   });
 
-  it('reads the first of several places that hold text', () => {
-    expect(envelopeOf({ type: 7, event: { name: 'x' }, eventType: 'a', kind: 'b' }).type).toBe('a');
+  it('names every type that it holds, each once', () => {
+    expect(envelopeOf({ type: 7, event: { name: 'x' }, eventType: 'a', kind: 'a' }).type).toBe('7, a');
   });
 
   it('cuts an endless type', () => {
@@ -136,7 +136,7 @@ describe('wire: the envelope', () => {
     expect(envelopeOf({ id }).eventId).toBeNull();
   });
 
-  it.each([['[]'], ['[{"id":"evt_1"}]'], ['7'], ['"evt_1"'], ['null'], ['true']])(
+  it.each([['[]'], ['[["evt_1"]]'], ['7'], ['"evt_1"'], ['null'], ['true']])(
     'of %s holds nothing',
     (text) => {
       expect(readEnvelope(parseBody(bytes(text)))).toEqual({ eventId: null, type: null, linkIds: [] });
@@ -273,9 +273,9 @@ describe('wire: the type', () => {
       linkIds: ['pl_1'],
       facts: [],
       unsure: false,
+      notUnderstood: null,
       linkChanged: false,
       linkStatus: null,
-      speaksOfPayment: false,
     });
   });
 
@@ -556,24 +556,66 @@ describe('wire: what is said in several places', () => {
   });
 });
 
-describe('wire: an event speaks of a payment', () => {
+describe('wire: an event is not understood', () => {
   it.each([
-    ['a status under an unknown type', { type: 'payment.captured', paymentStatus: 'COMPLETED' }],
-    ['a status that is unknown', { paymentStatus: 'FAILED' }],
-    ['a status that is no text', { paymentStatus: ['COMPLETED'] }],
-    ['a latest payment without a status', { type: STATUS_CHANGED, latestPayment: { id: 'pay_1' } }],
-    ['a latest payment that is no object', { type: STATUS_CHANGED, latestPayment: 'pay_1' }],
-    ['its type', { type: PAYMENT_CHANGED }],
-  ])('by %s', (_name, body) => {
-    expect(eventOf(body)).toMatchObject({ facts: [], unsure: true, speaksOfPayment: true });
+    [
+      'its type, beside a status',
+      { type: 'payment.captured', paymentStatus: 'COMPLETED' },
+      /payment\.captured/,
+    ],
+    ['its type alone', { type: 'payment_link.viewed', link: { id: 'pl_1', amount: 100 } }, /its type/],
+    ['a type that is no text', { type: { name: PAYMENT_CHANGED } }, /its type object/],
+    ['a status that is unknown', { paymentStatus: 'FAILED' }, /payment status FAILED/],
+    ['a status that is no text', { paymentStatus: ['COMPLETED'] }, /payment status OBJECT/],
+    [
+      'a latest payment without a status',
+      { type: STATUS_CHANGED, latestPayment: { id: 'p' } },
+      /without a status/,
+    ],
+    [
+      'a latest payment that is no object',
+      { type: STATUS_CHANGED, latestPayment: 'pay_1' },
+      /without a status/,
+    ],
+    [
+      'a payment of an order that nobody began to pay',
+      { paymentStatus: 'NOT_STARTED', latestPayment: {} },
+      /contradicts/,
+    ],
+    ['no status in an event about one', { type: PAYMENT_CHANGED }, /names no payment status/],
+    [
+      'two types',
+      { type: PAYMENT_CHANGED, event: 'webhook', paymentStatus: 'PENDING' },
+      /several types: .*, webhook$/,
+    ],
+    [
+      'two statuses of its link',
+      { type: STATUS_CHANGED, status: 'ACTIVE', link: { status: 'EXPIRED' } },
+      /several link st/,
+    ],
+    ['nothing', {}, /names no payment status/],
+    ['a list of several', [{ paymentStatus: 'COMPLETED' }, {}], /a list of 2/],
+    ['a list of several under data', { paymentStatus: 'COMPLETED', data: [{}, {}, {}] }, /a list of 3/],
+  ])('because of %s', (_name, body, why) => {
+    expect(eventOf(body)).toMatchObject({
+      facts: [],
+      unsure: true,
+      notUnderstood: expect.stringMatching(why),
+    });
   });
 
   it.each([
     ['a link that changed', { type: STATUS_CHANGED, link: { status: 'INACTIVE' } }],
     ['NOT_STARTED', { type: STATUS_CHANGED, paymentStatus: 'NOT_STARTED', latestPayment: null }],
-    ['an unknown type alone', { type: 'payment_link.viewed', link: { id: 'pl_1', amount: 100 } }],
-  ])('not by %s', (_name, body) => {
-    expect(eventOf(body).speaksOfPayment).toBe(false);
+    ['a link that was made', { type: 'payment_link.created', link: { id: 'pl_1', amount: 100 } }],
+    ['a payment that is unclear', { latestPayment: { status: 'COMPLETED' } }],
+  ])('but for %s it is', (_name, body) => {
+    expect(eventOf(body).notUnderstood).toBeNull();
+  });
+
+  it('says so in printable words of bounded length', () => {
+    const { notUnderstood } = eventOf({ type: `\u202e\u0007${'x'.repeat(9999)}` });
+    expect(notUnderstood).toMatch(/^settled does not know its type x{120}…$/);
   });
 });
 
@@ -595,6 +637,7 @@ const { json } = fc.letrec<{ json: unknown }>((tie) => ({
     fc.dictionary(
       fc.constantFrom(
         ...['id', 'type', 'event', 'data', 'payload', 'paymentLink', 'link', 'linkId', 'paymentLinkId'],
+        ...['object', 'resource', 'payment_link', 'payment_status', 'latest_payment', 'external_reference'],
         ...['paymentStatus', 'latestPayment', 'quote', 'amount', 'currency', 'externalReference', 'status'],
         ...['__proto__', 'constructor', 'hasOwnProperty', 'toString'],
       ),
@@ -638,7 +681,7 @@ describe('wire: any body', () => {
         const text = JSON.stringify(value);
         const { facts } = readEvent(parseBodyExactly(bytes(text)));
         if (facts.some(({ kind }) => kind === 'completed'))
-          expect(text).toMatch(/"paymentStatus":"COMPLETED"/);
+          expect(text).toMatch(/"(paymentStatus|payment_status)":"COMPLETED"/);
       }),
       { numRuns: 2000 },
     );

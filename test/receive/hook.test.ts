@@ -96,12 +96,13 @@ describe('receive: an authentic, fresh delivery', () => {
 describe('receive: a duplicate', () => {
   it('re-arms a dead row', async () => {
     const link = await reserved();
-    await app().deliver(link, 'not JSON');
+    const body = JSON.stringify({ linkId: 'pl_a', paymentLinkId: 'pl_b' });
+    await app().deliver(link, body);
     await eventually(async () =>
       expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }]),
     );
     const [dead] = await eventsOf(app(), link.reference);
-    await expectSaid(await app().deliver(link, 'not JSON'), SAID.duplicate);
+    await expectSaid(await app().deliver(link, body), SAID.duplicate);
     await eventually(async () => {
       const [again] = await eventsOf(app(), link.reference);
       expect(again?.status).toBe('dead');
@@ -110,7 +111,7 @@ describe('receive: a duplicate', () => {
     // The matter that was open is closed, and the second failure opens another.
     const matters = peek(
       app().storePath,
-      `SELECT ended_at_ms IS NULL AS open FROM attention WHERE kind = 'event_dead' AND subject = ? ORDER BY key`,
+      `SELECT ended_at_ms IS NULL AS open FROM attention WHERE kind = 'link_mismatch' AND subject = ? ORDER BY key`,
       dead?.id,
     );
     expect(matters).toEqual([{ open: 0 }, { open: 1 }]);
@@ -172,9 +173,12 @@ describe('receive: an authentic delivery that cannot be read', () => {
     const [event] = await eventsOf(app(), link.reference);
     const shown = (await app().api(`/v1/events/${event?.id}`)).body.event;
     expect(Buffer.from(shown.bodyBase64, 'base64')).toEqual(body);
-    expect((await app().api('/v1/attention')).body.attention).toContainEqual(
-      expect.objectContaining({ kind: 'event_dead', subject: event?.id, reference: link.reference }),
-    );
+    const { attention } = (await app().api('/v1/attention')).body;
+    const mine = attention.filter(({ reference }: { reference: string }) => reference === link.reference);
+    const detail = expect.stringContaining(`settled events show ${event?.id}`);
+    expect(mine).toEqual([
+      expect.objectContaining({ kind: 'event_not_understood', subject: link.reference, count: 1, detail }),
+    ]);
   });
 });
 

@@ -86,6 +86,18 @@ describe('receive: the shared route', () => {
     await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
   });
 
+  it.each([
+    ['in a list of one', (id: string) => `[${completed({ linkId: id })}]`],
+    [
+      'in snake case, three objects deep',
+      (id: string) => `{"event":{"data":{"object":{"link_id":"${id}"}}}}`,
+    ],
+  ])('finds a link id %s', async (_name, write) => {
+    const link = await registered();
+    const body = write(link.id);
+    await expectSaid(await post(body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
+  });
+
   it('finds a link id 32 levels deep in company', async () => {
     const link = await registered();
     const body = `{"linkId":"${link.id}","note":${'['.repeat(31)}${']'.repeat(31)}}`;
@@ -122,7 +134,9 @@ describe('receive: the shared route', () => {
       (id) => `{"linkId":"${id}","note":${'{"a":'.repeat(20)}0${'}'.repeat(20)}${',"b":{}'.repeat(1000)}}`,
     ],
     ['a body that is not JSON', (id) => `linkId=${id}`],
-    ['a body that is a list', (id) => `[{"linkId":"${id}"}]`],
+    ['a body that is a list of two', (id) => `[{"linkId":"${id}"},{"linkId":"${id}"}]`],
+    ['a link id inside of text', (id) => completed({ data: JSON.stringify({ linkId: id }) })],
+    ['a body that is text', (id) => JSON.stringify(completed({ linkId: id }))],
     ['no body', () => ''],
   ])('refuses %s, although signed', async (_name, write) => {
     const link = await registered();

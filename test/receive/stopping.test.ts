@@ -29,6 +29,7 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
     find: async () => LINK,
     keep: () => {},
     forget: () => {},
+    noteLinkId: () => {},
   };
   const routes = hookRoutes({
     bodies,

@@ -34,11 +34,27 @@ describe('the credentials of links', () => {
   }
 
   it('finds a link’s secret, and keeps it by token and by key', async () => {
-    const found = { linkKey: 1, reference: 'order-1', token: 'token-1', secret: 'secret of link 1' };
+    const found = {
+      linkKey: 1,
+      reference: 'order-1',
+      token: 'token-1',
+      linkId: null,
+      secret: 'secret of link 1',
+    };
     expect(credentials.cachedByToken('token-1')).toBeUndefined();
     expect(await credentials.find({ token: 'token-1' })).toEqual(found);
     expect(credentials.cachedByToken('token-1')).toEqual(found);
     expect(credentials.cachedByLinkKey(1)).toEqual(found);
+  });
+
+  it('takes in the id that a link is bound to', async () => {
+    credentials.noteLinkId('token-1', 'pl_1');
+    expect(credentials.cachedByToken('token-1')).toBeUndefined();
+    await credentials.find({ token: 'token-1' });
+    credentials.noteLinkId('token-1', 'pl_1');
+    const bound = { linkKey: 1, linkId: 'pl_1', secret: 'secret of link 1' };
+    expect(credentials.cachedByToken('token-1')).toMatchObject(bound);
+    expect(credentials.cachedByLinkKey(1)).toMatchObject(bound);
   });
 
   it('never keeps an absence: a link that is made later is found', async () => {

@@ -1,4 +1,4 @@
-import { type Burial, burialDetail } from '../burial.ts';
+import { type Burial, burialMatter } from '../burial.ts';
 import type { ClaimRef } from '../store.ts';
 import { attention } from './matters.ts';
 import { statement } from './statement.ts';
@@ -7,19 +7,23 @@ import type { Transaction } from './transaction.ts';
 const RETIRE = statement(
   `UPDATE inbox SET status = 'dead', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
    WHERE key = @eventKey AND attempt = @attempt AND holder = @replica AND status = 'leased'
-   RETURNING link_key AS linkKey`,
+   RETURNING link_key AS linkKey,
+     (SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = link_key) AS reference`,
 );
 
 /** Retires a leased row and raises the matter for a person; false where the lease is not the caller's any more. */
 export async function bury(
   tx: Transaction,
   { eventKey, attempt }: ClaimRef,
-  { fault, kind, nowMs }: Burial,
+  burial: Burial,
 ): Promise<boolean> {
   const { replica } = tx;
-  const row = await tx.one<{ linkKey: number }>(RETIRE, { eventKey, attempt, replica, nowMs, ...fault });
+  const { fault, nowMs } = burial;
+  type Retired = { linkKey: number; reference: string };
+  const row = await tx.one<Retired>(RETIRE, { eventKey, attempt, replica, nowMs, ...fault });
   if (row === undefined) return false;
-  const detail = burialDetail(eventKey, fault);
-  attention.raiseForLink(tx, kind, { subject: String(eventKey), linkKey: row.linkKey, detail, atMs: nowMs });
+  const { linkKey, reference } = row;
+  const { kind, ...matter } = burialMatter(eventKey, reference, burial);
+  attention.raiseForLink(tx, kind, { ...matter, linkKey, atMs: nowMs });
   return true;
 }

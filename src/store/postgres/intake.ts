@@ -57,12 +57,7 @@ function finder<Key extends string | number>(
   const together = async (keys: readonly Key[]) => {
     const rows = await db.once((tx) => tx.all<Found>(by, { keys }), keys.length);
     const found = new Map(rows.map((row) => [keyOf(row), row]));
-    return keys.map((key) => {
-      const row = found.get(key);
-      if (row === undefined) return null;
-      const { linkId: _, ...credentials } = row;
-      return credentials;
-    });
+    return keys.map((key) => found.get(key) ?? null);
   };
   return { together, alone: async (key) => (await together([key]))[0] ?? null };
 }

@@ -13,7 +13,9 @@ import {
   namesLink,
   nothingApplied,
   settled,
+  UNREAD_FAULTS,
   unreadMatter,
+  unreadNote,
 } from '../settle.ts';
 import type { Inbox, SettleJob } from '../store.ts';
 import { finishReading } from './answered.ts';
@@ -31,7 +33,7 @@ import { noteWebhook } from './webhooks.ts';
 
 const FINISH = statement(
   `UPDATE inbox SET status = 'done', holder = NULL, outcome = @outcome, rule = @rule, ended_at_ms = @nowMs,
-     fault_code = NULL, fault_message = NULL WHERE key = @eventKey`,
+     fault_code = @code, fault_message = @message WHERE key = @eventKey`,
 );
 
 /** The verb that settles one claimed event or reading. See `Inbox.settle` in store.ts. */
@@ -51,10 +53,11 @@ export const settle: InTransaction<Inbox>['settle'] = async (tx, job) => {
   const heard = { before, linkKey, facts: job.facts, learnedBy: applied.learnedBy };
   noteWebhook(tx, { ...heard, isReading: isReading(lease) });
   const held = isReading(lease) ? await finishReading(tx, applied, lease, job) : noteEvent(tx, lease, job);
-  tellOfUnread(tx, job, lease, before.order.reference);
   const result = settled(before, applied, held);
   const { outcome, rule } = result;
-  tx.send(FINISH, { outcome, rule, nowMs: job.nowMs, eventKey: job.eventKey });
+  const { code = null, message = null } = unreadNote(job) ?? {};
+  tx.send(FINISH, { outcome, rule, code, message, nowMs: job.nowMs, eventKey: job.eventKey });
+  await tellOfUnread(tx, job, lease, applied);
   return result;
 };
 
@@ -65,7 +68,7 @@ const LOCK_ORDER_OF_EVENT = statement(`SELECT 1 FROM orders WHERE key = ${OF_EVE
 const FIND_ORDER_OF_EVENT = statement(`SELECT ${ORDER_COLUMNS} FROM orders WHERE key = ${OF_EVENT}`);
 const HOLD_LEASE = statement(
   `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened, i.outcome AS outcomeBefore,
-     i.reading, i.type, i.received_at_ms AS receivedAtMs
+     i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore
    FROM inbox i JOIN link l ON l.key = i.link_key
    WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
    FOR NO KEY UPDATE OF i`,
@@ -106,10 +109,11 @@ async function applyFacts(
   tx: Transaction,
   loadedBefore: LoadedOrder,
   lease: Lease,
-  { eventKey, facts, policy, nowMs }: SettleJob,
+  job: SettleJob,
 ): Promise<Applied> {
+  const { eventKey, facts, policy, nowMs } = job;
   const cause = causeOf(lease, eventKey);
-  let applied = nothingApplied(loadedBefore);
+  let applied = nothingApplied(loadedBefore, job);
   for (const said of facts) {
     const { loaded: before } = applied;
     const fact = factOf(lease, said);
@@ -142,12 +146,23 @@ function noteEvent(tx: Transaction, { linkKey, receivedAtMs }: Lease, job: Settl
   return null;
 }
 
-/** Tells a person of a payment that nobody understood and nobody can be asked about; ends that where it is over. */
-function tellOfUnread(tx: Transaction, job: SettleJob, lease: Lease, reference: string): void {
+const FIND_WAITING = statement(
+  `SELECT 1 FROM inbox WHERE link_key = @linkKey AND fault_code IN ${UNREAD_FAULTS} LIMIT 1`,
+);
+
+/** Tells a person of an event that was not understood and that nobody can be asked about; ends that when it is over. */
+async function tellOfUnread(tx: Transaction, job: SettleJob, lease: Lease, applied: Applied): Promise<void> {
   const kind = 'event_not_understood';
   const { nowMs: atMs } = job;
-  const { subject, raises, ends } = unreadMatter(job, lease, reference);
+  const { linkKey, orderKey } = lease;
+  const { reference } = applied.loaded.order;
+  const { raises, ends } = unreadMatter(job, lease, applied);
   if (raises !== null) {
-    attention.raiseForOrder(tx, kind, { subject, orderKey: lease.orderKey, detail: raises, atMs });
-  } else if (ends) attention.end(tx, kind, subject, atMs);
+    attention.raiseForOrder(tx, kind, { subject: reference, orderKey, detail: raises, atMs });
+  }
+  // Matters of an earlier version have the event for their subject.
+  if (ends === 'this') attention.end(tx, kind, String(job.eventKey), atMs);
+  if (ends === 'all' || (ends === 'this' && (await tx.one(FIND_WAITING, { linkKey })) === undefined)) {
+    attention.end(tx, kind, reference, atMs);
+  }
 }

@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import { type Burial, burialDetail } from '../burial.ts';
+import { type Burial, burialMatter } from '../burial.ts';
 import type { ClaimRef } from '../store.ts';
 import { attentionVerbs } from './matters.ts';
 
@@ -7,14 +7,19 @@ import { attentionVerbs } from './matters.ts';
 export function burier(db: Database): (claim: ClaimRef, burial: Burial) => boolean {
   const retire = db.prepare(
     `UPDATE inbox SET status = 'dead', ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
-     WHERE key = @eventKey AND attempt = @attempt AND status = 'leased' RETURNING link_key AS linkKey`,
+     WHERE key = @eventKey AND attempt = @attempt AND status = 'leased' RETURNING link_key AS linkKey,
+       (SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = link_key) AS reference`,
   );
   const attention = attentionVerbs(db);
-  return ({ eventKey, attempt }, { fault, kind, nowMs }) => {
-    const row = retire.get({ eventKey, attempt, nowMs, ...fault }) as { linkKey: number } | undefined;
+  return ({ eventKey, attempt }, burial) => {
+    const { fault, nowMs } = burial;
+    const row = retire.get({ eventKey, attempt, nowMs, ...fault }) as
+      | { linkKey: number; reference: string }
+      | undefined;
     if (row === undefined) return false;
-    const detail = burialDetail(eventKey, fault);
-    attention.raiseForLink(kind, { subject: String(eventKey), linkKey: row.linkKey, detail, atMs: nowMs });
+    const { linkKey, reference } = row;
+    const { kind, ...matter } = burialMatter(eventKey, reference, burial);
+    attention.raiseForLink(kind, { ...matter, linkKey, atMs: nowMs });
     return true;
   };
 }

@@ -14,7 +14,9 @@ import {
   namesLink,
   nothingApplied,
   settled,
+  UNREAD_FAULTS,
   unreadMatter,
+  unreadNote,
 } from '../settle.ts';
 import type { SettleJob, SettleResult } from '../store.ts';
 import { readingFinisher } from './answered.ts';
@@ -33,11 +35,11 @@ type HeldLease = Lease & { opened: 0 | 1 };
 export function settler(db: Database, newId: () => string): (job: SettleJob) => SettleResult {
   const findLease = db.prepare(
     `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened, i.outcome AS outcomeBefore,
-       i.reading, i.type, i.received_at_ms AS receivedAtMs
+       i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore
      FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = +? AND i.attempt = +? AND i.status = 'leased'`,
   );
   const finish = db.prepare(
-    `UPDATE inbox SET status = 'done', outcome = ?, rule = ?, ended_at_ms = ?, fault_code = NULL, fault_message = NULL
+    `UPDATE inbox SET status = 'done', outcome = ?, rule = ?, ended_at_ms = ?, fault_code = ?, fault_message = ?
      WHERE key = ?`,
   );
   const orders = orderLoader(db);
@@ -63,9 +65,10 @@ export function settler(db: Database, newId: () => string): (job: SettleJob) => 
     const heard = { before, linkKey, facts: job.facts, learnedBy: applied.learnedBy };
     noteWebhook({ ...heard, isReading: isReading(lease) });
     const held = isReading(lease) ? finishReading(applied, lease, job) : noteEvent(lease, job);
-    tellOfUnread(job, lease, before.order.reference);
     const result = settled(before, applied, held);
-    finish.run(result.outcome, result.rule, job.nowMs, job.eventKey);
+    const { code = null, message = null } = unreadNote(job) ?? {};
+    finish.run(result.outcome, result.rule, job.nowMs, code, message, job.eventKey);
+    tellOfUnread(job, lease, applied);
     return result;
   };
 }
@@ -79,9 +82,10 @@ function factApplier(
   const write = decisionWriter(db, newId);
   const checks = linkChecks(db);
   const noteDrift = driftNoter(db);
-  return (loadedBefore, lease, { eventKey, facts, policy, nowMs }) => {
+  return (loadedBefore, lease, job) => {
+    const { eventKey, facts, policy, nowMs } = job;
     const cause = causeOf(lease, eventKey);
-    let applied = nothingApplied(loadedBefore);
+    let applied = nothingApplied(loadedBefore, job);
     for (const said of facts) {
       const { loaded: before } = applied;
       const fact = factOf(lease, said);
@@ -125,16 +129,25 @@ function eventNoter(db: Database): (lease: Lease, job: SettleJob) => null {
   };
 }
 
-/** Tells a person of a payment that nobody understood and nobody can be asked about; ends that where it is over. */
-function unreadTeller(db: Database): (job: SettleJob, lease: Lease, reference: string) => void {
+/** Tells a person of an event that was not understood and that nobody can be asked about; ends that when it is over. */
+function unreadTeller(db: Database): (job: SettleJob, lease: Lease, applied: Applied) => void {
   const kind = 'event_not_understood';
   const attention = attentionVerbs(db);
-  return (job, lease, reference) => {
+  const findWaiting = db.prepare(
+    `SELECT 1 FROM inbox WHERE link_key = +? AND fault_code IN ${UNREAD_FAULTS} LIMIT 1`,
+  );
+  return (job, lease, applied) => {
     const { nowMs: atMs } = job;
-    const { subject, raises, ends } = unreadMatter(job, lease, reference);
+    const { reference } = applied.loaded.order;
+    const { raises, ends } = unreadMatter(job, lease, applied);
     if (raises !== null) {
-      attention.raiseForOrder(kind, { subject, orderKey: lease.orderKey, detail: raises, atMs });
-    } else if (ends) attention.end(kind, subject, atMs);
+      attention.raiseForOrder(kind, { subject: reference, orderKey: lease.orderKey, detail: raises, atMs });
+    }
+    // Matters of an earlier version have the event for their subject.
+    if (ends === 'this') attention.end(kind, String(job.eventKey), atMs);
+    if (ends === 'all' || (ends === 'this' && findWaiting.get(lease.linkKey) === undefined)) {
+      attention.end(kind, reference, atMs);
+    }
   };
 }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { SettleJob } from '../../../src/store/store.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 export function inboxContract({ shared, fresh }: Worlds): void {
@@ -173,37 +174,92 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       });
     });
 
-    describe('an event that speaks of a payment without a fact', () => {
-      const unread = { unsure: true, speaksOfPayment: true };
-      const kinds = async () => (await world.timeline(link)).attention.map(({ kind }) => kind);
+    describe('an event that is not understood', () => {
+      const unread = { unsure: true, notUnderstood: 'it says nothing' };
+      const inDoubt = { asks: 'in-doubt' as const };
+      const matters = async (known = link) =>
+        (await world.timeline(known)).attention.map(({ kind, count }) => [kind, count]);
+      /** Settles an event that is not understood; returns its key. */
+      const misread = async (over: Partial<SettleJob> = {}, of: Link = link) => {
+        const claimed = await world.claimNew(of);
+        world.tick();
+        await world.store.settle(world.job(claimed, { ...unread, ...over }));
+        return claimed.eventKey;
+      };
+      const replay = async (eventKey: number, over: Partial<SettleJob>) => {
+        await world.store.requeueEvent({ eventKey, nowMs: world.tick() });
+        return world.store.settle(world.job(await world.claimOne(eventKey), over));
+      };
 
-      it('is told to a person where nobody can be asked', async () => {
-        const claimed = await world.claimNew(link);
-        await world.store.settle(world.job(claimed, unread));
+      it('is told to a person if nobody can be asked: one matter for all of its link', async () => {
+        const first = await misread();
+        const second = await misread({ notUnderstood: 'it is a list' });
         const [matter, ...others] = (await world.timeline(link)).attention;
         expect(others).toEqual([]);
-        expect(matter).toMatchObject({ kind: 'event_not_understood', subject: String(claimed.eventKey) });
-        expect(matter?.detail).toContain(`settled events show ${claimed.eventKey}`);
+        const { kind, subject, count, detail } = matter ?? {};
+        expect([kind, subject, count]).toEqual(['event_not_understood', link.reference, 2]);
+        expect(detail).toContain(`does not understand it: it is a list.`);
+        expect(detail).toContain(`settled events show ${second}`);
+        expect(await world.event(first)).toMatchObject({
+          status: 'done',
+          outcome: 'ignored',
+          fault: { code: 'event_not_understood', message: expect.stringContaining('it says nothing') },
+        });
       });
 
       it.each([
-        ['the service can be asked', { ...unread, policy: { asks: 'in-doubt' as const } }],
-        ['it is sure all the same', { speaksOfPayment: true }],
-        ['it speaks of no payment', { unsure: true }],
-        ['a fact came of it', { ...unread, facts: [said('pending')] }],
-      ])('is not where %s', async (_why, over) => {
+        ['the service can be asked', { ...unread, policy: inDoubt }],
+        ['it is understood, and says less than settled needs', { unsure: true }],
+      ])('is not told if %s', async (_why, over) => {
         await world.store.settle(world.job(await world.claimNew(link), over));
-        expect(await kinds()).toEqual([]);
+        expect(await matters()).toEqual([]);
       });
 
-      it('is over once a replay understands it', async () => {
+      it('says what it is, if the service is asked as well', async () => {
+        const eventKey = await misread({ policy: inDoubt });
+        expect((await world.event(eventKey)).fault?.code).toBe('event_not_understood');
+        expect(await world.check(link)).toBe('not_understood');
+      });
+
+      it('is over once a replay of the last one understands it', async () => {
+        const [first, second] = [await misread(), await misread()];
+        await replay(first, {});
+        expect(await matters()).toEqual([['event_not_understood', 2]]);
+        expect((await world.event(first)).fault).toBeNull();
+        await replay(second, unread);
+        expect(await matters()).toEqual([['event_not_understood', 3]]);
+        await replay(second, { facts: [said('completed')] });
+        expect(await matters()).toEqual([]);
+      });
+
+      it('is over once a later event makes the order paid, and not by one that says less', async () => {
+        await misread();
+        await world.settle(link, []);
+        await world.settle(link, [said('pending')]);
+        expect(await matters()).toEqual([['event_not_understood', 1]]);
+        await world.settle(link, [said('completed')]);
+        expect(await matters()).toEqual([]);
+      });
+
+      it('is over once the service itself was read, for this order alone', async () => {
+        const [read, other] = [await world.openNew(), await world.openNew()];
+        for (const one of [read, other]) await misread({}, one);
+        await world.answer(read, []);
+        expect(await matters(read)).toEqual([]);
+        expect(await matters(other)).toEqual([['event_not_understood', 1]]);
+      });
+
+      it('and one that is no JSON are one matter, until both are understood', async () => {
+        const misunderstood = await misread();
         const { eventKey, attempt } = await world.claimNew(link);
-        await world.store.settle(world.job({ eventKey, attempt }, unread));
-        await world.store.requeueEvent({ eventKey, nowMs: world.tick() });
-        expect(await kinds()).toEqual(['event_not_understood']);
-        const again = await world.claimOne(eventKey);
-        await world.store.settle(world.job(again, { ...unread, facts: [said('completed')] }));
-        expect(await kinds()).toEqual([]);
+        const fault = { code: 'unreadable_event', message: 'no JSON' };
+        await world.store.buryEvent({ eventKey, attempt, nowMs: world.tick(), fault });
+        expect(await matters()).toEqual([['event_not_understood', 2]]);
+        expect((await world.event(eventKey)).status).toBe('dead');
+        await replay(misunderstood, {});
+        expect(await matters()).toEqual([['event_not_understood', 2]]);
+        await replay(eventKey, {});
+        expect(await matters()).toEqual([]);
       });
     });
 

@@ -180,7 +180,7 @@ export class World {
       unsure: false,
       linkChanged: false,
       linkStatus: null,
-      speaksOfPayment: false,
+      notUnderstood: null,
       link: null,
       policy,
       nowMs: this.nowMs,

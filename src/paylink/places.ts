@@ -1,0 +1,197 @@
+import { parseText } from './json.ts';
+import { asObject, type JsonObject } from './values.ts';
+
+/**
+ * The table of places: under which names an event keeps its parts. The service documents little of its events (spec §6,
+ * "Gaps"), so an event is read at all of these places and at no other. docs/events.md shows the table; a test holds the
+ * two together.
+ */
+
+/** The objects that an event is made of. */
+export type Role = 'envelope' | 'payload' | 'link' | 'payment' | 'quote';
+
+type Place = {
+  /** In which objects it is looked for. */
+  readonly in: readonly Role[];
+  /** Under which names; each may also be written in snake case (`payment_status`). */
+  readonly names: readonly string[];
+};
+
+/** Names that hold objects. The outermost object is an envelope, and every envelope is a payload as well. */
+export const OBJECT_PLACES = [
+  { role: 'envelope', in: ['payload'], names: ['event'] },
+  { role: 'payload', in: ['payload'], names: ['data', 'payload', 'object', 'resource'] },
+  { role: 'link', in: ['payload'], names: ['paymentLink', 'link'] },
+  { role: 'payment', in: ['payload', 'link'], names: ['latestPayment'] },
+  { role: 'quote', in: ['payment'], names: ['quote'] },
+] as const satisfies readonly (Place & { role: Role })[];
+
+/** Names that hold what is read. */
+export const VALUE_PLACES = [
+  { part: 'eventId', in: ['envelope'], names: ['id'] },
+  { part: 'type', in: ['envelope'], names: ['type', 'event', 'eventType', 'kind'] },
+  { part: 'linkId', in: ['link'], names: ['id'] },
+  { part: 'linkId', in: ['payload'], names: ['paymentLinkId', 'linkId'] },
+  { part: 'paymentStatus', in: ['payload', 'link'], names: ['paymentStatus'] },
+  { part: 'paymentId', in: ['payment'], names: ['id'] },
+  { part: 'latestStatus', in: ['payment'], names: ['status'] },
+  { part: 'quoteAmount', in: ['quote'], names: ['amount'] },
+  { part: 'quoteCurrency', in: ['quote'], names: ['currency'] },
+  { part: 'amount', in: ['payload', 'link'], names: ['amount'] },
+  { part: 'currency', in: ['payload', 'link'], names: ['currency'] },
+  { part: 'reference', in: ['payload', 'link'], names: ['externalReference'] },
+  { part: 'linkStatus', in: ['payload', 'link'], names: ['status'] },
+] as const satisfies readonly (Place & { part: string })[];
+
+export type Part = (typeof VALUE_PLACES)[number]['part'];
+
+/** Names of a link's own fields that an event does not have: an object that has one is the link itself (spec §2). */
+const LINKS_OWN = ['url', 'shortUrl', 'isMultiUse', 'isActive', 'isExpired', 'webhookUrl', 'paymentsSummary'];
+
+/** Payloads within payloads, below the outermost object. */
+const PAYLOAD_DEPTH_MAX = 3;
+/** Texts within texts that are opened as JSON. */
+const TEXT_DEPTH_MAX = 2;
+
+/** What stands at the places of an event. */
+export type Found = {
+  /** Every value but null, in the order of the event. */
+  readonly values: Readonly<Partial<Record<Part, readonly unknown[]>>>;
+  /** How many latest payments it has. */
+  readonly payments: number;
+  /** In whose place something else stands that cannot count as left out: a link, a payment or a quote. */
+  readonly odd: ReadonlySet<Role>;
+  /** Whether an envelope is the link itself, by fields that links alone have. */
+  readonly isLink: boolean;
+};
+
+/** How text in the place of an object is read: with exact amounts, plainly, or not at all, as nobody has verified it. */
+export type Texts = 'exactly' | 'plainly' | 'closed';
+
+/** What stands at one part's places. */
+export function valuesOf({ values }: Found, part: Part): readonly unknown[] {
+  return values[part] ?? [];
+}
+
+/** What is no event: a list of so many in its place, or no object. */
+export type NoEvent = { readonly listOf: number } | 'no_object';
+
+/** Walks an event to all of its places. */
+export function findPlaces(body: unknown, texts: Texts): Found | NoEvent {
+  const walk: Walk = { texts, values: {}, payments: 0, odd: new Set(), isLink: false, listOf: null };
+  const whole = unwrap(walk, body, 0);
+  if (whole !== null && walk.listOf === null) visit(walk, whole, 'envelope', 0);
+  if (walk.listOf !== null) return { listOf: walk.listOf };
+  return whole === null ? 'no_object' : walk;
+}
+
+type Walk = {
+  readonly texts: Texts;
+  values: Partial<Record<Part, unknown[]>>;
+  payments: number;
+  odd: Set<Role>;
+  isLink: boolean;
+  listOf: number | null;
+};
+
+/** An object, and in how many texts it stood. */
+type Opened = { object: JsonObject; textDepth: number };
+
+/** What one name stands for in an object of one role: objects, a value, or either. */
+type Slot = { role: Role | null; part: Part | null };
+
+function visit(walk: Walk, { object, textDepth }: Opened, role: Role, depth: number): void {
+  if (role === 'payment') walk.payments++;
+  for (const name of Object.keys(object)) {
+    if (role === 'envelope' && LINKS_OWN_SPELLED.has(name)) walk.isLink = true;
+    const slot = SLOTS[role].get(name);
+    const value = object[name];
+    if (slot === undefined || value === null || value === undefined) continue;
+    const inner = slot.role === null ? null : innerObject(walk, slot.role, value, textDepth);
+    if (inner === null) note(walk, slot, value);
+    else if (!isPayload(slot.role)) visit(walk, inner, slot.role as Role, depth);
+    else if (depth < PAYLOAD_DEPTH_MAX) visit(walk, inner, slot.role as Role, depth + 1);
+  }
+}
+
+/** The object at a place; null where something else stands there. */
+function innerObject(walk: Walk, role: Role, value: unknown, textDepth: number): Opened | null {
+  if (isPayload(role)) return unwrap(walk, value, textDepth);
+  const opened = openText(walk, value, textDepth);
+  const object = asObject(opened.value);
+  return object === null ? null : { object, textDepth: opened.textDepth };
+}
+
+function isPayload(role: Role | null): boolean {
+  return role === 'envelope' || role === 'payload';
+}
+
+/** The object that an event's place holds: as it is, as JSON text, or as the one element of a list. */
+function unwrap(walk: Walk, value: unknown, textDepth: number): Opened | null {
+  const opened = openText(walk, value, textDepth);
+  if (!Array.isArray(opened.value)) {
+    const object = asObject(opened.value);
+    return object === null ? null : { object, textDepth: opened.textDepth };
+  }
+  const { length } = opened.value;
+  if (length > 1) walk.listOf = Math.max(length, walk.listOf ?? 0);
+  if (length !== 1) return null;
+  const one = openText(walk, opened.value[0], opened.textDepth);
+  const object = asObject(one.value);
+  return object === null ? null : { object, textDepth: one.textDepth };
+}
+
+/** Text that may be JSON, opened; whatever else stands there, as it is. */
+function openText(walk: Walk, given: unknown, before: number): { value: unknown; textDepth: number } {
+  let value = given;
+  let textDepth = before;
+  while (typeof value === 'string' && walk.texts !== 'closed' && textDepth < TEXT_DEPTH_MAX) {
+    if (!/^\s*["[{]/.test(value)) break;
+    const parsed = parseText(value, { exact: walk.texts === 'exactly' });
+    if (parsed === undefined) break;
+    value = parsed;
+    textDepth++;
+  }
+  return { value, textDepth };
+}
+
+function note(walk: Walk, { role, part }: Slot, value: unknown): void {
+  if (part !== null) {
+    const known = walk.values[part];
+    if (known === undefined) walk.values[part] = [value];
+    else known.push(value);
+  } else if (role === 'payment' || role === 'quote') walk.odd.add(role);
+  // Text is no odd link: it may be its address.
+  else if (role === 'link' && typeof value !== 'string') walk.odd.add(role);
+}
+
+/** A name as it is, and in snake case. */
+function spellings(name: string): string[] {
+  const snake = name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
+  return snake === name ? [name] : [name, snake];
+}
+
+const LINKS_OWN_SPELLED = new Set(LINKS_OWN.flatMap(spellings));
+
+/** The table by role and spelling, as the walk looks it up. */
+const SLOTS: Readonly<Record<Role, ReadonlyMap<string, Slot>>> = {
+  envelope: slotsOf(['envelope', 'payload']),
+  payload: slotsOf(['payload']),
+  link: slotsOf(['link']),
+  payment: slotsOf(['payment']),
+  quote: slotsOf(['quote']),
+};
+
+function slotsOf(roles: readonly Role[]): Map<string, Slot> {
+  const slots = new Map<string, Slot>();
+  const isIn = (place: Place) => place.in.some((role) => roles.includes(role));
+  for (const place of OBJECT_PLACES.filter(isIn)) {
+    for (const name of place.names.flatMap(spellings)) slots.set(name, { role: place.role, part: null });
+  }
+  for (const place of VALUE_PLACES.filter(isIn)) {
+    for (const name of place.names.flatMap(spellings)) {
+      slots.set(name, { role: slots.get(name)?.role ?? null, part: place.part });
+    }
+  }
+  return slots;
+}

@@ -1,0 +1,226 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { PaymentFact } from '../../src/domain/fact.ts';
+import { OBJECT_PLACES, VALUE_PLACES } from '../../src/paylink/places.ts';
+import {
+  parseBody,
+  parseBodyExactly,
+  readEnvelope,
+  readEvent,
+  readUnverifiedLinkIds,
+} from '../../src/paylink/wire.ts';
+
+const PAYMENT_CHANGED = 'payment_link.payment_status_changed';
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+/** Reads a body as settlement does: from its bytes, numbers exact. */
+const eventOf = (body: unknown) => readEvent(parseBodyExactly(bytes(JSON.stringify(body))));
+/** Reads a body as intake does. */
+const envelopeOf = (body: unknown) => readEnvelope(parseBody(bytes(JSON.stringify(body))));
+
+/** The one fact of an event that holds one. */
+function factOf(body: unknown): PaymentFact {
+  const { facts } = eventOf(body);
+  expect(facts).toHaveLength(1);
+  return facts[0] as PaymentFact;
+}
+
+/** What an event is wrapped in: each holds it at a place that is read. */
+const WRAPPINGS: readonly [string, (event: object) => unknown][] = [
+  ['data.object', (event) => ({ type: PAYMENT_CHANGED, data: { object: event } })],
+  ['event', (event) => ({ event })],
+  ['event as text', (event) => ({ event: JSON.stringify(event) })],
+  ['resource', (event) => ({ event_type: PAYMENT_CHANGED, resource: event })],
+  ['data, three deep', (event) => ({ payload: { data: { resource: event } } })],
+  ['a list of one', (event) => [event]],
+  ['data as a list of one', (event) => ({ data: [event] })],
+  ['text', (event) => JSON.stringify(event)],
+  ['text within text', (event) => JSON.stringify(JSON.stringify(event))],
+  ['data as text', (event) => ({ type: PAYMENT_CHANGED, data: JSON.stringify(event) })],
+  ['a list of one text', (event) => [JSON.stringify(event)]],
+];
+const SAID = {
+  paymentLink: { id: 'pl_1', amount: 100.5, currency: 'BRL', externalReference: 'order-1' },
+  paymentStatus: 'COMPLETED',
+  latestPayment: { id: 'pay_1', status: 'COMPLETED', quote: { amount: 100.5, currency: 'BRL' } },
+};
+const SNAKE = {
+  payment_link: { id: 'pl_1', amount: 100.5, currency: 'BRL', external_reference: 'order-1' },
+  payment_status: 'COMPLETED',
+  latest_payment: { id: 'pay_1', status: 'COMPLETED', quote: { amount: 100.5, currency: 'BRL' } },
+};
+const MONEY = { amount: '100.5', currency: 'BRL' };
+
+describe('places: wrappings', () => {
+  it.each([
+    ['camel case', SAID],
+    ['snake case', SNAKE],
+  ])('in %s say all that they hold', (_name, said) => {
+    for (const [name, wrapped] of WRAPPINGS) {
+      const { linkIds, facts, unsure } = eventOf(wrapped(said));
+      const fact = {
+        kind: 'completed',
+        paymentId: 'pay_1',
+        reference: 'order-1',
+        linkMoney: MONEY,
+        quoteMoney: MONEY,
+      };
+      expect({ name, linkIds, facts, unsure }).toMatchObject({
+        name,
+        linkIds: ['pl_1'],
+        facts: [fact],
+        unsure: false,
+      });
+      expect(envelopeOf(wrapped(said)).linkIds).toEqual(['pl_1']);
+    }
+  });
+
+  it.each([
+    ['a list of one', (event: object) => [event]],
+    ['event', (event: object) => ({ event })],
+    ['event within a list', (event: object) => [{ event: JSON.stringify(event) }]],
+  ])('%s hold the id and the type of an event', (_name, wrapped) => {
+    const event = wrapped({ id: 'evt_1', type: PAYMENT_CHANGED, ...SAID });
+    expect(envelopeOf(event)).toEqual({ eventId: 'evt_1', type: PAYMENT_CHANGED, linkIds: ['pl_1'] });
+  });
+
+  it.each([
+    ['four objects', { data: { data: { data: { data: SAID } } } }],
+    ['three texts', JSON.stringify(JSON.stringify(JSON.stringify(SAID)))],
+    ['a list within a list', [[SAID]]],
+    ['text that is no JSON', { data: `${JSON.stringify(SAID)}}` }],
+    [
+      'text that is nested too deep',
+      { data: `{"data":${JSON.stringify(SAID)},"x":${'['.repeat(40)}${']'.repeat(40)}}` },
+    ],
+    ['a name that is none of ours', { content: SAID }],
+  ])('are no places: %s', (_name, body) => {
+    expect(eventOf(body)).toMatchObject({ facts: [], unsure: true, notUnderstood: expect.any(String) });
+  });
+
+  it('keep the amounts of their texts as they were sent', () => {
+    const { facts } = eventOf({
+      paymentStatus: 'COMPLETED',
+      data: '{"amount":9007199254740993.10,"currency":"BRL"}',
+    });
+    expect(facts[0]?.linkMoney?.amount).toBe('9007199254740993.10');
+  });
+
+  it('say one thing, or the event is unclear', () => {
+    for (const other of [
+      { paymentStatus: 'PENDING' },
+      { amount: 1 },
+      { currency: 'USD' },
+      { external_reference: 'order-2' },
+      { latest_payment: { id: 'pay_2' } },
+      { latest_payment: { quote: { amount: 1 } } },
+    ]) {
+      for (const at of ['object', 'data', 'payload', 'event', 'resource'] as const) {
+        const body = { type: PAYMENT_CHANGED, ...SAID, [at]: other };
+        expect([at, eventOf(body)]).toMatchObject([at, { facts: [{ kind: 'unclear' }], unsure: true }]);
+      }
+    }
+    const twoTypes = { type: PAYMENT_CHANGED, eventType: 'payment_link.created', ...SAID };
+    expect(eventOf(twoTypes)).toMatchObject({ facts: [{ kind: 'unclear' }], unsure: true });
+    const twoLinks = { ...SAID, resource: { link: { id: 'pl_2' } } };
+    expect(eventOf(twoLinks).linkIds).toEqual(['pl_1', 'pl_2']);
+  });
+});
+
+describe('places: an id of what is neither text nor a number', () => {
+  it.each([
+    ['a reference that is an object', { externalReference: {} }],
+    ['a reference that is a list', { link: { external_reference: ['order-1'] } }],
+    ['a reference that is true', { externalReference: true }],
+    ['a link id that is an object', { link: { id: { value: 'pl_1' } } }],
+    ['a link id that is a list', { paymentLinkId: ['pl_1'] }],
+    ['a link id that is false', { link_id: false }],
+    ['a payment id that is an object', { latestPayment: { id: {} } }],
+    ['a payment id that is true', { latestPayment: { id: true } }],
+    ['a link that is a list', { paymentLink: [{ id: 'pl_1' }] }],
+    ['a link that is true', { link: true }],
+  ])('is unclear: %s', (_name, body) => {
+    expect(eventOf({ paymentStatus: 'COMPLETED', ...body })).toMatchObject({
+      facts: [{ kind: 'unclear' }],
+      unsure: true,
+    });
+  });
+
+  it('does not keep a pending payment from being told', () => {
+    expect(factOf({ paymentStatus: 'PENDING', externalReference: {} }).kind).toBe('pending');
+  });
+
+  it.each([
+    ['the address of a link', { link: 'https://pay.example/s/1' }],
+    ['the kind of an object', { object: 'event', data: { object: 'payment_link' } }],
+    ['nulls', { paymentLink: null, externalReference: null, paymentLinkId: null }],
+    ['an empty list for an empty object', { data: [] }],
+  ])('is not %s', (_name, body) => {
+    expect(eventOf({ paymentStatus: 'COMPLETED', ...body })).toMatchObject({
+      facts: [{ kind: 'completed' }],
+      unsure: false,
+    });
+  });
+});
+
+describe("places: an id that is the link's own is no event id", () => {
+  const eventId = (body: unknown, linkId: string | null = null) =>
+    readEnvelope(parseBody(bytes(JSON.stringify(body))), { linkId }).eventId;
+
+  it.each([
+    ['by its route', { id: 'pl_1', paymentStatus: 'COMPLETED' }, 'pl_1'],
+    ['by its link', { id: 'pl_1', paymentLink: { id: 'pl_1' } }, null],
+    ['by its paymentLinkId, wrapped', { event: { id: 'pl_1', data: { payment_link_id: 'pl_1' } } }, null],
+    [
+      'by being the link itself',
+      { id: 'pl_1', status: 'INACTIVE', shortUrl: 'https://pay.example/s/1' },
+      null,
+    ],
+  ])('known %s', (_name, body, linkId) => {
+    expect(eventId(body, linkId)).toBeNull();
+  });
+
+  it.each([
+    ['another id', { id: 'evt_1', paymentLinkId: 'pl_1' }, 'pl_1'],
+    ['another id beside fields of a link', { id: 'evt_1', paymentLinkId: 'pl_1', isActive: true }, null],
+    ['an id of which nothing more is known', { id: 'evt_1', paymentStatus: 'COMPLETED' }, null],
+  ])('%s is one', (_name, body, linkId) => {
+    expect(eventId(body, linkId)).toBe('evt_1');
+  });
+
+  it('two ids that differ are none', () => {
+    expect(eventId({ id: 'evt_1', event: { id: 'evt_2' } })).toBeNull();
+    expect(eventId({ id: 'evt_1', event: { id: 'evt_1' } })).toBe('evt_1');
+  });
+});
+
+describe('places: before a body is verified', () => {
+  it('the link is looked for in objects, and in no text', () => {
+    const named = (body: unknown) => readUnverifiedLinkIds(bytes(JSON.stringify(body)));
+    expect(named([{ event: { resource: { payment_link: { id: 'pl_1' } } } }])).toEqual(['pl_1']);
+    expect(named({ data: JSON.stringify({ linkId: 'pl_1' }) })).toEqual([]);
+    expect(named(JSON.stringify({ linkId: 'pl_1' }))).toEqual([]);
+  });
+});
+
+describe('docs/events.md', () => {
+  const page = readFileSync(new URL('../../docs/events.md', import.meta.url), 'utf8');
+  const section = page.split('### Accepted places')[1]?.split('### ')[0] ?? '';
+  const rows = section.split('\n').filter((line) => /^\| [a-z]/.test(line) && /`/.test(line));
+  const cells = rows.map((line) => line.split('|').map((cell) => cell.trim()));
+  const words: Record<string, string> = { payment: 'latest payment' };
+  const inWords = (roles: readonly string[]) => roles.map((role) => words[role] ?? role).join(', ');
+  const inCode = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
+
+  it('lists every place at which an event is read, and no other', () => {
+    const objects = OBJECT_PLACES.map(({ role, in: holders, names }) => [
+      inWords([role]),
+      inWords(holders),
+      inCode(names),
+    ]);
+    const values = VALUE_PLACES.map(({ in: holders, names }) => [inWords(holders), inCode(names)]);
+    const [ofObjects, ofValues] = [cells.slice(0, objects.length), cells.slice(objects.length)];
+    expect(ofObjects.map(([, object, holders, names]) => [object, holders, names])).toEqual(objects);
+    expect(ofValues.map(([, , holders, names]) => [holders, names])).toEqual(values);
+  });
+});
