@@ -10,6 +10,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  */
 const MEMORY = '/dev/shm';
 const MEMORY_BYTES_MIN = 2 * 1024 ** 3;
+const NEVER_MS = 600_000;
 
 if (process.env.TMPDIR === undefined && freeBytes(MEMORY) >= MEMORY_BYTES_MIN) process.env.TMPDIR = MEMORY;
 
@@ -86,14 +87,18 @@ const ON_POSTGRES = [
   'test/flow/unclear.test.ts',
 ];
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
+    // `--mode long`: what the `prove:` commands of package.json repeat at length.
+    env: mode === 'long' ? { SETTLED_TEST_LENGTH: mode } : {},
     pool: 'forks',
     // One more than cores: many tests wait for processes, disks and deadlines.
     maxWorkers: 3,
     sequence: { sequencer: LongFirst },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // For what never ends. How long something takes depends on who else has the machine.
+    testTimeout: NEVER_MS,
+    hookTimeout: NEVER_MS,
+    expect: { poll: { timeout: NEVER_MS / 2, interval: 20 } },
     projects: [
       { extends: true, test: { name: 'mocking', include: MOCKING } },
       {
@@ -119,4 +124,4 @@ export default defineConfig({
       },
     ],
   },
-});
+}));

@@ -7,6 +7,7 @@ import { balances, payments, UNNAMED } from '../../src/domain/ledger.ts';
 import type { StatedMoney } from '../../src/domain/money.ts';
 import { isOpen, type Order, type Settlement } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
+import { times } from '../support/length.ts';
 import {
   aFact,
   anOrder,
@@ -130,7 +131,7 @@ function tell(story: readonly Told[], show: (told: Step & Told & { before: Order
   return order;
 }
 
-const RUNS = { numRuns: 1000 };
+const RUNS = { numRuns: times(300, 1_000) };
 
 describe('settlement: any story of several payments', () => {
   it('settles an order at most once and keeps the settlement for ever', () => {

@@ -82,7 +82,7 @@ describe('a service that answers the creation with what cannot be used', () => {
       else await onCreation(creation);
     };
     const first = openOrder(shop, 'order-1');
-    await expect.poll(() => waitsFor(shop, 'order-1'), { timeout: 10_000 }).toContain(code);
+    await expect.poll(() => waitsFor(shop, 'order-1')).toContain(code);
     expect((await openOrder(shop, 'order-2')).status).toBe(201);
     await whenOpened(shop, 'order-1');
     expect([201, 202]).toContain((await first).status);
@@ -96,11 +96,9 @@ describe('a service that answers the creation with what cannot be used', () => {
       await creation.carryOut();
       if (creation.number > 1) await onCreation(creation);
     };
-    const startedMs = performance.now();
     const answer = await openOrder(shop, 'order-1');
-    expect(performance.now() - startedMs).toBeLessThan(11_000);
     expect(answer.status).toBe(202);
-    await expect.poll(() => waitsFor(shop, 'order-1'), { timeout: 5_000 }).toContain('service_timeout');
+    await expect.poll(() => waitsFor(shop, 'order-1')).toContain('service_timeout');
     await whenOpened(shop, 'order-1');
     await expectLinks(shop, ['order-1']);
   });

@@ -2,9 +2,10 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
+import { times } from '../support/length.ts';
 
 const PROOF = fileURLToPath(new URL('../../prove/open.ts', import.meta.url));
-const CYCLES = Number(process.env.OPEN_CYCLES ?? 2);
+const CYCLES = Number(process.env.OPEN_CYCLES ?? times(1, 2));
 
 /** Runs some of what `npm run prove:open` runs by the hundred; it says itself whether each kill was at its point. */
 export async function proveOpen(points: string): Promise<void> {

@@ -26,7 +26,7 @@ async function startUnanswered(makes: boolean): Promise<{ shop: Shop; front: Fro
 
 async function whenAsked({ settled }: Shop): Promise<void> {
   const asked = async () => (await settled.api('/metrics')).body.includes('settled_api_requests_in_flight 1');
-  await expect.poll(asked, { timeout: 10_000 }).toBe(true);
+  await expect.poll(asked).toBe(true);
 }
 
 describe('an opening that outlives its process', () => {

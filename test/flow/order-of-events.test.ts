@@ -1,12 +1,11 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ReservedLink, TestApp } from '../support/app.ts';
 import { eachAtOnce } from '../support/at_once.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { sharedApp } from '../support/shared.ts';
 
 const AT_ONCE = 24;
-/** Settlement yields to deliveries for 10 s and more on a busy machine, by design. */
-const SETTLED_WITHIN_MS = 25_000;
 
 const theApp = sharedApp();
 
@@ -87,13 +86,10 @@ function deliver(settled: TestApp, link: ReservedLink, kind: Kind): Promise<Resp
 }
 
 async function allSettled(settled: TestApp): Promise<void> {
-  await vi.waitFor(
-    async () => {
-      const { events } = (await settled.api('/v1/stats')).body.stats;
-      expect(events).toMatchObject({ pending: 0, leased: 0, dead: 0 });
-    },
-    { timeout: SETTLED_WITHIN_MS },
-  );
+  await eventually(async () => {
+    const { events } = (await settled.api('/v1/stats')).body.stats;
+    expect(events).toMatchObject({ pending: 0, leased: 0, dead: 0 });
+  });
 }
 
 /** An order without its times and its number of changes, which differ. */

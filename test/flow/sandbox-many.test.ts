@@ -3,16 +3,17 @@ import { expect, it } from 'vitest';
 import { eachAtOnce } from '../support/at_once.ts';
 import { createLink } from '../support/dispatch.ts';
 import { eventually } from '../support/eventually.ts';
+import { times } from '../support/length.ts';
 import { startOwnTime } from '../support/own_time.ts';
 import { bindLink, reserveLink, startShop } from '../support/shop.ts';
 
-const LINKS = 1_000;
+const LINKS = times(200, 1_000);
 const AT_ONCE = 32;
 const READ_EVERY_MS = 20;
 /** A read of the API would take seconds where deliveries starve it. */
 const READ_MS_P99_MAX = 1_000;
 
-it('pays 1000 links, all told to settled, within a minute, and the sandbox goes on answering', async () => {
+it(`pays ${LINKS} links, all told to settled, within a minute, and the sandbox goes on answering`, async () => {
   const shop = await startShop({ api: false });
   const passedMs = startOwnTime();
   const links: { id: string }[] = [];
@@ -38,7 +39,7 @@ it('pays 1000 links, all told to settled, within a minute, and the sandbox goes 
   expect(passedMs()).toBeLessThan(60_000);
   expect(readMs.length).toBeGreaterThan(20);
   expect(percentile(readMs, 0.99)).toBeLessThan(READ_MS_P99_MAX);
-}, 240_000);
+});
 
 /** Reads again and again; gives the milliseconds that each took. */
 function startReading(read: () => Promise<void>) {

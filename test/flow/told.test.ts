@@ -5,7 +5,6 @@ import { paymentEvent } from '../support/deliveries.ts';
 import { readableLog } from '../support/lines.ts';
 
 /** Only news that never comes takes so long. */
-const WITHIN = { timeout: 20_000 };
 
 describe('telling the shop', () => {
   it('of a paid order: what the API shows is what arrives, and what the feed holds', async () => {
@@ -29,11 +28,11 @@ describe('telling the shop', () => {
     shop.answerWith(410);
     await deliver(await reserve('order-1'), paymentEvent({}));
     const { id } = await shop.nth(1);
-    await expect.poll(async () => (await api(`/v1/notices/${id}`)).body.notice.status, WITHIN).toBe('dead');
+    await expect.poll(async () => (await api(`/v1/notices/${id}`)).body.notice.status).toBe('dead');
     shop.answerWith(200);
     expect((await api(`/v1/notices/${id}/resend`, { method: 'POST' })).status).toBe(202);
     expect((await shop.nth(2)).id).toBe(id);
-    await expect.poll(async () => (await api(`/v1/notices/${id}`)).body.notice.status, WITHIN).toBe('done');
+    await expect.poll(async () => (await api(`/v1/notices/${id}`)).body.notice.status).toBe('done');
   });
 
   it('says nowhere what its address and its secrets are', async () => {
@@ -57,7 +56,7 @@ describe('telling the shop', () => {
         ),
       );
     await expect
-      .poll(async () => (await read())[0].notices.filter(({ fault }: { fault: object }) => fault), WITHIN)
+      .poll(async () => (await read())[0].notices.filter(({ fault }: { fault: object }) => fault))
       .toHaveLength(4);
     const said = JSON.stringify([lines, await read(), (await api('/metrics')).body]);
     expect(said).toContain('shop_unreachable');

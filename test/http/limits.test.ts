@@ -54,13 +54,13 @@ describe('http: a slow client', () => {
     ]);
     for (const seconds of [silent, slowHeaders, stoppedHeaders].flat()) {
       expect(seconds).toBeGreaterThan(4.5);
-      expect(seconds).toBeLessThan(8);
+      expect(seconds).toBeLessThan(15);
     }
     for (const seconds of [slowBody, slowChunks].flat()) {
       expect(seconds).toBeGreaterThan(9.5);
-      expect(seconds).toBeLessThan(13);
+      expect(seconds).toBeLessThan(20);
     }
-  }, 20_000);
+  });
 });
 
 describe('http: the header of a request', () => {

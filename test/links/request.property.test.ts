@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type OpenRequest, readRequest, writeRequest } from '../../src/links/request.ts';
+import { times } from '../support/length.ts';
 
-const RUNS = 2_000;
+const RUNS = times(300, 2_000);
 
 const json = fc
   .dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 5 })

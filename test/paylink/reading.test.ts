@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { FACT_KINDS, type FactKind } from '../../src/domain/fact.ts';
 import { Fault } from '../../src/fault.ts';
 import { readReading } from '../../src/paylink/reading.ts';
+import { times } from '../support/length.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { API_KEY, LINK_DETAILS, NEW_LINK, openClient } from './peer.ts';
 
@@ -316,14 +317,14 @@ describe('a reading: of anything', () => {
   it('is read, or refused by name; its facts are few kinds in one order', () => {
     fc.assert(
       fc.property(body, (value) => check(JSON.stringify(value))),
-      { numRuns: 3_000 },
+      { numRuns: times(500, 3_000) },
     );
     // The property is about readings: most of what was made must be one.
     expect(readable).toBeGreaterThan(1_000);
   });
 
   it('is read, or refused by name, be it no JSON', () => {
-    fc.assert(fc.property(fc.oneof(fc.string(), fc.uint8Array()), check), { numRuns: 1_000 });
+    fc.assert(fc.property(fc.oneof(fc.string(), fc.uint8Array()), check), { numRuns: times(300, 1_000) });
   });
 
   it('never says a completion where the answer has no such word', () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PaymentFact } from '../../src/domain/fact.ts';
 import { deliveryMac, parseBody, parseBodyExactly, readEnvelope, readEvent } from '../../src/paylink/wire.ts';
+import { times } from '../support/length.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 /** Reads a body as settlement does: from its bytes, numbers exact. */
@@ -658,7 +659,7 @@ describe('wire: any body', () => {
         for (const fact of exact.facts) expect(fact.authority).toEqual({ by: 'event' });
         expect(() => readEvent(value)).not.toThrow();
       }),
-      { numRuns: 2000 },
+      { numRuns: times(400, 2_000) },
     );
   });
 
@@ -671,7 +672,7 @@ describe('wire: any body', () => {
           readEnvelope(parseBody(body));
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: times(400, 2_000) },
     );
   });
 
@@ -683,7 +684,7 @@ describe('wire: any body', () => {
         if (facts.some(({ kind }) => kind === 'completed'))
           expect(text).toMatch(/"(paymentStatus|payment_status)":"COMPLETED"/);
       }),
-      { numRuns: 2000 },
+      { numRuns: times(400, 2_000) },
     );
   });
 });

@@ -9,8 +9,8 @@ import { completedEvent, deliver, get, type Reserved, type Serving, startServing
 
 const CANNOT_OPEN = 73;
 const DISK_BYTES = 12 * 1024 * 1024;
-/** What settled had in work when the store failed stays in work until its lease of 30 s lapses. */
-const PAID_WITHIN_MS = 45_000;
+/** The service waits for an answer so long. */
+const GIVEN_UP_AFTER_MS = 20_000;
 
 describe('a store that fails while the process runs', () => {
   it('acknowledges nothing while the disk is full, and goes on by itself when there is space', async (context) => {
@@ -31,7 +31,7 @@ describe('a store that fails while the process runs', () => {
 
     fillDisk(join(folder, 'ballast'));
     // SQLite still has room in its log until it must grow.
-    await vi.waitFor(async () => expect(await deliverNext()).toBe(503), { timeout: 20_000, interval: 1 });
+    await vi.waitFor(async () => expect(await deliverNext()).toBe(503), { timeout: 120_000, interval: 1 });
     // At once, and from everywhere, whatever room a sign of life still finds.
     expect((await get(serving, '/readyz')).status).toBe(503);
     expect((await serving.api('/readyz')).status).toBe(503);
@@ -60,14 +60,13 @@ describe('a store that fails while the process runs', () => {
     copyFileSync(join(folder, 'backups', basename(path)), copy);
     expectWhole(copy, acknowledged);
     expect(serving.child.exitCode).toBeNull();
-  }, 120_000);
+  });
 
   it('ends with the code for a lost database when its file is removed, and acknowledges nothing more', async () => {
     const storePath = join(testFolder(), 'settled.db');
     const serving = await startServing(storePath);
     const link = await serving.reserve('order-1');
     rmSync(storePath);
-    const removedAt = Date.now();
     const { status } = await deliver(serving, link, completedEvent(link));
     expect(status).toBe(503);
     const end = await serving.finished;
@@ -76,7 +75,6 @@ describe('a store that fails while the process runs', () => {
       stderr: expect.stringContaining(`${storePath} was removed or replaced`),
     });
     expect(end.stderr).not.toMatch(/^\s+at /m);
-    expect(Date.now() - removedAt).toBeLessThan(5_000);
   });
 
   it('notices by itself that its file is gone, though nothing is delivered', async () => {
@@ -94,9 +92,13 @@ describe('a store that fails while the process runs', () => {
     await expectPaidOnce(serving, [paid]);
     const other = new Database(storePath);
     other.exec('BEGIN IMMEDIATE');
-    const askedAt = Date.now();
-    expect((await deliver(serving, link, completedEvent(link))).status).toBe(503);
-    expect(Date.now() - askedAt).toBeLessThan(2_000);
+    const { cursor } = (await serving.api('/v1/feed?limit=100')).body;
+    const answered: unknown[] = [];
+    await Promise.all([
+      serving.api(`/v1/feed?after=${cursor}&wait=5`).then(() => answered.push('a wait of 5 s')),
+      deliver(serving, link, completedEvent(link)).then(({ status }) => answered.push(status)),
+    ]);
+    expect(answered).toEqual([503, 'a wait of 5 s']);
     await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(503));
     expect((await serving.api('/v1/orders/order-1')).status).toBe(200);
     other.exec('ROLLBACK');
@@ -115,30 +117,29 @@ describe('a store that fails while the process runs', () => {
     disk.freeze();
     await disk.hangs();
     const askedAt = Date.now();
+    const answered: unknown[] = [];
     const deliveries = links.map(async (link) => {
       const { status } = await deliver(serving, link, completedEvent(link));
-      return { status, tookMs: Date.now() - askedAt };
+      answered.push(status);
+      return Date.now() - askedAt;
     });
     // The loop that serves must not wait for the disk.
-    await vi.waitFor(async () => expect((await get(serving, '/readyz')).status).toBe(503), {
-      timeout: 9_000,
-    });
-    const livezAt = Date.now();
+    await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(503));
     expect((await get(serving, '/livez')).status).toBe(200);
     expect((await serving.api('/v1/orders/order-1')).status).toBe(200);
-    expect(Date.now() - livezAt).toBeLessThan(1_000);
-    for (const { status, tookMs } of await Promise.all(deliveries)) {
-      expect(status).toBe(503);
+    expect(answered).toEqual([]);
+    for (const tookMs of await Promise.all(deliveries)) {
       expect(tookMs).toBeGreaterThan(9_500);
-      expect(tookMs).toBeLessThan(11_500);
+      expect(tookMs).toBeLessThan(GIVEN_UP_AFTER_MS);
     }
+    expect(answered).toEqual([503, 503, 503, 503]);
     disk.thaw();
     for (const link of links) {
       expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
     }
     await expectPaidOnce(serving, links);
     await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(200));
-  }, 90_000);
+  });
 });
 
 async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
@@ -147,14 +148,11 @@ async function reserveMany(serving: Serving, count: number): Promise<Reserved[]>
 
 async function expectPaidOnce(serving: Serving, links: readonly Reserved[]): Promise<void> {
   for (const { reference } of links) {
-    const order = await vi.waitFor(
-      async () => {
-        const { body } = await serving.api(`/v1/orders/${reference}`);
-        expect(body.order.state).toBe('paid');
-        return body.order;
-      },
-      { timeout: PAID_WITHIN_MS },
-    );
+    const order = await eventually(async () => {
+      const { body } = await serving.api(`/v1/orders/${reference}`);
+      expect(body.order.state).toBe('paid');
+      return body.order;
+    });
     expect(order.payments).toEqual([
       { id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL' },
     ]);

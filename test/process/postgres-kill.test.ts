@@ -1,14 +1,15 @@
 import { describe, it } from 'vitest';
 import { newDatabase } from '../store/postgres/opening.ts';
+import { times } from '../support/length.ts';
 import { type KilledStore, killOverAndOver, type OrderRow } from './killing.ts';
 import { lapseLeases, lookInto, sharedEnvironment } from './sharing.ts';
 
-const CYCLES = Number(process.env.KILL_CYCLES ?? 20);
+const CYCLES = Number(process.env.KILL_CYCLES ?? times(20, 50));
 
 describe('a killed process on PostgreSQL', () => {
   it(`has stored and settled once whatever it acknowledged, over ${CYCLES} kills on one database`, async () => {
     await killOverAndOver(storeAt(await newDatabase()), CYCLES);
-  }, 120_000);
+  });
 });
 
 type EventRow = Awaited<ReturnType<KilledStore['events']>>[number];

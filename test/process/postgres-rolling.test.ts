@@ -47,7 +47,7 @@ describe('a rolling restart under load', () => {
       const { rows } = await database.query("SELECT FROM inbox WHERE status <> 'done'");
       expect(rows).toHaveLength(0);
     });
-  }, 60_000);
+  });
 });
 
 /** Sends each delivery to the next replica; one that refuses, or says that it closes, gets none until it was replaced. */

@@ -63,26 +63,22 @@ describe('a change of the secrets key that is cut off', () => {
     ['before any secret is sealed anew', `before:1:${RESEAL}`, [0, 0]],
     ['between two batches of secrets', `after:40:${RESEAL}`, [40, LINKS - 1]],
     ['after the last secret', 'before:1:UPDATE instance SET secrets_key_id', [LINKS, LINKS]],
-  ] as const)(
-    'is ended by the next start: %s',
-    async (_when, killPoint, [resealedMin, resealedMax]) => {
-      const storePath = join(testFolder(), 'settled.db');
-      const serving = await startServing(storePath, killedAt(killPoint));
-      const links = await reserveAll(serving);
-      const before = keyringOf(storePath);
-      const asked = serving.api('/v1/admin/rotate-key', {}).catch((error: Error) => error);
-      expect(await serving.finished).toMatchObject({ signal: 'SIGKILL' });
-      expect(await asked).toBeInstanceOf(Error);
-      const after = keyringOf(storePath);
-      expect(after.keyId).not.toBe(before.keyId);
-      const resealed = linksUnder(storePath, after.keyId);
-      expect(resealed + linksUnder(storePath, before.keyId)).toBe(LINKS);
-      expect(resealed).toBeGreaterThanOrEqual(resealedMin);
-      expect(resealed).toBeLessThanOrEqual(resealedMax);
-      await expectHealed(storePath, links);
-    },
-    30_000,
-  );
+  ] as const)('is ended by the next start: %s', async (_when, killPoint, [resealedMin, resealedMax]) => {
+    const storePath = join(testFolder(), 'settled.db');
+    const serving = await startServing(storePath, killedAt(killPoint));
+    const links = await reserveAll(serving);
+    const before = keyringOf(storePath);
+    const asked = serving.api('/v1/admin/rotate-key', {}).catch((error: Error) => error);
+    expect(await serving.finished).toMatchObject({ signal: 'SIGKILL' });
+    expect(await asked).toBeInstanceOf(Error);
+    const after = keyringOf(storePath);
+    expect(after.keyId).not.toBe(before.keyId);
+    const resealed = linksUnder(storePath, after.keyId);
+    expect(resealed + linksUnder(storePath, before.keyId)).toBe(LINKS);
+    expect(resealed).toBeGreaterThanOrEqual(resealedMin);
+    expect(resealed).toBeLessThanOrEqual(resealedMax);
+    await expectHealed(storePath, links);
+  });
 
   it('is not taken back by a start that lacks the new key, or the one before', async () => {
     const storePath = join(testFolder(), 'settled.db');
@@ -112,5 +108,5 @@ describe('a change of the secrets key that is cut off', () => {
     // Nothing was changed by being refused; with both it goes either way.
     const environment = { SETTLED_SECRETS_KEY: old, SETTLED_SECRETS_KEY_PREVIOUS: fresh };
     await expectHealed(storePath, links, { keyId: before.keyId, environment });
-  }, 30_000);
+  });
 });

@@ -18,8 +18,10 @@ import {
   startServing,
 } from './serving.ts';
 
-/** Five seconds, and what a busy machine needs to notice the end. */
-const LIFE_AFTER_SIGTERM_MS = 5_000 + 300;
+/** It ends itself after 4.9 s, which a busy machine may notice late. Containers are killed after ten. */
+const LIFE_AFTER_SIGTERM_MS = 10_000;
+/** Then it destroys the connections that are left. */
+const DESTROYED_AFTER_MS = 4_000;
 /**
  * A connection that the system took but the process had not seen yet is lost when the listener closes. So late it may
  * see one; on a busy machine as late as it answered another while it stopped.
@@ -88,7 +90,7 @@ describe('a process that is told to stop', () => {
     for (const agent of agents) await get(serving, '/livez', agent);
     const end = await tell(serving, 'SIGTERM').end;
     expect(end.code).toBe(0);
-    expect(end.tookMs).toBeLessThan(2_500);
+    expect(end.tookMs).toBeLessThan(DESTROYED_AFTER_MS);
     for (const agent of agents) agent.destroy();
   });
 

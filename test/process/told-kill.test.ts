@@ -6,6 +6,7 @@ import { testFolder } from '../support/app.ts';
 import { eachAtOnce } from '../support/at_once.ts';
 import { type CallbackShop, type ReceivedNotice, startCallback } from '../support/callback.ts';
 import { eventually } from '../support/eventually.ts';
+import { times } from '../support/length.ts';
 import { spawnSettled } from '../support/process.ts';
 import {
   completedEvent,
@@ -18,7 +19,7 @@ import {
   whenServing,
 } from './serving.ts';
 
-const CYCLES = Number(process.env.KILL_CYCLES ?? 10);
+const CYCLES = Number(process.env.KILL_CYCLES ?? times(10, 50));
 const SEED = Number(process.env.KILL_SEED ?? Date.now() % 2_147_483_647);
 /** Databases, each with lives of its own, beside each other. */
 const CHAINS = 2;
@@ -63,7 +64,7 @@ describe('a process killed between settlement and notice', () => {
     expect(repeated).toBeGreaterThanOrEqual(
       points.filter((point) => point === AFTER_THE_SHOP_TOOK_IT).length,
     );
-  }, 120_000);
+  });
 });
 
 /** Lives and dies at each point in turn, then lives until all is told. */

@@ -20,5 +20,5 @@ describe('a loss of power', () => {
       /0 lost something acknowledged, 0 had half a transaction, 0 were damaged, 0 did not start/,
     );
     expect(stdout).toMatch(/acknowledged events lost at once\nproved/);
-  }, 120_000);
+  });
 });

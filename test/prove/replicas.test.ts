@@ -21,7 +21,7 @@ describe('replicas that share a database', () => {
     // Otherwise the kills missed the load, and the rest says nothing.
     expect(Number(/replicas killed +(\d+)\n/.exec(output)?.[1])).toBeGreaterThanOrEqual(3);
     expect(output).toMatch(/\nproved\n$/);
-  }, 180_000);
+  });
 });
 
 function run(args: readonly string[]): Promise<{ code: number; output: string }> {

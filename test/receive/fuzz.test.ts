@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { headerNames as namesWith } from '../../src/paylink/wire.ts';
 import { verify } from '../../src/receive/authentic.ts';
 import { REJECTION_REASONS } from '../../src/store/store.ts';
+import { times } from '../support/length.ts';
 import { type Attempt, hmacHexOf, isAuthentic } from './oracle.ts';
 
-const INPUTS = 1_000_000;
+const INPUTS = times(150_000, 1_000_000);
 const HEADER_NAMES = namesWith('x-service');
 const SEED = Number(process.env.FUZZ_SEED ?? 20_251_109);
 
@@ -347,7 +348,7 @@ function headerNames(random: Random): HeaderNames {
   return { signature: spell('x-service-signature'), timestamp: spell('x-service-timestamp') };
 }
 
-describe('receive: a million mutated deliveries', () => {
+describe(`receive: ${INPUTS} mutated deliveries`, () => {
   it('are accepted exactly where a second reading of the rules accepts them, and none makes the verifier throw', () => {
     const random = generator(SEED);
     const material = { genuine: genuineDeliveries(random), names: headerNames(random) };
@@ -382,5 +383,5 @@ describe('receive: a million mutated deliveries', () => {
     expect(outcomes.get('accepted')).toBeGreaterThan(INPUTS / 20);
     expect(Object.keys(MUTATIONS).filter((name) => !accepted.has(name) && !refused.has(name))).toEqual([]);
     expect(refused.has('nothing')).toBe(false);
-  }, 120_000);
+  });
 });

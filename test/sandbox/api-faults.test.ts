@@ -11,7 +11,7 @@ describe('mischief planned for requests', () => {
   it('lose-response before: nothing was created', async () => {
     const sandbox = await startTestSandbox();
     await plan(sandbox, { fault: 'lose-response', match: { method: 'POST' }, with: { when: 'before' } });
-    await expect(sandbox.call(LINKS, { body: BARE })).rejects.toThrow('fetch failed');
+    await expect(sandbox.call(LINKS, { body: BARE })).rejects.toThrow('socket hang up');
     expect((await sandbox.call(LINKS)).body.pagination.total).toBe(0);
   });
 
@@ -19,7 +19,7 @@ describe('mischief planned for requests', () => {
     const sandbox = await startTestSandbox();
     const body = { ...BARE, externalReference: 'order-1' };
     await plan(sandbox, { fault: 'lose-response', match: { method: 'POST' } });
-    await expect(sandbox.call(LINKS, { body })).rejects.toThrow('fetch failed');
+    await expect(sandbox.call(LINKS, { body })).rejects.toThrow('socket hang up');
     expect((await sandbox.call(`${LINKS}?externalReference=order-1`)).body.pagination.total).toBe(1);
     expect((await sandbox.call(LINKS, { body })).status).toBe(409);
   });
@@ -27,7 +27,7 @@ describe('mischief planned for requests', () => {
   it('lose-response after: a refusal is lost too', async () => {
     const sandbox = await startTestSandbox();
     await plan(sandbox, { fault: 'lose-response' });
-    await expect(sandbox.call(`${LINKS}/unknown`)).rejects.toThrow('fetch failed');
+    await expect(sandbox.call(`${LINKS}/unknown`)).rejects.toThrow('socket hang up');
   });
 
   it('rate-limit: so many 429 with the Retry-After that was asked for, then none', async () => {

@@ -225,9 +225,7 @@ describe('sandbox: deliveries over a restart', () => {
     const before = await restart(data);
     const link = await createLink(before, { webhookUrl: receiver.url });
     await eventually(() => expect(receiver.received).toHaveLength(1));
-    const stoppedAtMs = performance.now();
     await before.stop();
-    expect(performance.now() - stoppedAtMs).toBeLessThan(5_000);
     receiver.answerWith(204);
     const after = await restart(data);
     await after.idle();

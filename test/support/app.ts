@@ -7,6 +7,7 @@ import { type App, startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Log, openLog } from '../../src/observe/log.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
+import { ask } from './ask.ts';
 import { signedHeaders } from './deliveries.ts';
 import { expectDocumented } from './document.ts';
 import { type TestDatabase, testDatabase } from './test_database.ts';
@@ -103,7 +104,7 @@ export async function startTestApp(
 
   const api: TestApp['api'] = async (path, { method, body, token = OPERATOR_TOKEN } = {}) => {
     const asked = method ?? (body === undefined ? 'GET' : 'POST');
-    const response = await fetch(`${apiUrl}${path}`, {
+    const response = await ask(`${apiUrl}${path}`, {
       method: asked,
       headers: {
         authorization: `Bearer ${token}`,
@@ -134,7 +135,7 @@ export async function startTestApp(
       return { webhookUrl, webhookSecret: body.link.webhookSecret, reference };
     },
     deliver: (link, body, headers) =>
-      fetch(link.webhookUrl, {
+      ask(link.webhookUrl, {
         method: 'POST',
         body,
         headers: headers ?? signedHeaders(link.webhookSecret, body),

@@ -24,7 +24,7 @@ export function useBrowser(): (options?: TabOptions) => Promise<Tab> {
   let context: BrowserContext | null = null;
   beforeAll(async () => {
     browser = await launch();
-  }, 120_000);
+  });
   afterAll(() => browser?.close());
   return async ({ width = 1280, height = 900, javaScriptEnabled = true } = {}) => {
     const viewport = { width, height };

@@ -2,6 +2,7 @@ import { onTestFinished } from 'vitest';
 import type { SandboxOptions } from '../../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
 import { readSilences } from '../../sandbox/silences.ts';
+import { ask } from './ask.ts';
 
 export type TestSandbox = Sandbox & {
   /** Calls the service's API with the key; `path` is what follows `/api/v1`. */
@@ -39,7 +40,7 @@ export async function startTestSandbox({
   });
   atEnd(() => sandbox.stop());
   const call = async (path: string, { method, body, headers }: CallOptions = {}): Promise<Answer> => {
-    const response = await fetch(`${sandbox.url}${path}`, {
+    const response = await ask(`${sandbox.url}${path}`, {
       method: method ?? (body === undefined ? 'GET' : 'POST'),
       headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
