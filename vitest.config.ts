@@ -61,6 +61,20 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+/** Files that repeat something: with `--mode long` as often as a proof needs (test/support/length.ts). */
+const REPEATING = [
+  'test/domain/*.property.test.ts',
+  'test/flow/{asking,asking-flood,feed-many,latency,opening-kill-*,sandbox-many}.test.ts',
+  'test/json.test.ts',
+  'test/links/request.property.test.ts',
+  'test/paylink/{json,reading,wire}.test.ts',
+  'test/process/{kill,postgres-kill,told-kill}.test.ts',
+  'test/receive/fuzz.test.ts',
+  'test/sandbox/api-properties.test.ts',
+  'test/store/*/contract.test.ts',
+  'test/store/postgres/budget.test.ts',
+];
+
 /** Files that put something in a module's place: they need modules of their own. */
 const MOCKING = [
   'test/api/token-comparison.test.ts',
@@ -105,7 +119,7 @@ export default defineConfig(({ mode }) => ({
         extends: true,
         test: {
           name: 'shared',
-          include: ['test/**/*.test.ts'],
+          include: mode === 'long' ? REPEATING : ['test/**/*.test.ts'],
           exclude: MOCKING,
           globalSetup: ['test/support/postgres_setup.ts'],
           // A process for each file would load the same modules again, which takes a fifth of the time.
