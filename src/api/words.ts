@@ -89,7 +89,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   amount_mismatch: 'the money of a counted payment does not agree with what was said of it',
   api_key_refused: 'the service refuses the API key: nothing can be opened or asked about',
   duplicate_payment: 'more than one payment was captured: refund one of them',
-  event_conflict: 'an event id came twice with different content; both were settled',
+  event_conflict: 'an event id of this link came again with other content; each was settled',
   event_dead: 'an event could not be settled',
   event_not_understood: 'an authentic event came that settled does not understand',
   link_disabled: 'the payment link is switched off, and was not paid',

@@ -66,8 +66,14 @@ describe('receive: an authentic, fresh delivery', () => {
     const events = await eventsOf(app(), link.reference);
     expect(events.map(({ conflict }) => conflict)).toEqual([true, false]);
     const { attention } = (await app().api('/v1/attention')).body;
+    const [newest, first] = events.map(({ id }) => id);
     expect(attention).toContainEqual(
-      expect.objectContaining({ kind: 'event_conflict', subject: events[0]?.id }),
+      expect.objectContaining({
+        kind: 'event_conflict',
+        reference: link.reference,
+        count: 1,
+        detail: expect.stringContaining(`other content (events ${first} and ${newest})`),
+      }),
     );
   });
 

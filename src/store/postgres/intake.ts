@@ -1,4 +1,5 @@
 import type { Clock } from '../../work/clock.ts';
+import { conflictMatter } from '../matters.ts';
 import type { Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
 import { type BatchOptions, batched } from './batches.ts';
 import type { Database } from './database.ts';
@@ -136,8 +137,11 @@ function places(parts: readonly Uint8Array[]): [number[], number[]] {
   return [froms, parts.map(({ length }) => length)];
 }
 
+// The first content of the id, and this one if it came later: two rows at most, as the index inbox_once has them, of any
+// number of contents.
 const FIND_SAME_ID = statement(
   `SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId
+     AND (CASE WHEN conflict THEN body_sha256 ELSE '' END) IN ('', @bodySha256::bytea)
    ORDER BY key`,
 );
 const COUNT_DUPLICATE = statement('UPDATE inbox SET duplicates = duplicates + 1 WHERE key = @key');
@@ -163,7 +167,7 @@ type SameId = { key: number; bodySha256: Buffer; status: string };
  * an event id with two contents the one that is committed first is the first.
  */
 async function recordOne(tx: Transaction, delivery: Delivery): Promise<Recorded> {
-  const { linkKey, eventId, receivedAtMs } = delivery;
+  const { linkKey, receivedAtMs } = delivery;
   if (!delivery.readable) await lockOrderOfLink(tx, linkKey);
   const sameId = await tx.all<SameId>(FIND_SAME_ID, delivery);
   const same = sameId.find(({ bodySha256 }) => bodySha256.equals(delivery.bodySha256));
@@ -177,17 +181,14 @@ async function recordOne(tx: Transaction, delivery: Delivery): Promise<Recorded>
     }
     return { outcome: 'duplicate', eventKey: key };
   }
-  const conflict = sameId.length > 0;
+  const [before] = sameId;
+  const conflict = before !== undefined;
   const inserted = await tx.one<{ key: number }>(INSERT, { ...delivery, conflict });
   // Another transaction recorded it just now.
   if (inserted === undefined) return recordOne(tx, delivery);
   const { key } = inserted;
   tx.send(RESTORE_BODY, { ...delivery, key });
-  if (conflict) {
-    const detail = `Event id ${eventId} came with two different contents (event ${sameId[0]?.key} and ${key}).`;
-    const matter = { subject: String(key), linkKey, detail, atMs: receivedAtMs };
-    attention.raiseForLink(tx, 'event_conflict', matter);
-  }
+  if (conflict) attention.raiseForLink(tx, 'event_conflict', conflictMatter(delivery, before.key, key));
   if (!delivery.readable) requestCheck(tx, { linkKey, reason: 'unreadable', atMs: receivedAtMs });
   return { outcome: conflict ? 'conflict' : 'recorded', eventKey: key };
 }

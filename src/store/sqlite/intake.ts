@@ -8,6 +8,7 @@ import type {
   Rejection,
   SealedCredentials,
 } from '../store.ts';
+import { conflictMatter } from '../matters.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
 import { SEALED_CREDENTIALS } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
@@ -44,14 +45,21 @@ export function intakeVerbs(db: Database): Synchronous<Intake> {
   };
 }
 
+type SameId = { key: number; bodySha256: Buffer; status: string };
+
 function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
   const insert = db.prepare(
     `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, conflict, received_at_ms, due_at_ms)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const insertBody = db.prepare('INSERT INTO inbox_body VALUES (?, ?)');
+  // One id may have come with any number of contents: it is never read whole.
   const findSameId = db.prepare(
-    'SELECT key, body_sha256, status FROM inbox WHERE link_key = +? AND event_id = +?',
+    'SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = +? AND event_id = +? LIMIT 1',
+  );
+  const findSame = db.prepare(
+    `SELECT key, body_sha256 AS bodySha256, status FROM inbox
+     WHERE link_key = +? AND event_id = +? AND body_sha256 = +?`,
   );
   const countDuplicate = db.prepare('UPDATE inbox SET duplicates = duplicates + 1 WHERE key = ?');
   // What came now is verified; what is stored may have been damaged, or signed with a secret that was corrected since.
@@ -64,8 +72,11 @@ function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
 
   return (delivery) => {
     const { linkKey, eventId, receivedAtMs } = delivery;
-    const sameId = findSameId.all(linkKey, eventId) as { key: number; body_sha256: Buffer; status: string }[];
-    const same = sameId.find((row) => row.body_sha256.equals(delivery.bodySha256));
+    const sameId = findSameId.get(linkKey, eventId) as SameId | undefined;
+    const same =
+      sameId === undefined || sameId.bodySha256.equals(delivery.bodySha256)
+        ? sameId
+        : (findSame.get(linkKey, eventId, delivery.bodySha256) as SameId | undefined);
     if (same !== undefined) {
       countDuplicate.run(same.key);
       if (same.status === 'dead') {
@@ -75,7 +86,7 @@ function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
       }
       return { outcome: 'duplicate', eventKey: same.key };
     }
-    const conflict = sameId.length > 0;
+    const conflict = sameId !== undefined;
     const { bodySha256, timestamp, mac, type, body } = delivery;
     const { lastInsertRowid } = insert.run(
       linkKey,
@@ -90,15 +101,7 @@ function deliveryRecorder(db: Database): (delivery: Delivery) => Recorded {
     );
     const eventKey = Number(lastInsertRowid);
     insertBody.run(eventKey, body);
-    if (conflict) {
-      const detail = `Event id ${eventId} came with two different contents (event ${sameId[0]?.key} and ${eventKey}).`;
-      attention.raiseForLink('event_conflict', {
-        subject: String(eventKey),
-        linkKey,
-        detail,
-        atMs: receivedAtMs,
-      });
-    }
+    if (conflict) attention.raiseForLink('event_conflict', conflictMatter(delivery, sameId.key, eventKey));
     return { outcome: conflict ? 'conflict' : 'recorded', eventKey };
   };
 }

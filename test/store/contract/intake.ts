@@ -116,14 +116,32 @@ export function intakeContract({ shared }: Worlds): void {
     });
 
     it('takes each content of a conflict as the duplicate of its own row', async () => {
-      const [one, two] = [Buffer.from('one'), Buffer.from('two')];
-      const first = await world.deliver(link, { eventId: 'evt_1', body: one });
-      const second = await world.deliver(link, { eventId: 'evt_1', body: two });
-      const again = [one, two].map((body) => world.deliver(link, { eventId: 'evt_1', body }));
-      expect(await Promise.all(again)).toEqual([
-        { outcome: 'duplicate', eventKey: first.eventKey },
-        { outcome: 'duplicate', eventKey: second.eventKey },
-      ]);
+      const contents = ['one', 'two', 'three', 'four'].map((text) => Buffer.from(text));
+      const rows: number[] = [];
+      for (const body of contents) rows.push((await world.deliver(link, { eventId: 'evt_1', body })).eventKey);
+      const again = await Promise.all(
+        contents.map((body) => world.deliver(link, { eventId: 'evt_1', body })),
+      );
+      expect(again).toEqual(rows.map((eventKey) => ({ outcome: 'duplicate', eventKey })));
+      expect(new Set(rows).size).toBe(4);
+    });
+
+    it('raises one matter for all conflicts of a link, which counts them and names the newest', async () => {
+      const other = await world.newLink();
+      for (const eventId of ['evt_1', 'evt_2']) {
+        for (const text of ['one', 'two', 'three']) {
+          await world.deliver(link, { eventId, body: Buffer.from(text) });
+        }
+        await world.deliver(other, { eventId, body: Buffer.from(eventId) });
+      }
+      const { eventKey } = await world.deliver(link, { eventId: 'evt_2', body: Buffer.from('four') });
+      const [matter, ...more] = (await world.timeline(link)).attention;
+      expect(more).toEqual([]);
+      expect(matter).toMatchObject({ kind: 'event_conflict', subject: `link ${link.linkKey}`, count: 5 });
+      expect(matter?.detail).toMatch(
+        new RegExp(`^Event id evt_2 came again with other content .*settled events show ${eventKey}$`),
+      );
+      expect((await world.timeline(other)).attention).toEqual([]);
     });
 
     it('does not let one link’s event id hide another link’s event', async () => {
