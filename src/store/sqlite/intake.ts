@@ -1,4 +1,5 @@
 import type { Database } from 'better-sqlite3';
+import { conflictMatter } from '../matters.ts';
 import type {
   CredentialsKey,
   Delivery,
@@ -8,7 +9,6 @@ import type {
   Rejection,
   SealedCredentials,
 } from '../store.ts';
-import { conflictMatter } from '../matters.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
 import { SEALED_CREDENTIALS } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';

@@ -118,7 +118,9 @@ export function intakeContract({ shared }: Worlds): void {
     it('takes each content of a conflict as the duplicate of its own row', async () => {
       const contents = ['one', 'two', 'three', 'four'].map((text) => Buffer.from(text));
       const rows: number[] = [];
-      for (const body of contents) rows.push((await world.deliver(link, { eventId: 'evt_1', body })).eventKey);
+      for (const body of contents) {
+        rows.push((await world.deliver(link, { eventId: 'evt_1', body })).eventKey);
+      }
       const again = await Promise.all(
         contents.map((body) => world.deliver(link, { eventId: 'evt_1', body })),
       );
