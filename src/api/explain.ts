@@ -1,4 +1,5 @@
-import { payments } from '../domain/ledger.ts';
+import { inSum } from '../domain/advice.ts';
+import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
@@ -66,9 +67,13 @@ function paidWords(order: Order): string {
 }
 
 function heldWords(order: Order): string {
-  const reasons = order.holds.map(({ reason }) => words.hold(reason));
-  const captured = payments(order).map((payment) => money(payment.captured));
-  const came = captured.length === 0 ? '' : ` Reported as paid: ${captured.join(' and ')}.`;
+  const reasons = [...new Set(order.holds.map(({ reason }) => words.hold(reason)))];
+  const counted = payments(order);
+  const captured =
+    counted.length > PAYMENTS_LISTED_MAX
+      ? inSum(counted)
+      : counted.map((payment) => money(payment.captured)).join(' and ');
+  const came = counted.length === 0 ? '' : ` Reported as paid: ${captured}.`;
   return `${named(order)} is held: a person must decide about its money, because ${reasons.join('; and ')}.${came}`;
 }
 

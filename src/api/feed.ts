@@ -7,6 +7,8 @@ import { feedQuery, read } from './requests.ts';
 
 /** Readers that wait at once; more are answered with what there is. */
 const WAITING_MAX = 200;
+/** Bodies of a page: it ends before they come to more, and has one notice at least. */
+const PAGE_BYTES_MAX = 1024 * 1024;
 /** A reader that waits looks by itself this often: the bell is a hint. */
 const LOOK_EVERY_MS = 1_000;
 
@@ -29,7 +31,11 @@ export function readFeed(options: ApiOptions): RequestHandler {
         query.wait > 0 && !over.signal.aborted && !notices.ended && notices.waiting < WAITING_MAX;
       // It listens before it looks, or it would miss what is committed in between.
       const rung = mayWait ? notices.next(LOOK_EVERY_MS, over.signal) : null;
-      const page = await store.readFeed({ after: from.position, limit: query.limit });
+      const page = await store.readFeed({
+        after: from.position,
+        limit: query.limit,
+        bytesMax: PAGE_BYTES_MAX,
+      });
       const isGone = isOfBefore(from, page);
       if (!isGone && page.notices.length === 0 && rung !== null) {
         await rung;

@@ -1,5 +1,5 @@
-import { adoptCommand, readForeign, shellWord } from '../domain/advice.ts';
-import { payments } from '../domain/ledger.ts';
+import { adoptCommand, inPanel, readForeign, shellWord } from '../domain/advice.ts';
+import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { Timeline } from '../store/queries.ts';
@@ -162,6 +162,7 @@ function paidBeside(order: Order): string {
     ({ key, status }) => key !== order.settlement?.paymentKey && status === 'completed',
   );
   if (others.length === 0) return '';
+  if (others.length > PAYMENTS_LISTED_MAX) return `: ${inPanel(others)}`;
   const named = others.map(({ key, captured }) => `${key}, ${formatAmount(captured)} ${captured.currency}`);
   return `: ${named.join('; ')}`;
 }

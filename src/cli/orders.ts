@@ -99,6 +99,12 @@ export function orderLines(order: OrderDocument): string[] {
       ({ id, status, amount, currency }) =>
         ['payment', `${id ?? 'without an id'}: ${status}, ${amount} ${currency}`] as const,
     ),
+    ...order.paymentsTotal.sums
+      .filter(() => order.payments.length < order.paymentsTotal.count)
+      .map(
+        ({ captured, currency }) =>
+          ['payments in all', `${order.paymentsTotal.count}, with ${captured} ${currency} captured`] as const,
+      ),
     ['link', link?.id ?? null],
     ...(link?.status ? [['link status', link.status] as const] : []),
     ...(link?.url ? [['link address', link.url] as const] : []),

@@ -1,4 +1,4 @@
-import { covers, type Payment, payments } from './ledger.ts';
+import { covers, listed, type Payment, payments, sums } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { DecidedAttention, Order } from './order.ts';
 
@@ -96,6 +96,13 @@ function duplicateSentence(order: Order): string {
   const owed = there.filter((payment) => payment !== kept);
   const found = `Order ${reference} was paid more than once.`;
   const ends = `This ends when settled reads of the refund: settled orders check ${shellWord(reference)}`;
+  if (state === 'held') {
+    const resolve = `settled orders resolve ${shellWord(reference)}`;
+    return (
+      `${found} It is held: decide first (${resolve} --accept, or --reject, with --reason TEXT). Then refund in the service's ` +
+      `panel what is too much: ${inPanel(there)}. ${ends}`
+    );
+  }
   const keeps = kept === undefined ? '' : ` Keep ${inPanel([kept])}, which pays the order.`;
   return `${found} Refund in the service's panel: ${inPanel(owed)}.${keeps} ${ends}`;
 }
@@ -104,14 +111,25 @@ function completed(order: Order): Payment[] {
   return payments(order).filter(({ status }) => status === 'completed');
 }
 
-/** Payments by what the service's panel shows of them. */
-function inPanel(counted: readonly Payment[]): string {
+/** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */
+export function inPanel(counted: readonly Payment[]): string {
   if (counted.length === 0) return 'no payment was counted';
-  return counted
+  const named = listed(counted)
     .map(({ id, captured, status }) => {
       const name = id === null ? 'the payment without an id' : `payment ${id}`;
       const gone = status === 'completed' ? '' : `, ${status}`;
       return `${name} of ${formatAmount(captured)} ${captured.currency}${gone}`;
     })
     .join('; ');
+  return listed(counted).length === counted.length ? named : `${inSum(counted)}, the newest of them ${named}`;
 }
+
+/** How many payments there are, and what they brought, in words. */
+export function inSum(counted: readonly Payment[]): string {
+  const brought = sums(counted, '').map(
+    ({ captured, currency }) => `${formatAmount({ amountMinor: captured, currency })} ${currency}`,
+  );
+  return `${counted.length} payments of ${brought.slice(0, CURRENCIES_SAID).join(' and ')} in all`;
+}
+
+const CURRENCIES_SAID = 5;

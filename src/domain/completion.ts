@@ -95,10 +95,19 @@ function count(order: Order, fact: PaymentFact): Effect[] {
   return [capture(order, fact, captured), ...(verdict === 'unnamed' ? ([{ do: 'check' }] as const) : [])];
 }
 
+/** Payments of one order that the shop is told of one by one. All further ones are one matter for a person, with their sum. */
+const PAYMENTS_TOLD_MAX = 50;
+
+function isTold(before: readonly Payment[]): boolean {
+  return before.length < PAYMENTS_TOLD_MAX;
+}
+
 function completePaid(order: Order, fact: PaymentFact): Decision {
-  if (payments(order).length === 0) return completeAccepted(order, fact);
+  const before = payments(order);
+  if (before.length === 0) return completeAccepted(order, fact);
+  const told: Effect[] = isTold(before) ? [{ do: 'notice', type: 'payment.duplicate' }] : [];
   return decision(order, 'applied', 'duplicate_payment', {
-    effects: [...count(order, fact), ...DUPLICATE, { do: 'notice', type: 'payment.duplicate' }],
+    effects: [...count(order, fact), ...DUPLICATE, ...told],
   });
 }
 
@@ -115,7 +124,9 @@ function completeAccepted(order: Order, fact: PaymentFact): Decision {
 }
 
 function completeHeld(order: Order, fact: PaymentFact): Decision {
-  const further = payments(order).length > 0 ? openHold(order, 'further_payment') : [];
+  const before = payments(order);
+  const opened = isTold(before) ? openHold(order, 'further_payment') : DUPLICATE;
+  const further = before.length > 0 ? opened : [];
   return decision(order, 'held', 'completion_while_held', {
     effects: [...count(order, fact), ...further],
   });

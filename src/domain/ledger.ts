@@ -50,6 +50,33 @@ export function payments(books: Books): Payment[] {
   return [...found.values()];
 }
 
+/** Payments that a document or a sentence names one by one: of one order there may be any number. */
+export const PAYMENTS_LISTED_MAX = 20;
+
+/** The payment that matters first, and the newest: as many as are listed, in the order in which they were counted. */
+export function listed(counted: readonly Payment[], first?: Payment): readonly Payment[] {
+  if (counted.length <= PAYMENTS_LISTED_MAX) return counted;
+  const newest = counted.slice(-PAYMENTS_LISTED_MAX);
+  return first === undefined || newest.includes(first) ? newest : [first, ...newest.slice(1)];
+}
+
+/** What payments come to in one currency. */
+export type Sum = { readonly currency: string; readonly captured: bigint; readonly balance: bigint };
+
+/** What payments come to, exactly, in each of their currencies: `first` before the others, then as they were counted. */
+export function sums(counted: readonly Payment[], first: string): Sum[] {
+  const found = new Map<string, Sum>();
+  const add = (currency: string, captured: number, balance: number) => {
+    const before = found.get(currency) ?? { captured: 0n, balance: 0n };
+    const sum = { captured: before.captured + BigInt(captured), balance: before.balance + BigInt(balance) };
+    found.set(currency, { currency, ...sum });
+  };
+  for (const { captured, balance } of counted)
+    add(captured.currency, captured.amountMinor, balance.amountMinor);
+  const isFirst = ({ currency }: Sum) => Number(currency === first);
+  return [...found.values()].sort((a, b) => isFirst(b) - isFirst(a));
+}
+
 type Claim = { readonly amount: Money; readonly settlement: { readonly paymentKey: string | null } | null };
 
 /** Whether a completed payment is worth the claim, or made it paid: a person may have accepted less. */

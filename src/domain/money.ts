@@ -58,10 +58,21 @@ export function parseAmount(
   return { ok: true, amountMinor: Number(kept) };
 }
 
-/** Writes minor units as a decimal string with the currency's digits: 10050 BRL is `100.50`. */
-export function formatAmount({ amountMinor, currency }: Money): string {
+/**
+ * Writes minor units as a decimal string with the currency's digits: 10050 BRL is `100.50`. Sums of any number of amounts
+ * come as `bigint`.
+ */
+export function formatAmount({
+  amountMinor,
+  currency,
+}: {
+  amountMinor: number | bigint;
+  currency: string;
+}): string {
   const exponent = currencyExponent(currency);
-  const digits = String(Math.abs(amountMinor)).padStart(exponent + 1, '0');
+  const digits = String(amountMinor)
+    .replace('-', '')
+    .padStart(exponent + 1, '0');
   const sign = amountMinor < 0 ? '-' : '';
   if (exponent === 0) return sign + digits;
   return `${sign}${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`;

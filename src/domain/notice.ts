@@ -1,5 +1,5 @@
 import type { NoticeType } from './decision.ts';
-import { type Payment, payments } from './ledger.ts';
+import { listed, type Payment, payments, sums } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './order.ts';
 
@@ -15,7 +15,9 @@ export type OrderDocument = {
   learnedBy: LearnedBy | null;
   /** The payment by which the order became paid, or the first that was counted. */
   payment: PaymentDocument | null;
+  /** At most 20: the one of `payment`, and the newest. */
   payments: PaymentDocument[];
+  paymentsTotal: PaymentsTotal;
   holds: Hold[];
   /** The oldest open hold. */
   hold: Pick<Hold, 'reason'> | null;
@@ -24,6 +26,15 @@ export type OrderDocument = {
 };
 
 type PaymentDocument = Pick<Payment, 'id' | 'status'> & { amount: string; currency: string };
+
+/** All payments that were counted, listed or not: how many, and what they come to in each currency. */
+type PaymentsTotal = {
+  count: number;
+  sums: { currency: string; captured: string; balance: string }[];
+};
+
+/** Far more than any shop takes; the order's own is the first. */
+const CURRENCIES_MAX = 20;
 
 /** Writes an order as JSON-ready data: amounts as decimal strings, times in ISO 8601 UTC. */
 export function orderDocument(order: Order): OrderDocument {
@@ -46,11 +57,24 @@ export function orderDocument(order: Order): OrderDocument {
     paidAt: order.settlement === null ? null : new Date(order.settlement.paidAtMs).toISOString(),
     learnedBy: order.settlement?.learnedBy ?? null,
     payment: first === undefined ? null : describe(first),
-    payments: counted.map(describe),
+    payments: listed(counted, first).map(describe),
+    paymentsTotal: totalOf(counted, order.amount.currency),
     holds: order.holds.map(({ id, reason }) => ({ id, reason })),
     hold: hold === undefined ? null : { reason: hold.reason },
     link: order.link,
     version: order.version,
+  };
+}
+
+function totalOf(counted: readonly Payment[], own: string): PaymentsTotal {
+  const said = sums(counted, own).slice(0, CURRENCIES_MAX);
+  return {
+    count: counted.length,
+    sums: said.map(({ currency, captured, balance }) => ({
+      currency,
+      captured: formatAmount({ amountMinor: captured, currency }),
+      balance: formatAmount({ amountMinor: balance, currency }),
+    })),
   };
 }
 

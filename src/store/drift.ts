@@ -1,6 +1,7 @@
+import { inSum } from '../domain/advice.ts';
 import type { Decision } from '../domain/decision.ts';
 import type { PaymentFact } from '../domain/fact.ts';
-import { payments } from '../domain/ledger.ts';
+import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { LoadedOrder } from './orders.ts';
@@ -38,7 +39,11 @@ export function driftOf({ before: { orderKey, order }, after, made, fact, readin
 }
 
 function inWords(order: Order): string {
-  const counted = payments(order).map(({ balance }) => `${formatAmount(balance)} ${balance.currency}`);
+  const all = payments(order);
+  const counted =
+    all.length > PAYMENTS_LISTED_MAX
+      ? [inSum(all)]
+      : all.map(({ balance }) => `${formatAmount(balance)} ${balance.currency}`);
   return [order.state, ...(counted.length === 0 ? ['nothing counted'] : counted)].join(', ');
 }
 

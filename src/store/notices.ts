@@ -79,6 +79,18 @@ export function noticeDetail({ body, ...summary }: NoticeRow & Pick<NoticeDetail
 
 export type FeedRow = { key: number; random: string; position: number; body: string };
 
+/** The first rows whose bodies together have so many bytes at most; one at least. */
+export function upToBytes(rows: Iterable<FeedRow>, bytesMax: number): FeedRow[] {
+  const taken: FeedRow[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    bytes += Buffer.byteLength(row.body);
+    if (taken.length > 0 && bytes > bytesMax) break;
+    taken.push(row);
+  }
+  return taken;
+}
+
 export function feedNotice({ key, random, position, body }: FeedRow): FeedPage['notices'][number] {
   return { position, id: noticeName(key, random), body };
 }

@@ -31,8 +31,11 @@ export type Queries = {
     },
   ): Promise<NoticeSummary[]>;
   findNotice(id: string): Promise<NoticeDetail | null>;
-  /** Notices after a position of the feed, oldest first, and the newest position there is; 0 is before the first. */
-  readFeed(page: { after: number; limit: number }): Promise<FeedPage>;
+  /**
+   * Notices after a position of the feed, oldest first, and the newest position there is; 0 is before the first. The page
+   * ends before the bodies come to more than `bytesMax`, and has one notice at least.
+   */
+  readFeed(page: { after: number; limit: number; bytesMax: number }): Promise<FeedPage>;
   stats(nowMs: number): Promise<Stats>;
   shopState(): Promise<ShopState>;
   /** How many links have a secret that rests under none of these keys. Reads every link. */

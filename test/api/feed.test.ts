@@ -8,8 +8,9 @@ import type { FeedPage } from '../../src/store/queries.ts';
 import { openBell } from '../../src/work/bell.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
-import { sharedApp } from '../support/shared.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
 import { get, heldOrder, orderPath, paidOrder, post, problem } from './client.ts';
 
 const cursor = (text: string) => Buffer.from(text).toString('base64url');
@@ -58,6 +59,57 @@ describe('api: the feed', () => {
     expect(named(await read(`after=${first.notices[0].cursor}`))).toEqual(references.slice(1));
     expect(first.notices[1].cursor).toBe(first.cursor);
     expect(await read(`after=${rest.cursor}`)).toEqual({ notices: [], cursor: rest.cursor, more: false });
+  });
+
+  it('ends a page before it comes to more than 1 MiB, and goes on behind it', async () => {
+    const after = await end();
+    const orders = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const link = await settled().reserve(freshReference());
+        const ids = Array.from({ length: 56 }, (_, n) => `pay_${n}_${'x'.repeat(240)}`);
+        const bodies = ids.map((paymentId) => paymentEvent({ paymentId }));
+        for (const status of (await Promise.all(bodies.map((body) => settled().deliver(link, body)))).map(
+          ({ status }) => status,
+        )) {
+          expect(status).toBe(200);
+        }
+        return link.reference;
+      }),
+    );
+    for (const reference of orders) {
+      await eventually(async () =>
+        expect((await settled().order(reference)).paymentsTotal).toMatchObject({ count: 56 }),
+      );
+    }
+    const sizes: number[] = [];
+    const found: { type: string; data: { order: { reference: string } } }[] = [];
+    for (
+      let page = await read(`limit=1000&after=${after}`);
+      ;
+      page = await read(`limit=1000&after=${page.cursor}`)
+    ) {
+      sizes.push(JSON.stringify(page.notices).length);
+      found.push(...page.notices);
+      if (!page.more) break;
+    }
+    expect(sizes.length).toBeGreaterThan(1);
+    for (const size of sizes) expect(size).toBeLessThan(1.1 * 1024 * 1024);
+    for (const reference of orders) {
+      const told = found.filter(({ data }) => data.order.reference === reference);
+      // Of 56 payments 50 are told: the first as the order's, the others as duplicates.
+      expect(told.map(({ type }) => type)).toEqual(['order.paid', ...Array(49).fill('payment.duplicate')]);
+    }
+    const [reference = ''] = orders;
+    const { body } = await get(settled(), `${orderPath(reference)}/timeline`);
+    expect(body.order.payments).toHaveLength(20);
+    expect(body.order.paymentsTotal).toEqual({
+      count: 56,
+      sums: [{ currency: 'BRL', captured: '5600.00', balance: '5600.00' }],
+    });
+    const matters = body.entries.filter(({ kind }: { kind: string }) => kind === 'attention');
+    expect(matters).toHaveLength(1);
+    expect(matters[0].details[0]).toContain('55 payments of 5500.00 BRL in all');
+    for (const line of [body.answer, ...body.next]) expect(line.length).toBeLessThan(10_000);
   });
 
   it.each([

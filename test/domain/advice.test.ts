@@ -57,6 +57,22 @@ describe('what a person is told of a matter that a decision raised', () => {
     expect(sentence).toMatch(/settled (?:orders check|orders cancel|why) 'the 7th'/);
   });
 
+  it('of many payments names the newest 20, with the count and the sum of all', () => {
+    const facts = Array.from({ length: 70 }, (_, n) => aFact('completed', { paymentId: `pay_${n + 2}` }));
+    const paid = attentionSentence('duplicate_payment', orderAfter(orderIn('paid'), ...facts));
+    expect(paid).toContain(
+      'panel: 70 payments of 7000.00 BRL in all, the newest of them payment pay_52 of 100.00',
+    );
+    expect(paid).toContain('Keep payment pay_1 of 100.00 BRL, which pays the order.');
+    expect(paid.match(/payment pay_/g)).toHaveLength(21);
+    const held = attentionSentence('duplicate_payment', orderAfter(orderIn('held'), ...facts));
+    expect(held).toContain(
+      'decide first (settled orders resolve order-1 --accept, or --reject, with --reason TEXT)',
+    );
+    expect(held).toContain('71 payments of 7060.00 BRL in all');
+    expect(held).not.toContain('which pays the order');
+  });
+
   it('says of a payment without an id what is known of it', () => {
     const paid = orderAfter(
       orderIn('awaiting_payment'),

@@ -16,6 +16,7 @@ describe('notice: the order as the shop sees it', () => {
       learnedBy: 'webhook',
       payment: { id: 'pay_1', status: 'completed', amount: '100.00', currency: 'BRL' },
       payments: [{ id: 'pay_1', status: 'completed', amount: '100.00', currency: 'BRL' }],
+      paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '100.00' }] },
       holds: [],
       hold: null,
       link: null,
@@ -24,8 +25,9 @@ describe('notice: the order as the shop sees it', () => {
   });
 
   it('of an unpaid order has null for what is not there', () => {
-    const { paidAt, learnedBy, payment, payments, hold } = orderDocument(anOrder());
+    const { paidAt, learnedBy, payment, payments, paymentsTotal, hold } = orderDocument(anOrder());
     expect([paidAt, learnedBy, payment, payments, hold]).toEqual([null, null, null, [], null]);
+    expect(paymentsTotal).toEqual({ count: 0, sums: [] });
   });
 
   it('of a held order names the oldest hold and every other', () => {
@@ -44,6 +46,46 @@ describe('notice: the order as the shop sees it', () => {
     const twice = orderAfter(anOrder(), aFact('completed'), aFact('completed', { paymentId: 'pay_2' }));
     const settlement = { paidAtMs: 0, paymentKey: 'pay_2', learnedBy: 'person' } as const;
     expect(orderDocument({ ...twice, settlement }).payment?.id).toBe('pay_2');
+  });
+
+  const paidTimes = (count: number, money = stated('100.00')) =>
+    orderAfter(
+      anOrder(),
+      aFact('completed'),
+      ...Array.from({ length: count - 1 }, (_, n) =>
+        aFact('completed', { paymentId: `pay_${n + 2}`, linkMoney: money }),
+      ),
+    );
+  const listedIds = (order: Parameters<typeof orderDocument>[0]) =>
+    orderDocument(order).payments.map(({ id }) => id);
+  const from = (first: number, last: number) =>
+    Array.from({ length: last - first + 1 }, (_, n) => `pay_${first + n}`);
+
+  it('lists 20 payments, and of more the one that paid the order and the newest 19', () => {
+    expect(listedIds(paidTimes(20))).toEqual(from(1, 20));
+    expect(listedIds(paidTimes(21))).toEqual(['pay_1', ...from(3, 21)]);
+    expect(listedIds(paidTimes(70))).toEqual(['pay_1', ...from(52, 70)]);
+    const settlement = { paidAtMs: 0, paymentKey: 'pay_68', learnedBy: 'person' } as const;
+    expect(listedIds({ ...paidTimes(70), settlement })).toEqual(from(51, 70));
+  });
+
+  it('counts and sums all payments exactly, listed or not, in each currency', () => {
+    const order = orderAfter(paidTimes(70), aFact('refunded', { paymentId: 'pay_30' }));
+    const dollars = aFact('completed', { paymentId: 'pay_usd', linkMoney: stated('7.50', 'USD') });
+    expect(orderDocument(orderAfter(order, dollars)).paymentsTotal).toEqual({
+      count: 71,
+      sums: [
+        { currency: 'BRL', captured: '7000.00', balance: '6900.00' },
+        { currency: 'USD', captured: '7.50', balance: '7.50' },
+      ],
+    });
+  });
+
+  it('sums more than a JavaScript number holds exactly', () => {
+    const { sums } = orderDocument(paidTimes(100, stated('9999999999999.99'))).paymentsTotal;
+    expect(sums).toEqual([
+      { currency: 'BRL', captured: '990000000000099.01', balance: '990000000000099.01' },
+    ]);
   });
 
   it('shows what a returned payment had brought', () => {

@@ -272,6 +272,60 @@ describe('settlement: another completed payment', () => {
   });
 });
 
+describe('settlement: more payments than anybody pays', () => {
+  /** The order after payments up to this one, counted from 1. */
+  const paidUpTo = (order: Order, last: number) =>
+    Array.from({ length: last - 1 }, (_, n) => `pay_${n + 2}`).reduce(
+      (before, paymentId) => step(before, aFact('completed', { paymentId })).order,
+      order,
+    );
+  const next = (n: number) => aFact('completed', { paymentId: `pay_${n}` });
+
+  it('are told one by one up to the fiftieth; further ones are counted, and raise the one matter', () => {
+    const before = paidUpTo(orderIn('paid'), 49);
+    const fiftieth = step(before, next(50));
+    expect(deeds(fiftieth.made)).toContain('notice payment.duplicate');
+    const { made, order } = step(fiftieth.order, next(51));
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'duplicate_payment', state: 'paid' });
+    expect(deeds(made)).toEqual([
+      'captured 10000 of pay_51',
+      'flag duplicate_payment',
+      'attention duplicate_payment',
+    ]);
+    expect(order.entries).toHaveLength(51);
+    expect(deeds(step(order, next(52)).made)).not.toContain('notice payment.duplicate');
+  });
+
+  it('of a held order open no more holds after the fiftieth, and raise a matter in place of them', () => {
+    const before = paidUpTo(orderIn('held'), 49);
+    const fiftieth = step(before, next(50));
+    expect(deeds(fiftieth.made)).toEqual([
+      'captured 10000 of pay_50',
+      'hold further_payment',
+      'notice order.held',
+    ]);
+    const { made, order } = step(fiftieth.order, next(51));
+    expect(made).toMatchObject({ outcome: 'held', rule: 'completion_while_held', state: 'held' });
+    expect(deeds(made)).toEqual([
+      'captured 10000 of pay_51',
+      'flag duplicate_payment',
+      'attention duplicate_payment',
+    ]);
+    expect(order.holds).toHaveLength(50);
+    expect(step(order, instruction('accept')).order).toMatchObject({ state: 'paid', holds: [] });
+  });
+
+  it('a refund of one of them is told as ever', () => {
+    const order = paidUpTo(orderIn('paid'), 60);
+    const all = order.entries.map(({ paymentKey }) => paymentKey);
+    const { made } = all.reduce((at, paymentId) => step(at.order, aFact('refunded', { paymentId })), {
+      order,
+      made: null,
+    } as unknown as ReturnType<typeof step>);
+    expect(deeds(made)).toContain('notice order.refunded');
+  });
+});
+
 describe('settlement: the id of a payment', () => {
   it('is adopted by a payment first reported without one, and nothing is counted twice', () => {
     const { made, order } = step(orderAfter(anOrder(), unnamed()), aFact('completed'), API);

@@ -22,6 +22,7 @@ const KEYWORDS = [
   'required',
   'additionalProperties',
   'items',
+  'maxItems',
   'pattern',
   'format',
   'minLength',
@@ -41,6 +42,9 @@ export function faultsBySchema(schema: JsonSchema, value: unknown, context: Cont
     ...faultsOfChoice(schema, value, context, at),
     ...(typeof value === 'string' ? faultsOfText(schema, value, at) : []),
     ...(typeof value === 'number' ? faultsOfNumber(schema, value, at) : []),
+    ...(Array.isArray(value) && value.length > ((schema.maxItems as number | undefined) ?? value.length)
+      ? [`${at}: has ${value.length} items`]
+      : []),
     ...(Array.isArray(value) && schema.items !== undefined
       ? value.flatMap((one, i) => faultsBySchema(schema.items as JsonSchema, one, context, `${at}/${i}`))
       : []),

@@ -216,7 +216,9 @@ const PAGE = statement(
        + CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) THEN 1 ELSE 0 END AS newest,
      n.key, n.position, n.notice_id AS random, n.body
    FROM instance i LEFT JOIN
-     (SELECT * FROM outbox WHERE position > @after ORDER BY position LIMIT @limit) n ON true
+     (SELECT *, sum(octet_length(body)) OVER (ORDER BY position) AS bytes FROM
+        (SELECT * FROM outbox WHERE position > @after ORDER BY position LIMIT @limit) page) n
+     ON n.bytes <= @bytesMax OR n.bytes = octet_length(n.body)
    ORDER BY n.position`,
 );
 

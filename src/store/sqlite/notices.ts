@@ -17,6 +17,7 @@ import {
   type ResentRow,
   resending,
   resent,
+  upToBytes,
 } from '../notices.ts';
 import type { NoticeDetail, NoticeSummary, Queries } from '../queries.ts';
 import type { Telling } from '../telling.ts';
@@ -158,10 +159,10 @@ export function noticeQueries(
           : (find.get(name.key, name.random) as (NoticeRow & Pick<NoticeDetail, 'body'>) | undefined);
       return row === undefined ? null : noticeDetail(row);
     },
-    readFeed: ({ after: position, limit }) => ({
+    readFeed: ({ after: position, limit, bytesMax }) => ({
       generation: generation.get() as number,
       newest: newest.get() as number,
-      notices: (after.all(position, limit) as FeedRow[]).map(feedNotice),
+      notices: upToBytes(after.iterate(position, limit) as Iterable<FeedRow>, bytesMax).map(feedNotice),
     }),
   };
 }

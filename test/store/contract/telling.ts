@@ -357,6 +357,24 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       const all = { limit: 100, after: null, status: null, reference: null, sinceMs: null };
       return world.store.listNotices({ ...all, ...asked });
     };
+    it('ends a page before its bodies come to more than so many bytes, with one notice at least', async () => {
+      world = await fresh();
+      for (let n = 0; n < 5; n++) await told(1);
+      const read = (after: number, bytesMax: number, limit = 9) =>
+        world.store.readFeed({ after, limit, bytesMax });
+      const all = await read(0, 1_000_000);
+      const sizes = all.notices.map(({ body }) => Buffer.byteLength(body));
+      const [one = 0, two = 0, three = 0] = sizes;
+      expect(ids((await read(0, one + two)).notices)).toEqual(ids(all.notices.slice(0, 2)));
+      expect(ids((await read(0, one + two + three - 1)).notices)).toEqual(ids(all.notices.slice(0, 2)));
+      const first = await read(0, 1);
+      expect(first).toEqual({ ...all, notices: all.notices.slice(0, 1) });
+      expect(ids((await read(first.notices[0]?.position ?? 0, two + three)).notices)).toEqual(
+        ids(all.notices.slice(1, 3)),
+      );
+      expect(ids((await read(0, 1_000_000, 3)).notices)).toEqual(ids(all.notices.slice(0, 3)));
+    });
+
     const ids = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
 
     it('lists the newest first, in pages, by status and by order', async () => {
@@ -411,7 +429,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     it('reads from a position on, whatever became of the notices, and says how far there is to read', async () => {
       world = await fresh();
       const [a, b] = [await world.newLink(), await world.newLink()];
-      expect(await world.store.readFeed({ after: 0, limit: 9 })).toEqual({
+      expect(await world.store.readFeed({ after: 0, limit: 9, bytesMax: 1_000_000 })).toEqual({
         generation: 1,
         newest: 0,
         notices: [],
@@ -420,7 +438,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       await finish(await claimOne({ of: a }));
       await told(1, b);
       await told(2, a);
-      const all = await world.store.readFeed({ after: 0, limit: 9 });
+      const all = await world.store.readFeed({ after: 0, limit: 9, bytesMax: 1_000_000 });
       const written = [...(await notices(a)), ...(await notices(b))].sort(
         (one, other) => one.key - other.key,
       );
@@ -432,11 +450,14 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       });
       expect(all.newest).toBe(all.notices.at(-1)?.position);
       const after = all.notices[0]?.position ?? 0;
-      expect(await world.store.readFeed({ after, limit: 1 })).toEqual({
+      expect(await world.store.readFeed({ after, limit: 1, bytesMax: 1_000_000 })).toEqual({
         ...all,
         notices: all.notices.slice(1, 2),
       });
-      expect(await world.store.readFeed({ after: all.newest, limit: 9 })).toEqual({ ...all, notices: [] });
+      expect(await world.store.readFeed({ after: all.newest, limit: 9, bytesMax: 1_000_000 })).toEqual({
+        ...all,
+        notices: [],
+      });
     });
 
     const ids = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);

@@ -165,7 +165,7 @@ describe('two replicas that tell one shop', () => {
       const read: { position: number; id: string }[] = [];
       for (;;) {
         const from = read.at(-1)?.position ?? after;
-        const { notices, newest } = await replica.readFeed({ after: from, limit });
+        const { notices, newest } = await replica.readFeed({ after: from, limit, bytesMax: 1_000_000 });
         read.push(...notices.map(({ position, id }) => ({ position, id })));
         if (newest <= (notices.at(-1)?.position ?? from)) return read;
       }

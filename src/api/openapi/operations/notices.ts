@@ -8,7 +8,8 @@ export const readFeed: Operation = {
   summary: 'Every notice after a cursor, the oldest first',
   description:
     'Nothing appears behind a cursor that was read past, and nothing is left out: keep the `cursor` of the answer in the ' +
-    'transaction that does what its notices ask for, and give it back as `after`. Notices of one order come in its order.\n\n' +
+    'transaction that does what its notices ask for, and give it back as `after`. Notices of one order come in its order. A ' +
+    'page ends before its notices come to more than 1 MiB, with one at least: `more` says whether there are others.\n\n' +
     'With `wait` it answers when there is something, or after so many seconds with none. A settled that is stopping, or has ' +
     'many readers that wait, answers at once.',
   query: feedQuery,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Payment } from '../../../domain/ledger.ts';
+import { PAYMENTS_LISTED_MAX, type Payment } from '../../../domain/ledger.ts';
 import type { OrderDocument } from '../../../domain/notice.ts';
 import { FLAGS, HOLD_REASONS, type LearnedBy, ORDER_STATES, type OrderState } from '../../../domain/order.ts';
 import { ENTRY_KINDS } from '../../chronicle.ts';
@@ -81,7 +81,27 @@ export const order = z
     payment: payment
       .nullable()
       .describe('The payment by which the order became paid, or the first that was counted.'),
-    payments: z.array(payment).describe('Every payment that was counted.'),
+    payments: z
+      .array(payment)
+      .max(PAYMENTS_LISTED_MAX)
+      .describe(
+        `The payments that were counted, in the order in which they were. Of more than ${PAYMENTS_LISTED_MAX}, the one of ` +
+          '`payment` and the newest.',
+      ),
+    paymentsTotal: z
+      .strictObject({
+        count: z.int().min(0).describe('How many were counted, listed or not.'),
+        sums: z
+          .array(
+            z.strictObject({
+              currency,
+              captured: amount.describe('What they brought.'),
+              balance: amount.describe('What is left of it after refunds and disputes.'),
+            }),
+          )
+          .describe('What they come to in each currency; the currency of the order is the first.'),
+      })
+      .describe('All payments that were counted, exactly.'),
     holds: z
       .array(z.strictObject({ id: z.string(), reason: holdReason }))
       .describe('What waits for a person, the oldest first.'),
@@ -104,6 +124,7 @@ export const order = z
         learnedBy: 'webhook',
         payment: { id: 'pay_8001', status: 'completed', amount: '100.00', currency: 'BRL' },
         payments: [{ id: 'pay_8001', status: 'completed', amount: '100.00', currency: 'BRL' }],
+        paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '100.00' }] },
         holds: [],
         hold: null,
         link: {
