@@ -56,6 +56,12 @@ export const SILENCES = {
       'the body of a creation: the link with its secret, the secret beside the link, or the link alone as the body',
     values: ['in-link', 'beside-link', 'bare'],
   },
+  'creation-secret': {
+    about:
+      'the webhookSecret of a creation: the one that was given; one of the service, named and signed with all the same; ' +
+      'the given one masked; or one of the service of 8 characters',
+    values: ['given', 'own', 'masked', 'short'],
+  },
   'error-body': {
     about:
       'the body of an error: an object with code, message and field; a sentence under error; or one under message',

@@ -170,34 +170,49 @@ async function passThrough({ store, keyring }: RotationOptions, turn: Turn, coun
     const rows = await store.listSecrets({ after, limit: BATCH_ROWS });
     const last = rows.at(-1);
     if (last === undefined) return;
-    const others = rows.filter(({ keyId }) => keyId !== keyring.keyId);
-    counts.secrets += rows.length - others.length;
+    const secrets = rows.flatMap(secretsOf);
+    const others = secrets.filter(({ keyId }) => keyId !== keyring.keyId);
+    counts.secrets += secrets.length - others.length;
     await Promise.all(others.map(reseal));
     after = last.linkKey;
   }
 
-  async function reseal(row: SealedCredentials): Promise<void> {
+  async function reseal(row: Resting): Promise<void> {
     const secret = open(row);
     if (secret === null) {
       counts.undecipherable++;
       if (keyring.keyIds.includes(row.keyId)) counts.damaged++;
       return;
     }
-    const { sealed, keyId, fingerprint } = keyring.seal(secret, row.reference);
-    await store.resealSecret({ linkKey: row.linkKey, was: row.sealedSecret, sealed, keyId, fingerprint });
+    const { linkKey, whose, sealedSecret: was } = row;
+    const { sealed, keyId, fingerprint } = keyring.seal(secret, row.reference, whose);
+    await store.resealSecret({ linkKey, whose, was, sealed, keyId, fingerprint });
     counts.secrets++;
     counts.resealed++;
   }
 
   /** Null: no key that is known opens it, so that no other key is needed for it either. */
-  function open(row: SealedCredentials): string | null {
+  function open(row: Resting): string | null {
     try {
-      return keyring.open(row);
+      return keyring.open(row, row.whose);
     } catch (error) {
       if (error instanceof Fault && error.code === 'secret_undecipherable') return null;
       throw error;
     }
   }
+}
+
+/** One secret of a link: ours, or the one that the service named beside it. */
+type Resting = Pick<SealedCredentials, 'linkKey' | 'reference' | 'sealedSecret' | 'keyId'> & {
+  whose: 'ours' | 'service';
+};
+
+function secretsOf({ linkKey, reference, ...row }: SealedCredentials): Resting[] {
+  const { sealedSecret, keyId, serviceSealedSecret, serviceKeyId } = row;
+  const ours: Resting = { linkKey, reference, whose: 'ours', sealedSecret, keyId };
+  if (!serviceSealedSecret || !serviceKeyId) return [ours];
+  const beside = { sealedSecret: serviceSealedSecret, keyId: serviceKeyId };
+  return [ours, { linkKey, reference, whose: 'service', ...beside }];
 }
 
 function rotated({ keyring, source }: RotationOptions, previousKeyId: string, counts: Counts): Rotated {

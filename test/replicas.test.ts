@@ -7,8 +7,10 @@ import { newDatabase } from './store/postgres/opening.ts';
 import { startTestApp, type TestApp, testFolder } from './support/app.ts';
 import { paymentEvent, signedHeaders } from './support/deliveries.ts';
 import { eventually } from './support/eventually.ts';
+import { startFront } from './support/front.ts';
 import { readableLog } from './support/lines.ts';
 import { samples } from './support/metrics.ts';
+import { startTestSandbox } from './support/sandbox.ts';
 import { shutDatabase } from './support/test_database.ts';
 
 /** What is looked for every second or more rarely is not looked for at all: only what somebody tells is found. */
@@ -54,6 +56,51 @@ describe('replicas of one store', () => {
     expect((await send(signedHeaders(link.webhookSecret, paid))).status).toBe(401);
     expect((await send(signedHeaders(webhookSecret, paid))).status).toBe(200);
     await eventually(async () => expect((await other.order('order-1')).state).toBe('paid'));
+  });
+
+  it('go at once by a secret that the service named to another one', async () => {
+    const front = await startFront(() => sandbox.url);
+    const sandbox = await startTestSandbox({ silences: ['creation-secret=own'] });
+    const environment = {
+      SETTLED_API_URL: front.url,
+      SETTLED_API_KEY: sandbox.apiKey,
+      SETTLED_PUBLIC_URL: 'http://127.0.0.1:9',
+    };
+    const [one, other] = (await startReplicas({ environment }, { environment })) as [TestApp, TestApp];
+    const asked = Promise.withResolvers<{ webhookUrl: string; webhookSecret: string }>();
+    const answer = Promise.withResolvers<void>();
+    let named = '';
+    front.answerWith(async ({ method }, pass, _response, body) => {
+      const passed = await pass();
+      if (method !== 'POST') return passed;
+      named = JSON.parse(passed.text).paymentLink.webhookSecret;
+      asked.resolve(JSON.parse(body));
+      await answer.promise;
+      return passed;
+    });
+    const order = { reference: 'order-1', title: 'A chair', amount: '100.00' };
+    const opening = one.api('/v1/orders', { body: order });
+    const { webhookUrl, webhookSecret } = await asked.promise;
+    const to = (app: TestApp, secret: string) => ({
+      reference: 'order-1',
+      webhookUrl: webhookUrl.replace('http://127.0.0.1:9', app.hooksUrl),
+      webhookSecret: secret,
+    });
+    const events = (name: string) => paymentEvent({ id: name, status: 'PENDING' });
+    // Both remember the credentials as they are while nobody knows the secret.
+    for (const app of [one, other]) {
+      expect((await app.deliver(to(app, webhookSecret), events('evt_1'))).status).toBe(200);
+      expect((await app.deliver(to(app, named), events('evt_2'))).status).toBe(401);
+    }
+    answer.resolve();
+    expect((await opening).status).toBe(201);
+    const { id } = (await opening).body.order.link;
+    const paid = paymentEvent({ id: 'evt_3', linkId: id, amount: '100.00' });
+    expect((await other.deliver(to(other, named), paid)).status).toBe(200);
+    await eventually(async () => expect((await one.order('order-1')).state).toBe('paid'));
+    expect((await one.deliver(to(one, named), paid)).status).toBe(200);
+    const { events: all } = (await one.api('/v1/events')).body;
+    expect(all.map(({ status }: { status: string }) => status)).toEqual(all.map(() => 'done'));
   });
 
   it('wake the reader of the feed of another one when they write a notice', async () => {

@@ -1,2 +1,8 @@
 -- expands
 -- What independent tries of receiving asked for: each section names what it is for.
+
+-- The signing secret that the service named in its answer to a link's creation, where that is not ours: sealed beside ours,
+-- and deliveries are verified with either. `answer_lost`: the link is there, and that answer was never seen.
+ALTER TABLE link ADD COLUMN service_sealed_secret BLOB;
+ALTER TABLE link ADD COLUMN service_secrets_key_id TEXT;
+ALTER TABLE opening ADD COLUMN answer_lost INTEGER NOT NULL DEFAULT 0 CHECK (answer_lost IN (0, 1));

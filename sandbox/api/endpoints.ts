@@ -30,17 +30,33 @@ function showMerchant(_call: Call, { chance }: Parts): Answer {
 
 async function createLink({ request }: Call, parts: Parts): Promise<Answer> {
   const body = await readJson(request);
-  const link = parts.service.create(readCreation(body, parts.clock.nowMs()));
+  const link = parts.service.create(withSecret(readCreation(body, parts.clock.nowMs()), parts));
   return {
     status: Number(parts.silences()['creation-status']),
     body: creationBody(link, parts),
   };
 }
 
+/** A service may sign with a secret of its own, whatever it was given. */
+function withSecret(given: Creation, { silences, chance }: Parts): Creation {
+  switch (silences()['creation-secret']) {
+    case 'given':
+    case 'masked':
+      return given;
+    case 'own':
+      return { ...given, webhookSecret: null };
+    case 'short':
+      return { ...given, webhookSecret: chance.id('merchant', 1).slice(-8) };
+  }
+}
+
+type Creation = ReturnType<typeof readCreation>;
+
 /** The only place that ever shows the secret (spec section 2). Where it stands in the answer is a switch. */
 function creationBody(link: Link, parts: Parts): object {
   const paymentLink = detailsNow(link, parts);
-  const { webhookSecret } = link;
+  const isMasked = parts.silences()['creation-secret'] === 'masked';
+  const webhookSecret = isMasked ? `${link.webhookSecret.slice(0, 6)}***` : link.webhookSecret;
   switch (parts.silences()['creation-envelope']) {
     case 'in-link':
       return { success: true, paymentLink: { ...paymentLink, webhookSecret } };

@@ -122,6 +122,7 @@ function obstacles(timeline: Timeline): string[] {
       `${inDeliveries(refused)} came and ${were(refused)} refused as not authentic: ${reasons.join('; ')}.`,
     );
   }
+  found.push(...ofSecret(timeline, deliveries.length + stale > 0));
   if (found.length === 0 && order.state === 'awaiting_payment' && !isInDoubt(timeline)) {
     found.push(
       deliveries.length === 0
@@ -143,6 +144,15 @@ function ofOpening({ opening }: Timeline): string[] {
   }
   if (fault === null) return ['Its payment link is being opened.'];
   return [`Its payment link is not open yet (${fault.code}): ${sentence(fault.message)}`];
+}
+
+/** That the service may sign with a secret that nobody here has seen: no delivery says that it is ours. */
+function ofSecret({ opening }: Timeline, isVerified: boolean): string[] {
+  if (opening?.secretUnseen !== true || isVerified) return [];
+  return [
+    "The service's answer to the creation of the link was lost, and the signing secret that it may have named with it: if it " +
+      'signs with that one, its webhooks are refused, and the payment is learned of by asking.',
+  ];
 }
 
 /** What the service said last when it was asked. */

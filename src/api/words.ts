@@ -104,6 +104,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
     'several payments in a row named other money than their links: what payments say of money is left out',
   reference_taken: "the service has another link under this order's reference",
   refund_due: 'money of a cancelled order is to be refunded to the customer',
+  secret_unusable: 'the service named a signing secret that cannot be used, so its webhooks may be refused',
   service_disagrees: 'the service says less of a payment than was counted',
   status_unclear: 'the service contradicts itself, or does not say which payment it means',
 };

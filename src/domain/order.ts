@@ -70,6 +70,7 @@ export const ATTENTION_KINDS = [
   'quote_reading_doubtful',
   'reference_taken',
   'refund_due',
+  'secret_unusable',
   'service_disagrees',
   'status_unclear',
 ] as const;

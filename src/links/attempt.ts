@@ -2,14 +2,20 @@ import type { RequestClass } from '../domain/budget.ts';
 import { Fault } from '../fault.ts';
 import { carriesToken, type LinkSeen, type NewLink, type Service, ServiceFault } from '../paylink/service.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
-import type { Keyring } from '../store/keyring.ts';
 import { flawOf } from './agreement.ts';
 import { readRequest } from './request.ts';
+import { type KeepOptions, keepServiceSecret } from './service_secret.ts';
 
 /** What one attempt to open a link found. Faults of the service are thrown. */
 export type Attempted =
   /** The link is there, and ours. `withheld` says in a sentence why the shop must not have it; null: it may. */
-  | { found: 'link'; link: LinkSeen; withheld: string | null }
+  | {
+      found: 'link';
+      link: LinkSeen;
+      withheld: string | null;
+      /** Whether the answer to its creation was not seen, and with it the secret that the service may have named. */
+      answerLost: boolean;
+    }
   /** The reference belongs to a link that is not ours. */
   | { found: 'foreign'; id: string }
   /** The service refuses, and has no such link. */
@@ -18,9 +24,8 @@ export type Attempted =
 /** A reference names one link at most (spec §2); more would be the service's mistake. */
 const LINKS_LOOKED_AT_MAX = 2;
 
-export type AttemptOptions = {
+export type AttemptOptions = KeepOptions & {
   service: Service;
-  keyring: Pick<Keyring, 'open'>;
   publicUrl: string;
   /** Whether the service can deliver to `publicUrl`. */
   publicUrlReaches: boolean;
@@ -33,14 +38,17 @@ export type AttemptOptions = {
 export async function attemptOpening(options: AttemptOptions, opening: ClaimedOpening): Promise<Attempted> {
   const { service, publicUrl, publicUrlReaches } = options;
   const as = classOf(opening);
-  if (opening.linkId !== null) return agreed(opening, await show(service, opening.linkId, as));
+  if (opening.linkId !== null) {
+    return agreed(opening, await show(service, opening.linkId, as), { answerLost: true });
+  }
   if (!publicUrlReaches) throw privateUrl(publicUrl);
   try {
     const { value } = await service.createLink(newLink(options, opening), as);
-    const link = isWhole(value) ? value : await existing(show(service, value.id, as));
     // A service may answer a repeated reference with the link that it has, whoever made that.
-    const isForeign = link.webhookUrl !== null && !carriesToken(link, opening.token);
-    return isForeign ? foreign(link.id) : agreed(opening, link);
+    const isForeign = (link: LinkSeen) => link.webhookUrl !== null && !carriesToken(link, opening.token);
+    if (!isForeign(value)) await keepServiceSecret(options, opening, value);
+    const link = isWhole(value) ? value : await existing(show(service, value.id, as));
+    return isForeign(link) ? foreign(link.id) : agreed(opening, link, { answerLost: false });
   } catch (error) {
     if (!(error instanceof ServiceFault)) throw error;
     if (error.code === 'service_conflict') {
@@ -106,7 +114,7 @@ async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attem
   const { value: listed } = await service.findLinks(opening.reference, as);
   for (const { id } of listed.slice(0, LINKS_LOOKED_AT_MAX)) {
     const link = await show(service, id, as);
-    if (carriesToken(link, opening.token)) return agreed(opening, link);
+    if (carriesToken(link, opening.token)) return agreed(opening, link, { answerLost: true });
   }
   const [other] = listed;
   return other === undefined ? null : foreign(other.id);
@@ -127,8 +135,8 @@ function missing({ reference }: ClaimedOpening): never {
 }
 
 /** The link, withheld where a customer would pay something else there than the order asks. */
-function agreed(opening: ClaimedOpening, link: LinkSeen): Attempted {
-  if (link.url !== null) return { found: 'link', link, withheld: flawOf(link, opening) };
+function agreed(opening: ClaimedOpening, link: LinkSeen, { answerLost }: { answerLost: boolean }): Attempted {
+  if (link.url !== null) return { found: 'link', link, withheld: flawOf(link, opening), answerLost };
   throw new ServiceFault(
     'transient',
     'service_answer_unusable',

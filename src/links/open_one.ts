@@ -1,7 +1,7 @@
 import { adoptCommand, foreignSentence } from '../domain/advice.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { Fault } from '../fault.ts';
-import { type LinkSeen, ServiceFault } from '../paylink/service.ts';
+import { ServiceFault } from '../paylink/service.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
 import { type Attempted, attemptOpening } from './attempt.ts';
 import type { End } from './ends.ts';
@@ -51,9 +51,16 @@ function conclude(
 async function finish(
   { store, clock, log, credentials }: OpenerOptions,
   { linkKey, attempt, reference, token }: ClaimedOpening,
-  { link, withheld }: { link: LinkSeen; withheld: string | null },
+  { link, withheld, answerLost }: Extract<Attempted, { found: 'link' }>,
 ): Promise<End | null> {
-  const outcome = await store.finishOpening({ linkKey, attempt, link, withheld, nowMs: clock.nowMs() });
+  const outcome = await store.finishOpening({
+    linkKey,
+    attempt,
+    link,
+    withheld,
+    answerLost,
+    nowMs: clock.nowMs(),
+  });
   if (outcome === 'lost') return null;
   if (outcome === 'bound') credentials.noteLinkId(token, link.id);
   if (outcome === 'bound' && withheld === null) return { outcome: 'opened' };

@@ -31,6 +31,7 @@ export type OpenerOptions = {
     | 'openIntent'
     | 'claimOpenings'
     | 'finishOpening'
+    | 'keepServiceSecret'
     | 'retryOpening'
     | 'parkOpening'
     | 'closeOpening'
@@ -155,7 +156,7 @@ async function intend(options: OpenerOptions, request: OpenRequest): Promise<Int
     atMs,
   });
   if (intended.outcome === 'created') {
-    credentials.keep({ linkKey: intended.linkKey, reference, token, secret });
+    credentials.keep({ linkKey: intended.linkKey, reference, token, secret, isProvisional: true });
   }
   return intended;
 }

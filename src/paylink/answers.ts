@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { LinkSeen, ListPage, Profile } from './service.ts';
+import type { LinkMade, LinkSeen, ListPage, Profile } from './service.ts';
 import { asObject, field, readMoney, scalarText, statedText, usableId } from './values.ts';
 
 /**
@@ -70,16 +70,22 @@ export function readProfile(body: unknown): Read<Profile> {
 
 /**
  * `POST /payment-links`. The spec does not show the envelope: the link stands under `paymentLink`, or is the body itself;
- * either may be wrapped in `data`. Its webhookSecret is not read: settled has its own.
+ * either may be wrapped in `data`. The `webhookSecret` is in the link, or beside it.
  */
-export function readCreation(body: unknown): Read<LinkSeen> {
+export function readCreation(body: unknown): Read<LinkMade> {
   const root = asObject(body) ?? {};
   const inner = asObject(field(root, 'data')) ?? {};
   const named = [field(root, 'paymentLink'), field(inner, 'paymentLink')];
   const bare = [root, inner].filter((place) => Object.hasOwn(place, 'id'));
   const paymentLink = [...named, ...bare].find((place) => place !== undefined);
   const shape = z.object({ success, paymentLink: linkShape });
-  return read(shape, { success: field(root, 'success'), paymentLink }, (answer) => seen(answer.paymentLink));
+  const secrets = [asObject(paymentLink) ?? {}, root, inner].map((place) =>
+    statedText(field(place, 'webhookSecret')),
+  );
+  return read(shape, { success: field(root, 'success'), paymentLink }, (answer) => ({
+    ...seen(answer.paymentLink),
+    webhookSecrets: [...new Set(secrets.filter((secret) => secret !== null))],
+  }));
 }
 
 /** `GET /payment-links`, of which `page` was asked for. */

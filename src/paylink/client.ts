@@ -6,7 +6,7 @@ import { send } from './request.ts';
 import {
   type Answered,
   type Budget,
-  type LinkSeen,
+  type LinkMade,
   type NewLink,
   type Service,
   ServiceFault,
@@ -89,7 +89,7 @@ function get(path: string): Omit<Call<never>, 'read'> {
 }
 
 /** `POST /payment-links` (spec §4). What is null is left out. */
-function creation(link: NewLink): Call<LinkSeen> {
+function creation(link: NewLink): Call<LinkMade> {
   const given = Object.entries(link).filter(([, value]) => value !== null);
   return {
     name: 'POST /payment-links',

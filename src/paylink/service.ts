@@ -10,7 +10,7 @@ export type Service = {
   /** `GET /merchant/profile` */
   profile(as: RequestClass): Promise<Answered<Profile>>;
   /** `POST /payment-links` */
-  createLink(link: NewLink, as: RequestClass): Promise<Answered<LinkSeen>>;
+  createLink(link: NewLink, as: RequestClass): Promise<Answered<LinkMade>>;
   /** `GET /payment-links?externalReference=`: the links of that reference; none, or one. */
   findLinks(reference: string, as: RequestClass): Promise<Answered<LinkSeen[]>>;
   /** `GET /payment-links?page=`: the newest first. */
@@ -62,6 +62,12 @@ export type LinkSeen = {
   paymentStatus: string | null;
   /** How many payments the details hold. */
   payments: number;
+};
+
+/** A link as the answer to its creation shows it. */
+export type LinkMade = LinkSeen & {
+  /** What stands there as the link's `webhookSecret`, of several places: at most one in most answers. Never log these. */
+  webhookSecrets: readonly string[];
 };
 
 /** Whether events of a link come to this token's address: then its signing secret is the token's too. */

@@ -5,7 +5,7 @@ import type { Credentials, LinkCredentials } from '../store/credentials.ts';
 import type { Intake, Recorded, RejectionReason } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
 import { ANSWERS, type Answer } from './answer.ts';
-import { type Authentic, verify } from './authentic.ts';
+import { type Authentic, type Verified, verify } from './authentic.ts';
 import { isFresh } from './freshness.ts';
 import type { RejectionLog } from './rejections.ts';
 
@@ -80,20 +80,38 @@ export async function takeDelivery(
     return { answer: ANSWERS.unauthorized, outcome: 'unknown_link' };
   }
   const isProbe = credentials.isProbe === true;
-  const verified = verify({ rawHeaders, headerNames: options.headerNames, body, credentials });
+  const { headerNames } = options;
+  const { verified, link } = await verifyNow(options, { rawHeaders, headerNames, body, credentials });
   if (!verified.ok) {
     const { reason } = verified;
     const afterwards =
-      keepsRejections && !isProbe ? () => options.rejections.add(credentials.linkKey, reason) : () => {};
-    return { answer: ANSWERS.unauthorized, outcome: 'rejected', afterwards, link: credentials, reason };
+      keepsRejections && !isProbe ? () => options.rejections.add(link.linkKey, reason) : () => {};
+    return { answer: ANSWERS.unauthorized, outcome: 'rejected', afterwards, link, reason };
   }
   const { authentic } = verified;
   if (isProbe) return { answer: ANSWERS.recorded, outcome: 'probe' };
   const { toleranceSeconds } = options;
   if (!isFresh({ timestampMs: authentic.timestampMs, nowMs: headersAtMs, toleranceSeconds })) {
-    return keepHint(options, authentic, body, credentials);
+    return keepHint(options, authentic, body, link);
   }
-  return record(options, authentic, body, credentials);
+  return record(options, authentic, body, link);
+}
+
+/**
+ * Verifies with the credentials that are known; if these may lack a secret that the service named meanwhile, with those
+ * that the store has now.
+ */
+async function verifyNow(
+  { credentials }: DeliveryOptions,
+  delivery: Parameters<typeof verify>[0] & { credentials: LinkCredentials },
+): Promise<{ verified: Verified; link: LinkCredentials }> {
+  const { credentials: known } = delivery;
+  const verified = verify(delivery);
+  if (verified.ok || verified.reason !== 'signature_wrong' || known.isProvisional !== true)
+    return { verified, link: known };
+  const link = await credentials.find({ token: known.token });
+  if (link?.serviceSecret === undefined) return { verified, link: known };
+  return { verified: verify({ ...delivery, credentials: link }), link };
 }
 
 async function record(

@@ -14,8 +14,8 @@ type Said = EventReading & Pick<SettleJob, 'link'>;
  *
  * Faults, both terminal: `stored_event_damaged`, `unreadable_event`.
  */
-export function readStoredEvent(event: ClaimedEvent, { secret }: Pick<LinkCredentials, 'secret'>): Said {
-  verify(event, deliveryMac(secret, event.timestamp, event.body));
+export function readStoredEvent(event: ClaimedEvent, link: Secrets): Said {
+  if (!isSignedFor(event, link)) throw damaged(event);
   const parsed = parseBodyExactly(event.body);
   if (parsed === undefined) {
     throw new Fault(
@@ -30,13 +30,26 @@ export function readStoredEvent(event: ClaimedEvent, { secret }: Pick<LinkCreden
 
 /** Reads a stored reading, number `reading`, into facts; verified by its digest, as it has no signature. Same faults. */
 export function readStoredReading(event: ClaimedEvent, reading: number): Said {
-  verify(event, createHash('sha256').update(event.body).digest());
+  if (!isMac(event, createHash('sha256').update(event.body).digest())) throw damaged(event);
   return readReading(event.body, reading);
 }
 
-function verify({ mac, eventKey, reading }: ClaimedEvent, expected: Buffer): void {
-  if (mac.length === expected.length && timingSafeEqual(expected, mac)) return;
-  throw new Fault(
+type Secrets = Pick<LinkCredentials, 'secret' | 'serviceSecret'>;
+
+/** Whether the stored bytes carry the signature with which they came, by either secret of the link. */
+export function isSignedFor(event: ClaimedEvent, { secret, serviceSecret }: Secrets): boolean {
+  const macWith = (key: string) => deliveryMac(key, event.timestamp, event.body);
+  return (
+    isMac(event, macWith(secret)) || (serviceSecret !== undefined && isMac(event, macWith(serviceSecret())))
+  );
+}
+
+function isMac({ mac }: ClaimedEvent, expected: Buffer): boolean {
+  return mac.length === expected.length && timingSafeEqual(expected, mac);
+}
+
+function damaged({ eventKey, reading }: ClaimedEvent): Fault {
+  return new Fault(
     'terminal',
     'stored_event_damaged',
     reading === null

@@ -7,7 +7,7 @@ import type { ClaimedEvent, Inbox, SettleResult } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
 import { startWorker } from '../work/worker.ts';
-import { readStoredEvent, readStoredReading } from './event.ts';
+import { isSignedFor, readStoredEvent, readStoredReading } from './event.ts';
 
 /** Events settled together; each is a transaction of its own, and one fsync serves them all. */
 const BATCH_MAX = 256;
@@ -93,7 +93,10 @@ async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<
     const { linkKey, eventKey, attempt, reading } = event;
     let said: ReturnType<typeof readStoredEvent>;
     if (reading === null) {
-      const link = credentials.cachedByLinkKey(linkKey) ?? (await credentials.find({ linkKey }));
+      const known = credentials.cachedByLinkKey(linkKey);
+      // Another replica may have verified it with a secret that the service named since.
+      const isLate = known?.isProvisional === true && !isSignedFor(event, known);
+      const link = known === undefined || isLate ? await credentials.find({ linkKey }) : known;
       if (link === null) throw new Error(`event ${eventKey} belongs to no link`);
       said = readStoredEvent(event, link);
     } else said = readStoredReading(event, reading);

@@ -37,8 +37,25 @@ export type Openings = {
    * attention is raised. `taken`: another link here has that id, or this one has another; an attention is raised.
    */
   finishOpening(
-    opening: OpeningRef & { link: ServiceLink; withheld: string | null; nowMs: number },
+    opening: OpeningRef & {
+      link: ServiceLink;
+      withheld: string | null;
+      /** Whether the answer to the link's creation was not seen; it was unless this says so. */
+      answerLost?: boolean;
+      nowMs: number;
+    },
   ): Promise<'bound' | 'taken' | 'lost'>;
+  /**
+   * Keeps the signing secret that the service named for a link beside ours; the first that it names stays. `secret` is null
+   * if it cannot be used: `flaw` says why, and `secret_unusable` is raised. Nothing if the link is not there any more.
+   */
+  keepServiceSecret(named: {
+    linkKey: number;
+    token: string;
+    secret: SealedSecret | null;
+    flaw: string | null;
+    nowMs: number;
+  }): Promise<void>;
   /** Gives a claimed opening back. `waits` raises the attention that the order waits for a link. */
   retryOpening(
     opening: OpeningRef & {

@@ -12,6 +12,16 @@ export type LinkCredentials = {
   readonly secret: string;
   /** The link's id at the service; null or absent if it was not known when these were read. */
   readonly linkId?: string | null;
+  /**
+   * The secret that the service named beside it: a delivery carries either. Opened when it is asked for first; throws as
+   * `Credentials.find` does.
+   */
+  readonly serviceSecret?: () => string;
+  /**
+   * The service's answer to the link's creation was not recorded when these were read, here or by another replica. It may
+   * name a secret: a delivery that they do not verify is looked up again.
+   */
+  readonly isProvisional?: true;
   /** They are no link's: settled sends such deliveries to itself, to see whether they arrive. None is recorded. */
   readonly isProbe?: true;
 };
@@ -71,12 +81,29 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
   }
 
   function open(sealed: SealedCredentials): LinkCredentials {
-    const { linkKey, reference, token, linkId = null } = sealed;
-    try {
-      return { linkKey, reference, token, linkId, secret: keyring.open(sealed) };
-    } catch (error) {
-      throw error instanceof Fault ? new LinkFault(linkKey, error) : error;
-    }
+    const { linkKey, reference, token, linkId = null, isProvisional } = sealed;
+    const { serviceSealedSecret, serviceKeyId: keyId } = sealed;
+    const opened = (open: () => string): string => {
+      try {
+        return open();
+      } catch (error) {
+        throw error instanceof Fault ? new LinkFault(linkKey, error) : error;
+      }
+    };
+    let serviceSecret: string | undefined;
+    const openService = (sealedSecret: Uint8Array, keyId: string) => () => {
+      serviceSecret ??= opened(() => keyring.open({ sealedSecret, keyId, reference }, 'service'));
+      return serviceSecret;
+    };
+    return {
+      linkKey,
+      reference,
+      token,
+      linkId,
+      secret: opened(() => keyring.open(sealed)),
+      ...(serviceSealedSecret && keyId ? { serviceSecret: openService(serviceSealedSecret, keyId) } : {}),
+      ...(isProvisional ? { isProvisional: true } : {}),
+    };
   }
 
   return {

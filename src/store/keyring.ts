@@ -14,6 +14,8 @@ const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
+type Whose = 'ours' | 'service';
+
 /** What a delivery that settled sends to itself carries. */
 type Probe = { readonly token: string; readonly secret: string };
 
@@ -26,9 +28,10 @@ export type Keyring = {
   readonly keyId: string;
   /** Of every key that can be opened with, the current one first. */
   readonly keyIds: readonly string[];
-  seal(secret: string, reference: string): SealedSecret;
+  /** `whose`: ours, or the one that the service named for the same link. Neither opens in the other's place. */
+  seal(secret: string, reference: string, whose?: Whose): SealedSecret;
   /** Throws the fault `secret_undecipherable` where the row was changed, moved, or sealed under an unknown key. */
-  open(credentials: Pick<SealedCredentials, 'sealedSecret' | 'keyId' | 'reference'>): string;
+  open(credentials: Pick<SealedCredentials, 'sealedSecret' | 'keyId' | 'reference'>, whose?: Whose): string;
   /** The same in all processes with this current key. */
   readonly probe: Probe;
   /** Tells whether two texts are the same to processes that have this current key, and nothing to others. */
@@ -62,10 +65,10 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
     change: (key) => {
       keys = distinct([prepareKey(key), ...keys]);
     },
-    seal: (secret, reference) => {
+    seal: (secret, reference, whose = 'ours') => {
       const [{ key, keyId, fingerprint }, ...before] = keys as [SecretsKey, ...SecretsKey[]];
       return {
-        sealed: seal(key, secret, associatedData(reference, keyId)),
+        sealed: seal(key, secret, associatedData(reference, keyId, whose)),
         keyId,
         fingerprint: fingerprint(secret),
         olderFingerprints: before.map((one) => ({
@@ -74,11 +77,11 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
         })),
       };
     },
-    open: ({ sealedSecret, keyId, reference }) => {
+    open: ({ sealedSecret, keyId, reference }, whose = 'ours') => {
       try {
         const sealedUnder = keys.find((one) => one.keyId === keyId);
         if (sealedUnder === undefined) throw new Error(`sealed under key ${keyId}`);
-        return unseal(sealedUnder.key, sealedSecret, associatedData(reference, keyId));
+        return unseal(sealedUnder.key, sealedSecret, associatedData(reference, keyId, whose));
       } catch (cause) {
         throw new Fault(
           'transient',
@@ -120,8 +123,9 @@ function distinct(keys: readonly SecretsKey[]): SecretsKey[] {
   return keys.filter(({ keyId }, index) => keys.findIndex((key) => key.keyId === keyId) === index);
 }
 
-function associatedData(reference: string, keyId: string): Buffer {
-  return Buffer.from(`${reference}\0${keyId}`);
+/** References hold no NUL, so that no two are the same. */
+function associatedData(reference: string, keyId: string, whose: Whose): Buffer {
+  return Buffer.from(`${reference}\0${keyId}${whose === 'ours' ? '' : `\0${whose}`}`);
 }
 
 function seal(key: KeyObject, secret: string, aad: Buffer): Buffer {

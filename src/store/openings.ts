@@ -76,6 +76,26 @@ export function withheldDetail({ reference }: FoundOpening, { id }: ServiceLink,
   );
 }
 
+/** What the history says of the secret that the service named for a link, and no more of it than that. */
+export function secretNote(flaw: string | null): string {
+  return flaw === null
+    ? 'the service named a signing secret of its own: deliveries are verified with either'
+    : `the service named a signing secret that cannot be used: ${flaw}`;
+}
+
+/** The subject of the matter that the service names secrets that cannot be used: one stands for all links. */
+export const SECRET_SUBJECT = 'webhookSecret';
+
+/** What a person is told of it. */
+export function secretDetail(reference: string, flaw: string): string {
+  return (
+    `The service answered the creation of the link of order ${reference} with a webhookSecret that is not the one it was ` +
+    `given, and that cannot be used: ${flaw}. If it signs with it, webhooks of this link are refused, and settled learns of ` +
+    'the payment by asking. Ask the operator of the service which secret it signs with. Then end this matter: settled ' +
+    'attention end ID --reason TEXT'
+  );
+}
+
 /** What a person is told of an order whose reference belongs to another link at the service. */
 export function takenDetail(
   { reference }: FoundOpening,

@@ -159,7 +159,14 @@ export type Timeline = {
   /** How often settled tried in vain to ask about it, since the service answered last. */
   checkFailures: number;
   /** Where settled opens the link itself: how far it is. */
-  opening: (OpeningState & { attempt: number; dueAtMs: number }) | null;
+  opening:
+    | (OpeningState & {
+        attempt: number;
+        dueAtMs: number;
+        /** Whether nobody saw the service's answer to the creation: it may have named a secret that is not known. */
+        secretUnseen?: boolean;
+      })
+    | null;
   drift: DriftRow[];
 };
 

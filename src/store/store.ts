@@ -37,6 +37,11 @@ export type SealedCredentials = {
   linkId?: string | null;
   sealedSecret: Uint8Array;
   keyId: string;
+  /** The secret that the service named beside ours, and its key; absent if it named none. */
+  serviceSealedSecret?: Uint8Array | null;
+  serviceKeyId?: string | null;
+  /** Whether the answer to the link's creation may come yet, and name a secret. */
+  isProvisional?: boolean | 0 | 1;
 };
 
 export type Delivery = {
@@ -244,6 +249,8 @@ export type Keeping = {
   /** Puts a secret that was sealed anew in the place of `was`. Nothing where that is not there any more. */
   resealSecret(resealed: {
     linkKey: number;
+    /** Ours, or the one that the service named beside it; ours unless it is said. */
+    whose?: 'ours' | 'service';
     was: Uint8Array;
     sealed: Uint8Array;
     keyId: string;

@@ -22,12 +22,16 @@ export function scheduleSummary(link: ScheduleColumns, settledAtMs: number | nul
   return { ...link, nextCheckAtMs: firstCheckAtMs({ settledAtMs }, link.nextCheckAtMs) };
 }
 
-export type OpeningSummaryColumns = OpeningColumns & { attempt: number; dueAtMs: number };
+export type OpeningSummaryColumns = OpeningColumns & {
+  attempt: number;
+  dueAtMs: number;
+  secretUnseen: boolean | 0 | 1;
+};
 
 export function openingSummary(row: OpeningSummaryColumns | undefined): Timeline['opening'] {
   if (row === undefined) return null;
-  const { attempt, dueAtMs, ...columns } = row;
-  return { ...openingState(columns), attempt, dueAtMs };
+  const { attempt, dueAtMs, secretUnseen, ...columns } = row;
+  return { ...openingState(columns), attempt, dueAtMs, secretUnseen: Boolean(secretUnseen) };
 }
 
 export type HistoryColumns = Omit<HistoryRow, 'cause' | 'effects'> & {

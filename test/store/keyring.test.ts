@@ -43,6 +43,16 @@ describe('the keyring', () => {
     refused({ reference: 'order-2' });
   });
 
+  it('refuses the secret that the service named in the place of ours, and ours in its place', () => {
+    const named = keyring.seal(SECRET, 'order-1', 'service');
+    const beside = { ...resting, sealedSecret: named.sealed };
+    expect(keyring.open(beside, 'service')).toBe(SECRET);
+    refused(beside);
+    expect(() => keyring.open(resting, 'service')).toThrow(
+      expect.objectContaining({ code: 'secret_undecipherable' }),
+    );
+  });
+
   it('refuses any changed byte', () => {
     for (let at = 0; at < sealed.sealed.length; at++) {
       const sealedSecret = Buffer.from(sealed.sealed);

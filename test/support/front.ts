@@ -12,6 +12,8 @@ type Handler = (
   asked: Asked,
   pass: () => Promise<Passed>,
   response: ServerResponse,
+  /** Of the request. */
+  body: string,
 ) => Promise<Passed | 'answered' | undefined>;
 
 export type Front = {
@@ -36,7 +38,7 @@ export async function startFront(serviceUrl: () => string): Promise<Front> {
       const { connection: _, 'content-length': __, ...given } = Object.fromEntries(answer.headers);
       return { status: answer.status, headers: given, text: await answer.text() };
     };
-    const answer = (await handler({ method, path }, pass, response)) ?? (await pass());
+    const answer = (await handler({ method, path }, pass, response, body.toString())) ?? (await pass());
     if (answer === 'answered') return;
     response.writeHead(answer.status, answer.headers).end(answer.text);
   });

@@ -6,6 +6,9 @@ import {
   type FoundOpening,
   isAdoptable,
   notItsLink,
+  SECRET_SUBJECT,
+  secretDetail,
+  secretNote,
   takenDetail,
   waitsDetail,
   withheldDetail,
@@ -15,6 +18,7 @@ import { closeOpening, openIntent } from './intents.ts';
 import { attention, noteHistory, requestCheck } from './matters.ts';
 import { LAPSE_OPENINGS, lockOrderOfLink, lockReference } from './rows.ts';
 import { watch } from './schedule.ts';
+import { holdSecretsKey } from './secrets.ts';
 import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
@@ -73,7 +77,7 @@ const claimOpenings: InTransaction<Openings>['claimOpenings'] = async (tx, { lim
 
 const finishOpening: InTransaction<Openings>['finishOpening'] = async (
   tx,
-  { link, withheld, nowMs, ...opening },
+  { link, withheld, answerLost = false, nowMs, ...opening },
 ) => {
   const [row, owner] = await Promise.all([findLeased(tx, opening), ownerOf(tx, link)]);
   if (row === null) return 'lost';
@@ -83,13 +87,41 @@ const finishOpening: InTransaction<Openings>['finishOpening'] = async (
     await park(tx, row, { fault: notItsLink(row, link, refusal), foreignId: link.id, nowMs });
     return 'taken';
   }
-  await bind(tx, row, link, { withheld, note: 'opened', by: 'reading', nowMs });
+  await bind(tx, row, link, { withheld, answerLost, note: 'opened', by: 'reading', nowMs });
   attention.end(tx, 'link_not_opened', reference, nowMs);
   if (withheld !== null) {
     const detail = withheldDetail(row, link, withheld);
     attention.raiseForOrder(tx, 'link_withheld', { subject: reference, orderKey, detail, atMs: nowMs });
   }
   return 'bound';
+};
+
+const KEEP_SECRET = statement(
+  `UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId WHERE key = @linkKey`,
+);
+const FIND_SECRET = statement(
+  `SELECT o.key AS orderKey, o.reference, l.service_sealed_secret IS NOT NULL AS isKnown
+   FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey AND l.token = @token`,
+);
+type Keeping = { orderKey: number; reference: string; isKnown: boolean };
+
+const keepServiceSecret: InTransaction<Openings>['keepServiceSecret'] = async (
+  tx,
+  { linkKey, token, secret, flaw, nowMs },
+) => {
+  const [, row] = await Promise.all([
+    lockOrderOfLink(tx, linkKey),
+    tx.one<Keeping>(FIND_SECRET, { linkKey, token }),
+  ]);
+  if (row === undefined || row.isKnown) return;
+  if (secret !== null) {
+    await holdSecretsKey(tx, secret.keyId);
+    tx.send(KEEP_SECRET, { linkKey, sealed: secret.sealed, keyId: secret.keyId });
+  } else {
+    const detail = secretDetail(row.reference, flaw ?? '');
+    attention.raiseForNoOrder(tx, 'secret_unusable', { subject: SECRET_SUBJECT, detail, atMs: nowMs });
+  }
+  noteHistory(tx, { orderKey: row.orderKey, atMs: nowMs, what: secretNote(flaw), by: 'reading' });
 };
 
 const OWNER = statement(
@@ -106,25 +138,31 @@ const BIND = statement(
      expires_at_ms = coalesce(@expiresAtMs, expires_at_ms) WHERE key = @linkKey`,
 );
 const FINISH = statement(
-  `UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @nowMs, fault_code = NULL, fault_message = NULL
-   WHERE link_key = @linkKey`,
+  `UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @nowMs, answer_lost = @answerLost, fault_code = NULL,
+     fault_message = NULL WHERE link_key = @linkKey`,
 );
 // A check that waited for the opening waits no more.
 const CHECK_NOW = statement(
   'UPDATE link_check SET due_at_ms = @nowMs WHERE link_key = @linkKey AND due_at_ms > @nowMs',
 );
 
-type Binding = { withheld: string | null; note: string; by: 'person' | 'reading'; nowMs: number };
+type Binding = {
+  withheld: string | null;
+  answerLost: boolean;
+  note: string;
+  by: 'person' | 'reading';
+  nowMs: number;
+};
 
 /** Gives an order's link what the service made, and ends its opening. */
 async function bind(
   tx: Transaction,
   { linkKey, orderKey }: OpeningRow,
   link: ServiceLink,
-  { withheld, note, by, nowMs }: Binding,
+  { withheld, answerLost, note, by, nowMs }: Binding,
 ): Promise<void> {
   tx.send(BIND, { ...link, withheld, linkKey });
-  tx.send(FINISH, { nowMs, linkKey });
+  tx.send(FINISH, { nowMs, answerLost, linkKey });
   tx.send(CHECK_NOW, { nowMs, linkKey });
   noteHistory(tx, { orderKey, atMs: nowMs, what: `link ${link.id} ${note}`, by });
   await watch.reschedule(tx, linkKey, nowMs);
@@ -196,7 +234,7 @@ const adoptLink: InTransaction<Openings>['adoptLink'] = async (tx, { reference, 
   if (bindingRefusal(row, link, owner) !== null) return 'taken';
   const { linkKey } = row;
   tx.send(FENCE, { linkKey });
-  await bind(tx, row, link, { withheld: null, note: 'adopted', by: 'person', nowMs });
+  await bind(tx, row, link, { withheld: null, answerLost: true, note: 'adopted', by: 'person', nowMs });
   requestCheck(tx, { linkKey, reason: 'registered', atMs: nowMs });
   for (const kind of ENDED_BY_ADOPTION) attention.end(tx, kind, reference, nowMs);
   return 'adopted';
@@ -206,6 +244,7 @@ export const openingVerbs: InTransaction<Openings> = {
   openIntent,
   claimOpenings,
   finishOpening,
+  keepServiceSecret,
   retryOpening,
   parkOpening,
   closeOpening,

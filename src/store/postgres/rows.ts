@@ -22,7 +22,8 @@ export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', holder = N
 
 /** Links' credentials as they rest: columns of `SealedCredentials`. */
 export const SEALED_COLUMNS = `l.key AS linkKey, l.token, o.reference, l.sealed_secret AS sealedSecret,
-  l.secrets_key_id AS keyId`;
+  l.secrets_key_id AS keyId, l.service_sealed_secret AS serviceSealedSecret, l.service_secrets_key_id AS serviceKeyId,
+  l.opened AND EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status <> 'done') AS isProvisional`;
 export const SEALED_TABLES = 'link l JOIN orders o ON o.key = l.order_key';
 
 /**

@@ -8,7 +8,8 @@ import type { InTransaction, Transaction } from './transaction.ts';
 type SecretVerbs = Pick<Keeping, 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey'>;
 
 const COUNT_UNOPENABLE = statement(
-  'SELECT count(*) AS links FROM link WHERE secrets_key_id <> ALL(@keyIds::text[])',
+  `SELECT count(*) AS links FROM link
+   WHERE secrets_key_id <> ALL(@keyIds::text[]) OR service_secrets_key_id <> ALL(@keyIds::text[])`,
 );
 
 /** How many links have a secret that none of these keys opens. Reads every link. */
@@ -43,6 +44,10 @@ const RESEAL = statement(
   `UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId, secret_fingerprint = @fingerprint
    WHERE key = @linkKey AND sealed_secret = @was`,
 );
+const RESEAL_SERVICE = statement(
+  `UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId
+   WHERE key = @linkKey AND service_sealed_secret = @was`,
+);
 const ADD = statement(
   `UPDATE instance SET secrets_key_others = trim(secrets_key_others || ' ' || @keyId::text)
    WHERE secrets_key_id <> @keyId AND @keyId <> ALL(${OTHERS})`,
@@ -57,8 +62,9 @@ const FIND_OTHER_REPLICA = statement(
    ORDER BY name LIMIT 1`,
 );
 const COUNT_OTHERS = statement(
-  `SELECT count(*) AS secrets FROM link l, instance i
-   WHERE l.secrets_key_id <> @keyId AND l.secrets_key_id = ANY(i.secrets_key_id || ${OTHERS})`,
+  `SELECT count(*) AS secrets FROM instance i, link l
+     CROSS JOIN LATERAL (VALUES (l.secrets_key_id), (l.service_secrets_key_id)) AS sealed (key_id)
+   WHERE sealed.key_id <> @keyId AND sealed.key_id = ANY(i.secrets_key_id || ${OTHERS})`,
 );
 
 /** Throws while a replica is alive that seals under another key. */
@@ -76,9 +82,10 @@ async function refuseWhileInUse(tx: Transaction, keyId: string): Promise<void> {
 
 export const secretVerbs: InTransaction<SecretVerbs> = {
   listSecrets: (tx, page) => tx.all<SealedCredentials>(LIST, page),
-  resealSecret: async (tx, resealed) => {
+  resealSecret: async (tx, { whose = 'ours', fingerprint, ...resealed }) => {
     const held = holdSecretsKey(tx, resealed.keyId);
-    tx.send(RESEAL, resealed);
+    if (whose === 'ours') tx.send(RESEAL, { ...resealed, fingerprint });
+    else tx.send(RESEAL_SERVICE, resealed);
     await held;
   },
   addSecretsKey: async (tx, keyId) => {

@@ -53,7 +53,8 @@ const SCHEDULE = statement(
 );
 const OPENING = statement(
   `SELECT p.status, p.attempt, p.due_at_ms AS dueAtMs, p.fault_code AS faultCode, p.fault_message AS faultMessage,
-     l.withheld FROM opening p JOIN link l ON l.key = p.link_key WHERE ${MINE} ORDER BY l.key DESC LIMIT 1`,
+     l.withheld, p.answer_lost AND l.service_sealed_secret IS NULL AS secretUnseen
+   FROM opening p JOIN link l ON l.key = p.link_key WHERE ${MINE} ORDER BY l.key DESC LIMIT 1`,
 );
 
 export const timeline: InTransaction<Queries>['timeline'] = async (tx, reference) => {

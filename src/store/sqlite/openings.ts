@@ -7,6 +7,9 @@ import {
   type FoundOpening,
   isAdoptable,
   notItsLink,
+  SECRET_SUBJECT,
+  secretDetail,
+  secretNote,
   takenDetail,
   waitsDetail,
   withheldDetail,
@@ -38,6 +41,7 @@ export function openingVerbs(db: Database): Synchronous<Openings> {
     ...intentVerbs(db, findLeased),
     claimOpenings: claimer(db),
     finishOpening: finisher(db),
+    keepServiceSecret: secretKeeper(db),
     retryOpening: ({ linkKey, attempt, dueAtMs, mayExist, waits, fault, nowMs }) => {
       const row = findLeased({ linkKey, attempt });
       if (row === null) return;
@@ -94,11 +98,11 @@ function finisher(db: Database): Synchronous<Openings>['finishOpening'] {
   const bind = linkBinder(db);
   const park = parker(db);
   const attention = attentionVerbs(db);
-  return ({ linkKey, attempt, link, withheld, nowMs }) => {
+  return ({ linkKey, attempt, link, withheld, answerLost = false, nowMs }) => {
     const row = findLeased({ linkKey, attempt });
     if (row === null) return 'lost';
     const { orderKey, reference } = row;
-    const refusal = bind(row, link, { withheld, note: 'opened', by: 'reading', nowMs });
+    const refusal = bind(row, link, { withheld, answerLost, note: 'opened', by: 'reading', nowMs });
     if (refusal !== null) {
       park(row, { fault: notItsLink(row, link, refusal), foreignId: link.id, nowMs });
       return 'taken';
@@ -112,7 +116,37 @@ function finisher(db: Database): Synchronous<Openings>['finishOpening'] {
   };
 }
 
-type Binding = { withheld: string | null; note: string; by: 'person' | 'reading'; nowMs: number };
+function secretKeeper(db: Database): Synchronous<Openings>['keepServiceSecret'] {
+  const find = db.prepare(
+    `SELECT o.key AS orderKey, o.reference, l.service_sealed_secret IS NOT NULL AS isKnown
+     FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = ? AND l.token = ?`,
+  );
+  const keep = db.prepare(
+    'UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId WHERE key = @linkKey',
+  );
+  const note = historyNotes(db);
+  const attention = attentionVerbs(db);
+  return ({ linkKey, token, secret, flaw, nowMs }) => {
+    const row = find.get(linkKey, token) as Keeping | undefined;
+    if (row === undefined || row.isKnown === 1) return;
+    if (secret !== null) keep.run({ linkKey, sealed: secret.sealed, keyId: secret.keyId });
+    else {
+      const detail = secretDetail(row.reference, flaw ?? '');
+      attention.raiseForNoOrder('secret_unusable', { subject: SECRET_SUBJECT, detail, atMs: nowMs });
+    }
+    note(row.orderKey, nowMs, secretNote(flaw), 'reading');
+  };
+}
+
+type Keeping = { orderKey: number; reference: string; isKnown: 0 | 1 };
+
+type Binding = {
+  withheld: string | null;
+  answerLost: boolean;
+  note: string;
+  by: 'person' | 'reading';
+  nowMs: number;
+};
 
 /** Gives an order's link what the service made, and ends its opening. Where it cannot be, says why and changes nothing. */
 function linkBinder(db: Database): (row: OpeningRow, link: ServiceLink, binding: Binding) => string | null {
@@ -124,19 +158,20 @@ function linkBinder(db: Database): (row: OpeningRow, link: ServiceLink, binding:
        expires_at_ms = coalesce(@expiresAtMs, expires_at_ms) WHERE key = @linkKey`,
   );
   const finish = db.prepare(
-    `UPDATE opening SET status = 'done', ended_at_ms = ?, fault_code = NULL, fault_message = NULL WHERE link_key = ?`,
+    `UPDATE opening SET status = 'done', ended_at_ms = ?, answer_lost = ?, fault_code = NULL, fault_message = NULL
+     WHERE link_key = ?`,
   );
   // A check that waited for the opening waits no more.
   const checkNow = db.prepare('UPDATE link_check SET due_at_ms = ? WHERE link_key = ? AND due_at_ms > ?');
   const note = historyNotes(db);
   const attention = attentionVerbs(db);
   const watch = watcher(db);
-  return (row, link, { withheld, note: what, by, nowMs }) => {
+  return (row, link, { withheld, answerLost, note: what, by, nowMs }) => {
     const refusal = bindingRefusal(row, link, ownerOf.get(link.id) as string | undefined);
     if (refusal !== null) return refusal;
     const { linkKey, orderKey } = row;
     bind.run({ ...link, withheld, linkKey });
-    finish.run(nowMs, linkKey);
+    finish.run(nowMs, answerLost ? 1 : 0, linkKey);
     attention.end('link_not_known', link.id, nowMs);
     checkNow.run(nowMs, linkKey, nowMs);
     watch.reschedule(linkKey, nowMs);
@@ -177,7 +212,13 @@ function adopter(db: Database): Synchronous<Openings>['adoptLink'] {
     if (row === undefined) return 'not_parked';
     if (!isOpen(row.state)) return 'not_open';
     if (!isAdoptable(row, row.mayExist === 1)) return 'not_parked';
-    const refusal = bind(row, link, { withheld: null, note: 'adopted', by: 'person', nowMs });
+    const refusal = bind(row, link, {
+      withheld: null,
+      answerLost: true,
+      note: 'adopted',
+      by: 'person',
+      nowMs,
+    });
     if (refusal !== null) return 'taken';
     fence.run(row.linkKey);
     for (const kind of ENDED_BY_ADOPTION) attention.end(kind, reference, nowMs);

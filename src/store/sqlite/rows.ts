@@ -18,8 +18,11 @@ export const LAST_ASKED = `coalesce((SELECT seq FROM sqlite_sequence WHERE name 
 export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', may_exist = 1 WHERE status = 'leased'`;
 
 /** Links' credentials as they rest: columns of `SealedCredentials`. */
-export const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference, l.link_id AS linkId, l.sealed_secret AS sealedSecret,
-  l.secrets_key_id AS keyId FROM link l JOIN orders o ON o.key = l.order_key`;
+export const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference, l.link_id AS linkId,
+  l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.service_sealed_secret AS serviceSealedSecret,
+  l.service_secrets_key_id AS serviceKeyId,
+  l.opened AND EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status <> 'done') AS isProvisional
+  FROM link l JOIN orders o ON o.key = l.order_key`;
 
 /** A notice that is owed to the shop (not taken, nor given up), of the order that is bound. */
 export const OWED_NOTICE = `SELECT 1 FROM outbox WHERE order_key = +? AND status IN ('pending', 'leased')`;

@@ -47,6 +47,7 @@ const WRITES = [
   'openIntent',
   'claimOpenings',
   'finishOpening',
+  'keepServiceSecret',
   'retryOpening',
   'parkOpening',
   'closeOpening',

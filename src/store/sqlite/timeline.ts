@@ -54,7 +54,8 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
   );
   const opening = db.prepare(
     `SELECT p.status, p.attempt, p.due_at_ms AS dueAtMs, p.fault_code AS faultCode, p.fault_message AS faultMessage,
-       l.withheld FROM opening p JOIN link l ON l.key = p.link_key WHERE ${mine} ORDER BY l.key DESC LIMIT 1`,
+       l.withheld, p.answer_lost AND l.service_sealed_secret IS NULL AS secretUnseen
+     FROM opening p JOIN link l ON l.key = p.link_key WHERE ${mine} ORDER BY l.key DESC LIMIT 1`,
   );
 
   return (reference) => {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ServiceLink } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { FAULT, hex, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
+import { FAULT, hex, LEASE_MS, type Link, said, sealedSecret, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -110,6 +110,95 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         const registered = await world.register({ reference, linkId: world.name('plink') });
         expect(registered).toMatchObject({ outcome: 'opened_by_settled', order: { reference } });
         expect((await world.store.findCredentials({ token }))?.reference).toBe(reference);
+      });
+    });
+
+    describe('keepServiceSecret', () => {
+      const credentialsOf = async ({ token }: Link) => {
+        const found = await world.store.findCredentials({ token });
+        const { sealedSecret, serviceSealedSecret: service, serviceKeyId, isProvisional } = found ?? {};
+        const [ours, theirs] = [sealedSecret, service].map((bytes) => hex(bytes ?? Buffer.of()));
+        return { ours, theirs, serviceKeyId, isProvisional: Boolean(isProvisional) };
+      };
+      const keep = (link: Link, over: object = {}) => {
+        const { linkKey, token } = link;
+        const secret = { ...sealedSecret('of the service'), keyId: 'key-1' };
+        return world.store.keepServiceSecret({
+          ...{ linkKey, token, secret, flaw: null, nowMs: world.tick() },
+          ...over,
+        });
+      };
+
+      it("keeps the service's secret beside ours, and the first that it named", async () => {
+        const link = await world.intend();
+        const before = await credentialsOf(link);
+        expect(before).toMatchObject({ theirs: '', serviceKeyId: null, isProvisional: true });
+        const secret = sealedSecret('the first');
+        await keep(link, { secret });
+        await keep(link);
+        await world.reopen();
+        const kept = { ours: before.ours, theirs: hex(secret.sealed), serviceKeyId: 'key-1' };
+        expect(await credentialsOf(link)).toMatchObject(kept);
+        expect((await world.timeline(link)).history).toMatchObject([
+          { what: 'link is to be opened' },
+          { what: expect.stringContaining('named a signing secret of its own'), cause: { kind: 'reading' } },
+        ]);
+        await finish(link, world.made());
+        expect(await credentialsOf(link)).toEqual({ ...kept, isProvisional: false });
+      });
+
+      it('keeps it for the link of that token only', async () => {
+        const link = await world.intend();
+        await keep(link, { token: 'of a link that was forgotten' });
+        expect(await credentialsOf(link)).toMatchObject({ theirs: '' });
+        await keep({ ...link, linkKey: 987_654 });
+        expect((await world.timeline(link)).history).toHaveLength(1);
+      });
+
+      it('raises one matter for all links of which it cannot be used', async () => {
+        world = await fresh();
+        const links = [await world.intend(), await world.intend()] as const;
+        for (const link of links) await keep(link, { secret: null, flaw: 'it is masked' });
+        const matters = await world.store.listAttention({ limit: 10 });
+        expect(matters).toMatchObject([{ kind: 'secret_unusable', subject: 'webhookSecret', count: 2 }]);
+        expect(matters[0]?.detail).toContain(links[1].reference);
+        expect((await world.timeline(links[1])).history[1]?.what).toContain('it is masked');
+        expect(await credentialsOf(links[0])).toMatchObject({ theirs: '', serviceKeyId: null });
+      });
+
+      it('has it sealed anew by itself, unless it changed since it was listed', async () => {
+        const link = await world.intend();
+        const { ours } = await credentialsOf(link);
+        const secret = sealedSecret('as it was');
+        await keep(link, { secret });
+        const reseal = (sealed: string) =>
+          world.store.resealSecret({
+            linkKey: link.linkKey,
+            whose: 'service',
+            was: secret.sealed,
+            sealed: Buffer.from(sealed),
+            keyId: 'key-1',
+            fingerprint: secret.fingerprint,
+          });
+        await reseal('sealed anew');
+        await reseal('too late');
+        const theirs = hex(Buffer.from('sealed anew'));
+        expect(await credentialsOf(link)).toMatchObject({ ours, theirs });
+        const listed = await world.store.listSecrets({ after: link.linkKey - 1, limit: 1 });
+        expect(listed).toMatchObject([{ linkKey: link.linkKey, serviceKeyId: 'key-1' }]);
+      });
+
+      it.each([
+        [true, true],
+        [false, false],
+      ])('says of an opening whether its answer was lost: %s', async (answerLost, isUnseen) => {
+        const link = await world.intend();
+        const { linkKey, attempt } = await world.claimOpening(link);
+        const made = { linkKey, attempt, link: world.made(), withheld: null, answerLost, nowMs: world.nowMs };
+        await world.store.finishOpening(made);
+        expect((await world.timeline(link)).opening).toMatchObject({ secretUnseen: isUnseen });
+        await keep(link);
+        expect((await world.timeline(link)).opening).toMatchObject({ secretUnseen: false });
       });
     });
 

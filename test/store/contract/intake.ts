@@ -17,12 +17,16 @@ export function intakeContract({ shared }: Worlds): void {
       const { token, linkKey, reference } = await world.newLink({ linkId, freshSecret });
       for (const by of [{ token }, { linkId }, { linkKey }]) {
         const found = await world.store.findCredentials(by);
-        expect({ ...found, sealedSecret: hex(found?.sealedSecret ?? Buffer.of()) }).toEqual({
+        const isProvisional = Boolean(found?.isProvisional);
+        expect({ ...found, sealedSecret: hex(found?.sealedSecret ?? Buffer.of()), isProvisional }).toEqual({
           linkKey,
           token,
           reference,
           sealedSecret: hex(freshSecret.sealed),
           keyId: 'key-1',
+          serviceSealedSecret: null,
+          serviceKeyId: null,
+          isProvisional: false,
         });
       }
     });

@@ -80,6 +80,21 @@ describe('the secrets key of two replicas', () => {
     );
   });
 
+  it("is not the only one while a link's secret of the service rests under the one before", async () => {
+    const registered = await register(after, 'new');
+    if (!('token' in registered)) throw new Error('the link was not registered');
+    const { linkKey, token } = registered;
+    const secret = { ...sealedSecret('of the service'), keyId: 'old' };
+    const named = { linkKey, token, secret, flaw: null, nowMs: before.clock.nowMs() };
+    await before.store.keepServiceSecret(named);
+    await before.store.close();
+    await expect(adopt()).rejects.toThrow('Secrets rest under another key than new (1)');
+    const again = { ...sealedSecret('again'), keyId: 'new' };
+    await after.store.resealSecret({ linkKey, whose: 'service', was: secret.sealed, ...again });
+    await adopt();
+    await expect(after.store.keepServiceSecret({ ...named, linkKey: 987 })).resolves.toBeUndefined();
+  });
+
   it('is not the only one where the other replica seals a secret under the one before at that moment', async () => {
     await after.store.heartbeat(after.clock.nowMs() + 2 * MINUTE_MS);
     const reference = randomUUID();
