@@ -159,7 +159,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         world = await fresh();
         const links = [await world.intend(), await world.intend()] as const;
         for (const link of links) await keep(link, { secret: null, flaw: 'it is masked' });
-        const matters = await world.store.listAttention({ limit: 10 });
+        const matters = await world.store.listAttention({ limit: 10, after: null });
         expect(matters).toMatchObject([{ kind: 'secret_unusable', subject: 'webhookSecret', count: 2 }]);
         expect(matters[0]?.detail).toContain(links[1].reference);
         expect((await world.timeline(links[1])).history[1]?.what).toContain('it is masked');
