@@ -99,8 +99,10 @@ describe('replicas of one store', () => {
     expect((await other.deliver(to(other, named), paid)).status).toBe(200);
     await eventually(async () => expect((await one.order('order-1')).state).toBe('paid'));
     expect((await one.deliver(to(one, named), paid)).status).toBe(200);
-    const { events: all } = (await one.api('/v1/events')).body;
-    expect(all.map(({ status }: { status: string }) => status)).toEqual(all.map(() => 'done'));
+    await eventually(async () => {
+      const { events: all } = (await one.api('/v1/events')).body;
+      expect(all.map(({ status }: { status: string }) => status)).toEqual(['done', 'done', 'done']);
+    });
   });
 
   it('wake the reader of the feed of another one when they write a notice', async () => {

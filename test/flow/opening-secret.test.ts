@@ -43,10 +43,10 @@ async function dropFirstEvents({ sandbox }: Shop): Promise<void> {
 }
 
 /** An authentic event of a link, signed by hand: what settled answers. */
-async function deliver({ settled }: Shop, secret: string, body: object): Promise<number> {
+async function deliver({ settled, sandbox }: Shop, secret: string, body: object): Promise<number> {
   const [{ token }] = peek(settled.storePath, 'SELECT token FROM link') as [{ token: string }];
   const text = JSON.stringify(body);
-  const timestamp = String(Date.now());
+  const timestamp = String(sandbox.clock.nowMs());
   const signature = createHmac('sha256', secret).update(`${timestamp}.${text}`).digest('hex');
   const headers = { 'x-service-signature': signature, 'x-service-timestamp': timestamp };
   return (await fetch(`${settled.hooksUrl}/hooks/${token}`, { method: 'POST', body: text, headers })).status;
@@ -107,10 +107,10 @@ describe('a service that names a signing secret of its own', () => {
     const { id } = await openLink(shop, 'order-1');
     expect([named.length > 16, named === given]).toEqual([true, false]);
     const event = (name: string) => ({ id: name, type: 'payment_link.status_changed', data: { linkId: id } });
-    const answers = async ({ settled, sandbox }: Shop, round: number) => [
-      await deliver({ settled, sandbox }, given, event(`evt_ours_${round}`)),
-      await deliver({ settled, sandbox }, named, event(`evt_theirs_${round}`)),
-      await deliver({ settled, sandbox }, `${named}.`, event(`evt_nobodys_${round}`)),
+    const answers = async (to: Shop, round: number) => [
+      await deliver(to, given, event(`evt_ours_${round}`)),
+      await deliver(to, named, event(`evt_theirs_${round}`)),
+      await deliver(to, `${named}.`, event(`evt_nobodys_${round}`)),
     ];
     expect(await answers(shop, 1)).toEqual([200, 200, 401]);
     const before = peek(shop.settled.storePath, 'SELECT DISTINCT service_secrets_key_id AS id FROM link');
