@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/fault.ts';
+import { openShopLookup } from '../../src/notify/lookup.ts';
 import { openTarget, type TargetOptions } from '../../src/notify/target.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
@@ -95,6 +96,23 @@ describe('an address that only this network knows', () => {
       pass(KEPT_MS);
     }
     expect(shop.connections).toBe(0);
+  });
+
+  it('is left out of what a name stands for, whichever comes first: only the others are connected to', async () => {
+    const OTHER = '2606:4700::1111';
+    for (const found of [
+      ['127.0.0.1', PUBLIC, '10.0.0.1', OTHER],
+      [PUBLIC, '::1', OTHER],
+    ]) {
+      const mayConnect = (address: string) => [PUBLIC, OTHER].includes(address);
+      const { resolve } = resolver(found);
+      const look = openShopLookup({ resolve, mayConnect, deadlineMs: 5_000, clock: systemClock });
+      const given = (all: boolean) =>
+        new Promise((told) => look('shop.example.com', { all }, (...answer) => told(answer)));
+      const addresses = [PUBLIC, OTHER].map((address, n) => ({ address, family: n === 0 ? 4 : 6 }));
+      expect(await given(true)).toEqual([null, addresses]);
+      expect(await given(false)).toEqual([null, PUBLIC, 4]);
+    }
   });
 
   it('is connected to where that is allowed, as a number and behind a name', async () => {
@@ -196,7 +214,10 @@ describe('a name', () => {
     const resolve = ((_: string, __: unknown, done: (error: null, found: LookupAddress[]) => void) => {
       asked.push(done);
     }) as unknown as typeof lookup;
-    const { post } = open(at(shop, 'shop.example.com'), { allowPrivate: true, resolve, deadlineMs: 200 });
+    const { clock, pass } = standingClock();
+    const over = { allowPrivate: true, resolve, deadlineMs: 200, clock };
+    const { post } = open(at(shop, 'shop.example.com'), over);
+    shop.answerWith({ status: 204, headers: { connection: 'close' } });
     const faults = await Promise.all(Array.from({ length: 40 }, () => faultOf(post())));
     for (const { code } of faults) expect(code).toMatch(/^shop_(timeout|unreachable)$/);
     const after = await faultOf(post());
@@ -206,6 +227,13 @@ describe('a name', () => {
     asked[0]?.(null, [{ address: '127.0.0.1', family: 4 }]);
     expect(await post()).toMatchObject({ status: 204 });
     expect([asked.length, shop.notices.length]).toEqual([1, 1]);
+
+    // One that was late says nothing of those that come after it.
+    pass(KEPT_MS);
+    const next = post();
+    expect(asked).toHaveLength(2);
+    asked[1]?.(null, [{ address: '127.0.0.1', family: 4 }]);
+    expect(await next).toMatchObject({ status: 204 });
   });
 
   it('is looked up once for connections that are made at once, or within seconds, and then again', async () => {
