@@ -28,6 +28,7 @@ describe('api: one order', () => {
       learnedBy: 'webhook',
       payment: { id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL' },
       payments: [{ id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL' }],
+      paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '100.00' }] },
       holds: [],
       hold: null,
       link: { id: `pl_${reference}`, url: null, shortUrl: null, status: null },
