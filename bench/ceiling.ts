@@ -5,7 +5,7 @@ import { listen } from '../src/http/server.ts';
 import { openLog } from '../src/observe/log.ts';
 import { HEADER_PREFIX, headerNames } from '../src/paylink/wire.ts';
 import { bodyReader } from '../src/receive/body.ts';
-import { hookRoutes, refuseContinue } from '../src/receive/route.ts';
+import { hooksOf } from '../src/receive/route.ts';
 import type { Credentials, LinkCredentials } from '../src/store/credentials.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { benchLink } from './deliveries.ts';
@@ -52,13 +52,13 @@ function answerTogether(): Promise<typeof RECORDED> {
 }
 
 const log = openLog('warn');
-const hooks = hookRoutes({
+const hooks = hooksOf({
   store: {
     recordDelivery: manner === 'grouped' ? answerTogether : async () => RECORDED,
     recordHint: async () => {},
   },
   credentials,
-  rejections: { add: () => {}, flush: async () => {} },
+  rejections: { add: () => {} },
   clock: systemClock,
   log,
   toleranceSeconds: 86_400,
@@ -72,8 +72,8 @@ const hooks = hookRoutes({
 const health = healthRoutes(() => ({ ready: true }));
 await listen({
   address: { host: '127.0.0.1', port },
-  handler: createApp({ routers: [hooks, health], log, newId: randomUUID }),
-  refuseContinue,
+  handler: createApp({ routers: [hooks.router, health], log, newId: randomUUID }),
+  refuseContinue: hooks.refuseContinue,
   clock: systemClock,
 });
 

@@ -111,7 +111,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   hints.listen((hint) => (hint === 'events' ? settler.wake() : wakeTelling(parts)));
   const rejections = keepRejections(parts);
   const catchUp = () => parts.asking?.reconciler.catchUp({ dryRun: false });
-  const watches = [startHeartbeat({ ...parts, catchUp }), life.watchLoop()];
+  const watches = [startHeartbeat({ ...parts, catchUp }), life.watchLoop(), rejections.watch()];
   try {
     const servers = await openServers(parts, rejections);
     const stop = () => stopApp(parts, { servers, rejections, watches, abandon });

@@ -1,4 +1,5 @@
 import { apiRoutes } from './api/router.ts';
+import { describeRefusals, UNREAD_REASONS } from './api/words.ts';
 import { type Config, SAME_TOKENS } from './config.ts';
 import { Fault } from './fault.ts';
 import { createApp } from './http/app.ts';
@@ -7,7 +8,7 @@ import { type HttpServer, listen } from './http/server.ts';
 import type { Parts } from './parts.ts';
 import { headerNames } from './paylink/wire.ts';
 import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
-import { hookRoutes, refuseContinue } from './receive/route.ts';
+import { hooksOf, refuseContinue } from './receive/route.ts';
 import { returnRoutes } from './reconcile/return.ts';
 import { storeFile, wholeName } from './store/address.ts';
 import { operatorTokenFile } from './store/files.ts';
@@ -17,16 +18,21 @@ export function keepRejections({ store, clock, log }: Parts): RejectionLog {
   return rejectionLog({
     store,
     clock,
+    describe: describeRefusals,
     onWritten: ({ linkKey, reason, count }) =>
-      log.warn({ link: linkKey, reason, count }, 'deliveries refused as not authentic'),
+      log.warn({ link: linkKey, reason, count }, refusedWords(reason)),
     onFailed: (fault) => log.warn({ fault }, 'refused deliveries could not be noted'),
   });
+}
+
+function refusedWords(reason: string): string {
+  return `deliveries refused ${UNREAD_REASONS.has(reason) ? 'unread' : 'as not authentic'}`;
 }
 
 /** Opens the public listener, for deliveries and returning customers, and the private one, for the API. */
 export async function openServers(parts: Parts, rejections: RejectionLog): Promise<[HttpServer, HttpServer]> {
   const { config, clock, log, newId, life, settler, metrics, activity, asking } = parts;
-  const hooks = hookRoutes({
+  const hooks = hooksOf({
     ...parts,
     rejections,
     toleranceSeconds: config.toleranceSeconds,
@@ -57,8 +63,8 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
   });
   const hooksServer = await listen({
     address: config.hooksListen,
-    handler: createApp({ routers: [hooks, returns, healthRoutes(life.readiness)], log, newId }),
-    refuseContinue,
+    handler: createApp({ routers: [hooks.router, returns, healthRoutes(life.readiness)], log, newId }),
+    refuseContinue: hooks.refuseContinue,
     clock,
   });
   try {

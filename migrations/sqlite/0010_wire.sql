@@ -6,3 +6,8 @@
 ALTER TABLE link ADD COLUMN service_sealed_secret BLOB;
 ALTER TABLE link ADD COLUMN service_secrets_key_id TEXT;
 ALTER TABLE opening ADD COLUMN answer_lost INTEGER NOT NULL DEFAULT 0 CHECK (answer_lost IN (0, 1));
+
+-- What refused deliveries of a link turned out to be: JSON, a code and what belongs to it. A refusal is told to a person
+-- once it concerns several links.
+ALTER TABLE rejection ADD COLUMN diagnosis TEXT;
+CREATE INDEX rejection_by_reason ON rejection (reason, last_at_ms);

@@ -1,3 +1,4 @@
+import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type {
   DriftRow,
   EventSummary,
@@ -8,7 +9,7 @@ import type {
 } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { iso } from './times.ts';
-import { words } from './words.ts';
+import { readDiagnosis, UNREAD_REASONS, words } from './words.ts';
 
 /** One thing that happened to an order. `details` are for those who want to know exactly. */
 export type Entry = { at: string; kind: EntryKind; summary: string; details: string[] };
@@ -125,9 +126,16 @@ function hintEntry({ eventId, timestamp, lastAtMs, count }: Timeline['hints'][nu
   return entry(lastAtMs, 'stale', summary, details);
 }
 
-function rejectionEntry({ reason, count, firstAtMs, lastAtMs }: RejectionSummary): Dated {
-  const summary = `${inDeliveries(count)} refused as not authentic: ${words.rejection(reason)}`;
-  const details = [reason, ...(count > 1 ? [`the first at ${iso(firstAtMs)}, this was the last`] : [])];
+function rejectionEntry({ reason, count, diagnosis: text, firstAtMs, lastAtMs }: RejectionSummary): Dated {
+  const how = UNREAD_REASONS.has(reason) ? 'refused unread' : 'refused as not authentic';
+  const summary = `${inDeliveries(count)} ${how}: ${words.rejection(reason)}`;
+  const diagnosis = readDiagnosis(text);
+  const found = diagnosis === null ? [] : [`${diagnosis.code}: ${explainDiagnosis(diagnosis).answer}`];
+  const details = [
+    reason,
+    ...found,
+    ...(count > 1 ? [`the first at ${iso(firstAtMs)}, this was the last`] : []),
+  ];
   return entry(lastAtMs, 'rejected', summary, details);
 }
 

@@ -1,11 +1,14 @@
 import type { RequestHandler } from 'express';
 import { sendProblem } from '../http/problem.ts';
+import type { Diagnosis } from '../receive/diagnosis.ts';
+import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { AttentionSummary, EventSummary, RejectionSummary } from '../store/queries.ts';
 import { readKey } from './cursors.ts';
 import type { ApiOptions } from './options.ts';
 import { lister } from './pages.ts';
 import { attentionQuery, endRequest, eventsQuery, read, readEventKey, rejectionsQuery } from './requests.ts';
 import { givenMs, iso, isoOrNull } from './times.ts';
+import { readDiagnosis } from './words.ts';
 
 export function listEvents({ store }: ApiOptions): RequestHandler {
   return lister({
@@ -109,8 +112,21 @@ function eventDocument({ key, receivedAtMs, dueAtMs, endedAtMs, ...event }: Even
   };
 }
 
-function rejectionDocument({ key, firstAtMs, lastAtMs, ...rejection }: RejectionSummary): object {
-  return { id: String(key), ...rejection, firstAt: iso(firstAtMs), lastAt: iso(lastAtMs) };
+function rejectionDocument({
+  key,
+  firstAtMs,
+  lastAtMs,
+  diagnosis: text,
+  ...rejection
+}: RejectionSummary): object {
+  const diagnosis = diagnosisDocument(readDiagnosis(text));
+  return { id: String(key), ...rejection, diagnosis, firstAt: iso(firstAtMs), lastAt: iso(lastAtMs) };
+}
+
+function diagnosisDocument(diagnosis: Diagnosis | null): object | null {
+  if (diagnosis === null) return null;
+  const { code, ...details } = diagnosis;
+  return { code, details, ...explainDiagnosis(diagnosis) };
 }
 
 function attentionDocument({ key, openedAtMs, lastAtMs, ...attention }: AttentionSummary): object {

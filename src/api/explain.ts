@@ -2,12 +2,13 @@ import { inSum } from '../domain/advice.ts';
 import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
+import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { Timeline } from '../store/queries.ts';
 import { chronicle, type Entry, inDeliveries, inTimes, sentence } from './chronicle.ts';
 import { isInDoubt, linkHasEnded, type Means, whatFollows } from './next.ts';
 import { iso } from './times.ts';
 import { whatShopKnows } from './told.ts';
-import { words } from './words.ts';
+import { readDiagnosis, UNREAD_REASONS, words } from './words.ts';
 
 export type Explanation = {
   /** A few sentences for a worried person: whether the order is paid, and why or why not. */
@@ -107,7 +108,7 @@ function obstacles(timeline: Timeline): string[] {
   const waiting = deliveries.filter(({ status }) => status === 'pending' || status === 'leased').length;
   const dead = deliveries.filter(({ status }) => status === 'dead').length;
   const stale = hints.reduce((sum, { count }) => sum + count, 0);
-  const refused = rejections.reduce((sum, { count }) => sum + count, 0);
+  const refused = timesOf(rejections);
   const found = ofOpening(timeline);
   if (waiting > 0) found.push(`${inDeliveries(waiting)} came and ${were(waiting)} not settled yet.`);
   if (dead > 0) found.push(`${inDeliveries(dead)} came and could not be settled: a person must look.`);
@@ -116,12 +117,7 @@ function obstacles(timeline: Timeline): string[] {
       `${inDeliveries(stale)} came with a stale timestamp, too far from our clock, and ${were(stale)} not believed.`,
     );
   }
-  if (refused > 0) {
-    const reasons = rejections.map(({ reason }) => `${words.rejection(reason)} (${reason})`);
-    found.push(
-      `${inDeliveries(refused)} came and ${were(refused)} refused as not authentic: ${reasons.join('; ')}.`,
-    );
-  }
+  if (refused > 0) found.push(...ofRefused(rejections));
   found.push(...ofSecret(timeline, deliveries.length + stale > 0));
   if (found.length === 0 && order.state === 'awaiting_payment' && !isInDoubt(timeline)) {
     found.push(
@@ -131,6 +127,29 @@ function obstacles(timeline: Timeline): string[] {
     );
   }
   return [...found, ...ofReadings(timeline)];
+}
+
+/** Deliveries that were refused: for their signature, or before it was looked at. */
+function ofRefused(rejections: Timeline['rejections']): string[] {
+  const unread = rejections.filter(({ reason }) => UNREAD_REASONS.has(reason));
+  const forged = rejections.filter(({ reason }) => !UNREAD_REASONS.has(reason));
+  const told = (some: typeof rejections, how: string) => {
+    const count = timesOf(some);
+    const reasons = some.map(({ reason }) => `${words.rejection(reason)} (${reason})`);
+    return count === 0
+      ? []
+      : [`${inDeliveries(count)} came and ${were(count)} ${how}: ${reasons.join('; ')}.`];
+  };
+  const diagnoses = rejections.map(({ diagnosis }) => readDiagnosis(diagnosis)).filter((one) => one !== null);
+  return [
+    ...told(forged, 'refused as not authentic'),
+    ...told(unread, 'refused unread'),
+    ...diagnoses.map((diagnosis) => explainDiagnosis(diagnosis).answer),
+  ];
+}
+
+function timesOf(rejections: Timeline['rejections']): number {
+  return rejections.reduce((sum, { count }) => sum + count, 0);
 }
 
 /** Why the customer has no address to pay at. */

@@ -2,12 +2,13 @@ import { adoptCommand, inPanel, readForeign, shellWord } from '../domain/advice.
 import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order } from '../domain/order.ts';
-import type { Timeline } from '../store/queries.ts';
+import { explainDiagnosis } from '../receive/diagnosis_words.ts';
+import type { RejectionSummary, Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { firstLine } from './chronicle.ts';
 import { iso } from './times.ts';
 import { nextOfNotices } from './told.ts';
-import { words } from './words.ts';
+import { readDiagnosis, words } from './words.ts';
 
 /** What is known beside the order's own rows. */
 export type Means = {
@@ -97,13 +98,24 @@ function nextOfRefused({ order, hints, rejections }: Timeline): string[] {
   return [
     'The service sends a refused delivery again after 1 min, 5 min, 15 min, 1 h, 4 h and 12 h.',
     ...(hints.length === 0 ? [] : ["Compare this machine's clock with the right time."]),
-    ...(rejections.length === 0
-      ? []
-      : [
-          'Save a refused delivery and find its cause: settled verify. Correct a wrong secret: ' +
-            `settled links add ${shellWord(order.reference)} --amount ${formatAmount(order.amount)} --currency ` +
-            `${order.amount.currency} --id ${order.link?.id === null || order.link === null ? 'ID' : shellWord(order.link.id)} --secret-file FILE`,
-        ]),
+    ...new Set(rejections.flatMap((rejection) => nextOfRejection(order, rejection))),
+  ];
+}
+
+/** What to do about deliveries that were refused for one reason: what their diagnosis says, or how to find out. */
+function nextOfRejection(order: Order, { reason, diagnosis: text }: RejectionSummary): string[] {
+  const diagnosis = readDiagnosis(text);
+  const { reference, amount, link } = order;
+  const advice = diagnosis === null ? [] : explainDiagnosis(diagnosis).advice;
+  if (reason !== 'signature_wrong') return advice;
+  const save = `Save a refused delivery and find its cause: settled verify --order ${shellWord(reference)}`;
+  const id = link === null || link.id === null ? 'ID' : shellWord(link.id);
+  const isUnexplained = diagnosis === null || diagnosis.code === 'wrong_secret_or_altered_body';
+  return [
+    ...advice,
+    ...(isUnexplained ? [save] : []),
+    `Correct a wrong secret: settled links add ${shellWord(reference)} --amount ${formatAmount(amount)} --currency ` +
+      `${amount.currency} --id ${id} --secret-file FILE`,
   ];
 }
 

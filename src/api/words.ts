@@ -1,7 +1,9 @@
 import type { AskReason } from '../domain/check.ts';
 import type { NoticeType, Rule } from '../domain/decision.ts';
 import type { AttentionKind, Flag, HoldReason } from '../domain/order.ts';
-import type { KeptReason } from '../store/store.ts';
+import type { Diagnosis } from '../receive/diagnosis.ts';
+import { explainDiagnosis } from '../receive/diagnosis_words.ts';
+import type { KeptReason } from '../store/rejections.ts';
 
 /** What settled's own words mean to a person who knows none of them. docs/states.md defines them. */
 
@@ -17,7 +19,17 @@ export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
   secret_unusable: 'the signing secret that was registered for this link is too short',
   secret_undecipherable:
     'nobody can tell whether it is, because no key that is known opens the signing secret of this link',
+  method_not_allowed: 'it was not sent with POST',
+  body_too_large: 'its body is too large',
+  content_encoding: 'it was sent compressed, or in another content encoding',
 };
+
+/** Those of deliveries that were refused before their signature was looked at. */
+export const UNREAD_REASONS: ReadonlySet<string> = new Set<KeptReason>([
+  'method_not_allowed',
+  'body_too_large',
+  'content_encoding',
+]);
 
 const RULES: Readonly<Record<Rule, string>> = {
   payment_pending: 'the customer has begun to pay',
@@ -88,6 +100,7 @@ const FLAGS: Readonly<Record<Flag, string>> = {
 const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   amount_mismatch: 'the money of a counted payment does not agree with what was said of it',
   api_key_refused: 'the service refuses the API key: nothing can be opened or asked about',
+  deliveries_refused: 'deliveries of payment links are refused for one reason, again and again',
   duplicate_payment: 'more than one payment was captured: refund one of them',
   event_conflict: 'an event id of this link came again with other content; each was settled',
   event_dead: 'an event could not be settled',
@@ -149,4 +162,18 @@ export const words = {
 
 function lookUp(table: Readonly<Record<string, string>>, name: string): string {
   return Object.hasOwn(table, name) ? (table[name] as string) : name;
+}
+
+/** What a person is told when the deliveries of several links are refused for one reason. */
+export function describeRefusals(reason: KeptReason, diagnosis: Diagnosis | null): string {
+  const found = diagnosis === null ? null : explainDiagnosis(diagnosis);
+  const refused = `Deliveries were refused (${reason}); of the last one: ${REJECTIONS[reason]}.`;
+  const advice = found?.advice.map((line) => (/[.!?]$/.test(line) ? line : `${line}.`)) ?? [];
+  const where = 'Which ones: settled rejections. It ends when a delivery of one of these links verifies.';
+  return [refused, ...(found === null ? [] : [found.answer]), ...advice, where].join(' ');
+}
+
+/** A stored diagnosis; null if there is none, or a later version wrote it. */
+export function readDiagnosis(text: string | null): Diagnosis | null {
+  return text === null ? null : (JSON.parse(text) as Diagnosis);
 }

@@ -1,8 +1,9 @@
 import { readConfig } from '../config.ts';
+import { diagnose } from '../receive/diagnosis.ts';
+import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import { systemClock } from '../work/clock.ts';
 import { UsageError, wholeNumber } from './arguments.ts';
 import { defineCommand } from './command.ts';
-import { diagnose } from './diagnosis.ts';
 import { EXIT } from './exit.ts';
 import { printable } from './layout.ts';
 import { readGivenFile, readSecret } from './links.ts';
@@ -60,15 +61,19 @@ export const verifyDelivery = defineCommand({
       body: readGivenFile('body', body),
       signature,
       timestamp,
-      secret,
+      secrets: [secret],
       nowMs: now === undefined ? systemClock.nowMs() : wholeNumber('now', now, 0),
       toleranceSeconds:
         tolerance === undefined ? readConfig().toleranceSeconds : wholeNumber('tolerance', tolerance, 1),
+      effort: 'all',
     });
+    const { answer, advice } = explainDiagnosis(diagnosis);
+    const { code: verdict, ...details } = diagnosis;
+    const authentic = verdict === 'authentic';
     return {
-      data: diagnosis,
-      lines: [`${diagnosis.verdict}: ${diagnosis.answer}`, ...diagnosis.remarks].map(printable),
-      exit: diagnosis.authentic ? EXIT.ok : EXIT.notAuthentic,
+      data: { authentic, verdict, answer, advice, details },
+      lines: [`${verdict}: ${answer}`, ...advice].map(printable),
+      exit: authentic ? EXIT.ok : EXIT.notAuthentic,
     };
   },
 });

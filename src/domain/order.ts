@@ -55,6 +55,7 @@ export type Hold = { readonly id: string; readonly reason: HoldReason };
 export const ATTENTION_KINDS = [
   'amount_mismatch',
   'api_key_refused',
+  'deliveries_refused',
   'duplicate_payment',
   'event_conflict',
   'event_dead',

@@ -1,7 +1,8 @@
 import type { OrderState } from '../domain/order.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
 import type { Credentials } from '../store/credentials.ts';
-import type { ClaimedEvent, RejectionReason, SettleResult } from '../store/store.ts';
+import type { KeptReason } from '../store/rejections.ts';
+import type { ClaimedEvent, SettleResult } from '../store/store.ts';
 import type { ClaimedNotice } from '../store/telling.ts';
 import type { Clock } from '../work/clock.ts';
 
@@ -17,7 +18,7 @@ const WAITING_MAX = 10_000;
 export type Happened = { at: string; reference: string | null } & (
   | { what: 'accepted' | 'duplicate' | 'conflict' | 'unreadable'; event: string; type: string | null }
   | { what: 'stale'; type: string | null }
-  | { what: 'rejected'; reason: RejectionReason }
+  | { what: 'rejected'; reason: KeptReason }
   /** A delivery that was not taken for a reason other than its signature or its time. */
   | { what: 'refused'; reason: string }
   | {
@@ -47,7 +48,7 @@ type Delivered = {
   link?: { readonly reference: string };
   recorded?: { eventKey: number };
   type?: string | null;
-  reason?: RejectionReason;
+  reason?: KeptReason;
 };
 
 /** What came of one attempt to tell the shop. */

@@ -1,6 +1,6 @@
 import { deliveryMac, type HeaderNames } from '../paylink/wire.ts';
 import type { LinkCredentials } from '../store/credentials.ts';
-import type { RejectionReason } from '../store/store.ts';
+import type { RejectionReason } from '../store/rejections.ts';
 import { readTimestamp } from './freshness.ts';
 import { matchesAny, readSignatures } from './signature.ts';
 

@@ -1,6 +1,5 @@
 import type { Request, Response } from 'express';
 import type { HeaderNames } from '../paylink/wire.ts';
-import { ANSWERS, send } from './answer.ts';
 
 const PREFLIGHT_SECONDS = 600;
 
@@ -10,16 +9,13 @@ export function crossOriginHeaders(allowed: string, request: Request, response: 
   if (request.headers.origin === allowed) response.setHeader('access-control-allow-origin', allowed);
 }
 
-/** Answers a browser's question whether it may deliver; where no origin is allowed there is no such method. */
+/** Answers a browser's question whether it may deliver from the one allowed origin. */
 export function preflight(
-  { crossOrigin: allowed, headerNames }: { crossOrigin: string | null; headerNames: HeaderNames },
+  allowed: string,
+  headerNames: HeaderNames,
   request: Request,
   response: Response,
 ): void {
-  if (allowed === null) {
-    send(response, ANSWERS.methodNotAllowed);
-    return;
-  }
   crossOriginHeaders(allowed, request, response);
   response.setHeader('access-control-allow-methods', 'POST');
   response.setHeader(

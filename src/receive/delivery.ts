@@ -2,11 +2,13 @@ import { createHash } from 'node:crypto';
 import type { Log } from '../observe/log.ts';
 import { deliveryMac, type HeaderNames, parseBody, readEnvelope } from '../paylink/wire.ts';
 import type { Credentials, LinkCredentials } from '../store/credentials.ts';
-import type { Intake, Recorded, RejectionReason } from '../store/store.ts';
+import type { KeptReason } from '../store/rejections.ts';
+import type { Intake, Recorded } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
 import { ANSWERS, type Answer } from './answer.ts';
 import { type Authentic, type Verified, verify } from './authentic.ts';
 import { isFresh } from './freshness.ts';
+import { diagnoseRefused } from './refusal.ts';
 import type { RejectionLog } from './rejections.ts';
 
 /** How a delivery ended, for the metrics. */
@@ -20,6 +22,7 @@ export const DELIVERY_OUTCOMES = [
   'unknown_link',
   'too_large',
   'encoded',
+  'other_method',
   'aborted',
   'refused',
   'shed',
@@ -31,7 +34,7 @@ type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
 export type DeliveryOptions = {
   store: Pick<Intake, 'recordDelivery' | 'recordHint'>;
   credentials: Credentials;
-  rejections: RejectionLog;
+  rejections: Pick<RejectionLog, 'add'>;
   clock: Clock;
   log: Log;
   toleranceSeconds: number;
@@ -59,8 +62,8 @@ export type Ended = {
   /** Where it was recorded. */
   recorded?: Recorded;
   type?: string | null;
-  /** Why it is not authentic. */
-  reason?: RejectionReason;
+  /** Why it was refused. */
+  reason?: KeptReason;
 };
 
 /** Its code is compared with nothing: it only takes the time that a real one takes. */
@@ -84,8 +87,13 @@ export async function takeDelivery(
   const { verified, link } = await verifyNow(options, { rawHeaders, headerNames, body, credentials });
   if (!verified.ok) {
     const { reason } = verified;
+    const { toleranceSeconds, rejections } = options;
+    const sent = { rawHeaders, headerNames, body, nowMs: headersAtMs, toleranceSeconds };
+    const refused = { ...sent, credentials: link, reason };
     const afterwards =
-      keepsRejections && !isProbe ? () => options.rejections.add(link.linkKey, reason) : () => {};
+      keepsRejections && !isProbe
+        ? () => rejections.add(link.linkKey, reason, () => diagnoseRefused(refused))
+        : () => {};
     return { answer: ANSWERS.unauthorized, outcome: 'rejected', afterwards, link, reason };
   }
   const { authentic } = verified;

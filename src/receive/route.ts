@@ -3,10 +3,12 @@ import express, { type Request, type Response, type Router } from 'express';
 import { LinkFault } from '../fault.ts';
 import { readUnverifiedLinkIds } from '../paylink/wire.ts';
 import type { LinkCredentials } from '../store/credentials.ts';
+import type { KeptReason } from '../store/rejections.ts';
 import { ANSWERS, type Answer, send } from './answer.ts';
 import { announcesTooMuch, type BodyReader } from './body.ts';
 import { crossOriginHeaders, preflight } from './cross_origin.ts';
 import { type DeliveryOptions, type Ended, takeDelivery } from './delivery.ts';
+import { diagnoseUnread } from './refusal.ts';
 
 export type ReceiveOptions = DeliveryOptions & {
   bodies: BodyReader;
@@ -23,27 +25,61 @@ const TOKEN = /^[A-Za-z0-9_-]{32}$/;
 /** Null: there is no such link. Throws where the store cannot say. */
 type LookUp = (body: Buffer) => Promise<LinkCredentials | null>;
 
-/** The routes that take deliveries: `POST /hooks/<token>`, and `POST /hooks` for links whose address is fixed. */
-export function hookRoutes(options: ReceiveOptions): Router {
+/**
+ * The routes that take deliveries: `POST /hooks/<token>`, and `POST /hooks` for links whose address is fixed; and what
+ * answers requests that wait for `100 Continue`.
+ */
+export function hooksOf(options: ReceiveOptions): {
+  router: Router;
+  refuseContinue: (request: IncomingMessage, response: ServerResponse) => boolean;
+} {
+  const unread = unreadRefusals(options);
+  return {
+    router: hookRoutes(options, unread),
+    refuseContinue: (request, response) => {
+      const isRefused = refuseContinue(request, response);
+      if (isRefused) unread(HOOK.exec(request.url ?? '')?.[1], request, refuseByHeaders(request)?.reason);
+      return isRefused;
+    },
+  };
+}
+
+/** The address of a link's hook; the shared one has no token. */
+const HOOK = /^\/hooks\/([A-Za-z0-9_-]{32})(?:\?|$)/;
+
+function hookRoutes(options: ReceiveOptions, unread: UnreadRefusals): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  router.post('/hooks/:token', (request, response) => byToken(options, request, response));
+  router.post('/hooks/:token', (request, response) => byToken(options, unread, request, response));
   router.post('/hooks', (request, response) => byBody(options, request, response));
   for (const path of ['/hooks/:token', '/hooks']) {
-    router.options(path, (request, response) => preflight(options, request, response));
-    router.all(path, (_request, response) => send(response, ANSWERS.methodNotAllowed));
+    router.options(path, (request, response, next) => {
+      if (options.crossOrigin === null) next();
+      else preflight(options.crossOrigin, options.headerNames, request, response);
+    });
+    router.all(path, (request, response) => {
+      send(response, ANSWERS.methodNotAllowed);
+      options.onOutcome({ answer: ANSWERS.methodNotAllowed, outcome: 'other_method' }, 0);
+      unread(request.params.token as string | undefined, request, 'method_not_allowed');
+    });
   }
   return router;
 }
 
 /** The token picks the link, and so the secret, before a byte of the body is read. */
-function byToken(options: ReceiveOptions, request: Request, response: Response): Promise<void> {
+function byToken(
+  options: ReceiveOptions,
+  unread: UnreadRefusals,
+  request: Request,
+  response: Response,
+): Promise<void> {
   const token = request.params.token as string;
   const { credentials } = options;
   const lookUp = async () => {
     if (!TOKEN.test(token)) return null;
     return credentials.cachedByToken(token) ?? (await credentials.find({ token }));
   };
-  return receive(options, request, response, { lookUpFirst: true, lookUp, keepsRejections: true });
+  const way = { lookUpFirst: true, lookUp, keepsRejections: true };
+  return receive(options, request, response, { ...way, unread: (reason) => unread(token, request, reason) });
 }
 
 /** One lookup key is read from the unverified body; the signature then decides. Failures leave no trace. */
@@ -54,10 +90,50 @@ function byBody(options: ReceiveOptions, request: Request, response: Response): 
     if (linkId === undefined || linkIds.length > 1) return null;
     return options.credentials.find({ linkId });
   };
-  return receive(options, request, response, { lookUpFirst: false, lookUp, keepsRejections: false });
+  const way = { lookUpFirst: false, lookUp, keepsRejections: false };
+  return receive(options, request, response, { ...way, unread: () => {} });
 }
 
-type Way = { lookUpFirst: boolean; lookUp: LookUp; keepsRejections: boolean };
+type Way = {
+  lookUpFirst: boolean;
+  lookUp: LookUp;
+  keepsRejections: boolean;
+  /** Keeps why it was refused unread. */
+  unread: (reason: KeptReason | undefined) => void;
+};
+
+/** Keeps that a delivery with this token was refused before its signature was looked at; nothing if no link has it. */
+type UnreadRefusals = (
+  token: string | undefined,
+  request: IncomingMessage,
+  reason: KeptReason | undefined,
+) => void;
+
+/** Tokens that are looked up at once for that, at most: they were answered, so what is more is not kept. */
+const UNREAD_LOOK_UPS_MAX = 4;
+
+/** They were answered before anybody asked whether there is such a link, so that the answer takes the same time. */
+function unreadRefusals({ credentials, rejections }: ReceiveOptions): UnreadRefusals {
+  let lookingUp = 0;
+  async function find(token: string): Promise<LinkCredentials | null> {
+    if (lookingUp >= UNREAD_LOOK_UPS_MAX) return null;
+    lookingUp++;
+    try {
+      return await credentials.find({ token });
+    } catch {
+      return null;
+    } finally {
+      lookingUp--;
+    }
+  }
+  return async (token, request, reason) => {
+    if (token === undefined || reason === undefined || !TOKEN.test(token)) return;
+    const { method, headers } = request;
+    const link = credentials.cachedByToken(token) ?? (await find(token));
+    if (link === null || link.isProbe === true) return;
+    rejections.add(link.linkKey, reason, () => diagnoseUnread({ method, headers }, reason));
+  };
+}
 
 async function receive(
   options: ReceiveOptions,
@@ -87,7 +163,10 @@ async function take(
   const { isClosed, bodies, log } = options;
   if (isClosed()) return { answer: ANSWERS.stopping, outcome: 'refused' };
   const refused = refuseByHeaders(request);
-  if (refused !== null) return refused;
+  if (refused !== null) {
+    const { answer, outcome, reason } = refused;
+    return { answer, outcome, afterwards: () => way.unread(reason) };
+  }
   try {
     const before = way.lookUpFirst ? await way.lookUp(EMPTY) : null;
     const share = before === null ? 'others' : 'addressed';
@@ -96,7 +175,11 @@ async function take(
       await bodies.skip(request);
       return { answer: ANSWERS.unavailable, outcome: 'shed' };
     }
-    if (read.outcome !== 'read') return { outcome: read.outcome, answer: UNREAD[read.outcome] };
+    if (read.outcome !== 'read') {
+      const ended: Ended = { outcome: read.outcome, answer: UNREAD[read.outcome] };
+      if (read.outcome !== 'too_large') return ended;
+      return { ...ended, afterwards: () => way.unread('body_too_large') };
+    }
     try {
       return await takeBody(options, request, way, { before, headersAtMs, body: read.body });
     } finally {
@@ -141,10 +224,13 @@ export function refuseContinue(request: IncomingMessage, response: ServerRespons
   return true;
 }
 
-function refuseByHeaders(request: IncomingMessage): Ended | null {
+type Refused = { answer: Answer; outcome: 'encoded' | 'too_large'; reason: KeptReason };
+
+function refuseByHeaders(request: IncomingMessage): Refused | null {
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    return { answer: ANSWERS.encoded, outcome: 'encoded' };
+    return { answer: ANSWERS.encoded, outcome: 'encoded', reason: 'content_encoding' };
   }
-  return announcesTooMuch(request) ? { answer: ANSWERS.tooLarge, outcome: 'too_large' } : null;
+  if (!announcesTooMuch(request)) return null;
+  return { answer: ANSWERS.tooLarge, outcome: 'too_large', reason: 'body_too_large' };
 }

@@ -76,6 +76,8 @@ export type RejectionSummary = {
   reference: string;
   reason: string;
   count: number;
+  /** JSON of what the last that was looked at turned out to be. */
+  diagnosis: string | null;
   firstAtMs: number;
   lastAtMs: number;
 };

@@ -4,6 +4,7 @@ import type { Money } from '../domain/money.ts';
 import type { LearnedBy, Order, OrderState } from '../domain/order.ts';
 import type { Asking, ServiceLink } from './asking.ts';
 import type { Queries } from './queries.ts';
+import type { Refusals, Rejection } from './rejections.ts';
 import type { Sharing } from './replicas.ts';
 import type { Telling } from './telling.ts';
 
@@ -12,7 +13,16 @@ import type { Telling } from './telling.ts';
  * disk; when it rejects nothing of it happened, or (after a lost connection) nobody knows and it must be tried again.
  * Times are epoch milliseconds and always the caller's. One contract suite runs on every engine.
  */
-export type Store = Intake & Links & Inbox & Orders & Asking & Telling & Queries & Sharing & Keeping;
+export type Store = Intake &
+  Links &
+  Inbox &
+  Orders &
+  Asking &
+  Telling &
+  Queries &
+  Sharing &
+  Keeping &
+  Refusals;
 
 /** Verbs that stand between a delivery and its acknowledgement. An engine serves them before all others. */
 export type Intake = {
@@ -22,7 +32,7 @@ export type Intake = {
   recordDelivery(delivery: Delivery): Promise<Recorded>;
   /** Keeps an authentic but stale delivery as a hint, outside the dedupe key, and queues a check of its link. */
   recordHint(hint: Hint): Promise<void>;
-  /** Counts refused deliveries of one link and reason, and queues a check of the link. */
+  /** Counts refused deliveries of one link and reason, and queues a check of the link; raises attention if many links are concerned. */
   recordRejection(rejection: Rejection): Promise<void>;
 };
 
@@ -72,30 +82,6 @@ export type Hint = {
   body: Uint8Array;
   timestamp: string;
   receivedAtMs: number;
-};
-
-export const REJECTION_REASONS = [
-  'signature_missing',
-  'signature_malformed',
-  'signature_repeated',
-  'signature_wrong',
-  'timestamp_missing',
-  'timestamp_malformed',
-  'timestamp_repeated',
-  'secret_unusable',
-] as const;
-/** Why a delivery is not authentic. */
-export type RejectionReason = (typeof REJECTION_REASONS)[number];
-
-/** Why a delivery to a known link was not taken: nobody can tell whether it is authentic, for the last reason. */
-export const KEPT_REASONS = [...REJECTION_REASONS, 'secret_undecipherable'] as const;
-export type KeptReason = (typeof KEPT_REASONS)[number];
-
-export type Rejection = {
-  linkKey: number;
-  reason: KeptReason;
-  count: number;
-  lastAtMs: number;
 };
 
 export type Links = {

@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { VERDICTS } from '../../src/cli/diagnosis.ts';
 import { EXIT, EXIT_MEANINGS, EXIT_OF_FAULT, EXIT_OF_PROBLEM } from '../../src/cli/exit.ts';
 import { COMMAND_CODES } from '../../src/cli/failure.ts';
 import { FAULT_CODES } from '../../src/fault.ts';
 import { PROBLEM_CODES } from '../../src/http/problem.ts';
 import { ANSWERS } from '../../src/receive/answer.ts';
-import { KEPT_REASONS } from '../../src/store/store.ts';
+import { REFUSALS, VERDICTS } from '../../src/receive/diagnosis.ts';
+import { KEPT_REASONS } from '../../src/store/rejections.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8');
@@ -70,6 +70,10 @@ describe('docs: errors', () => {
     expect(codes('Reasons of rejections')).toEqual(sorted(KEPT_REASONS));
   });
 
+  it('lists every other diagnosis of a refused delivery', () => {
+    expect(codes('Diagnoses of refused deliveries')).toEqual(sorted(REFUSALS));
+  });
+
   it('lists every verdict of verify', () => {
     expect(codes('Verdicts of `settled verify`')).toEqual(sorted(VERDICTS));
   });
@@ -81,6 +85,7 @@ describe('docs: errors', () => {
       'Problems of the API',
       'Answers of the hook',
       'Reasons of rejections',
+      'Diagnoses of refused deliveries',
       'Verdicts',
     ];
     for (const [code, cells] of sections.flatMap((section) => [...rows(section)])) {

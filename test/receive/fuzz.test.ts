@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { headerNames as namesWith } from '../../src/paylink/wire.ts';
 import { verify } from '../../src/receive/authentic.ts';
-import { REJECTION_REASONS } from '../../src/store/store.ts';
+import { REJECTION_REASONS } from '../../src/store/rejections.ts';
 import { times } from '../support/length.ts';
 import { type Attempt, hmacHexOf, isAuthentic } from './oracle.ts';
 

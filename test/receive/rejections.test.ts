@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { rejectionLog } from '../../src/receive/rejections.ts';
-import type { Rejection } from '../../src/store/store.ts';
+import type { Rejection } from '../../src/store/rejections.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
@@ -16,6 +16,19 @@ function handClock(): Clock & { advance(ms: number): void } {
   return {
     ...systemClock,
     nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
+    every: (periodMs, work) => {
+      const rounds = { ended: false };
+      const round = () => {
+        if (rounds.ended) return;
+        timers.push({ atMs: nowMs + periodMs, work: round });
+        work();
+      };
+      timers.push({ atMs: nowMs + periodMs, work: round });
+      return () => {
+        rounds.ended = true;
+      };
+    },
     after: (delayMs, work) => {
       timers.push({ atMs: nowMs + delayMs, work });
       return () => {};
@@ -33,16 +46,22 @@ function openRejections(recordRejection?: (rejection: Rejection) => Promise<void
   const clock = handClock();
   const written: Rejection[] = [];
   const failures: unknown[] = [];
+  const asked: number[] = [];
+  const endRefusals = async (atMs: number) => {
+    asked.push(atMs);
+    return { open: 0 };
+  };
   const record = async (rejection: Rejection) => {
     written.push(rejection);
   };
   const log = rejectionLog({
-    store: { recordRejection: recordRejection ?? record },
+    store: { recordRejection: recordRejection ?? record, endRefusals },
+    describe: (reason) => reason,
     clock,
     onWritten: () => {},
     onFailed: (error) => failures.push(error),
   });
-  return { log, clock, written, failures };
+  return { log, clock, written, failures, asked };
 }
 
 const counts = (rejections: readonly Rejection[]) => rejections.map(({ count }) => count);
@@ -51,7 +70,12 @@ describe('receive: the rejection log', () => {
   it('writes the first rejection of a link and reason at once', () => {
     const { log, clock, written } = openRejections();
     log.add(1, 'signature_wrong');
-    expect(written).toEqual([{ linkKey: 1, reason: 'signature_wrong', count: 1, lastAtMs: clock.nowMs() }]);
+    expect(written).toEqual([
+      {
+        ...{ linkKey: 1, reason: 'signature_wrong', count: 1, lastAtMs: clock.nowMs(), diagnosis: null },
+        matter: { detail: 'signature_wrong', fromLinks: 3 },
+      },
+    ]);
   });
 
   it('counts what follows and writes it once a second', () => {
@@ -95,6 +119,49 @@ describe('receive: the rejection log', () => {
     const { log, written } = openRejections();
     for (let link = 1; link <= 10_001; link++) log.add(link, 'signature_wrong');
     expect(written).toHaveLength(10_000);
+  });
+
+  it('has few diagnosed: one of each link and reason in 10 s, and 10 at once of all', () => {
+    const { log, clock, written } = openRejections();
+    let diagnosed = 0;
+    const diagnose = () => {
+      diagnosed++;
+      return { code: 'body_size', bytes: diagnosed } as const;
+    };
+    for (let i = 0; i < 100; i++) log.add(1, 'signature_wrong', diagnose);
+    expect(diagnosed).toBe(1);
+    for (let link = 2; link <= 100; link++) log.add(link, 'signature_wrong', diagnose);
+    expect(diagnosed).toBe(10);
+    clock.advance(1000);
+    for (let link = 101; link <= 200; link++) log.add(link, 'signature_wrong', diagnose);
+    expect(diagnosed).toBe(12);
+    for (let i = 0; i < 9; i++) clock.advance(1000);
+    log.add(1, 'signature_wrong', diagnose);
+    expect(diagnosed).toBe(13);
+    const [first, ...later] = written
+      .filter(({ linkKey }) => linkKey === 1)
+      .map(({ diagnosis }) => diagnosis);
+    expect(JSON.parse(first ?? '')).toEqual({ code: 'body_size', bytes: 1 });
+    expect(JSON.parse(later.at(-1) ?? '')).toEqual({ code: 'body_size', bytes: 13 });
+  });
+
+  it('looks every minute whether a matter is over while one may be open, and seldom otherwise', async () => {
+    const { log, clock, asked } = openRejections();
+    const stop = log.watch();
+    const minutes = async (count: number) => {
+      for (let i = 0; i < count; i++) {
+        clock.advance(60_000);
+        // What was asked of the store has to be answered first.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      return asked.splice(0).length;
+    };
+    expect(await minutes(1)).toBe(1);
+    expect(await minutes(30)).toBe(2);
+    log.add(1, 'signature_wrong');
+    await eventually(async () => expect(await minutes(1)).toBe(1));
+    stop();
+    expect(await minutes(30)).toBe(0);
   });
 
   it('loses no count when a write fails', async () => {
@@ -158,6 +225,15 @@ describe('receive: a delivery refused as not authentic', () => {
     const unknown = { ...link, webhookUrl: `${settled.hooksUrl}/hooks/${'A'.repeat(32)}` };
     for (let i = 0; i < 20; i++)
       await expectSaid(await settled.deliver(unknown, paymentEvent()), SAID.unauthorized);
+    const gzip = { 'content-encoding': 'gzip' };
+    const large = Buffer.alloc(300_000);
+    for (const [method, body, headers, status] of [
+      ['PUT', '{}', {}, 405],
+      ['POST', '{}', gzip, 415],
+      ['POST', large, {}, 413],
+    ] as const) {
+      expect((await fetch(unknown.webhookUrl, { method, body, headers })).status).toBe(status);
+    }
     await settled.app.stop();
     expect(dump()).toEqual(before);
   });

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { openLog } from '../../src/observe/log.ts';
 import { headerNames } from '../../src/paylink/wire.ts';
 import { bodyReader } from '../../src/receive/body.ts';
-import { hookRoutes } from '../../src/receive/route.ts';
+import { hooksOf } from '../../src/receive/route.ts';
 import type { LinkCredentials } from '../../src/store/credentials.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { signedHeaders } from '../support/deliveries.ts';
@@ -31,14 +31,14 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
     forget: () => {},
     noteLinkId: () => {},
   };
-  const routes = hookRoutes({
+  const { router } = hooksOf({
     bodies,
     credentials,
     store: {
       recordDelivery: over.recordDelivery ?? (async () => ({ outcome: 'recorded', eventKey: 1 })),
       recordHint: async () => {},
     },
-    rejections: { add: () => {}, flush: async () => {} },
+    rejections: { add: () => {} },
     clock: systemClock,
     log: openLog('silent'),
     headerNames: headerNames('x-service'),
@@ -48,7 +48,7 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
     onRecorded: () => {},
     onOutcome: ({ outcome }) => outcomes.push(outcome),
   });
-  const server = express().use(routes).listen(0, '127.0.0.1');
+  const server = express().use(router).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;

@@ -1,6 +1,7 @@
 import { Fault } from '../../fault.ts';
 import type { Asking } from '../asking.ts';
 import type { Queries } from '../queries.ts';
+import type { Refusals } from '../rejections.ts';
 import type { Sharing } from '../replicas.ts';
 import type { Inbox, Intake, Keeping, Links, Orders, Store } from '../store.ts';
 import type { Telling } from '../telling.ts';
@@ -11,7 +12,7 @@ import type { Database } from './database.ts';
 import { type Gate, openGate } from './gate.ts';
 import { HINTS, type Hints } from './hints.ts';
 import { inboxVerbs } from './inbox.ts';
-import { intakeVerbs } from './intake.ts';
+import { endRefusals, intakeVerbs } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
 import { feedVerbs, tellingVerbs } from './notices.ts';
 import { openingVerbs } from './openings.ts';
@@ -26,6 +27,7 @@ import type { InTransaction, Transaction } from './transaction.ts';
 type Writes = Links &
   Inbox &
   Orders &
+  Refusals &
   Omit<Asking, 'catchUp'> &
   Telling &
   Pick<Queries, 'readFeed'> &
@@ -37,6 +39,7 @@ const WRITES: InTransaction<Writes> = {
   ...linkVerbs,
   ...inboxVerbs,
   ...orderVerbs,
+  endRefusals,
   ...budgetVerbs,
   ...openingVerbs,
   ...checkVerbs,

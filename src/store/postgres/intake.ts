@@ -1,5 +1,6 @@
 import type { Clock } from '../../work/clock.ts';
 import { conflictMatter } from '../matters.ts';
+import { REFUSED_WITHIN_MS, type Refusals } from '../rejections.ts';
 import type { Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
 import { type BatchOptions, batched } from './batches.ts';
 import type { Database } from './database.ts';
@@ -212,16 +213,47 @@ const recordHint: InTransaction<Intake>['recordHint'] = async (tx, hint) => {
   requestCheck(tx, { linkKey, reason: 'stale', atMs: receivedAtMs });
 };
 
+/** An event of a link that came after deliveries of it were refused, as `r` counts them. */
+const AUTHENTIC_SINCE = `SELECT 1 FROM inbox i WHERE i.link_key = r.link_key AND i.reading IS NULL
+  AND i.received_at_ms >= r.last_at_ms`;
+
 const COUNT_REJECTIONS = statement(
-  `INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms)
-   VALUES (@linkKey, @reason, @count, @lastAtMs, @lastAtMs)
+  `INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms, diagnosis)
+   VALUES (@linkKey, @reason, @count, @lastAtMs, @lastAtMs, @diagnosis)
    ON CONFLICT (link_key, reason)
-   DO UPDATE SET count = rejection.count + excluded.count, last_at_ms = excluded.last_at_ms`,
+   DO UPDATE SET count = rejection.count + excluded.count, last_at_ms = excluded.last_at_ms,
+     diagnosis = coalesce(excluded.diagnosis, rejection.diagnosis)`,
+);
+const CONCERNED = statement(
+  `SELECT count(*) AS links FROM (SELECT 1 FROM rejection r WHERE r.reason = @reason AND r.last_at_ms > @sinceMs
+     AND NOT EXISTS (${AUTHENTIC_SINCE}) LIMIT @fromLinks) AS concerned`,
 );
 
 const recordRejection: InTransaction<Intake>['recordRejection'] = async (tx, rejection) => {
-  const { linkKey, lastAtMs } = rejection;
+  const { linkKey, reason, lastAtMs, matter } = rejection;
   await lockOrderOfLink(tx, linkKey);
-  tx.send(COUNT_REJECTIONS, rejection);
+  tx.send(COUNT_REJECTIONS, { ...rejection, diagnosis: rejection.diagnosis ?? null });
   requestCheck(tx, { linkKey, reason: 'rejected', atMs: lastAtMs });
+  if (matter === undefined) return;
+  const { detail, fromLinks } = matter;
+  const sinceMs = lastAtMs - REFUSED_WITHIN_MS;
+  const concerned = await tx.one<{ links: number }>(CONCERNED, { reason, sinceMs, fromLinks });
+  if (concerned?.links !== fromLinks) return;
+  attention.raiseForNoOrder(tx, 'deliveries_refused', { subject: reason, detail, atMs: lastAtMs });
+};
+
+const END_REFUSALS = statement(
+  `UPDATE attention a SET ended_at_ms = @atMs WHERE a.kind = 'deliveries_refused' AND a.ended_at_ms IS NULL
+     AND EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs
+       AND EXISTS (${AUTHENTIC_SINCE} AND i.received_at_ms > a.opened_at_ms))`,
+);
+const COUNT_REFUSALS = statement(
+  "SELECT count(*) AS open FROM attention WHERE kind = 'deliveries_refused' AND ended_at_ms IS NULL",
+);
+
+/** See `Refusals.endRefusals` in rejections.ts. */
+export const endRefusals: InTransaction<Refusals>['endRefusals'] = async (tx, atMs) => {
+  tx.send(END_REFUSALS, { atMs, withinMs: REFUSED_WITHIN_MS });
+  const counted = await tx.one<{ open: number }>(COUNT_REFUSALS, {});
+  return { open: counted?.open ?? 0 };
 };

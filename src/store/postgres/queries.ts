@@ -14,7 +14,7 @@ import type { InTransaction, Transaction } from './transaction.ts';
 
 const rejectionList = (condition: string) =>
   statement(
-    `SELECT r.key, o.reference, r.reason, r.count, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
+    `SELECT r.key, o.reference, r.reason, r.count, r.diagnosis, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
      FROM rejection r JOIN link l ON l.key = r.link_key JOIN orders o ON o.key = l.order_key
      WHERE r.key < @after${condition} ORDER BY r.key DESC LIMIT @limit`,
   );

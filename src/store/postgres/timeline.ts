@@ -32,7 +32,7 @@ const HINTS = newest(
    FROM hint h JOIN link l ON l.key = h.link_key WHERE ${MINE} ORDER BY h.key`,
 );
 const REJECTIONS = newest(
-  `SELECT r.key, @reference::text AS reference, r.reason, r.count, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
+  `SELECT r.key, @reference::text AS reference, r.reason, r.count, r.diagnosis, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
    FROM rejection r JOIN link l ON l.key = r.link_key WHERE ${MINE} ORDER BY r.key`,
 );
 const MATTERS = newest(`${ATTENTION} WHERE a.order_key = @orderKey AND a.ended_at_ms IS NULL ORDER BY a.key`);

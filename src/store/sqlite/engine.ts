@@ -5,6 +5,7 @@ import { Fault } from '../../fault.ts';
 import type { Asking } from '../asking.ts';
 import type { Opened } from '../instance.ts';
 import type { Queries } from '../queries.ts';
+import type { Refusals } from '../rejections.ts';
 import type { Sharing } from '../replicas.ts';
 import type { Inbox, Intake, Keeping, Links, Orders } from '../store.ts';
 import type { Telling } from '../telling.ts';
@@ -13,7 +14,7 @@ import { checkVerbs } from './checks.ts';
 import { storeFault } from './faults.ts';
 import { inboxVerbs } from './inbox.ts';
 import { markCopy } from './instance.ts';
-import { intakeVerbs } from './intake.ts';
+import { intakeVerbs, refusalEnder } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
 import { tellingVerbs } from './notices.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
@@ -27,7 +28,7 @@ import { sweepVerbs } from './sweep.ts';
 import type { Synchronous } from './synchronous.ts';
 
 type WriteVerbs = Synchronous<
-  Intake & Links & Inbox & Orders & Asking & Telling & Omit<Keeping, 'backup' | 'close'>
+  Intake & Links & Inbox & Orders & Refusals & Asking & Telling & Omit<Keeping, 'backup' | 'close'>
 >;
 type ReadVerbs = Synchronous<Queries & Sharing>;
 
@@ -53,6 +54,7 @@ export function openWriter(
     ...linkVerbs(db),
     ...inboxVerbs(db, newId),
     ...orderVerbs(db, newId),
+    endRefusals: refusalEnder(db),
     ...budgetVerbs(db),
     ...openingVerbs(db),
     ...checkVerbs(db),

@@ -1,20 +1,17 @@
 import type { Database } from 'better-sqlite3';
 import { conflictMatter } from '../matters.ts';
-import type {
-  CredentialsKey,
-  Delivery,
-  Hint,
-  Intake,
-  Recorded,
-  Rejection,
-  SealedCredentials,
-} from '../store.ts';
+import { REFUSED_WITHIN_MS, type Refusals, type Rejection } from '../rejections.ts';
+import type { CredentialsKey, Delivery, Hint, Intake, Recorded, SealedCredentials } from '../store.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
 import { SEALED_CREDENTIALS } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
 
 /** Stale deliveries kept per link; beyond it the oldest go. */
 const HINTS_PER_LINK_MAX = 20;
+
+/** An event of a link that came after deliveries of it were refused, as `r` counts them. */
+const AUTHENTIC_SINCE = `SELECT 1 FROM inbox i WHERE i.link_key = r.link_key AND i.reading IS NULL
+  AND i.received_at_ms >= r.last_at_ms`;
 
 export function intakeVerbs(db: Database): Synchronous<Intake> {
   const byToken = db.prepare(`${SEALED_CREDENTIALS} WHERE l.token = +?`);
@@ -127,12 +124,42 @@ function hintRecorder(db: Database): (hint: Hint) => void {
 
 function rejectionRecorder(db: Database): (rejection: Rejection) => void {
   const count = db.prepare(
-    `INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (link_key, reason) DO UPDATE SET count = count + excluded.count, last_at_ms = excluded.last_at_ms`,
+    `INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms, diagnosis)
+     VALUES (@linkKey, @reason, @count, @lastAtMs, @lastAtMs, @diagnosis)
+     ON CONFLICT (link_key, reason) DO UPDATE SET count = count + excluded.count, last_at_ms = excluded.last_at_ms,
+       diagnosis = coalesce(excluded.diagnosis, diagnosis)`,
   );
+  const concerned = db
+    .prepare(
+      `SELECT count(*) FROM (SELECT 1 FROM rejection r WHERE r.reason = @reason AND r.last_at_ms > @sinceMs
+         AND NOT EXISTS (${AUTHENTIC_SINCE}) LIMIT @fromLinks)`,
+    )
+    .pluck();
   const checks = linkChecks(db);
-  return ({ linkKey, reason, count: times, lastAtMs }) => {
-    count.run(linkKey, reason, times, lastAtMs, lastAtMs);
+  const attention = attentionVerbs(db);
+  return ({ linkKey, reason, count: times, lastAtMs, diagnosis = null, matter }) => {
+    count.run({ linkKey, reason, count: times, lastAtMs, diagnosis });
     checks.request({ linkKey, reason: 'rejected', atMs: lastAtMs });
+    if (matter === undefined) return;
+    const { detail, fromLinks } = matter;
+    const links = concerned.get({ reason, sinceMs: lastAtMs - REFUSED_WITHIN_MS, fromLinks });
+    if (links !== fromLinks) return;
+    attention.raiseForNoOrder('deliveries_refused', { subject: reason, detail, atMs: lastAtMs });
+  };
+}
+
+/** See `Refusals.endRefusals` in rejections.ts. */
+export function refusalEnder(db: Database): Synchronous<Refusals>['endRefusals'] {
+  const end = db.prepare(
+    `UPDATE attention AS a SET ended_at_ms = @atMs WHERE a.kind = 'deliveries_refused' AND a.ended_at_ms IS NULL
+       AND EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs
+         AND EXISTS (${AUTHENTIC_SINCE} AND i.received_at_ms > a.opened_at_ms))`,
+  );
+  const open = db
+    .prepare("SELECT count(*) FROM attention WHERE kind = 'deliveries_refused' AND ended_at_ms IS NULL")
+    .pluck();
+  return (atMs) => {
+    end.run({ atMs, withinMs: REFUSED_WITHIN_MS });
+    return { open: open.get() as number };
   };
 }

@@ -23,7 +23,7 @@ export function queryVerbs(db: Database): Synchronous<Queries> {
     listRejections: ({ limit, after, reference }) =>
       db
         .prepare(
-          `SELECT r.key, o.reference, r.reason, r.count, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
+          `SELECT r.key, o.reference, r.reason, r.count, r.diagnosis, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
            FROM rejection r JOIN link l ON l.key = r.link_key JOIN orders o ON o.key = l.order_key
            WHERE r.key < @after AND (@reference IS NULL OR o.reference = @reference) ORDER BY r.key DESC LIMIT @limit`,
         )

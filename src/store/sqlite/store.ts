@@ -42,6 +42,7 @@ const WRITES = [
   'requeueEvent',
   'resolveOrder',
   'endAttention',
+  'endRefusals',
   'takeBudget',
   'returnBudget',
   'openIntent',

@@ -33,7 +33,7 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
      FROM hint h JOIN link l ON l.key = h.link_key WHERE ${mine} ORDER BY h.key`,
   );
   const rejections = newest(
-    `SELECT r.key, ? AS reference, r.reason, r.count, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
+    `SELECT r.key, ? AS reference, r.reason, r.count, r.diagnosis, r.first_at_ms AS firstAtMs, r.last_at_ms AS lastAtMs
      FROM rejection r JOIN link l ON l.key = r.link_key WHERE ${mine} ORDER BY r.key`,
   );
   const attention = newest(`${ATTENTION} WHERE a.order_key = ? AND a.ended_at_ms IS NULL ORDER BY a.key`);

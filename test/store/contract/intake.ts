@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { KeptReason } from '../../../src/store/rejections.ts';
 import { FAULT, hex, type Link, sealedSecret, sha256, type World, type Worlds } from './world.ts';
 
 export function intakeContract({ shared }: Worlds): void {
@@ -275,6 +276,89 @@ export function intakeContract({ shared }: Worlds): void {
         { reference, reason, count: 7, firstAtMs, lastAtMs },
         { reference, reason: 'timestamp_missing', count: 1, firstAtMs: lastAtMs, lastAtMs },
       ]);
+    });
+
+    it('keeps the newest diagnosis, also when one comes that was not diagnosed', async () => {
+      const { linkKey } = link;
+      const reject = (diagnosis: string | null) =>
+        world.store.recordRejection({
+          ...{ linkKey, reason: 'signature_wrong', count: 1, lastAtMs: world.tick(), diagnosis },
+        });
+      const kept = async () => (await world.timeline(link)).rejections.map((one) => one.diagnosis);
+      await reject(null);
+      expect(await kept()).toEqual([null]);
+      await reject('{"code":"one"}');
+      await reject('{"code":"two"}');
+      await reject(null);
+      expect(await kept()).toEqual(['{"code":"two"}']);
+      const { store } = world;
+      const listed = await store.listRejections({ limit: 1, after: null, reference: link.reference });
+      expect(listed).toMatchObject([{ diagnosis: '{"code":"two"}', count: 4 }]);
+    });
+
+    /** A delivery of a link of its own is refused. */
+    async function refused(reason: KeptReason, fromLinks = 3, of?: Link): Promise<Link> {
+      const one = of ?? (await world.newLink());
+      const matter = { detail: `refused at ${world.nowMs}`, fromLinks };
+      const { linkKey } = one;
+      await world.store.recordRejection({ linkKey, reason, count: 1, lastAtMs: world.nowMs, matter });
+      return one;
+    }
+    async function matters(reason: KeptReason): Promise<object[]> {
+      const { store } = world;
+      const all = await store.listAttention({ limit: 200, after: null });
+      return all.filter(({ kind, subject }) => kind === 'deliveries_refused' && subject === reason);
+    }
+
+    it('raises one matter from the third link of one reason on', async () => {
+      world.tick(7_200_000);
+      const first = await refused('timestamp_missing');
+      await refused('timestamp_missing', 3, first);
+      await refused('timestamp_repeated');
+      await refused('timestamp_missing');
+      expect(await matters('timestamp_missing')).toEqual([]);
+      await refused('timestamp_missing');
+      const detail = `refused at ${world.nowMs}`;
+      expect(await matters('timestamp_missing')).toMatchObject([{ reference: null, count: 1, detail }]);
+      await refused('timestamp_missing');
+      expect(await matters('timestamp_missing')).toMatchObject([{ count: 2 }]);
+      expect(await matters('timestamp_repeated')).toEqual([]);
+    });
+
+    it('raises it at the first link if that is enough', async () => {
+      await refused('signature_missing', 1);
+      expect(await matters('signature_missing')).toHaveLength(1);
+    });
+
+    it('does not count links that were refused more than an hour ago, or verified since', async () => {
+      world.tick(7_200_000);
+      await refused('signature_malformed');
+      await refused('signature_malformed');
+      world.tick(3_600_000);
+      await refused('signature_malformed');
+      const recovered = await refused('signature_malformed');
+      world.tick();
+      await world.deliver(recovered);
+      await refused('signature_malformed');
+      expect(await matters('signature_malformed')).toEqual([]);
+      await refused('signature_malformed');
+      expect(await matters('signature_malformed')).toHaveLength(1);
+    });
+
+    it('ends the matter after an authentic delivery of a link that it is about, and not of another', async () => {
+      world.tick(7_200_000);
+      const [one] = [await refused('content_encoding'), await refused('content_encoding')];
+      await refused('content_encoding');
+      await refused('body_too_large', 1);
+      world.tick();
+      await world.deliver(await world.newLink());
+      const end = () => world.store.endRefusals(world.tick());
+      const { open } = await end();
+      expect(await matters('content_encoding')).toHaveLength(1);
+      await world.deliver(one);
+      expect(await end()).toEqual({ open: open - 1 });
+      expect(await matters('content_encoding')).toEqual([]);
+      expect(await matters('body_too_large')).toHaveLength(1);
     });
 
     it('queues a check of its link', async () => {

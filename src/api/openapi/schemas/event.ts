@@ -3,7 +3,7 @@ import { OUTCOMES, RULES } from '../../../domain/decision.ts';
 import { ATTENTION_KINDS } from '../../../domain/order.ts';
 import { ROW_STATUSES, type RowStatus } from '../../../domain/row.ts';
 import { FAULT_CODES } from '../../../fault.ts';
-import { REJECTIONS, words } from '../../words.ts';
+import { REJECTIONS, UNREAD_REASONS, words } from '../../words.ts';
 import { count, names, nextCursor, reference, time, timeOrNull } from './values.ts';
 
 const STATUSES: Readonly<Record<RowStatus, string>> = {
@@ -101,7 +101,18 @@ export const replayAnswer = z.strictObject({
 
 const KEPT_REASONS = Object.keys(REJECTIONS) as (keyof typeof REJECTIONS)[];
 /** Of deliveries that could be verified. */
-export const REJECTION_REASONS = KEPT_REASONS.filter((reason) => reason !== 'secret_undecipherable');
+export const REJECTION_REASONS = KEPT_REASONS.filter(
+  (reason) => reason !== 'secret_undecipherable' && !UNREAD_REASONS.has(reason),
+);
+
+const diagnosis = z
+  .strictObject({
+    code: z.string().describe('What it is: see "Verdicts" and "Diagnoses" in docs/errors.md.'),
+    details: z.looseObject({}).describe('What belongs to the code. Nothing of it is secret.'),
+    answer: z.string().describe('What is the matter, in a sentence or two.'),
+    advice: z.array(z.string()).describe('What else was noticed, and what to do.'),
+  })
+  .meta({ id: 'Diagnosis', description: 'What a delivery turned out to be.' });
 
 export const rejectionsPage = z.strictObject({
   rejections: z.array(
@@ -111,6 +122,9 @@ export const rejectionsPage = z.strictObject({
         reference,
         reason: names('RejectionReason', KEPT_REASONS, words.rejection),
         count: count.describe('So many deliveries.'),
+        diagnosis: diagnosis
+          .nullable()
+          .describe('What the last of them that was looked at turned out to be; few are, if many come.'),
         firstAt: time,
         lastAt: time,
       })

@@ -1,0 +1,279 @@
+import { inWords } from '../work/clock.ts';
+import type { BodyDamage, Diagnosis } from './diagnosis.ts';
+import type { SignatureFault, TimestampFault } from './header_faults.ts';
+import type { Change, Mistake } from './mistakes.ts';
+import { CANDIDATES_MAX, HEADER_LENGTH_MAX } from './signature.ts';
+
+/** A diagnosis for a person: what is the matter, in a sentence or two, and what else was noticed and what to do. */
+export type Explained = { answer: string; advice: string[] };
+
+export function explainDiagnosis(diagnosis: Diagnosis): Explained {
+  switch (diagnosis.code) {
+    case 'authentic':
+      return { answer: `The signature is right, and fresh. ${signedAt(diagnosis)}.`, advice: [] };
+    case 'stale_clock': {
+      const { toleranceSeconds } = diagnosis;
+      const signed = `${signedAt(diagnosis)}; ${toleranceSeconds} s are tolerated.`;
+      return { answer: `The signature is right, but its clock is not. ${signed}`, advice: [STALE] };
+    }
+    case 'malformed_signature':
+      return { answer: signatureWords(diagnosis.fault), advice: otherwiseRight(diagnosis.besides) };
+    case 'malformed_timestamp':
+      return { answer: timestampWords(diagnosis.fault), advice: otherwiseRight(diagnosis.besides) };
+    case 'unusable_secret': {
+      const { bytes, bytesMin, besides } = diagnosis;
+      const answer =
+        `The secret has ${bytes} bytes. settled refuses secrets of fewer than ${bytesMin}, because they can be guessed. ` +
+        'Is it whole?';
+      return { answer, advice: otherwiseRight(besides) };
+    }
+    case 'wrong_secret_or_altered_body':
+      return UNEXPLAINED;
+    case 'other_header_names':
+      return headerNamesWords(diagnosis);
+    case 'other_method':
+      return methodWords(diagnosis);
+    case 'content_encoding':
+      return {
+        answer: `It was sent with Content-Encoding: ${diagnosis.encoding}.`,
+        advice: ['Have it sent as it was signed: find what compresses it between the service and settled.'],
+      };
+    case 'body_size':
+      return {
+        answer: `Its body has ${diagnosis.bytes === null ? 'more than 262144' : diagnosis.bytes} bytes.`,
+        advice: ['Nothing that the service sends is so large: find out who sends it.'],
+      };
+    default:
+      return 'mistake' in diagnosis ? mistakeWords(diagnosis.mistake) : damageWords(diagnosis.damage);
+  }
+}
+
+const STALE =
+  'If it came at another time, give that as --now. If it came now, compare the clocks of both machines, or have the ' +
+  'service sign it again.';
+
+function signedAt({ clockAheadMs, nowMs }: { clockAheadMs: number; nowMs: number }): string {
+  const off = `${inWords(Math.abs(clockAheadMs))} ${clockAheadMs < 0 ? 'after' : 'before'} ${iso(nowMs)}`;
+  return `It was signed at ${iso(nowMs - clockAheadMs)}, ${off}`;
+}
+
+function iso(ms: number): string {
+  const date = new Date(ms);
+  return Number.isNaN(date.getTime()) ? `${ms} ms` : date.toISOString();
+}
+
+function mistakeWords(mistake: Mistake): Explained {
+  return { answer: `The signature matches ${matched(mistake)}.`, advice: [ADVICE[mistake.verdict]] };
+}
+
+const ADVICE: Record<Mistake['verdict'], string> = {
+  altered_body: 'The body is not what was signed. Find what changes it between the service and settled.',
+  altered_timestamp: 'The timestamp is not what was signed. Find what changes the header on its way.',
+  wrong_secret:
+    'The secret is not used as it was given out: its own characters, in UTF-8, are the key. Correct it with: settled links add',
+  signed_otherwise:
+    "The signer does not sign as the service does: HMAC-SHA256 over the timestamp header's characters, a full stop, and " +
+    'the raw body.',
+};
+
+/** Completes "the signature matches …"; empty if it matches everything as it was given. */
+function matched({ readings, algorithm, change }: Mistake): string {
+  if (change !== null) return `the ${change.of} ${changeWords(change)}`;
+  const hash = algorithm === null ? [] : [`HMAC with ${algorithm.toUpperCase()} instead of SHA256`];
+  return [...readings.map((name) => READINGS[name] ?? name), ...hash].join(' and ');
+}
+
+function changeWords({ how, at, is, shouldBe }: Change): string {
+  if (how === 'without') return `without "${is}" at byte ${at}`;
+  return how === 'added'
+    ? `with "${shouldBe}" added at byte ${at}`
+    : `with "${shouldBe}" instead of "${is}" at byte ${at}`;
+}
+
+function otherwiseRight(mistake: Mistake | null): string[] {
+  if (mistake === null) return [];
+  const words = matched(mistake);
+  return words === ''
+    ? ['Apart from that the signature is right: the body and the secret are those that were signed with.']
+    : [`Besides, the signature matches ${words}.`];
+}
+
+const DAMAGE: Record<BodyDamage, string> = {
+  empty: 'is empty',
+  no_text: 'is not UTF-8 text, so it was cut or decoded on its way',
+  replaced: 'holds replacement characters (U+FFFD), so it was decoded wrongly on its way',
+  no_json: 'is not JSON, so it was cut or changed on its way',
+};
+
+function damageWords(damage: BodyDamage): Explained {
+  return {
+    answer: `The signature does not match, and the body ${DAMAGE[damage]}.`,
+    advice: [ADVICE.altered_body, 'If the body is surely as it came, then the secret is of another link.'],
+  };
+}
+
+const UNEXPLAINED: Explained = {
+  answer:
+    'The signature matches neither this body under this secret nor any of the usual mistakes with them.',
+  advice: [
+    'Either the secret is of another link, or the body was changed by more than a character.',
+    'To tell them apart, verify another delivery of the same link with this secret: if that one is authentic, this ' +
+      'body was altered; if it is not either, the secret is wrong.',
+  ],
+};
+
+const WHOLE = {
+  empty: 'is empty',
+  named: "begins with the header's name: give only what follows the colon",
+  quoted: 'is in quotation marks: the header has none',
+  line_end: 'holds a line end',
+} as const;
+
+function signatureWords(found: SignatureFault): string {
+  const several = 'parts' in found && found.parts > 1 && found.fault !== 'too_long';
+  return `${several ? 'A part of the signature' : 'The signature'} ${signatureFaultWords(found)}.`;
+}
+
+function signatureFaultWords(found: SignatureFault): string {
+  switch (found.fault) {
+    case 'time_twice':
+      return 'names a time (`t=`) more than once';
+    case 'time_not_first':
+      return 'names a time (`t=`) behind a code: it must stand first';
+    case 'time_alone':
+      return 'names a time (`t=`) and no code';
+    case 'time_differs':
+      return 'names another time (`t=`) than the timestamp header: both must have the same characters';
+    case 'too_long':
+      return (
+        `has ${found.characters} characters in ${found.parts} parts; ${HEADER_LENGTH_MAX} characters and ` +
+        `${CANDIDATES_MAX} parts are the most`
+      );
+    case 'prefix':
+      return `has the prefix \`${found.prefix}\`: only hmac-sha256=, sha256=, sha256:, v1= and v1, are known`;
+    case 'hex_digits':
+      return `has ${found.length} hexadecimal digits, and HMAC-SHA256 has 64${hexSeems(found.length)}`;
+    case 'base64_bytes':
+      return `is base64 of ${found.length} bytes, and HMAC-SHA256 has 32`;
+    case 'no_encoding':
+      return 'is neither hexadecimal nor base64';
+    case 'encoded_twice':
+      return 'is base64 of hexadecimal digits: it was encoded twice';
+    case 'not_canonical':
+      return 'is base64 whose last digits do not end a code of 32 bytes: it is cut or mistyped';
+    case 'empty_part':
+      return 'has an empty part';
+    default:
+      return WHOLE[found.fault];
+  }
+}
+
+const ALGORITHM_BY_HEX_DIGITS: Readonly<Record<number, string>> = {
+  32: 'MD5',
+  40: 'SHA-1',
+  96: 'SHA-384',
+  128: 'SHA-512',
+};
+
+function hexSeems(digits: number): string {
+  const algorithm = ALGORITHM_BY_HEX_DIGITS[digits];
+  return algorithm === undefined ? ': it is cut or mistyped' : `: it seems to be ${algorithm}`;
+}
+
+const UNITS: Readonly<Record<number, string>> = { 10: 'seconds', 16: 'microseconds', 19: 'nanoseconds' };
+
+function timestampWords(found: TimestampFault): string {
+  const must = 'it must be epoch milliseconds, 13 digits';
+  switch (found.fault) {
+    case 'digits': {
+      const unit = UNITS[found.length];
+      const seems = unit === undefined ? '' : `, so it seems to be in ${unit}`;
+      return `The timestamp has ${found.length} digits${seems}; ${must}.`;
+    }
+    case 'fraction':
+      return `The timestamp has a fraction; ${must}.`;
+    case 'sign':
+      return `The timestamp has a sign; ${must}.`;
+    case 'date':
+      return `The timestamp is a date in words; ${must}.`;
+    case 'no_digits':
+      return `The timestamp does not consist of digits; ${must}.`;
+    default:
+      return `The timestamp ${WHOLE[found.fault]}.`;
+  }
+}
+
+type Of<Code> = Extract<Diagnosis, { code: Code }>;
+
+function headerNamesWords({ names, wanted, prefix }: Of<'other_header_names'>): Explained {
+  const carry = `Deliveries carry ${inList(names)}, and settled looks for ${inList(wanted)}.`;
+  if (prefix !== null) return { answer: carry, advice: [`Set SETTLED_HEADER_PREFIX=${prefix}`] };
+  const advice =
+    "If one of them is the service's, set SETTLED_HEADER_PREFIX to what comes before -signature and -timestamp in its " +
+    'name. If not, find what removes the headers on their way.';
+  return { answer: carry, advice: [advice] };
+}
+
+function inList(names: readonly string[]): string {
+  return names
+    .map((name) => `\`${name}\``)
+    .join(', ')
+    .replace(/, ([^,]*)$/, ' and $1');
+}
+
+function methodWords({ method, origin }: Of<'other_method'>): Explained {
+  if (method === 'OPTIONS' && origin !== null) {
+    return {
+      answer: `A page of ${origin} asked whether it may deliver from a browser, and was refused.`,
+      advice: [`If that page is the service's, set SETTLED_HOOKS_CORS=${origin}`],
+    };
+  }
+  return {
+    answer: `It was sent with ${method}, and deliveries are taken with POST.`,
+    advice: ['Find out who sends it so: a redirect on its way makes a GET of a POST.'],
+  };
+}
+
+const READINGS: Readonly<Record<string, string>> = {
+  body_alone: 'the body alone, without the timestamp',
+  no_full_stop: 'the timestamp and the body without the full stop between them',
+  body_first: 'the body before the timestamp instead of after it',
+  colon_between: 'the timestamp and the body with a colon between them',
+  line_end_between: 'the timestamp and the body with a line end between them',
+  v0_form: '`v0:`, the timestamp, a colon and the body, as another service signs',
+  body_without_final_line_end: 'the body without its final line end',
+  body_trimmed: 'the body without the white space around it',
+  body_with_final_line_end: 'the body with a final line end',
+  body_with_final_crlf: 'the body with a final CR LF',
+  body_lf_for_crlf: 'the body with LF instead of CR LF',
+  body_crlf_for_lf: 'the body with CR LF instead of LF',
+  body_without_bom: 'the body without its byte order mark',
+  body_with_bom: 'the body with a byte order mark',
+  body_before_double_encoding: 'the body before it was decoded as Latin-1 and encoded as UTF-8',
+  body_double_encoded: 'the body decoded as Latin-1 and encoded as UTF-8',
+  body_empty: 'an empty body',
+  body_without_white_space: 'the body without the white space in its JSON',
+  body_compact_json: 'the body parsed and written again as compact JSON',
+  body_json_indented_2: 'the body parsed and written again as JSON indented by two',
+  body_json_indented_4: 'the body parsed and written again as JSON indented by four',
+  body_python_json: 'the body written as Python writes JSON',
+  body_ascii_json: 'the body with its other characters than ASCII escaped',
+  timestamp_seconds: 'the timestamp in whole seconds',
+  timestamp_milliseconds: 'the timestamp in milliseconds',
+  timestamp_cut_to_seconds: 'the timestamp in milliseconds, cut to whole seconds',
+  timestamp_fraction: 'the timestamp in seconds with a fraction',
+  timestamp_iso: 'the timestamp as an ISO date',
+  secret_trimmed: 'the secret without the white space around it',
+  secret_with_line_end: 'the secret with a line end after it',
+  secret_unquoted: 'the secret without its quotation marks',
+  secret_without_whsec: 'the secret without its prefix whsec_',
+  secret_with_whsec: 'the secret with the prefix whsec_',
+  secret_from_base64: 'the secret decoded as base64',
+  secret_from_hex: 'the secret decoded as hexadecimal',
+  secret_as_base64: 'the secret encoded as base64',
+  secret_as_hex: 'the secret encoded as hexadecimal',
+  secret_lower_case: 'the secret in lower case',
+  secret_upper_case: 'the secret in upper case',
+  secret_latin1: 'the secret encoded as Latin-1',
+  secret_empty: 'an empty secret',
+};
