@@ -21,6 +21,7 @@ export function intakeContract({ shared }: Worlds): void {
         const isProvisional = Boolean(found?.isProvisional);
         expect({ ...found, sealedSecret: hex(found?.sealedSecret ?? Buffer.of()), isProvisional }).toEqual({
           linkKey,
+          linkId,
           token,
           reference,
           sealedSecret: hex(freshSecret.sealed),
