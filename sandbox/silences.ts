@@ -64,8 +64,9 @@ export const SILENCES = {
   },
   'error-body': {
     about:
-      'the body of an error: an object with code, message and field; a sentence under error; or one under message',
-    values: ['object', 'error-text', 'message'],
+      'the body of an error: an object with code, message and field; a sentence under error; one under message; a list ' +
+      'errors of fields and messages; or a title and a detail',
+    values: ['object', 'error-text', 'message', 'errors', 'detail'],
   },
   'is-active': {
     about: 'isActive: "true while not expired" (section 2), or true while the status is ACTIVE',

@@ -52,5 +52,9 @@ function errorBody({ code, message, field }: Told, silences: Silences): object {
       return { success: false, error: message };
     case 'message':
       return { success: false, message };
+    case 'errors':
+      return { success: false, errors: [{ field, message }] };
+    case 'detail':
+      return { title: code, detail: message };
   }
 }

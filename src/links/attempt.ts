@@ -111,17 +111,28 @@ async function existing<T>(asking: Promise<T>): Promise<T> {
 /** Looks the reference up; null where the service lists no link of it. */
 async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attempted | null> {
   const as = classOf(opening);
-  const { value: listed } = await service.findLinks(opening.reference, as);
+  const { value: listed, isWhole } = await service.findLinks(opening.reference, as);
   for (const { id } of listed.slice(0, LINKS_LOOKED_AT_MAX)) {
     const link = await show(service, id, as);
     if (carriesToken(link, opening.token)) return agreed(opening, link, { answerLost: true });
   }
   const [other] = listed;
-  return other === undefined ? null : foreign(other.id);
+  if (other !== undefined) return foreign(other.id);
+  return isWhole ? null : hiddenAmongOthers(opening);
 }
 
 function foreign(id: string): Attempted {
   return { found: 'foreign', id };
+}
+
+/** What is not among the links that were looked through may be there all the same. */
+function hiddenAmongOthers({ reference }: ClaimedOpening): never {
+  throw new ServiceFault(
+    'transient',
+    'service_conflict',
+    `The service lists other links than those of reference ${reference}, and its link is not among the newest. Trying again.`,
+    { mayHaveArrived: true },
+  );
 }
 
 /** The service says that the reference is taken and lists no link of it: it may only be late in listing it. */

@@ -25,8 +25,7 @@ export async function keepServiceSecret(
   opening: ClaimedOpening,
   { webhookSecrets }: LinkMade,
 ): Promise<void> {
-  const ours = keyring.open(opening);
-  const [first, ...others] = webhookSecrets.filter((secret) => secret !== ours);
+  const [first, ...others] = webhookSecrets;
   if (first === undefined) return;
   const { linkKey, token, reference } = opening;
   const usable = [first, ...others].find((secret) => secretFlaw(secret) === null);

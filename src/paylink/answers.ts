@@ -70,9 +70,10 @@ export function readProfile(body: unknown): Read<Profile> {
 
 /**
  * `POST /payment-links`. The spec does not show the envelope: the link stands under `paymentLink`, or is the body itself;
- * either may be wrapped in `data`. The `webhookSecret` is in the link, or beside it.
+ * either may be wrapped in `data`. The `webhookSecret` is in the link, or beside it; the one
+ * that was given is left out.
  */
-export function readCreation(body: unknown): Read<LinkMade> {
+export function readCreation(body: unknown, given: string): Read<LinkMade> {
   const root = asObject(body) ?? {};
   const inner = asObject(field(root, 'data')) ?? {};
   const named = [field(root, 'paymentLink'), field(inner, 'paymentLink')];
@@ -84,7 +85,9 @@ export function readCreation(body: unknown): Read<LinkMade> {
   );
   return read(shape, { success: field(root, 'success'), paymentLink }, (answer) => ({
     ...seen(answer.paymentLink),
-    webhookSecrets: [...new Set(secrets.filter((secret) => secret !== null))],
+    webhookSecrets: [
+      ...new Set(secrets.filter((secret) => secret !== null).filter((secret) => secret !== given)),
+    ],
   }));
 }
 

@@ -50,14 +50,7 @@ export function openService(options: ServiceOptions): OpenedService {
   return {
     profile: (as) => ask({ ...get('/merchant/profile'), read: readProfile }, as),
     createLink: (link, as) => ask(creation(link), as),
-    findLinks: async (reference, as) => {
-      const list = get('/payment-links?externalReference=');
-      const path = `${list.path}${encodeURIComponent(reference)}`;
-      const answered = await ask({ ...list, path, ofList: true, read: (body) => readPage(body, 1) }, as);
-      // A service that does not know the filter answers with others.
-      const links = answered.value.links.filter((link) => link.reference === reference);
-      return { ...answered, value: links };
-    },
+    findLinks: (reference, as) => findLinks(ask, reference, as),
     listLinks: (page, as) => {
       const list = get('/payment-links?page=');
       const path = `${list.path}${page}`;
@@ -73,6 +66,25 @@ export function openService(options: ServiceOptions): OpenedService {
     },
     close: () => closing.abort(),
   };
+}
+
+/** A service that does not know the filter lists all links, the newest first: ours was made lately, or is asked for often. */
+const LOOKED_THROUGH_MAX = 5;
+
+async function findLinks(ask: Ask, reference: string, as: RequestClass): ReturnType<Service['findLinks']> {
+  const list = get('/payment-links?externalReference=');
+  let before = '';
+  for (let page = 1; ; page++) {
+    const path = `${list.path}${encodeURIComponent(reference)}${page === 1 ? '' : `&page=${page}`}`;
+    const answered = await ask({ ...list, path, ofList: true, read: (body) => readPage(body, page) }, as);
+    const { links, totalPages } = answered.value;
+    const value = links.filter((link) => link.reference === reference);
+    const ids = links.map(({ id }) => id).join();
+    const isLast = links.length === 0 || (totalPages !== null && page >= totalPages);
+    if (value.length > 0 || isLast) return { ...answered, value, isWhole: true };
+    if (ids === before || page === LOOKED_THROUGH_MAX) return { ...answered, value, isWhole: false };
+    before = ids;
+  }
 }
 
 function anotherLink(asked: string): ServiceFault {
@@ -97,7 +109,7 @@ function creation(link: NewLink): Call<LinkMade> {
     path: '/payment-links',
     // Amounts have 15 digits at most: a number spells them exactly.
     body: JSON.stringify({ ...Object.fromEntries(given), amount: Number(link.amount) }),
-    read: readCreation,
+    read: (body) => readCreation(body, link.webhookSecret),
     secrets: [link.webhookSecret, ...[link.webhookUrl, link.callbackUrl].map(lastPart)],
     ofOneLink: false,
     ofList: false,

@@ -11,8 +11,11 @@ export type Service = {
   profile(as: RequestClass): Promise<Answered<Profile>>;
   /** `POST /payment-links` */
   createLink(link: NewLink, as: RequestClass): Promise<Answered<LinkMade>>;
-  /** `GET /payment-links?externalReference=`: the links of that reference; none, or one. */
-  findLinks(reference: string, as: RequestClass): Promise<Answered<LinkSeen[]>>;
+  /**
+   * `GET /payment-links?externalReference=`: the links of that reference; none, or one. `isWhole`: where there is none, none
+   * was hidden behind others that the service listed in spite of the filter.
+   */
+  findLinks(reference: string, as: RequestClass): Promise<Answered<LinkSeen[]> & { isWhole: boolean }>;
   /** `GET /payment-links?page=`: the newest first. */
   listLinks(page: number, as: RequestClass): Promise<Answered<ListPage>>;
   /** `GET /payment-links/{id}` */
@@ -66,7 +69,7 @@ export type LinkSeen = {
 
 /** A link as the answer to its creation shows it. */
 export type LinkMade = LinkSeen & {
-  /** What stands there as the link's `webhookSecret`, of several places: at most one in most answers. Never log these. */
+  /** What stands there as the link's `webhookSecret` and is not the one that was given: none in most answers. Never log these. */
   webhookSecrets: readonly string[];
 };
 

@@ -4,7 +4,7 @@ import type { Read } from './answers.ts';
 import { pauseUntilReset, readRate, readRetryAfter, retryAfterLimit } from './limits.ts';
 import type { Reply } from './request.ts';
 import { ServiceFault } from './service.ts';
-import { asObject, field } from './values.ts';
+import { asObject, field, type JsonObject } from './values.ts';
 import { parseBodyExactly } from './wire.ts';
 
 /** One of the service's calls. */
@@ -158,18 +158,64 @@ function refuse403({ ofList, ofOneLink }: Call<unknown>, nowMs: number): Refusal
   };
 }
 
-/** The service's own message, as printable text of 300 characters at most; null where none is found. */
+/** The service's own words, as printable text of 300 characters at most; null where none are found. */
 function ownWords(body: Uint8Array, secrets: readonly string[]): string | null {
-  const root = asObject(parseBodyExactly(body));
-  if (root === null) return null;
-  const error = field(root, 'error');
-  const places = [asObject(error) && field(asObject(error) ?? {}, 'message'), field(root, 'message'), error];
-  const text = places.find((place) => typeof place === 'string' && place.trim() !== '');
-  if (typeof text !== 'string') return null;
+  const parsed = parseBodyExactly(body);
+  const text = parsed === undefined ? plainText(body) : saidIn(asObject(parsed) ?? {});
   // Cleaned before secrets are looked for: cleaning may put together what was apart.
   const clean = text.replace(/\s+/gu, ' ').replace(/\p{C}/gu, '').trim();
   const hidden = hide(clean, secrets);
   return hidden === '' ? null : hidden.slice(0, WORDS_LENGTH_MAX).trim();
+}
+
+/** Of what is no JSON; a page of HTML says nothing that a person could use. */
+function plainText(body: Uint8Array): string {
+  const text = Buffer.from(body).toString('utf8').trim();
+  return text.startsWith('<') ? '' : text;
+}
+
+/** Faults of a list that are shown; a sentence of 300 characters holds no more. */
+const FAULTS_MAX = 10;
+
+/** The sentence of an error answer, and after it each fault that it lists: the spec shows no shape (§7). */
+function saidIn(root: JsonObject): string {
+  const error = field(root, 'error');
+  const inner = asObject(error) ?? {};
+  const named = ['message', 'detail', 'error_description'];
+  const places = [inner, root].flatMap((place) => named.map((name) => field(place, name)));
+  const sentence = [...places, error, field(root, 'title')].find(isSentence);
+  const lists = [inner, root].flatMap((place) => faultsIn(field(place, 'errors')));
+  const faults = lists.filter((fault) => fault !== sentence).slice(0, FAULTS_MAX);
+  return [sentence, faults.join('; ')].filter(isSentence).join(': ');
+}
+
+/** Each fault with the name of its field: of a list of faults, or of an object that has them by field. */
+function faultsIn(errors: unknown): string[] {
+  if (Array.isArray(errors)) return errors.slice(0, FAULTS_MAX).map(faultOf).filter(isSentence);
+  return Object.entries(asObject(errors) ?? {})
+    .slice(0, FAULTS_MAX)
+    .flatMap(([name, fault]) =>
+      (Array.isArray(fault) ? fault.slice(0, FAULTS_MAX) : [fault])
+        .map(faultOf)
+        .filter(isSentence)
+        .map((said) => withName(name, said)),
+    );
+}
+
+function faultOf(fault: unknown): string {
+  if (isSentence(fault)) return fault;
+  const object = asObject(fault) ?? {};
+  const name = ['field', 'path', 'param'].map((key) => field(object, key)).find(isSentence);
+  const said = ['message', 'detail', 'msg'].map((key) => field(object, key)).find(isSentence);
+  return said === undefined ? '' : withName(name ?? '', said);
+}
+
+function withName(name: string, said: string): string {
+  return said.includes(name) ? said : `${name}: ${said}`;
+}
+
+function isSentence(value: unknown): value is string {
+  return typeof value === 'string' && value.trim() !== '';
 }
 
 function hide(text: string, secrets: readonly string[]): string {

@@ -95,12 +95,14 @@ async function readList({ service, store, clock, log }: SweepOptions, turn: Turn
   const { isOurTurn, oldestOpenMs, hasLinks } = await store.sweepBounds({ nowMs: clock.nowMs() });
   if (!isOurTurn && !turn.isWanted) return;
   let pagesMax = PAGES_MAX;
+  const seen = new Set<string>();
   for (let number = 1; number <= pagesMax && !turn.isStopping(); ) {
     const listed = await listWithinBudget(service, number, clock);
     if ('retryAtMs' in listed) {
       await turn.rest.sleep(Math.max(1_000, listed.retryAtMs - clock.nowMs()));
       continue;
     }
+    if (isRepeated(listed, seen)) return await stopRepeated({ store, clock, log }, number);
     const items = listed.links.map(({ id, reference, status, money, createdAtMs }) => ({
       id,
       reference,
@@ -133,6 +135,34 @@ async function readList({ service, store, clock, log }: SweepOptions, turn: Turn
     pagesMax = isRestored ? PAGES_MAX_RESTORED : PAGES_MAX;
     number++;
   }
+}
+
+/** Whether a page is one that came before under another number; an empty one is the end. */
+function isRepeated({ links }: ListPage, seen: Set<string>): boolean {
+  const page = `${links[0]?.id} ${links.at(-1)?.id} ${links.length}`;
+  if (links.length === 0 || !seen.has(page)) {
+    seen.add(page);
+    return false;
+  }
+  return true;
+}
+
+/** Further pages would show the same. What is older is left to the schedule; after a restore a person is told. */
+async function stopRepeated(
+  { store, clock, log }: Pick<SweepOptions, 'store' | 'clock' | 'log'>,
+  number: number,
+): Promise<void> {
+  log.warn({ page: number }, "the service's list of links repeats its pages; it is read no further");
+  const { restoredFromMs } = await store.compareListed({
+    items: [],
+    toleranceMs: CLOCKS_APART_MS,
+    nowMs: clock.nowMs(),
+  });
+  if (restoredFromMs === null) return;
+  await store.noteNoList({
+    why: 'its pages repeat, so that older links cannot be seen',
+    nowMs: clock.nowMs(),
+  });
 }
 
 function tell(log: Log, { differing, notKnown }: Pick<Compared, 'differing' | 'notKnown'>): void {

@@ -250,7 +250,7 @@ describe('paylink: no whole answer', () => {
 });
 
 describe('paylink: what the service says of itself', () => {
-  it.each(['object', 'error-text', 'message'])(
+  it.each(['object', 'error-text', 'message', 'errors', 'detail'])(
     'is kept where the service has error-body=%s',
     async (shape) => {
       const sandbox = await startTestSandbox({ apiKey: API_KEY, silences: [`error-body=${shape}`] });
@@ -271,10 +271,33 @@ describe('paylink: what the service says of itself', () => {
     ['the token of the webhook', 'token-of-22-characters'],
   ])('never holds %s', async (_name, secret) => {
     const words = `"${secret}" is wrong: ${secret}`;
-    for (const body of [{ error: { message: words } }, { error: words }, { message: words }]) {
+    for (const body of [{ error: { message: words } }, { error: words }, { errors: [words] }, words]) {
       const fault = await failed(openClient((await startAnswering(400, body)).url), create);
       expect(fault.message).toContain('answered 400 ("[hidden]" is wrong: [hidden]).');
     }
+  });
+
+  it.each([
+    [{ errors: [{ message: 'too little' }] }, 'too little'],
+    [
+      { errors: [{ field: 'amount', message: 'too little' }, 'and late', 7, null] },
+      'amount: too little; and late',
+    ],
+    [{ message: 'Invalid', errors: [{ path: 'amount', msg: 'too little' }] }, 'Invalid: amount: too little'],
+    [
+      { error: { errors: { amount: ['too little', 'no'], title: 'is long' } } },
+      'amount: too little; amount: no; title: is long',
+    ],
+    [{ message: 'too little', errors: ['too little'] }, 'too little'],
+    [{ detail: 'too little' }, 'too little'],
+    [{ title: 'Bad Request', detail: 'too little' }, 'too little'],
+    [{ title: 'Bad Request' }, 'Bad Request'],
+    [{ error: 'invalid_request', error_description: 'too little' }, 'too little'],
+    ['too\tlittle\n', 'too little'],
+    [{ errors: Array.from({ length: 99 }, (_, at) => `e${at}`) }, 'e0; e1; e2; e3; e4; e5; e6; e7; e8; e9'],
+  ])('is found in %j', async (body, words) => {
+    const peer = await startAnswering(400, body);
+    expect((await failed(openClient(peer.url), create)).message).toContain(` answered 400 (${words}). `);
   });
 
   it('holds no part of the key where it is cut', async () => {

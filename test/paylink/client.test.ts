@@ -37,6 +37,7 @@ describe('paylink: the calls', () => {
     const { value, body } = await service.createLink(NEW_LINK, 'create');
     expect(value).toEqual({
       id: expect.stringMatching(/./),
+      webhookSecrets: [],
       reference: 'order-1',
       money: { amount: '120.5', currency: 'BRL' },
       status: 'ACTIVE',
@@ -120,6 +121,33 @@ describe('paylink: the calls', () => {
     expect(value).toMatchObject([{ id: 'pl_2' }]);
     expect(peer.requests).toMatchObject([{ path: '/api/v1/payment-links?externalReference=order-10' }]);
   });
+
+  it.each([
+    ['on the third of its pages', (page: number) => page, 9, 3, ['pl_300'], true],
+    ['behind more than five pages', (page: number) => page, 99, 5, [], false],
+    ['nowhere: there are two pages', (page: number) => page, 2, 2, [], true],
+    ['nowhere: all pages are one', () => 1, null, 2, [], false],
+  ])(
+    'look through a list whose filter the service ignores: the link is %s',
+    async (_at, shownOf, totalPages, asked, ids, isWhole) => {
+      const peer = await startPeer(({ url }, response) => {
+        const page = shownOf(Number(new URL(`http://x${url}`).searchParams.get('page') ?? 1));
+        const nth = totalPages === 99 ? 7 : 3;
+        const paymentLinks = [1, 2].map((at) => ({
+          id: `pl_${page}${at}`,
+          externalReference: `other-${page}${at}`,
+        }));
+        if (page === nth) paymentLinks.push({ id: 'pl_300', externalReference: 'order 1' });
+        const pagination = totalPages === null ? {} : { page, totalPages };
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end(JSON.stringify({ success: true, paymentLinks, pagination }));
+      });
+      const found = await openClient(peer.url).service.findLinks('order 1', 'create');
+      expect([found.value.map(({ id }) => id), found.isWhole]).toEqual([ids, isWhole]);
+      expect(peer.requests).toHaveLength(asked);
+      expect(peer.requests[1]?.path).toBe('/api/v1/payment-links?externalReference=order%201&page=2');
+    },
+  );
 
   it('list links, the newest first, page by page', async () => {
     const { service, sandbox } = await startWithSandbox({ rateLimit: null });

@@ -14,8 +14,11 @@ const made = (createdAtMs: number) => ({ id: 'plink_1', createdAtMs }) as LinkSe
 const young = made(START_MS + MINUTE_MS);
 const old = made(START_MS - 60 * MINUTE_MS);
 
-/** A sweep, begun by the test, of a list of which every page shows `links`. */
-function startSearch(links: LinkSeen[], { isRestored = true, hasLinks = true, isOurTurn = true } = {}) {
+/** A sweep, begun by the test, of a list of which every page shows `links`, under ids of its own unless pages repeat. */
+function startSearch(
+  links: LinkSeen[],
+  { isRestored = true, hasLinks = true, isOurTurn = true, repeats = false } = {},
+) {
   const clock = openClock({ startMs: START_MS + 60 * MINUTE_MS, scale: 1 });
   const asked: number[] = [];
   const noted: string[] = [];
@@ -26,7 +29,8 @@ function startSearch(links: LinkSeen[], { isRestored = true, hasLinks = true, is
       listLinks: async (page) => {
         asked.push(page);
         await setImmediate();
-        return { value: { links: list.links, page, totalPages: null } } as Answered<ListPage>;
+        const shown = list.links.map((link) => ({ ...link, id: repeats ? link.id : `${link.id}_${page}` }));
+        return { value: { links: shown, page, totalPages: null } } as Answered<ListPage>;
       },
     },
     store: {
@@ -61,6 +65,14 @@ function startSearch(links: LinkSeen[], { isRestored = true, hasLinks = true, is
 describe('the pages of a sweep', () => {
   it('are so many at the most', async () => {
     expect(await startSearch([young], { isRestored: false }).pages()).toBe(50);
+  });
+
+  it('are read no further when they repeat: a restored store has a person told', async () => {
+    const search = startSearch([young], { isRestored: false, repeats: true });
+    expect([await search.pages(), search.noted]).toEqual([2, []]);
+    const restored = startSearch([young], { repeats: true });
+    expect([await restored.pages(), restored.isOver()]).toEqual([2, false]);
+    expect(restored.noted).toEqual([expect.stringContaining('pages repeat')]);
   });
 
   it('are read by another replica whose turn it is, unless they are asked for', async () => {
