@@ -11,3 +11,9 @@ ALTER TABLE opening ADD COLUMN answer_lost INTEGER NOT NULL DEFAULT 0 CHECK (ans
 -- once it concerns several links.
 ALTER TABLE rejection ADD COLUMN diagnosis TEXT;
 CREATE INDEX rejection_by_reason ON rejection (reason, last_at_ms);
+
+-- Money. `is_assumed`: nobody named this money so far. `customer_amount`, `customer_currency`: what the customer paid, as the
+-- payment's quote says it, on a link whose own money is the order's; it is not part of any balance.
+ALTER TABLE ledger ADD COLUMN is_assumed INTEGER NOT NULL DEFAULT 0 CHECK (is_assumed IN (0, 1));
+ALTER TABLE ledger ADD COLUMN customer_amount TEXT;
+ALTER TABLE ledger ADD COLUMN customer_currency TEXT;

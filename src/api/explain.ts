@@ -1,5 +1,5 @@
 import { inSum } from '../domain/advice.ts';
-import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
+import { type CustomerPaid, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
@@ -59,12 +59,24 @@ function paidWords(order: Order): string {
   const counted = payments(order).find(({ key }) => key === settlement.paymentKey);
   const isNamed = counted !== undefined && !order.flags.includes('money_unnamed');
   const sum = isNamed ? money(counted.captured) : 'the payment';
+  const paid = counted?.customerPaid ?? null;
+  const beside =
+    paid === null
+      ? ''
+      : ` The customer paid ${paid.amount} ${paid.currency}, as the service says: ${meaning(order, paid)}.`;
   const learned = {
     webhook: `The service reported ${sum} in an authentic webhook`,
     reconciliation: `The service reported ${sum} when it was asked`,
     person: `A person accepted ${isNamed ? sum : 'its money'}`,
   };
-  return `${learned[settlement.learnedBy]}; settled marked it paid at ${iso(settlement.paidAtMs)}.`;
+  return `${learned[settlement.learnedBy]}; settled marked it paid at ${iso(settlement.paidAtMs)}.${beside}`;
+}
+
+/** Why what the customer paid is not what counts. It is not owed back. */
+function meaning({ amount }: Order, paid: CustomerPaid): string {
+  return paid.currency === amount.currency
+    ? 'the rest is instalment interest'
+    : 'it converted that into the money of the link';
 }
 
 function heldWords(order: Order): string {

@@ -75,7 +75,10 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): 
   ];
 }
 
-function nextOfEvents({ events }: Timeline, { nowMs }: Means): string[] {
+function nextOfEvents({ order, events, attention }: Timeline, { nowMs }: Means): string[] {
+  // A reading may have said all that such a row could, or a person has seen to it.
+  const isSettled = order.state === 'paid' || order.state === 'refunded' || order.state === 'disputed';
+  const isMoot = (key: number) => isSettled && !attention.some(({ subject }) => subject === String(key));
   return events.flatMap(({ key, status, dueAtMs, attempt, fault, reading }) => {
     const named = reading === null ? `Event ${key}` : `The service's answer, event ${key},`;
     const wait = inWords(Math.max(0, dueAtMs - nowMs));
@@ -86,7 +89,7 @@ function nextOfEvents({ events }: Timeline, { nowMs }: Means): string[] {
         `${named} is tried again by itself in ${wait}; attempt ${attempt} failed: ${firstLine(fault?.message ?? '')}`,
       ];
     }
-    if (status !== 'dead') return [];
+    if (status !== 'dead' || isMoot(key)) return [];
     return [
       `${named} waits for a person. Look at it: settled events show ${key}. Settle it again: settled events replay ${key}`,
     ];
@@ -137,7 +140,10 @@ function nextOfOrder(order: Order, { canAsk }: Means): string[] {
   if (order.state === 'held') lines.push(...nextOfHeld(order, canAsk));
   if (order.flags.includes('refund_due')) lines.push("Refund the captured money in the service's panel.");
   if (order.flags.includes('overpaid')) {
-    lines.push("Decide whether what was paid too much goes back: refund it in the service's panel.");
+    lines.push(
+      "Look at the payment in the service's panel before you refund anything: what was counted above the order may be " +
+        'instalment interest, which is not owed back.',
+    );
   }
   if (order.flags.includes('duplicate_payment')) {
     lines.push(`Refund the payment that is too many in the service's panel${paidBeside(order)}.`);

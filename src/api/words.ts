@@ -1,5 +1,5 @@
 import type { AskReason } from '../domain/check.ts';
-import type { NoticeType, Rule } from '../domain/decision.ts';
+import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
 import type { AttentionKind, Flag, HoldReason } from '../domain/order.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
@@ -31,7 +31,7 @@ export const UNREAD_REASONS: ReadonlySet<string> = new Set<KeptReason>([
   'content_encoding',
 ]);
 
-const RULES: Readonly<Record<Rule, string>> = {
+const RULES: Readonly<Record<Rule | PastRule, string>> = {
   payment_pending: 'the customer has begun to pay',
   already_pending: 'it was known that the customer has begun to pay',
   changes_nothing: 'nothing that is new for this order',
@@ -46,6 +46,7 @@ const RULES: Readonly<Record<Rule, string>> = {
   completion_already_counted: 'this payment was counted before',
   payment_id_adopted: "the payment's id is known now",
   money_named: "the payment's money is known now",
+  customer_paid_named: 'it is known now what the customer paid: more with interest, or in another currency',
   counted_money_differs: 'the same payment was reported with other money than before',
   payment_moves_forward_only: 'the payment had gone back, and a webhook cannot undo that',
   dispute_won: 'the disputed payment came back',
@@ -76,7 +77,7 @@ const RULES: Readonly<Record<Rule, string>> = {
 };
 
 const HOLDS: Readonly<Record<HoldReason, string>> = {
-  amount_mismatch: 'the payment brings less than the order asks, or an amount that cannot be read',
+  amount_mismatch: 'the payment brings less than the order asks, or an amount that cannot be right',
   currency_mismatch: 'the payment is in another currency',
   reference_mismatch: "the payment names another order's reference",
   status_unclear: 'the service contradicts itself about the payment',
@@ -91,7 +92,8 @@ const FLAGS: Readonly<Record<Flag, string>> = {
   late: 'It was paid after the link had expired (late).',
   money_unnamed:
     "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
-  overpaid: 'The payment brought more than the order asks (overpaid).',
+  overpaid:
+    'An earlier version of settled counted more than the order asks; it may be instalment interest (overpaid).',
   duplicate_payment:
     'It was paid more than once: one payment is owed back to the customer (duplicate_payment).',
   refund_due: 'Its captured money is to be refunded to the customer (refund_due).',

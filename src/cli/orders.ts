@@ -96,8 +96,11 @@ export function orderLines(order: OrderDocument): string[] {
     ['flags', order.flags.join(', ')],
     ...order.holds.map(({ id, reason }) => ['hold', `${id}: ${reason}`] as const),
     ...order.payments.map(
-      ({ id, status, amount, currency }) =>
-        ['payment', `${id ?? 'without an id'}: ${status}, ${amount} ${currency}`] as const,
+      ({ id, status, amount, currency, customerPaid }) =>
+        [
+          'payment',
+          `${id ?? 'without an id'}: ${status}, ${amount} ${currency}${besides(customerPaid)}`,
+        ] as const,
     ),
     ...order.paymentsTotal.sums
       .filter(() => order.payments.length < order.paymentsTotal.count)
@@ -109,4 +112,9 @@ export function orderLines(order: OrderDocument): string[] {
     ...(link?.status ? [['link status', link.status] as const] : []),
     ...(link?.url ? [['link address', link.url] as const] : []),
   ]);
+}
+
+/** What the customer paid, if that is not what counts. */
+function besides(paid: OrderDocument['payments'][number]['customerPaid']): string {
+  return paid === null ? '' : ` (the customer paid ${paid.amount} ${paid.currency})`;
 }

@@ -1,18 +1,24 @@
 import type { PaymentFact } from './fact.ts';
-import { type Money, parseAmount, type StatedMoney } from './money.ts';
+import type { CustomerPaid } from './ledger.ts';
+import { formatAmount, type Money, parseAmount, type StatedMoney } from './money.ts';
 import type { HoldReason, Order } from './order.ts';
 
 /**
- * How a completion's words stand to the order's claim, and the money that it captured.
+ * How a completion's words stand to the order's claim, and the money that it captured. The service fixes a link's amount
+ * when it makes the link, so a link for other money is misread or is not the order's, and never pays it.
  *
- * - `equal`: the money that was named is the order's
- * - `more`: a larger amount of the same currency
- * - `unnamed`: no amount, or one not below the order's whose currency nobody named
- * - a hold reason: less, unreadable or contradictory; another currency; another reference
+ * - `equal`: the link's own money is the order's, or only the quote names money and that is the order's
+ * - `unnamed`: no money, or the order's amount in a currency that nobody named
+ * - a hold reason: other money than the order's, unreadable or contradictory; another currency; another reference
  */
 export type Agreement = {
-  readonly verdict: 'equal' | 'more' | 'unnamed' | MismatchReason;
+  readonly verdict: 'equal' | 'unnamed' | MismatchReason;
+  /** The link's money if that is the order's and the quote does not name less; otherwise what the quote names. */
   readonly captured: Money;
+  /** Whether `captured` was named: an amount that can be read, and its currency. */
+  readonly isNamed: boolean;
+  /** What the quote of a link whose money is the order's says that the customer paid; null if it says less, or nothing. */
+  readonly customerPaid: CustomerPaid | null;
 };
 type MismatchReason = Extract<HoldReason, 'amount_mismatch' | 'currency_mismatch' | 'reference_mismatch'>;
 
@@ -21,51 +27,69 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
   const currency = fact.quoteMoney?.currency ?? fact.linkMoney?.currency ?? null;
   const link = compare(order.amount, fact.linkMoney, currency);
   const quote = compare(order.amount, fact.quoteMoney, currency);
-  const captured = quote.money ??
-    link.money ?? { amountMinor: order.amount.amountMinor, currency: order.amount.currency };
+  // Instalment interest, or the service converted: the link says what the merchant gets.
+  const isBeside =
+    link.verdict === 'equal' && (quote.verdict === 'more' || quote.verdict === 'currency_mismatch');
+  const money = isBeside ? link.money : (quote.money ?? link.money);
+  const isNamed = currency !== null && money !== null && money.amountMinor > 0;
+  const isSaid = isNamed && (isBeside || (link.verdict === 'equal' && quote.verdict === 'equal'));
+  const said = {
+    captured: money ?? { amountMinor: order.amount.amountMinor, currency: order.amount.currency },
+    isNamed,
+    customerPaid: isSaid ? quote.said : null,
+  };
   if (fact.reference !== null && fact.reference !== order.reference) {
-    return { verdict: 'reference_mismatch', captured };
+    return { verdict: 'reference_mismatch', ...said };
   }
-  for (const reason of ['currency_mismatch', 'amount_mismatch'] as const) {
-    if (link.verdict === reason || quote.verdict === reason) return { verdict: reason, captured };
+  const verdicts = isBeside ? [link.verdict] : [link.verdict, quote.verdict];
+  if (verdicts.includes('currency_mismatch')) return { verdict: 'currency_mismatch', ...said };
+  if (verdicts.some((verdict) => verdict === 'amount_mismatch' || verdict === 'more')) {
+    return { verdict: 'amount_mismatch', ...said };
   }
-  // A link for more whose payment is not for more contradicts itself: what was captured is in doubt.
-  if (link.verdict === 'more' && quote.verdict === 'equal') return { verdict: 'amount_mismatch', captured };
-  const isNamed = currency !== null && (link.verdict !== 'absent' || quote.verdict !== 'absent');
-  if (!isNamed) return { verdict: 'unnamed', captured };
-  const more = link.verdict === 'more' || quote.verdict === 'more';
-  return { verdict: more ? 'more' : 'equal', captured };
+  return { verdict: isNamed ? 'equal' : 'unnamed', ...said };
 }
 
 /**
- * Whether a completion's quote names the order's money on a link that does; null where there is nothing to compare. The
- * spec does not say that the two are the same.
+ * Whether a completion's quote names the order's money on a link that does; false if it names less, or nothing that can be
+ * read. Null if there is nothing to compare, and of more or of another currency: interest and conversion are no misreading.
  */
 export function quoteAgrees(order: Order, fact: PaymentFact): boolean | null {
   if (fact.quoteMoney === null) return null;
   const currency = fact.quoteMoney.currency ?? fact.linkMoney?.currency ?? null;
   if (compare(order.amount, fact.linkMoney, currency).verdict !== 'equal') return null;
   const { verdict } = compare(order.amount, fact.quoteMoney, currency);
-  return verdict === 'absent' ? null : verdict === 'equal';
+  if (verdict === 'amount_mismatch') return false;
+  return verdict === 'equal' ? true : null;
 }
 
 type Comparison = {
   verdict: 'absent' | 'equal' | 'more' | 'amount_mismatch' | 'currency_mismatch';
   money: Money | null;
+  /** The amount as it is kept beside what was captured; null if none can be. */
+  said: CustomerPaid | null;
 };
 
 function compare(claim: Money, stated: StatedMoney | null, impliedCurrency: string | null): Comparison {
-  if (stated === null) return { verdict: 'absent', money: null };
+  if (stated === null) return { verdict: 'absent', money: null, said: null };
   const currency = stated.currency ?? impliedCurrency ?? claim.currency;
-  if (stated.amount === null && currency === claim.currency) return { verdict: 'absent', money: null };
-  if (stated.amount === null) return { verdict: 'currency_mismatch', money: { amountMinor: 0, currency } };
+  const nothing = { amountMinor: 0, currency };
+  if (stated.amount === null) {
+    return currency === claim.currency
+      ? { verdict: 'absent', money: null, said: null }
+      : { verdict: 'currency_mismatch', money: nothing, said: null };
+  }
   const amount = parseAmount(stated.amount, currency);
   if (!amount.ok) {
+    // Currencies of which ISO 4217 knows nothing may have more decimals than are assumed here.
+    if (amount.fault === 'too_many_decimals' && currency !== claim.currency) {
+      return { verdict: 'currency_mismatch', money: nothing, said: { amount: stated.amount, currency } };
+    }
     // Nothing that can be counted: the entry says zero, the hold and the event say why.
-    return { verdict: 'amount_mismatch', money: { amountMinor: 0, currency } };
+    return { verdict: 'amount_mismatch', money: nothing, said: null };
   }
   const money = { amountMinor: amount.amountMinor, currency };
-  if (currency !== claim.currency) return { verdict: 'currency_mismatch', money };
-  if (amount.amountMinor === claim.amountMinor) return { verdict: 'equal', money };
-  return { verdict: amount.amountMinor > claim.amountMinor ? 'more' : 'amount_mismatch', money };
+  const said = { amount: formatAmount(money), currency };
+  if (currency !== claim.currency) return { verdict: 'currency_mismatch', money, said };
+  if (amount.amountMinor === claim.amountMinor) return { verdict: 'equal', money, said };
+  return { verdict: amount.amountMinor > claim.amountMinor ? 'more' : 'amount_mismatch', money, said };
 }

@@ -1,4 +1,5 @@
-import { type Agreement, agreement } from './agreement.ts';
+import { agreement } from './agreement.ts';
+import { differs, learnCustomerPaid, nameMoney } from './correction.ts';
 import {
   apply,
   ask,
@@ -34,11 +35,18 @@ export const completed: Record<OrderState, Cell> = {
 
 /**
  * The counted payment that a fact speaks of. A payment first reported without an id is the one that an id arrives for
- * later; a fact without an id speaks of a payment that is counted already, where there is one.
+ * later; a fact without an id speaks of a payment that is counted already, if there is one: of one that is as it says.
  */
-export function countedPayment(order: Order, paymentId: string | null): Payment | undefined {
+export function countedPayment(
+  order: Order,
+  { kind, paymentId }: Pick<PaymentFact, 'kind' | 'paymentId'>,
+): Payment | undefined {
   const counted = payments(order);
-  if (paymentId === null) return counted.find((payment) => payment.key === UNNAMED) ?? counted[0];
+  if (paymentId === null) {
+    const unnamed = counted.filter((payment) => payment.key === UNNAMED);
+    const candidates = [...unnamed, ...counted];
+    return candidates.find(({ status }) => status === kind) ?? candidates[0];
+  }
   return (
     counted.find((payment) => payment.id === paymentId) ??
     counted.find((payment) => payment.key === UNNAMED && payment.id === null)
@@ -52,29 +60,30 @@ export function adoption(known: Payment, { paymentId }: PaymentFact): Effect[] {
 
 function knownOr(completeNew: Cell): Cell {
   return (order, fact, policy) => {
-    const known = countedPayment(order, fact.paymentId);
+    const known = countedPayment(order, fact);
     return known === undefined ? completeNew(order, fact, policy) : completeKnown(order, fact, known);
   };
 }
 
-const AGREES: Record<'equal' | 'more' | 'unnamed', { rule: Rule; effects: readonly Effect[] }> = {
+const AGREES: Record<'equal' | 'unnamed', { rule: Rule; effects: readonly Effect[] }> = {
   equal: { rule: 'paid', effects: [] },
-  more: { rule: 'paid_more', effects: [{ do: 'flag', flag: 'overpaid' }] },
   unnamed: { rule: 'paid_money_unnamed', effects: [{ do: 'flag', flag: 'money_unnamed' }, { do: 'check' }] },
 };
 
 function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (policy.asks === 'always' && canBeAsked(fact, policy)) return ask(order);
-  const { verdict, captured } = agreement(order, fact);
+  const said = agreement(order, fact);
+  const { verdict } = said;
   // A reading always names the link's money; one that does not is not to be trusted with marking an order paid.
   const doubt = verdict === 'unnamed' && fact.authority.by !== 'event' ? 'amount_mismatch' : verdict;
-  if (doubt === 'equal' || doubt === 'more' || doubt === 'unnamed') {
+  if (doubt === 'equal' || doubt === 'unnamed') {
     const { rule, effects } = AGREES[doubt];
     const late: Effect[] = order.state === 'expired' ? [{ do: 'flag', flag: 'late' }] : [];
     return decision(order, 'applied', rule, {
       state: 'paid',
       effects: [
-        capture(order, fact, captured),
+        // Of the payment that pays the order the flag says that its money is assumed.
+        capture(order, fact, said, false),
         ...settleOnce(order, fact.authority, paymentKey(fact)),
         ...late,
         ...effects,
@@ -85,14 +94,14 @@ function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy)
   if (canBeAsked(fact, policy)) return ask(order);
   return decision(order, 'held', 'money_does_not_agree', {
     state: 'held',
-    effects: [capture(order, fact, captured), ...openHold(order, doubt)],
+    effects: [capture(order, fact, said, !said.isNamed), ...openHold(order, doubt)],
   });
 }
 
 /** Counts a payment that does not itself make the order paid. Money that nobody named is asked for. */
 function count(order: Order, fact: PaymentFact): Effect[] {
-  const { verdict, captured } = agreement(order, fact);
-  return [capture(order, fact, captured), ...(verdict === 'unnamed' ? ([{ do: 'check' }] as const) : [])];
+  const said = agreement(order, fact);
+  return [capture(order, fact, said, !said.isNamed), ...(said.isNamed ? [] : ([{ do: 'check' }] as const))];
 }
 
 /** Payments of one order that the shop is told of one by one. All further ones are one matter for a person, with their sum. */
@@ -114,7 +123,7 @@ function completePaid(order: Order, fact: PaymentFact): Decision {
 /** A person accepted a hold before any payment was counted; this is the payment that they saw. */
 function completeAccepted(order: Order, fact: PaymentFact): Decision {
   const { verdict } = agreement(order, fact);
-  const agrees = verdict === 'equal' || verdict === 'more' || verdict === 'unnamed';
+  const agrees = verdict === 'equal' || verdict === 'unnamed';
   return decision(order, 'applied', 'payment_of_accepted_order', {
     effects: [
       ...count(order, fact),
@@ -159,19 +168,19 @@ function isNewerReading(order: Order, { authority }: PaymentFact): boolean {
   return authority.by === 'reading' && (order.lastReading === null || authority.number > order.lastReading);
 }
 
-/** A reading that says a dispute was won may be the first to name the money: both are one decision. */
+/** A reading that says a dispute was won may also say more of its money than was known: all of it is one decision. */
 function winAndName(order: Order, fact: PaymentFact, known: Payment, adopted: readonly Effect[]): Decision {
   const won = winDispute(order, fact, known, adopted);
-  if (!order.flags.includes('money_unnamed')) return won;
   const after = apply(order, won, 0);
   const back = payments(after).find((payment) => payment.key === known.key) as Payment;
-  const named = completeCounted(after, fact, back, []);
-  return named.rule === 'money_named' ? { ...won, effects: [...won.effects, ...named.effects] } : won;
+  const { effects } = completeCounted(after, fact, back, []);
+  return { ...won, effects: [...won.effects, ...effects] };
 }
 
 /** The disputed money is back: it pays the order again, or needs a person where the order no longer wants it. */
 function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: readonly Effect[]): Decision {
-  const entry = nextEntry(order, { paymentKey: known.key, kind: 'captured', ...known.captured });
+  const { isAssumed } = known;
+  const entry = nextEntry(order, { paymentKey: known.key, kind: 'captured', ...known.captured, isAssumed });
   const effects: Effect[] = [...adopted, { do: 'entry', entry }];
   const others = payments(order).filter((payment) => payment.key !== known.key);
   const duplicate = others.some((payment) => payment.status === 'completed') ? DUPLICATE : [];
@@ -210,40 +219,16 @@ function completeCounted(
   known: Payment,
   adopted: readonly Effect[],
 ): Decision {
+  const named = nameMoney(order, fact, known, adopted);
+  if (named !== null) return named;
   const said = agreement(order, fact);
-  const moneyWasUnnamed = order.flags.includes('money_unnamed') && known.key === order.settlement?.paymentKey;
-  const saysMoney = said.verdict !== 'unnamed' && said.captured.amountMinor > 0;
-  if (moneyWasUnnamed && saysMoney) return nameMoney(order, known, said, adopted);
-  const differs =
-    said.verdict !== 'unnamed' &&
-    (said.captured.currency !== known.balance.currency ||
-      (fact.quoteMoney !== null && said.captured.amountMinor !== known.balance.amountMinor));
-  const attention: Effect[] = differs ? [{ do: 'attention', kind: 'amount_mismatch' }] : [];
-  if (adopted.length > 0) {
-    return decision(order, 'applied', 'payment_id_adopted', { effects: [...adopted, ...attention] });
-  }
-  if (differs) return decision(order, 'ignored', 'counted_money_differs', { effects: attention });
+  const attention: Effect[] = differs(known, said, fact)
+    ? [{ do: 'attention', kind: 'amount_mismatch' }]
+    : [];
+  const learned = learnCustomerPaid(order, fact, known, said);
+  const effects = [...adopted, ...learned, ...attention];
+  if (adopted.length > 0) return decision(order, 'applied', 'payment_id_adopted', { effects });
+  if (learned.length > 0) return decision(order, 'applied', 'customer_paid_named', { effects });
+  if (attention.length > 0) return decision(order, 'ignored', 'counted_money_differs', { effects });
   return decision(order, 'already_applied', 'completion_already_counted');
-}
-
-/** The money of a payment that was counted at the order's amount becomes known: the ledger is corrected to it. */
-function nameMoney(
-  order: Order,
-  known: Payment,
-  { verdict, captured }: Agreement,
-  adopted: readonly Effect[],
-): Decision {
-  const { currency } = known.balance;
-  const amountMinor = captured.currency === currency ? captured.amountMinor - known.balance.amountMinor : 0;
-  const correction = nextEntry(order, { paymentKey: known.key, kind: 'captured', amountMinor, currency });
-  const agrees = verdict === 'equal' || verdict === 'more';
-  return decision(order, 'applied', 'money_named', {
-    effects: [
-      ...adopted,
-      { do: 'unflag', flag: 'money_unnamed' },
-      ...(amountMinor === 0 ? [] : ([{ do: 'entry', entry: correction }] as const)),
-      ...(verdict === 'more' ? ([{ do: 'flag', flag: 'overpaid' }] as const) : []),
-      ...(agrees ? [] : ([{ do: 'attention', kind: 'amount_mismatch' }] as const)),
-    ],
-  });
 }

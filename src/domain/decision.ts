@@ -1,6 +1,6 @@
+import type { Agreement } from './agreement.ts';
 import type { Authority, PaymentFact } from './fact.ts';
-import { type LedgerEntry, nextEntry, UNNAMED } from './ledger.ts';
-import type { Money } from './money.ts';
+import { isWorth, type LedgerEntry, nextEntry, UNNAMED } from './ledger.ts';
 import {
   assertTransition,
   type DecidedAttention,
@@ -53,7 +53,6 @@ export const RULES = [
   'already_pending',
   'changes_nothing',
   'paid',
-  'paid_more',
   'paid_money_unnamed',
   'asks_before_deciding',
   'money_does_not_agree',
@@ -62,6 +61,7 @@ export const RULES = [
   'completion_already_counted',
   'payment_id_adopted',
   'money_named',
+  'customer_paid_named',
   'counted_money_differs',
   'payment_moves_forward_only',
   'dispute_won',
@@ -91,6 +91,10 @@ export const RULES = [
   'nothing_left_to_accept',
 ] as const;
 export type Rule = (typeof RULES)[number];
+
+/** Rules by which earlier versions decided. Stored history and events still name them. */
+export const PAST_RULES = ['paid_more'] as const;
+export type PastRule = (typeof PAST_RULES)[number];
 
 /** What a decision needs to know beside the order and the fact. */
 export type SettlementPolicy = {
@@ -199,12 +203,16 @@ export function paymentKey(fact: PaymentFact): string {
   return fact.paymentId ?? UNNAMED;
 }
 
-/** The effect that counts `money` for the fact's payment. */
-export function capture(order: Order, fact: PaymentFact, { amountMinor, currency }: Money): Effect {
-  return {
-    do: 'entry',
-    entry: nextEntry(order, { paymentKey: paymentKey(fact), kind: 'captured', amountMinor, currency }),
-  };
+/** The effect that counts the money that a completion says was captured, for the fact's payment. */
+export function capture(
+  order: Order,
+  fact: PaymentFact,
+  { captured, customerPaid }: Pick<Agreement, 'captured' | 'customerPaid'>,
+  isAssumed: boolean,
+): Effect {
+  const said = customerPaid === null || isWorth(captured, customerPaid) ? null : customerPaid;
+  const entry = { paymentKey: paymentKey(fact), kind: 'captured', ...captured, isAssumed } as const;
+  return { do: 'entry', entry: nextEntry(order, { ...entry, customerPaid: said }) };
 }
 
 /** The effects that open a hold. Its id is the number of the version that it makes, so it never repeats. */

@@ -1,5 +1,5 @@
 import type { Money } from './money.ts';
-import { assertAmountMinor } from './money.ts';
+import { assertAmountMinor, formatAmount } from './money.ts';
 
 export type EntryKind = 'captured' | 'refunded' | 'disputed';
 
@@ -17,7 +17,14 @@ export type LedgerEntry = {
   readonly occurrence: number;
   readonly amountMinor: number;
   readonly currency: string;
+  /** Nobody named this money: it is the order's, or zero if it could not be read. The next capture may end this. */
+  readonly isAssumed: boolean;
+  /** What the customer paid, if this entry is the first to say it; see `Payment`. */
+  readonly customerPaid: CustomerPaid | null;
 };
+
+/** What the payment's quote says the customer paid: a decimal number in the quote's own currency. */
+export type CustomerPaid = { readonly amount: string; readonly currency: string };
 
 /** A payment as the ledger tells it. */
 export type Payment = {
@@ -28,6 +35,10 @@ export type Payment = {
   readonly captured: Money;
   /** What is left of it: captures less refunds and disputes. */
   readonly balance: Money;
+  /** Whether nobody has named what was captured. */
+  readonly isAssumed: boolean;
+  /** What the customer paid if that is not what was captured: with instalment interest, or in another currency. */
+  readonly customerPaid: CustomerPaid | null;
 };
 
 type Books = { readonly entries: readonly LedgerEntry[]; readonly adoptedPaymentId: string | null };
@@ -37,14 +48,20 @@ export function payments(books: Books): Payment[] {
   const found = new Map<string, Payment>();
   for (const entry of books.entries) {
     const before = found.get(entry.paymentKey);
-    const amountMinor = (before?.balance.amountMinor ?? 0) + entry.amountMinor;
-    const balance = { amountMinor, currency: entry.currency };
+    // A correction into another currency first takes all of the former one away.
+    const left = before?.balance.currency === entry.currency ? before.balance.amountMinor : 0;
+    const balance = { amountMinor: left + entry.amountMinor, currency: entry.currency };
+    const isCapture = entry.kind === 'captured';
+    const captured = isCapture ? balance : (before?.captured ?? balance);
+    const said = entry.customerPaid ?? before?.customerPaid ?? null;
     found.set(entry.paymentKey, {
       key: entry.paymentKey,
       id: entry.paymentKey === UNNAMED ? books.adoptedPaymentId : entry.paymentKey,
-      status: entry.kind === 'captured' ? 'completed' : entry.kind,
-      captured: entry.kind === 'captured' ? balance : (before?.captured ?? balance),
+      status: isCapture ? 'completed' : entry.kind,
+      captured,
       balance,
+      isAssumed: isCapture ? entry.isAssumed : (before?.isAssumed ?? false),
+      customerPaid: said === null || isWorth(captured, said) ? null : said,
     });
   }
   return [...found.values()];
@@ -77,6 +94,11 @@ export function sums(counted: readonly Payment[], first: string): Sum[] {
   return [...found.values()].sort((a, b) => isFirst(b) - isFirst(a));
 }
 
+/** Whether what the customer paid is the same money. */
+export function isWorth(money: Money, { amount, currency }: CustomerPaid): boolean {
+  return currency === money.currency && amount === formatAmount(money);
+}
+
 type Claim = { readonly amount: Money; readonly settlement: { readonly paymentKey: string | null } | null };
 
 /** Whether a completed payment is worth the claim, or made it paid: a person may have accepted less. */
@@ -89,11 +111,12 @@ export function covers({ key, status, balance }: Payment, { amount, settlement }
 /** The next entry for a payment: numbered after those of its kind, its amount checked. */
 export function nextEntry(
   books: Books,
-  entry: { paymentKey: string; kind: EntryKind; amountMinor: number; currency: string },
+  entry: Pick<LedgerEntry, 'paymentKey' | 'kind' | 'amountMinor' | 'currency'> &
+    Partial<Pick<LedgerEntry, 'isAssumed' | 'customerPaid'>>,
 ): LedgerEntry {
   assertAmountMinor(entry.amountMinor);
   const earlier = books.entries.filter((e) => e.paymentKey === entry.paymentKey && e.kind === entry.kind);
-  return { ...entry, occurrence: earlier.length + 1 };
+  return { isAssumed: false, customerPaid: null, ...entry, occurrence: earlier.length + 1 };
 }
 
 /** What the order's money comes to per currency. */

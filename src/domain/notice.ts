@@ -25,7 +25,7 @@ export type OrderDocument = {
   version: number;
 };
 
-type PaymentDocument = Pick<Payment, 'id' | 'status'> & { amount: string; currency: string };
+type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid'> & { amount: string; currency: string };
 
 /** All payments that were counted, listed or not: how many, and what they come to in each currency. */
 type PaymentsTotal = {
@@ -40,11 +40,12 @@ const CURRENCIES_MAX = 20;
 export function orderDocument(order: Order): OrderDocument {
   const counted = payments(order);
   const first = counted.find((payment) => payment.key === order.settlement?.paymentKey) ?? counted[0];
-  const describe = ({ id, status, captured }: (typeof counted)[number]): PaymentDocument => ({
+  const describe = ({ id, status, captured, customerPaid }: (typeof counted)[number]): PaymentDocument => ({
     id,
     status,
     amount: formatAmount(captured),
     currency: captured.currency,
+    customerPaid,
   });
   const [hold] = order.holds;
   return {

@@ -1,5 +1,6 @@
 import { agreement } from './agreement.ts';
 import { adoption, completed, countedPayment } from './completion.ts';
+import { nameMoney } from './correction.ts';
 import {
   apply,
   ask,
@@ -21,8 +22,8 @@ type ReturnKind = 'refunded' | 'disputed';
 export function returned(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   const kind = fact.kind as ReturnKind;
   if (fact.paymentId === null && payments(order).length > 1) return whichPayment(order, fact, policy);
-  const known = countedPayment(order, fact.paymentId);
-  if (known !== undefined) return returnKnown(order, fact, kind, known);
+  const known = countedPayment(order, fact);
+  if (known !== undefined) return returnKnown(order, fact, known, policy);
   const wantsPayment = isOpen(order.state) || (order.state === 'paid' && payments(order).length === 0);
   if (kind === 'refunded' && !wantsPayment) return recordWholeLife(order, fact);
   return completeFirst(order, fact, policy);
@@ -46,9 +47,9 @@ function completeFirst(order: Order, fact: PaymentFact, policy: SettlementPolicy
 
 /** A payment that came and went unseen, on an order that does not wait for it: both entries, nothing else. */
 function recordWholeLife(order: Order, fact: PaymentFact): Decision {
-  const captured = capture(order, fact, agreement(order, fact).captured);
+  const captured = capture(order, fact, agreement(order, fact), false);
   const counted = apply(order, decision(order, 'applied', 'return_recorded', { effects: [captured] }), 0);
-  const known = countedPayment(counted, fact.paymentId) as Payment;
+  const known = countedPayment(counted, fact) as Payment;
   return decision(order, 'applied', 'return_recorded', {
     effects: [captured, takeBack(counted, known, 'refunded')],
   });
@@ -62,7 +63,8 @@ function takeBack(order: Order, known: Payment, kind: ReturnKind): Effect {
   };
 }
 
-function returnKnown(order: Order, fact: PaymentFact, kind: ReturnKind, known: Payment): Decision {
+function returnKnown(order: Order, fact: PaymentFact, known: Payment, policy: SettlementPolicy): Decision {
+  const kind = fact.kind as ReturnKind;
   const adopted = adoption(known, fact);
   if (known.status === kind) {
     return adopted.length > 0
@@ -74,6 +76,11 @@ function returnKnown(order: Order, fact: PaymentFact, kind: ReturnKind, known: P
     return decision(order, 'ignored', 'service_disagrees', {
       effects: [...adopted, { do: 'attention', kind: 'service_disagrees' }],
     });
+  }
+  const named = known.status === 'completed' ? nameMoney(order, fact, known, adopted) : null;
+  if (named !== null) {
+    const then = returned(apply(order, named, 0), fact, policy);
+    return { ...then, effects: [...named.effects, ...then.effects] };
   }
   const others = payments(order).filter((payment) => payment.key !== known.key);
   const covered = others.some((payment) => covers(payment, order));

@@ -100,7 +100,7 @@ function noteDisabled(order: Order, { authority }: PaymentFact): Decision {
 
 /** A payment that was counted is pending again, as a reading has it; another payment that is pending says nothing. */
 function notePending(order: Order, fact: PaymentFact): Decision {
-  const counted = countedPayment(order, fact.paymentId);
+  const counted = countedPayment(order, fact);
   return counted === undefined ? changesNothing(order) : noteDisagreement(order, fact);
 }
 
@@ -128,6 +128,10 @@ function unclear(order: Order, fact: PaymentFact, policy: SettlementPolicy): Dec
       state: 'held',
       effects: openHold(order, 'status_unclear'),
     });
+  }
+  // It is held for this already.
+  if (order.holds.some(({ reason }) => reason === 'status_unclear')) {
+    return decision(order, 'already_applied', 'statement_unclear');
   }
   return decision(order, 'ignored', 'statement_unclear', {
     effects: [{ do: 'attention', kind: 'status_unclear' }],

@@ -50,10 +50,9 @@ type Statement = { facts: readonly PaymentFact[]; moneyCame: boolean; isClear: b
 
 /** What the payments, and the status over all of them, say. At most one fact is unclear: one is enough for a person. */
 function stateOf({ link, payments }: Details, authority: Authority): Statement {
-  const said = [...ofEachPayment(payments, link, authority), ...ofAllPayments(link, authority)];
+  const all = [...ofEachPayment(payments, link, authority), ...ofAllPayments(link, authority)];
+  const { said, isOneOfSeveral } = tellApart(all);
   const came = said.filter(({ kind }) => MONEY_CAME.has(kind));
-  // Without an id a payment cannot be told from another that was counted.
-  const isOneOfSeveral = came.length > 1 && came.some(({ paymentId }) => paymentId === null);
   // The status over all says that one was completed (spec §3), and none of them is.
   const isMissing = came.length === 0 && MONEY_CAME.has(kindOf(link.paymentStatus) ?? 'unclear');
   if (isOneOfSeveral || isMissing) said.push(factOf('unclear', link, authority));
@@ -64,6 +63,27 @@ function stateOf({ link, payments }: Details, authority: Authority): Statement {
   });
   const unpaid = isClear && came.length === 0 ? [bareFact('unpaid', authority)] : [];
   return { facts: [...facts, ...unpaid], moneyCame: came.length > 0, isClear };
+}
+
+/**
+ * Leaves one fact for each payment. A payment without an id could be any that was counted. Beside others its fact would be
+ * taken for theirs, and theirs for its own, so that each reading moved the order to and fro: it is left out, and the
+ * reading is unclear. If no payment that came has an id, the first of those that say most for the merchant stands for all.
+ */
+function tellApart(all: readonly PaymentFact[]): { said: PaymentFact[]; isOneOfSeveral: boolean } {
+  const came = all.filter(({ kind }) => MONEY_CAME.has(kind));
+  const nameless = came.filter(({ paymentId }) => paymentId === null);
+  const rest = all.filter(({ kind }) => !MONEY_CAME.has(kind));
+  const named = came.filter(({ paymentId }) => paymentId !== null);
+  const first = ORDER.flatMap((kind) => nameless.filter((fact) => fact.kind === kind)).slice(0, 1);
+  const beside = rest.filter(({ kind, paymentId }) => {
+    const mayBeOneThatCame = nameless.length > 0 || (came.length > 0 && paymentId === null);
+    return kind !== 'pending' || !mayBeOneThatCame;
+  });
+  return {
+    said: [...(named.length > 0 ? named : first), ...beside],
+    isOneOfSeveral: nameless.length > 0 && came.length > 1,
+  };
 }
 
 /** A fact for each payment that is listed; unclear where one id is listed twice with different words. */

@@ -1,5 +1,6 @@
 import { MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { mayBeUnconfirmed, type Order } from '../domain/order.ts';
+import type { Applied } from './settle.ts';
 
 /** The check that a reading may answer: since when a completion waits, and after which request each thing was heard. */
 export type Waiting = { confirmSinceMs: number | null; reasonAfter: number; heardAfter: number };
@@ -24,4 +25,13 @@ export function answers(
   if (sinceMs !== null && mayBeUnconfirmed(order.state) && !isShown) return { sinceMs };
   if (heardAfter < reading) return 'ended';
   return reasonAfter >= reading ? 'waits_on' : 'goes_on';
+}
+
+/**
+ * Whether a reading that was applied leaves nothing to learn from an event that could not be settled and came before its
+ * request left: it shows what came of the payment, the order follows it, and it raised no matter.
+ */
+export function tellsAll({ loaded: { order }, raised }: Applied, facts: readonly PaymentFact[]): boolean {
+  const isSettled = order.state === 'paid' || order.state === 'refunded' || order.state === 'disputed';
+  return isSettled && raised.length === 0 && facts.some(({ kind }) => MONEY_CAME.has(kind));
 }

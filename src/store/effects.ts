@@ -1,4 +1,5 @@
 import type { Effect } from '../domain/decision.ts';
+import type { LedgerEntry } from '../domain/ledger.ts';
 import { formatAmount } from '../domain/money.ts';
 
 /** Why an order changed: what was settled, or a person, with the key, the number or the reason. */
@@ -13,7 +14,7 @@ export function describeEffects(effects: readonly Effect[]): string {
 function describe(effect: Effect): string {
   switch (effect.do) {
     case 'entry':
-      return `ledger: ${effect.entry.kind} ${formatAmount(effect.entry)} ${effect.entry.currency}, payment ${effect.entry.paymentKey}`;
+      return describeEntry(effect.entry);
     case 'settle':
       return 'became paid; this is written once, whatever follows';
     case 'adopt_payment_id':
@@ -35,4 +36,12 @@ function describe(effect: Effect): string {
     case 'check':
       return 'the service is to be asked';
   }
+}
+
+function describeEntry(entry: LedgerEntry): string {
+  const { kind, currency, paymentKey, isAssumed, customerPaid } = entry;
+  const assumed = isAssumed ? '; assumed, as the service did not name it' : '';
+  const paid =
+    customerPaid === null ? '' : `; the customer paid ${customerPaid.amount} ${customerPaid.currency}`;
+  return `ledger: ${kind} ${formatAmount(entry)} ${currency}, payment ${paymentKey}${assumed}${paid}`;
 }

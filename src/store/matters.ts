@@ -22,3 +22,6 @@ export function conflictMatter(
     `${beforeKey}, and settled events show ${eventKey}`;
   return { subject: `link ${linkKey}`, linkKey, detail, atMs: receivedAtMs };
 }
+
+/** A reading that was applied; `tellsAll`: see `answered.ts`. */
+export type MootBy = { orderKey: number; reading: number; tellsAll: boolean; atMs: number };

@@ -41,3 +41,16 @@ export function completeOrder(row: OrderRow, beside: BesideOrder, versionFloor: 
     ...beside,
   };
 }
+
+/** A line of the ledger: its columns as both engines name them. */
+export type EntryRow = Omit<LedgerEntry, 'isAssumed' | 'customerPaid'> & {
+  isAssumed: 0 | 1 | boolean;
+  customerAmount: string | null;
+  customerCurrency: string | null;
+};
+
+export function readEntry({ customerAmount, customerCurrency, isAssumed, ...entry }: EntryRow): LedgerEntry {
+  const isSaid = customerAmount !== null && customerCurrency !== null;
+  const customerPaid = isSaid ? { amount: customerAmount, currency: customerCurrency } : null;
+  return { ...entry, isAssumed: Boolean(isAssumed), customerPaid };
+}

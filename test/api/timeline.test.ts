@@ -156,10 +156,37 @@ describe('api: why an order stands where it stands', () => {
     expect(next.join('\n')).toMatch(/service's panel \(doubtful_money\)/);
   });
 
-  it('paid too much: a person decides about the rest', async () => {
+  it('held for a link of more: nothing is paid, and nothing is advised to be refunded before a person decides', async () => {
     const link = await settled().reserve(freshReference());
-    await deliverAndSee(settled(), link, event(link, { amount: '101.00' }), 'paid');
-    expect((await explained(link.reference)).next.join('\n')).toMatch(/too much/);
+    await deliverAndSee(settled(), link, event(link, { amount: '101.00' }), 'held');
+    const { answer, next } = await explained(link.reference);
+    expect(answer).toMatch(/cannot be right \(amount_mismatch\)\. Reported as paid: 101\.00 BRL/);
+    expect(next.join('\n')).toMatch(/A person decides/);
+  });
+
+  it.each([
+    [
+      'with interest',
+      '"amount":112.4,"currency":"BRL"',
+      /paid 112\.40 BRL, as the service says: .*instalment interest/,
+    ],
+    [
+      'in another currency',
+      '"amount":18.2,"currency":"USD"',
+      /paid 18\.20 USD, as the service says: it converted/,
+    ],
+  ])('paid %s: says what the customer paid, and there is nothing to do', async (_name, quote, said) => {
+    const link = await settled().reserve(freshReference());
+    const body = event(link, { amount: '100.00' }).replace(
+      '"status":"COMPLETED"',
+      `"status":"COMPLETED","quote":{${quote}}`,
+    );
+    expect(body).toContain(quote);
+    await deliverAndSee(settled(), link, body, 'paid');
+    const { answer, next } = await explained(link.reference);
+    expect(answer).toMatch(/is paid\. The service reported 100\.00 BRL/);
+    expect(answer).toMatch(said);
+    expect(next.join('\n')).not.toMatch(/[Rr]efund it|panel/);
   });
 
   it('paid after a refused delivery: nothing is left to do', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { quoteAgrees } from '../../src/domain/agreement.ts';
+import { agreement, quoteAgrees } from '../../src/domain/agreement.ts';
 import type { StatedMoney } from '../../src/domain/money.ts';
 import { aFact, anOrder, stated } from '../support/orders.ts';
 
@@ -17,10 +17,8 @@ describe("agreement: a quote on a link whose own money is the order's", () => {
 
   it.each([
     ['less', stated('99.99')],
-    ['more', stated('100.01')],
-    ['another currency', stated('100', 'USD')],
-    ['another currency and no amount', { amount: null, currency: 'USD' }],
     ['an amount that cannot be read', stated('NaN')],
+    ['an amount of another currency that cannot be read', stated('NaN', 'USD')],
   ])('differs where it names %s', (_name, quote) => {
     expect(of(stated('100'), quote)).toBe(false);
   });
@@ -29,6 +27,9 @@ describe("agreement: a quote on a link whose own money is the order's", () => {
     ['is not there', null],
     ["names only the order's currency", { amount: null, currency: 'BRL' }],
     ['names nothing', { amount: null, currency: null }],
+    ['names more, which may be interest', stated('100.01')],
+    ['names another currency, into which the service converted', stated('100', 'USD')],
+    ['names another currency and no amount', { amount: null, currency: 'USD' }],
   ])('says nothing where it %s', (_name, quote) => {
     expect(of(stated('100'), quote)).toBeNull();
   });
@@ -45,5 +46,80 @@ describe("agreement: a quote on a link whose own money is not known to be the or
   ])('is no evidence where the link names %s', (_name, link) => {
     expect(of(link, stated('100'))).toBeNull();
     expect(of(link, stated('99'))).toBeNull();
+  });
+});
+
+describe('agreement: what was captured, and what the customer paid', () => {
+  const NONE = null;
+  const own = stated('100');
+  it.each([
+    // link, quote → verdict, captured, what the customer paid
+    ['only the link', own, NONE, 'equal', '10000 BRL', NONE],
+    ['the same in both', own, own, 'equal', '10000 BRL', '100.00 BRL'],
+    ['interest in the quote', own, stated('112.4'), 'equal', '10000 BRL', '112.40 BRL'],
+    [
+      "interest without a currency: the link's",
+      own,
+      stated('112.4', NONE),
+      'equal',
+      '10000 BRL',
+      '112.40 BRL',
+    ],
+    ['another currency in the quote', own, stated('18.2', 'USD'), 'equal', '10000 BRL', '18.20 USD'],
+    ['more of another currency', own, stated('9000', 'JPY'), 'equal', '10000 BRL', '9000 JPY'],
+    [
+      'decimals that no ISO currency has',
+      own,
+      stated('18.123456', 'USDT'),
+      'equal',
+      '10000 BRL',
+      '18.123456 USDT',
+    ],
+    ['only another currency', own, { amount: NONE, currency: 'USD' }, 'equal', '10000 BRL', NONE],
+    ['a quote that is less', own, stated('60'), 'amount_mismatch', '6000 BRL', NONE],
+    ['a quote that cannot be read', own, stated('NaN'), 'amount_mismatch', '0 BRL', NONE],
+    ['one of another currency that cannot', own, stated('NaN', 'USD'), 'amount_mismatch', '0 USD', NONE],
+    ['a link for more', stated('120'), NONE, 'amount_mismatch', '12000 BRL', NONE],
+    ['a link for more, a quote that agrees', stated('120'), own, 'amount_mismatch', '10000 BRL', NONE],
+    ['a link and a quote for more', stated('120'), stated('130'), 'amount_mismatch', '13000 BRL', NONE],
+    ['a link read in another unit', stated('10000'), stated('5000'), 'amount_mismatch', '500000 BRL', NONE],
+    ['a link in another currency', stated('100', 'USD'), own, 'currency_mismatch', '10000 BRL', NONE],
+    [
+      'a link without a currency beside a foreign quote',
+      stated('100', NONE),
+      stated('18', 'USD'),
+      'currency_mismatch',
+      '1800 USD',
+      NONE,
+    ],
+    ['a link for more without a currency', stated('120', NONE), NONE, 'amount_mismatch', '12000 BRL', NONE],
+    ['only a quote that agrees', NONE, own, 'equal', '10000 BRL', NONE],
+    ['only a quote for more', NONE, stated('112.4'), 'amount_mismatch', '11240 BRL', NONE],
+    ['only a quote in another currency', NONE, stated('100', 'USD'), 'currency_mismatch', '10000 USD', NONE],
+    ["only the order's amount", NONE, stated('100', NONE), 'unnamed', '10000 BRL', NONE],
+    ['nothing', NONE, NONE, 'unnamed', '10000 BRL', NONE],
+    [
+      'interest in no currency at all',
+      stated('100', NONE),
+      stated('112.4', NONE),
+      'unnamed',
+      '10000 BRL',
+      NONE,
+    ],
+  ])('is so if it names %s', (_name, linkMoney, quoteMoney, verdict, captured, paid) => {
+    const said = agreement(anOrder(), aFact('completed', { linkMoney, quoteMoney }));
+    expect(said.verdict).toBe(verdict);
+    expect(`${said.captured.amountMinor} ${said.captured.currency}`).toBe(captured);
+    const { customerPaid } = said;
+    expect(customerPaid && `${customerPaid.amount} ${customerPaid.currency}`).toBe(paid);
+  });
+
+  it.each([
+    ['the same', own, own, true],
+    ['nothing', NONE, NONE, false],
+    ["the order's amount in no currency", NONE, stated('100', NONE), false],
+    ['what cannot be read', NONE, stated('1e999'), false],
+  ])('is named or not if it names %s', (_name, linkMoney, quoteMoney, isNamed) => {
+    expect(agreement(anOrder(), aFact('completed', { linkMoney, quoteMoney })).isNamed).toBe(isNamed);
   });
 });

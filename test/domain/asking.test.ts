@@ -149,7 +149,7 @@ describe('asking: a completion that no reading shows', () => {
 });
 
 describe('doubtful quotes', () => {
-  const differing = { quoteMoney: stated('18.20', 'USD') };
+  const differing = { quoteMoney: stated('18.20') };
 
   it.each(['an event', 'a reading'])('said by %s pay by the money of the link', (by) => {
     const fact = by === 'an event' ? aFact('completed', differing) : read('completed', differing);

@@ -7,6 +7,8 @@ const entry = (over: Partial<LedgerEntry>): LedgerEntry => ({
   occurrence: 1,
   amountMinor: 100,
   currency: 'BRL',
+  isAssumed: false,
+  customerPaid: null,
   ...over,
 });
 const books = (...entries: LedgerEntry[]) => ({ entries, adoptedPaymentId: null });

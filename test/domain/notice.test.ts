@@ -14,8 +14,8 @@ describe('notice: the order as the shop sees it', () => {
       createdAt: '2023-11-14T22:13:20.000Z',
       paidAt: '2026-01-02T03:04:05.006Z',
       learnedBy: 'webhook',
-      payment: { id: 'pay_1', status: 'completed', amount: '100.00', currency: 'BRL' },
-      payments: [{ id: 'pay_1', status: 'completed', amount: '100.00', currency: 'BRL' }],
+      payment: { id: 'pay_1', status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null },
+      payments: [{ id: 'pay_1', status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null }],
       paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '100.00' }] },
       holds: [],
       hold: null,
@@ -94,6 +94,20 @@ describe('notice: the order as the shop sees it', () => {
       status: 'refunded',
       amount: '100.00',
       currency: 'BRL',
+      customerPaid: null,
+    });
+  });
+
+  it.each([
+    ['with interest', stated('112.4'), { amount: '112.40', currency: 'BRL' }],
+    ['in another currency', stated('18.2', 'USD'), { amount: '18.20', currency: 'USD' }],
+  ])('says what the customer paid %s beside what counts', (_name, quoteMoney, customerPaid) => {
+    const paid = orderAfter(anOrder(), aFact('completed', { quoteMoney }));
+    expect(orderDocument(paid)).toMatchObject({
+      state: 'paid',
+      flags: [],
+      payment: { amount: '100.00', currency: 'BRL', customerPaid },
+      payments: [{ amount: '100.00', customerPaid }],
     });
   });
 

@@ -69,6 +69,7 @@ const MONEYS: Partial<PaymentFact>[] = [
   { linkMoney: null },
   { reference: 'order-2' },
   { quoteMoney: stated('90') },
+  { quoteMoney: stated('112.40') },
   { quoteMoney: stated('100', 'USD') },
 ];
 
@@ -121,6 +122,14 @@ function brokenLaws(
       made.state === order.state || done.has(`notice order.${made.state}`),
     'nothing is applied twice': outcome !== 'already_applied' || made.effects.length === 0,
     'holds while it is held': then.holds.length > 0 === (then.state === 'held'),
+    'never overpaid: no decision says so any more': !done.has('flag overpaid'),
+    'a link for other money pays nothing':
+      fact.linkMoney === null ||
+      (Number(fact.linkMoney.amount) === 100 && fact.linkMoney.currency === 'BRL') ||
+      made.state !== 'paid' ||
+      order.state === 'paid' ||
+      rule === 'dispute_won' ||
+      rule === 'hold_accepted',
     'has the settlement that was decided':
       (then.settlement === null) === (order.settlement === null && ![...done].some(isSettling)),
   };

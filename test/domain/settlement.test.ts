@@ -71,9 +71,9 @@ describe('settlement: a completed payment on an open order', () => {
     expect(made.rule).toBe('paid_money_unnamed');
   });
 
-  it('that names more without a currency counts as unnamed: it may be more of something smaller', () => {
-    const made = decide(anOrder(), noMoney({ quoteMoney: stated('150.00', null) }), API);
-    expect(made.rule).toBe('paid_money_unnamed');
+  it.each(['linkMoney', 'quoteMoney'])('that names more without a currency asks: %s', (where) => {
+    const made = decide(anOrder(), noMoney({ [where]: stated('150.00', null) }), API);
+    expect(made.outcome).toBe('ask');
   });
 
   it("that names the order's currency without an amount counts as unnamed", () => {
@@ -100,12 +100,23 @@ describe('settlement: a completed payment on an open order', () => {
     expect(order.entries).toHaveLength(1);
   });
 
-  it('has its ledger corrected by a new entry where the money named later is more', () => {
+  it('keeps its ledger where the quote named later is more: interest', () => {
+    const paid = orderAfter(anOrder(), noMoney());
+    const { made, order } = step(paid, aFact('completed', { quoteMoney: stated('120') }), API);
+    expect(made.rule).toBe('money_named');
+    expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
+    expect(order.flags).toEqual([]);
+    expect(payments(order)).toMatchObject([{ customerPaid: { amount: '120.00', currency: 'BRL' } }]);
+    expect(deeds(made)).not.toContain('attention amount_mismatch');
+  });
+
+  it('has its ledger corrected, and a person told, where the link named later is of more', () => {
     const paid = orderAfter(anOrder(), noMoney());
     const { made, order } = step(paid, aFact('completed', { linkMoney: stated('120') }), API);
     expect(deeds(made)).toContain('captured 2000 of pay_1');
     expect(balanceOf(order)).toEqual([{ amountMinor: 12_000, currency: 'BRL' }]);
-    expect(order.flags).toEqual(['overpaid']);
+    expect(order.flags).toEqual([]);
+    expect(deeds(made)).toContain('attention amount_mismatch');
   });
 
   it('has its ledger corrected, and a person told, where the money named later is less', () => {
@@ -124,11 +135,146 @@ describe('settlement: a completed payment on an open order', () => {
     expect(deeds(made)).toEqual(['attention amount_mismatch']);
   });
 
-  it.each(OPEN)('of more pays an order that is %s, flagged overpaid', (state) => {
-    const { made, order } = step(orderIn(state), aFact('completed', { linkMoney: stated('100.01') }), API);
-    expect(made).toMatchObject({ outcome: 'applied', rule: 'paid_more', state: 'paid' });
-    expect(order.flags).toContain('overpaid');
-    expect(balanceOf(order)).toEqual([{ amountMinor: 10_001, currency: 'BRL' }]);
+  it('has its ledger corrected into another currency that is named later, and a person is told', () => {
+    const paid = orderAfter(anOrder(), noMoney());
+    const { made, order } = step(paid, aFact('completed', { linkMoney: stated('90', 'USD') }), API);
+    expect(balanceOf(order)).toEqual([
+      { amountMinor: 0, currency: 'BRL' },
+      { amountMinor: 9000, currency: 'USD' },
+    ]);
+    expect(payments(order)).toMatchObject([{ captured: { amountMinor: 9000, currency: 'USD' } }]);
+    expect(order.flags).toEqual([]);
+    expect(deeds(made)).toContain('attention amount_mismatch');
+    expect(orderAfter(order, aFact('refunded')).entries.at(-1)).toMatchObject({
+      amountMinor: -9000,
+      currency: 'USD',
+    });
+  });
+
+  it('keeps its ledger and its flag where the money of another payment is named', () => {
+    const paid = orderAfter(anOrder(), noMoney());
+    const { made, order } = step(paid, second('completed', { quoteMoney: stated('90') }), API);
+    expect(made.rule).toBe('duplicate_payment');
+    expect(payments(order).map(({ captured }) => captured.amountMinor)).toEqual([10_000, 9000]);
+    expect(order.flags).toEqual(['money_unnamed', 'duplicate_payment']);
+  });
+
+  it.each(OPEN)('with interest in its quote pays an order that is %s, without a flag', (state) => {
+    const { made, order } = step(orderIn(state), aFact('completed', { quoteMoney: stated('112.40') }), API);
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'paid', state: 'paid' });
+    expect(order.flags).toEqual(state === 'expired' ? ['late'] : []);
+    expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
+    expect(payments(order)).toMatchObject([{ customerPaid: { amount: '112.40', currency: 'BRL' } }]);
+    expect(deeds(made).filter((deed) => deed.startsWith('attention'))).toEqual([]);
+  });
+});
+
+describe('settlement: what the customer paid', () => {
+  const withInterest = (amount: string, over = {}) =>
+    aFact('completed', { quoteMoney: stated(amount), ...over });
+  const paidOf = (order: Order) => payments(order).map(({ customerPaid }) => customerPaid?.amount ?? null);
+
+  it('may be said after the payment was counted: kept once, and nobody is told', () => {
+    const { made, order } = step(orderIn('paid'), withInterest('112.40'), API);
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'customer_paid_named', state: 'paid' });
+    expect(deeds(made)).toEqual(['captured 0 of pay_1']);
+    expect(paidOf(order)).toEqual(['112.40']);
+    expect(decide(order, withInterest('112.40'), API).outcome).toBe('already_applied');
+  });
+
+  it('is corrected by a reading, and by no other event', () => {
+    const paid = orderAfter(anOrder(), withInterest('10000'));
+    expect(decide(paid, withInterest('112.40'), API).outcome).toBe('already_applied');
+    const { made, order } = step(paid, withInterest('112.40', { authority: reading(1) }), API);
+    expect(made.rule).toBe('customer_paid_named');
+    expect(paidOf(order)).toEqual(['112.40']);
+    expect(paidOf(orderAfter(order, withInterest('100', { authority: reading(2) })))).toEqual([null]);
+  });
+
+  it('is kept of a payment that does not pay the order, and of one that went back', () => {
+    const twice = orderAfter(orderIn('paid'), second('completed', { quoteMoney: stated('120') }));
+    expect(paidOf(twice)).toEqual([null, '120.00']);
+    expect(paidOf(orderAfter(anOrder(), withInterest('112.40'), aFact('refunded')))).toEqual(['112.40']);
+  });
+
+  it('does not contradict an earlier version, which counted it', () => {
+    const [entry] = orderIn('paid').entries;
+    const counted = { ...orderIn('paid'), flags: ['overpaid' as const] };
+    const before = {
+      ...counted,
+      entries: [{ ...(entry as NonNullable<typeof entry>), amountMinor: 11_240 }],
+    };
+    const made = decide(before, withInterest('112.40', { authority: reading(1) }), API);
+    expect(made).toMatchObject({ outcome: 'already_applied', effects: [] });
+  });
+});
+
+describe('settlement: money that nobody named, of a payment that did not pay the order', () => {
+  const duplicate = orderAfter(orderIn('paid'), second('completed', { linkMoney: null }));
+
+  it('is counted as the order asks, and corrected when it is named', () => {
+    const { made, order } = step(
+      duplicate,
+      second('completed', { quoteMoney: stated('60'), authority: reading(1) }),
+    );
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'money_named', state: 'paid' });
+    expect(payments(order).map(({ captured }) => captured.amountMinor)).toEqual([10_000, 6000]);
+    expect(deeds(made)).toEqual([
+      'captured -4000 of pay_2',
+      'flag duplicate_payment',
+      'attention duplicate_payment',
+    ]);
+  });
+
+  it('is corrected once, and is asked for no more when it was as assumed', () => {
+    const named = step(duplicate, second('completed', { authority: reading(1) }));
+    expect(deeds(named.made)).toEqual(['captured 0 of pay_2']);
+    const other = second('completed', { quoteMoney: stated('60'), authority: reading(2) });
+    expect(decide(named.order, other, API).rule).toBe('counted_money_differs');
+  });
+
+  it('is corrected into the currency that is named', () => {
+    const named = orderAfter(duplicate, second('completed', { linkMoney: stated('80', 'USD') }));
+    expect(balanceOf(named)).toEqual([
+      { amountMinor: 10_000, currency: 'BRL' },
+      { amountMinor: 8000, currency: 'USD' },
+    ]);
+  });
+
+  it('is corrected while the order is held, and a person accepts what came', () => {
+    const held = orderAfter(anOrder(), aFact('unclear'), noMoney());
+    const named = orderAfter(held, aFact('completed', { quoteMoney: stated('60'), authority: reading(1) }));
+    expect(named.state).toBe('held');
+    expect(balanceOf(orderAfter(named, instruction('accept')))).toEqual([
+      { amountMinor: 6000, currency: 'BRL' },
+    ]);
+  });
+
+  it('is corrected when the order is paid by it, as a person accepted: a person is told', () => {
+    const accepted = orderAfter(anOrder(), aFact('unclear'), noMoney(), instruction('accept'));
+    const { made, order } = step(accepted, aFact('completed', { quoteMoney: stated('60') }), API);
+    expect(balanceOf(order)).toEqual([{ amountMinor: 6000, currency: 'BRL' }]);
+    expect(deeds(made)).toContain('attention amount_mismatch');
+  });
+
+  it('is corrected of rejected money, and what is to be refunded is said anew', () => {
+    const rejected = orderAfter(anOrder(), aFact('unclear'), noMoney(), instruction('reject'));
+    const { made, order } = step(rejected, aFact('completed', { quoteMoney: stated('60') }), API);
+    expect(order).toMatchObject({ state: 'cancelled', flags: ['refund_due'] });
+    expect(deeds(made)).toContain('attention refund_due');
+  });
+
+  it('is corrected first by a refund that names it', () => {
+    const { order } = step(duplicate, second('refunded', { quoteMoney: stated('60') }));
+    expect(order.entries.slice(2).map(({ amountMinor }) => amountMinor)).toEqual([-4000, -6000]);
+    expect(payments(order)[1]).toMatchObject({ status: 'refunded', captured: { amountMinor: 6000 } });
+  });
+
+  it('is corrected where it could not be read at first', () => {
+    const held = orderAfter(anOrder(), aFact('completed', { linkMoney: stated('NaN') }));
+    expect(balanceOf(held)).toEqual([{ amountMinor: 0, currency: 'BRL' }]);
+    const named = orderAfter(held, aFact('completed', { authority: reading(1) }));
+    expect(balanceOf(named)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
   });
 });
 
@@ -145,7 +291,15 @@ const MISMATCHES = [
     'currency_mismatch',
     { linkMoney: { amount: null, currency: 'USD' } },
   ],
-  ['another currency by its quote', 'currency_mismatch', { quoteMoney: stated('100.00', 'USD') }],
+  ['more', 'amount_mismatch', { linkMoney: stated('100.01') }],
+  ['more by link and quote', 'amount_mismatch', { linkMoney: stated('120'), quoteMoney: stated('120') }],
+  ['more by its quote alone', 'amount_mismatch', { linkMoney: null, quoteMoney: stated('112.40') }],
+  ['another unit', 'amount_mismatch', { linkMoney: stated('10000'), quoteMoney: stated('5000') }],
+  [
+    'another currency by its quote alone',
+    'currency_mismatch',
+    { linkMoney: null, quoteMoney: stated('100.00', 'USD') },
+  ],
   ['another reference', 'reference_mismatch', { reference: 'order-2' }],
 ] as const;
 
@@ -190,6 +344,11 @@ describe('settlement: a statement that contradicts itself about a completion', (
   it('is held where a reading makes it: asking again would never end', () => {
     const made = decide(anOrder(), aFact('unclear', { authority: reading(1) }), API);
     expect(made).toMatchObject({ outcome: 'held', state: 'held' });
+  });
+
+  it('said again of an order that is held for it changes nothing', () => {
+    const held = orderAfter(anOrder(), aFact('unclear'));
+    expect(decide(held, aFact('unclear'), NO_API)).toMatchObject({ outcome: 'already_applied', effects: [] });
   });
 
   it.each(other(OPEN))('is brought to a person where no API can be asked and the order is %s', (state) => {
@@ -337,6 +496,12 @@ describe('settlement: the id of a payment', () => {
   it('may be left out of a later report: already applied', () => {
     const made = decide(orderIn('paid'), unnamed(), API);
     expect(made).toMatchObject({ outcome: 'already_applied', state: 'paid', effects: [] });
+  });
+
+  it('left out of a later report means the payment that is as the report says', () => {
+    const lost = orderAfter(orderIn('paid'), second(), aFact('disputed'));
+    const made = decide(lost, aFact('completed', { paymentId: null, authority: reading(1) }), API);
+    expect(made).toMatchObject({ outcome: 'already_applied', effects: [] });
   });
 
   it('once adopted makes a different id another payment', () => {
@@ -536,13 +701,10 @@ describe('settlement: a dispute that was won', () => {
   });
 
   it('may bring the money that nobody had named', () => {
-    const disputed = orderAfter(anOrder(), noMoney(), aFact('disputed'));
-    const { order } = step(
-      disputed,
-      aFact('completed', { quoteMoney: stated('120'), authority: reading(1) }),
-    );
-    expect(balanceOf(order)).toEqual([{ amountMinor: 12_000, currency: 'BRL' }]);
-    expect(order.flags).toEqual(['overpaid']);
+    const disputed = orderAfter(anOrder(), noMoney(), aFact('disputed', { linkMoney: null }));
+    const { order } = step(disputed, aFact('completed', { quoteMoney: stated('60'), authority: reading(1) }));
+    expect(balanceOf(order)).toEqual([{ amountMinor: 6000, currency: 'BRL' }]);
+    expect(order.flags).toEqual([]);
   });
 
   it('is owed back where a person had rejected the payment', () => {
@@ -677,6 +839,15 @@ describe('settlement: resolve', () => {
     const { order } = step(held, instruction('accept'), API, 99);
     expect(order.state).toBe('paid');
     expect(order.settlement).toEqual(orderIn('paid').settlement);
+  });
+
+  it('accept pays by the payment that is left, where the first went back', () => {
+    const again = orderAfter(orderIn('held'), second(), aFact('refunded'));
+    const { made, order } = step(again, instruction('accept'));
+    expect(made.rule).toBe('hold_accepted');
+    expect(order.settlement?.paymentKey).toBe('pay_2');
+    expect(order.flags).toEqual([]);
+    expect(step(order, second('refunded')).order.state).toBe('refunded');
   });
 
   it('accept is refused where the held money has gone back', () => {
@@ -839,8 +1010,12 @@ describe('settlement: money', () => {
     expect(said(stated('120'), stated('100')).rule).toBe('money_does_not_agree');
   });
 
-  it('counts what the quote says was captured', () => {
-    expect(deeds(said(stated('100'), stated('130')))).toContain('captured 13000 of pay_1');
+  it('counts what the quote says was captured, if that is less', () => {
+    expect(deeds(said(stated('100'), stated('60')))).toContain('captured 6000 of pay_1');
+  });
+
+  it('counts what the link says, if the quote says more', () => {
+    expect(deeds(said(stated('100'), stated('130')))).toContain('captured 10000 of pay_1');
   });
 
   it("reads a quote without a currency in the link's", () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { NOTICE_TYPES, RULES } from '../../src/domain/decision.ts';
+import { NOTICE_TYPES, PAST_RULES, RULES } from '../../src/domain/decision.ts';
 import { ATTENTION_KINDS, FLAGS, HOLD_REASONS, ORDER_STATES, TRANSITIONS } from '../../src/domain/order.ts';
 import { explore } from '../support/explore.ts';
 
@@ -29,6 +29,11 @@ describe('docs/states.md', () => {
     ['Notices', NOTICE_TYPES],
   ])('explains under %s each name that the code knows, in its order', (heading, vocabulary) => {
     expect(explained(heading)).toEqual([...vocabulary]);
+  });
+
+  it('explains each rule that only stored history names', () => {
+    const items = section('Rules').filter((line) => line.startsWith('* '));
+    expect(items.map((line) => /^\* `([a-z_]+)`: /.exec(line)?.[1])).toEqual([...PAST_RULES]);
   });
 
   it('has the transition table of the code', () => {

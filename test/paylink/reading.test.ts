@@ -187,11 +187,37 @@ describe('a reading: payments that are listed twice', () => {
       { id: 'a', status: 'COMPLETED' },
       { id: null, status: 'COMPLETED' },
     ];
-    expect(readingOf({ ...AGGREGATE, payments }).facts.map(({ kind }) => kind)).toEqual([
-      'completed',
-      'completed',
-      'unclear',
+    expect(readingOf({ ...AGGREGATE, payments }).facts).toMatchObject([
+      { kind: 'completed', paymentId: 'a' },
+      { kind: 'unclear' },
     ]);
+  });
+
+  it.each([
+    [
+      'beside one that has an id',
+      [{ id: 'a', status: 'COMPLETED' }, { status: 'DISPUTED' }],
+      ['completed a', 'unclear null'],
+    ],
+    [
+      'beside others without one: the first that says most for the merchant',
+      [{ status: 'REFUNDED' }, { status: 'COMPLETED' }, { status: 'COMPLETED' }],
+      ['completed null', 'unclear null'],
+    ],
+    ['alone', [{ status: 'DISPUTED' }], ['disputed null']],
+    [
+      'beside one that only began',
+      [{ id: 'a', status: 'PENDING' }, { status: 'COMPLETED' }],
+      ['completed null'],
+    ],
+    [
+      'that only began, beside one that came',
+      [{ id: 'a', status: 'COMPLETED' }, { status: 'PENDING' }],
+      ['completed a'],
+    ],
+  ])('speak of no other payment by one without an id %s', (_name, payments, facts) => {
+    const found = readingOf({ ...AGGREGATE, payments }).facts;
+    expect(found.map(({ kind, paymentId }) => `${kind} ${paymentId}`)).toEqual(facts);
   });
 });
 

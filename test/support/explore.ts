@@ -14,6 +14,7 @@ const FACTS = [
   aFact('completed', { linkMoney: stated('120') }),
   aFact('completed', { linkMoney: null }),
   aFact('completed', { quoteMoney: stated('90') }),
+  aFact('completed', { quoteMoney: stated('120') }),
   aFact('completed', { paymentId: null }),
   aFact('refunded', { paymentId: null }),
   aFact('completed', { authority: reading(1) }),

@@ -1,6 +1,6 @@
 import type { Decision } from '../../domain/decision.ts';
 import { ENDED_BY_READINGS } from '../../domain/order.ts';
-import { answers, isOvertaken, type Waiting } from '../answered.ts';
+import { answers, isOvertaken, tellsAll, type Waiting } from '../answered.ts';
 import type { OpeningState } from '../asking.ts';
 import type { LoadedOrder } from '../orders.ts';
 import type { AnsweredReading, Applied } from '../settle.ts';
@@ -20,11 +20,12 @@ const RAISE = statement('UPDATE orders SET last_reading = @reading WHERE key = @
  */
 export async function finishReading(
   tx: Transaction,
-  { loaded, raised }: Applied,
+  applied: Applied,
   answered: AnsweredReading,
   job: SettleJob,
 ): Promise<Decision | null> {
   const { reading, linkKey } = answered;
+  const { loaded, raised } = applied;
   // What overtook it knows more. The check's lease lapses, and the link is asked about again.
   if (isOvertaken(loaded.order, reading)) return null;
   const { reference } = loaded.order;
@@ -33,6 +34,8 @@ export async function finishReading(
   for (const kind of ENDED_BY_READINGS) {
     if (!raised.includes(kind)) attention.end(tx, kind, reference, job.nowMs);
   }
+  const ofReading = { orderKey: loaded.orderKey, reading, atMs: job.nowMs };
+  attention.endMoot(tx, { ...ofReading, tellsAll: tellsAll(applied, job.facts) });
   const [held] = await Promise.all([endCheck(tx, loaded, answered, job), updateLink(tx, linkKey, job)]);
   return held;
 }

@@ -64,8 +64,10 @@ function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, after:
 }
 
 const INSERT_ENTRY = statement(
-  `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms)
-   VALUES (@orderKey, @paymentKey, @kind, @occurrence, @number, @amountMinor, @currency, @atMs)`,
+  `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms, is_assumed,
+     customer_amount, customer_currency)
+   VALUES (@orderKey, @paymentKey, @kind, @occurrence, @number, @amountMinor, @currency, @atMs, @isAssumed,
+     @customerAmount, @customerCurrency)`,
 );
 const INSERT_SETTLEMENT = statement(
   `INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by)
@@ -82,7 +84,10 @@ function writeEffect(tx: Transaction, orderKey: number, order: Order, effect: Ef
   switch (effect.do) {
     case 'entry': {
       const number = order.entries.indexOf(effect.entry) + 1;
-      tx.send(INSERT_ENTRY, { ...effect.entry, orderKey, number, atMs });
+      const { customerPaid, ...entry } = effect.entry;
+      const customerAmount = customerPaid?.amount ?? null;
+      const customerCurrency = customerPaid?.currency ?? null;
+      tx.send(INSERT_ENTRY, { ...entry, customerAmount, customerCurrency, orderKey, number, atMs });
       return;
     }
     case 'settle': {

@@ -1,7 +1,7 @@
 import { readSearchSubject } from '../../domain/advice.ts';
 import { checkRank } from '../../domain/check.ts';
 import type { AttentionKind } from '../../domain/order.ts';
-import type { CheckRequest, Matter } from '../matters.ts';
+import type { CheckRequest, Matter, MootBy } from '../matters.ts';
 import type { Orders } from '../store.ts';
 import { LAST_ASKED } from './rows.ts';
 import { statement } from './statement.ts';
@@ -81,6 +81,13 @@ const RAISE_FOR_NO_ORDER = raise('NULL');
 const END = statement(
   `UPDATE attention SET ended_at_ms = @atMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL`,
 );
+const END_MOOT = statement(
+  `UPDATE attention SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL
+     AND kind IN ('event_dead', 'link_mismatch') AND EXISTS (
+       SELECT 1 FROM inbox i WHERE i.key = CASE WHEN kind IN ('event_dead', 'link_mismatch') THEN subject::bigint END
+         AND (i.reading < @reading OR (@tellsAll AND i.reading IS NULL AND i.received_at_ms <=
+           (SELECT started_at_ms FROM api_request WHERE number = @reading))))`,
+);
 
 /** Standing matters for a person: raised once per kind and subject, counted when raised again, ended when over. */
 export const attention = {
@@ -97,6 +104,10 @@ export const attention = {
   /** Ends what was raised when an event died: it is tried again, and raises it anew where it dies again. */
   endForEvent(tx: Transaction, eventKey: number, atMs: number): void {
     for (const kind of ['event_dead', 'link_mismatch'] as const) this.end(tx, kind, String(eventKey), atMs);
+  },
+  /** Ends what was raised when a row died of which a newer reading says all; one that is itself a reading, always. */
+  endMoot(tx: Transaction, by: MootBy): void {
+    tx.send(END_MOOT, by);
   },
   end(tx: Transaction, kind: AttentionKind, subject: string, atMs: number): void {
     tx.send(END, { kind, subject, atMs });

@@ -1,6 +1,5 @@
-import type { LedgerEntry } from '../../domain/ledger.ts';
 import { type Hold, isOpen, type Order, type OrderLink, type Settlement } from '../../domain/order.ts';
-import { completeOrder, type LoadedOrder, type OrderRow } from '../orders.ts';
+import { completeOrder, type EntryRow, type LoadedOrder, type OrderRow, readEntry } from '../orders.ts';
 import { versionFloor } from './instance.ts';
 import { ORDER_COLUMNS } from './rows.ts';
 import { statement } from './statement.ts';
@@ -18,7 +17,8 @@ const SETTLEMENT = statement(
    FROM settlement WHERE order_key = @key`,
 );
 const ENTRIES = statement(
-  `SELECT payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency
+  `SELECT payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency,
+    is_assumed AS isAssumed, customer_amount AS customerAmount, customer_currency AS customerCurrency
    FROM ledger WHERE order_key = @key ORDER BY number`,
 );
 const HOLDS = statement(
@@ -45,10 +45,16 @@ async function complete(tx: Transaction, row: OrderRow): Promise<Order> {
   const open = isOpen(state);
   const [settlement, entries, holds, link, floor] = await Promise.all([
     open ? null : tx.one<Settlement>(SETTLEMENT, { key }),
-    open ? [] : tx.all<LedgerEntry>(ENTRIES, { key }),
+    open ? [] : tx.all<EntryRow>(ENTRIES, { key }),
     state === 'held' ? tx.all<Hold>(HOLDS, { key }) : [],
     tx.one<OrderLink>(LINK, { key }),
     versionFloor(tx),
   ]);
-  return completeOrder(row, { settlement: settlement ?? null, entries, holds, link: link ?? null }, floor);
+  const beside = {
+    settlement: settlement ?? null,
+    entries: entries.map(readEntry),
+    holds,
+    link: link ?? null,
+  };
+  return completeOrder(row, beside, floor);
 }

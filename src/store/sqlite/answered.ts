@@ -1,7 +1,7 @@
 import type { Database } from 'better-sqlite3';
 import type { Decision } from '../../domain/decision.ts';
 import { ENDED_BY_READINGS } from '../../domain/order.ts';
-import { answers, isOvertaken, type Waiting } from '../answered.ts';
+import { answers, isOvertaken, tellsAll, type Waiting } from '../answered.ts';
 import type { OpeningState } from '../asking.ts';
 import type { LoadedOrder } from '../orders.ts';
 import type { AnsweredReading, Applied } from '../settle.ts';
@@ -23,7 +23,8 @@ export function readingFinisher(
   const updateLink = linkUpdater(db);
   const endCheck = checkEnder(db, newId);
   const attention = attentionVerbs(db);
-  return ({ loaded, raised }, answered, job) => {
+  return (applied, answered, job) => {
+    const { loaded, raised } = applied;
     const { reference } = loaded.order;
     // What overtook it knows more. The check's lease lapses, and the link is asked about again.
     if (isOvertaken(loaded.order, answered.reading)) return null;
@@ -32,6 +33,8 @@ export function readingFinisher(
     for (const kind of ENDED_BY_READINGS) {
       if (!raised.includes(kind)) attention.end(kind, reference, job.nowMs);
     }
+    const ofReading = { orderKey: loaded.orderKey, reading: answered.reading, atMs: job.nowMs };
+    attention.endMoot({ ...ofReading, tellsAll: tellsAll(applied, job.facts) });
     const held = endCheck(loaded, answered, job);
     updateLink(answered.linkKey, job);
     return held;

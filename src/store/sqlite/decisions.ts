@@ -76,8 +76,8 @@ function noticeWriter(
 
 function effectWriter(db: Database): (orderKey: number, order: Order, effect: Effect, atMs: number) => void {
   const insertEntry = db.prepare(
-    `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms, is_assumed,
+       customer_amount, customer_currency) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const insertSettlement = db.prepare(
     'INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by) VALUES (?, ?, ?, ?)',
@@ -90,9 +90,21 @@ function effectWriter(db: Database): (orderKey: number, order: Order, effect: Ef
   return (orderKey, order, effect, atMs) => {
     switch (effect.do) {
       case 'entry': {
-        const { paymentKey, kind, occurrence, amountMinor, currency } = effect.entry;
+        const { paymentKey, kind, occurrence, amountMinor, currency, isAssumed, customerPaid } = effect.entry;
         const number = order.entries.indexOf(effect.entry) + 1;
-        insertEntry.run(orderKey, paymentKey, kind, occurrence, number, amountMinor, currency, atMs);
+        insertEntry.run(
+          orderKey,
+          paymentKey,
+          kind,
+          occurrence,
+          number,
+          amountMinor,
+          currency,
+          atMs,
+          isAssumed ? 1 : 0,
+          customerPaid?.amount ?? null,
+          customerPaid?.currency ?? null,
+        );
         return;
       }
       case 'settle':

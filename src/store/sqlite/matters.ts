@@ -2,7 +2,7 @@ import type { Database } from 'better-sqlite3';
 import { readSearchSubject } from '../../domain/advice.ts';
 import { checkRank } from '../../domain/check.ts';
 import type { AttentionKind } from '../../domain/order.ts';
-import type { CheckRequest, Matter } from '../matters.ts';
+import type { CheckRequest, Matter, MootBy } from '../matters.ts';
 import type { Orders } from '../store.ts';
 import { LAST_ASKED } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
@@ -79,6 +79,13 @@ export function attentionVerbs(db: Database) {
   const end = db.prepare(
     'UPDATE attention SET ended_at_ms = ? WHERE kind = ? AND subject = ? AND ended_at_ms IS NULL',
   );
+  const endMoot = db.prepare(
+    `UPDATE attention SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL
+       AND kind IN ('event_dead', 'link_mismatch') AND EXISTS (
+         SELECT 1 FROM inbox i WHERE i.key = CASE WHEN kind IN ('event_dead', 'link_mismatch') THEN CAST(subject AS INTEGER) END
+           AND (i.reading < @reading OR (@tellsAll = 1 AND i.reading IS NULL AND i.received_at_ms <=
+             (SELECT started_at_ms FROM api_request WHERE number = @reading))))`,
+  );
   return {
     raiseForOrder(kind: AttentionKind, matter: Matter & { orderKey: number }): void {
       raiseForOrder.run({ kind, ...matter });
@@ -93,6 +100,10 @@ export function attentionVerbs(db: Database) {
     /** Ends what was raised when an event died: it is tried again, and raises it anew where it dies again. */
     endForEvent(eventKey: number, atMs: number): void {
       for (const kind of ['event_dead', 'link_mismatch']) end.run(atMs, kind, String(eventKey));
+    },
+    /** Ends what was raised when a row died of which a newer reading says all; one that is itself a reading, always. */
+    endMoot({ tellsAll, ...by }: MootBy): void {
+      endMoot.run({ ...by, tellsAll: tellsAll ? 1 : 0 });
     },
     end(kind: AttentionKind, subject: string, atMs: number): void {
       end.run(atMs, kind, subject);

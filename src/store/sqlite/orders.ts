@@ -1,7 +1,6 @@
 import type { Database } from 'better-sqlite3';
-import type { LedgerEntry } from '../../domain/ledger.ts';
 import { type Hold, isOpen, type Order, type OrderLink, type Settlement } from '../../domain/order.ts';
-import { completeOrder, type LoadedOrder, type OrderRow } from '../orders.ts';
+import { completeOrder, type EntryRow, type LoadedOrder, type OrderRow, readEntry } from '../orders.ts';
 import { versionFloor } from './instance.ts';
 
 /** Loads orders whole: row, newest link, settlement, ledger and open holds. */
@@ -32,7 +31,8 @@ export function orderCompleter(db: Database): (row: OrderRow) => Order {
      FROM settlement WHERE order_key = ?`,
   );
   const entries = db.prepare(
-    `SELECT payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency
+    `SELECT payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency,
+    is_assumed AS isAssumed, customer_amount AS customerAmount, customer_currency AS customerCurrency
      FROM ledger WHERE order_key = +? ORDER BY number`,
   );
   const holds = db.prepare(
@@ -45,7 +45,7 @@ export function orderCompleter(db: Database): (row: OrderRow) => Order {
     const open = isOpen(row.state);
     const beside = {
       settlement: open ? null : ((settlement.get(row.key) as Settlement | undefined) ?? null),
-      entries: open ? [] : (entries.all(row.key) as LedgerEntry[]),
+      entries: open ? [] : (entries.all(row.key) as EntryRow[]).map(readEntry),
       holds: row.state === 'held' ? (holds.all(row.key) as Hold[]) : [],
       link: (link.get(row.key) as OrderLink | undefined) ?? null,
     };

@@ -1,6 +1,9 @@
+import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { readReading } from '../../../src/paylink/reading.ts';
 import { stated } from '../../support/orders.ts';
-import { hex, LEASE_MS, type Link, said, sha256, type World, type Worlds } from './world.ts';
+import { details } from '../../support/readings.ts';
+import { FAULT, hex, LEASE_MS, type Link, said, sha256, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -401,6 +404,140 @@ export function readingsContract({ shared }: Worlds): void {
         expect((await world.timeline(link)).drift).toEqual([]);
       });
     });
+
+    describe('a reading that comes again, newer and the same', () => {
+      /** Records what the API answered, and settles it. */
+      async function read(answer: object): Promise<void> {
+        world.tick();
+        const body = Buffer.from(JSON.stringify({ success: true, paymentLink: answer }));
+        const claimed = await world.read(link, { body });
+        const said = readReading(claimed.body, claimed.reading ?? 0);
+        await world.store.settle(world.job(claimed, { ...said, policy: { asks: 'in-doubt' } }));
+      }
+
+      /** All that a person or the shop sees, but how often a matter was raised. */
+      async function seen() {
+        const { order, history, notices, attention, drift } = await world.timeline(link);
+        const decided = history.filter(({ effects }) => !effects.every((line) => /^attention/.test(line)));
+        const { lastReading: _, ...rest } = order;
+        return { rest, decided, notices, drift, attention: attention.map(({ kind }) => kind) };
+      }
+
+      const EVENTS = [
+        said('completed'),
+        said('completed', { paymentId: 'a', quoteMoney: stated('112.40') }),
+        said('completed', { paymentId: 'b', linkMoney: null }),
+        said('completed', { paymentId: null }),
+        said('disputed', { paymentId: 'a' }),
+        said('refunded', { paymentId: null }),
+        said('unclear'),
+        said('pending'),
+        said('expired', { paymentId: null }),
+      ];
+
+      it('changes nothing and tells nothing, whatever it says and whatever came before', async () => {
+        const story = fc.array(fc.constantFrom(...EVENTS), { maxLength: 3 });
+        await fc.assert(
+          fc.asyncProperty(story, details, async (events, answer) => {
+            link = await world.openNew();
+            for (const fact of events) await world.settle(link, [fact]);
+            const { reference, linkId: id } = link;
+            const externalReference = answer.externalReference === 'order-1' ? reference : undefined;
+            const shown = { ...answer, id, externalReference };
+            await read(shown);
+            const once = await seen();
+            await read(shown);
+            expect(await seen()).toEqual(once);
+          }),
+          { numRuns: 25 },
+        );
+      });
+
+      it('changes nothing where one of its payments has no id, and is disputed', async () => {
+        const payments = [{ id: 'a', status: 'COMPLETED' }, { status: 'DISPUTED' }];
+        const amount = { amount: 100, currency: 'BRL' };
+        const answer = {
+          id: link.linkId,
+          status: 'INACTIVE',
+          paymentStatus: 'COMPLETED',
+          ...amount,
+          payments,
+        };
+        for (let n = 0; n < 3; n++) await read(answer);
+        const { rest, notices, attention } = await seen();
+        expect(rest).toMatchObject({ state: 'paid', version: 2 });
+        expect(notices.map(({ type }) => type)).toEqual(['order.paid']);
+        expect(attention).toEqual(['status_unclear']);
+      });
+    });
+
+    describe('an event that could not be settled', () => {
+      /** One that was buried, or that names another link. */
+      const DEATHS = {
+        async event_dead() {
+          const { eventKey, attempt } = await world.claimNew(link);
+          await world.store.buryEvent({ eventKey, attempt, nowMs: world.tick(), fault: FAULT });
+        },
+        async link_mismatch() {
+          await world.settle(link, [], { linkIds: [world.name('other')] });
+        },
+      };
+      const kinds = async () => (await world.timeline(link)).attention.map(({ kind }) => kind);
+
+      describe.each(['event_dead', 'link_mismatch'] as const)('(%s)', (kind) => {
+        it.each(['completed', 'refunded', 'disputed'] as const)(
+          'is no matter any more when a reading that was asked for later shows a payment that is %s',
+          async (status) => {
+            await DEATHS[kind]();
+            expect(await kinds()).toEqual([kind]);
+            world.tick();
+            await world.answer(link, [said(status)]);
+            expect(await kinds()).toEqual([]);
+          },
+        );
+
+        it('is none either when such a reading agrees with what was settled before', async () => {
+          await world.settle(link, [said('completed')]);
+          await DEATHS[kind]();
+          await world.answer(link, [said('completed')]);
+          expect(await kinds()).toEqual([]);
+        });
+
+        it('stays one where the reading was asked for before it came', async () => {
+          const number = await world.slot();
+          world.tick();
+          await DEATHS[kind]();
+          await world.answer(link, [said('completed')], { reading: { number } });
+          expect(await kinds()).toContain(kind);
+        });
+
+        it.each([
+          ['shows no payment', [said('unpaid', { paymentId: null })], 'awaiting_payment', []],
+          ['is held', [said('completed', { linkMoney: stated('60') })], 'held', []],
+          ['is unclear', [said('completed'), said('unclear')], 'paid', ['status_unclear']],
+        ] as const)('stays one where the reading %s', async (_name, facts, left, raised) => {
+          await DEATHS[kind]();
+          await world.answer(link, [...facts]);
+          expect(await state()).toBe(left);
+          expect((await kinds()).sort()).toEqual([kind, ...raised].sort());
+        });
+
+        it("is another order's matter still", async () => {
+          await DEATHS[kind]();
+          const other = await world.openNew();
+          await world.answer(other, [said('completed')]);
+          expect(await kinds()).toEqual([kind]);
+        });
+      });
+
+      it('is over if it was a reading, with the next one that can be settled', async () => {
+        const { eventKey, attempt } = await world.read(link);
+        await world.store.buryEvent({ eventKey, attempt, nowMs: world.tick(), fault: FAULT });
+        expect(await kinds()).toEqual(['event_dead']);
+        await world.answer(link, [said('unpaid', { paymentId: null })]);
+        expect(await kinds()).toEqual([]);
+      });
+    });
   });
 }
 
@@ -472,6 +609,25 @@ export function quotesContract({ shared }: Worlds): void {
           expect((await world.timeline(link)).order.state).toBe(expected);
         }
       });
+
+      it.each([
+        ['more, as with interest', { quoteMoney: stated('112.40') }],
+        ['another currency', { quoteMoney: stated('18.20', 'USD') }],
+      ])(
+        'are no matter where they name %s, and no evidence that quotes are read well',
+        async (_name, over) => {
+          const higher = said('completed', over);
+          expect([await pay(higher), await pay(higher), await pay(higher)]).toEqual(Array(3).fill('paid'));
+          expect(await isDoubtful()).toBe(false);
+          expect([await pay(), await pay(higher), await pay(), await pay()]).toEqual([
+            'held',
+            'paid',
+            'held',
+            'paid',
+          ]);
+          expect(await isDoubtful()).toBe(true);
+        },
+      );
 
       it('are no matter of links that differ themselves', async () => {
         const differs = said('completed', { linkMoney: stated('90.00'), quoteMoney: stated('90.00') });

@@ -265,26 +265,25 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const hint = world.hint(link);
       await world.store.recordHint(hint);
       await world.settle(link, [said('pending')], { linkIds: [linkId] });
-      await world.settle(link, [said('completed', { linkMoney: stated('150.00') })]);
+      await world.settle(link, [said('completed', { quoteMoney: stated('150.00') })]);
       const told = await world.timeline(link);
 
       expect(told.order).toEqual(await world.store.findOrder(reference));
-      expect(told.order).toMatchObject({ state: 'paid', flags: ['overpaid'] });
+      expect(told.order).toMatchObject({ state: 'paid', flags: [] });
       expect(told.history.map(({ what, from, to }) => [what, from, to])).toEqual([
         ['link reserved', null, null],
         ['payment_pending', 'awaiting_payment', 'payment_pending'],
-        ['paid_more', 'payment_pending', 'paid'],
+        ['paid', 'payment_pending', 'paid'],
       ]);
       expect(told.history[0]).toMatchObject({ atMs: linkAtMs, cause: { kind: 'person' }, effects: [] });
       expect(told.history[2]?.effects).toEqual([
-        'ledger: captured 150.00 BRL, payment pay_1',
+        'ledger: captured 100.00 BRL, payment pay_1; the customer paid 150.00 BRL',
         'became paid; this is written once, whatever follows',
-        'flag overpaid',
         'notice order.paid',
       ]);
       expect(told.events.map(({ status, rule }) => [status, rule])).toEqual([
         ['done', 'payment_pending'],
-        ['done', 'paid_more'],
+        ['done', 'paid'],
       ]);
       expect(told.hints).toMatchObject([{ eventId: 'evt_stale', count: 1 }]);
       expect(told.rejections).toMatchObject([{ reason: 'signature_wrong', count: 2 }]);

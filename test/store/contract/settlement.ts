@@ -201,6 +201,45 @@ export function settlementContract({ shared }: Worlds): void {
       expect((await story()).ledger).toEqual(['captured 10000 BRL unnamed']);
     });
 
+    it('keeps what the customer paid beside what counts, when the store is opened again too', async () => {
+      await world.settle(link, [said('completed', { quoteMoney: stated('112.4') })]);
+      await world.settle(link, [
+        said('completed', { paymentId: 'pay_2', quoteMoney: stated('18.123', 'USD') }),
+      ]);
+      const before = (await world.timeline(link)).order;
+      expect(before).toMatchObject({ state: 'paid', flags: ['duplicate_payment'] });
+      const paid = before.entries.map(({ amountMinor, customerPaid }) => [amountMinor, customerPaid]);
+      expect(paid).toEqual([
+        [10_000, { amount: '112.40', currency: 'BRL' }],
+        [10_000, { amount: '18.123', currency: 'USD' }],
+      ]);
+      await world.reopen();
+      expect((await world.timeline(link)).order).toEqual(before);
+    });
+
+    it('corrects money that nobody had named of a payment that did not pay the order', async () => {
+      await world.settle(link, [said('completed')]);
+      await world.settle(link, [said('completed', { paymentId: 'pay_2', linkMoney: null })]);
+      await world.settle(link, [said('completed', { paymentId: 'pay_3', linkMoney: null })]);
+      await world.reopen();
+      await world.settle(link, [said('completed', { paymentId: 'pay_2', quoteMoney: stated('60') })]);
+      await world.settle(link, [said('completed', { paymentId: 'pay_3', linkMoney: stated('80', 'USD') })]);
+      const { ledger, attention } = await story();
+      expect(ledger).toEqual([
+        'captured 10000 BRL pay_1',
+        'captured 10000 BRL pay_2',
+        'captured 10000 BRL pay_3',
+        'captured -4000 BRL pay_2',
+        'captured -10000 BRL pay_3',
+        'captured 8000 USD pay_3',
+      ]);
+      expect(attention).toEqual(['duplicate_payment']);
+      const again = await world.settle(link, [
+        said('completed', { paymentId: 'pay_2', quoteMoney: stated('60') }),
+      ]);
+      expect(again).toMatchObject({ outcome: 'already_applied' });
+    });
+
     it('tells the service’s own contradiction to a person', async () => {
       await world.settle(link, [said('completed')]);
       await world.settle(link, [said('unclear')]);
@@ -231,6 +270,15 @@ export function settlementContract({ shared }: Worlds): void {
         to: 'paid',
         cause: { kind: 'person', id: 'the rest came in cash' },
       });
+    });
+
+    it('accepts the payment that is left, where the first went back', async () => {
+      await world.settle(link, [said('completed', LITTLE)]);
+      await world.settle(link, [said('completed', { paymentId: 'pay_2' }), said('refunded')]);
+      expect(await resolve('accept')).toMatchObject({ outcome: 'applied', rule: 'hold_accepted' });
+      const { order } = await world.timeline(link);
+      expect(order.settlement).toMatchObject({ paymentKey: 'pay_2', learnedBy: 'person' });
+      expect(await story()).toMatchObject({ state: 'paid', flags: [] });
     });
 
     it('rejects held money: cancelled, with a refund due until it is read', async () => {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { OUTCOMES, RULES } from '../../../domain/decision.ts';
+import { OUTCOMES, PAST_RULES, RULES } from '../../../domain/decision.ts';
 import { ATTENTION_KINDS } from '../../../domain/order.ts';
 import { ROW_STATUSES, type RowStatus } from '../../../domain/row.ts';
 import { FAULT_CODES } from '../../../fault.ts';
@@ -48,7 +48,9 @@ const summary = {
     .enum(OUTCOMES)
     .nullable()
     .describe('What became of what it says; null before, and where it says nothing.'),
-  rule: names('Rule', RULES, words.rule).nullable().describe('By which rule that was decided.'),
+  rule: names('Rule', [...RULES, ...PAST_RULES], words.rule)
+    .nullable()
+    .describe('By which rule that was decided.'),
   attempt: count.describe('How often it was begun to be settled.'),
   conflict: z.boolean().describe('Whether the same event id came before with other content.'),
   duplicates: count.describe('How often the same came again.'),

@@ -4,7 +4,16 @@ import type { OrderDocument } from '../../../domain/notice.ts';
 import { FLAGS, HOLD_REASONS, type LearnedBy, ORDER_STATES, type OrderState } from '../../../domain/order.ts';
 import { ENTRY_KINDS } from '../../chronicle.ts';
 import { words } from '../../words.ts';
-import { amount, currency, names, nextCursor, reference, time, timeOrNull } from './values.ts';
+import {
+  amount,
+  currency,
+  names,
+  nextCursor,
+  reference,
+  statedCurrency,
+  time,
+  timeOrNull,
+} from './values.ts';
 
 const STATES: Readonly<Record<OrderState, string>> = {
   awaiting_payment: 'nobody has begun to pay',
@@ -31,10 +40,30 @@ const payment = z
         examples: ['pay_8001'],
       }),
     status: z.enum(['completed', 'refunded', 'disputed']) satisfies z.ZodType<Payment['status']>,
-    amount: amount.describe('As it was captured.'),
-    currency,
+    amount: amount.describe("What counts of it for the order: the link's money."),
+    currency: statedCurrency,
+    customerPaid: z
+      .strictObject({
+        amount: z
+          .string()
+          .meta({ description: 'As the service said it, in this currency.', examples: ['112.40'] }),
+        currency: statedCurrency,
+      })
+      .nullable()
+      .describe(
+        'What the customer paid, if that is something else: more with instalment interest, or another currency that the ' +
+          'service converted. It is not owed back. Null if the service said nothing else.',
+      ),
   })
   .meta({ id: 'Payment', description: 'A payment that was counted for an order.' });
+
+const EXAMPLE_PAYMENT = {
+  id: 'pay_8001',
+  status: 'completed',
+  amount: '100.00',
+  currency: 'BRL',
+  customerPaid: { amount: '112.40', currency: 'BRL' },
+} as const;
 
 const link = {
   id: z
@@ -122,8 +151,8 @@ export const order = z
         createdAt: '2030-01-31T11:58:20.114Z',
         paidAt: '2030-01-31T12:00:00.000Z',
         learnedBy: 'webhook',
-        payment: { id: 'pay_8001', status: 'completed', amount: '100.00', currency: 'BRL' },
-        payments: [{ id: 'pay_8001', status: 'completed', amount: '100.00', currency: 'BRL' }],
+        payment: EXAMPLE_PAYMENT,
+        payments: [EXAMPLE_PAYMENT],
         paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '100.00' }] },
         holds: [],
         hold: null,

@@ -19,6 +19,12 @@ export const currency = z
   .length(3)
   .meta({ description: 'ISO 4217, in capitals.', examples: ['BRL'] });
 
+/** As the service named it, which need not be a code of ISO 4217. */
+export const statedCurrency = z
+  .string()
+  .max(16)
+  .meta({ description: 'As the service named it.', examples: ['BRL'] });
+
 export const count = z.int().min(0);
 
 export const nextCursor = z

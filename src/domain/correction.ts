@@ -1,0 +1,98 @@
+import { type Agreement, agreement } from './agreement.ts';
+import { type Decision, DUPLICATE, decision, type Effect, REFUND_DUE } from './decision.ts';
+import type { PaymentFact } from './fact.ts';
+import { isWorth, nextEntry, type Payment } from './ledger.ts';
+import type { Money } from './money.ts';
+import type { Order } from './order.ts';
+
+/*
+ * What is said later of the money of a payment that was counted: it may name what was assumed, tell what the customer paid,
+ * or differ.
+ */
+
+/** Whether a completion says other money than was counted. A link alone does not say what was captured of it. */
+export function differs(
+  known: Payment,
+  { verdict, captured, customerPaid }: Agreement,
+  fact: PaymentFact,
+): boolean {
+  if (verdict === 'unnamed') return false;
+  // Earlier versions counted what the customer paid.
+  if (customerPaid !== null && isWorth(known.captured, customerPaid)) return false;
+  if (captured.currency !== known.captured.currency) return true;
+  const isSaid = fact.quoteMoney !== null || verdict === 'amount_mismatch';
+  return isSaid && captured.amountMinor !== known.captured.amountMinor;
+}
+
+/** An event tells what the customer paid if that is not known; a reading corrects it. */
+export function learnCustomerPaid(
+  order: Order,
+  { authority }: PaymentFact,
+  known: Payment,
+  { customerPaid }: Agreement,
+): Effect[] {
+  if (customerPaid === null) return [];
+  const before = known.customerPaid;
+  const isKnown =
+    before === null
+      ? isWorth(known.captured, customerPaid)
+      : before.amount === customerPaid.amount && before.currency === customerPaid.currency;
+  if (isKnown || (before !== null && authority.by !== 'reading')) return [];
+  const { currency } = known.captured;
+  const { isAssumed } = known;
+  const entry = { paymentKey: known.key, kind: 'captured', amountMinor: 0, currency } as const;
+  return [{ do: 'entry', entry: nextEntry(order, { ...entry, isAssumed, customerPaid }) }];
+}
+
+/**
+ * The money of a completed payment that nobody had named becomes known: the ledger is corrected to it. Null if it was known,
+ * or is not named now either.
+ */
+export function nameMoney(
+  order: Order,
+  fact: PaymentFact,
+  known: Payment,
+  adopted: readonly Effect[],
+): Decision | null {
+  const said = agreement(order, fact);
+  const pays = known.key === order.settlement?.paymentKey;
+  const isFlagged = pays && order.flags.includes('money_unnamed');
+  if (!(isFlagged || known.isAssumed) || !said.isNamed) return null;
+  const corrected = correct(order, known, said);
+  const changes = !isSameMoney(known.captured, said.captured);
+  return decision(order, 'applied', 'money_named', {
+    effects: [
+      ...adopted,
+      ...(isFlagged ? ([{ do: 'unflag', flag: 'money_unnamed' }] as const) : []),
+      ...corrected,
+      ...(pays && said.verdict !== 'equal' ? ([{ do: 'attention', kind: 'amount_mismatch' }] as const) : []),
+      // These matters name what is to be refunded.
+      ...(changes && order.flags.includes('duplicate_payment') ? DUPLICATE : []),
+      ...(changes && order.flags.includes('refund_due') ? REFUND_DUE : []),
+    ],
+  });
+}
+
+/** The entries that correct what was assumed of a payment. One of nothing ends the assumption where no flag does. */
+function correct(order: Order, known: Payment, { captured, customerPaid }: Agreement): Effect[] {
+  const of = { paymentKey: known.key, kind: 'captured' } as const;
+  const said = customerPaid === null || isWorth(captured, customerPaid) ? null : customerPaid;
+  const { amountMinor, currency } = known.captured;
+  if (captured.currency === currency) {
+    const missing = captured.amountMinor - amountMinor;
+    if (missing === 0 && said === null && !known.isAssumed) return [];
+    const entry = nextEntry(order, { ...of, amountMinor: missing, currency, customerPaid: said });
+    return [{ do: 'entry', entry }];
+  }
+  const away = nextEntry(order, { ...of, amountMinor: 0 - amountMinor, currency });
+  const books = { ...order, entries: [...order.entries, away] };
+  const entry = nextEntry(books, { ...of, ...captured, customerPaid: said });
+  return [
+    { do: 'entry', entry: away },
+    { do: 'entry', entry },
+  ];
+}
+
+function isSameMoney(one: Money, other: Money): boolean {
+  return one.amountMinor === other.amountMinor && one.currency === other.currency;
+}

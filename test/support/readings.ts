@@ -1,0 +1,35 @@
+import fc from 'fast-check';
+
+/** What a link and its payments may say: of few words, so that they meet. */
+const ids = fc.constantFrom('a', 'b', 'c', undefined, null, 'unnamed');
+const amounts = fc.constantFrom(100, 100, 100, '100.00', 60, 112.4, 5000, 'NaN', true, undefined);
+const currencies = fc.constantFrom('BRL', 'BRL', 'BRL', 'USD', undefined);
+const statuses = fc.constantFrom('COMPLETED', 'COMPLETED', 'DISPUTED', 'REFUNDED', 'PENDING', 'FAILED', 7);
+const quote = fc.oneof(
+  fc.constant(undefined),
+  fc.record({ amount: amounts, currency: currencies }),
+  fc.constantFrom(null, 'none'),
+);
+const payment = fc.oneof(
+  { weight: 12, arbitrary: fc.record({ id: ids, status: statuses, quote }) },
+  fc.constant('a payment'),
+);
+/** A link's details as the API may answer them: payments with ids and without, that agree and that do not. */
+export const details = fc.record({
+  id: fc.constant('pl_1'),
+  status: fc.constantFrom('ACTIVE', 'INACTIVE', 'EXPIRED'),
+  isExpired: fc.constantFrom(undefined, true),
+  externalReference: fc.constantFrom('order-1', 'order-1', undefined, 'order-2'),
+  amount: fc.oneof({ weight: 3, arbitrary: fc.constant(100) }, amounts),
+  currency: fc.oneof({ weight: 3, arbitrary: fc.constant('BRL') }, currencies),
+  paymentStatus: fc.constantFrom(
+    'COMPLETED',
+    'COMPLETED',
+    'PENDING',
+    'NOT_STARTED',
+    'REFUNDED',
+    'ODD',
+    undefined,
+  ),
+  payments: fc.array(payment, { maxLength: 4 }),
+});
