@@ -2,7 +2,7 @@ import type { Decision } from '../domain/decision.ts';
 import type { PaymentFact } from '../domain/fact.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 
-/** So many quotes in a row that name other money than their links are taken for misread, this one among them. */
+/** So many quotes in a row that name less than their links, or cannot be read, are taken for misread, this one among them. */
 export const DOUBTFUL_FROM = 3;
 
 /** The subject of the matter: it is about no single order. */
