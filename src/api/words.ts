@@ -116,7 +116,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   notices_dead: 'the shop did not take notices, and they are not sent any more by themselves',
   merchant_inactive: 'the service says that the merchant is not active',
   quote_reading_doubtful:
-    'several payments in a row named other money than their links: what payments say of money is left out',
+    'several payments in a row named less money than their links, or none that can be read: what they say of it is left out',
   reference_taken: "the service has another link under this order's reference",
   refund_due: 'money of a cancelled order is to be refunded to the customer',
   secret_unusable: 'the service named a signing secret that cannot be used, so its webhooks may be refused',
