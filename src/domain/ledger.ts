@@ -1,7 +1,7 @@
 import type { Money } from './money.ts';
 import { assertAmountMinor, formatAmount } from './money.ts';
 
-export type EntryKind = 'captured' | 'refunded' | 'disputed';
+type EntryKind = 'captured' | 'refunded' | 'disputed';
 
 /** The key of a payment that the service reported without an id. An order has at most one such payment. */
 export const UNNAMED = 'unnamed';
