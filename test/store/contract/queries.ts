@@ -243,6 +243,76 @@ export function queriesContract({ fresh, shared }: Worlds): void {
     });
   });
 
+  describe('endAttention', () => {
+    let link: Link;
+    const end = (key: number, reason = 'seen') =>
+      world.store.endAttention({ key, reason, atMs: world.nowMs });
+    const conflict = async (of: Link, text: string) =>
+      world.deliver(of, { eventId: 'evt_1', body: Buffer.from(text) });
+    const matters = async (of: Link) => (await world.timeline(of)).attention;
+
+    beforeEach(async () => {
+      world = shared();
+      link = await world.newLink();
+      await conflict(link, 'one');
+      await conflict(link, 'two');
+    });
+
+    it('ends the one matter, and notes the reason in the history of its order', async () => {
+      const other = await world.newLink();
+      await conflict(other, 'one');
+      await conflict(other, 'two');
+      const [matter] = await matters(link);
+      const atMs = world.tick();
+      expect(await end(matter?.key ?? 0, 'both say the same')).toBe('ended');
+      expect(await matters(link)).toEqual([]);
+      expect(await matters(other)).toHaveLength(1);
+      const listed = (await world.store.listAttention({ limit: 1000, after: null })).map(({ key }) => key);
+      expect(listed).not.toContain(matter?.key);
+      expect((await world.timeline(link)).history.at(-1)).toMatchObject({
+        atMs,
+        what: 'a person ended event_conflict',
+        cause: { kind: 'person', id: 'both say the same' },
+      });
+      expect((await world.timeline(other)).history).toHaveLength(1);
+    });
+
+    it('ends it once: what has ended, or never was, is unknown and notes nothing', async () => {
+      const [matter] = await matters(link);
+      await end(matter?.key ?? 0);
+      const { history } = await world.timeline(link);
+      expect([await end(matter?.key ?? 0), await end(987_654)]).toEqual(['unknown', 'unknown']);
+      expect((await world.timeline(link)).history).toEqual(history);
+    });
+
+    it('does not end it for good: what is found again is a new matter, counted anew', async () => {
+      const [before] = await matters(link);
+      await conflict(link, 'three');
+      expect(await matters(link)).toMatchObject([{ key: before?.key, count: 2 }]);
+      await end(before?.key ?? 0);
+      await conflict(link, 'four');
+      const [after] = await matters(link);
+      expect(after).toMatchObject({ kind: 'event_conflict', count: 1, openedAtMs: world.nowMs });
+      expect(after?.key).not.toBe(before?.key);
+    });
+
+    it('of a matter of no order notes nothing anywhere', async () => {
+      world = await fresh();
+      link = await world.newLink();
+      await world.settle(link, [said('completed')]);
+      const claim = { tried: false, limit: 1000, nowMs: world.nowMs, leaseMs: LEASE_MS };
+      for (const notice of await world.store.claimNotices(claim)) {
+        await world.store.buryNotice({ ...notice, fault: FAULT, answer: null, nowMs: world.nowMs });
+      }
+      const listed = await world.store.listAttention({ limit: 1000, after: null });
+      const [dead] = listed.filter(({ kind }) => kind === 'notices_dead');
+      expect(dead).toMatchObject({ reference: null });
+      const { history } = await world.timeline(link);
+      expect(await end(dead?.key ?? 0)).toBe('ended');
+      expect((await world.timeline(link)).history).toEqual(history);
+    });
+  });
+
   describe('timeline', () => {
     beforeEach(() => {
       world = shared();

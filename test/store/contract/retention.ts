@@ -99,6 +99,35 @@ export function retentionContract({ shared, fresh }: Worlds): void {
       ]);
     });
 
+    it('comes past a whole page of what it must keep to what it may drop', async () => {
+      // A batch of retention. They wait, and one that is old and settled is behind them.
+      for (let n = 0; n < 256; n++) await world.deliver(link);
+      const key = await done();
+      const last = (await world.deliver(link)).eventKey;
+      world.tick(DAY_MS);
+      let dropped = 0;
+      let calls = 0;
+      for (let after: number | null = 0; after !== null; calls++) {
+        const batch = await drop({ after, limit: 256 });
+        if (batch.next !== null) expect(batch.next).toBeGreaterThan(after);
+        dropped += batch.dropped;
+        after = batch.next;
+      }
+      expect([dropped, calls]).toEqual([1, 2]);
+      expect([await hasBody(key), await hasBody(last), await hasBody(key - 1)]).toEqual([false, true, true]);
+    });
+
+    it('drops nothing of what was settled later than asked, on a page with what it drops', async () => {
+      const old = await done();
+      const again = await done();
+      world.tick(DAY_MS - 1);
+      await world.store.requeueEvent({ eventKey: again, nowMs: world.nowMs });
+      await world.store.settle(world.job(await world.claimOne(again)));
+      world.tick(1);
+      expect(await drop()).toMatchObject({ dropped: 1 });
+      expect([await hasBody(old), await hasBody(again)]).toEqual([false, true]);
+    });
+
     it('finds in a later round what was settled since', async () => {
       const key = await dead();
       world.tick(DAY_MS);

@@ -462,4 +462,59 @@ export function tellingContract({ shared, fresh }: Worlds): void {
 
     const ids = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
   });
+
+  describe('shopState', () => {
+    const state = () => world.store.shopState();
+    const OTHER = { code: 'shop_redirected', message: 'The shop answered 302.' };
+
+    beforeEach(async () => {
+      world = await fresh();
+      link = await world.newLink();
+    });
+
+    it('of a shop that took everything says only when it took the last', async () => {
+      expect(await state()).toEqual({ untakenSinceMs: null, failure: null, takenAtMs: null });
+      await told(2);
+      await finish(await claimOne());
+      world.tick();
+      await finish(await claimOne());
+      const takenAtMs = world.nowMs;
+      world.tick();
+      expect(await state()).toEqual({ untakenSinceMs: null, failure: null, takenAtMs });
+    });
+
+    it('says since when the oldest waits that was not taken, whether it is pending, leased or dead', async () => {
+      const [first] = await told(1);
+      world.tick();
+      const other = await world.newLink();
+      const [second] = await told(1, other);
+      expect(await state()).toMatchObject({ untakenSinceMs: first?.createdAtMs });
+      const [one, two] = [...(await world.store.claimNotices(ALL())), null];
+      expect(await state()).toMatchObject({ untakenSinceMs: first?.createdAtMs, takenAtMs: null });
+      await bury(one as ClaimedNotice);
+      expect(await state()).toMatchObject({ untakenSinceMs: first?.createdAtMs });
+      await finish(two as ClaimedNotice);
+      expect(await state()).toMatchObject({ untakenSinceMs: first?.createdAtMs, takenAtMs: world.nowMs });
+      await resend({ id: one?.id ?? '' });
+      await finish(await claimOne());
+      expect(await state()).toMatchObject({ untakenSinceMs: null });
+      expect(second?.createdAtMs).toBeGreaterThan(first?.createdAtMs ?? 0);
+    });
+
+    it('shows what came of the oldest that waits, before that of one that is dead', async () => {
+      await told(1);
+      const others = [await world.newLink(), await world.newLink()];
+      for (const other of others) await told(1, other);
+      const [dead, older, younger] = await world.store.claimNotices(ALL());
+      expect((await state()).failure).toBeNull();
+      await bury(dead as ClaimedNotice);
+      expect((await state()).failure).toEqual({ fault: REFUSED, answer: ANSWER_500 });
+      const failed = { dueAtMs: world.nowMs + 1_000, answer: null };
+      await world.store.retryNotice({ ...(younger as ClaimedNotice), ...failed, fault: REFUSED });
+      await world.store.retryNotice({ ...(older as ClaimedNotice), ...failed, fault: OTHER });
+      expect((await state()).failure).toEqual({ fault: OTHER, answer: null });
+    });
+
+    const ALL = () => ({ tried: false, limit: 10_000, nowMs: world.nowMs, leaseMs: LEASE_MS });
+  });
 }
