@@ -54,6 +54,7 @@ export type Config = {
   readonly linkLifetimeMs: number;
   /** Whether links send the customer back through settled. */
   readonly customerReturn: boolean;
+  /** Codes, a space between two; the first is that of an order that names none. */
   readonly currency: string;
   readonly hooksCors: string | null;
   /** What the names of the two headers of a delivery begin with, in lower case. */

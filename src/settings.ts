@@ -82,9 +82,30 @@ export function parseTolerance(text: string): number {
   return seconds;
 }
 
+// As ISO 4217 writes its own, and a little longer.
+const OTHER_CURRENCY = /^([A-Z][A-Z0-9]{2,11}):([0-9]+)$/;
+
+/**
+ * Currencies, a space between two; the first is that of an order that names none. `BRL`, or `BRL USDT:2`: one that ISO 4217
+ * does not know is named with its decimals, which are always two (decision 0040). Returns the codes, a space between two.
+ */
 export function parseCurrency(text: string): string {
-  if (!isCurrency(text)) throw new Unfit('write an ISO 4217 code in capitals, like BRL');
-  return text;
+  return text.split(' ').map(currencyCode).join(' ');
+}
+
+function currencyCode(text: string): string {
+  if (isCurrency(text)) return text;
+  const [, code = '', decimals] = OTHER_CURRENCY.exec(text) ?? [];
+  if (isCurrency(code)) throw new Unfit(`write ${code}: ISO 4217 knows its decimals`);
+  if (decimals !== undefined && decimals !== '2') {
+    throw new Unfit(`write ${code}:2: currencies that ISO 4217 does not know have two decimals here`);
+  }
+  if (code === '') {
+    throw new Unfit(
+      'write an ISO 4217 code in capitals, like BRL; one that it does not know with its decimals, like USDT:2',
+    );
+  }
+  return code;
 }
 
 export function parseOrigin(text: string): string {

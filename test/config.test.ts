@@ -241,8 +241,12 @@ const SETTINGS: Record<string, Setting> = {
   SETTLED_CURRENCY: {
     key: 'currency',
     unset: 'BRL',
-    good: [['JPY', 'JPY']],
-    bad: ['brl', 'REAL', 'R$', 'BR'],
+    good: [
+      ['JPY', 'JPY'],
+      ['USDT:2', 'USDT'],
+      ['BRL USDT:2 POINTS:2', 'BRL USDT POINTS'],
+    ],
+    bad: ['brl', 'REAL', 'R$', 'BR', 'USDT', 'USDT:6', 'usdt:2', 'BRL:2', 'BRL  USD', 'A:2'],
   },
   SETTLED_HEADER_PREFIX: {
     key: 'headerPrefix',

@@ -23,15 +23,17 @@ export function refuseTooLittle(response: Response): void {
   refuseField(response, 'amount', `must be more than ${AMOUNT_ABOVE}: the service makes no smaller links`);
 }
 
-/** Reads the amount of a request, in its own currency or the usual one; answers 422 and returns null where it is none. */
+/** Reads the amount of a request, in its own currency or the first that is configured; answers 422 and returns null where it is none. */
 export function readAmount(
   { amount, currency: named }: { amount: string | number; currency?: string | undefined },
-  usual: string,
+  configured: string,
   response: Response,
 ): Money | null {
-  const currency = named ?? usual;
-  if (!isCurrency(currency)) {
-    return refuseField(response, 'currency', 'must be an ISO 4217 code in capitals, like BRL');
+  const currencies = configured.split(' ');
+  const currency = named ?? (currencies[0] as string);
+  if (!isCurrency(currency) && !currencies.includes(currency)) {
+    const detail = 'must be an ISO 4217 code in capitals, like BRL, or one that SETTLED_CURRENCY names';
+    return refuseField(response, 'currency', detail);
   }
   const parsed = parseAmount(String(amount), currency);
   if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };

@@ -33,6 +33,7 @@ export type ApiOptions = {
   asking: { service: Service; opener: LinkOpener; reconciler: Reconciler } | null;
   /** All slots of the API budget. */
   apiSlots: number;
+  /** Codes, a space between two: the first is that of an order that names none. */
   currency: string;
   storeAddress: StoreAddress;
   /** The store, by a name that is the same in every folder. */

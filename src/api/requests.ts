@@ -68,7 +68,8 @@ const money = {
     .string()
     .optional()
     .meta({
-      description: 'ISO 4217, in capitals; else 422. Without it: `SETTLED_CURRENCY`.',
+      description:
+        'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names; else 422. Without it: the first of `SETTLED_CURRENCY`.',
       examples: ['BRL'],
     }),
 };

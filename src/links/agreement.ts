@@ -21,5 +21,7 @@ export function flawOf(
 
 /** Only a currency or a number is repeated: a service at fault may put anything there, our own secrets too. */
 function plain(stated: string | null): string {
-  return stated !== null && /^([A-Z]{3}|[0-9.eE+-]{1,24})$/.test(stated) ? stated : 'something else';
+  return stated !== null && /^([A-Z][A-Z0-9]{2,11}|[0-9.eE+-]{1,24})$/.test(stated)
+    ? stated
+    : 'something else';
 }

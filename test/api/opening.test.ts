@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
-import { act } from '../support/dispatch.ts';
+import { act, plan } from '../support/dispatch.ts';
 import { freshReference, sharedApp, sharedShop } from '../support/shared.ts';
 import {
+  check,
   expectPaid,
   type LoggedRequest,
   openOrder,
@@ -11,6 +12,7 @@ import {
   quiet,
   requestsOf,
   type Shop,
+  startFronted,
   startShop,
 } from '../support/shop.ts';
 import { get, orderPath, post, postText, problem } from './client.ts';
@@ -46,6 +48,7 @@ describe('api: opening a link', () => {
         learnedBy: null,
         payment: null,
         payments: [],
+        paymentsTotal: { count: 0, sums: [] },
         holds: [],
         hold: null,
         link: { id: link.id, url: link.url, shortUrl: link.shortUrl, status: 'ACTIVE' },
@@ -264,6 +267,31 @@ describe('api: registering a link for an order that settled opens', () => {
     expect(detail).toContain('settled makes its link itself');
     expect(detail).toContain(`settled orders adopt ${reference} --id ${id}`);
     expect(await shop.settled.order(reference)).toEqual(body.order);
+  });
+});
+
+describe('api: a currency that ISO 4217 does not know', () => {
+  it("is taken of an order if it is configured, and pays for the order's own money only", async () => {
+    const { shop, front } = await startFronted(startShop, {
+      environment: { SETTLED_CURRENCY: 'BRL USDT:2' },
+    });
+    const inTheirs = (text: string) => text.replaceAll('"currency":"BRL"', '"currency":"USDT"');
+    front.answerWith(async (_asked, pass) => {
+      const answer = await pass();
+      return { ...answer, text: inTheirs(answer.text) };
+    });
+    await plan(shop.sandbox, { fault: 'drop', count: null });
+    const { status, body } = await openOrder(shop, 'order-1', { amount: '100.50', currency: 'USDT' });
+    expect([status, body.order.amount, body.order.currency]).toEqual([201, '100.50', 'USDT']);
+    for (const currency of ['USDC', 'usdt', 'USDT:2']) {
+      expect((await openOrder(shop, 'order-2', { amount: '100.50', currency })).status).toBe(422);
+    }
+    expect((await openOrder(shop, 'order-2', { amount: '100.505', currency: 'USDT' })).status).toBe(422);
+    const withheld = await openOrder(shop, 'order-3', { amount: '100.50' });
+    expect([withheld.status, withheld.body.detail]).toEqual([422, expect.stringContaining('in USDT')]);
+    await act(shop.sandbox, body.order.link, 'pay');
+    expect((await check(shop, 'order-1')).status).toBe(200);
+    expect(await shop.settled.order('order-1')).toMatchObject({ state: 'paid', currency: 'USDT', flags: [] });
   });
 });
 

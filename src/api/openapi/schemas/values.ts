@@ -16,8 +16,9 @@ export const amount = z
   .meta({ description: "With the currency's digits: `100.50` in BRL, `5000` in JPY.", examples: ['100.00'] });
 export const currency = z
   .string()
-  .length(3)
-  .meta({ description: 'ISO 4217, in capitals.', examples: ['BRL'] });
+  .min(3)
+  .max(12)
+  .meta({ description: 'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names.', examples: ['BRL'] });
 
 /** As the service named it, which need not be a code of ISO 4217. */
 export const statedCurrency = z
