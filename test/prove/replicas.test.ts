@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest';
 
 const PROOF = fileURLToPath(new URL('../../prove/replicas.ts', import.meta.url));
 const SMALL = {
-  links: 200,
+  links: 120,
   openings: 6,
-  seconds: 4,
-  'kill-every': 1_000,
+  seconds: 3,
+  'kill-every': 800,
   'postgres-kills': 2,
 };
 
