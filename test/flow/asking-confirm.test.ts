@@ -46,7 +46,7 @@ describe('SETTLED_CONFIRM=always', () => {
     const link = await openLink(shop, 'order-1');
     change(front, unpaid);
     await act(shop.sandbox, link, 'pay');
-    await pass(shop, 5 * MINUTE_MS, 10_000);
+    await pass(shop, 5 * MINUTE_MS, 30_000);
     expect(await orderOf(shop)).toMatchObject({ state: 'payment_pending', payments: [], holds: [] });
     front.passAll();
     await passUntil(shop, async () => (await stateOf(shop)) === 'paid', { withinMs: MINUTE_MS + 1_000 });
@@ -68,9 +68,9 @@ describe('SETTLED_CONFIRM=always', () => {
     const link = await openLink(shop, 'order-1');
     change(front, unpaid);
     await act(shop.sandbox, link, 'pay');
-    await pass(shop, 9 * MINUTE_MS, 15_000);
+    await pass(shop, 9 * MINUTE_MS, 30_000);
     expect((await orderOf(shop)).holds).toEqual([]);
-    await pass(shop, 2 * MINUTE_MS, 15_000);
+    await pass(shop, 2 * MINUTE_MS, 30_000);
     expect(await orderOf(shop)).toMatchObject({
       state: 'held',
       holds: [{ reason: 'unconfirmed' }],

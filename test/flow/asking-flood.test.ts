@@ -98,7 +98,7 @@ it('asks about a link once in five minutes, however often something is forged in
   const [url = ''] = await knownTokens(shop, [await openLink(shop, 'order-1')]);
   for (let second = 0; second < 420; second += 10) {
     expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(401);
-    await pass(shop, 10_000, 5_000);
+    await pass(shop, 10_000, 10_000);
   }
   const readings = await look(shop.settled, "SELECT received_at_ms AS ms FROM inbox WHERE type = 'rejected'");
   expect(readings).toHaveLength(2);
@@ -127,7 +127,7 @@ it.each(Object.entries(CAUSES))(
       for (let n = 0; n < 5; n++) await fetch(url, { method: 'POST', body: '{}' });
     });
     await cause(shop, link);
-    await pass(shop, 100_000);
+    await pass(shop, 100_000, 5_000);
     const readings = await look(
       shop.settled,
       'SELECT type FROM inbox WHERE reading IS NOT NULL ORDER BY key',

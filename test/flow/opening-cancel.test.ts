@@ -24,7 +24,7 @@ describe('cancelling an order whose link is being opened', () => {
       body: { order: { state: 'cancelled', link: null } },
     });
     const before = (await requestsOf(shop.sandbox)).filter(isCreation).length;
-    await pass(shop, 300_000, 10_000);
+    await pass(shop, 300_000, 30_000);
     expect((await requestsOf(shop.sandbox)).filter(isCreation)).toHaveLength(before);
     expect((await shop.sandbox.control('/links')).body.links).toEqual([]);
     expect(await openOrder(shop, 'order-1')).toMatchObject({

@@ -112,7 +112,7 @@ describe('a service that answers the creation with what cannot be used', () => {
     });
     const answered = openOrder(shop, 'order-1');
     // The sandbox's clock also runs by itself: there is room for a slow machine.
-    await pass(shop, 300_000, 10_000);
+    await pass(shop, 300_000, 30_000);
     expect((await answered).status).toBe(202);
     expect(await waitsFor(shop, 'order-1')).toContain('service_rate_limited');
     expect(await requestsOf(shop.sandbox)).toHaveLength(1);
@@ -240,7 +240,7 @@ describe('a service that refuses', () => {
     expect(JSON.stringify(answer.body)).not.toContain('an-old-key');
     const { attention } = (await shop.settled.api('/v1/attention')).body;
     expect(attention).toMatchObject([{ kind: 'api_key_refused' }]);
-    await pass(shop, 120_000, 10_000);
+    await pass(shop, 120_000, 30_000);
     const again = openOrder(shop, 'order-1');
     await pass(shop, 11_000);
     expect(await again).toMatchObject({ status: 503, body: { title: 'api_key_refused' } });

@@ -160,7 +160,7 @@ describe('opening a link where the service lists none', () => {
     await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
     const answer = await openWhilePassing(shop, 'order-1');
     expect(answer.status).toBe(202);
-    await pass(shop, 120_000, 10_000);
+    await pass(shop, 120_000, 30_000);
     expect((await shop.settled.order('order-1')).link).toBeNull();
     expect(await attentionOf(shop)).toMatchObject([{ kind: 'link_not_opened' }]);
 
@@ -218,7 +218,7 @@ describe('opening a link where the service lists none', () => {
     const shop = await startShop({ service: 'sandbox' });
     await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
     await openWhilePassing(shop, 'order-1');
-    await pass(shop, 1_800_000, 60_000);
+    await pass(shop, 1_800_000, 300_000);
     const requests = (await requestsOf(shop.sandbox)).filter(({ path }) => !path.endsWith('?page=1'));
     expect(requests.map(({ method, status }) => `${method} ${status}`)).toEqual([
       'POST null',

@@ -160,7 +160,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
       await payLink(shop, link);
       await passUntil(shop, async () => (await shop.settled.order(what)).state === 'paid');
       await act(shop.sandbox, link, what);
-      await pass(shop, 6 * MINUTE_MS, 10_000);
+      await pass(shop, 6 * MINUTE_MS, MINUTE_MS);
       expect(await shop.settled.order(what)).toMatchObject({ state, payment: { status: state }, holds: [] });
       expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
     },

@@ -143,7 +143,7 @@ describe('a service that does not take our key', () => {
       });
       await pass(shop, 125_000, 5_000);
       expect(await attentionOf(shop)).toEqual([kind]);
-      await pass(shop, 6 * pauseMinutes * MINUTE_MS, pauseMinutes * 5_000);
+      await pass(shop, 6 * pauseMinutes * MINUTE_MS, pauseMinutes * 15_000);
       expect(await attentionOf(shop)).toEqual([kind]);
       // What is claimed together is refused together; then nothing is sent for the length of the pause.
       const gapsMs = refusedMs.slice(1).map((ms, index) => ms - (refusedMs[index] as number));

@@ -13,6 +13,8 @@ const STOPPING_MS = 60_000;
 
 /** settled looks for work so often. */
 const POLL_MS = 1_000;
+/** What comes at all mostly comes within so long. */
+const SOON_MS = 15_000;
 /** After less than two minutes without a sign of life settled takes nothing for an outage of its own. */
 const AWAKE_MS = 100_000;
 
@@ -81,16 +83,18 @@ export async function pass(shop: Shop, byMs: number, stepMs = POLL_MS): Promise<
   for (let leftMs = byMs; leftMs > 0; leftMs -= stepMs) await step(shop, Math.min(stepMs, leftMs));
 }
 
-/** Lets time pass in steps until `isSo`; throws where that does not come within `withinMs`. */
+/** Lets time pass in steps, longer ones after a while, until `isSo`; throws where that does not come within `withinMs`. */
 export async function passUntil(
   shop: Shop,
   isSo: () => boolean | Promise<boolean>,
-  { withinMs = 3_600_000, stepMs = POLL_MS }: { withinMs?: number; stepMs?: number } = {},
+  { withinMs = 3_600_000, stepMs }: { withinMs?: number; stepMs?: number } = {},
 ): Promise<void> {
   await quiet(shop);
-  for (let passedMs = 0; !(await isSo()); passedMs += stepMs) {
+  for (let passedMs = 0; !(await isSo()); ) {
     if (passedMs >= withinMs) throw new Error(`it did not come within ${withinMs} ms of the sandbox`);
-    await step(shop, stepMs);
+    const byMs = stepMs ?? (passedMs < SOON_MS ? POLL_MS : 5 * POLL_MS);
+    await step(shop, byMs);
+    passedMs += byMs;
   }
 }
 
