@@ -215,14 +215,14 @@ describe('a name', () => {
       asked.push(done);
     }) as unknown as typeof lookup;
     const { clock, pass } = standingClock();
-    const over = { allowPrivate: true, resolve, deadlineMs: 200, clock };
+    const over = { allowPrivate: true, resolve, deadlineMs: 1_000, clock };
     const { post } = open(at(shop, 'shop.example.com'), over);
     shop.answerWith({ status: 204, headers: { connection: 'close' } });
     const faults = await Promise.all(Array.from({ length: 40 }, () => faultOf(post())));
     for (const { code } of faults) expect(code).toMatch(/^shop_(timeout|unreachable)$/);
     const after = await faultOf(post());
     expect(after).toMatchObject({ kind: 'transient', code: 'shop_unreachable' });
-    expect(after.message).toContain("The shop's name was not resolved within 0.2 s.");
+    expect(after.message).toContain("The shop's name was not resolved within 1 s.");
     expect(asked).toHaveLength(1);
     asked[0]?.(null, [{ address: '127.0.0.1', family: 4 }]);
     expect(await post()).toMatchObject({ status: 204 });
@@ -266,16 +266,15 @@ describe('a name', () => {
 
 it('has one deadline for a notice that had to be sent twice, because a kept connection was closed', async () => {
   const shop = await startCallback();
-  const { post } = open(shop.url, { allowPrivate: true, deadlineMs: 1_200 });
+  const { post } = open(shop.url, { allowPrivate: true, deadlineMs: 1_500 });
   await post();
   shop.answerWith((_, response) => {
-    if (shop.notices.length === 2) setTimeout(() => response.socket?.destroy(), 1_000);
+    if (shop.notices.length === 2) setTimeout(() => response.socket?.destroy(), 300);
+    // Within a deadline of its own, and after that of both.
+    else setTimeout(() => response.end('late'), 1_350);
     return undefined;
   });
-  const startedMs = performance.now();
   expect((await faultOf(post())).code).toBe('shop_timeout');
-  // A second one would make it 2200.
-  expect(performance.now() - startedMs).toBeLessThan(2_000);
   expect(shop.notices).toHaveLength(3);
 });
 
