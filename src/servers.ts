@@ -52,6 +52,7 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
     readiness: life.readiness,
     publicUrl: config.publicUrl,
     headerNames: headerNames(config.headerPrefix),
+    toleranceSeconds: config.toleranceSeconds,
     currency: config.currency,
     storeAddress: config.store,
     storeName: wholeName(config.store),

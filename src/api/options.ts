@@ -18,7 +18,7 @@ import type { Tokens } from './auth.ts';
 export type ApiOptions = {
   store: Store;
   keyring: Keyring;
-  credentials: Pick<Credentials, 'keep' | 'forget' | 'noteLinkId'>;
+  credentials: Pick<Credentials, 'find' | 'keep' | 'forget' | 'noteLinkId'>;
   tokens: Tokens;
   clock: Clock;
   metrics: Metrics;
@@ -27,6 +27,8 @@ export type ApiOptions = {
   publicUrl: string;
   /** Of deliveries. */
   headerNames: HeaderNames;
+  /** How far a signed timestamp may be from our clock. */
+  toleranceSeconds: number;
   /** Whether the service can deliver to `publicUrl`. */
   publicUrlReaches: boolean;
   /** What speaks to the service's API; null where none is configured. */

@@ -144,6 +144,32 @@ const reason = text(500).meta({
 /** Of a person who does what settled would not do by itself. */
 export const endRequest = z.strictObject({ reason });
 
+/** A delivery as it was captured. A body of more bytes does not fit into a request to this API. */
+export const verifyRequest = z.strictObject({
+  signature: z
+    .string()
+    .max(2048)
+    .describe('The value of the signature header.')
+    .meta({ examples: ['ab'.repeat(32)] }),
+  timestamp: z
+    .string()
+    .max(256)
+    .describe('The value of the timestamp header.')
+    .meta({ examples: ['1760000000000'] }),
+  bodyBase64: z
+    .string()
+    .max(60_000)
+    .regex(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/)
+    .describe('The raw body in base64: 45000 bytes at most.')
+    .meta({ examples: ['eyJpZCI6ImV2dF8xIn0='] }),
+  atMs: z
+    .int()
+    .min(0)
+    .max(8_640_000_000_000_000)
+    .optional()
+    .describe('When it came, in epoch milliseconds; now if it is left out.'),
+});
+
 export const resolveRequest = z.strictObject({
   decision: z
     .enum(['accept', 'reject'])

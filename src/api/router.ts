@@ -24,6 +24,7 @@ import { reconcile } from './reconcile.ts';
 import { nothing, read } from './requests.ts';
 import type { OpenRoute, Operation, Route } from './route.ts';
 import { tail } from './tail.ts';
+import { verifyDelivery } from './verify.ts';
 
 /** The methods that a route of each kind answers to. */
 const METHODS = { get: ['GET', 'HEAD'], post: ['POST'] } as const;
@@ -41,6 +42,7 @@ export const ROUTES: readonly Route[] = [
   post('/v1/orders/:reference/check', BOTH, checkOrder, orders.checkOrder),
   post('/v1/orders/:reference/cancel', BOTH, cancelOrder, orders.cancelOrder),
   post('/v1/orders/:reference/adopt', OPERATOR, adoptLink, orders.adoptLink),
+  post('/v1/orders/:reference/verify', OPERATOR, verifyDelivery, orders.verifyDelivery),
   post('/v1/orders/:reference/resolve', OPERATOR, resolveOrder, orders.resolveOrder),
   get('/v1/events', OPERATOR, listEvents, events.listEvents),
   get('/v1/events/:id', OPERATOR, showEvent, events.showEvent),

@@ -114,6 +114,7 @@ export const EXIT_OF_PROBLEM: Readonly<Record<ProblemCode, ExitCode>> = {
   api_not_configured: EXIT.configuration,
   api_key_refused: EXIT.configuration,
   public_url_not_public: EXIT.configuration,
+  rate_limited: EXIT.tryAgain,
   service_unavailable: EXIT.tryAgain,
   unavailable: EXIT.tryAgain,
   internal: EXIT.bug,

@@ -4,21 +4,26 @@ import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import { systemClock } from '../work/clock.ts';
 import { UsageError, wholeNumber } from './arguments.ts';
 import { defineCommand } from './command.ts';
+import type { Connection } from './connection.ts';
 import { EXIT } from './exit.ts';
 import { printable } from './layout.ts';
 import { readGivenFile, readSecret } from './links.ts';
+import { orderPath } from './orders.ts';
 
 export const verifyDelivery = defineCommand({
   name: 'verify',
   positionals: '',
   about: 'say whether a captured delivery is authentic, and if it is not, what is wrong with it',
   details: [
-    'Works without a server. The body must be the bytes as they came: save them with a tool that changes nothing.',
+    'Works without a server if you have the secret. For an order that settled opened nobody sees the secret: with --order',
+    'the running server verifies, and shows neither the secret nor the right code.',
+    'The body must be the bytes as they came: save them with a tool that changes nothing.',
     'A delivery that was captured some time ago is stale now: give the time at which it came as --now.',
     'A secret on the command line can be seen by other users of the machine: prefer --secret-file.',
   ],
   examples: [
     'settled verify --body body.json --signature "$SIGNATURE" --timestamp 1900000000000 --secret-file secret.txt',
+    'settled verify --order order-8001 --body body.json --signature "$SIGNATURE" --timestamp 1900000000000',
   ],
   options: {
     body: { value: 'FILE', about: 'the raw body; - reads standard input; needed' },
@@ -32,6 +37,10 @@ export const verifyDelivery = defineCommand({
       about:
         'the value of the timestamp header, x-service-timestamp unless SETTLED_HEADER_PREFIX is set; needed',
     },
+    order: {
+      value: 'REFERENCE',
+      about: "verify with the secret of this order's link, at the running server",
+    },
     'secret-file': { value: 'FILE', about: "a file that holds the link's webhookSecret" },
     secret: { value: 'SECRET', about: "the link's webhookSecret" },
     now: {
@@ -40,15 +49,16 @@ export const verifyDelivery = defineCommand({
     },
     tolerance: {
       value: 'SECONDS',
-      about: 'permitted clock difference; SETTLED_TOLERANCE_SECONDS if left out',
+      about: "permitted clock difference; SETTLED_TOLERANCE_SECONDS if left out; with --order the server's",
     },
   },
-  async run({ options }) {
-    const { body, signature, timestamp, now, tolerance } = options;
+  async run({ options, server }) {
+    const { body, signature, timestamp, order, now } = options;
     const secret = readSecret(options);
-    if (body === undefined || secret === undefined) {
+    if (body === undefined || (secret === undefined) === (order === undefined)) {
       throw new UsageError(
-        '`settled verify` needs --body FILE and --secret-file FILE (or --secret SECRET). See: settled help verify',
+        '`settled verify` needs --body FILE, and either --order REFERENCE or --secret-file FILE (or --secret SECRET). ' +
+          'See: settled help verify',
       );
     }
     if (signature === undefined || timestamp === undefined) {
@@ -57,23 +67,57 @@ export const verifyDelivery = defineCommand({
           'was refused for that.',
       );
     }
-    const diagnosis = diagnose({
+    const captured = {
       body: readGivenFile('body', body),
       signature,
       timestamp,
-      secrets: [secret],
-      nowMs: now === undefined ? systemClock.nowMs() : wholeNumber('now', now, 0),
-      toleranceSeconds:
-        tolerance === undefined ? readConfig().toleranceSeconds : wholeNumber('tolerance', tolerance, 1),
-      effort: 'all',
-    });
-    const { answer, advice } = explainDiagnosis(diagnosis);
-    const { code: verdict, ...details } = diagnosis;
-    const authentic = verdict === 'authentic';
+      atMs: now === undefined ? null : wholeNumber('now', now, 0),
+    };
+    const found =
+      secret === undefined
+        ? await verifyThere(server(), order as string, captured)
+        : verifyHere(secret, options.tolerance, captured);
     return {
-      data: { authentic, verdict, answer, advice, details },
-      lines: [`${verdict}: ${answer}`, ...advice].map(printable),
-      exit: authentic ? EXIT.ok : EXIT.notAuthentic,
+      data: found,
+      lines: [`${found.verdict}: ${found.answer}`, ...found.advice].map(printable),
+      exit: found.authentic ? EXIT.ok : EXIT.notAuthentic,
     };
   },
 });
+
+type Captured = { body: Buffer; signature: string; timestamp: string; atMs: number | null };
+type Found = { authentic: boolean; verdict: string; answer: string; advice: string[]; details: object };
+
+function verifyHere(secret: string, tolerance: string | undefined, { atMs, ...captured }: Captured): Found {
+  const diagnosis = diagnose({
+    ...captured,
+    secrets: [secret],
+    nowMs: atMs ?? systemClock.nowMs(),
+    toleranceSeconds:
+      tolerance === undefined ? readConfig().toleranceSeconds : wholeNumber('tolerance', tolerance, 1),
+    effort: 'all',
+  });
+  const { code: verdict, ...details } = diagnosis;
+  return { authentic: verdict === 'authentic', verdict, ...explainDiagnosis(diagnosis), details };
+}
+
+/** As much as fits into a request to the server. */
+const BODY_BYTES_MAX = 45_000;
+
+async function verifyThere(server: Connection, order: string, captured: Captured): Promise<Found> {
+  const { body, signature, timestamp, atMs } = captured;
+  if (body.length > BODY_BYTES_MAX) {
+    throw new UsageError(
+      `The body has ${body.length} bytes; with --order it may have ${BODY_BYTES_MAX} at most.`,
+    );
+  }
+  const { verdict: found } = await server.post<{ verdict: Omit<Found, 'verdict'> & { code: string } }>(
+    `${orderPath(order)}/verify`,
+    {
+      ...{ signature, timestamp, bodyBase64: body.toString('base64') },
+      ...(atMs === null ? {} : { atMs }),
+    },
+  );
+  const { code: verdict, ...rest } = found;
+  return { verdict, ...rest };
+}

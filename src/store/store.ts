@@ -36,7 +36,12 @@ export type Intake = {
   recordRejection(rejection: Rejection): Promise<void>;
 };
 
-export type CredentialsKey = { token: string } | { linkId: string } | { linkKey: number };
+/** `reference`: of the link's order. */
+export type CredentialsKey =
+  | { token: string }
+  | { linkId: string }
+  | { linkKey: number }
+  | { reference: string };
 
 /** A link's credentials as they rest: the signing secret is sealed under `keyId`, bound to the order's reference. */
 export type SealedCredentials = {

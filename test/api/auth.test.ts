@@ -15,6 +15,7 @@ const WHO = [
   ['post', '/v1/orders/:reference/check', 'both'],
   ['post', '/v1/orders/:reference/cancel', 'both'],
   ['post', '/v1/orders/:reference/adopt', 'operator'],
+  ['post', '/v1/orders/:reference/verify', 'operator'],
   ['post', '/v1/orders/:reference/resolve', 'operator'],
   ['get', '/v1/events', 'operator'],
   ['get', '/v1/events/:id', 'operator'],

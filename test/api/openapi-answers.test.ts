@@ -213,6 +213,11 @@ describe('the answers of the document', () => {
     tamper(app.storePath, 'DELETE FROM inbox_body WHERE inbox_key = ?', id);
     await app.api(`/v1/events/${id}/replay`, { body: {} });
     await app.api('/v1/rejections');
+    const captured = { signature: 'ab'.repeat(32), timestamp: '1760000000000', bodyBase64: 'e30=' };
+    const path = `${orderPath(reference)}/verify`;
+    let last = 0;
+    for (let i = 0; i < 11; i++) last = (await app.api(path, { body: captured })).status;
+    expect(last).toBe(429);
   });
 
   it('of notices, the feed, and what a person does', async () => {

@@ -8,8 +8,9 @@ import { explainDiagnosis } from '../../src/receive/diagnosis_words.ts';
 import { testFolder } from '../support/app.ts';
 import { signatureHex } from '../support/deliveries.ts';
 import { runSettled } from '../support/process.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
 import vectors from '../vectors/signatures.json' with { type: 'json' };
-import { say } from './settled.ts';
+import { environmentOf, runUnasked, say } from './settled.ts';
 
 const SECRET = 'c2VjcmV0IG9mIHRoZSB0ZXN0cyE=';
 const TIMESTAMP = '1760000000000';
@@ -39,6 +40,8 @@ function capture({ secret = SECRET, ...over }: Given = {}) {
   const clockAheadMs = 'clockAheadMs' in diagnosis ? diagnosis.clockAheadMs : null;
   return { authentic, verdict: diagnosis.code, answer, remarks, clockAheadMs };
 }
+
+const settled = sharedApp();
 
 describe('cli: verify', () => {
   it.each(vectors)('$name: is authentic, in hex and in base64', (vector) => {
@@ -234,6 +237,40 @@ describe('cli: verify', () => {
     expect(wrong.text).toMatch(/^altered_body: .*with a final line end/);
     expect(wrong.data).toMatchObject({ authentic: false, verdict: 'altered_body' });
     expect(wrong.text + JSON.stringify(wrong.data)).not.toContain(SECRET);
+  });
+
+  it('verifies with --order what nobody sees the secret of, and shows neither it nor the right code', async () => {
+    const reference = freshReference();
+    const link = await settled().reserve(reference);
+    const folder = testFolder();
+    const body = join(folder, 'body');
+    writeFileSync(body, BODY);
+    const timestamp = String(Date.now());
+    const right = signatureHex(link.webhookSecret, timestamp, BODY);
+    const verify = (signature: string, over: string[] = [], exit?: number) => {
+      const args = ['verify', '--order', reference, '--body', body, '--timestamp', timestamp];
+      return say([...args, '--signature', signature, ...over], environmentOf(settled()), exit);
+    };
+    expect((await verify(right)).text).toMatch(/^authentic: The signature is right, and fresh\./);
+    const stale = await verify(right, ['--now', String(Number(timestamp) + 301_000)], EXIT.notAuthentic);
+    expect(stale.data).toMatchObject({ authentic: false, verdict: 'stale_clock' });
+    const altered = signatureHex(link.webhookSecret, timestamp, BODY.trimEnd());
+    const found = await verify(altered, [], EXIT.notAuthentic);
+    expect(found.text).toMatch(/^altered_body: .*without its final line end/);
+    expect(found.data).toMatchObject({ authentic: false, verdict: 'altered_body' });
+    for (const secret of [link.webhookSecret, right]) {
+      expect(found.text + JSON.stringify(found.data)).not.toContain(secret);
+    }
+    expect((await settled().api('/v1/rejections')).body.rejections).toEqual([]);
+  });
+
+  it('takes --order or a secret, and says so', async () => {
+    const given = ['verify', '--body', '-', '--signature', hex(), '--timestamp', TIMESTAMP];
+    for (const secrets of [[], ['--order', 'order-1', '--secret', SECRET]]) {
+      await expect(runUnasked([...given, ...secrets])).rejects.toThrow(
+        /either --order REFERENCE or --secret-file/,
+      );
+    }
   });
 
   it('names a file that cannot be read', async () => {

@@ -136,6 +136,10 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, Words>> = {
     remedy:
       'set `SETTLED_PUBLIC_URL` to your https address, and start settled again: there is no `Retry-After`',
   },
+  rate_limited: {
+    meaning: 'a captured delivery was verified too often just now',
+    remedy: 'wait some seconds',
+  },
   service_unavailable: {
     meaning: 'the service cannot be asked now; the sentence says why',
     remedy: 'try again after `Retry-After` seconds',

@@ -21,6 +21,7 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
   const byToken = find(BY_TOKEN, ({ token }) => token);
   const byLinkId = find(BY_LINK_ID, ({ linkId }) => linkId);
   const byLinkKey = find(BY_LINK_KEY, ({ linkKey }) => linkKey);
+  const byReference = find(BY_REFERENCE, ({ reference }) => reference);
   const record = batched({
     together: (deliveries: readonly Delivery[]) => recordAll(db, deliveries),
     alone: (delivery) => db.write((tx) => recordOne(tx, delivery)),
@@ -30,7 +31,8 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
   return {
     findCredentials: (by) => {
       if ('token' in by) return byToken(by.token);
-      return 'linkId' in by ? byLinkId(by.linkId) : byLinkKey(by.linkKey);
+      if ('linkId' in by) return byLinkId(by.linkId);
+      return 'linkKey' in by ? byLinkKey(by.linkKey) : byReference(by.reference);
     },
     // What cannot be read asks for a check as well, which belongs to the same transaction.
     recordDelivery: (delivery) =>
@@ -47,6 +49,7 @@ const findBy = (column: string, type: string) =>
 const BY_TOKEN = findBy('l.token', 'text');
 const BY_LINK_ID = findBy('l.link_id', 'text');
 const BY_LINK_KEY = findBy('l.key', 'bigint');
+const BY_REFERENCE = findBy('o.reference', 'text');
 
 type Found = SealedCredentials & { linkId: string | null };
 

@@ -17,6 +17,7 @@ export function intakeVerbs(db: Database): Synchronous<Intake> {
   const byToken = db.prepare(`${SEALED_CREDENTIALS} WHERE l.token = +?`);
   const byLinkId = db.prepare(`${SEALED_CREDENTIALS} WHERE l.link_id = +?`);
   const byLinkKey = db.prepare(`${SEALED_CREDENTIALS} WHERE l.key = +?`);
+  const byReference = db.prepare(`${SEALED_CREDENTIALS} WHERE o.reference = +? ORDER BY l.key DESC LIMIT 1`);
   const checks = linkChecks(db);
   const record = deliveryRecorder(db);
 
@@ -27,7 +28,9 @@ export function intakeVerbs(db: Database): Synchronous<Intake> {
           ? byToken.get(by.token)
           : 'linkId' in by
             ? byLinkId.get(by.linkId)
-            : byLinkKey.get(by.linkKey);
+            : 'linkKey' in by
+              ? byLinkKey.get(by.linkKey)
+              : byReference.get(by.reference);
       return (row as SealedCredentials | undefined) ?? null;
     },
     recordDelivery: (delivery) => {

@@ -16,7 +16,7 @@ export function intakeContract({ shared }: Worlds): void {
       const linkId = world.name('pl');
       const freshSecret = sealedSecret('the secret');
       const { token, linkKey, reference } = await world.newLink({ linkId, freshSecret });
-      for (const by of [{ token }, { linkId }, { linkKey }]) {
+      for (const by of [{ token }, { linkId }, { linkKey }, { reference }]) {
         const found = await world.store.findCredentials(by);
         const isProvisional = Boolean(found?.isProvisional);
         expect({ ...found, sealedSecret: hex(found?.sealedSecret ?? Buffer.of()), isProvisional }).toEqual({
@@ -33,12 +33,14 @@ export function intakeContract({ shared }: Worlds): void {
       }
     });
 
-    it.each([{ token: 'nobody has this' }, { linkId: 'pl_nobody' }, { linkKey: 987_654 }])(
-      'finds nothing by %j',
-      async (by) => {
-        expect(await world.store.findCredentials(by)).toBeNull();
-      },
-    );
+    it.each([
+      { token: 'nobody has this' },
+      { linkId: 'pl_nobody' },
+      { linkKey: 987_654 },
+      { reference: 'nobody' },
+    ])('finds nothing by %j', async (by) => {
+      expect(await world.store.findCredentials(by)).toBeNull();
+    });
   });
 
   describe('recordDelivery', () => {

@@ -1,5 +1,13 @@
-import { adoptRequest, linkRequest, orderRequest, ordersQuery, resolveRequest } from '../../requests.ts';
+import {
+  adoptRequest,
+  linkRequest,
+  orderRequest,
+  ordersQuery,
+  resolveRequest,
+  verifyRequest,
+} from '../../requests.ts';
 import type { Operation, Stated } from '../../route.ts';
+import { verdictAnswer } from '../schemas/event.ts';
 import {
   adoptAnswer,
   checkAnswer,
@@ -151,6 +159,21 @@ export const adoptLink: Operation = {
     [503, 'api_not_configured'],
   ],
   example: { body: { id: 'pl_8001' } },
+};
+
+export const verifyDelivery: Operation = {
+  id: 'verifyDelivery',
+  group,
+  summary: 'Say what is wrong with a captured delivery',
+  description:
+    "Verifies it with the signing secret of the order's link, and tries the usual mistakes. Neither the secret nor the " +
+    'right code is answered, and nothing is kept. `settled verify --order ORDER` calls it.',
+  body: verifyRequest,
+  answers: { 200: { when: 'What the delivery turned out to be.', schema: verdictAnswer } },
+  problems: [[429, 'rate_limited']],
+  example: {
+    body: { signature: 'ab'.repeat(32), timestamp: '1760000000000', bodyBase64: 'eyJpZCI6ImV2dF8xIn0=' },
+  },
 };
 
 export const resolveOrder: Operation = {

@@ -116,6 +116,10 @@ const diagnosis = z
   })
   .meta({ id: 'Diagnosis', description: 'What a delivery turned out to be.' });
 
+export const verdictAnswer = z.strictObject({
+  verdict: z.strictObject({ ...diagnosis.shape, authentic: z.boolean() }),
+});
+
 export const rejectionsPage = z.strictObject({
   rejections: z.array(
     z
