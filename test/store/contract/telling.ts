@@ -492,7 +492,8 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       const [one, two] = [...(await world.store.claimNotices(ALL())), null];
       expect(await state()).toMatchObject({ untakenSinceMs: first?.createdAtMs, takenAtMs: null });
       await bury(one as ClaimedNotice);
-      expect(await state()).toMatchObject({ untakenSinceMs: first?.createdAtMs });
+      // What is dead has ended, and was not taken.
+      expect(await state()).toMatchObject({ untakenSinceMs: first?.createdAtMs, takenAtMs: null });
       await finish(two as ClaimedNotice);
       expect(await state()).toMatchObject({ untakenSinceMs: first?.createdAtMs, takenAtMs: world.nowMs });
       await resend({ id: one?.id ?? '' });
