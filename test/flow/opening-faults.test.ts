@@ -5,9 +5,11 @@ import { type Creation, type Front, startFront } from '../../prove/front.ts';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { plan } from '../support/dispatch.ts';
+import { tamper } from '../support/peek.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import {
   busiestMinute,
+  cancel,
   openOrder,
   pass,
   passUntil,
@@ -138,7 +140,9 @@ describe('a service that makes another link than was asked', () => {
   });
 
   it.each([
-    ['another amount', '"amount":100', '"amount":10'],
+    ['a smaller amount', '"amount":100', '"amount":10'],
+    ['a larger amount', '"amount":100', '"amount":1000'],
+    ['a little more', '"amount":100', '"amount":100.01'],
     ['another reference', '"externalReference":"order-1"', '"externalReference":"order-2"'],
   ])('with %s: it is withheld', async (_name, from, to) => {
     const { shop, front } = await startBehindFront();
@@ -166,6 +170,40 @@ describe('a service that makes another link than was asked', () => {
     expect(answer.body.order.link.url).toMatch(/^http/);
     expect((await requestsOf(shop.sandbox)).map(({ method }) => method)).toEqual(['POST', 'GET']);
   });
+});
+
+it('a creation answer without a webhookUrl is taken as it is: the link is ours', async () => {
+  const { shop, front } = await startBehindFront();
+  front.onCreation = async (creation) => {
+    await creation.carryOut((body) => body.replace(/"webhookUrl":"[^"]*",?/, ''));
+    creation.answer();
+  };
+  expect((await openOrder(shop, 'order-1')).status).toBe(201);
+  expect((await requestsOf(shop.sandbox)).map(({ method }) => method)).toEqual(['POST']);
+});
+
+it('a store that fails after the request left: the link may be there, and the order cannot be cancelled', async () => {
+  const { shop, front } = await startBehindFront();
+  const { storePath } = shop.settled;
+  const onCreation = front.onCreation;
+  front.onCreation = async (creation) => {
+    // No event names the link: only the answer does, and that cannot be written.
+    if (creation.number === 1) {
+      tamper(
+        storePath,
+        `CREATE TRIGGER broken BEFORE UPDATE OF link_id ON link BEGIN SELECT RAISE(ABORT, 'it is broken'); END`,
+      );
+    }
+    await onCreation(creation);
+  };
+  await plan(shop.sandbox, { fault: 'drop', count: null });
+  const answered = openOrder(shop, 'order-1');
+  await pass(shop, 12_000);
+  expect((await answered).status).toBe(202);
+  expect(await cancel(shop, 'order-1')).toMatchObject({ status: 503, body: { title: 'link_unknown' } });
+  tamper(storePath, 'DROP TRIGGER broken');
+  await whenOpened(shop, 'order-1');
+  await expectLinks(shop, ['order-1']);
 });
 
 describe('a service that refuses', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createLink } from '../support/dispatch.ts';
-import { pass, requestsOf, startFronted, startShop } from '../support/shop.ts';
+import { act, createLink, plan } from '../support/dispatch.ts';
+import { check, pass, requestsOf, reserveLink, startFronted, startShop } from '../support/shop.ts';
 
 const ASKED = { reference: 'order-1', title: 'A chair', amount: '100.00' };
 
@@ -25,6 +25,37 @@ describe('a creation answered with a link that is there already', () => {
     expect(await shop.settled.order('order-1')).toMatchObject({ link: null });
     const { attention } = (await shop.settled.api('/v1/attention')).body;
     expect(attention).toMatchObject([{ kind: 'reference_taken', reference: 'order-1' }]);
+  });
+});
+
+describe('a link whose address carries our token elsewhere than at its end', () => {
+  it.each([
+    (own: string) => `${own}/more`,
+    (own: string) => `https://elsewhere.example.com/?to=${own}&as=one`,
+    (own: string) => `${own}?`,
+    (own: string) => own.replace('/hooks/', '/hooks/x'),
+    (own: string) => own.replace('/hooks/', '/hooks.example.com/'),
+  ])('is not adopted, nor asked about for the order: %s', async (change) => {
+    const { shop, front } = await startFronted(startShop);
+    await plan(shop.sandbox, { fault: 'drop', count: null });
+    const moved = (text: string) =>
+      text.replace(/"webhookUrl":"([^"]*)"/, (_, own) => `"webhookUrl":"${change(own)}"`);
+    // Its creation is answered 409, as if an earlier answer had been lost.
+    front.answerWith(async ({ method }, pass) => {
+      const { status, headers, text } = await pass();
+      return method === 'POST'
+        ? { status: 409, headers, text: '{}' }
+        : { status, headers, text: moved(text) };
+    });
+    const { status, body } = await shop.settled.api('/v1/orders', { body: ASKED });
+    expect([status, body.title]).toEqual([409, 'reference_taken']);
+    expect((await shop.settled.order('order-1')).link).toBeNull();
+    const fields = await reserveLink(shop, 'order-2');
+    const { id } = await createLink(shop.sandbox, fields);
+    await act(shop.sandbox, { id }, 'pay');
+    const checked = await check(shop, 'order-2');
+    expect([checked.status, checked.body.title]).toEqual([409, 'link_unknown']);
+    expect((await shop.settled.order('order-2')).state).toBe('awaiting_payment');
   });
 });
 

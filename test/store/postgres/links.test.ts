@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Registered, Store } from '../../../src/store/store.ts';
 import { LEASE_MS, type Link, type World, worldOf } from '../contract/world.ts';
+import { holding, untilBehind } from './locks.ts';
 import { openTwoReplicas } from './two_replicas.ts';
 
 /** Two calls at once do not meet each time. */
@@ -10,10 +11,12 @@ const ROUNDS = Array.from({ length: 10 }, (_, n) => n);
 describe('links on two replicas at once', () => {
   let world: World;
   let stores: [Store, Store];
+  let url: string;
 
   beforeAll(async () => {
     const replicas = await openTwoReplicas();
     stores = [replicas.one, replicas.other];
+    url = replicas.url;
     world = worldOf(replicas.one);
     return replicas.close;
   });
@@ -109,6 +112,51 @@ describe('links on two replicas at once', () => {
         claimed.map((opening, n) => (stores[n] as Store).finishOpening({ ...opening, ...made })),
       );
       expect(finished.sort()).toEqual(['bound', 'taken']);
+    }
+  });
+
+  it('cancel no order whose opening the other one claims, and claim none that is being cancelled', async () => {
+    const cancel = (store: Store, { reference }: Link) => store.cancelOrder({ reference, atMs: world.nowMs });
+    // A claim that is not committed so far.
+    const claimed = await world.intend();
+    const lease = await holding(
+      url,
+      "UPDATE opening SET status = 'leased', holder = 'other', attempt = 1, due_at_ms = $2 WHERE link_key = $1",
+      [claimed.linkKey, world.nowMs + LEASE_MS],
+    );
+    const late = cancel(stores[0], claimed);
+    await untilBehind(lease);
+    await lease.query('COMMIT');
+    expect(await late).toMatchObject({ outcome: 'opening', order: { state: 'awaiting_payment' } });
+    // A cancellation that is not committed so far: it waits to know whether the link was heard of.
+    const cancelled = await world.intend();
+    const heard = await holding(url, 'LOCK TABLE hint IN ACCESS EXCLUSIVE MODE');
+    const early = cancel(stores[0], cancelled);
+    await untilBehind(heard);
+    const claims = await claim(stores[1]);
+    await heard.query('ROLLBACK');
+    expect(await early).toMatchObject({ outcome: 'decided', order: { state: 'cancelled' } });
+    expect(claims.map(({ linkKey }) => linkKey)).not.toContain(cancelled.linkKey);
+    expect((await claim(stores[1])).map(({ linkKey }) => linkKey)).not.toContain(cancelled.linkKey);
+    for (const client of [lease, heard]) await client.end();
+  });
+
+  it('correct the id of a link one after the other', async () => {
+    for (const _ of ROUNDS) {
+      const first = world.name('plink');
+      const { reference } = await world.newLink({ linkId: first });
+      const ids = [world.name('plink'), world.name('plink')];
+      const both = await onBoth((store, n) =>
+        store.registerLink(world.registration({ reference, linkId: ids[n] as string })),
+      );
+      expect(outcomes(both)).toEqual(['corrected', 'corrected']);
+      const { order, history } = await world.timeline({ reference });
+      const last = order.link?.id as string;
+      const [between] = ids.filter((id) => id !== last);
+      expect(history.slice(1).map(({ what }) => what)).toEqual([
+        `link id corrected from ${first} to ${between}`,
+        `link id corrected from ${between} to ${last}`,
+      ]);
     }
   });
 
