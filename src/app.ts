@@ -1,4 +1,5 @@
 import { freeBytes } from './api/admin.ts';
+import { watchClock } from './clock_steps.ts';
 import { type Config, commonSettings } from './config.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import type { HttpServer } from './http/server.ts';
@@ -63,6 +64,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
   const credentials = openCredentials({ store, keyring, clock, freshMs });
   const activity = openActivity(clock, credentials);
+  const clockSteps = watchClock({ ...options, clock, store, onStep: metrics.clockStepped });
   const settler = startSettler({
     ...options,
     clock,
@@ -89,7 +91,8 @@ export async function startApp(options: AppOptions): Promise<App> {
     bodies: bodyReader(),
     asking: null,
     notifier: null,
-    retention: startRetention({ ...options, clock, store, keepBodiesMs: config.keepBodiesMs }),
+    clockSteps,
+    retention: startRetention({ ...options, clock, store, clockSteps, keepBodiesMs: config.keepBodiesMs }),
     rotation: startRotation({
       ...options,
       clock,
@@ -111,7 +114,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   hints.listen((hint) => (hint === 'events' ? settler.wake() : wakeTelling(parts)));
   const rejections = keepRejections(parts);
   const catchUp = () => parts.asking?.reconciler.catchUp({ dryRun: false });
-  const watches = [startHeartbeat({ ...parts, catchUp }), life.watchLoop(), rejections.watch()];
+  const heartbeat = startHeartbeat({ ...parts, catchUp, onWasAhead: clockSteps.wasAhead });
+  const watches = [heartbeat, life.watchLoop(), rejections.watch()];
   try {
     const servers = await openServers(parts, rejections);
     const stop = () => stopApp(parts, { servers, rejections, watches, abandon });

@@ -15,16 +15,23 @@ export type HeartbeatOptions = {
   log: Log;
   /** Makes every open link due; undefined where nobody can be asked. */
   catchUp: () => Promise<unknown> | undefined;
+  /** The clock was so far ahead when the last sign of life was given, by a process before this one. */
+  onWasAhead: (byMs: number) => void;
 };
 
 /** Writes a sign of life now and then: it finds a store that cannot be written while no delivery comes. */
-export function startHeartbeat({ store, clock, life, log, catchUp: catchUpAll }: HeartbeatOptions): Cancel {
+export function startHeartbeat(options: HeartbeatOptions): Cancel {
+  const { store, clock, life, log, catchUp: catchUpAll, onWasAhead } = options;
   let wasWell = true;
+  let isFirst = true;
   /** The shared store tells of an outage until it was caught up with: once is enough. */
   let isTold = false;
   function beat(): void {
     store.heartbeat(clock.nowMs()).then(
-      ({ gapMs }) => {
+      ({ gapMs, aheadMs }) => {
+        // A step of the clock while this process runs is seen by what watches it.
+        if (isFirst) onWasAhead(aheadMs);
+        isFirst = false;
         if (gapMs > OUTAGE_MS && !isTold) catchUp(gapMs);
         isTold = gapMs > OUTAGE_MS;
         if (!wasWell) log.info('the store can be written again');

@@ -1,3 +1,4 @@
+import type { ClockSteps } from './clock_steps.ts';
 import type { Config } from './config.ts';
 import type { Life } from './life.ts';
 import type { LinkOpener } from './links/opener.ts';
@@ -49,6 +50,7 @@ export type Parts = AppOptions & {
   notifier: BackgroundWorker | null;
   retention: Retention;
   rotation: Rotation;
+  clockSteps: ClockSteps;
   /** Rings when there may be a new notice. */
   notices: Bell;
   onNotices: () => void;

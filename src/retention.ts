@@ -1,3 +1,4 @@
+import type { ClockSteps } from './clock_steps.ts';
 import type { Log } from './observe/log.ts';
 import type { Store } from './store/store.ts';
 import type { Clock } from './work/clock.ts';
@@ -14,6 +15,8 @@ export type RetentionOptions = {
   clock: Clock;
   log: Log;
   keepBodiesMs: number;
+  /** Bytes do not come back: nothing is dropped while the clock may be wrong about what is old. */
+  clockSteps: Pick<ClockSteps, 'isTrusted'>;
 };
 
 export type Retention = {
@@ -22,7 +25,8 @@ export type Retention = {
 };
 
 /** Drops the bytes of events that were settled long ago, and of old hints: in rounds, each from the beginning. */
-export function startRetention({ store, clock, log, keepBodiesMs }: RetentionOptions): Retention {
+export function startRetention(options: RetentionOptions): Retention {
+  const { store, clock, log, keepBodiesMs, clockSteps } = options;
   const rest = new Rest(clock);
   let stopping = false;
 
@@ -40,6 +44,7 @@ export function startRetention({ store, clock, log, keepBodiesMs }: RetentionOpt
     let after: number | null = 0;
     while (after !== null && !stopping) {
       const nowMs = clock.nowMs();
+      if (!clockSteps.isTrusted()) break;
       const drop = { untilMs: nowMs - keepBodiesMs, nowMs, after, limit: BATCH_ROWS };
       const { dropped, next } = await store.dropBodies(drop);
       all += dropped;

@@ -66,7 +66,7 @@ export function startAsking(parts: Parts): Asking | null {
 
 /** Starts what tells the shop. */
 export function startTelling(parts: Parts): BackgroundWorker | null {
-  const { config, metrics, activity } = parts;
+  const { config, metrics, activity, clockSteps } = parts;
   const { shopUrl, shopSecrets, shopAllowPrivate } = config;
   if (shopUrl === null || shopSecrets === null) return null;
   return startNotifier({
@@ -74,6 +74,7 @@ export function startTelling(parts: Parts): BackgroundWorker | null {
     shopUrl,
     shopSecrets,
     shopAllowPrivate,
+    isClockTrusted: clockSteps.isTrusted,
     onTold: (attempt) => {
       metrics.told(attempt.told, attempt.seconds);
       activity.notified(attempt);
@@ -82,9 +83,12 @@ export function startTelling(parts: Parts): BackgroundWorker | null {
 }
 
 /** Ends every stage after what it has in hand. */
-export async function stopStages({ settler, asking, notifier, retention, rotation }: Parts): Promise<void> {
+export async function stopStages(parts: Parts): Promise<void> {
+  const { settler, asking, notifier, retention, rotation, clockSteps } = parts;
   asking?.service.close();
   const { opener, reconciler } = asking ?? {};
-  await Promise.all([opener, reconciler, notifier, retention, rotation].map((stage) => stage?.stop()));
+  await Promise.all(
+    [opener, reconciler, notifier, retention, rotation, clockSteps].map((stage) => stage?.stop()),
+  );
   await settler.stop();
 }

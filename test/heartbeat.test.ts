@@ -27,7 +27,7 @@ function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined) {
     },
   };
   startHeartbeat({
-    store: { heartbeat: async () => ({ gapMs }) },
+    store: { heartbeat: async () => ({ gapMs, aheadMs: 0 }) },
     clock,
     life: new Life(systemClock),
     log: { info: () => told++, error: () => {} } as unknown as Log,
@@ -35,6 +35,7 @@ function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined) {
       caughtUp++;
       return catchUp();
     },
+    onWasAhead: () => {},
   });
   return {
     later,

@@ -142,7 +142,7 @@ describe('retention: the bytes of hints', () => {
 
 describe('retention: its rounds', () => {
   /** A store of so many batches. */
-  function startRounds(batches: number, failing: { value: boolean } = { value: false }) {
+  function startRounds(batches: number, failing = { value: false }, trusted = { value: true }) {
     const clock = openClock({ startMs: 1_700_000_000_000, scale: 1 });
     const calls: { after: number; atMs: number }[] = [];
     const { log, lines } = readableLog();
@@ -158,6 +158,7 @@ describe('retention: its rounds', () => {
       clock,
       log,
       keepBodiesMs: DAY_MS,
+      clockSteps: { isTrusted: () => trusted.value },
     });
     onTestFinished(() => retention.stop());
     return { clock, calls, lines, retention };
@@ -184,6 +185,20 @@ describe('retention: its rounds', () => {
     failing.value = false;
     await clock.advance(HOUR_MS);
     await eventually(() => expect(calls).toHaveLength(2));
+  });
+
+  it('drop nothing while the clock is not trusted, and stop in the middle when it steps', async () => {
+    const trusted = { value: false };
+    const { clock, calls } = startRounds(1000, { value: false }, trusted);
+    await clock.advance(HOUR_MS - 1_000);
+    expect(calls).toHaveLength(0);
+    trusted.value = true;
+    await clock.advance(2_000);
+    await eventually(() => expect(calls.length).toBeGreaterThan(0));
+    trusted.value = false;
+    const { length } = calls;
+    await clock.advance(HOUR_MS - 10_000);
+    expect(calls).toHaveLength(length);
   });
 
   it('end at once where settled stops, also in a rest', async () => {

@@ -60,7 +60,15 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/release.ts',
       'src/work/',
     ],
-    types: ['src/store/', 'src/observe/', 'src/links/', 'src/reconcile/', 'src/paylink/', 'src/rotation.ts'],
+    types: [
+      'src/store/',
+      'src/observe/',
+      'src/links/',
+      'src/reconcile/',
+      'src/paylink/',
+      'src/rotation.ts',
+      'src/clock_steps.ts',
+    ],
   },
 };
 

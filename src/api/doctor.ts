@@ -27,7 +27,8 @@ export function doctor(options: ApiOptions): RequestHandler {
     const isThere = database.every(({ status }) => status !== 'failing');
     // Behind the request to the service, which takes a slot of the budget.
     const kept = isThere ? await findings('orders and events', checkKept(options)) : [];
-    const checks = [checkReadiness(readiness), ...database, address, ...service, ...kept];
+    const ours = [checkReadiness(readiness), checkClockSteps(options)];
+    const checks = [...ours, ...database, address, ...service, ...kept];
     response.json({ store: storeName, checks });
   };
 }
@@ -78,6 +79,19 @@ function checkReadiness(readiness: Readiness): Finding {
   return state.ready
     ? { name: 'ready', status: 'ok', detail: 'the store is open and can be written' }
     : { name: 'ready', status: 'failing', detail: state.reason };
+}
+
+function checkClockSteps({ clockSteps }: ApiOptions): Finding {
+  const name = 'clock steps';
+  const latest = clockSteps.latest();
+  if (latest === null) return finding(name, true, 'the clock has not stepped since the start');
+  const way = latest.byMs > 0 ? 'ahead' : 'back';
+  const step = `the clock stepped ${inWords(Math.abs(latest.byMs))} ${way}, ${inWords(latest.agoMs)} ago`;
+  const isOver = clockSteps.isTrusted();
+  const meanwhile =
+    'for an hour no bytes are dropped and no notice is given up. Look at the time service (NTP) of the machine whose clock ' +
+    'counts: see Clock in docs/operations.md';
+  return finding(name, isOver, isOver ? step : `${step}: ${meanwhile}`);
 }
 
 function checkRestore(restoredFromMs: number | null): Finding {

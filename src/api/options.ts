@@ -1,3 +1,4 @@
+import type { ClockSteps } from '../clock_steps.ts';
 import type { Readiness } from '../http/health.ts';
 import type { LinkOpener } from '../links/opener.ts';
 import type { Activity } from '../observe/activity.ts';
@@ -45,6 +46,7 @@ export type ApiOptions = {
   /** Where the secrets key is kept, in words for a person. */
   secretsKeyPlace: string;
   rotation: Pick<Rotation, 'rotate'>;
+  clockSteps: Pick<ClockSteps, 'latest' | 'isTrusted'>;
   /** Called when an event was made pending again. */
   onRequeued: () => void;
   /** Whether the shop has a callback; without one it reads the feed. */

@@ -43,6 +43,17 @@ export function nextCheckAtMs(
   return mayBePaid || daily <= pastMs + days(DAYS_PAST_EXPIRY) ? daily : null;
 }
 
+/**
+ * The next time after now. A time of the link that is still to come was written while the clock was ahead, and the schedule
+ * does not wait for it: the link is asked about every hour while its order is open, and every day after it was paid.
+ */
+export function nextCheckFromNowMs(watched: Watched, nowMs: number): number | null {
+  const { createdAtMs, settledAtMs } = watched;
+  if (settledAtMs !== null && settledAtMs > nowMs) return nowMs + DAY_MS;
+  if (settledAtMs === null && createdAtMs > nowMs) return nowMs + HOUR_MS;
+  return nextCheckAtMs(watched, nowMs);
+}
+
 /** The next scheduled time after `afterMs` of an order that was paid; null where its schedule is over. */
 export function firstTailAfter(afterMs: number, settledAtMs: number): number | null {
   return firstAfter(afterMs, settledAtMs, TAIL_DAYS.map(days));

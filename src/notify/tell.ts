@@ -41,6 +41,8 @@ export type TellOptions = {
   log: Log;
   /** Whether the shop is known to take no notices: that one more was not taken is no news then. */
   isDown: () => boolean;
+  /** Whether the clock is right about how long a notice has been tried. */
+  isClockTrusted: () => boolean;
   onTold: (attempt: Attempt) => void;
 };
 
@@ -131,14 +133,15 @@ async function write(
   return 'retried';
 }
 
-/** Null where the time for retries is over. The shop may ask for more time than the schedule gives it. */
+/** Null where the time for retries is over, which only a clock that is trusted can tell. The shop may ask for more time than the schedule gives it. */
 function nextDelayMs(
-  { random }: TellOptions,
+  { random, isClockTrusted }: TellOptions,
   { attempt, firstTriedAtMs }: ClaimedNotice,
   reply: TargetReply | null,
   nowMs: number,
 ): number | null {
-  const delayMs = steppedDelayMs(RETRY, { attempt, triedForMs: nowMs - firstTriedAtMs }, random());
+  const triedForMs = isClockTrusted() ? nowMs - firstTriedAtMs : 0;
+  const delayMs = steppedDelayMs(RETRY, { attempt, triedForMs }, random());
   if (delayMs === null || reply === null || !RETRY_AFTER_STATUSES.includes(reply.status)) return delayMs;
   const askedMs = retryAfterMs(reply.retryAfter, reply.date, nowMs) ?? 0;
   return Math.max(delayMs, Math.min(askedMs, RETRY_AFTER_MS_MAX));

@@ -25,6 +25,8 @@ export type Metrics = {
   opening(outcome: string): void;
   /** An attempt to tell the shop ended. */
   told(outcome: string, seconds: number): void;
+  /** The clock that the store goes by stepped. */
+  clockStepped(): void;
   /** The feed was read from this position on: what comes before it, a reader has. */
   feedRead(position: number): void;
   /** The text of a scrape (Prometheus text format 0.0.4). */
@@ -85,6 +87,11 @@ export function openMetrics(options: Sources & { deliveryOutcomes: readonly stri
     registers,
   });
   for (const door of LEARNED_BY) paid.inc({ learned_by: door }, 0);
+  const steps = new Counter({
+    name: 'settled_clock_steps_total',
+    help: 'Steps of the clock that the store goes by, forward and back, of half a minute and more.',
+    registers,
+  });
   const readRows = rowGauges(registers, options);
   const { showFeed, ...telling } = tellingMetrics(registers);
 
@@ -100,6 +107,7 @@ export function openMetrics(options: Sources & { deliveryOutcomes: readonly stri
       batchCalls.observe(calls);
       batchSeconds.observe(seconds);
     },
+    clockStepped: () => steps.inc(),
     ...apiMetrics(registers),
     ...telling,
     scrape: async () => {

@@ -176,7 +176,9 @@ function turnInQueue(
 /** What becomes of a link whose scheduled time has come. One that was paid meanwhile has the schedule of paid orders. */
 function turnInSchedule(check: ScheduledCheck, nowMs: number): 'ask' | { untilMs: number } {
   if (check.opening) return { untilMs: nowMs + OPENING_WAIT_MS };
-  const atMs = firstCheckAtMs(check, check.plannedMs);
+  // Money of the future was counted while the clock was ahead: that says nothing of when to ask.
+  const isAhead = check.settledAtMs !== null && check.settledAtMs > nowMs;
+  const atMs = isAhead ? nowMs : firstCheckAtMs(check, check.plannedMs);
   return atMs > nowMs ? { untilMs: atMs } : 'ask';
 }
 

@@ -3,6 +3,7 @@ import type { PaymentFact } from '../domain/fact.ts';
 import type { Money } from '../domain/money.ts';
 import type { LearnedBy, Order, OrderState } from '../domain/order.ts';
 import type { Asking, ServiceLink } from './asking.ts';
+import type { ClockMending } from './clock_steps.ts';
 import type { Queries } from './queries.ts';
 import type { Refusals, Rejection } from './rejections.ts';
 import type { Sharing } from './replicas.ts';
@@ -234,7 +235,7 @@ export type Orders = {
 };
 
 /** What keeps the store itself in order. */
-export type Keeping = {
+export type Keeping = ClockMending & {
   /** The sealed secrets of links, in the order of their keys, after that of a link. Sees what was written before. */
   listSecrets(page: { after: number; limit: number }): Promise<SealedCredentials[]>;
   /** Puts a secret that was sealed anew in the place of `was`. Nothing where that is not there any more. */
@@ -262,9 +263,10 @@ export type Keeping = {
   backup(to: { path: string }): Promise<{ bytes: number }>;
   /**
    * Says that this process is alive and the store writable. Returns how long nobody had said so. The shared store tells of
-   * an outage again until `catchUp` made links due after it.
+   * an outage again until `catchUp` made links due after it. `aheadMs`: how far after this time the last sign of life was
+   * given, by a clock that was ahead.
    */
-  heartbeat(atMs: number): Promise<{ gapMs: number }>;
+  heartbeat(atMs: number): Promise<{ gapMs: number; aheadMs: number }>;
   /**
    * Drops bytes that are old: of events and readings that are settled, and of hints. Their rows stay, and whatever is not
    * settled keeps its bytes. One call does little, so that no delivery waits for it; the next goes on where it ended.

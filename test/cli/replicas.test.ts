@@ -62,7 +62,15 @@ describe('cli: with PostgreSQL', () => {
     expect(text).toMatch(/^ok +server +settled answers at /m);
     expect(text).toMatch(/^failing +database +postgres:\/\/localhost:5432\/test_\S+ /m);
     const names = data.checks.map(({ name }: { name: string }) => name);
-    expect(names).toEqual(['configuration', 'server', 'ready', 'database', 'public address', 'service']);
+    expect(names).toEqual([
+      'configuration',
+      'server',
+      'ready',
+      'clock steps',
+      'database',
+      'public address',
+      'service',
+    ]);
   });
 
   it('warns where the command was given another store than the server', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { firstCheckAtMs, nextCheckAtMs, type Watched } from '../../src/domain/watch.ts';
+import { firstCheckAtMs, nextCheckAtMs, nextCheckFromNowMs, type Watched } from '../../src/domain/watch.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -166,5 +166,23 @@ describe('any schedule', () => {
         expect(gaps.filter((ms) => ms < DAY).length).toBeLessThanOrEqual(1);
       }),
     );
+  });
+});
+
+describe('a time that a clock ahead wrote', () => {
+  const AHEAD = 200 * DAY;
+
+  it('of a link does not keep the service from being asked within the hour, until it has come', () => {
+    const watched = link({ createdAtMs: CREATED + AHEAD, expiresAtMs: CREATED + AHEAD + 3 * DAY });
+    expect(nextCheckFromNowMs(watched, CREATED)).toBe(CREATED + HOUR);
+    expect(nextCheckFromNowMs(watched, CREATED + AHEAD - 1)).toBe(CREATED + AHEAD - 1 + HOUR);
+    expect(nextCheckFromNowMs(watched, CREATED + AHEAD)).toBe(CREATED + AHEAD + 2 * MINUTE);
+  });
+
+  it('of a payment does not keep the service from being asked within the day, until it has come', () => {
+    const watched = link({ settledAtMs: CREATED + AHEAD });
+    expect(nextCheckFromNowMs(watched, CREATED)).toBe(CREATED + DAY);
+    expect(nextCheckFromNowMs(watched, CREATED + AHEAD - 1)).toBe(CREATED + AHEAD - 1 + DAY);
+    expect(nextCheckFromNowMs(watched, CREATED + AHEAD)).toBe(CREATED + AHEAD + DAY);
   });
 });

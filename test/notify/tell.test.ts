@@ -41,6 +41,7 @@ async function attempt(status: number, said?: 'lost') {
     random: () => 0,
     log,
     isDown: () => false,
+    isClockTrusted: () => true,
     onTold: (told) => seconds.push(told.seconds),
   };
   return { told: await tell(options, NOTICE), seconds, lines };

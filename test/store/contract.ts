@@ -6,6 +6,7 @@ import { checksContract } from './contract/asking-checks.ts';
 import { openingsContract } from './contract/asking-openings.ts';
 import { quotesContract, readingsContract } from './contract/asking-readings.ts';
 import { sweepContract } from './contract/asking-sweep.ts';
+import { clockStepsContract } from './contract/clock-steps.ts';
 import { concurrencyContract } from './contract/concurrency.ts';
 import { inboxContract } from './contract/inbox.ts';
 import { intakeContract } from './contract/intake.ts';
@@ -37,6 +38,7 @@ export const IN_TURN: Parts = {
   telling: tellingContract,
   'telling, whatever happens': tellingPropertyContract,
   retention: retentionContract,
+  'clock steps': clockStepsContract,
   stats: statsContract,
 };
 /** What only calls at once can show. */

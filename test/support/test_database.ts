@@ -89,7 +89,7 @@ function seldomAlive({ heartbeat }: Pick<Store, 'heartbeat'>): Store['heartbeat'
   let lastMs = Number.NEGATIVE_INFINITY;
   let beating: Promise<unknown> = Promise.resolve();
   return (atMs) => {
-    if (atMs - lastMs < BEAT_EVERY_MS && atMs >= lastMs) return Promise.resolve({ gapMs: 0 });
+    if (atMs - lastMs < BEAT_EVERY_MS && atMs >= lastMs) return Promise.resolve({ gapMs: 0, aheadMs: 0 });
     lastMs = atMs;
     const beat = beating.then(() => heartbeat(atMs));
     beating = beat.catch(() => {});

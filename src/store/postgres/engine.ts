@@ -8,6 +8,7 @@ import type { Telling } from '../telling.ts';
 import { budgetVerbs } from './budget.ts';
 import { checkVerbs } from './checks.ts';
 import type { DatabaseClock } from './clock.ts';
+import { clockStepVerbs } from './clock_steps.ts';
 import type { Database } from './database.ts';
 import { type Gate, openGate } from './gate.ts';
 import { HINTS, type Hints } from './hints.ts';
@@ -48,6 +49,7 @@ const WRITES: InTransaction<Writes> = {
   ...tellingVerbs,
   ...feedVerbs,
   ...retentionVerbs,
+  ...clockStepVerbs,
   ...secretVerbs,
 };
 

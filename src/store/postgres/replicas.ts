@@ -1,5 +1,6 @@
 import { OUTAGE_MS } from '../instance.ts';
 import type { LeaseCounts, ReplicaSummary, Sharing } from '../replicas.ts';
+import type { Keeping } from '../store.ts';
 import { statement } from './statement.ts';
 import { countOldRows } from './stats.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
@@ -43,13 +44,14 @@ export async function arrive(tx: Transaction, beat: Beat, atMs: number): Promise
 }
 
 /** A replica says that it is alive. See `Keeping.heartbeat` in store.ts. */
-export async function heartbeat(tx: Transaction, beat: Beat, atMs: number): Promise<{ gapMs: number }> {
+export async function heartbeat(tx: Transaction, beat: Beat, atMs: number): ReturnType<Keeping['heartbeat']> {
   const [last, outageMs] = await Promise.all([tx.one<{ aliveAtMs: number }>(LAST), findOutage(tx)]);
   tx.send(ALIVE, { atMs });
   tx.send(BEAT, rowOf(beat, atMs));
   tx.send(FORGET, { untilMs: atMs - FORGOTTEN_AFTER_MS });
   countOldRows(tx, atMs);
-  return { gapMs: Math.max(0, atMs - (last?.aliveAtMs ?? atMs), outageMs ?? 0) };
+  const gapMs = atMs - (last?.aliveAtMs ?? atMs);
+  return { gapMs: Math.max(0, gapMs, outageMs ?? 0), aheadMs: Math.max(0, -gapMs) };
 }
 
 /** The length of an outage after which links were not made due; null where there is none. */

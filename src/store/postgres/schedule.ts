@@ -1,4 +1,4 @@
-import { firstTailAfter, nextCheckAtMs, type Watched } from '../../domain/watch.ts';
+import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/watch.ts';
 import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 
@@ -18,7 +18,7 @@ export const watch = {
   /** Sets a link's next time after `afterMs`, or none where the schedule is over. */
   async reschedule(tx: Transaction, linkKey: number, afterMs: number): Promise<void> {
     const { status, ...row } = (await tx.one<WatchedRow>(FIND, { linkKey })) as WatchedRow;
-    const nextAtMs = nextCheckAtMs({ ...row, mayBePaid: status === 'ACTIVE' }, afterMs);
+    const nextAtMs = nextCheckFromNowMs({ ...row, mayBePaid: status === 'ACTIVE' }, afterMs);
     tx.send(SCHEDULE, { nextAtMs, linkKey });
   },
   /** Begins the schedule of an order that was paid now, where the one of its open link was over already. */

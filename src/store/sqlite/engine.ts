@@ -11,6 +11,7 @@ import type { Inbox, Intake, Keeping, Links, Orders } from '../store.ts';
 import type { Telling } from '../telling.ts';
 import { budgetVerbs } from './budget.ts';
 import { checkVerbs } from './checks.ts';
+import { clockStepVerbs } from './clock_steps.ts';
 import { storeFault } from './faults.ts';
 import { inboxVerbs } from './inbox.ts';
 import { markCopy } from './instance.ts';
@@ -63,6 +64,7 @@ export function openWriter(
     ...tellingVerbs(db),
     ...retentionVerbs(db),
     ...secretVerbs(db),
+    ...clockStepVerbs(db),
     heartbeat: beater(db),
   };
   return {
@@ -79,9 +81,9 @@ function beater(db: Database.Database): WriteVerbs['heartbeat'] {
   const last = db.prepare('SELECT alive_at_ms FROM instance').pluck();
   const beat = db.prepare('UPDATE instance SET alive_at_ms = ?');
   return (atMs) => {
-    const gapMs = Math.max(0, atMs - (last.get() as number));
+    const gapMs = atMs - (last.get() as number);
     beat.run(atMs);
-    return { gapMs };
+    return { gapMs: Math.max(0, gapMs), aheadMs: Math.max(0, -gapMs) };
   };
 }
 

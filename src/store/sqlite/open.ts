@@ -136,7 +136,6 @@ function openLocked(options: OpenOptions, lock: Database.Database): OpenedDataba
     const migrated = migrate(db, path);
     const instance = openInstance(db, options);
     voidLeases(db);
-    hastenPutOff(db, options.nowMs);
     // A restored backup was switched to WAL just now: until the removal of that switch's journal is durable, a loss of
     // power could undo it, and with it what the log holds.
     syncPath(dirname(path));
@@ -158,19 +157,6 @@ function voidLeases(db: Database.Database): void {
     UPDATE outbox SET status = 'pending', due_at_ms = created_at_ms WHERE status = 'leased';
     UPDATE link_check SET due_at_ms = requested_at_ms WHERE due_at_ms > requested_at_ms;
   `);
-}
-
-/** Longer than anything waits for its next attempt. */
-const WAIT_MS_MAX = 2 * 3_600_000;
-
-/** What a clock that was ahead put off, until a time that is still far: it is due now. */
-function hastenPutOff(db: Database.Database, nowMs: number): void {
-  for (const table of ['inbox', 'opening', 'outbox']) {
-    const hasten = db.prepare(
-      `UPDATE ${table} SET due_at_ms = @nowMs WHERE status = 'pending' AND due_at_ms > @nowMs + ${WAIT_MS_MAX}`,
-    );
-    hasten.run({ nowMs });
-  }
 }
 
 /** The lock is SQLite's own exclusive lock on a file of its own: a kill frees it. */

@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import { firstTailAfter, nextCheckAtMs, type Watched } from '../../domain/watch.ts';
+import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/watch.ts';
 
 type WatchedRow = Omit<Watched, 'mayBePaid'> & { status: string | null };
 
@@ -17,7 +17,7 @@ export function watcher(db: Database) {
     /** Sets a link's next time after `afterMs`, or none where the schedule is over. */
     reschedule(linkKey: number, afterMs: number): void {
       const { status, ...row } = find.get(linkKey) as WatchedRow;
-      schedule.run(nextCheckAtMs({ ...row, mayBePaid: status === 'ACTIVE' }, afterMs), linkKey);
+      schedule.run(nextCheckFromNowMs({ ...row, mayBePaid: status === 'ACTIVE' }, afterMs), linkKey);
     },
     /** Begins the schedule of an order that was paid now, where the one of its open link was over already. */
     beginTail(orderKey: number, settledAtMs: number): void {

@@ -70,6 +70,8 @@ const WRITES = [
   'buryNotice',
   'resendNotice',
   'heartbeat',
+  'hastenDue',
+  'mendTimes',
   'listSecrets',
   'resealSecret',
   'addSecretsKey',

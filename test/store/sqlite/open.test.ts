@@ -228,28 +228,6 @@ describe('opening a SQLite store', () => {
     });
   });
 
-  it('makes due what a clock that was ahead put off for longer than anything waits', () => {
-    makeDatabase(path);
-    const { nowMs } = openOptions(path);
-    const [far, near] = [nowMs + 24 * 3_600_000, nowMs + 3_600_000];
-    const rows = (n: number, status: string, dueAtMs: number) => `
-      INSERT INTO orders (key, reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
-        VALUES (${n}, 'order-${n}', 100, 'BRL', 'awaiting_payment', 1, 1);
-      INSERT INTO link (key, order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
-        VALUES (${n}, ${n}, 'token-${n}', x'00', 'key-1', x'00', 1);
-      INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, received_at_ms, due_at_ms, status)
-        VALUES (${n}, 'event', x'00', '1', x'00', 1, ${dueAtMs}, '${status}');
-      INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms, due_at_ms, status)
-        VALUES ('notice-${n}', ${n}, 'order.paid', 2, '{}', 1, ${dueAtMs}, '${status}');
-      INSERT INTO opening (link_key, request, due_at_ms, status) VALUES (${n}, '{}', ${dueAtMs}, '${status}');`;
-    change(rows(1, 'pending', far) + rows(2, 'pending', near) + rows(3, 'done', far));
-    const { db } = open();
-    for (const table of ['inbox', 'outbox', 'opening']) {
-      const due = db.prepare(`SELECT due_at_ms FROM ${table} ORDER BY rowid`).pluck().all();
-      expect([table, due]).toEqual([table, [nowMs, near, far]]);
-    }
-  });
-
   it('works on a copy of the file, which carries everything', () => {
     makeDatabase(path);
     const copy = join(folder, 'copy.db');
