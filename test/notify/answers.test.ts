@@ -127,10 +127,13 @@ describe('an answer of the shop', () => {
 
   it('that is no 2xx is kept, as much of it as tells what it is, and the notice is sent again', async () => {
     const { shop, newOrder, happen, quiet, list, passFar } = await startStage();
-    for (const status of [400, 403, 429, 500, 503]) {
+    const statuses = [400, 401, 403, 404, 409, 422, 429, 500, 503];
+    for (const status of statuses) {
       shop.answerWith({ status, body: `${'ä'.repeat(511)}x${'y'.repeat(100_000)}` });
       const { reference } = await newOrderTold();
-      const hint = status === 403 ? ' Does the shop have the secret of SETTLED_SHOP_SECRET?' : '';
+      const hint = [401, 403].includes(status)
+        ? ' Does the shop have the secret of SETTLED_SHOP_SECRET?'
+        : '';
       const message = `The shop answered ${status}; only 2xx takes a notice. Look at the shop's own log.${hint}`;
       expect((await list('pending')).find((notice) => notice.reference === reference)).toMatchObject({
         attempt: 1,
@@ -140,7 +143,7 @@ describe('an answer of the shop', () => {
     }
     shop.answerWith(200);
     await passFar(MINUTE_MS);
-    expect(await list('done')).toHaveLength(5);
+    expect(await list('done')).toHaveLength(statuses.length);
 
     async function newOrderTold() {
       const order = await newOrder();

@@ -51,6 +51,12 @@ describe('a notice', () => {
     );
   });
 
+  it('has the second in which it is sent, and never one that is still to come', () => {
+    for (const nowMs of [1_760_000_000_000, 1_760_000_000_001, 1_760_000_000_999]) {
+      expect(signed(SHOP_SECRET, { ...NICE, nowMs })['webhook-timestamp']).toBe('1760000000');
+    }
+  });
+
   it('verifies as it arrives, with a reference of any letters', async () => {
     const { shop, clock, newOrder, happen, quiet } = await startStage();
     const reference = `Zoë 🪑 "e\u0301" שלום \u2028 ' \\ ﷽`;

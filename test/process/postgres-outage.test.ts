@@ -43,15 +43,12 @@ describe('a database that fails while replicas run', () => {
     server.pause();
     try {
       const askedAt = Date.now();
-      let answered = 0;
       const deliveries = others.map(async (link) => {
         const { status, headers } = await deliver(serving, link, completedEvent(link));
-        answered++;
         return { status, retryAfter: headers['retry-after'], tookMs: Date.now() - askedAt };
       });
       await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(503));
       expect((await get(serving, '/livez')).status).toBe(200);
-      expect(answered).toBe(0);
       for (const { status, retryAfter, tookMs } of await Promise.all(deliveries)) {
         expect([status, retryAfter]).toEqual([503, expect.stringMatching(/^\d+$/)]);
         expect(tookMs).toBeLessThan(GIVEN_UP_AFTER_MS);
