@@ -59,6 +59,36 @@ describe('a link whose address carries our token elsewhere than at its end', () 
   });
 });
 
+describe('a service that lists other links than those that it is asked for', () => {
+  it('has no order forgotten whose link may be behind them, though it refuses to make another', async () => {
+    const { shop, front } = await startFronted(startShop);
+    await plan(shop.sandbox, { fault: 'drop', count: null });
+    let creations = 0;
+    const others = Array.from({ length: 3 }, (_, at) => ({
+      id: `pl_${at}`,
+      externalReference: `other-${at}`,
+    }));
+    front.answerWith(async ({ method, path }, pass, response) => {
+      const headers = { 'content-type': 'application/json' };
+      if (method === 'POST') {
+        const { headers: given } = await pass();
+        if (++creations > 1) return { status: 400, headers: given, text: '{"message":"no"}' };
+        response.destroy();
+        return 'answered';
+      }
+      const page = Number(new URL(`http://x${path}`).searchParams.get('page') ?? 1);
+      const paymentLinks = others.map(({ id, ...link }) => ({ ...link, id: `${id}_${page}` }));
+      return { status: 200, headers, text: JSON.stringify({ success: true, paymentLinks }) };
+    });
+    const opening = shop.settled.api('/v1/orders', { body: ASKED });
+    await pass(shop, 15_000);
+    const { status, body } = await opening;
+    expect([status, body.order?.reference]).toEqual([202, 'order-1']);
+    expect(body.opening.detail).toContain('not among the newest');
+    expect(await shop.settled.order('order-1')).toMatchObject({ state: 'awaiting_payment', link: null });
+  });
+});
+
 describe('a service that lists very many links of one reference', () => {
   it('has two of them looked at, and no more', async () => {
     const { shop, front } = await startFronted(startShop);
