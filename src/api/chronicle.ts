@@ -72,11 +72,21 @@ function eventEntry(event: EventSummary): Dated {
   const state = {
     pending: fault === null ? 'waits to be settled' : 'failed, and is tried again',
     leased: 'is being settled',
-    done: rule === null ? 'done, says nothing of a payment' : `done, ${outcome} (rule ${rule})`,
+    done:
+      rule !== null
+        ? `done, ${outcome} (rule ${rule})`
+        : isNotUnderstood(event)
+          ? 'done, not understood'
+          : 'done, understood, says nothing of a payment',
     dead: 'could not be settled (dead)',
   };
   const summary = `authentic, ${type ?? 'without a type'}: ${state[status]}`;
   return entry(event.receivedAtMs, 'delivery', summary, details);
+}
+
+/** Whether settled could not read what the event says. One that is no JSON is dead, and says so itself. */
+export function isNotUnderstood({ reading, fault }: EventSummary): boolean {
+  return reading === null && fault?.code === 'event_not_understood';
 }
 
 /** What the service's API answered. A row of the inbox as an event is; its type is why the service was asked. */

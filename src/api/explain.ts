@@ -3,8 +3,8 @@ import { type CustomerPaid, PAYMENTS_LISTED_MAX, payments } from '../domain/ledg
 import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { Timeline } from '../store/queries.ts';
-import { chronicle, type Entry, inDeliveries, inTimes, sentence } from './chronicle.ts';
+import type { EventSummary, Timeline } from '../store/queries.ts';
+import { chronicle, type Entry, inDeliveries, inTimes, isNotUnderstood, sentence } from './chronicle.ts';
 import { isInDoubt, linkHasEnded, type Means, whatFollows } from './next.ts';
 import { iso } from './times.ts';
 import { whatShopKnows } from './told.ts';
@@ -115,7 +115,7 @@ function ended(timeline: Timeline, { nowMs }: Means): string[] {
 /** What may keep an unpaid order from becoming paid, the nearest cause first. */
 function obstacles(timeline: Timeline): string[] {
   const { order, events, hints, rejections } = timeline;
-  if (!isOpen(order.state)) return [];
+  if (!isOpen(order.state)) return waitsForAPerson(timeline) ? notUnderstood(timeline) : [];
   const deliveries = events.filter(({ reading }) => reading === null);
   const waiting = deliveries.filter(({ status }) => status === 'pending' || status === 'leased').length;
   const dead = deliveries.filter(({ status }) => status === 'dead').length;
@@ -124,6 +124,7 @@ function obstacles(timeline: Timeline): string[] {
   const found = ofOpening(timeline);
   if (waiting > 0) found.push(`${inDeliveries(waiting)} came and ${were(waiting)} not settled yet.`);
   if (dead > 0) found.push(`${inDeliveries(dead)} came and could not be settled: a person must look.`);
+  found.push(...notUnderstood(timeline));
   if (stale > 0) {
     found.push(
       `${inDeliveries(stale)} came with a stale timestamp, too far from our clock, and ${were(stale)} not believed.`,
@@ -135,7 +136,7 @@ function obstacles(timeline: Timeline): string[] {
     found.push(
       deliveries.length === 0
         ? 'The service has reported nothing: no authentic delivery has come so far.'
-        : 'No delivery so far says that it is.',
+        : `No delivery so far says that it is. What came: ${whatCame(deliveries)}.`,
     );
   }
   return [...found, ...ofReadings(timeline)];
@@ -162,6 +163,36 @@ function ofRefused(rejections: Timeline['rejections']): string[] {
 
 function timesOf(rejections: Timeline['rejections']): number {
   return rejections.reduce((sum, { count }) => sum + count, 0);
+}
+
+function waitsForAPerson({ attention }: Timeline): boolean {
+  return attention.some(({ kind }) => kind === 'event_not_understood');
+}
+
+/** The deliveries that settled could not read, with the reason of the last. */
+function notUnderstood({ events }: Timeline): string[] {
+  const unread = events.filter(isNotUnderstood);
+  const last = unread.at(-1);
+  if (last === undefined) return [];
+  const [them, which] = unread.length === 1 ? ['it', 'Why'] : ['them', 'Why, of the last one'];
+  return [
+    `${inDeliveries(unread.length)} came that settled does not understand, and nothing was counted for ${them}. ` +
+      `${which}: ${sentence(last.fault?.message ?? '')}`,
+  ];
+}
+
+/** Types in the answer; the entries show every delivery. */
+const TYPES_MAX = 5;
+
+/** The types of deliveries that were understood, each with how often it came. */
+function whatCame(deliveries: readonly EventSummary[]): string {
+  const counts = new Map<string, number>();
+  for (const { type } of deliveries) {
+    const name = type ?? 'an event without a type';
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  const named = [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${inTimes(count)})`));
+  return [...named.slice(0, TYPES_MAX), ...(named.length > TYPES_MAX ? ['others'] : [])].join(', ');
 }
 
 /** Why the customer has no address to pay at. */

@@ -5,7 +5,7 @@ import { isOpen, type Order } from '../domain/order.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary, Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
-import { firstLine } from './chronicle.ts';
+import { firstLine, isNotUnderstood } from './chronicle.ts';
 import { iso } from './times.ts';
 import { nextOfNotices } from './told.ts';
 import { readDiagnosis, words } from './words.ts';
@@ -41,6 +41,7 @@ export function whatFollows(timeline: Timeline, means: Means): string[] {
   const lines = [
     ...nextOfOpening(timeline, means),
     ...nextOfEvents(timeline, means),
+    ...nextOfUnread(timeline),
     ...nextOfRefused(timeline),
     ...(means.canAsk ? [] : nextOfDoubt(timeline)),
     ...nextOfOrder(timeline.order, means),
@@ -96,6 +97,16 @@ function nextOfEvents({ order, events, attention }: Timeline, { nowMs }: Means):
   });
 }
 
+/** What a person does about deliveries that nobody can be asked about. */
+function nextOfUnread({ events, attention }: Timeline): string[] {
+  const last = events.findLast(isNotUnderstood);
+  if (last === undefined || !attention.some(({ kind }) => kind === 'event_not_understood')) return [];
+  return [
+    `Event ${last.key} was not understood. Look at it: settled events show ${last.key}. If an update of settled reads it, ` +
+      `settle it again: settled events replay ${last.key}`,
+  ];
+}
+
 function nextOfRefused({ order, hints, rejections }: Timeline): string[] {
   if (!isOpen(order.state) || hints.length + rejections.length === 0) return [];
   return [
@@ -125,11 +136,18 @@ function nextOfRejection(order: Order, { reason, diagnosis: text }: RejectionSum
 const NO_API = 'no API is configured (SETTLED_API_URL, SETTLED_API_KEY)';
 
 /** Where nobody can be asked, a person has to look. */
-function nextOfDoubt({ order, check }: Timeline): string[] {
+function nextOfDoubt({ order, check, attention }: Timeline): string[] {
   if (check === null || check.reason === 'registered') return [];
   // A delivery that was not believed says nothing of an order that a later one has paid.
   const isOver = !isOpen(order.state);
   if (isOver && (check.reason === 'stale' || check.reason === 'rejected')) return [];
+  // What was not understood is over with its matter: a later event paid the order.
+  if (
+    isOver &&
+    attention.length === 0 &&
+    (check.reason === 'not_understood' || check.reason === 'unreadable')
+  )
+    return [];
   // A link changes its status when it is paid, and when it expires: that agrees with such an order.
   if (check.reason === 'link_changed' && (isOver || order.state === 'expired')) return [];
   return [`Look at the payment in the service's panel (${check.reason}): settled cannot ask, ${NO_API}.`];

@@ -74,7 +74,7 @@ function detailOf(line: Line): string {
     case 'stale':
       return String(type ?? 'without a type');
     case 'settled':
-      return `${state}: ${outcome}${rule === null ? ', says nothing of a payment' : ` by ${rule}`} (${source})`;
+      return `${state}: ${outcome}${rule === null ? ', no news of a payment was read' : ` by ${rule}`} (${source})`;
     case 'not_settled':
       return `${outcome} (event ${event})`;
     case 'notified':

@@ -114,7 +114,7 @@ function countNotices(made: Decision | null): number {
 /** What is noted at a row that is done and was not understood. */
 export function unreadNote({ notUnderstood }: SettleJob): FaultNote | null {
   if (notUnderstood === null) return null;
-  const message = `It is authentic, and nothing was counted for it: ${notUnderstood}.`;
+  const message = `${notUnderstood.slice(0, 1).toUpperCase()}${notUnderstood.slice(1)}.`;
   return { code: 'event_not_understood', message };
 }
 

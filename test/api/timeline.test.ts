@@ -129,6 +129,58 @@ describe('api: why an order stands where it stands', () => {
     expect(next.join('\n')).toMatch(/settled events replay \d+/);
   });
 
+  it('awaiting with events that are understood and about no payment: says what came', async () => {
+    const link = await settled().reserve(freshReference());
+    for (const [id, fields] of [
+      ['1', { type: 'payment_link.created' }],
+      ['2', { type: 'payment_link.status_changed', status: 'ACTIVE' }],
+      ['3', { type: 'payment_link.status_changed', status: 'INACTIVE' }],
+      ['4', { paymentStatus: 'NOT_STARTED' }],
+    ] as const) {
+      expect((await settled().deliver(link, JSON.stringify({ id, ...fields }))).status).toBe(200);
+    }
+    const { answer, next, entries } = await eventually(async () => {
+      const found = await explained(link.reference);
+      expect(linesOf(found, 'delivery').match(/understood, says nothing of a payment/g)).toHaveLength(4);
+      return found;
+    });
+    expect(answer).toContain(
+      'No delivery so far says that it is. What came: payment_link.created, payment_link.status_changed (2 times), ' +
+        'an event without a type.',
+    );
+    expect(answer).not.toMatch(/understand/);
+    expect(entries.filter(({ kind }) => kind === 'attention')).toEqual([]);
+    expect(next.join('\n')).not.toMatch(/events show/);
+  });
+
+  it('with events that are not understood: says why, of the last one, and what to do, until the order is paid', async () => {
+    const link = await settled().reserve(freshReference());
+    expect((await settled().deliver(link, '[{"id":"a"},{"id":"b"}]')).status).toBe(200);
+    const one = await withEntry(link.reference, 'delivery', /not understood.*list of 2/);
+    expect(one.answer).toMatch(
+      /is not paid\. One delivery came that settled does not understand, and nothing was counted for it\. Why: It is a list of 2, /,
+    );
+    expect((await settled().deliver(link, '{"status_of_payment":"done"}')).status).toBe(200);
+    const { answer, next, entries } = await withEntry(link.reference, 'delivery', /names no payment status/);
+    expect(answer).toMatch(
+      /2 deliveries came .* for them\. Why, of the last one: It names no payment status/,
+    );
+    expect(answer).not.toMatch(/What came/);
+    const matters = entries.filter(({ kind }) => kind === 'attention');
+    expect(matters).toMatchObject([{ summary: expect.stringContaining('event_not_understood') }]);
+    const [, key] =
+      /Event (\d+) was not understood\. Look at it: settled events show \1\./.exec(next.join('\n')) ?? [];
+    expect((await get(settled(), `/v1/events/${key}`)).body.event.fault.code).toBe('event_not_understood');
+
+    await deliverAndSee(settled(), link, event(link, { amount: '100.00' }), 'paid');
+    const after = await explained(link.reference);
+    expect([after.answer, ...after.next].join('\n')).not.toMatch(/understand|understood/);
+    // What came after it is not covered by that.
+    expect((await settled().deliver(link, '{"refunded":true}')).status).toBe(200);
+    const last = await withEntry(link.reference, 'attention', /event_not_understood/);
+    expect(last.answer).toMatch(/is paid.*3 deliveries came that settled does not understand/);
+  });
+
   it('pending: says that a payment has begun', async () => {
     const link = await settled().reserve(freshReference());
     await deliverAndSee(settled(), link, event(link, { status: 'PENDING' }), 'payment_pending');
