@@ -1,6 +1,7 @@
 import type { EventKind, Link, Payment } from './model.ts';
 import { linkDetails, paymentResource, paymentsSummary } from './resources.ts';
 import type { Silences } from './silences.ts';
+import { wrap } from './wrapping.ts';
 
 /** What an event is made of: the link as it stands when the event is emitted. */
 export type EventContent = {
@@ -34,21 +35,14 @@ export function eventBody(content: EventContent, options: { baseUrl: string; sil
   const envelope = { id, [silences['type-name']]: kind, createdAt: new Date(nowMs).toISOString() };
   const payload =
     kind === 'payment_link.payment_status_changed' ? { paymentLink, ...ofPayment } : { paymentLink };
-  switch (silences.envelope) {
-    case 'data':
-      return JSON.stringify({ ...envelope, data: payload });
-    case 'payload':
-      return JSON.stringify({ ...envelope, payload });
-    case 'flat':
-      return JSON.stringify({ ...envelope, ...payload });
-    case 'bare':
-      return JSON.stringify({
-        ...envelope,
-        ...bare(content, ofPayment.paymentStatus, ['amount', 'currency']),
-      });
-    case 'ids':
-      return JSON.stringify({ ...envelope, ...bare(content, ofPayment.paymentStatus, []) });
-  }
+  const isBare = silences.envelope === 'bare' || silences.envelope === 'ids';
+  const money = silences.envelope === 'bare' ? (['amount', 'currency'] as const) : [];
+  const parts = { envelope, payload: isBare ? bare(content, ofPayment.paymentStatus, money) : payload };
+  return wrap(silences.wrapping, { ...parts, linkId: link.id }, (before, inner) =>
+    silences.envelope === 'data' || silences.envelope === 'payload'
+      ? { ...before, [silences.envelope]: inner }
+      : { ...before, ...inner },
+  );
 }
 
 /** No more than ids, the statuses that the event is about, and what else of the link is named. */

@@ -40,6 +40,26 @@ export const SILENCES = {
       'money; or ids and statuses alone',
     values: ['data', 'payload', 'flat', 'bare', 'ids'],
   },
+  wrapping: {
+    about:
+      'what an event is wrapped in, or how it is written, after the envelope: an object under data, event or resource; a ' +
+      'list of one, or of two; data as JSON text, or the whole body; names in snake case, or in no known words; the id of ' +
+      'the link for its own; a form in place of JSON',
+    values: [
+      'none',
+      'data.object',
+      'event',
+      'resource',
+      'list',
+      'data-as-text',
+      'text',
+      'snake_case',
+      'link-id',
+      'two',
+      'foreign-words',
+      'form',
+    ],
+  },
   'type-name': {
     about: "the name of the field that holds the event's kind",
     values: ['type', 'event', 'eventType'],

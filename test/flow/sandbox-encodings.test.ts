@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SILENCES } from '../../sandbox/silences.ts';
 import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
+import { eventually } from '../support/eventually.ts';
 import { look } from '../support/peek.ts';
 import {
   allSettled,
@@ -86,6 +87,29 @@ describe('settled with the sandbox, whatever the service means by its silences',
       await expectPaid(shop, `${signature}, by a retry`);
     }
     expect((await shop.settled.api('/v1/rejections')).body.rejections).toEqual([]);
+  });
+
+  it('is paid in every wrapping that it reads, and tells a person once for each link of the others', async () => {
+    const shop = await startShop({ api: false });
+    const unread = ['two', 'foreign-words', 'form'];
+    for (const [at, wrapping] of SILENCES.wrapping.values.entries()) {
+      const envelope = ['data', 'payload', 'flat', 'bare'][at % 4] as string;
+      await set(shop, { wrapping, envelope });
+      await payLink(shop, await sell(shop, wrapping));
+    }
+    await eventually(async () => {
+      const { events } = (await shop.settled.api('/v1/stats')).body.stats;
+      expect(events).toMatchObject({ pending: 0, leased: 0, dead: 4 });
+    });
+    for (const wrapping of SILENCES.wrapping.values) {
+      const { state, payments } = await shop.settled.order(wrapping);
+      expect([wrapping, state]).toEqual([wrapping, unread.includes(wrapping) ? 'awaiting_payment' : 'paid']);
+      expect(payments).toHaveLength(state === 'paid' ? 1 : 0);
+    }
+    const { attention } = (await shop.settled.api('/v1/attention')).body;
+    const told = attention.map((one: Record<string, unknown>) => [one.reference, one.kind, one.count]);
+    // Four events each: created, pending, completed, and the link's change.
+    expect(told.sort()).toEqual(unread.map((one) => [one, 'event_not_understood', 4]).sort());
   });
 
   it('is paid on a bare event by the money that it names, as on a full one', async () => {

@@ -25,7 +25,7 @@ export type End =
   | { is: 'understood'; type: string };
 
 export type About = { reference: string; linkId: string };
-export type Signing = { secret: string; prefix: string; body: Buffer; nowMs: number };
+type Signing = { secret: string; prefix: string; body: Buffer; nowMs: number };
 type Signer = (signing: Signing) => Record<string, string>;
 
 const PAID: End = { is: 'paid' };

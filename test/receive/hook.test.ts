@@ -146,6 +146,48 @@ describe('receive: a duplicate', () => {
   });
 });
 
+describe("receive: an event whose id is its link's", () => {
+  /** Registers a link of an id, in one step or in two. */
+  const registered = async (id: string, isReserved: boolean) => {
+    const reference = freshReference();
+    const webhookSecret = 'a signing secret of this test';
+    const fields = { reference, amount: '100.00' };
+    const own = { ...fields, id, webhookSecret };
+    if (isReserved) {
+      const link = await reserved();
+      await app().api('/v1/links', { body: { reference: link.reference, amount: '100.00', id } });
+      return link;
+    }
+    const { body } = await app().api('/v1/links', { body: own });
+    return {
+      reference,
+      webhookSecret,
+      webhookUrl: body.link.webhookUrl.replace(/^.*(?=\/hooks)/, app().hooksUrl),
+    };
+  };
+
+  it.each([
+    ['registered', false],
+    ['reserved, and bound later', true],
+  ])('is known by its digest, and is no conflict: %s', async (name, isReserved) => {
+    const id = `pl_${name.slice(0, 8)}_own_id`;
+    const link = await registered(id, isReserved);
+    const says = (paymentStatus: string) =>
+      JSON.stringify({ id, paymentStatus, amount: 100, currency: 'BRL' });
+    for (const status of ['PENDING', 'COMPLETED']) {
+      await expectSaid(await app().deliver(link, says(status)), SAID.recorded);
+      await expectSaid(await app().deliver(link, says(status)), SAID.duplicate);
+    }
+    await eventually(async () => expect((await app().order(link.reference)).state).toBe('paid'));
+    const digest = { eventId: expect.stringMatching(/^sha256:/), conflict: false, duplicates: 1 };
+    expect(await eventsOf(app(), link.reference)).toMatchObject([digest, digest]);
+    const { attention } = (await app().api('/v1/attention')).body;
+    expect(attention.filter(({ reference }: { reference: string }) => reference === link.reference)).toEqual(
+      [],
+    );
+  });
+});
+
 describe('receive: an authentic delivery that cannot be read', () => {
   it.each([
     ['not JSON', Buffer.from('not JSON')],
