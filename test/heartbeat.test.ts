@@ -11,6 +11,7 @@ const AWAY_MS = 600_000;
 /** Signs of life that the test lets pass, each answered by how long nobody was alive. */
 function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined) {
   let gapMs = 0;
+  const ahead: number[] = [];
   let caughtUp = 0;
   let told = 0;
   let beat = () => {};
@@ -27,7 +28,7 @@ function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined) {
     },
   };
   startHeartbeat({
-    store: { heartbeat: async () => ({ gapMs, aheadMs: 0 }) },
+    store: { heartbeat: async () => ({ gapMs, aheadMs: 25 * AWAY_MS }) },
     clock,
     life: new Life(systemClock),
     log: { info: () => told++, error: () => {} } as unknown as Log,
@@ -35,10 +36,11 @@ function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined) {
       caughtUp++;
       return catchUp();
     },
-    onWasAhead: () => {},
+    onWasAhead: (byMs) => ahead.push(byMs),
   });
   return {
     later,
+    ahead,
     counts: () => ({ caughtUp, told }),
     answer: async (ms: number) => {
       gapMs = ms;
@@ -75,6 +77,14 @@ describe('a sign of life that tells of an outage', () => {
     const { answer, counts } = startTestHeartbeat(() => undefined);
     for (let n = 0; n < 3; n++) await answer(AWAY_MS);
     expect(counts().told).toBe(1);
+  });
+});
+
+describe('a first sign of life before the last one', () => {
+  it('says once how far ahead the clock was: a step while the process runs is seen otherwise', async () => {
+    const { ahead, answer } = startTestHeartbeat(() => undefined);
+    for (let n = 0; n < 3; n++) await answer(2_000);
+    expect(ahead).toEqual([25 * AWAY_MS]);
   });
 });
 
