@@ -29,7 +29,7 @@ export function eventBody(content: EventContent, options: { baseUrl: string; sil
   const isReversed = latest?.status === 'REFUNDED' || latest?.status === 'DISPUTED';
   const ofPayment = {
     paymentStatus: isReversed && silences['refund-event'] === 'own-status' ? latest.status : paymentStatus,
-    latestPayment: latest === undefined ? null : paymentResource(latest),
+    latestPayment: latest === undefined ? null : paymentResource(latest, payments.length - 1, options),
     counts: paymentsSummary(payments),
   };
   const envelope = { id, [silences['type-name']]: kind, createdAt: new Date(nowMs).toISOString() };

@@ -52,7 +52,7 @@ export type Payment = {
   customer: { name: string | null; email: string | null } | null;
   method: PaymentMethod;
   installments: number;
-  /** In the link's currency, without instalment interest. */
+  /** As the quote names it: without instalment interest, unless that is asked for. */
   amount: number;
   currency: string;
   /** What the customer pays, instalment interest included. */
@@ -71,6 +71,37 @@ const INTEREST_PER_MONTH = 0.0199;
 /** What is paid in so many instalments: the first is free of interest, each further one adds a month's. */
 export function totalWithInterest(amount: number, installments: number): number {
   return Math.round(amount * (1 + INTEREST_PER_MONTH * (installments - 1)) * 100) / 100;
+}
+
+/**
+ * What money a payment names, and its link: what the link asks; less; more, by the link's own amount too, as if it were
+ * misread; more in the quote alone, which is instalment interest; or a quote in another currency.
+ */
+export const PAYMENT_MONEY = ['asked', 'less', 'more', 'interest', 'other-currency'] as const;
+export type PaymentMoney = (typeof PAYMENT_MONEY)[number];
+
+const OTHER_CURRENCY = { code: 'USD', perUnit: 0.18 };
+
+/** The money of the link, and of the quote of its payment. */
+export function moneyOf(
+  money: PaymentMoney,
+  { amount, currency }: Pick<Link, 'amount' | 'currency'>,
+  interest: number,
+) {
+  const cents = (value: number) => Math.round(value * 100) / 100;
+  const link = money === 'more' ? cents(amount * 1.2) : amount;
+  const quotes: Record<PaymentMoney, number> = {
+    asked: amount,
+    less: cents(amount * 0.6),
+    more: link,
+    interest,
+    'other-currency': cents(amount * OTHER_CURRENCY.perUnit),
+  };
+  return {
+    link,
+    quote: quotes[money],
+    currency: money === 'other-currency' ? OTHER_CURRENCY.code : currency,
+  };
 }
 
 /** A refusal, with the status that section 7 of the spec gives it. */

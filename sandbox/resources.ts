@@ -33,7 +33,7 @@ export function linkDetails(link: Link, payments: readonly Payment[], options: R
     paymentStatus: aggregateStatus(payments),
     webhookUrl: link.webhookUrl,
     paymentsSummary: paymentsSummary(payments),
-    payments: payments.map(paymentResource),
+    payments: payments.map((payment, index) => paymentResource(payment, index, options)),
   };
 }
 
@@ -51,9 +51,16 @@ export function paymentsSummary(payments: readonly Payment[]) {
   };
 }
 
-export function paymentResource(payment: Payment) {
+/** `index`: which of the link's payments it is, from 0. */
+export function paymentResource(
+  payment: Payment,
+  index: number,
+  { silences }: Pick<RenderOptions, 'silences'>,
+) {
+  const ids = silences['payment-ids'];
+  const isNamed = ids === 'all' || (ids === 'first' && index === 0);
   return {
-    id: payment.id,
+    ...(isNamed ? { id: payment.id } : {}),
     status: payment.status,
     createdAt: timeText(payment.createdAtMs),
     completedAt: timeText(payment.completedAtMs),

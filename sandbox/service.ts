@@ -8,8 +8,10 @@ import {
   INSTALLMENTS_MAX,
   type Link,
   type LinkStatus,
+  moneyOf,
   type Payment,
   type PaymentMethod,
+  type PaymentMoney,
   Refusal,
   totalWithInterest,
 } from './model.ts';
@@ -27,6 +29,8 @@ export type PaymentChoice = {
   /** 1 for PIX, and for a card that is not charged in instalments. */
   installments: number;
   customer: { name: string | null; email: string | null } | null;
+  /** What the customer could not choose, and the service may say all the same; `asked` if it is left out. */
+  money?: PaymentMoney;
 };
 
 export type ServiceOptions = {
@@ -90,7 +94,7 @@ export class Service {
   }
 
   /** A customer chooses how to pay: a payment that is not complete yet. */
-  startPayment(link: Link, { method, installments, customer }: PaymentChoice): Payment {
+  startPayment(link: Link, { method, installments, customer, money = 'asked' }: PaymentChoice): Payment {
     this.#assertActive(link);
     const isPix = method === 'PIX';
     const most = isPix ? 1 : INSTALLMENTS_MAX;
@@ -100,7 +104,13 @@ export class Service {
         : `installments must be a whole number from 1 to ${most}.`;
       throw new Refusal(400, 'validation_error', message, 'installments');
     }
+    // A payment without instalments has no interest: then that of the most instalments is named.
+    const months = money === 'interest' && installments === 1 ? INSTALLMENTS_MAX : installments;
+    const totalBRL = totalWithInterest(link.amount, months);
+    const named = moneyOf(money, link, totalBRL);
     return this.#change(() => {
+      this.#store.setLinkAmount(link.number, named.link);
+      const told = { ...link, amount: named.link };
       const before = aggregateStatus(this.payments(link));
       const payment = this.#store.addPayment(this.#chance, {
         linkNumber: link.number,
@@ -111,11 +121,11 @@ export class Service {
         customer,
         method,
         installments,
-        amount: link.amount,
-        currency: link.currency,
-        totalBRL: totalWithInterest(link.amount, installments),
+        amount: named.quote,
+        currency: named.currency,
+        totalBRL,
       });
-      if (before === 'NOT_STARTED') this.#emit(link, 'payment_link.payment_status_changed', 'automatic');
+      if (before === 'NOT_STARTED') this.#emit(told, 'payment_link.payment_status_changed', 'automatic');
       return payment;
     });
   }

@@ -70,6 +70,12 @@ export const SILENCES = {
       "never; beside paymentStatus COMPLETED, as section 3 counts; or with the payment's own status as paymentStatus",
     values: ['none', 'aggregate', 'own-status'],
   },
+  'payment-ids': {
+    about:
+      'which payments of the details and of events carry an id: all of them; the first alone; or none (section 2 names ' +
+      'the field, and does not say that it is always there)',
+    values: ['all', 'first', 'none'],
+  },
   'creation-status': { about: 'the status of a successful creation', values: ['201', '200'] },
   'creation-envelope': {
     about:

@@ -1,3 +1,4 @@
+import { PAYMENT_MONEY } from '../model.ts';
 import { SILENCES } from '../silences.ts';
 import { type Command, defineCommand, type Options, type Report } from './command.ts';
 import { type Control, connect, URL_OPTION } from './control.ts';
@@ -47,20 +48,25 @@ export const pay = defineCommand({
   options: {
     method: { value: 'METHOD', about: 'PIX or CREDIT_CARD; default PIX' },
     installments: { value: 'N', about: 'instalments of a card, 1 to 12; default 1' },
+    money: {
+      value: 'MONEY',
+      about: `what it names: ${PAYMENT_MONEY.join(', ')}; default asked`,
+    },
     pending: { about: 'start the payment and leave it pending' },
     ...URL_OPTION,
   },
-  run: async ({ first, options: { method, installments, pending, url } }) => {
+  run: async ({ first, options: { method, installments, money, pending, url } }) => {
     if (installments !== undefined && !/^\d{1,2}$/.test(installments)) {
       throw new UsageError(`--installments is "${installments}". Write a whole number from 1 to 12.`);
     }
     const control = connect(url);
-    const isChosen = method !== undefined || installments !== undefined || pending === true;
+    const isChosen = [method, installments, money].some((given) => given !== undefined) || pending === true;
     const link: LinkDetails = await control.get(`/links/${encodeURIComponent(first)}`);
     const hasPending = link.status === 'ACTIVE' && link.payments.some(({ status }) => status === 'PENDING');
     if (hasPending && !isChosen) return change(control, first, 'complete', {});
     return change(control, first, 'pay', {
       ...(method === undefined ? {} : { method }),
+      ...(money === undefined ? {} : { money }),
       ...(installments === undefined ? {} : { installments: Number(installments) }),
       complete: pending !== true,
     });

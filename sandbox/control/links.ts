@@ -1,6 +1,6 @@
 import type { Router } from 'express';
 import { z } from 'zod';
-import { assertPaymentsEnabled, EVENT_KINDS, type Link, PAYMENT_METHODS } from '../model.ts';
+import { assertPaymentsEnabled, EVENT_KINDS, type Link, PAYMENT_METHODS, PAYMENT_MONEY } from '../model.ts';
 import { detailsNow } from '../resources.ts';
 import type { Parts } from '../sandbox.ts';
 import type { PaymentChoice } from '../service.ts';
@@ -15,6 +15,7 @@ const PAYMENT = fields({
   method: oneOf(PAYMENT_METHODS).default('PIX'),
   installments: wholeNumber().default(1),
   customer: fields({ name: words, email: words }).nullable().default(null),
+  money: oneOf(PAYMENT_MONEY).default('asked'),
   complete: trueOrFalse().default(true),
 });
 
@@ -68,5 +69,6 @@ function pay(parts: Parts, link: Link, given: Record<string, unknown>): void {
   const { complete, ...choice } = readShape(PAYMENT, given);
   assertPaymentsEnabled(parts.options.environment);
   parts.service.startPayment(link, choice satisfies PaymentChoice);
-  if (complete) parts.service.completePayment(link);
+  // Starting it may change what the link says of itself.
+  if (complete) parts.service.completePayment(parts.service.link(link.id));
 }

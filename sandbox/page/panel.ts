@@ -1,4 +1,12 @@
-import { aggregateStatus, EVENT_KINDS, LINK_STATUSES, type Link, PAYMENT_STATUSES } from '../model.ts';
+import {
+  aggregateStatus,
+  EVENT_KINDS,
+  LINK_STATUSES,
+  type Link,
+  PAYMENT_MONEY,
+  PAYMENT_STATUSES,
+  type PaymentMoney,
+} from '../model.ts';
 import { type Html, html } from './html.ts';
 import type { View } from './view.ts';
 
@@ -8,6 +16,14 @@ const EVENT_WORDS = {
   'payment_link.payment_status_changed': 'Its payment status changed',
 } as const;
 
+const MONEY_WORDS: Readonly<Record<PaymentMoney, string>> = {
+  asked: 'what the link asks',
+  less: 'less',
+  more: 'more, by the link too',
+  interest: 'more, as interest',
+  'other-currency': 'another currency',
+};
+
 /** Simulates what the environment `sandbox` does not do by itself (spec section 1). The page's script drives it. */
 export function panel(view: View): Html {
   const { link } = view;
@@ -16,7 +32,8 @@ export function panel(view: View): Html {
 <p>Nothing is sent by itself in this environment. Change what the API answers, then send the event that tells of it.</p></header>
 <noscript><p class="problem">The panel needs JavaScript.</p></noscript>
 <div class="controls">
-<div id="panel-state">${states(view)}</div>
+<div><div id="panel-state">${states(view)}</div>
+${money()}</div>
 ${events(link)}
 </div>
 <div class="log-head"><h3 id="log-title">Log</h3><p class="hint">Kept in this browser only.</p>
@@ -35,6 +52,16 @@ ${LINK_STATUSES.map((status) => stateButton('status', status, status === link.st
 </div></fieldset>
 <fieldset><legend>Payment status <span class="aggregate">the link’s: <b>${aggregateStatus(payments)}</b></span></legend><div class="segments four">
 ${PAYMENT_STATUSES.map((status) => stateButton('payment', status, status === latest))}
+</div></fieldset>`;
+}
+
+/** It stays as it is chosen while the page is drawn anew. */
+function money(): Html {
+  return html`<fieldset><legend>Money of the next payment</legend><div class="from money" role="radiogroup" aria-label="Money of the next payment">
+${PAYMENT_MONEY.map(
+  (name) =>
+    html`<label><input type="radio" name="money" value="${name}"${name === 'asked' ? html` checked` : ''}> ${MONEY_WORDS[name]}</label>`,
+)}
 </div></fieldset>`;
 }
 

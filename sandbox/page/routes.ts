@@ -93,9 +93,9 @@ function panelRoutes(router: Router, parts: Parts): void {
     throw new Refusal(403, 'no_panel', message);
   });
   panel.use(express.json({ limit: FORM_BYTES_MAX }));
-  const change = (name: string, work: typeof simulateStatus) =>
+  const change = (name: string, work: typeof simulatePayment) =>
     panel.post(`/${name}`, (request, response) => {
-      work(parts, visit(parts, request).link, request.body?.value);
+      work(parts, visit(parts, request).link, request.body?.value, request.body?.money);
       response.json({ atMs: parts.clock.nowMs() });
     });
   change('status', simulateStatus);

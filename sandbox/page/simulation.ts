@@ -3,6 +3,7 @@ import {
   EVENT_KINDS,
   LINK_STATUSES,
   type Link,
+  PAYMENT_MONEY,
   PAYMENT_STATUSES,
   type PaymentStatus,
   Refusal,
@@ -33,15 +34,19 @@ export function simulateStatus({ service }: Parts, link: Link, given: unknown): 
   service.setStatus(link, oneNamed('link status', given, LINK_STATUSES));
 }
 
-/** PENDING starts a payment by PIX, COMPLETED completes one (and starts it where none is pending). */
-export function simulatePayment({ service }: Parts, link: Link, given: unknown): void {
+/**
+ * PENDING starts a payment by PIX, COMPLETED completes one (and starts it where none is pending). A payment that is started
+ * names the given money.
+ */
+export function simulatePayment({ service }: Parts, link: Link, given: unknown, givenMoney: unknown): void {
   const status = oneNamed('payment status', given, PAYMENT_STATUSES);
-  const start = () => service.startPayment(link, { method: 'PIX', installments: 1, customer: null });
+  const money = oneNamed('money', givenMoney ?? 'asked', PAYMENT_MONEY);
+  const start = () => service.startPayment(link, { method: 'PIX', installments: 1, customer: null, money });
   const moves: Record<PaymentStatus, () => void> = {
     PENDING: start,
     COMPLETED: () => {
       if (!service.payments(link).some(({ status }) => status === 'PENDING')) start();
-      service.completePayment(link);
+      service.completePayment(service.link(link.id));
     },
     REFUNDED: () => service.refund(link),
     DISPUTED: () => service.dispute(link),

@@ -26,6 +26,7 @@ function linkWriting(db: Database) {
   const nextNumber = numbering(db, 'link');
   const insert = run(`INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'ACTIVE', ?, ?, ?, ?, ?, ?)`);
   const setStatus = run('UPDATE link SET status = ? WHERE number = ?');
+  const setAmount = run('UPDATE link SET amount = ? WHERE number = ?');
   const setExpiry = run('UPDATE link SET expires_at_ms = ? WHERE number = ?');
   return {
     addLink: (chance: Chance, link: NewLink): Link => {
@@ -51,6 +52,7 @@ function linkWriting(db: Database) {
       return { ...link, number, id, short, webhookSecret, status: 'ACTIVE' };
     },
     setLinkStatus: (number: number, status: LinkStatus) => setStatus(status, number),
+    setLinkAmount: (number: number, amount: number) => setAmount(amount, number),
     setExpiry: (number: number, expiresAtMs: number | null) => setExpiry(expiresAtMs, number),
   };
 }

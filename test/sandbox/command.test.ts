@@ -220,7 +220,8 @@ describe('command: a running sandbox', () => {
       payments: [{ status: 'REFUNDED', quote: { paymentMethod: 'CREDIT_CARD', installments: 3 } }],
     });
     expect(pending.link.paymentStatus).toBe('PENDING');
-    await say(running, 'pay', 'three');
+    const abroad = await say(running, 'pay', 'three', '--money', 'other-currency');
+    expect(abroad.link.payments[0].quote).toMatchObject({ amount: 18, currency: 'USD' });
     const [disputed, expired] = await Promise.all([
       say(running, 'dispute', 'three'),
       say(running, 'expire', 'two'),

@@ -68,6 +68,7 @@ describe('control: the sandbox', () => {
       [await sandbox.control('/deliveries/dlv_0'), 404, 'id'],
       [await sandbox.control('/deliveries?link=nobody'), 404, 'id'],
       [await sandbox.control('/events/evt_0/resend', { method: 'POST' }), 404, 'id'],
+      [await sandbox.control('/links/order-1/pay', { body: { money: 'none' } }), 400, 'money'],
     ] as const;
     for (const [{ body, status }, expected, field] of refused) {
       expect([status, body.error]).toEqual([
@@ -116,6 +117,27 @@ describe('control: links', () => {
     expect(started.body).toMatchObject({ status: 'ACTIVE', paymentStatus: 'PENDING' });
     const completed = await sandbox.control('/links/later/complete', { method: 'POST' });
     expect(completed.body).toMatchObject({ status: 'INACTIVE', paymentStatus: 'COMPLETED' });
+  });
+
+  it('names money as it is told to, and no payment id where that is switched off', async () => {
+    const sandbox = await startTestSandbox();
+    const interest = { method: 'CREDIT_CARD', installments: 3, money: 'interest' };
+    const pays = [
+      ['less', { money: 'less' }, 100, 60, 'BRL'],
+      ['more', { money: 'more' }, 120, 120, 'BRL'],
+      ['interest', interest, 100, 103.98, 'BRL'],
+      ['abroad', { money: 'other-currency' }, 100, 18, 'USD'],
+    ] as const;
+    for (const [externalReference, body, ofLink, amount, currency] of pays) {
+      await createLink(sandbox, { externalReference, amount: 100 });
+      const paid = await sandbox.control(`/links/${externalReference}/pay`, { body });
+      expect(paid.body).toMatchObject({ amount: ofLink, payments: [{ quote: { amount, currency } }] });
+    }
+    await sandbox.control('/silences', { body: { 'payment-ids': 'none' } });
+    const [hidden] = (await sandbox.control('/links/less')).body.payments;
+    expect(hidden).not.toHaveProperty('id');
+    await sandbox.control('/silences', { body: { 'payment-ids': 'first' } });
+    expect((await sandbox.control('/links/less')).body.payments[0].id).toMatch(/^pay_/);
   });
 
   it('refunds, disputes, expires and disables', async () => {

@@ -58,6 +58,43 @@ describe('the Sandbox panel', () => {
     }
   });
 
+  it('has a payment name other money than its link asks, as it is chosen', async () => {
+    const sandbox = simulated();
+    const tab = await open();
+    const named = {
+      'what the link asks': [100, 100, 'BRL'],
+      less: [100, 60, 'BRL'],
+      'more, by the link too': [120, 120, 'BRL'],
+      'more, as interest': [100, 121.89, 'BRL'],
+      'another currency': [100, 18, 'USD'],
+    };
+    for (const [label, [ofLink, amount, currency]] of Object.entries(named)) {
+      const link = await createLink(sandbox, { amount: 100 });
+      await tab.goto(link.url);
+      await tab.getByLabel(label, { exact: true }).check();
+      await button(tab, 'PENDING').click();
+      await entry(tab, 'payment status: PENDING').getByText('done').waitFor();
+      // The choice stays while the page is drawn anew; it is of the next payment, so this one keeps its money.
+      expect(await tab.getByLabel(label, { exact: true }).isChecked()).toBe(true);
+      await button(tab, 'COMPLETED').click();
+      await entry(tab, 'payment status: COMPLETED').getByText('done').waitFor();
+      const shown = await details(sandbox, link);
+      expect(shown).toMatchObject({ amount: ofLink, currency: 'BRL', paymentStatus: 'COMPLETED' });
+      expect(shown.payments).toMatchObject([{ status: 'COMPLETED', quote: { amount, currency } }]);
+    }
+    const link = await createLink(sandbox);
+    const refused = await fetch(`${link.url}/panel/payment`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ value: 'COMPLETED', money: 'none' }),
+    });
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { message: expect.stringContaining('known: asked') },
+    ]);
+    expect((await details(sandbox, link)).paymentStatus).toBe('NOT_STARTED');
+  });
+
   it('simulates each payment status, refund and dispute among them, and says why one is refused', async () => {
     const sandbox = simulated();
     const link = await createLink(sandbox);

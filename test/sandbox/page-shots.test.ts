@@ -58,9 +58,10 @@ describe.each(WIDTHS)('the hosted page at %i px', (width) => {
     const sandbox = simulated();
     const tab = await open({ width });
     await tab.goto(await order(sandbox, { webhookUrl: `${sandbox.url}/nobody/listens/here` }));
+    await tab.getByLabel('more, as interest').check();
     await shows(tab, 'panel-quote');
     await tab.getByRole('button', { name: 'COMPLETED' }).click();
-    await tab.getByText('payment status: COMPLETED').first().waitFor();
+    await tab.getByText('payment status: COMPLETED, money: interest').first().waitFor();
     await tab.getByRole('button', { name: 'payment_link.created' }).click();
     await tab.getByRole('listitem').getByText('404', { exact: true }).waitFor();
     await shows(tab, 'panel');

@@ -94,11 +94,11 @@ async function lookAgain() {
 function startPanel(panel) {
   const link = panel.dataset.panel;
   const log = openLog(panel, `settled-sandbox-log:${link}`);
-  const ask = async (action, value) => {
+  const ask = async (action, value, money) => {
     const response = await fetch(`/pay/${link}/panel/${action}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ value }),
+      body: JSON.stringify({ value, money }),
     });
     const answer = await response.json();
     if (!response.ok) throw new Error(answer.message);
@@ -113,9 +113,11 @@ function startPanel(panel) {
   });
 
   async function simulate(action, value) {
-    const what = `${action === 'status' ? 'link status' : 'payment status'}: ${value}`;
+    const money = panel.querySelector('[name="money"]:checked').value;
+    const isOther = money !== 'asked' && (value === 'PENDING' || value === 'COMPLETED');
+    const what = `${action === 'status' ? 'link status' : 'payment status'}: ${value}${isOther ? `, money: ${money}` : ''}`;
     try {
-      const { atMs } = await ask(action, value);
+      const { atMs } = await ask(action, value, action === 'payment' ? money : undefined);
       await redraw();
       log.add({ atMs, what, how: 'simulated' });
     } catch (error) {
