@@ -29,8 +29,10 @@ export function readMoney(place: JsonObject): StatedMoney | null {
   return amount === null && currency === null ? null : { amount, currency };
 }
 
+/** Characters that cannot be stored or shown (NUL, controls, direction marks, half characters) become question marks. */
 export function readCurrency(value: unknown): string | null {
-  return statedText(value)?.toUpperCase().slice(0, CURRENCY_LENGTH_MAX) ?? null;
+  const text = statedText(value)?.toUpperCase().slice(0, CURRENCY_LENGTH_MAX) ?? null;
+  return text === null ? null : text.replace(/\p{C}/gu, '?');
 }
 
 /** An amount or currency that is there but is neither becomes text that none has: it must not count as unnamed. */

@@ -157,6 +157,10 @@ describe('settlement: a completed payment on an open order', () => {
     expect(made.rule).toBe('duplicate_payment');
     expect(payments(order).map(({ captured }) => captured.amountMinor)).toEqual([10_000, 9000]);
     expect(order.flags).toEqual(['money_unnamed', 'duplicate_payment']);
+    // Nor does that payment name it when it is reported again.
+    const again = step(order, second('completed', { quoteMoney: stated('90'), authority: reading(1) }), API);
+    expect(again.made).toMatchObject({ outcome: 'already_applied', effects: [] });
+    expect(again.order.flags).toContain('money_unnamed');
   });
 
   it.each(OPEN)('with interest in its quote pays an order that is %s, without a flag', (state) => {

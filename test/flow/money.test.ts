@@ -72,5 +72,7 @@ describe('money as the service may say it', () => {
     expect((await check(shop, 'order-1')).body.order).toEqual(once);
     expect(await told()).toEqual(before);
     expect(once.state).toBe('paid');
+    const { attention } = (await shop.settled.api('/v1/attention')).body;
+    expect(attention).toMatchObject([{ kind: 'status_unclear', count: 3 }]);
   });
 });

@@ -60,6 +60,16 @@ describe('a reading: its facts', () => {
     ]);
   });
 
+  it.each([
+    ['BRL\0', 'BRL?'],
+    ['\u202eUSD\n', '?USD?'],
+    ['\ud800', '?'],
+    ['x'.repeat(40), 'X'.repeat(16)],
+  ])('have a currency that can be stored and shown: %j', (currency, read) => {
+    const payments = [{ id: 'a', status: 'COMPLETED', quote: { amount: 1, currency } }];
+    expect(readingOf({ payments }).facts).toMatchObject([{ quoteMoney: { currency: read } }]);
+  });
+
   it('name no money where none is named', () => {
     const payments = [{ id: 'a', status: 'COMPLETED', quote: {} }];
     expect(readingOf({ amount: null, currency: null, payments }).facts).toMatchObject([
@@ -346,7 +356,7 @@ describe('a reading: of anything', () => {
       { numRuns: times(500, 3_000) },
     );
     // The property is about readings: most of what was made must be one.
-    expect(readable).toBeGreaterThan(1_000);
+    expect(readable).toBeGreaterThan(times(150, 1_000));
   });
 
   it('is read, or refused by name, be it no JSON', () => {
