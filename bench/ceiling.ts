@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { createApp } from '../src/http/app.ts';
+import { openConnections } from '../src/http/connections.ts';
 import { healthRoutes } from '../src/http/health.ts';
-import { listen } from '../src/http/server.ts';
+import { connectionsMax, listen } from '../src/http/server.ts';
 import { openLog } from '../src/observe/log.ts';
 import { HEADER_PREFIX, headerNames } from '../src/paylink/wire.ts';
 import { bodyReader } from '../src/receive/body.ts';
@@ -31,6 +32,7 @@ for (let n = from; n < from + count; n++) {
 const credentials: Credentials = {
   cachedByToken: (token) => byToken.get(token),
   cachedByLinkKey: () => undefined,
+  knows: () => true,
   keep: () => {},
   find: async (by) => ('linkId' in by ? byLinkId.get(by.linkId) : undefined) ?? null,
   forget: () => {},
@@ -58,6 +60,8 @@ const hooks = hooksOf({
     recordHint: async () => {},
   },
   credentials,
+  lookUp: credentials.find,
+  onNamed: () => {},
   rejections: { add: () => {} },
   clock: systemClock,
   log,
@@ -75,6 +79,7 @@ await listen({
   handler: createApp({ routers: [hooks.router, health], log, newId: randomUUID }),
   refuseContinue: hooks.refuseContinue,
   clock: systemClock,
+  connections: openConnections({ clock: systemClock, ...connectionsMax().hooks }),
 });
 
 process.once('SIGTERM', () => process.exit(0));

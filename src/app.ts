@@ -2,11 +2,13 @@ import { freeBytes } from './api/admin.ts';
 import { watchClock } from './clock_steps.ts';
 import { type Config, commonSettings } from './config.ts';
 import { startHeartbeat } from './heartbeat.ts';
-import type { HttpServer } from './http/server.ts';
+import { type Connections, openConnections } from './http/connections.ts';
+import { connectionsMax, type HttpServer } from './http/server.ts';
 import { Life, watchIntake } from './life.ts';
 import { openActivity } from './observe/activity.ts';
 import type { Shared } from './observe/gauges.ts';
 import { type Metrics, openMetrics } from './observe/metrics.ts';
+import { countRefusals } from './observe/refusals.ts';
 import type { AppOptions, Parts } from './parts.ts';
 import { bodyReader } from './receive/body.ts';
 import { DELIVERY_OUTCOMES } from './receive/delivery.ts';
@@ -56,8 +58,9 @@ export type App = {
 /** Puts settled together: store, then stages, then servers. */
 export async function startApp(options: AppOptions): Promise<App> {
   const { config, log } = options;
-  const life = new Life(options.clock);
-  const { keys, keyring, metrics, ...found } = await openConfigured(options, life);
+  const connections = openConnections({ ...options, ...connectionsMax(options.openFiles).hooks });
+  const life = new Life(options.clock, connections.trouble);
+  const { keys, keyring, metrics, ...found } = await openConfigured(options, life, connections);
   const { opened, clock, hints, isShared, replica, abandon } = found.opened;
   const store = watchIntake(found.opened.store, life);
   if (opened.created) log.info({ store: config.store.name }, 'new store created');
@@ -85,9 +88,11 @@ export async function startApp(options: AppOptions): Promise<App> {
     keyring,
     metrics,
     activity,
+    refusals: countRefusals({ clock, log }),
     store,
     credentials,
     settler,
+    connections,
     bodies: bodyReader(),
     asking: null,
     notifier: null,
@@ -135,11 +140,11 @@ export async function startApp(options: AppOptions): Promise<App> {
 }
 
 /** Reads the keys and opens the store with them. */
-async function openConfigured(options: AppOptions, life: Life) {
+async function openConfigured(options: AppOptions, life: Life, connections: Connections) {
   const { config, open = openStore } = options;
   const keys = readSecretsKeys(config);
   const keyring = openKeyring(keys.current, keys.older);
-  const metrics = metricsOf(config, life, () => opened);
+  const metrics = metricsOf(config, { life, connections, opened: () => opened });
   const opened = await open(config.store, {
     ...options,
     secretsKeyId: keyring.keyId,
@@ -163,13 +168,16 @@ function wakeTelling({ notifier, notices }: Parts): void {
   notices.ring();
 }
 
-function metricsOf({ store: address, ...config }: Config, life: Life, opened: () => OpenedStore): Metrics {
+type Measured = { life: Life; connections: Connections; opened: () => OpenedStore };
+
+function metricsOf({ store: address, ...config }: Config, { life, connections, opened }: Measured): Metrics {
   return openMetrics({
     deliveryOutcomes: DELIVERY_OUTCOMES,
     stats: () => opened().store.stats(opened().clock.nowMs()),
     sharing: address.engine === 'sqlite' ? null : () => sharingOf(opened()),
     freeBytes: address.engine === 'sqlite' ? () => freeBytes(address.path) : null,
     isReady: () => life.readiness().ready,
+    connections: connections.counts,
     canTell: config.shopUrl !== null,
     apiSlots: config.apiUrl === null ? null : config.apiSlots,
   });
@@ -189,7 +197,7 @@ type Stopping = {
 
 /** Serves for one more second, then closes; what cannot be answered with the truth in time is answered 503. */
 async function stopApp(parts: Parts, stopping: Stopping): Promise<void> {
-  const { clock, life, bodies, store, isShared } = parts;
+  const { clock, life, bodies, refusals, store, isShared } = parts;
   const { servers, rejections, watches, abandon } = stopping;
   life.draining = true;
   parts.notices.end();
@@ -206,6 +214,7 @@ async function stopApp(parts: Parts, stopping: Stopping): Promise<void> {
   for (const cancel of watches) cancel();
   await Promise.all([...servers.map((server) => server.close()), stopStages(parts)]);
   await rejections.flush();
+  refusals.flush();
   // A database on another machine that does not answer has nothing that is ours to end.
   await (isShared ? Promise.race([store.close(), left]) : store.close());
 }

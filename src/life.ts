@@ -24,9 +24,12 @@ export class Life {
   #intakeFault: { message: string; untilMs: number } | null = null;
   #lateTicks = 0;
   readonly #clock: Clock;
+  readonly #trouble: () => string | null;
 
-  constructor(clock: Clock) {
+  /** `trouble`: what else may keep requests from being taken; null while nothing does. */
+  constructor(clock: Clock, trouble: () => string | null = () => null) {
     this.#clock = clock;
+    this.#trouble = trouble;
     this.#lastBeatMs = clock.monotonicMs();
     const { promise, reject } = Promise.withResolvers<never>();
     promise.catch(() => {});
@@ -73,7 +76,8 @@ export class Life {
         this.#beatFault ??
         (overdue ? 'the store does not answer' : null) ??
         this.#refusesDeliveries() ??
-        (this.#lateTicks >= LOOP.lateTicks ? 'the event loop is blocked' : null));
+        (this.#lateTicks >= LOOP.lateTicks ? 'the event loop is blocked' : null) ??
+        this.#trouble());
     return reason === null ? { ready: true } : { ready: false, reason };
   };
 }

@@ -1,10 +1,12 @@
 import type { ClockSteps } from './clock_steps.ts';
 import type { Config } from './config.ts';
+import type { Connections } from './http/connections.ts';
 import type { Life } from './life.ts';
 import type { LinkOpener } from './links/opener.ts';
 import type { Activity } from './observe/activity.ts';
 import type { Log } from './observe/log.ts';
 import type { Metrics } from './observe/metrics.ts';
+import type { RefusalCounts } from './observe/refusals.ts';
 import type { OpenedService } from './paylink/client.ts';
 import type { BodyReader } from './receive/body.ts';
 import type { Reconciler } from './reconcile/reconciler.ts';
@@ -27,6 +29,8 @@ export type AppOptions = {
   log: Log;
   /** In place of the store that the configuration names. */
   open?: typeof openStore;
+  /** In place of the number of files that the system lets this process open. */
+  openFiles?: number;
 };
 
 /** What settled is made of, once it is put together. */
@@ -40,9 +44,13 @@ export type Parts = AppOptions & {
   keyring: Keyring;
   metrics: Metrics;
   activity: Activity;
+  /** What is logged of deliveries that were refused or not recorded. */
+  refusals: RefusalCounts;
   store: Store;
   credentials: Credentials;
   settler: Settler;
+  /** Of the public listener. */
+  connections: Connections;
   bodies: BodyReader;
   /** What speaks to the service; null where no API is configured. */
   asking: Asking | null;

@@ -1,12 +1,14 @@
 import { apiRoutes } from './api/router.ts';
-import { describeRefusals, UNREAD_REASONS } from './api/words.ts';
+import { describeRefusals } from './api/words.ts';
 import { type Config, SAME_TOKENS } from './config.ts';
 import { Fault } from './fault.ts';
 import { createApp } from './http/app.ts';
 import { healthRoutes } from './http/health.ts';
-import { type HttpServer, listen } from './http/server.ts';
+import { connectionsMax, type HttpServer, listen } from './http/server.ts';
 import type { Parts } from './parts.ts';
 import { headerNames } from './paylink/wire.ts';
+import type { Ended } from './receive/delivery.ts';
+import { openLookUp } from './receive/look_up.ts';
 import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
 import { hooksOf, refuseContinue } from './receive/route.ts';
 import { returnRoutes } from './reconcile/return.ts';
@@ -14,26 +16,32 @@ import { storeFile, wholeName } from './store/address.ts';
 import { operatorTokenFile } from './store/files.ts';
 import { secretsKeyPlace } from './store/keys.ts';
 
-export function keepRejections({ store, clock, log }: Parts): RejectionLog {
+export function keepRejections({ store, clock, refusals }: Parts): RejectionLog {
   return rejectionLog({
     store,
     clock,
     describe: describeRefusals,
-    onWritten: ({ linkKey, reason, count }) =>
-      log.warn({ link: linkKey, reason, count }, refusedWords(reason)),
-    onFailed: (fault) => log.warn({ fault }, 'refused deliveries could not be noted'),
+    onFailed: (fault, count) => refusals.add({ reason: 'rejection_not_noted', fault }, count),
   });
 }
 
-function refusedWords(reason: string): string {
-  return `deliveries refused ${UNREAD_REASONS.has(reason) ? 'unread' : 'as not authentic'}`;
-}
+/** Outcomes of deliveries that were neither refused nor lost. */
+const TAKEN: ReadonlySet<Ended['outcome']> = new Set([
+  'recorded',
+  'duplicate',
+  'conflict',
+  'unreadable',
+  'probe',
+]);
 
 /** Opens the public listener, for deliveries and returning customers, and the private one, for the API. */
 export async function openServers(parts: Parts, rejections: RejectionLog): Promise<[HttpServer, HttpServer]> {
-  const { config, clock, log, newId, life, settler, metrics, activity, asking } = parts;
+  const { config, clock, log, newId, life, settler, metrics, activity, refusals, asking, connections } =
+    parts;
   const hooks = hooksOf({
     ...parts,
+    lookUp: openLookUp(parts.credentials),
+    onNamed: connections.keep,
     rejections,
     toleranceSeconds: config.toleranceSeconds,
     headerNames: headerNames(config.headerPrefix),
@@ -43,6 +51,8 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
     onOutcome: (ended, sinceHeadersMs) => {
       metrics.delivery(ended.outcome, sinceHeadersMs / 1000);
       activity.delivered(ended);
+      const { outcome, reason = outcome, link, fault } = ended;
+      if (!TAKEN.has(outcome)) refusals.add({ reason, link: link?.linkKey, fault });
     },
   });
   const returns = returnRoutes({ ...parts, onReturned: () => asking?.reconciler.wake() });
@@ -67,6 +77,7 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
     handler: createApp({ routers: [hooks.router, returns, healthRoutes(life.readiness)], log, newId }),
     refuseContinue: hooks.refuseContinue,
     clock,
+    connections,
   });
   try {
     const operatorServer = await listen({
@@ -74,6 +85,7 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
       handler: createApp({ routers: [api], log, newId }),
       refuseContinue,
       clock,
+      connectionsMax: connectionsMax(parts.openFiles).operator,
     });
     return [hooksServer, operatorServer];
   } catch (error) {

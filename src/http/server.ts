@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Fault } from '../fault.ts';
 import type { ListenAddress } from '../settings.ts';
 import type { Clock } from '../work/clock.ts';
+import type { Connections } from './connections.ts';
 
 /** What one client may take of the server. Node's defaults let a slow one hold a socket for minutes. */
 const LIMITS = {
@@ -14,6 +16,48 @@ const LIMITS = {
   headersMax: 100,
   connectionsMax: 4_096,
 } as const;
+
+/** Connections that may wait to be accepted. A turn of the event loop accepts all of them at once. */
+const BACKLOG = 1_024;
+
+/** Descriptors that are not for connections: the store, requests to the service and the shop, files. */
+const OTHER_DESCRIPTORS = 128;
+
+/**
+ * How many connections each listener takes of a process that may have so many files open. `spare` are for connections that
+ * are accepted in the place of others that are not closed yet.
+ */
+export function connectionsMax(openFiles = openFilesMax()): {
+  hooks: { max: number; spare: number };
+  operator: number;
+} {
+  const free = Math.max(64, openFiles - OTHER_DESCRIPTORS);
+  const share = (part: number, most: number) => Math.min(most, Math.floor(free * part));
+  const { connectionsMax: most } = LIMITS;
+  return { hooks: { max: share(1 / 2, most), spare: share(1 / 4, BACKLOG) }, operator: share(1 / 8, most) };
+}
+
+let openFiles: number | undefined;
+
+/** The limit that this process has; Node has raised it as far as it may. */
+function openFilesMax(): number {
+  openFiles ??= readOpenFiles();
+  return openFiles;
+}
+
+function readOpenFiles(): number {
+  try {
+    const soft = /^Max open files +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
+    return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft);
+  } catch {
+    // Another system than Linux. It takes a tenth of a second.
+    const { userLimits } = process.report.getReport() as {
+      userLimits?: { open_files?: { soft: number | string } };
+    };
+    const soft = Number(userLimits?.open_files?.soft ?? Number.POSITIVE_INFINITY);
+    return Number.isNaN(soft) ? Number.POSITIVE_INFINITY : soft;
+  }
+}
 
 /** How often idle connections are closed while the server stops. */
 const CLOSE_IDLE_EVERY_MS = 50;
@@ -30,34 +74,54 @@ export type HttpServer = {
 
 /**
  * Listens with every limit set. `refuseContinue` is asked about requests that wait for `100 Continue`: it answers those
- * that it refuses itself, and returns true.
+ * that it refuses itself, and returns true. `connections` are the rules of a listener that anybody may reach.
  */
 export async function listen(options: {
   address: ListenAddress;
   handler: RequestListener;
   refuseContinue: (...args: Parameters<RequestListener>) => boolean;
   clock: Clock;
+  connections?: Connections;
+  connectionsMax?: number;
 }): Promise<HttpServer> {
-  const { address, handler, refuseContinue, clock } = options;
+  const { address, handler, refuseContinue, clock, connections } = options;
   let draining = false;
   const serve: RequestListener = (request, response) => {
     if (draining) response.setHeader('connection', 'close');
-    handler(request, response);
+    if (lacksHost(request)) response.writeHead(400, { connection: 'close' }).end();
+    else handler(request, response);
   };
+  /** Each of a request's first steps, as far as there are rules for its connection. */
+  const begin = (step: RequestListener): RequestListener =>
+    connections === undefined
+      ? step
+      : (request, response) => connections.begin(request, response, () => step(request, response));
   const server = createServer(
-    { maxHeaderSize: LIMITS.headerBytesMax, connectionsCheckingInterval: LIMITS.checkTimeoutsEveryMs },
-    serve,
+    {
+      maxHeaderSize: LIMITS.headerBytesMax,
+      connectionsCheckingInterval: LIMITS.checkTimeoutsEveryMs,
+      ...connections?.serverOptions,
+    },
+    begin(serve),
   );
   server.headersTimeout = LIMITS.headersTimeoutMs;
   server.requestTimeout = LIMITS.requestTimeoutMs;
   server.keepAliveTimeout = LIMITS.keepAliveTimeoutMs;
   server.maxHeadersCount = LIMITS.headersMax;
-  server.maxConnections = LIMITS.connectionsMax;
-  server.on('checkContinue', (request, response) => {
+  server.maxConnections = options.connectionsMax ?? LIMITS.connectionsMax;
+  const serveContinue: RequestListener = (request, response) => {
     if (refuseContinue(request, response)) return;
     response.writeContinue();
     serve(request, response);
-  });
+  };
+  server.on('checkContinue', begin(serveContinue));
+  if (connections !== undefined) {
+    // They close some themselves before the server drops others.
+    server.maxConnections = connections.hardMax;
+    const expectNothing: RequestListener = (_request, response) => void response.writeHead(417).end();
+    server.on('checkExpectation', begin(expectNothing));
+    connections.guard(server);
+  }
   await startListening(server, address);
   const { port } = server.address() as AddressInfo;
   return {
@@ -73,7 +137,7 @@ export async function listen(options: {
 function startListening(server: Server, { host, port }: ListenAddress): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(listenFault(error, { host, port })));
-    server.listen({ host, port, backlog: 1024 }, resolve);
+    server.listen({ host, port, backlog: BACKLOG }, resolve);
   });
 }
 
@@ -92,6 +156,11 @@ function listenFault(error: NodeJS.ErrnoException, { host, port }: ListenAddress
     `Cannot listen on ${host}:${port} (${error.code}). Choose an address that this machine has, and a port that this ` +
       'user may open: SETTLED_HOOKS_LISTEN, SETTLED_OPERATOR_LISTEN.',
   );
+}
+
+/** RFC 9112, section 3.2: such a request must be refused. */
+function lacksHost({ headers, httpVersionMinor }: IncomingMessage): boolean {
+  return headers.host === undefined && httpVersionMinor === 1;
 }
 
 function closeServer(server: Server, clock: Clock): Promise<void> {

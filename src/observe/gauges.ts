@@ -1,4 +1,4 @@
-import { Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/row.ts';
 import type { Stats } from '../store/queries.ts';
@@ -13,6 +13,8 @@ export type Sources = {
   sharing: (() => Promise<Shared>) | null;
   /** As /readyz says it. */
   isReady: () => boolean;
+  /** Connections of the public listener: open ones, and those that were closed before their time, by why. */
+  connections: () => { open: number; max: number; closed: Readonly<Record<string, number>> };
   /** Whether the shop has a callback. Where it has none, notices wait for ever. */
   canTell: boolean;
   /** All slots of the API budget; null where there is no API, and checks wait for ever. */
@@ -43,12 +45,36 @@ export function rowGauges(registers: [Registry], sources: Sources): () => Promis
     storeGauges(gauge),
   ];
   const ready = gauge('settled_ready', '1 while deliveries can be taken, as /readyz says it.');
+  const showConnections = connectionGauges(registers, sources);
   const showOwn = [...diskGauge(gauge, sources), ...sharingGauges(gauge, sources)];
   return async () => {
     const [now] = await Promise.all([sources.stats(), ...showOwn.map((show) => show())]);
     for (const show of shows) show(now);
     ready.set(sources.isReady() ? 1 : 0);
+    showConnections();
     return now;
+  };
+}
+
+function connectionGauges(registers: [Registry], { connections }: Sources): () => void {
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
+  const open = gauge('settled_connections', 'Open connections of the public listener.');
+  const most = gauge('settled_connections_max', 'How many of them there may be.');
+  const closed = new Counter({
+    name: 'settled_connections_closed_total',
+    help: 'Connections of the public listener that were closed before their time, by why.',
+    labelNames: ['why'],
+    registers,
+  });
+  const shown = new Map<string, number>();
+  return () => {
+    const now = connections();
+    open.set(now.open);
+    most.set(now.max);
+    for (const [why, count] of Object.entries(now.closed)) {
+      closed.inc({ why }, count - (shown.get(why) ?? 0));
+      shown.set(why, count);
+    }
   };
 }
 

@@ -38,6 +38,11 @@ export const ANSWERS = {
   unavailable: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', {
     'retry-after': String(RETRY_AFTER_SECONDS),
   }),
+  /** Its body is still on its way, and others came that take its place. */
+  crowdedOut: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', {
+    'retry-after': String(RETRY_AFTER_SECONDS),
+    connection: 'close',
+  }),
   stopping: problem(503, 'unavailable', 'The receiver is stopping. Send the delivery again.', {
     'retry-after': String(RETRY_AFTER_SECONDS),
     connection: 'close',

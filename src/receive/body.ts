@@ -16,6 +16,8 @@ type NotRead =
   | { outcome: 'aborted' }
   /** There is no memory left for it. The rest is still on its way: see `skip`. */
   | { outcome: 'no_room' }
+  /** It was on its way for longer than any other that names no link, and there were too many of those. */
+  | { outcome: 'crowded_out' }
   /** The process is stopping and would not wait for the rest. */
   | { outcome: 'refused' };
 
@@ -26,6 +28,9 @@ type NotRead =
 const ROOM_BYTES_MAX = { addressed: 64 * 1024 * 1024, others: 16 * 1024 * 1024 } as const;
 export type Share = keyof typeof ROOM_BYTES_MAX;
 type Room = { share: Share; bytes: number };
+
+/** Bodies on their way that name no link by their address: slow ones would take connections and time from the others. */
+const OTHERS_MAX = 512;
 
 /** An announced body of this size takes no room: connections are bounded, and so are these bodies together. */
 const UNMETERED_BYTES_MAX = 16 * 1024;
@@ -45,6 +50,8 @@ export type BodyReader = {
 
 export function bodyReader(): BodyReader {
   const incomplete = new Set<() => void>();
+  /** Those that name no link by their address, the longest on its way first. */
+  const others = new Set<() => void>();
   const taken = { addressed: 0, others: 0 };
 
   /** False where there is not so much room left. */
@@ -60,16 +67,28 @@ export function bodyReader(): BodyReader {
     room.bytes = 0;
   }
 
+  function crowd(leave: () => void): void {
+    others.add(leave);
+    const [longest] = others.size > OTHERS_MAX ? others : [];
+    if (longest !== undefined) {
+      others.delete(longest);
+      longest();
+    }
+  }
+
   async function read(request: IncomingMessage, share: Share): Promise<BodyOutcome> {
     const room: Room = { share, bytes: 0 };
     const { promise: ended, resolve: end } = Promise.withResolvers<Ended>();
     const refuse = () => end({ outcome: 'refused' });
     incomplete.add(refuse);
+    const leave = () => end({ outcome: 'crowded_out' });
+    if (share === 'others') crowd(leave);
     const full = () => end({ outcome: 'no_room' });
     const source = announcesLittle(request) ? request : metered(request, (bytes) => take(room, bytes), full);
     void readWhole(source, request).then(end);
     const outcome = await ended;
     incomplete.delete(refuse);
+    others.delete(leave);
     if (outcome.outcome === 'read') return { ...outcome, room };
     if (source !== request) source.destroy();
     giveBack(room);

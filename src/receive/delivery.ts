@@ -64,6 +64,8 @@ export type Ended = {
   type?: string | null;
   /** Why it was refused. */
   reason?: KeptReason;
+  /** What kept it from being recorded. */
+  fault?: unknown;
 };
 
 /** Its code is compared with nothing: it only takes the time that a real one takes. */

@@ -31,10 +31,10 @@ export function rejectionLog(options: {
   clock: Clock;
   /** What a person is told of a reason that concerns several links. */
   describe: (reason: KeptReason, diagnosis: Diagnosis | null) => string;
-  onWritten: (rejection: Rejection) => void;
-  onFailed: (error: unknown) => void;
+  /** `count`: how many refusals could not be noted. */
+  onFailed: (error: unknown, count: number) => void;
 }): RejectionLog {
-  const { store, clock, describe, onWritten, onFailed } = options;
+  const { store, clock, describe, onFailed } = options;
   const counted = new Map<string, Counted>();
   const mayDiagnose = diagnosisLimit(clock);
   let mayBeOpen = true;
@@ -48,13 +48,11 @@ export function rejectionLog(options: {
     counted.set(key, { ...rejection, count: 0, diagnosis: null });
     clock.after(WRITE_EVERY_MS, () => void write(key));
     try {
-      const written = asWritten(rejection);
-      await store.recordRejection(written);
+      await store.recordRejection(asWritten(rejection));
       mayBeOpen = true;
-      onWritten(written);
     } catch (error) {
       countAgain(key, rejection);
-      onFailed(error);
+      onFailed(error, rejection.count);
     }
   }
 
@@ -82,7 +80,7 @@ export function rejectionLog(options: {
     try {
       return diagnose();
     } catch (error) {
-      onFailed(error);
+      onFailed(error, 1);
       return null;
     }
   }

@@ -8,10 +8,14 @@ import { ANSWERS, type Answer, send } from './answer.ts';
 import { announcesTooMuch, type BodyReader } from './body.ts';
 import { crossOriginHeaders, preflight } from './cross_origin.ts';
 import { type DeliveryOptions, type Ended, takeDelivery } from './delivery.ts';
+import type { LookUp } from './look_up.ts';
 import { diagnoseUnread } from './refusal.ts';
 
 export type ReceiveOptions = DeliveryOptions & {
   bodies: BodyReader;
+  lookUp: LookUp;
+  /** Called when a request names a link whose body is still on its way. */
+  onNamed: (request: IncomingMessage) => void;
   /** The origin whose pages may deliver from a browser; null for none. */
   crossOrigin: string | null;
   /** Whether the process is stopping and takes no more deliveries. */
@@ -23,7 +27,7 @@ export type ReceiveOptions = DeliveryOptions & {
 const TOKEN = /^[A-Za-z0-9_-]{32}$/;
 
 /** Null: there is no such link. Throws where the store cannot say. */
-type LookUp = (body: Buffer) => Promise<LinkCredentials | null>;
+type FindLink = (body: Buffer) => Promise<LinkCredentials | null>;
 
 /**
  * The routes that take deliveries: `POST /hooks/<token>`, and `POST /hooks` for links whose address is fixed; and what
@@ -76,7 +80,7 @@ function byToken(
   const { credentials } = options;
   const lookUp = async () => {
     if (!TOKEN.test(token)) return null;
-    return credentials.cachedByToken(token) ?? (await credentials.find({ token }));
+    return credentials.cachedByToken(token) ?? (await options.lookUp({ token }));
   };
   const way = { lookUpFirst: true, lookUp, keepsRejections: true };
   return receive(options, request, response, { ...way, unread: (reason) => unread(token, request, reason) });
@@ -84,11 +88,11 @@ function byToken(
 
 /** One lookup key is read from the unverified body; the signature then decides. Failures leave no trace. */
 function byBody(options: ReceiveOptions, request: Request, response: Response): Promise<void> {
-  const lookUp: LookUp = async (body) => {
+  const lookUp: FindLink = async (body) => {
     const linkIds = readUnverifiedLinkIds(body);
     const [linkId] = linkIds;
     if (linkId === undefined || linkIds.length > 1) return null;
-    return options.credentials.find({ linkId });
+    return options.lookUp({ linkId });
   };
   const way = { lookUpFirst: false, lookUp, keepsRejections: false };
   return receive(options, request, response, { ...way, unread: () => {} });
@@ -96,7 +100,7 @@ function byBody(options: ReceiveOptions, request: Request, response: Response): 
 
 type Way = {
   lookUpFirst: boolean;
-  lookUp: LookUp;
+  lookUp: FindLink;
   keepsRejections: boolean;
   /** Keeps why it was refused unread. */
   unread: (reason: KeptReason | undefined) => void;
@@ -160,7 +164,7 @@ async function take(
   way: Way,
   headersAtMs: number,
 ): Promise<Ended> {
-  const { isClosed, bodies, log } = options;
+  const { isClosed, bodies } = options;
   if (isClosed()) return { answer: ANSWERS.stopping, outcome: 'refused' };
   const refused = refuseByHeaders(request);
   if (refused !== null) {
@@ -170,11 +174,13 @@ async function take(
   try {
     const before = way.lookUpFirst ? await way.lookUp(EMPTY) : null;
     const share = before === null ? 'others' : 'addressed';
+    if (before !== null && !request.complete) options.onNamed(request);
     const read = await bodies.read(request, share);
     if (read.outcome === 'no_room') {
       await bodies.skip(request);
       return { answer: ANSWERS.unavailable, outcome: 'shed' };
     }
+    if (read.outcome === 'crowded_out') return { answer: ANSWERS.crowdedOut, outcome: 'shed' };
     if (read.outcome !== 'read') {
       const ended: Ended = { outcome: read.outcome, answer: UNREAD[read.outcome] };
       if (read.outcome !== 'too_large') return ended;
@@ -186,8 +192,7 @@ async function take(
       bodies.giveBack(read.room);
     }
   } catch (error) {
-    log.warn({ fault: error }, 'a delivery could not be recorded');
-    const failed: Ended = { answer: ANSWERS.unavailable, outcome: 'failed' };
+    const failed: Ended = { answer: ANSWERS.unavailable, outcome: 'failed', fault: error };
     if (!way.keepsRejections || !isUndecipherable(error)) return failed;
     // Whatever it says, the service can be asked; a forger can have no more asked than with any other delivery.
     const { linkKey } = error;

@@ -34,6 +34,8 @@ export type Credentials = {
   /** The cached credentials of a token; undefined means: ask `find`. */
   cachedByToken(token: string): LinkCredentials | undefined;
   cachedByLinkKey(linkKey: number): LinkCredentials | undefined;
+  /** Whether a link had this token when the store was asked last. */
+  knows(token: string): boolean;
   /** Throws the `LinkFault` `secret_undecipherable` where no key that is known opens its secret. */
   find(by: CredentialsKey): Promise<LinkCredentials | null>;
   /** Takes in the credentials of a link that was made just now: its first delivery should not have to look them up. */
@@ -109,6 +111,7 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
   return {
     cachedByToken: (token) => fresh(byToken.get(token)),
     cachedByLinkKey: (linkKey) => fresh(byLinkKey.get(linkKey)),
+    knows: (token) => byToken.has(token),
     find: async (by) => {
       const probe = 'token' in by ? keyring.findProbe(by.token) : undefined;
       if (probe !== undefined) return { linkKey: 0, reference: '', isProbe: true, ...probe };

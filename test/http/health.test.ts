@@ -1,4 +1,8 @@
+import request from 'supertest';
 import { describe, expect, it } from 'vitest';
+import { createApp } from '../../src/http/app.ts';
+import { healthRoutes } from '../../src/http/health.ts';
+import { openLog } from '../../src/observe/log.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN } from '../support/app.ts';
 import { sharedApp } from '../support/shared.ts';
 
@@ -27,6 +31,19 @@ describe('http: health', () => {
       for (const url of listeners()) expect((await fetch(url + path)).status).toBe(404);
     },
   );
+});
+
+describe('http: health of a process that is not ready', () => {
+  it('is explained on the private listener alone', async () => {
+    const fault = 'The database at db.internal:5432 does not answer.';
+    const app = createApp({
+      routers: [healthRoutes(() => ({ ready: false, reason: fault }))],
+      log: openLog('silent'),
+      newId: () => 'made-here',
+    });
+    const answer = await request(app).get('/readyz');
+    expect([answer.status, answer.body]).toEqual([503, { ready: false }]);
+  });
 });
 
 describe('http: metrics', () => {

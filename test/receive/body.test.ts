@@ -49,6 +49,24 @@ describe('receive: a body', () => {
     expect(await read).toMatchObject({ outcome: 'read', body: Buffer.from(pieces.join('')) });
   });
 
+  it('that names no link and is on its way for longest makes room when there are too many of them', async () => {
+    const bodies = bodyReader();
+    const headers = { 'content-length': '2' };
+    const named = bodies.read(requestOf(headers), 'addressed');
+    const reading = Array.from({ length: 513 }, () => {
+      const request = requestOf(headers);
+      return { request, read: bodies.read(request, 'others') };
+    });
+    const [longest, ...others] = reading;
+    expect(await longest?.read).toEqual({ outcome: 'crowded_out' });
+    for (const { request } of others) request.push('{}');
+    for (const { request } of others) request.push(null);
+    const outcomes = await Promise.all(others.map(async ({ read }) => (await read).outcome));
+    expect(new Set(outcomes)).toEqual(new Set(['read']));
+    bodies.refuseIncomplete();
+    expect(await named).toEqual({ outcome: 'refused' });
+  });
+
   it('in pieces of one byte takes room for what each piece costs', async () => {
     const bodies = bodyReader();
     const request = requestOf({ 'transfer-encoding': 'chunked' });

@@ -241,13 +241,38 @@ describe('receive: a connection', () => {
     expect(await eventsOf(app(), link.reference)).toHaveLength(1);
   });
 
-  it('answers two deliveries sent at once, in their order', async () => {
-    const { lines } = await genuine();
+  it.each([
+    ['another delivery', (request: string) => request],
+    ['thousands', (request: string) => request.repeat(4_000)],
+    ['one that waits to go on', () => 'POST /hooks/x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n'],
+    ['one that expects a miracle', () => 'POST /hooks/x HTTP/1.1\r\nHost: x\r\nExpect: a miracle\r\n\r\n'],
+    ['one without a host', () => 'GET /livez HTTP/1.1\r\n\r\n'],
+    ['what is no request', () => 'nonsense\r\n\r\n'],
+  ])('that does not wait for an answer gets that one and no other: behind it %s', async (_name, behind) => {
+    const { lines, link } = await genuine();
     const connection = await rawConnection(app().hooksUrl);
     const request = `${lines.join('\r\n')}\r\n\r\n${BODY}`;
-    connection.send(request + request);
-    expectRaw(await connection.answer(), SAID.recorded);
-    expectRaw(await connection.answer(), SAID.duplicate);
+    connection.send(request + behind(request));
+    expectRaw(await connection.answer(), { ...SAID.recorded, headers: { connection: 'close' } });
+    expect(await connection.closed).toBe('');
+    expect(await eventsOf(app(), link.reference)).toMatchObject([{ duplicates: 0 }]);
+  });
+
+  it('that waits for each answer keeps its connection', async () => {
+    const { lines } = await genuine();
+    const connection = await rawConnection(app().hooksUrl);
+    for (let n = 0; n < 20; n++) {
+      connection.send(`${lines.join('\r\n')}\r\n\r\n${BODY}`);
+      const headers = { connection: 'keep-alive' };
+      expectRaw(await connection.answer(), { ...(n === 0 ? SAID.recorded : SAID.duplicate), headers });
+    }
+  });
+
+  it('that asks for what is answered at once does not get the next one answered either', async () => {
+    const connection = await rawConnection(app().hooksUrl);
+    connection.send('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
+    expect((await connection.answer()).headers).toMatchObject({ connection: 'close' });
+    expect(await connection.closed).toBe('');
   });
 
   it('that ends within a body leaves nothing behind', async () => {

@@ -58,7 +58,6 @@ function openRejections(recordRejection?: (rejection: Rejection) => Promise<void
     store: { recordRejection: recordRejection ?? record, endRefusals },
     describe: (reason) => reason,
     clock,
-    onWritten: () => {},
     onFailed: (error) => failures.push(error),
   });
   return { log, clock, written, failures, asked };

@@ -26,6 +26,7 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
   const credentials = {
     cachedByToken: () => LINK,
     cachedByLinkKey: () => LINK,
+    knows: () => true,
     find: async () => LINK,
     keep: () => {},
     forget: () => {},
@@ -34,6 +35,8 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
   const { router } = hooksOf({
     bodies,
     credentials,
+    lookUp: credentials.find,
+    onNamed: () => {},
     store: {
       recordDelivery: over.recordDelivery ?? (async () => ({ outcome: 'recorded', eventKey: 1 })),
       recordHint: async () => {},

@@ -67,6 +67,8 @@ export async function startTestApp(
     engine?: 'sqlite' | 'postgres';
     /** In place of one that says nothing. */
     log?: Log;
+    /** How many files it takes for granted that it may open. */
+    openFiles?: number;
     /** Called with what stops it; the end of the test where none is given. */
     atEnd?: (stop: () => void) => void;
   } = {},
@@ -96,6 +98,7 @@ export async function startTestApp(
     random: Math.random,
     newId: randomUUID,
     log: options.log ?? openLog(config.logLevel),
+    ...(options.openFiles === undefined ? {} : { openFiles: options.openFiles }),
     ...(database === null ? {} : { open: database.open }),
   });
   // Stopping takes its second of grace; the next test need not wait for it.

@@ -26,6 +26,7 @@ export const SOURCES: Sources = {
   freeBytes: async () => null,
   sharing: null,
   isReady: () => true,
+  connections: () => ({ open: 0, max: 4096, closed: { idle: 0, slow: 0, pipelined: 0, dropped: 0 } }),
   canTell: true,
   apiSlots: 50,
 };

@@ -1,0 +1,178 @@
+import { IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Clock } from '../work/clock.ts';
+
+/** Why a connection of the public listener was closed before its time. */
+export const CLOSED_FOR = ['idle', 'slow', 'pipelined', 'dropped'] as const;
+type ClosedFor = (typeof CLOSED_FOR)[number];
+
+export type ConnectionCounts = { open: number; max: number; closed: Readonly<Record<ClosedFor, number>> };
+
+/** The connections of a listener that anybody may reach. */
+export type Connections = {
+  readonly serverOptions: ServerOptions<typeof IncomingMessage>;
+  /** Those that are being closed for others included. */
+  readonly hardMax: number;
+  /** Has a server keep to the rules; it must have been made with `serverOptions`. */
+  guard(server: Server): void;
+  /** Takes a request in, and handles it when all that came with it is known. */
+  begin(request: IncomingMessage, response: ServerResponse, handle: () => void): void;
+  /** A request whose sender should not lose the connection to others: it names a link. */
+  keep(request: IncomingMessage): void;
+  counts(): ConnectionCounts;
+  /** Why connections cannot be taken now; null while they can. */
+  trouble(): string | null;
+};
+
+type Connection = {
+  readonly socket: Socket;
+  /** Since it was made, or since its last request began. */
+  sinceMs: number;
+  request: IncomingMessage | null;
+  response: ServerResponse | null;
+  isKept: boolean;
+};
+
+/** A connection without a request counts as idle after so long: until then its first bytes may be on their way. */
+const IDLE_AFTER_MS = 1_000;
+/** Of all connections, the part that is closed when they run out: one look at all of them serves as many new ones. */
+const CLOSED_AT_ONCE = 1 / 64;
+/** For so long after a connection was dropped the listener says that it has none left. */
+const DROPPED_LATELY_MS = 5_000;
+
+/**
+ * Two rules. A connection has one request in hand: it is until its answer ended, and what comes meanwhile is not even
+ * parsed, for one read of 64 KiB can hold thousands of requests. And when connections run out, those that are idle are
+ * closed, the longest idle first; then those whose requests are still arriving, but name no link.
+ */
+export function openConnections(options: { clock: Clock; max: number; spare: number }): Connections {
+  const { clock, max, spare } = options;
+  const open = new Map<Socket, Connection>();
+  const closed = { idle: 0, slow: 0, pipelined: 0, dropped: 0 };
+  let droppedAtMs = Number.NEGATIVE_INFINITY;
+
+  const isBusy = (socket: Socket) => hasRequest(open.get(socket));
+
+  /** What came too early is dropped, and the answer to the request in hand is the connection's last. */
+  function endAfterAnswer(socket: Socket, response: ServerResponse): void {
+    closed.pipelined++;
+    socket.on('error', () => socket.destroy());
+    // Reading the request's body resumes the connection.
+    socket.on('resume', () => socket.pause()).pause();
+    if (!response.headersSent) response.setHeader('connection', 'close');
+    response.once('close', () => socket.destroySoon());
+  }
+
+  function drop(socket: Socket): void {
+    closed.dropped++;
+    droppedAtMs = clock.monotonicMs();
+    socket.destroy();
+  }
+
+  function add(socket: Socket): void {
+    if (open.size >= max && !makeRoom()) {
+      drop(socket);
+      return;
+    }
+    const sinceMs = clock.monotonicMs();
+    open.set(socket, { socket, sinceMs, request: null, response: null, isKept: false });
+    socket.once('close', () => open.delete(socket));
+  }
+
+  function makeRoom(): boolean {
+    const idleSinceMs = clock.monotonicMs() - IDLE_AFTER_MS;
+    const all = [...open.values()].sort((one, other) => one.sinceMs - other.sinceMs);
+    const idle = all.filter((one) => !hasRequest(one) && one.sinceMs < idleSinceMs);
+    const closable = idle.length > 0 ? idle : all.filter(mayLose);
+    // Of few that may be closed, most are not to blame.
+    const count = Math.min(Math.ceil(max * CLOSED_AT_ONCE), Math.ceil(closable.length / 4));
+    for (const { socket } of closable.slice(0, count)) {
+      open.delete(socket);
+      socket.destroy();
+    }
+    closed[idle.length > 0 ? 'idle' : 'slow'] += count;
+    return count > 0;
+  }
+
+  return {
+    hardMax: max + spare,
+    // A request without a host is answered with the others: Node's own answers let the parser go on.
+    serverOptions: { IncomingMessage: oneInHand(isBusy), requireHostHeader: false },
+    guard: (server) => {
+      server.on('connection', add);
+      server.on('drop', () => {
+        closed.dropped++;
+        droppedAtMs = clock.monotonicMs();
+      });
+      server.on('upgrade', (_request, socket: Socket) => {
+        const response = open.get(socket)?.response;
+        if (response == null) socket.destroy();
+        else endAfterAnswer(socket, response);
+      });
+      server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+        const { request, response } = open.get(socket) ?? {};
+        const isBehind = error.code?.startsWith('HPE_') && request?.complete && isBusy(socket);
+        if (isBehind && response != null) endAfterAnswer(socket, response);
+        else answerClientError(error, socket, response?.headersSent === true && isBusy(socket));
+      });
+    },
+    begin: (request, response, handle) => {
+      const connection = open.get(request.socket);
+      if (connection !== undefined) {
+        Object.assign(connection, { request, response, isKept: false, sinceMs: clock.monotonicMs() });
+      }
+      process.nextTick(handle);
+    },
+    keep: (request) => {
+      const connection = open.get(request.socket);
+      if (connection !== undefined) connection.isKept = true;
+    },
+    counts: () => ({ open: open.size, max, closed }),
+    trouble: () =>
+      clock.monotonicMs() - droppedAtMs < DROPPED_LATELY_MS
+        ? `the public listener is out of connections: ${open.size} of ${max} are open, and none of them is idle`
+        : null,
+  };
+}
+
+function hasRequest(connection: Connection | undefined): boolean {
+  return connection?.response != null && !connection.response.writableEnded;
+}
+
+function mayLose(connection: Connection): boolean {
+  return !hasRequest(connection) || (connection.request?.complete === false && !connection.isKept);
+}
+
+/**
+ * A request that came too early presents itself to the parser as an upgrade: nothing else stops it in the middle of a
+ * read.
+ */
+function oneInHand(isBusy: (socket: Socket) => boolean): typeof IncomingMessage {
+  return class extends IncomingMessage {
+    readonly isEarly: boolean;
+
+    constructor(socket: Socket) {
+      super(socket);
+      this.isEarly = isBusy(socket);
+    }
+
+    get upgrade(): boolean {
+      return this.isEarly || this.method === 'CONNECT';
+    }
+
+    set upgrade(_asked: boolean) {}
+  };
+}
+
+const CLIENT_ERRORS: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+/** As Node does where nobody listens. */
+function answerClientError({ code }: NodeJS.ErrnoException, socket: Socket, isAnswered: boolean): void {
+  const status = CLIENT_ERRORS[code ?? ''] ?? '400 Bad Request';
+  if (socket.writable && !isAnswered) socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+  socket.destroySoon();
+}

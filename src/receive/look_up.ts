@@ -1,0 +1,59 @@
+import { Fault } from '../fault.ts';
+import type { Credentials, LinkCredentials } from '../store/credentials.ts';
+import type { CredentialsKey } from '../store/store.ts';
+
+/** Look-ups of what no delivery has shown to be a link's that may be in the store's queue. */
+const UNDER_WAY_MAX = 64;
+/** Those that wait for a place there: some tenths of a second. */
+const WAITING_MAX = 2_000;
+
+/**
+ * Finds the credentials that a delivery is verified with; null: there is no such link. Throws where the store cannot say,
+ * and the fault `store_busy` when too many ask.
+ */
+export type LookUp = (by: Exclude<CredentialsKey, { linkKey: number }>) => Promise<LinkCredentials | null>;
+
+/**
+ * Anybody can send tokens that no link has, so looking them up has a small share of the store's queue. A link that a
+ * delivery named before, and everything else that the store is asked, never waits behind them.
+ */
+export function openLookUp(credentials: Credentials): LookUp {
+  const waiting: (() => void)[] = [];
+  let underWay = 0;
+
+  /** The place of one that ended goes to the one that waits longest. */
+  function end(): void {
+    const next = waiting.shift();
+    if (next === undefined) underWay--;
+    else next();
+  }
+
+  async function enter(): Promise<void> {
+    if (underWay < UNDER_WAY_MAX) {
+      underWay++;
+      return;
+    }
+    if (waiting.length >= WAITING_MAX) {
+      throw new Fault(
+        'transient',
+        'store_busy',
+        'Too many deliveries wait whose links have to be looked up first: most name none. They come again.',
+      );
+    }
+    await new Promise<void>((resolve) => waiting.push(resolve));
+  }
+
+  return async (by) => {
+    if ('token' in by) {
+      const cached = credentials.cachedByToken(by.token);
+      if (cached !== undefined) return cached;
+      if (credentials.knows(by.token)) return credentials.find(by);
+    }
+    await enter();
+    try {
+      return await credentials.find(by);
+    } finally {
+      end();
+    }
+  };
+}

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { openLookUp } from '../../src/receive/look_up.ts';
+import type { Credentials, LinkCredentials } from '../../src/store/credentials.ts';
+import type { CredentialsKey } from '../../src/store/store.ts';
+
+const link = (token: string): LinkCredentials => ({
+  linkKey: 1,
+  reference: 'order-1',
+  token,
+  secret: 'x'.repeat(24),
+});
+
+/** A store that answers when it is told to. `known` was named by a delivery before. */
+function openSlowly(known: readonly string[] = []) {
+  const asked: CredentialsKey[] = [];
+  const answers: (() => void)[] = [];
+  const credentials: Credentials = {
+    cachedByToken: () => undefined,
+    cachedByLinkKey: () => undefined,
+    knows: (token) => known.includes(token),
+    find: (by) => {
+      asked.push(by);
+      return new Promise((resolve) =>
+        answers.push(() => resolve('token' in by && known.includes(by.token) ? link(by.token) : null)),
+      );
+    },
+    keep: () => {},
+    noteLinkId: () => {},
+    forget: () => {},
+  };
+  return { lookUp: openLookUp(credentials), asked, answers };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('receive: look-ups of what may be no link', () => {
+  it('are in the queue of the store only a few at once, in their order', async () => {
+    const { lookUp, asked, answers } = openSlowly();
+    const all = Array.from({ length: 200 }, (_, n) => lookUp({ token: `token-${n}` }));
+    await turn();
+    expect(asked).toHaveLength(64);
+    while (answers.length > 0) {
+      for (const answer of answers.splice(0)) answer();
+      await turn();
+      expect(answers.length).toBeLessThanOrEqual(64);
+    }
+    expect(asked).toEqual(all.map((_, n) => ({ token: `token-${n}` })));
+    expect(new Set(await Promise.all(all))).toEqual(new Set([null]));
+  });
+
+  it('are not what a link that was named before waits for', async () => {
+    const { lookUp, asked } = openSlowly(['known']);
+    for (let n = 0; n < 200; n++) void lookUp({ token: `token-${n}` });
+    void lookUp({ token: 'known' });
+    await turn();
+    expect(asked).toHaveLength(65);
+    expect(asked).toContainEqual({ token: 'known' });
+  });
+
+  it('are refused for now when too many wait', async () => {
+    const { lookUp } = openSlowly();
+    for (let n = 0; n < 2_064; n++) void lookUp({ linkId: `pl_${n}` });
+    await expect(lookUp({ token: 'one more' })).rejects.toMatchObject({
+      code: 'store_busy',
+      kind: 'transient',
+    });
+  });
+});
