@@ -28,6 +28,7 @@ FROM ${NODE_IMAGE}
 ENV NODE_ENV=production \
     NODE_COMPILE_CACHE=/app/.compile-cache \
     SETTLED_STORE=sqlite:/data/settled.db \
+    SETTLED_HOOKS_LISTEN=0.0.0.0:8787 \
     SETTLED_OPERATOR_LISTEN=0.0.0.0:8788
 WORKDIR /app
 COPY --from=assembled /app /app
@@ -37,6 +38,6 @@ VOLUME ["/data"]
 USER 1000:1000
 EXPOSE 8787 8788
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:8787/readyz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "/app/bin/ready.mjs"]
 # Node itself, because npm as the first process swallows SIGTERM.
 CMD ["node", "src/cli/main.ts", "serve"]

@@ -6,6 +6,13 @@ export const SANDBOX_HEADER = 'x-settled-sandbox';
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
+/** Throws for a name of others that is led to loopback: a page at that name would read what this machine may. */
+export function refuseOtherHosts(host: string, allowRemote: boolean): void {
+  if (allowRemote || LOOPBACK.test(host)) return;
+  const message = `This sandbox is reached by a loopback address, not by "${host}".`;
+  throw new Refusal(403, 'foreign_host', message);
+}
+
 /**
  * Keeps web pages of others away from the hosted page and the controls. A page that a browser shows may send requests to
  * loopback: the browser names its site then, by Sec-Fetch-Site and by Origin, which is `null` for a form of a page
@@ -14,10 +21,7 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 export function refuseOtherSites({ allowRemote }: { allowRemote: boolean }): RequestHandler {
   return (request, _response, next) => {
     const { host = '', origin, 'sec-fetch-site': site } = request.headers;
-    if (!allowRemote && !LOOPBACK.test(host)) {
-      const message = `This sandbox is reached by a loopback address, not by "${host}".`;
-      throw new Refusal(403, 'foreign_host', message);
-    }
+    refuseOtherHosts(host, allowRemote);
     if (request.method === 'GET' || request.method === 'HEAD') return next();
     const isForeignSite = site !== undefined && site !== 'same-origin' && site !== 'none';
     const isOwn = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;

@@ -75,7 +75,7 @@ type Setting<T> = { name: string; fallback: string | null; parse: Parser<T> };
 const SETTINGS = {
   store: setting('SETTLED_STORE', 'sqlite:./data/settled.db', parseStore),
   publicUrl: setting('SETTLED_PUBLIC_URL', 'http://127.0.0.1:8787', parsePublicUrl),
-  hooksListen: setting('SETTLED_HOOKS_LISTEN', '0.0.0.0:8787', parseListen),
+  hooksListen: setting('SETTLED_HOOKS_LISTEN', '127.0.0.1:8787', parseListen),
   operatorListen: setting('SETTLED_OPERATOR_LISTEN', '127.0.0.1:8788', parseListen),
   operatorToken: setting('SETTLED_OPERATOR_TOKEN', null, parseToken),
   shopToken: setting('SETTLED_SHOP_TOKEN', null, parseToken),

@@ -53,3 +53,11 @@ function build(text: string, number: (characters: string) => unknown): unknown {
 }
 
 const FIELD = { writable: true, enumerable: true, configurable: true } as const;
+
+/** What a terminal would obey and JSON leaves as it is: C1 controls, and marks that turn the direction of writing. */
+const MARKS = /[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+
+/** The same JSON with such characters written out: they stand in strings alone. */
+export function escapeMarks(json: string): string {
+  return json.replace(MARKS, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

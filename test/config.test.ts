@@ -115,7 +115,7 @@ const SETTINGS: Record<string, Setting> = {
   },
   SETTLED_HOOKS_LISTEN: {
     key: 'hooksListen',
-    unset: { host: '0.0.0.0', port: 8787 },
+    unset: { host: '127.0.0.1', port: 8787 },
     good: [
       ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
       ['[::1]:8787', { host: '::1', port: 8787 }],

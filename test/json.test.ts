@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseJsonText } from '../src/json.ts';
+import { escapeMarks, parseJsonText } from '../src/json.ts';
 import { times } from './support/length.ts';
 
 /** Names of characters that must be escaped, that may be, and that look like escapes. */
@@ -99,5 +99,16 @@ describe('JSON text', () => {
     expect(inner).toEqual({ a: 1 });
     const quotes = `{"\\u0061":"${'\\"'.repeat(500_000)}"}`;
     expect(parseJsonText(quotes)).toEqual({ a: '"'.repeat(500_000) });
+  });
+});
+
+describe('json: text that goes to a terminal', () => {
+  it('is the same value, without what a terminal would obey or what turns the direction of writing', () => {
+    const marks = '\u007f\u0085\u009b\u061c\u200e\u200f\u2028\u202a\u202e\u2066\u2069';
+    const value = { [marks]: `ação "€" 😀 ${marks}`, c0: '\u0000\u001b[31m' };
+    const text = escapeMarks(JSON.stringify(value));
+    expect(text).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
+    expect(text).toContain('ação \\"€\\" 😀 \\u007f\\u0085\\u009b\\u061c');
+    expect(JSON.parse(text)).toEqual(value);
   });
 });

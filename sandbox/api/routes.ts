@@ -1,4 +1,5 @@
 import { type Request, type Response, Router } from 'express';
+import { refuseOtherHosts } from '../guard.ts';
 import { Refusal } from '../model.ts';
 import type { Parts } from '../sandbox.ts';
 import { authenticate } from './auth.ts';
@@ -26,6 +27,7 @@ export function apiRoutes(parts: Parts): Router {
   });
 
   async function answerTo(request: Request, response: Response): Promise<Answer | null> {
+    refuseOtherHosts(request.headers.host ?? '', options.allowRemote);
     const path = `${request.baseUrl}${request.path}`;
     const { endpoint, id } = find(path);
     const key = authenticate(request, parts.apiKey);

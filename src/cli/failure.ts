@@ -1,4 +1,5 @@
 import { Fault } from '../fault.ts';
+import { escapeMarks } from '../json.ts';
 import { UsageError } from './arguments.ts';
 import { Refusal } from './connection.ts';
 import { EXIT, EXIT_OF_FAULT, type ExitCode } from './exit.ts';
@@ -41,6 +42,6 @@ export function failure(error: unknown): Failure {
 
 /** A failure as it is printed on standard error. */
 export function failureText({ code, message, exit }: Failure, json: boolean): string {
-  if (json) return `${JSON.stringify({ error: { code, message, exit } })}\n`;
+  if (json) return `${escapeMarks(JSON.stringify({ error: { code, message, exit } }))}\n`;
   return `settled: ${printableLines(message).join('\n')}\n`;
 }

@@ -1,4 +1,5 @@
 import { readConfig } from '../config.ts';
+import { escapeMarks } from '../json.ts';
 import { releaseVersion } from '../release.ts';
 import { readArguments } from './arguments.ts';
 import type { Command, Report } from './command.ts';
@@ -28,7 +29,7 @@ async function main(): Promise<ExitCode> {
   try {
     const report = await dispatch(args);
     if (report === null) return EXIT.ok;
-    await print(wantsJson ? `${JSON.stringify(report.data)}\n` : `${report.lines.join('\n')}\n`);
+    await print(wantsJson ? `${escapeMarks(JSON.stringify(report.data))}\n` : `${report.lines.join('\n')}\n`);
     return report.exit ?? EXIT.ok;
   } catch (error) {
     return printFailure(error);

@@ -1,4 +1,5 @@
 import { Fault } from '../fault.ts';
+import { escapeMarks } from '../json.ts';
 import { defineCommand } from './command.ts';
 import type { Connection } from './connection.ts';
 import { count, padded, printable } from './layout.ts';
@@ -22,7 +23,7 @@ export const tail = defineCommand({
     const stop = new AbortController();
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
     const connection = server();
-    const show = json ? (line: Line) => JSON.stringify(line) : forPeople();
+    const show = json ? (line: Line) => escapeMarks(JSON.stringify(line)) : forPeople();
     const lines = connection.follow('/v1/tail', { reference: options.order }, stop.signal);
     for await (const text of lines) {
       const line = JSON.parse(text) as Line;

@@ -1,4 +1,5 @@
 import pino from 'pino';
+import { escapeMarks } from '../json.ts';
 import type { LogLevel } from './level.ts';
 
 /**
@@ -44,7 +45,7 @@ const WAITING_BYTES_MAX = 1024 * 1024;
 function openOutput(): pino.DestinationStream {
   const output = pino.destination({ fd: 1, sync: true, maxLength: WAITING_BYTES_MAX });
   output.on('error', () => {});
-  return output;
+  return { write: (line) => void output.write(escapeMarks(line)) };
 }
 
 /** The code, the message and, for a bug, the stack; never the cause, which may quote data. */

@@ -31,6 +31,13 @@ describe('docs/operations.md', () => {
   });
 });
 
+/** What asks a container of settled for its health: a file of the checkout. */
+function healthCheck(text: string): string {
+  const [, asked = ''] = /"?node"?, "?\/app\/(bin\/\w+\.mjs)"?\]$/m.exec(text) ?? [];
+  expect(read(asked)).toContain('/readyz');
+  return asked;
+}
+
 describe('compose.yaml', () => {
   it('publishes the public listener alone, and names settings that there are', () => {
     const compose = read('compose.yaml');
@@ -52,9 +59,7 @@ describe('compose.yaml', () => {
   });
 
   it('asks for the health of the container as the image does', () => {
-    const [, asked = ''] = /"(fetch\(.*)"$/m.exec(read('compose.yaml')) ?? [];
-    expect(asked).not.toBe('');
-    expect(read('Dockerfile')).toContain(asked);
+    expect(healthCheck(read('compose.yaml'))).toEqual(healthCheck(read('Dockerfile')));
   });
 });
 
@@ -154,9 +159,7 @@ describe('compose.postgres.yaml', () => {
   });
 
   it('asks for the health of a replica as the image does', () => {
-    const [, asked = ''] = /"(fetch\(.*)"$/m.exec(compose) ?? [];
-    expect(asked).not.toBe('');
-    expect(read('Dockerfile')).toContain(asked);
+    expect(healthCheck(compose)).toEqual(healthCheck(read('Dockerfile')));
   });
 
   it('is set up by the commands of the page: every secret is made', () => {

@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../src/http/app.ts';
@@ -31,6 +34,27 @@ describe('http: health', () => {
       for (const url of listeners()) expect((await fetch(url + path)).status).toBe(404);
     },
   );
+});
+
+describe('http: the health check of the image', () => {
+  const check = fileURLToPath(new URL('../../bin/ready.mjs', import.meta.url));
+  const run = promisify(execFile);
+  const ask = (environment: Record<string, string>) =>
+    run(process.execPath, [check], { env: environment }).then(
+      () => 0,
+      ({ code }) => code,
+    );
+
+  it('asks the private listener, at the address that is configured', async () => {
+    const { host, port } = new URL(app().apiUrl);
+    const hooks = new URL(app().hooksUrl).host;
+    const answers = await Promise.all([
+      ask({ SETTLED_OPERATOR_LISTEN: host }),
+      ask({ SETTLED_OPERATOR_LISTEN: `0.0.0.0:${port}`, SETTLED_HOOKS_LISTEN: '127.0.0.1:1' }),
+      ask({ SETTLED_OPERATOR_LISTEN: '127.0.0.1:1', SETTLED_HOOKS_LISTEN: hooks }),
+    ]);
+    expect(answers).toEqual([0, 0, 1]);
+  });
 });
 
 describe('http: health of a process that is not ready', () => {

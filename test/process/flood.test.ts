@@ -25,30 +25,24 @@ const TIMED_OUT = 408;
 const MIB = 1024 * 1024;
 
 describe('a flood', () => {
-  it('of forged deliveries delays no genuine one, and leaves counts instead of rows', async () => {
+  it('of forged deliveries keeps no genuine one out, and leaves counts instead of rows and lines', async () => {
     const serving = await startServing(join(testFolder(), 'settled.db'));
     const links = await reserveMany(serving, 200);
     const attacked = links.slice(0, 4);
     const forging = new Agent({ keepAlive: true, maxSockets: 64 });
     const genuine = new Agent({ keepAlive: true, maxSockets: 8 });
     const forged: Promise<number>[] = [];
-    const delivered: Promise<{ status: number; tookMs: number }>[] = [];
+    const delivered: Promise<number>[] = [];
     // 2 000 forged and 50 genuine ones a second, for four seconds.
     const startedAt = Date.now();
     for (let tick = 0; tick < FLOOD_MS / TICK_MS; tick++) {
       for (let n = 0; n < 40; n++) forged.push(forge(serving, attacked[n % 8], forging));
-      delivered.push(deliverTimed(serving, links[tick] as Reserved, genuine));
+      const link = links[tick] as Reserved;
+      delivered.push(deliver(serving, link, completedEvent(link), genuine).then(({ status }) => status));
       await after(Math.max(0, startedAt + TICK_MS * (tick + 1) - Date.now()));
     }
-    const answers = await Promise.all(delivered);
-    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(new Set(await Promise.all(delivered))).toEqual(new Set([200]));
     expect(new Set(await Promise.all(forged))).toEqual(new Set([401]));
-    // A machine that takes longer for the whole flood takes as many times longer for each delivery of it.
-    const times = Math.max(1, (Date.now() - startedAt) / FLOOD_MS);
-    const tookMs = answers.map((answer) => answer.tookMs).sort((a, b) => a - b);
-    expect(tookMs[Math.floor(tookMs.length / 2)]).toBeLessThan(250 * times);
-    expect(tookMs.at(-1)).toBeLessThan(2_000 * times);
-
     await eventually(async () => {
       const { rejections } = (await serving.api('/v1/rejections')).body;
       expect(rejections).toHaveLength(attacked.length);
@@ -61,6 +55,8 @@ describe('a flood', () => {
       expect(stats).toMatchObject({ orders: { paid: 200 }, checks: 200, rejections: forged.length / 2 });
     });
     expect(peakMemoryBytes(serving)).toBeLessThan(300 * MIB);
+    const refused = serving.stdout().match(/deliveries refused as not authentic, or not recorded/g);
+    expect(refused?.length).toBeLessThan(forged.length / 40);
     forging.destroy();
     genuine.destroy();
   });
@@ -100,16 +96,6 @@ async function forge({ hooksPort }: Serving, link: Reserved | undefined, agent: 
   const path = link?.path ?? `/hooks/${'x'.repeat(32)}`;
   const headers = signedHeaders('not the secret of any link', body);
   return (await exchange({ agent, port: hooksPort, path, headers, body })).status;
-}
-
-async function deliverTimed(
-  serving: Serving,
-  link: Reserved,
-  agent: Agent,
-): Promise<{ status: number; tookMs: number }> {
-  const sentAt = Date.now();
-  const { status } = await deliver(serving, link, completedEvent(link), agent);
-  return { status, tookMs: Date.now() - sentAt };
 }
 
 /** Genuine for the first four hundred; then forged for a link or for none. */

@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+// The health check of the image: whether settled is ready, asked of its private listener, at the address that the
+// environment gives it. The public one may have no connection left, and does not say why.
+import { readFileSync } from 'node:fs';
+
+/** Where to connect to a listener of this address: one listens on every address, but connects to one. */
+function readyUrl({ SETTLED_OPERATOR_LISTEN: given, SETTLED_OPERATOR_LISTEN_FILE: file }) {
+  const address = given || (file ? readFileSync(file, 'utf8').trim() : '') || '127.0.0.1:8788';
+  const reachable = address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
+  return `http://${reachable}/readyz`;
+}
+
+if (import.meta.main ?? process.argv[1] === import.meta.filename) {
+  const url = readyUrl(process.env);
+  try {
+    const answer = await fetch(url);
+    const { reason } = await answer.json();
+    if (!answer.ok) process.stderr.write(`not ready: ${reason}\n`);
+    process.exitCode = answer.ok ? 0 : 1;
+  } catch (error) {
+    process.stderr.write(`${url} does not answer: ${error.cause?.message ?? error.message}\n`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,144 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as after } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
+import { ATTACKS, type Attack } from './flooding.ts';
+
+/**
+ * `npm run prove:flood [-- ATTACK…]`: beside each attack on the public listener 40 genuine deliveries come, a tenth of a
+ * second apart. All must be acknowledged, the slowest within 3 s, in less than 400 MB, with fewer than 200 log lines.
+ */
+const DELIVERIES = 40;
+const MUST = { slowestMs: 3_000, rssMb: 400, logLines: 200 } as const;
+/** What the attack has before the first delivery comes. */
+const HEAD_START_MS = 200;
+const OPERATOR_TOKEN = 'operator-token-of-the-proof';
+
+type Served = { child: ChildProcess; hooksPort: number; operatorPort: number; lines: () => number };
+type Result = { acknowledged: number; slowestMs: number; rssMb: number; logLines: number; attack: unknown };
+
+async function serve(folder: string): Promise<Served> {
+  const main = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
+  const child = spawn(process.execPath, [main, 'serve'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      PATH: process.env.PATH,
+      SETTLED_STORE: `sqlite:${join(folder, 'settled.db')}`,
+      SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+      SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+      SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN,
+    },
+  });
+  let count = 0;
+  const started = Promise.withResolvers<{ hooks: { port: number }; operator: { port: number } }>();
+  child.once('exit', (code) => started.reject(new Error(`settled ended with ${code}`)));
+  createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+    count++;
+    if (line.includes('"settled is serving"')) started.resolve(JSON.parse(line));
+  });
+  const { hooks, operator } = await started.promise;
+  return { child, hooksPort: hooks.port, operatorPort: operator.port, lines: () => count };
+}
+
+type Link = { path: string; secret: string; reference: string };
+
+async function reserve({ operatorPort }: Served, n: number): Promise<Link> {
+  const reference = `order-${n}`;
+  const answer = await fetch(`http://127.0.0.1:${operatorPort}/v1/links`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ reference, amount: '100.00' }),
+  });
+  const { link } = (await answer.json()) as { link: { webhookUrl: string; webhookSecret: string } };
+  return { path: new URL(link.webhookUrl).pathname, secret: link.webhookSecret, reference };
+}
+
+/** One genuine delivery over a connection of its own: its status, 0 where the connection broke, and how long it took. */
+function deliver(port: number, { path, secret, reference }: Link): Promise<{ status: number; ms: number }> {
+  const body = paymentEvent({ id: `evt_${reference}`, linkId: `pl_${reference}`, amount: '100.00' });
+  const headers = { ...signedHeaders(secret, body), 'content-length': String(Buffer.byteLength(body)) };
+  const sentAt = performance.now();
+  return new Promise((resolve) => {
+    const end = (status: number) => resolve({ status, ms: performance.now() - sentAt });
+    const sent = request(
+      { host: '127.0.0.1', port, path, method: 'POST', headers, agent: false },
+      (answer) => {
+        answer.resume().once('end', () => end(answer.statusCode ?? 0));
+      },
+    );
+    sent.once('error', () => end(0));
+    sent.setTimeout(20_000, () => sent.destroy(new Error('no answer within 20 s')));
+    sent.end(body);
+  });
+}
+
+async function run(attack: Attack): Promise<Result> {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-flood-'));
+  const served = await serve(folder);
+  try {
+    const links = await Promise.all(Array.from({ length: DELIVERIES }, (_, n) => reserve(served, n + 1)));
+    const before = served.lines();
+    const flooder = fork(
+      fileURLToPath(new URL('flooding.ts', import.meta.url)),
+      [attack, String(served.hooksPort)],
+      {
+        execPath: process.execPath,
+      },
+    );
+    let said: unknown = null;
+    flooder.on('message', (message) => (said = message));
+    await after(HEAD_START_MS);
+    const answers = [];
+    for (const link of links) {
+      answers.push(deliver(served.hooksPort, link));
+      await after(100);
+    }
+    const ended = await Promise.all(answers);
+    const rssMb = peakMb(served);
+    flooder.send('report');
+    await after(300);
+    flooder.kill('SIGKILL');
+    return {
+      acknowledged: ended.filter(({ status }) => status === 200).length,
+      slowestMs: Math.round(Math.max(...ended.map(({ ms }) => ms))),
+      rssMb,
+      logLines: served.lines() - before,
+      attack: said,
+    };
+  } finally {
+    served.child.kill('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** The most that it ever had in memory. */
+function peakMb({ child }: Served): number {
+  const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'));
+  return Math.round(Number(peak?.[1]) / 1024);
+}
+
+function holds({ acknowledged, slowestMs, rssMb, logLines }: Result): boolean {
+  return (
+    acknowledged === DELIVERIES &&
+    slowestMs < MUST.slowestMs &&
+    rssMb < MUST.rssMb &&
+    logLines < MUST.logLines
+  );
+}
+
+const named = process.argv.slice(2) as Attack[];
+let failed = 0;
+for (const attack of named.length > 0 ? named : (Object.keys(ATTACKS) as Attack[])) {
+  const result = await run(attack);
+  if (!holds(result)) failed++;
+  const { acknowledged, slowestMs, rssMb, logLines } = result;
+  const figures = `${acknowledged} of ${DELIVERIES}, slowest ${slowestMs} ms, ${rssMb} MB, ${logLines} log lines`;
+  process.stdout.write(`${holds(result) ? 'ok  ' : 'FAIL'} ${ATTACKS[attack].about}: ${figures}\n`);
+  process.stdout.write(`     ${JSON.stringify(result.attack)}\n`);
+}
+process.exitCode = failed === 0 ? 0 : 1;
