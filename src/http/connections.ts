@@ -3,10 +3,9 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../work/clock.ts';
 
 /** Why a connection of the public listener was closed before its time. */
-export const CLOSED_FOR = ['idle', 'slow', 'pipelined', 'dropped'] as const;
-type ClosedFor = (typeof CLOSED_FOR)[number];
+type ClosedFor = 'idle' | 'slow' | 'pipelined' | 'dropped';
 
-export type ConnectionCounts = { open: number; max: number; closed: Readonly<Record<ClosedFor, number>> };
+type ConnectionCounts = { open: number; max: number; closed: Readonly<Record<ClosedFor, number>> };
 
 /** The connections of a listener that anybody may reach. */
 export type Connections = {

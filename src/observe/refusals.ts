@@ -6,7 +6,7 @@ const LINE_EVERY_MS = 1_000;
 const LINKS_MAX = 10;
 
 /** A delivery that was refused or not recorded. */
-export type Refusal = {
+type Refusal = {
   /** Its outcome or, if it was not authentic, why. */
   reason: string;
   link?: number | undefined;
