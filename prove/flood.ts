@@ -1,12 +1,12 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
+import { type Link, reserve, type Served, serve } from './flood_target.ts';
 import { ATTACKS, type Attack } from './flooding.ts';
 
 /**
@@ -17,46 +17,8 @@ const DELIVERIES = 40;
 const MUST = { slowestMs: 3_000, rssMb: 400, logLines: 200 } as const;
 /** What the attack has before the first delivery comes. */
 const HEAD_START_MS = 200;
-const OPERATOR_TOKEN = 'operator-token-of-the-proof';
 
-type Served = { child: ChildProcess; hooksPort: number; operatorPort: number; lines: () => number };
 type Result = { acknowledged: number; slowestMs: number; rssMb: number; logLines: number; attack: unknown };
-
-async function serve(folder: string): Promise<Served> {
-  const main = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
-  const child = spawn(process.execPath, [main, 'serve'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: {
-      PATH: process.env.PATH,
-      SETTLED_STORE: `sqlite:${join(folder, 'settled.db')}`,
-      SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
-      SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
-      SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN,
-    },
-  });
-  let count = 0;
-  const started = Promise.withResolvers<{ hooks: { port: number }; operator: { port: number } }>();
-  child.once('exit', (code) => started.reject(new Error(`settled ended with ${code}`)));
-  createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
-    count++;
-    if (line.includes('"settled is serving"')) started.resolve(JSON.parse(line));
-  });
-  const { hooks, operator } = await started.promise;
-  return { child, hooksPort: hooks.port, operatorPort: operator.port, lines: () => count };
-}
-
-type Link = { path: string; secret: string; reference: string };
-
-async function reserve({ operatorPort }: Served, n: number): Promise<Link> {
-  const reference = `order-${n}`;
-  const answer = await fetch(`http://127.0.0.1:${operatorPort}/v1/links`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ reference, amount: '100.00' }),
-  });
-  const { link } = (await answer.json()) as { link: { webhookUrl: string; webhookSecret: string } };
-  return { path: new URL(link.webhookUrl).pathname, secret: link.webhookSecret, reference };
-}
 
 /** One genuine delivery over a connection of its own: its status, 0 where the connection broke, and how long it took. */
 function deliver(port: number, { path, secret, reference }: Link): Promise<{ status: number; ms: number }> {
