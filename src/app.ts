@@ -78,6 +78,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     isShared,
     ...afterSettling(() => parts),
   });
+  const sealing = { keyring, keys, source: config, restUnder: opened.secretsKeyIds };
   const parts: Parts = {
     ...options,
     clock,
@@ -98,15 +99,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     notifier: null,
     clockSteps,
     retention: startRetention({ ...options, clock, store, clockSteps, keepBodiesMs: config.keepBodiesMs }),
-    rotation: startRotation({
-      ...options,
-      clock,
-      store,
-      keyring,
-      keys,
-      source: config,
-      restUnder: opened.secretsKeyIds,
-    }),
+    rotation: startRotation({ ...options, clock, store, ...sealing }),
     notices: openBell(clock),
     onNotices: () => {
       hints.send('notices');
