@@ -11,7 +11,7 @@ import { openKeyring } from '../../src/store/keyring.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { createLink } from '../support/dispatch.ts';
+import { act, createLink } from '../support/dispatch.ts';
 import { DOCUMENTED, problemsOf, responseOf, SEEN } from '../support/document.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Passed } from '../support/front.ts';
@@ -102,6 +102,10 @@ describe('the answers of the document', () => {
     await openOrder(shop, 'order-1');
     await openOrder(shop, 'order-usd', { currency: 'USD' });
     await settled.api('/v1/admin/reconcile', { body: {} });
+
+    await act(sandbox, await openLink(shop, 'order-expired'), 'expire');
+    await passUntil(shop, async () => (await settled.order('order-expired')).state === 'expired');
+    await openOrder(shop, 'order-expired');
 
     await payLink(shop, await openLink(shop, 'order-paid'));
     await allSettled(shop);
