@@ -6,6 +6,7 @@ import { onTestFinished, type TestContext } from 'vitest';
 import { type App, startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { type Log, openLog } from '../../src/observe/log.ts';
+import { openStore } from '../../src/store/open.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { ask } from './ask.ts';
 import { signedHeaders } from './deliveries.ts';
@@ -75,12 +76,12 @@ export async function startTestApp(
 ): Promise<TestApp> {
   const storePath = options.storePath ?? join(testFolder(), 'settled.db');
   const { engine = ENGINE } = options;
-  const clock = passing(options.clock ?? systemClock);
+  const { clock = systemClock } = options;
   const database =
     engine === 'sqlite'
       ? null
       : await testDatabase(storePath, {
-          clock: options.clock === undefined ? undefined : clock,
+          clock: options.clock === undefined ? undefined : passing(clock),
           isOfTest: options.storePath === undefined,
         });
   const config = readConfig({
@@ -99,7 +100,7 @@ export async function startTestApp(
     newId: randomUUID,
     log: options.log ?? openLog(config.logLevel),
     ...(options.openFiles === undefined ? {} : { openFiles: options.openFiles }),
-    ...(database === null ? {} : { open: database.open }),
+    open: database?.open ?? (async (...given) => ({ ...(await openStore(...given)), clock: passing(clock) })),
   });
   // Stopping takes its second of grace; the next test need not wait for it.
   (options.atEnd ?? onTestFinished)(() => void app.stop());
@@ -148,7 +149,10 @@ export async function startTestApp(
   };
 }
 
-/** The time over which a test turns a clock has passed: to settled it is no step of the clock. */
+/**
+ * The time over which a test turns a clock has passed: to settled it is no step of the clock. The store itself goes by the
+ * clock as it is, because no call takes as long as a turn.
+ */
 function passing(clock: Clock): Clock {
   return 'advance' in clock ? { ...clock, monotonicMs: () => clock.nowMs() } : clock;
 }
