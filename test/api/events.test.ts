@@ -255,6 +255,7 @@ describe('api: refused deliveries', () => {
         reference: 'first',
         reason: 'signature_wrong',
         count: 1,
+        diagnosis: expect.objectContaining({ code: 'wrong_secret_or_altered_body' }),
         firstAt: expect.stringMatching(/Z$/),
         lastAt: expect.stringMatching(/Z$/),
       });

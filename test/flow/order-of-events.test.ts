@@ -99,7 +99,8 @@ async function standing(settled: TestApp, reference: string): Promise<Record<str
 }
 
 function refunded(reference: string): Record<string, unknown> {
-  const payment = { id: `pay_${reference}`, status: 'refunded', amount: '100.00', currency: 'BRL' };
+  const money = { amount: '100.00', currency: 'BRL', customerPaid: null };
+  const payment = { id: `pay_${reference}`, status: 'refunded', ...money };
   return {
     reference,
     state: 'refunded',
@@ -109,6 +110,7 @@ function refunded(reference: string): Record<string, unknown> {
     learnedBy: 'webhook',
     payment,
     payments: [payment],
+    paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '0.00' }] },
     holds: [],
     hold: null,
     link: { id: `pl_${reference}`, url: null, shortUrl: null, status: null },
