@@ -148,24 +148,27 @@ export const endRequest = z.strictObject({ reason });
 export const verifyRequest = z.strictObject({
   signature: z
     .string()
-    .max(2048)
+    .max(2048, 'must have at most 2048 characters')
     .describe('The value of the signature header.')
     .meta({ examples: ['ab'.repeat(32)] }),
   timestamp: z
     .string()
-    .max(256)
+    .max(256, 'must have at most 256 characters')
     .describe('The value of the timestamp header.')
     .meta({ examples: ['1760000000000'] }),
   bodyBase64: z
     .string()
-    .max(60_000)
-    .regex(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/)
+    .max(60_000, 'must have at most 60000 characters')
+    .regex(
+      /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/,
+      'must be base64, with its padding',
+    )
     .describe('The raw body in base64: 45000 bytes at most.')
     .meta({ examples: ['eyJpZCI6ImV2dF8xIn0='] }),
   atMs: z
-    .int()
-    .min(0)
-    .max(8_640_000_000_000_000)
+    .int('must be a whole number')
+    .min(0, 'must not be negative')
+    .max(8_640_000_000_000_000, 'must be epoch milliseconds that a date can have')
     .optional()
     .describe('When it came, in epoch milliseconds; now if it is left out.'),
 });

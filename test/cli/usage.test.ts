@@ -148,7 +148,7 @@ describe('cli: arguments', () => {
     [['events', 'replay', '1', '--failed'], /not both/],
     [['notices', 'resend', '--since', 'yesterday'], /--since is "yesterday"\. Write how long ago/],
     [['attention', 'end', '1'], /needs --reason TEXT/],
-    [['verify', '--body', 'x'], /needs --body FILE and --secret-file/],
+    [['verify', '--body', 'x'], /needs --body FILE, and either --order REFERENCE or --secret-file/],
     [['verify', '--body', 'x', '--secret', 'y'], /needs --signature TEXT and --timestamp TEXT/],
   ])('%j is refused before anything is asked of the server', async (args, message) => {
     await expect(runUnasked(args)).rejects.toThrow(message);

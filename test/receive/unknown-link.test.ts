@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { rawConnection } from '../support/raw.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { expectSaid, SAID } from './answers.ts';
@@ -25,7 +26,14 @@ describe('receive: a delivery for no link of ours', () => {
   });
 
   it('costs one code over its body, like a forged one for a link that there is', async () => {
-    const link = await app().reserve(freshReference());
+    const reference = freshReference();
+    const link = await app().reserve(reference);
+    // The first one is also diagnosed, after it was answered; the next ones of the link are not for a while.
+    await expectSaid(await app().deliver(link, BODY, FORGED), SAID.unauthorized);
+    await eventually(async () => {
+      const { rejections } = (await app().api(`/v1/rejections?reference=${reference}`)).body;
+      expect(rejections).toMatchObject([{ diagnosis: { code: expect.any(String) } }]);
+    });
     hmacs.mockClear();
     await expectSaid(await app().deliver(link, BODY, FORGED), SAID.unauthorized);
     expect(hmacs).toHaveBeenCalledTimes(1);

@@ -32,7 +32,7 @@ describe('the API key', () => {
   it('given twice must be right twice', async () => {
     const sandbox = await startTestSandbox({ apiKey: 'key' });
     const connection = await rawConnection(sandbox.url);
-    const request = `GET /api/v1${PROFILE} HTTP/1.1\r\nhost: x\r\nx-api-key: key\r\nx-api-key: other\r\n\r\n`;
+    const request = `GET /api/v1${PROFILE} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: key\r\nx-api-key: other\r\n\r\n`;
     connection.send(request);
     expect((await connection.answer()).status).toBe(401);
     connection.send(request.replace('other', 'key'));
@@ -219,7 +219,7 @@ describe('a failure', () => {
     const sandbox = await startTestSandbox({ apiKey: 'key' });
     const connection = await rawConnection(sandbox.url);
     connection.send(
-      `GET http://a:99999/api/v1${LINKS}?pageSize=7 HTTP/1.1\r\nhost: x\r\nx-api-key: key\r\n\r\n`,
+      `GET http://a:99999/api/v1${LINKS}?pageSize=7 HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: key\r\n\r\n`,
     );
     const { status, body } = await connection.answer();
     expect([status, JSON.parse(body).pagination.pageSize]).toEqual([200, 7]);
