@@ -1,6 +1,6 @@
 import type { PaymentFact } from './fact.ts';
 import type { CustomerPaid } from './ledger.ts';
-import { formatAmount, type Money, parseAmount, type StatedMoney } from './money.ts';
+import { formatAmount, isCurrency, type Money, parseAmount, type StatedMoney } from './money.ts';
 import type { HoldReason, Order } from './order.ts';
 
 /**
@@ -29,7 +29,7 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
   const quote = compare(order.amount, fact.quoteMoney, currency);
   // Instalment interest, or the service converted: the link says what the merchant gets.
   const isBeside =
-    link.verdict === 'equal' && (quote.verdict === 'more' || quote.verdict === 'currency_mismatch');
+    link.verdict === 'equal' && isCurrencyNamed(fact) && (quote.verdict === 'more' || isConverted(quote));
   const money = isBeside ? link.money : (quote.money ?? link.money);
   const isNamed = currency !== null && money !== null && money.amountMinor > 0;
   const isSaid = isNamed && (isBeside || (link.verdict === 'equal' && quote.verdict === 'equal'));
@@ -51,15 +51,26 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
 
 /**
  * Whether a completion's quote names the order's money on a link that does; false if it names less, or nothing that can be
- * read. Null if there is nothing to compare, and of more or of another currency: interest and conversion are no misreading.
+ * read as money. Null if there is nothing to compare, and of more or of another currency: interest and conversion are no misreading.
  */
 export function quoteAgrees(order: Order, fact: PaymentFact): boolean | null {
   if (fact.quoteMoney === null) return null;
   const currency = fact.quoteMoney.currency ?? fact.linkMoney?.currency ?? null;
   if (compare(order.amount, fact.linkMoney, currency).verdict !== 'equal') return null;
-  const { verdict } = compare(order.amount, fact.quoteMoney, currency);
-  if (verdict === 'amount_mismatch') return false;
-  return verdict === 'equal' ? true : null;
+  const quote = compare(order.amount, fact.quoteMoney, currency);
+  if (quote.verdict === 'equal') return true;
+  const isUnreadable = quote.verdict === 'currency_mismatch' && !isConverted(quote);
+  return quote.verdict === 'amount_mismatch' || isUnreadable ? false : null;
+}
+
+/** In a currency that there is. `R$`, `986` or an object may be a misreading of the order's own, so money in them is doubtful. */
+function isConverted({ verdict, money }: Comparison): boolean {
+  return verdict === 'currency_mismatch' && money !== null && isCurrency(money.currency);
+}
+
+/** Whether the link names its currency, which then is not only what its quote implies; or whether neither names one. */
+function isCurrencyNamed({ linkMoney, quoteMoney }: PaymentFact): boolean {
+  return (linkMoney?.currency ?? null) !== null || (quoteMoney?.currency ?? null) === null;
 }
 
 type Comparison = {

@@ -29,9 +29,16 @@ export function readMoney(place: JsonObject): StatedMoney | null {
   return amount === null && currency === null ? null : { amount, currency };
 }
 
-/** Characters that cannot be stored or shown (NUL, controls, direction marks, half characters) become question marks. */
+/**
+ * A currency's code in capitals, without the spaces around it. Characters that cannot be stored or shown (NUL, controls,
+ * direction marks, half characters) become question marks.
+ */
 export function readCurrency(value: unknown): string | null {
-  const text = statedText(value)?.toUpperCase().slice(0, CURRENCY_LENGTH_MAX) ?? null;
+  const text =
+    statedText(value)
+      ?.replace(/^ +| +$/g, '')
+      .toUpperCase()
+      .slice(0, CURRENCY_LENGTH_MAX) ?? null;
   return text === null ? null : text.replace(/\p{C}/gu, '?');
 }
 

@@ -19,6 +19,7 @@ describe("agreement: a quote on a link whose own money is the order's", () => {
     ['less', stated('99.99')],
     ['an amount that cannot be read', stated('NaN')],
     ['an amount of another currency that cannot be read', stated('NaN', 'USD')],
+    ['what is no currency', stated('100', 'R$')],
   ])('differs where it names %s', (_name, quote) => {
     expect(of(stated('100'), quote)).toBe(false);
   });
@@ -68,12 +69,25 @@ describe('agreement: what was captured, and what the customer paid', () => {
     ['another currency in the quote', own, stated('18.2', 'USD'), 'equal', '10000 BRL', '18.20 USD'],
     ['more of another currency', own, stated('9000', 'JPY'), 'equal', '10000 BRL', '9000 JPY'],
     [
-      'decimals that no ISO currency has',
+      'more decimals than its other currency has',
       own,
-      stated('18.123456', 'USDT'),
+      stated('18.123456', 'USD'),
       'equal',
       '10000 BRL',
-      '18.123456 USDT',
+      '18.123456 USD',
+    ],
+    ['a word for a currency', own, stated('50', 'R$'), 'currency_mismatch', '5000 R$', NONE],
+    ['no word for a currency', own, stated('50', ''), 'currency_mismatch', '5000 ', NONE],
+    ["a currency's number", own, stated('50', '986'), 'currency_mismatch', '5000 986', NONE],
+    ['an object for a currency', own, stated('50', 'OBJECT'), 'currency_mismatch', '5000 OBJECT', NONE],
+    ['more of an unknown currency', own, stated('150', 'R$'), 'currency_mismatch', '15000 R$', NONE],
+    [
+      'a link without a currency beside interest in one',
+      stated('100', NONE),
+      stated('150'),
+      'amount_mismatch',
+      '15000 BRL',
+      NONE,
     ],
     ['only another currency', own, { amount: NONE, currency: 'USD' }, 'equal', '10000 BRL', NONE],
     ['a quote that is less', own, stated('60'), 'amount_mismatch', '6000 BRL', NONE],

@@ -195,6 +195,18 @@ const money: Shape[] = [
     }),
     { is: 'held', reason: 'currency_mismatch' },
   ),
+  ...['R$', '', '986', 986, { code: 'BRL' }, ['BRL'], true].map((currency) =>
+    says(
+      `less, in ${JSON.stringify(currency)} for a currency`,
+      (a) => ({ latestPayment: { ...paymentOf(a), quote: { ...QUOTE, amount: 50, currency } } }),
+      { is: 'held', reason: 'currency_mismatch' },
+    ),
+  ),
+  says(
+    'less, with a space behind the currency',
+    (a) => ({ latestPayment: { ...paymentOf(a), quote: { ...QUOTE, amount: 50, currency: 'BRL ' } } }),
+    { is: 'held', reason: 'amount_mismatch' },
+  ),
   says(
     'an amount that is none',
     (a) => ({ paymentLink: { ...linkOf(a), amount: { value: 100 } }, latestPayment: null }),

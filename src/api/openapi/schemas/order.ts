@@ -123,7 +123,7 @@ export const order = z
         sums: z
           .array(
             z.strictObject({
-              currency,
+              currency: statedCurrency,
               captured: amount.describe('What they brought.'),
               balance: amount.describe('What is left of it after refunds and disputes.'),
             }),
