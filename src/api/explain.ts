@@ -115,7 +115,9 @@ function ended(timeline: Timeline, { nowMs }: Means): string[] {
 /** What may keep an unpaid order from becoming paid, the nearest cause first. */
 function obstacles(timeline: Timeline): string[] {
   const { order, events, hints, rejections } = timeline;
-  if (!isOpen(order.state)) return waitsForAPerson(timeline) ? notUnderstood(timeline) : [];
+  if (!isOpen(order.state)) {
+    return [...notSettled(timeline), ...(waitsForAPerson(timeline) ? notUnderstood(timeline) : [])];
+  }
   const deliveries = events.filter(({ reading }) => reading === null);
   const waiting = deliveries.filter(({ status }) => status === 'pending' || status === 'leased').length;
   const dead = deliveries.filter(({ status }) => status === 'dead').length;
@@ -163,6 +165,15 @@ function ofRefused(rejections: Timeline['rejections']): string[] {
 
 function timesOf(rejections: Timeline['rejections']): number {
   return rejections.reduce((sum, { count }) => sum + count, 0);
+}
+
+/** What could not be settled beside an order that has its money, while a person has not seen to it. */
+function notSettled({ attention }: Timeline): string[] {
+  const matters = attention.filter(({ kind }) => kind === 'event_dead' || kind === 'link_mismatch');
+  const last = matters.at(-1);
+  if (last === undefined) return [];
+  const came = matters.length === 1 ? 'Something came' : `${matters.length} times something came`;
+  return [`${came} that could not be settled, and nothing was counted for it. ${sentence(last.detail)}`];
 }
 
 function waitsForAPerson({ attention }: Timeline): boolean {

@@ -29,9 +29,10 @@ export function answers(
 
 /**
  * Whether a reading that was applied leaves nothing to learn from an event that could not be settled and came before its
- * request left: it shows what came of the payment, the order follows it, and it raised no matter.
+ * request left: it is what the order's payment was learned from, and it raised no matter. An order that was paid before
+ * says nothing of such an event: it may have told of another payment, or of another link's.
  */
-export function tellsAll({ loaded: { order }, raised }: Applied, facts: readonly PaymentFact[]): boolean {
+export function tellsAll({ loaded: { order }, learnedBy, raised }: Applied): boolean {
   const isSettled = order.state === 'paid' || order.state === 'refunded' || order.state === 'disputed';
-  return isSettled && raised.length === 0 && facts.some(({ kind }) => MONEY_CAME.has(kind));
+  return isSettled && learnedBy !== null && raised.length === 0;
 }

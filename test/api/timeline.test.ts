@@ -300,7 +300,9 @@ describe('api: why an order stands where it stands', () => {
     const other = event(link, { linkId: 'pl_of_somebody_else', amount: '100.00', paymentId: 'pay_x' });
     expect((await settled().deliver(link, other)).status).toBe(200);
     await withEntry(link.reference, 'attention', /names (another )?link/);
-    const { next, order } = await withEntry(link.reference, 'delivery', /link_mismatch.*pl_of_somebody_else/);
+    const found = await withEntry(link.reference, 'delivery', /link_mismatch.*pl_of_somebody_else/);
+    const { answer, next, order } = found;
+    expect(answer).toMatch(/is paid.*could not be settled.*nothing was counted.*pl_of_somebody_else/);
     expect(next.join('\n')).toMatch(/settled events replay/);
     expect(order).toEqual(before);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { act, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
+import { signedHeaders } from '../support/deliveries.ts';
+import { act, createLink, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
 import type { Front } from '../support/front.ts';
 import { look } from '../support/peek.ts';
 import {
@@ -11,6 +12,7 @@ import {
   type Shop,
   startDeafShop,
   startFronted,
+  startShop,
 } from '../support/shop.ts';
 
 const stateOf = async ({ settled }: Shop, reference = 'order-1') => (await settled.order(reference)).state;
@@ -74,4 +76,31 @@ it('believes nothing of an answer about another link, and asks again', async () 
   front.passAll();
   await passUntil(shop, async () => (await stateOf(shop)) === 'paid', { withinMs: 5 * MINUTE_MS });
   expect((await shop.settled.order('order-1')).payments).toHaveLength(1);
+});
+
+it("goes on telling of another link's payment, told at the address of an order that was paid before", async () => {
+  const shop = await startShop();
+  const { settled, sandbox } = shop;
+  const { webhookUrl, webhookSecret } = await settled.reserve('order-1', '100.00');
+  const fields = { externalReference: 'order-1', webhookUrl, webhookSecret, amount: 100 };
+  await act(sandbox, await createLink(sandbox, fields), 'pay');
+  await passUntil(shop, async () => (await stateOf(shop)) === 'paid');
+  const body = JSON.stringify({
+    type: 'payment_link.payment_status_changed',
+    paymentLinkId: 'pl_other',
+    paymentStatus: 'COMPLETED',
+    latestPayment: { id: 'pay_other', status: 'COMPLETED' },
+  });
+  const headers = signedHeaders(webhookSecret, body, String(sandbox.clock.nowMs()));
+  expect((await fetch(webhookUrl, { method: 'POST', body, headers })).status).toBe(200);
+  await passUntil(shop, async () => {
+    const { check: asked } = (await settled.api('/v1/orders/order-1/timeline')).body;
+    const read = await look(settled, "SELECT 1 FROM inbox WHERE type = 'link_mismatch' AND status = 'done'");
+    return read.length === 1 && (asked ?? null) === null;
+  });
+  const { attention } = (await settled.api('/v1/attention')).body;
+  expect(attention).toMatchObject([{ kind: 'link_mismatch', reference: 'order-1' }]);
+  const { answer, next } = (await settled.api('/v1/orders/order-1/timeline')).body;
+  expect(answer).toMatch(/is paid.*could not be settled.*names link pl_other/);
+  expect(next.join('\n')).toMatch(/waits for a person.*settled events show/);
 });

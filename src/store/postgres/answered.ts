@@ -35,7 +35,7 @@ export async function finishReading(
     if (!raised.includes(kind)) attention.end(tx, kind, reference, job.nowMs);
   }
   const ofReading = { orderKey: loaded.orderKey, reading, atMs: job.nowMs };
-  attention.endMoot(tx, { ...ofReading, tellsAll: tellsAll(applied, job.facts) });
+  attention.endMoot(tx, { ...ofReading, tellsAll: tellsAll(applied) });
   const [held] = await Promise.all([endCheck(tx, loaded, answered, job), updateLink(tx, linkKey, job)]);
   return held;
 }

@@ -34,7 +34,7 @@ export function readingFinisher(
       if (!raised.includes(kind)) attention.end(kind, reference, job.nowMs);
     }
     const ofReading = { orderKey: loaded.orderKey, reading: answered.reading, atMs: job.nowMs };
-    attention.endMoot({ ...ofReading, tellsAll: tellsAll(applied, job.facts) });
+    attention.endMoot({ ...ofReading, tellsAll: tellsAll(applied) });
     const held = endCheck(loaded, answered, job);
     updateLink(answered.linkKey, job);
     return held;

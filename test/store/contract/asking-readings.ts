@@ -496,12 +496,17 @@ export function readingsContract({ shared }: Worlds): void {
           },
         );
 
-        it('is none either when such a reading agrees with what was settled before', async () => {
-          await world.settle(link, [said('completed')]);
-          await DEATHS[kind]();
-          await world.answer(link, [said('completed')]);
-          expect(await kinds()).toEqual([]);
-        });
+        it.each(['before it came', 'after it came'])(
+          'stays one where the order was paid %s, and the reading agrees with that',
+          async (when) => {
+            if (when === 'before it came') await world.settle(link, [said('completed')]);
+            await DEATHS[kind]();
+            if (when === 'after it came') await world.settle(link, [said('completed')]);
+            for (let n = 0; n < 2; n++) await world.answer(link, [said('completed')]);
+            expect(await state()).toBe('paid');
+            expect(await kinds()).toEqual([kind]);
+          },
+        );
 
         it('stays one where the reading was asked for before it came', async () => {
           const number = await world.slot();
