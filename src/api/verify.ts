@@ -8,7 +8,7 @@ import type { ApiOptions } from './options.ts';
 import { noSuchOrder } from './orders.ts';
 import { read, readReference, verifyRequest } from './requests.ts';
 
-/** Each may compute a thousand codes: so many at once, and one more in each of these times. */
+/** Each may compute two thousand codes: so many at once, and one more in each of these times. */
 const BURST = 10;
 const ONE_MORE_MS = 2_000;
 

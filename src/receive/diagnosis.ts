@@ -69,8 +69,8 @@ export function diagnose(given: Captured): Diagnosis {
   // Spaces around a header's value are not part of it (RFC 9110 §5.5).
   const captured = {
     ...given,
-    signature: given.signature.replace(/^[ \t]+|[ \t]+$/g, ''),
-    timestamp: given.timestamp.replace(/^[ \t]+|[ \t]+$/g, ''),
+    signature: withoutSpacesAround(given.signature),
+    timestamp: withoutSpacesAround(given.timestamp),
   };
   const { body, signature, timestamp, secrets, nowMs, toleranceSeconds, effort } = captured;
   const rawHeaders = [NAMES.signature, signature, NAMES.timestamp, timestamp];
@@ -110,6 +110,15 @@ export function diagnose(given: Captured): Diagnosis {
         : { code: 'altered_body', damage, clockAheadMs };
     }
   }
+}
+
+/** A pattern would look again at all the spaces within a header, from each of them. */
+function withoutSpacesAround(header: string): string {
+  const isSpace = (at: number) => header[at] === ' ' || header[at] === '\t';
+  let [from, to] = [0, header.length];
+  while (from < to && isSpace(from)) from++;
+  while (to > from && isSpace(to - 1)) to--;
+  return header.slice(from, to);
 }
 
 function bodyDamage(body: Buffer): BodyDamage | null {

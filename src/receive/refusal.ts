@@ -5,8 +5,8 @@ import type { Clock } from '../work/clock.ts';
 import { type Diagnosis, diagnose } from './diagnosis.ts';
 
 /**
- * Finds out at once what is wrong with a delivery that is refused: its bytes are not kept, so nobody can later. It costs up
- * to a thousand codes over the body, so few are looked at, and after they were answered.
+ * Finds out at once what is wrong with a delivery that is refused: its bytes are not kept, so nobody can later. It costs some
+ * milliseconds whatever was sent, so few are looked at, and after they were answered.
  */
 
 /** Each link's deliveries of one reason are diagnosed at most this often. */

@@ -6,9 +6,19 @@ import { rawConnection } from '../support/raw.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { expectSaid, SAID } from './answers.ts';
 
+const hashed = vi.hoisted(() => ({ bytes: 0 }));
 vi.mock('node:crypto', async (importOriginal) => {
   const crypto = await importOriginal<typeof import('node:crypto')>();
-  return { ...crypto, createHmac: vi.fn(crypto.createHmac) };
+  const counting = (...given: Parameters<typeof createHmac>) => {
+    const hmac = crypto.createHmac(...given);
+    const update = hmac.update.bind(hmac);
+    hmac.update = (data: string | NodeJS.ArrayBufferView) => {
+      hashed.bytes += typeof data === 'string' ? Buffer.byteLength(data) : data.byteLength;
+      return update(data);
+    };
+    return hmac;
+  };
+  return { ...crypto, createHmac: vi.fn(counting) };
 });
 const hmacs = vi.mocked(createHmac);
 
@@ -76,5 +86,36 @@ describe('receive: a delivery for no link of ours', () => {
     connection.send(BODY.slice(-1));
     const { status, body } = await answer;
     expect([status, JSON.parse(body)]).toEqual([401, SAID.unauthorized.body]);
+  });
+});
+
+describe('receive: what a forged delivery can have tried', () => {
+  const ALGORITHMS = [16, 20, 32, 48, 64].map((bytes) => 'ab'.repeat(bytes)).join(',');
+  const nested = (depth: number, inside: string) => '['.repeat(depth) + inside + ']'.repeat(depth);
+  const now = String(Date.now());
+  const signed = (signature: string, timestamp: string) => ({
+    'x-service-signature': signature,
+    'x-service-timestamp': timestamp,
+  });
+
+  it.each<[string, string, Record<string, string>]>([
+    ['nested brackets, that indenting would make megabytes of', nested(3000, ''), FORGED],
+    ['lines nested just so deep that they are written anew', nested(32, '1,'.repeat(3000)), FORGED],
+    ['an ordinary body and five algorithms', BODY, signed(ALGORITHMS, now)],
+    ['a large body and five algorithms', `"${'é'.repeat(120_000)}"`, signed(ALGORITHMS, now)],
+    ['a timestamp of thousands of digits', '{}', signed('ab'.repeat(32), '1'.repeat(5000))],
+    ['a short timestamp and nothing else', '', signed(ALGORITHMS, now)],
+  ])('%s: is bounded by what is hashed, all together', async (_what, body, headers) => {
+    const link = await app().reserve(freshReference());
+    hashed.bytes = 0;
+    hmacs.mockClear();
+    await expectSaid(await app().deliver(link, body, headers), SAID.unauthorized);
+    await eventually(async () => {
+      const { rejections } = (await app().api(`/v1/rejections?reference=${link.reference}`)).body;
+      expect(rejections).toMatchObject([{ diagnosis: { code: expect.any(String) } }]);
+    });
+    expect(hmacs.mock.calls.length).toBeGreaterThan(1);
+    expect(hmacs.mock.calls.length).toBeLessThan(2000);
+    expect(hashed.bytes).toBeLessThan(2_000_000 + 2 * body.length);
   });
 });
