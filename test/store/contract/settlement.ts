@@ -272,6 +272,15 @@ export function settlementContract({ shared }: Worlds): void {
       });
     });
 
+    it('ends the holds of its own order, and of no other', async () => {
+      const other = await world.newLink();
+      await world.settle(link, [said('completed', LITTLE)]);
+      await world.settle(other, [said('completed', { ...LITTLE, paymentId: 'pay_2' })]);
+      await resolve('accept');
+      const { order } = await world.timeline(other);
+      expect(order).toMatchObject({ state: 'held', holds: [{ reason: 'amount_mismatch' }] });
+    });
+
     it('accepts the payment that is left, where the first went back', async () => {
       await world.settle(link, [said('completed', LITTLE)]);
       await world.settle(link, [said('completed', { paymentId: 'pay_2' }), said('refunded')]);
