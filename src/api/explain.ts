@@ -1,14 +1,14 @@
 import { inSum } from '../domain/advice.ts';
 import { type CustomerPaid, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
-import { isOpen, type Order, type OrderState } from '../domain/order.ts';
-import { explainDiagnosis } from '../receive/diagnosis_words.ts';
+import { type HoldReason, isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/queries.ts';
 import { chronicle, type Entry, inDeliveries, inTimes, isNotUnderstood, sentence } from './chronicle.ts';
 import { isInDoubt, linkHasEnded, type Means, whatFollows } from './next.ts';
+import { ofRefused } from './refused.ts';
 import { iso } from './times.ts';
 import { whatShopKnows } from './told.ts';
-import { readDiagnosis, UNREAD_REASONS, words } from './words.ts';
+import { words } from './words.ts';
 
 export type Explanation = {
   /** A few sentences for a worried person: whether the order is paid, and why or why not. */
@@ -24,12 +24,21 @@ export function explain(timeline: Timeline, means: Means): Explanation {
   const { order } = timeline;
   const flags = order.flags.map(words.flag);
   const told = means.canTell ? whatShopKnows(timeline) : [];
-  const why = [...doubt(timeline, means), ...ended(timeline, means), ...obstacles(timeline)];
+  const why = [...doubt(timeline, means), ...ended(timeline, means), ...obstacles(timeline, means)];
   return {
-    answer: [STATES[order.state](order), ...why, ...flags, ...told].join(' '),
+    answer: [firstOf(timeline), ...why, ...flags, ...told].join(' '),
     entries: chronicle(timeline, means),
     next: whatFollows(timeline, means),
   };
+}
+
+/** How the order stands. That what was said last of a paid order is unclear belongs to it. */
+function firstOf({ order, attention }: Timeline): string {
+  const first = STATES[order.state](order);
+  if (order.state !== 'paid' || !attention.some(({ kind }) => kind === 'status_unclear')) return first;
+  const doubt =
+    'but what the service said of its payment since is not clear: look in its panel (status_unclear)';
+  return `${named(order)} is paid, ${doubt}. ${paidWords(order)}`;
 }
 
 const STATES: Readonly<Record<OrderState, (order: Order) => string>> = {
@@ -80,7 +89,9 @@ function meaning({ amount }: Order, paid: CustomerPaid): string {
 }
 
 function heldWords(order: Order): string {
-  const reasons = [...new Set(order.holds.map(({ reason }) => words.hold(reason)))];
+  const reasons = [
+    ...new Set(order.holds.map(({ reason }) => amountWords(order, reason) ?? words.hold(reason))),
+  ];
   const counted = payments(order);
   const captured =
     counted.length > PAYMENTS_LISTED_MAX
@@ -88,6 +99,23 @@ function heldWords(order: Order): string {
       : counted.map((payment) => money(payment.captured)).join(' and ');
   const came = counted.length === 0 ? '' : ` Reported as paid: ${captured}.`;
   return `${named(order)} is held: a person must decide about its money, because ${reasons.join('; and ')}.${came}`;
+}
+
+/** Which way the money of the one payment that does not agree differs; null if that is not so simple. */
+function amountWords(order: Order, reason: HoldReason): string | null {
+  if (reason !== 'amount_mismatch') return null;
+  const { amountMinor, currency } = order.amount;
+  const others = payments(order).filter(
+    ({ captured, isAssumed }) =>
+      !isAssumed && captured.currency === currency && captured.amountMinor !== amountMinor,
+  );
+  const [other] = others;
+  if (other === undefined || others.length > 1) return null;
+  const how =
+    other.captured.amountMinor < amountMinor
+      ? `less than the ${formatAmount(order.amount)} that the order asks`
+      : `and the order asks ${formatAmount(order.amount)}: that cannot be right`;
+  return `the payment is of ${money(other.captured)}, ${how} (${reason})`;
 }
 
 /** What a webhook says, and the service has not confirmed so far. */
@@ -113,7 +141,7 @@ function ended(timeline: Timeline, { nowMs }: Means): string[] {
 }
 
 /** What may keep an unpaid order from becoming paid, the nearest cause first. */
-function obstacles(timeline: Timeline): string[] {
+function obstacles(timeline: Timeline, means: Means): string[] {
   const { order, events, hints, rejections } = timeline;
   if (!isOpen(order.state)) {
     return [...notSettled(timeline), ...(waitsForAPerson(timeline) ? notUnderstood(timeline) : [])];
@@ -132,7 +160,7 @@ function obstacles(timeline: Timeline): string[] {
       `${inDeliveries(stale)} came with a stale timestamp, too far from our clock, and ${were(stale)} not believed.`,
     );
   }
-  if (refused > 0) found.push(...ofRefused(rejections));
+  if (refused > 0) found.push(...ofRefused(timeline, means));
   found.push(...ofSecret(timeline, deliveries.length + stale > 0));
   if (found.length === 0 && order.state === 'awaiting_payment' && !isInDoubt(timeline)) {
     found.push(
@@ -142,25 +170,6 @@ function obstacles(timeline: Timeline): string[] {
     );
   }
   return [...found, ...ofReadings(timeline)];
-}
-
-/** Deliveries that were refused: for their signature, or before it was looked at. */
-function ofRefused(rejections: Timeline['rejections']): string[] {
-  const unread = rejections.filter(({ reason }) => UNREAD_REASONS.has(reason));
-  const forged = rejections.filter(({ reason }) => !UNREAD_REASONS.has(reason));
-  const told = (some: typeof rejections, how: string) => {
-    const count = timesOf(some);
-    const reasons = some.map(({ reason }) => `${words.rejection(reason)} (${reason})`);
-    return count === 0
-      ? []
-      : [`${inDeliveries(count)} came and ${were(count)} ${how}: ${reasons.join('; ')}.`];
-  };
-  const diagnoses = rejections.map(({ diagnosis }) => readDiagnosis(diagnosis)).filter((one) => one !== null);
-  return [
-    ...told(forged, 'refused as not authentic'),
-    ...told(unread, 'refused unread'),
-    ...diagnoses.map((diagnosis) => explainDiagnosis(diagnosis).answer),
-  ];
 }
 
 function timesOf(rejections: Timeline['rejections']): number {

@@ -2,13 +2,14 @@ import { adoptCommand, inPanel, readForeign, shellWord } from '../domain/advice.
 import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order } from '../domain/order.ts';
-import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { RejectionSummary, Timeline } from '../store/queries.ts';
+import type { HeaderNames } from '../paylink/wire.ts';
+import type { EventSummary, Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { firstLine, isNotUnderstood } from './chronicle.ts';
+import { nextOfRefused } from './refused.ts';
 import { iso } from './times.ts';
 import { nextOfNotices } from './told.ts';
-import { readDiagnosis, words } from './words.ts';
+import { words } from './words.ts';
 
 /** What is known beside the order's own rows. */
 export type Means = {
@@ -17,6 +18,8 @@ export type Means = {
   canAsk: boolean;
   /** Whether the shop has a callback. */
   canTell: boolean;
+  /** Of deliveries, as they are looked for now. */
+  headerNames: HeaderNames;
   /** What was paid, as the webhook has it that the service is asked about; null where none waits, or it names no money. */
   moneyInDoubt: Money | null;
 };
@@ -42,7 +45,8 @@ export function whatFollows(timeline: Timeline, means: Means): string[] {
     ...nextOfOpening(timeline, means),
     ...nextOfEvents(timeline, means),
     ...nextOfUnread(timeline),
-    ...nextOfRefused(timeline),
+    ...nextOfRefused(timeline, means),
+    ...nextOfUnclear(timeline),
     ...(means.canAsk ? [] : nextOfDoubt(timeline)),
     ...nextOfOrder(timeline.order, means),
     ...nextOfPayment(timeline, means),
@@ -76,25 +80,44 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): 
   ];
 }
 
-function nextOfEvents({ order, events, attention }: Timeline, { nowMs }: Means): string[] {
+function nextOfEvents(timeline: Timeline, { nowMs }: Means): string[] {
+  const waiting = timeline.events.flatMap(({ key, status, dueAtMs, attempt, fault, reading }) => {
+    const named = nameOf({ key, reading });
+    const wait = inWords(Math.max(0, dueAtMs - nowMs));
+    if (status === 'leased') return [`${named} is being settled now.`];
+    if (status !== 'pending') return [];
+    if (fault === null) return [`${named} is settled by itself, in ${wait}.`];
+    return [
+      `${named} is tried again by itself in ${wait}; attempt ${attempt} failed: ${firstLine(fault.message)}`,
+    ];
+  });
+  return [...waiting, ...nextOfDead(timeline)];
+}
+
+function nameOf({ key, reading }: Pick<EventSummary, 'key' | 'reading'>): string {
+  return reading === null ? `Event ${key}` : `The service's answer, event ${key},`;
+}
+
+/** Events that are named one by one in a line of advice. */
+const KEYS_NAMED_MAX = 10;
+
+/** One line for all rows that could not be settled. What is no JSON stays so, and is not settled again. */
+function nextOfDead({ order, events, attention }: Timeline): string[] {
   // A reading may have said all that such a row could, or a person has seen to it.
   const isSettled = order.state === 'paid' || order.state === 'refunded' || order.state === 'disputed';
   const isMoot = (key: number) => isSettled && !attention.some(({ subject }) => subject === String(key));
-  return events.flatMap(({ key, status, dueAtMs, attempt, fault, reading }) => {
-    const named = reading === null ? `Event ${key}` : `The service's answer, event ${key},`;
-    const wait = inWords(Math.max(0, dueAtMs - nowMs));
-    if (status === 'leased') return [`${named} is being settled now.`];
-    if (status === 'pending' && fault === null) return [`${named} is settled by itself, in ${wait}.`];
-    if (status === 'pending') {
-      return [
-        `${named} is tried again by itself in ${wait}; attempt ${attempt} failed: ${firstLine(fault?.message ?? '')}`,
-      ];
-    }
-    if (status !== 'dead' || isMoot(key)) return [];
-    return [
-      `${named} waits for a person. Look at it: settled events show ${key}. Settle it again: settled events replay ${key}`,
-    ];
-  });
+  const dead = events.filter(({ key, status }) => status === 'dead' && !isMoot(key));
+  const last = dead.at(-1);
+  if (last === undefined) return [];
+  const wait =
+    dead.length === 1
+      ? `${nameOf(last)} waits`
+      : `${dead.length} events wait, the last of them event ${last.key},`;
+  const look = `${wait} for a person. Look at it: settled events show ${last.key}.`;
+  const readable = dead.filter(({ fault }) => fault?.code !== 'unreadable_event').slice(-KEYS_NAMED_MAX);
+  if (readable.length === 0) return [look];
+  const again = dead.length === 1 ? 'Settle it again' : 'Settle again those that were read';
+  return [`${look} ${again}: settled events replay ${readable.map(({ key }) => key).join(' ')}`];
 }
 
 /** What a person does about deliveries that nobody can be asked about. */
@@ -107,33 +130,21 @@ function nextOfUnread({ events, attention }: Timeline): string[] {
   ];
 }
 
-function nextOfRefused({ order, hints, rejections }: Timeline): string[] {
-  if (!isOpen(order.state) || hints.length + rejections.length === 0) return [];
-  return [
-    'The service sends a refused delivery again after 1 min, 5 min, 15 min, 1 h, 4 h and 12 h.',
-    ...(hints.length === 0 ? [] : ["Compare this machine's clock with the right time."]),
-    ...new Set(rejections.flatMap((rejection) => nextOfRejection(order, rejection))),
-  ];
-}
-
-/** What to do about deliveries that were refused for one reason: what their diagnosis says, or how to find out. */
-function nextOfRejection(order: Order, { reason, diagnosis: text }: RejectionSummary): string[] {
-  const diagnosis = readDiagnosis(text);
-  const { reference, amount, link } = order;
-  const advice = diagnosis === null ? [] : explainDiagnosis(diagnosis).advice;
-  if (reason !== 'signature_wrong') return advice;
-  const save = `Save a refused delivery and find its cause: settled verify --order ${shellWord(reference)}`;
-  const id = link === null || link.id === null ? 'ID' : shellWord(link.id);
-  const isUnexplained = diagnosis === null || diagnosis.code === 'wrong_secret_or_altered_body';
-  return [
-    ...advice,
-    ...(isUnexplained ? [save] : []),
-    `Correct a wrong secret: settled links add ${shellWord(reference)} --amount ${formatAmount(amount)} --currency ` +
-      `${amount.currency} --id ${id} --secret-file FILE`,
-  ];
+/** What the service left open is ended by a person, whom the order's state does not tell of it. */
+function nextOfUnclear({ attention }: Timeline): string[] {
+  return attention
+    .filter(({ kind }) => kind === 'status_unclear')
+    .map(
+      ({ key }) =>
+        "Look at the payment in the service's panel, and do by hand what it shows. Then end this matter: settled attention " +
+        `end ${key} --reason TEXT`,
+    );
 }
 
 const NO_API = 'no API is configured (SETTLED_API_URL, SETTLED_API_KEY)';
+
+/** What came and could not be read, though it may say that the order is paid. */
+const NEEDS_AN_ANSWER: ReadonlySet<string> = new Set(['not_understood', 'unreadable']);
 
 /** Where nobody can be asked, a person has to look. */
 function nextOfDoubt({ order, check, attention }: Timeline): string[] {
@@ -150,7 +161,12 @@ function nextOfDoubt({ order, check, attention }: Timeline): string[] {
     return [];
   // A link changes its status when it is paid, and when it expires: that agrees with such an order.
   if (check.reason === 'link_changed' && (isOver || order.state === 'expired')) return [];
-  return [`Look at the payment in the service's panel (${check.reason}): settled cannot ask, ${NO_API}.`];
+  const look = `Look at the payment in the service's panel (${check.reason}): settled cannot ask, ${NO_API}.`;
+  if (isOver || !NEEDS_AN_ANSWER.has(check.reason)) return [look];
+  return [
+    `${look} It cannot be told by hand that the order is paid: if it is, set both, restart settled, and have it ask: ` +
+      `settled orders check ${shellWord(order.reference)}`,
+  ];
 }
 
 function nextOfOrder(order: Order, { canAsk }: Means): string[] {
@@ -177,6 +193,8 @@ function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
   if (order.state !== 'awaiting_payment' && order.state !== 'payment_pending') return [];
   const unheard = canAsk ? '' : ` If no webhook comes, nobody learns of it: ${NO_API}.`;
   if (!linkHasEnded(timeline, nowMs)) {
+    // The last webhook may have said so, and nothing came of it.
+    if (!canAsk && timeline.attention.some(({ kind }) => kind === 'event_not_understood')) return [];
     return [
       `When the service's webhook says that the payment is completed, the order is paid at once.${unheard}`,
     ];

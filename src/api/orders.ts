@@ -31,7 +31,7 @@ export function showOrder({ store }: ApiOptions): RequestHandler {
 }
 
 /** Why the order stands where it stands: the answer, then everything known of it in order of time, then what follows. */
-export function showTimeline({ store, clock, asking, canTell }: ApiOptions): RequestHandler {
+export function showTimeline({ store, clock, asking, canTell, headerNames }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const reference = readReference(request, response);
     if (reference === null) return;
@@ -42,6 +42,7 @@ export function showTimeline({ store, clock, asking, canTell }: ApiOptions): Req
       nowMs: clock.nowMs(),
       canAsk: asking !== null,
       canTell,
+      headerNames,
       moneyInDoubt,
     });
     response.json({ order: orderDocument(timeline.order), ...explained });

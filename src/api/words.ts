@@ -1,3 +1,4 @@
+import { ENDED_BY_ANY } from '../domain/advice.ts';
 import type { AskReason } from '../domain/check.ts';
 import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
 import type { AttentionKind, Flag, HoldReason } from '../domain/order.ts';
@@ -8,20 +9,19 @@ import type { KeptReason } from '../store/rejections.ts';
 /** What settled's own words mean to a person who knows none of them. docs/states.md defines them. */
 
 export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
-  signature_missing: 'it came without a signature',
-  signature_malformed: 'its signature cannot be read',
-  signature_repeated: 'it came with two signature headers',
+  signature_missing: 'without a signature',
+  signature_malformed: 'a signature that cannot be read',
+  signature_repeated: 'two signature headers',
   signature_wrong:
-    'its signature does not match (the signing secret is another one, or the body was changed on its way)',
-  timestamp_missing: 'it came without a timestamp',
-  timestamp_malformed: 'its timestamp cannot be read',
-  timestamp_repeated: 'it came with two timestamp headers',
+    'a signature that does not match (the signing secret is another one, or the body was changed on its way)',
+  timestamp_missing: 'without a timestamp',
+  timestamp_malformed: 'a timestamp that cannot be read',
+  timestamp_repeated: 'two timestamp headers',
   secret_unusable: 'the signing secret that was registered for this link is too short',
-  secret_undecipherable:
-    'nobody can tell whether it is, because no key that is known opens the signing secret of this link',
-  method_not_allowed: 'it was not sent with POST',
-  body_too_large: 'its body is too large',
-  content_encoding: 'it was sent compressed, or in another content encoding',
+  secret_undecipherable: 'no key that is known opens the signing secret of this link, so it cannot be told',
+  method_not_allowed: 'not sent with POST',
+  body_too_large: 'too large a body',
+  content_encoding: 'sent compressed, or in another content encoding',
 };
 
 /** Those of deliveries that were refused before their signature was looked at. */
@@ -169,9 +169,12 @@ function lookUp(table: Readonly<Record<string, string>>, name: string): string {
 /** What a person is told when the deliveries of several links are refused for one reason. */
 export function describeRefusals(reason: KeptReason, diagnosis: Diagnosis | null): string {
   const found = diagnosis === null ? null : explainDiagnosis(diagnosis);
-  const refused = `Deliveries were refused (${reason}); of the last one: ${REJECTIONS[reason]}.`;
+  const refused = `Deliveries were refused: ${REJECTIONS[reason]} (${reason}).`;
   const advice = found?.advice.map((line) => (/[.!?]$/.test(line) ? line : `${line}.`)) ?? [];
-  const where = 'Which ones: settled rejections. It ends when a delivery of one of these links verifies.';
+  const which = ENDED_BY_ANY.includes(reason)
+    ? 'a delivery verifies'
+    : 'a delivery of one of these links verifies';
+  const where = `Which ones: settled rejections. This ends within minutes when ${which}.`;
   return [refused, ...(found === null ? [] : [found.answer]), ...advice, where].join(' ');
 }
 

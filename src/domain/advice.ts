@@ -37,6 +37,21 @@ export function readForeign(sentence: string): string | null {
   return FOREIGN.exec(sentence)?.[1] ?? null;
 }
 
+const UNUSABLE_SECRET = 'the service named a signing secret that cannot be used: ';
+
+/** What the history says of a signing secret that the service named and that cannot be used: why, and no more of it. */
+export function unusableSecretNote(flaw: string): string {
+  return `${UNUSABLE_SECRET}${flaw}`;
+}
+
+/** The flaw in what `unusableSecretNote` wrote; null if it says something else. */
+export function readSecretFlaw(note: string): string | null {
+  return note.startsWith(UNUSABLE_SECRET) ? note.slice(UNUSABLE_SECRET.length) : null;
+}
+
+/** Reasons of refused deliveries that are one setting for all links: an authentic delivery of any link ends their matter. */
+export const ENDED_BY_ANY: readonly string[] = ['signature_missing', 'timestamp_missing'];
+
 /** The command with which a person gives an order its link. */
 export function adoptCommand(reference: string, id: string | null): string {
   return `settled orders adopt ${shellWord(reference)} --id ${id === null ? 'ID' : shellWord(id)}`;

@@ -70,7 +70,8 @@ const ADVICE: Record<Mistake['verdict'], string> = {
   altered_body: 'The body is not what was signed. Find what changes it between the service and settled.',
   altered_timestamp: 'The timestamp is not what was signed. Find what changes the header on its way.',
   wrong_secret:
-    'The secret is not used as it was given out: its own characters, in UTF-8, are the key. Correct it with: settled links add',
+    'The secret is not used as it was given out: its own characters, in UTF-8, are the key. If the shop made ' +
+    'the link, correct it with: settled links add',
   signed_otherwise:
     "The signer does not sign as the service does: HMAC-SHA256 over the timestamp header's characters, a full stop, and " +
     'the raw body.',
@@ -206,12 +207,13 @@ function timestampWords(found: TimestampFault): string {
 type Of<Code> = Extract<Diagnosis, { code: Code }>;
 
 function headerNamesWords({ names, wanted, prefix }: Of<'other_header_names'>): Explained {
-  const carry = `Deliveries carry ${inList(names)}, and settled looks for ${inList(wanted)}.`;
-  if (prefix !== null) return { answer: carry, advice: [`Set SETTLED_HEADER_PREFIX=${prefix}`] };
+  const carried = `Deliveries carried ${inList(names)}, and settled looked for ${inList(wanted)}.`;
+  if (prefix !== null)
+    return { answer: carried, advice: [`Set SETTLED_HEADER_PREFIX=${prefix} and restart settled.`] };
   const advice =
     "If one of them is the service's, set SETTLED_HEADER_PREFIX to what comes before -signature and -timestamp in its " +
-    'name. If not, find what removes the headers on their way.';
-  return { answer: carry, advice: [advice] };
+    'name, and restart settled. If not, find what removes the headers on their way.';
+  return { answer: carried, advice: [advice] };
 }
 
 function inList(names: readonly string[]): string {
@@ -225,7 +227,7 @@ function methodWords({ method, origin }: Of<'other_method'>): Explained {
   if (method === 'OPTIONS' && origin !== null) {
     return {
       answer: `A page of ${origin} asked whether it may deliver from a browser, and was refused.`,
-      advice: [`If that page is the service's, set SETTLED_HOOKS_CORS=${origin}`],
+      advice: [`If that page is the service's, set SETTLED_HOOKS_CORS=${origin} and restart settled.`],
     };
   }
   return {

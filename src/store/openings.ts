@@ -1,3 +1,4 @@
+import { unusableSecretNote } from '../domain/advice.ts';
 import type { AttentionKind, OrderState } from '../domain/order.ts';
 import type { OpeningState, ServiceLink } from './asking.ts';
 import type { FaultNote } from './store.ts';
@@ -80,7 +81,7 @@ export function withheldDetail({ reference }: FoundOpening, { id }: ServiceLink,
 export function secretNote(flaw: string | null): string {
   return flaw === null
     ? 'the service named a signing secret of its own: deliveries are verified with either'
-    : `the service named a signing secret that cannot be used: ${flaw}`;
+    : unusableSecretNote(flaw);
 }
 
 /** The subject of the matter that the service names secrets that cannot be used: one stands for all links. */
@@ -89,9 +90,9 @@ export const SECRET_SUBJECT = 'webhookSecret';
 /** What a person is told of it. */
 export function secretDetail(reference: string, flaw: string): string {
   return (
-    `The service answered the creation of the link of order ${reference} with a webhookSecret that is not the one it was ` +
-    `given, and that cannot be used: ${flaw}. If it signs with it, webhooks of this link are refused, and settled learns of ` +
-    'the payment by asking. Ask the operator of the service which secret it signs with. Then end this matter: settled ' +
+    `The service answers the creation of links with a webhookSecret that is not the one it was given, and that cannot be ` +
+    `used: ${flaw}. That was so of the link of order ${reference}, and may be of all that were made since this was raised. ` +
+    'If it signs with it, their webhooks are refused, and settled learns of the payments by asking. Ask the operator of the service which secret it signs with. Then end this matter: settled ' +
     'attention end ID --reason TEXT'
   );
 }

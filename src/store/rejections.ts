@@ -1,3 +1,5 @@
+import { ENDED_BY_ANY } from '../domain/advice.ts';
+
 /** Deliveries to known links that were refused: what is kept of them, which is never their bytes. */
 
 export const REJECTION_REASONS = [
@@ -40,6 +42,9 @@ export type Rejection = {
   matter?: { detail: string; fromLinks: number };
 };
 
+/** `ENDED_BY_ANY`, as SQL lists them. */
+export const ENDED_BY_ANY_SQL = ENDED_BY_ANY.map((reason) => `'${reason}'`).join(', ');
+
 /** Links whose deliveries are refused for one reason count together for so long. */
 export const REFUSED_WITHIN_MS = 3_600_000;
 
@@ -47,7 +52,7 @@ export const REFUSED_WITHIN_MS = 3_600_000;
 export type Refusals = {
   /**
    * Ends the matter of each reason for which deliveries were refused, once an authentic one came for a link of it: after it
-   * was refused last, and after the matter was raised. Returns how many matters stay open.
+   * was refused last, and after the matter was raised; of `ENDED_BY_ANY`, for any link after the matter was raised. Returns how many matters stay open.
    */
   endRefusals(atMs: number): Promise<{ open: number }>;
 };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../src/api/explain.ts';
 import { CHECK_REASONS } from '../../src/domain/check.ts';
+import { headerNames } from '../../src/paylink/wire.ts';
 import type { EventSummary, NoticeSummary, Timeline } from '../../src/store/queries.ts';
 import { aFact, anOrder, orderAfter, orderIn, reading } from '../support/orders.ts';
 
@@ -53,11 +54,12 @@ const opening = (over: Partial<NonNullable<Timeline['opening']>> = {}): Timeline
   ...over,
 });
 
-const told = (over: Partial<Timeline>, canAsk = true, canTell = false) => {
+const told = (over: Partial<Timeline>, canAsk = true, canTell = false, prefix = 'x-service') => {
   const { answer, entries, next } = explain(timeline(over), {
     nowMs: NOW,
     canAsk,
     canTell,
+    headerNames: headerNames(prefix),
     moneyInDoubt: null,
   });
   return { answer, entries, next: next.join('\n') };
@@ -134,6 +136,47 @@ describe('why: what the service answered when it was asked', () => {
     });
     const [undecided] = told({ drift: [{ ...drift, rightSide: 'undecided' }] }).entries;
     expect(undecided?.summary).toMatch(/for a person/);
+  });
+});
+
+describe('why: deliveries that came under other header names', () => {
+  const refused = (lastAtMs = NOW) => ({
+    key: 1,
+    reference: 'order-1',
+    reason: 'signature_missing',
+    count: 4,
+    diagnosis: JSON.stringify({
+      code: 'other_header_names',
+      names: ['x-acme-signature', 'x-acme-timestamp'],
+      wanted: ['x-service-signature', 'x-service-timestamp'],
+      prefix: 'x-acme',
+    }),
+    firstAtMs: lastAtMs,
+    lastAtMs,
+  });
+
+  it('says what was looked for, and which setting to change', () => {
+    const { answer, next } = told({ rejections: [refused()] });
+    expect(answer).toContain('4 deliveries came and were refused as not authentic: without a signature (');
+    expect(answer).toContain(
+      'carried `x-acme-signature` and `x-acme-timestamp`, and settled looked for `x-service',
+    );
+    expect(answer).not.toContain('now');
+    expect(next).toContain('Set SETTLED_HEADER_PREFIX=x-acme and restart settled.');
+  });
+
+  it('advises nothing if the setting has been changed since', () => {
+    const { answer, next } = told({ rejections: [refused()] }, true, false, 'x-acme');
+    expect(answer).toMatch(/settled looked for `x-service.* It looks for what they carried now\./);
+    expect(next).not.toContain('SETTLED_HEADER_PREFIX');
+  });
+
+  it('advises nothing if a delivery of the link verified since', () => {
+    const { next } = told({
+      rejections: [refused(NOW - 1)],
+      events: [row({ reading: null, receivedAtMs: NOW })],
+    });
+    expect(next).not.toMatch(/SETTLED_HEADER_PREFIX|refused/);
   });
 });
 

@@ -73,6 +73,9 @@ describe('api: why an order stands where it stands', () => {
     const { reference } = await heldOrder(settled());
     const found = await explained(reference);
     expect(found.answer).toMatch(/100\.00 BRL.*held.*person.*less.*60\.00 BRL/);
+    expect(found.answer).toContain(
+      'is of 60.00 BRL, less than the 100.00 that the order asks (amount_mismatch)',
+    );
     expect(linesOf(found, 'decision')).toMatch(/captured 60\.00 BRL.*hold hold_2: amount_mismatch/);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --accept`);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --reject`);
@@ -126,7 +129,17 @@ describe('api: why an order stands where it stands', () => {
     expect((await settled().deliver(link, 'not JSON')).status).toBe(202);
     const { answer, next } = await withEntry(link.reference, 'delivery', /unreadable_event/);
     expect(answer).toMatch(/is not paid.*could not be settled/);
-    expect(next.join('\n')).toMatch(/settled events replay \d+/);
+    expect(next.join('\n')).toMatch(/settled events show \d+/);
+    // Settling it again would make no JSON of it, and nobody can be asked.
+    expect(next.join('\n')).not.toMatch(/replay|at once/);
+    expect(next.join('\n')).toContain(`have it ask: settled orders check ${link.reference}`);
+    expect((await settled().deliver(link, 'not JSON either')).status).toBe(202);
+    const both = await eventually(async () => {
+      const found = (await explained(link.reference)).next.join('\n');
+      expect(found).toMatch(/2 events wait/);
+      return found;
+    });
+    expect(both.match(/events show/g)).toHaveLength(1);
   });
 
   it('awaiting with events that are understood and about no payment: says what came', async () => {
@@ -171,6 +184,9 @@ describe('api: why an order stands where it stands', () => {
     const [, key] =
       /Event (\d+) was not understood\. Look at it: settled events show \1\./.exec(next.join('\n')) ?? [];
     expect((await get(settled(), `/v1/events/${key}`)).body.event.fault.code).toBe('event_not_understood');
+    // The last webhook may have said that the order is paid, and nothing came of it.
+    expect(next.join('\n')).not.toContain('the order is paid at once');
+    expect(next.join('\n')).toContain(`have it ask: settled orders check ${link.reference}`);
 
     await deliverAndSee(settled(), link, event(link, { amount: '100.00' }), 'paid');
     const after = await explained(link.reference);
@@ -213,6 +229,7 @@ describe('api: why an order stands where it stands', () => {
     await deliverAndSee(settled(), link, event(link, { amount: '101.00' }), 'held');
     const { answer, next } = await explained(link.reference);
     expect(answer).toMatch(/cannot be right \(amount_mismatch\)\. Reported as paid: 101\.00 BRL/);
+    expect(answer).toContain('is of 101.00 BRL, and the order asks 100.00');
     expect(next.join('\n')).toMatch(/A person decides/);
   });
 
@@ -249,6 +266,19 @@ describe('api: why an order stands where it stands', () => {
     expect(found.next.join('\n')).toMatch(/service's panel \(rejected\)/);
     await deliverAndSee(settled(), link, body, 'paid');
     expect((await explained(link.reference)).next).toEqual(['Nothing: the order is done.']);
+  });
+
+  it('paid, and then a refund that contradicts itself: the doubt belongs to the first sentence', async () => {
+    const { reference, link } = await paidOrder(settled());
+    const refund = event(link, { id: 'evt_refund', paymentId: `pay_${reference}`, status: 'REFUNDED' });
+    const unclear = refund.replace('"paymentStatus":"REFUNDED"', '"paymentStatus":"PENDING"');
+    expect(unclear).not.toBe(refund);
+    expect((await settled().deliver(link, unclear)).status).toBe(200);
+    const { answer, next } = await withEntry(reference, 'attention', /status_unclear/);
+    expect(answer).toMatch(
+      /is paid, but what the service said .* is not clear[^.]*\(status_unclear\)\. The service/,
+    );
+    expect(next.join('\n')).toMatch(/Then end this matter: settled attention end \d+ --reason TEXT/);
   });
 
   it('a late event: shows that it changed nothing', async () => {

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { act, plan } from '../support/dispatch.ts';
+import { eventually } from '../support/eventually.ts';
 import { peek } from '../support/peek.ts';
 import { freshReference, sharedShop } from '../support/shared.ts';
 import {
@@ -153,6 +154,14 @@ describe('a service that names a signing secret of its own', () => {
     expect(await whyOf(shop, another)).toContain(flaw);
     await payLink(shop, link);
     const isOurs = creationSecret === 'masked';
+    if (!isOurs) {
+      await eventually(async () => expect(ofOrder(await rejectionsOf(shop), reference)).toHaveLength(1));
+      const { body } = await shop.settled.api(`/v1/orders/${reference}/timeline`);
+      expect(body.answer).toContain(`a signing secret for this link that cannot be used (it has ${flaw})`);
+      expect(body.next.join('\n')).toContain('Ask the operator of the service which secret it signs');
+      // What settled opened takes no secret by hand.
+      expect(body.next.join('\n')).not.toMatch(/links add|adopt/);
+    }
     if (!isOurs) await passUntil(shop, async () => (await shop.settled.order(reference)).state === 'paid');
     await expectPaid(shop, reference, { learnedBy: isOurs ? 'webhook' : 'reconciliation' });
     const end = { body: { reason: 'the service was asked' } };

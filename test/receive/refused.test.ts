@@ -73,7 +73,7 @@ const CASES: Case[] = [
     (_link, body) => ({ headers: signedHeaders('the-secret-of-another-link', body) }),
     { reason: 'signature_wrong', diagnosis: { code: 'wrong_secret_or_altered_body' } },
     /nor any of the usual mistakes/,
-    /settled verify --order order-/,
+    /settled verify --order order-\d+ --body FILE --signature TEXT --timestamp TEXT$/m,
   ],
   [
     'stamped in seconds',
@@ -112,7 +112,7 @@ const CASES: Case[] = [
       reason: 'signature_missing',
       diagnosis: { code: 'other_header_names', details: { names: ['x-hook-sig', 'x-sent-timestamp'] } },
     },
-    /carry `x-hook-sig` and `x-sent-timestamp`, and settled looks for `x-service-signature`/,
+    /carried `x-hook-sig` and `x-sent-timestamp`, and settled looked for `x-service-signature`/,
     /set SETTLED_HEADER_PREFIX to what comes before/,
   ],
 ];
@@ -162,7 +162,7 @@ describe('receive: a delivery that is refused unread', () => {
       { method: 'PUT', body: BODY },
       405,
       { reason: 'method_not_allowed', diagnosis: { details: { method: 'PUT' } } },
-      /refused unread: it was not sent with POST.*sent with PUT/,
+      /refused unread: not sent with POST.*sent with PUT/,
     ],
     [
       'by the question of a page',
@@ -255,10 +255,30 @@ describe('receive: attention to refused deliveries', () => {
       ]);
     });
     const [{ detail }] = await matters(other());
-    expect(detail).toContain('carry `x-acme-signature` and `x-acme-timestamp`');
-    expect(detail).toContain('Set SETTLED_HEADER_PREFIX=x-acme.');
+    expect(detail).toContain('carried `x-acme-signature` and `x-acme-timestamp`');
+    expect(detail).toContain('Set SETTLED_HEADER_PREFIX=x-acme and restart settled.');
     const { next } = (await other().api(`/v1/orders/${link.reference}/timeline`)).body;
-    expect(next).toContain('Set SETTLED_HEADER_PREFIX=x-acme');
+    expect(next).toContain('Set SETTLED_HEADER_PREFIX=x-acme and restart settled.');
+  });
+
+  it('of deliveries without a signature ends when one of any link verifies: it is one setting for all', async () => {
+    const shop = await startShop({ api: false });
+    const app = shop.settled;
+    const now = () => String(shop.sandbox.clock.nowMs());
+    const [link, another] = [await app.reserve('order-1'), await app.reserve('order-2')];
+    await app.deliver(link, BODY, renamed(link.webhookSecret, BODY, 'x-acme'));
+    await eventually(async () => expect(await matters(app)).toHaveLength(1));
+    await pass(shop, 61_000, 20_000);
+    expect(await matters(app)).toHaveLength(1);
+    const genuine = signedHeaders(another.webhookSecret, BODY, now());
+    expect((await app.deliver(another, BODY, genuine)).status).toBe(200);
+    await pass(shop, 61_000, 20_000);
+    expect(await matters(app)).toEqual([]);
+    const next = async () => (await app.api('/v1/orders/order-1/timeline')).body.next.join('\n');
+    expect(await next()).toContain('SETTLED_HEADER_PREFIX');
+    const own = signedHeaders(link.webhookSecret, BODY, now());
+    expect((await app.deliver(link, BODY, own)).status).toBe(200);
+    expect(await next()).not.toContain('SETTLED_HEADER_PREFIX');
   });
 
   it('is raised once three links had deliveries refused for one reason, and ends when one of them verifies', async () => {

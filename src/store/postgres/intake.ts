@@ -1,6 +1,6 @@
 import type { Clock } from '../../work/clock.ts';
 import { conflictMatter } from '../matters.ts';
-import { REFUSED_WITHIN_MS, type Refusals } from '../rejections.ts';
+import { ENDED_BY_ANY_SQL, REFUSED_WITHIN_MS, type Refusals } from '../rejections.ts';
 import type { Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
 import { type BatchOptions, batched } from './batches.ts';
 import type { Database } from './database.ts';
@@ -245,10 +245,14 @@ const recordRejection: InTransaction<Intake>['recordRejection'] = async (tx, rej
   attention.raiseForNoOrder(tx, 'deliveries_refused', { subject: reason, detail, atMs: lastAtMs });
 };
 
+/** The newest rows, among which an event is looked for: more than the answers that come between two looks. */
+const NEWEST_ROWS = 'SELECT reading, received_at_ms FROM inbox ORDER BY key DESC LIMIT 200';
 const END_REFUSALS = statement(
   `UPDATE attention a SET ended_at_ms = @atMs WHERE a.kind = 'deliveries_refused' AND a.ended_at_ms IS NULL
-     AND EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs
-       AND EXISTS (${AUTHENTIC_SINCE} AND i.received_at_ms > a.opened_at_ms))`,
+     AND (EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs
+         AND EXISTS (${AUTHENTIC_SINCE} AND i.received_at_ms > a.opened_at_ms))
+       OR (a.subject IN (${ENDED_BY_ANY_SQL}) AND EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest
+         WHERE newest.reading IS NULL AND newest.received_at_ms > a.opened_at_ms)))`,
 );
 const COUNT_REFUSALS = statement(
   "SELECT count(*) AS open FROM attention WHERE kind = 'deliveries_refused' AND ended_at_ms IS NULL",

@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import { conflictMatter } from '../matters.ts';
-import { REFUSED_WITHIN_MS, type Refusals, type Rejection } from '../rejections.ts';
+import { ENDED_BY_ANY_SQL, REFUSED_WITHIN_MS, type Refusals, type Rejection } from '../rejections.ts';
 import type { CredentialsKey, Delivery, Hint, Intake, Recorded, SealedCredentials } from '../store.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
 import { SEALED_CREDENTIALS } from './rows.ts';
@@ -151,12 +151,17 @@ function rejectionRecorder(db: Database): (rejection: Rejection) => void {
   };
 }
 
+/** The newest rows, among which an event is looked for: more than the answers that come between two looks. */
+const NEWEST_ROWS = 'SELECT reading, received_at_ms FROM inbox ORDER BY key DESC LIMIT 200';
+
 /** See `Refusals.endRefusals` in rejections.ts. */
 export function refusalEnder(db: Database): Synchronous<Refusals>['endRefusals'] {
   const end = db.prepare(
     `UPDATE attention AS a SET ended_at_ms = @atMs WHERE a.kind = 'deliveries_refused' AND a.ended_at_ms IS NULL
-       AND EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs
-         AND EXISTS (${AUTHENTIC_SINCE} AND i.received_at_ms > a.opened_at_ms))`,
+       AND (EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs
+           AND EXISTS (${AUTHENTIC_SINCE} AND i.received_at_ms > a.opened_at_ms))
+         OR (a.subject IN (${ENDED_BY_ANY_SQL}) AND EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest
+           WHERE newest.reading IS NULL AND newest.received_at_ms > a.opened_at_ms)))`,
   );
   const open = db
     .prepare("SELECT count(*) FROM attention WHERE kind = 'deliveries_refused' AND ended_at_ms IS NULL")

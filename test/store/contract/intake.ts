@@ -364,6 +364,16 @@ export function intakeContract({ shared }: Worlds): void {
       expect(await matters('body_too_large')).toHaveLength(1);
     });
 
+    it('ends the matter of a reason that is one setting for all links after an authentic delivery of any', async () => {
+      world.tick(7_200_000);
+      await refused('timestamp_missing', 1);
+      await world.store.endRefusals(world.tick());
+      expect(await matters('timestamp_missing')).toHaveLength(1);
+      await world.deliver(await world.newLink());
+      await world.store.endRefusals(world.tick());
+      expect(await matters('timestamp_missing')).toEqual([]);
+    });
+
     it('queues a check of its link', async () => {
       await world.forgetChecks();
       await world.reject(link);
