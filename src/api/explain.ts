@@ -190,7 +190,7 @@ function waitsForAPerson({ attention }: Timeline): boolean {
 }
 
 /** The deliveries that settled could not read, with the reason of the last. */
-function notUnderstood({ events }: Timeline): string[] {
+function notUnderstood({ order, events }: Timeline): string[] {
   const unread = events.filter(isNotUnderstood);
   const last = unread.at(-1);
   if (last === undefined) return [];
@@ -198,6 +198,7 @@ function notUnderstood({ events }: Timeline): string[] {
   return [
     `${inDeliveries(unread.length)} came that settled does not understand, and nothing was counted for ${them}. ` +
       `${which}: ${sentence(last.fault?.message ?? '')}`,
+    ...(isOpen(order.state) ? [] : ['That may have been about another payment than those that are counted.']),
   ];
 }
 

@@ -152,7 +152,7 @@ function nextOfDoubt({ order, check, attention }: Timeline): string[] {
   // A delivery that was not believed says nothing of an order that a later one has paid.
   const isOver = !isOpen(order.state);
   if (isOver && (check.reason === 'stale' || check.reason === 'rejected')) return [];
-  // What was not understood is over with its matter: a later event paid the order.
+  // What was not understood is over with its matter: it was replayed, or a person ended it.
   if (
     isOver &&
     attention.length === 0 &&

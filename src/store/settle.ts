@@ -123,26 +123,30 @@ export const UNREAD_FAULTS = "('event_not_understood', 'unreadable_event')";
 
 /**
  * What a row does to the matter that events of its link were not understood: one matter for all of them, whose subject is
- * the order's reference. With an API to ask, the answer tells more than a person can find.
+ * the order's reference. With an API to ask, the answer tells more than a person can find. An event says nothing of
+ * others: those that were not understood may have told of another payment than the one that it made the order paid by.
  *
  * - `raises`: what a person is told
- * - `ends: 'all'`: what is known now is more than the events could say: the order is paid
- * - `ends: 'this'`: this event is understood, so the matter is over unless others wait
+ * - `adds`: what that person is told beside it
+ * - `ends`: this event is understood, so the matter is over unless others wait
  */
 export function unreadMatter(
   { eventKey, notUnderstood, policy }: SettleJob,
   { outcomeBefore, faultBefore, reading }: Lease,
   { learnedBy }: Pick<Applied, 'learnedBy'>,
-): { raises: string | null; ends: 'all' | 'this' | null } {
+): { raises: string | null; adds: string | null; ends: boolean } {
   if (notUnderstood !== null) {
     const tells = policy.asks === 'never' || reading !== null;
-    return { raises: tells ? unreadDetail(eventKey, notUnderstood) : null, ends: null };
+    return { raises: tells ? unreadDetail(eventKey, notUnderstood) : null, adds: null, ends: false };
   }
   // A reading ends it with the other matters that readings end.
-  if (reading !== null) return { raises: null, ends: null };
-  if (learnedBy !== null) return { raises: null, ends: 'all' };
+  if (reading !== null) return { raises: null, adds: null, ends: false };
   const isReplay = outcomeBefore !== null || faultBefore !== null;
-  return { raises: null, ends: isReplay ? 'this' : null };
+  return { raises: null, adds: learnedBy === null ? null : paidSince(eventKey), ends: isReplay };
+}
+
+function paidSince(eventKey: number): string {
+  return ` The order was paid since, by event ${eventKey}: it is for you to see that this was the same payment.`;
 }
 
 /** The detail of `event_not_understood`, of the last such event. */

@@ -81,6 +81,9 @@ const RAISE_FOR_NO_ORDER = raise('NULL');
 const END = statement(
   `UPDATE attention SET ended_at_ms = @atMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL`,
 );
+const ADD = statement(
+  `UPDATE attention SET detail = detail || @said WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL`,
+);
 const END_MOOT = statement(
   `UPDATE attention SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL
      AND kind IN ('event_dead', 'link_mismatch') AND EXISTS (
@@ -108,6 +111,10 @@ export const attention = {
   /** Ends what was raised when a row died of which a newer reading says all; one that is itself a reading, always. */
   endMoot(tx: Transaction, by: MootBy): void {
     tx.send(END_MOOT, by);
+  },
+  /** Says more of what stands. */
+  add(tx: Transaction, kind: AttentionKind, subject: string, said: string): void {
+    tx.send(ADD, { kind, subject, said });
   },
   end(tx: Transaction, kind: AttentionKind, subject: string, atMs: number): void {
     tx.send(END, { kind, subject, atMs });

@@ -156,13 +156,13 @@ async function tellOfUnread(tx: Transaction, job: SettleJob, lease: Lease, appli
   const { nowMs: atMs } = job;
   const { linkKey, orderKey } = lease;
   const { reference } = applied.loaded.order;
-  const { raises, ends } = unreadMatter(job, lease, applied);
+  const { raises, adds, ends } = unreadMatter(job, lease, applied);
   if (raises !== null) {
     attention.raiseForOrder(tx, kind, { subject: reference, orderKey, detail: raises, atMs });
   }
+  if (adds !== null) attention.add(tx, kind, reference, adds);
+  if (!ends) return;
   // Matters of an earlier version have the event for their subject.
-  if (ends === 'this') attention.end(tx, kind, String(job.eventKey), atMs);
-  if (ends === 'all' || (ends === 'this' && (await tx.one(FIND_WAITING, { linkKey })) === undefined)) {
-    attention.end(tx, kind, reference, atMs);
-  }
+  attention.end(tx, kind, String(job.eventKey), atMs);
+  if ((await tx.one(FIND_WAITING, { linkKey })) === undefined) attention.end(tx, kind, reference, atMs);
 }

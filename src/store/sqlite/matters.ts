@@ -79,6 +79,9 @@ export function attentionVerbs(db: Database) {
   const end = db.prepare(
     'UPDATE attention SET ended_at_ms = ? WHERE kind = ? AND subject = ? AND ended_at_ms IS NULL',
   );
+  const add = db.prepare(
+    'UPDATE attention SET detail = detail || ? WHERE kind = ? AND subject = ? AND ended_at_ms IS NULL',
+  );
   const endMoot = db.prepare(
     `UPDATE attention SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL
        AND kind IN ('event_dead', 'link_mismatch') AND EXISTS (
@@ -104,6 +107,10 @@ export function attentionVerbs(db: Database) {
     /** Ends what was raised when a row died of which a newer reading says all; one that is itself a reading, always. */
     endMoot({ tellsAll, ...by }: MootBy): void {
       endMoot.run({ ...by, tellsAll: tellsAll ? 1 : 0 });
+    },
+    /** Says more of what stands. */
+    add(kind: AttentionKind, subject: string, said: string): void {
+      add.run(said, kind, subject);
     },
     end(kind: AttentionKind, subject: string, atMs: number): void {
       end.run(atMs, kind, subject);

@@ -139,15 +139,15 @@ function unreadTeller(db: Database): (job: SettleJob, lease: Lease, applied: App
   return (job, lease, applied) => {
     const { nowMs: atMs } = job;
     const { reference } = applied.loaded.order;
-    const { raises, ends } = unreadMatter(job, lease, applied);
+    const { raises, adds, ends } = unreadMatter(job, lease, applied);
     if (raises !== null) {
       attention.raiseForOrder(kind, { subject: reference, orderKey: lease.orderKey, detail: raises, atMs });
     }
+    if (adds !== null) attention.add(kind, reference, adds);
+    if (!ends) return;
     // Matters of an earlier version have the event for their subject.
-    if (ends === 'this') attention.end(kind, String(job.eventKey), atMs);
-    if (ends === 'all' || (ends === 'this' && findWaiting.get(lease.linkKey) === undefined)) {
-      attention.end(kind, reference, atMs);
-    }
+    attention.end(kind, String(job.eventKey), atMs);
+    if (findWaiting.get(lease.linkKey) === undefined) attention.end(kind, reference, atMs);
   };
 }
 

@@ -232,12 +232,20 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         expect(await matters()).toEqual([]);
       });
 
-      it('is over once a later event makes the order paid, and not by one that says less', async () => {
-        await misread();
-        await world.settle(link, []);
-        await world.settle(link, [said('pending')]);
-        expect(await matters()).toEqual([['event_not_understood', 1]]);
+      it('stays when a later event makes the order paid, and says so: it may have told of another payment', async () => {
+        const eventKey = await misread();
+        for (const facts of [[], [said('pending')]]) await world.settle(link, facts);
+        const detail = async () => (await world.timeline(link)).attention[0]?.detail ?? '';
+        expect(await detail()).not.toMatch(/paid/);
         await world.settle(link, [said('completed')]);
+        expect(await matters()).toEqual([['event_not_understood', 1]]);
+        expect(await detail()).toMatch(/was paid since, by event \d+: .*same payment\.$/);
+        await replay(eventKey, {});
+        expect(await matters()).toEqual([]);
+      });
+
+      it('is over once a replay of the only one makes the order paid', async () => {
+        await replay(await misread(), { facts: [said('completed')] });
         expect(await matters()).toEqual([]);
       });
 
