@@ -1,5 +1,7 @@
+import { Fault } from '../fault.ts';
 import type { LinkMade } from '../paylink/service.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
+import type { Credentials } from '../store/credentials.ts';
 import type { Keyring } from '../store/keyring.ts';
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
@@ -9,19 +11,33 @@ const BYTES_MIN = 16;
 const LENGTH_MAX = 512;
 /** Sixteen random characters have more different ones; a text that stands in a secret's place often has not. */
 const DIFFERENT_MIN = 5;
+/**
+ * What stands for characters that are not shown, and words for them. Each is so long that of 10⁹ random secrets in
+ * hexadecimal or base64 none is taken for one: those hold four of a digit in a row now and then, and any short word.
+ */
+const MASKED = [
+  /\*{3}|[.#?]{4}|([xX_-])\1{6}|(.)\2{9}/,
+  /^[<[({].*[>\])}]$/,
+  /redacted|undefined|placeholder|not[-_.]?shown|withheld|encrypted|unavailable|changeme/i,
+  /(?:^|[^A-Za-z0-9])(?:hidden|masked|omitted)(?:[^A-Za-z0-9]|$)/i,
+];
 
 export type KeepOptions = {
   store: Pick<Store, 'keepServiceSecret'>;
   keyring: Pick<Keyring, 'open' | 'seal'>;
-  clock: Pick<Clock, 'nowMs'>;
+  credentials: Pick<Credentials, 'forget'>;
+  clock: Pick<Clock, 'nowMs' | 'after'>;
 };
+
+/** A store that fails is tried again after these times: the opening's lease lasts longer, and the secret is only here. */
+const AGAIN_AFTER_MS = [100, 500, 2_500] as const;
 
 /**
  * Keeps a signing secret that the service named for a link of ours in its answer to the creation, unless it is the one that
  * it was given: it may sign with either. It is never named again (spec §2), so it is kept before anything else is done.
  */
 export async function keepServiceSecret(
-  { store, keyring, clock }: KeepOptions,
+  { store, keyring, credentials, clock }: KeepOptions,
   opening: ClaimedOpening,
   { webhookSecrets }: LinkMade,
 ): Promise<void> {
@@ -31,13 +47,31 @@ export async function keepServiceSecret(
   const usable = [first, ...others].find((secret) => secretFlaw(secret) === null);
   const secret = usable === undefined ? null : keyring.seal(usable, reference, 'service');
   const flaw = usable === undefined ? secretFlaw(first) : null;
-  await store.keepServiceSecret({ linkKey, token, secret, flaw, nowMs: clock.nowMs() });
+  const named = { linkKey, token, secret, flaw, nowMs: clock.nowMs() };
+  for (const againAfterMs of [...AGAIN_AFTER_MS, null]) {
+    try {
+      await store.keepServiceSecret(named);
+      break;
+    } catch (error) {
+      if (againAfterMs === null || (error instanceof Fault && error.kind === 'terminal')) throw error;
+      await new Promise<void>((resolve) => clock.after(againAfterMs, resolve));
+    }
+  }
+  // What was cached before it lacks this secret.
+  if (secret !== null) credentials.forget(token);
 }
 
 /** Why a text cannot be a signing secret, without a character of it; null if it can. */
 function secretFlaw(secret: string): string | null {
-  if (secret.includes('***') || new Set(secret).size < DIFFERENT_MIN) return 'it is masked';
-  if (Buffer.byteLength(secret) < BYTES_MIN) return `it has fewer than ${BYTES_MIN} bytes`;
   if (secret.length > LENGTH_MAX) return `it has more than ${LENGTH_MAX} characters`;
-  return /[\p{Cc}\p{Cs}]/u.test(secret) ? 'it holds characters that no secret has' : null;
+  if (isMasked(secret.replace(/^whsec_/i, ''))) return 'it is masked';
+  if (/[^\x21-\x7e]/.test(secret)) return 'it holds white space, or characters that no secret has';
+  return secret.length < BYTES_MIN ? `it has fewer than ${BYTES_MIN} bytes` : null;
+}
+
+function isMasked(text: string): boolean {
+  const counts = new Map<string, number>();
+  for (const c of text) counts.set(c, (counts.get(c) ?? 0) + 1);
+  const isOneCharacter = Math.max(...counts.values()) * 2 >= text.length;
+  return counts.size < DIFFERENT_MIN || isOneCharacter || MASKED.some((pattern) => pattern.test(text));
 }
