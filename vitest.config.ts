@@ -64,7 +64,7 @@ class LongFirst extends BaseSequencer {
 /** Files that repeat something: with `--mode long` as often as a proof needs (test/support/length.ts). */
 const REPEATING = [
   'test/domain/*.property.test.ts',
-  'test/flow/{asking,asking-flood,feed-many,latency,opening-kill-*,sandbox-many}.test.ts',
+  'test/flow/{asking,asking-flood,feed-many,latency,opening-kill-*,sandbox-encodings,sandbox-many}.test.ts',
   'test/json.test.ts',
   'test/links/request.property.test.ts',
   'test/paylink/{json,reading,wire}.test.ts',

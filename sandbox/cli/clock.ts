@@ -3,6 +3,7 @@ import { defineCommand } from './command.ts';
 import { connect, URL_OPTION } from './control.ts';
 import { UsageError } from './exit.ts';
 
+const SECOND_MS = 1_000;
 /** A clock that runs true and was never turned is apart from ours by less. */
 const APART_MS_MIN = 1_000;
 
@@ -31,7 +32,7 @@ function assertDuration(by: string): void {
 
 function aheadLines({ aheadMs, timestamps }: Told): string[] {
   if (aheadMs < APART_MS_MIN) return [];
-  const ahead = `The sandbox is ${durationText(aheadMs)} ahead of the true clock.`;
+  const ahead = `The sandbox is ${durationText(Math.round(aheadMs / SECOND_MS) * SECOND_MS)} ahead of the true clock.`;
   if (timestamps === 'true')
     return [`${ahead} Its deliveries are stamped by the true one (timestamps=true).`];
   return [

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SILENCES } from '../../sandbox/silences.ts';
 import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
 import { eventually } from '../support/eventually.ts';
+import { times } from '../support/length.ts';
 import { look } from '../support/peek.ts';
 import {
   allSettled,
@@ -18,6 +19,15 @@ import {
 const VARIANTS = ['base64-unpadded', 'SHA256=hex', 'sha256:hex', 'hmac-sha256=hex', 't=,v1=hex'];
 const SIGNATURES = SILENCES.signature.values.filter((value) => !VARIANTS.includes(value));
 
+/**
+ * The envelopes that a signature is tried in with a kind of retry: all in a proof. In the test command every second one, and
+ * the others with the other kind, so that each pair of the three is tried.
+ */
+function envelopesFor(signature: (typeof SIGNATURES)[number], retries: number): readonly string[] {
+  const first = SIGNATURES.indexOf(signature) + retries;
+  return SILENCES.envelope.values.filter((_, at) => (first + at) % times(2, 1) === 0);
+}
+
 const TYPE_NAMES = SILENCES['type-name'].values;
 
 async function set({ sandbox }: Shop, silences: Record<string, string>): Promise<void> {
@@ -31,8 +41,9 @@ describe('settled with the sandbox, whatever the service means by its silences',
       const shop = await startShop({ api: false });
       await set(shop, { signature });
       const paid: string[] = [];
-      for (const retries of SILENCES.retries.values) {
-        for (const [at, envelope] of SILENCES.envelope.values.entries()) {
+      for (const [kind, retries] of SILENCES.retries.values.entries()) {
+        const envelopes = envelopesFor(signature, kind);
+        for (const [at, envelope] of envelopes.entries()) {
           await set(shop, { retries, envelope, 'type-name': TYPE_NAMES[at % TYPE_NAMES.length] as string });
           const reference = `${envelope}, at once, ${retries}`;
           await payLink(shop, await sell(shop, reference));
@@ -45,7 +56,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
           with: { forGood: false },
         });
         const links = [];
-        for (const envelope of SILENCES.envelope.values) {
+        for (const envelope of envelopes) {
           await set(shop, { envelope });
           const reference = `${envelope}, by a retry, ${retries}`;
           const link = await sell(shop, reference);
@@ -64,7 +75,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
         }
         await shop.sandbox.control('/faults', { method: 'DELETE' });
       }
-      expect(paid).toHaveLength(4 * SILENCES.envelope.values.length);
+      expect(paid).toHaveLength(2 * times(1, 2) * SILENCES.envelope.values.length);
       for (const reference of paid) {
         // Where the event names no money, the order's own is counted, and settled says so.
         await expectPaid(shop, reference, { flags: reference.startsWith('ids,') ? ['money_unnamed'] : [] });

@@ -22,7 +22,7 @@ describe('a killed process', () => {
 
   it('can be started again after a kill at any moment of its very first start', async () => {
     const random = seededRandom(SEED);
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < times(3, 10); round++) {
       const environment = firstStart(join(testFolder(), 'settled.db'));
       const killed = spawnSettled(['serve'], environment);
       await after(random() * 500);

@@ -4,6 +4,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
+import { times } from '../support/length.ts';
 import { spawnSettled } from '../support/process.ts';
 import {
   exchange,
@@ -19,7 +20,7 @@ import {
 export const SEED = Number(process.env.KILL_SEED ?? Date.now() % 2_147_483_647);
 const CONNECTIONS = 24;
 /** A life under load ends after so many acknowledgements, or so many milliseconds, at most. */
-const ACKNOWLEDGEMENTS_MAX = 80;
+const ACKNOWLEDGEMENTS_MAX = times(40, 80);
 const LIFE_MS_MAX = 600;
 const JITTER_MS_MAX = 10;
 const STALE_BY_MS = 3_600_000;

@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { type Finished, spawnSandbox } from '../support/process.ts';
+import { type Finished, runSandbox, spawnSandbox } from '../support/process.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 
 function run(...args: string[]): Promise<Finished> {
-  return spawnSandbox(args).finished;
+  return runSandbox(args);
 }
 
 /** Runs a command at this sandbox, and reads what it says to a person. */

@@ -10,7 +10,7 @@ import { FAULTS } from '../../sandbox/dispatch/faults.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
 import { SILENCES } from '../../sandbox/silences.ts';
 import { testFolder } from '../support/app.ts';
-import { type Finished, type RunningProcess, spawnSandbox } from '../support/process.ts';
+import { type Finished, type RunningProcess, runSandbox, spawnSandbox } from '../support/process.ts';
 
 const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
 
@@ -26,7 +26,7 @@ async function start(
 }
 
 function run(...args: string[]): Promise<Finished> {
-  return spawnSandbox(args).finished;
+  return runSandbox(args);
 }
 
 /** Runs a command at a running sandbox, and reads what it says. */

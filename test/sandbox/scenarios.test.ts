@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { spawnSandbox } from '../support/process.ts';
+import { runSandbox, spawnSandbox } from '../support/process.ts';
 
 type Played = {
   code: number | null;
@@ -14,13 +14,13 @@ type Played = {
 
 type Receiver = { webhookUrl: string; webhookSecret: string; reference: string };
 
-/** `settled sandbox play`, as a process of its own. */
+/** `settled sandbox play`. */
 async function playAt(scenario: string, receiver: Receiver): Promise<Played> {
   const { webhookUrl, webhookSecret, reference } = receiver;
-  const end = await spawnSandbox([
+  const end = await runSandbox([
     ...['play', scenario, '--json', '--reference', reference],
     ...['--webhook-url', webhookUrl, '--webhook-secret', webhookSecret],
-  ]).finished;
+  ]);
   expect(end.stderr).toBe('');
   return { code: end.code, ...JSON.parse(end.stdout) };
 }
@@ -129,8 +129,7 @@ describe('sandbox: scenarios played at settled', () => {
   it('shows a person what happened, and what it was worth', async () => {
     const { webhookUrl, webhookSecret } = await (await startTestApp()).reserve('play-happy', '149.90');
     const receiver = ['--webhook-url', webhookUrl, '--webhook-secret', webhookSecret];
-    const { code, stdout } = await spawnSandbox(['play', 'happy', '--amount', '149.90', ...receiver])
-      .finished;
+    const { code, stdout } = await runSandbox(['play', 'happy', '--amount', '149.90', ...receiver]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/SANDBOX TIME +EVENT +FAULTS +RESPONSE/);
     expect(stdout).toMatch(/payment_status_changed COMPLETED, attempt 1 +- +200/);
@@ -171,7 +170,7 @@ describe('sandbox: scenarios played at receivers that are not honest', () => {
     const settled = await startTestApp();
     const { webhookUrl } = await settled.reserve('play-happy');
     const receiver = ['--webhook-url', webhookUrl, '--webhook-secret', 'not the secret of it'];
-    const { code, stdout } = await spawnSandbox(['play', 'happy', ...receiver]).finished;
+    const { code, stdout } = await runSandbox(['play', 'happy', ...receiver]);
     expect([code, stdout]).toEqual([1, expect.stringContaining('answered 401: is --webhook-secret the one')]);
   });
 

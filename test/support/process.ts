@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { run } from '../../sandbox/cli/run.ts';
 
 export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** `settled sandbox`, as the launcher runs it. */
@@ -101,4 +102,14 @@ export function spawnSandbox(
   environment: Record<string, string> = {},
 ): RunningProcess {
   return spawnSettled(args, environment, { script: SANDBOX_MAIN });
+}
+
+/**
+ * Runs a command of `settled sandbox` that ends by itself: what only a process does is `serve`, which options alone mean,
+ * and every other is run in this one.
+ */
+export async function runSandbox(args: readonly string[]): Promise<Finished> {
+  const [first = 'serve'] = args;
+  if (first === 'serve' || first.startsWith('-')) return spawnSandbox(args).finished;
+  return { signal: null, ...(await run(args)) };
 }

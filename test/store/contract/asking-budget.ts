@@ -318,7 +318,7 @@ export function budgetContract({ shared, fresh }: Worlds): void {
               world.nowMs = atMs;
             }
           }),
-          { numRuns: times(20, 60) },
+          { numRuns: times(10, 60) },
         );
       });
     });

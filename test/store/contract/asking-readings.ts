@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { readReading } from '../../../src/paylink/reading.ts';
+import { times } from '../../support/length.ts';
 import { stated } from '../../support/orders.ts';
 import { details } from '../../support/readings.ts';
 import { FAULT, hex, LEASE_MS, type Link, said, sha256, type World, type Worlds } from './world.ts';
@@ -449,7 +450,7 @@ export function readingsContract({ shared }: Worlds): void {
             await read(shown);
             expect(await seen()).toEqual(once);
           }),
-          { numRuns: 25 },
+          { numRuns: times(10, 25) },
         );
       });
 

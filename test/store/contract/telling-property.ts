@@ -58,7 +58,7 @@ export function tellingPropertyContract({ fresh }: Worlds): void {
           await story.tellAll();
           await story.check();
         }),
-        { numRuns: times(5, 12) },
+        { numRuns: times(3, 12) },
       );
     });
   });
