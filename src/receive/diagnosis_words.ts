@@ -208,8 +208,10 @@ type Of<Code> = Extract<Diagnosis, { code: Code }>;
 
 function headerNamesWords({ names, wanted, prefix }: Of<'other_header_names'>): Explained {
   const carried = `Deliveries carried ${inList(names)}, and settled looked for ${inList(wanted)}.`;
-  if (prefix !== null)
-    return { answer: carried, advice: [`Set SETTLED_HEADER_PREFIX=${prefix} and restart settled.`] };
+  if (prefix !== null) {
+    const set = `If these are the service's own, set SETTLED_HEADER_PREFIX=${prefix} and restart settled.`;
+    return { answer: carried, advice: [set] };
+  }
   const advice =
     "If one of them is the service's, set SETTLED_HEADER_PREFIX to what comes before -signature and -timestamp in its " +
     'name, and restart settled. If not, find what removes the headers on their way.';

@@ -57,13 +57,14 @@ export function rejectionLog(options: {
   }
 
   function asWritten({ diagnosis, ...rejection }: Counted): Rejection {
-    // A name that settled does not look for is wrong for every link.
-    const isSetting = diagnosis?.code === 'other_header_names' && diagnosis.prefix !== null;
+    // A name that settled does not look for is wrong for every link, or of one stranger's making: who knows an address may
+    // send any name.
+    const atFirst = diagnosis?.code === 'other_header_names' && diagnosis.prefix !== null;
     const detail = describe(rejection.reason, diagnosis);
     return {
       ...rejection,
       diagnosis: diagnosis === null ? null : JSON.stringify(diagnosis),
-      matter: { detail, fromLinks: isSetting ? 1 : MATTER_FROM_LINKS },
+      matter: { detail, fromLinks: MATTER_FROM_LINKS, ...(atFirst ? { atFirst } : {}) },
     };
   }
 

@@ -37,9 +37,9 @@ export type Rejection = {
   diagnosis?: string | null;
   /**
    * What a person is told once so many links had deliveries refused for this reason within an hour, and no authentic one
-   * since.
+   * since. `atFirst`: one link is enough as long as no authentic delivery is among what came lately, of any link.
    */
-  matter?: { detail: string; fromLinks: number };
+  matter?: { detail: string; fromLinks: number; atFirst?: boolean };
 };
 
 /** `ENDED_BY_ANY`, as SQL lists them. */

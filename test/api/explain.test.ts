@@ -162,7 +162,9 @@ describe('why: deliveries that came under other header names', () => {
       'carried `x-acme-signature` and `x-acme-timestamp`, and settled looked for `x-service',
     );
     expect(answer).not.toContain('now');
-    expect(next).toContain('Set SETTLED_HEADER_PREFIX=x-acme and restart settled.');
+    expect(next).toContain(
+      "If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.",
+    );
   });
 
   it('advises nothing if the setting has been changed since', () => {

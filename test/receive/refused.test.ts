@@ -256,9 +256,32 @@ describe('receive: attention to refused deliveries', () => {
     });
     const [{ detail }] = await matters(other());
     expect(detail).toContain('carried `x-acme-signature` and `x-acme-timestamp`');
-    expect(detail).toContain('Set SETTLED_HEADER_PREFIX=x-acme and restart settled.');
+    expect(detail).toContain(
+      "If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.",
+    );
     const { next } = (await other().api(`/v1/orders/${link.reference}/timeline`)).body;
-    expect(next).toContain('Set SETTLED_HEADER_PREFIX=x-acme and restart settled.');
+    expect(next).toContain(
+      "If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.",
+    );
+  });
+
+  it('is not raised for headers that one link names once a delivery verified: anybody may send those', async () => {
+    const { settled: app, sandbox } = await startShop({ api: false });
+    const links = [];
+    for (let n = 1; n <= 4; n++) links.push(await app.reserve(`order-${n}`));
+    const [genuine, ...forged] = links as [ReservedLink, ...ReservedLink[]];
+    const now = String(sandbox.clock.nowMs());
+    const signed = signedHeaders(genuine.webhookSecret, BODY, now);
+    expect((await app.deliver(genuine, BODY, signed)).status).toBe(200);
+    for (const link of forged) {
+      expect(await matters(app)).toEqual([]);
+      await app.deliver(link, BODY, { 'x-evil-signature': '1', 'x-evil-timestamp': '1' });
+      await eventually(async () => {
+        const { rejections } = (await app.api(`/v1/rejections?reference=${link.reference}`)).body;
+        expect(rejections).toHaveLength(1);
+      });
+    }
+    expect(await matters(app)).toMatchObject([{ subject: 'signature_missing', count: 1 }]);
   });
 
   it('of deliveries without a signature ends when one of any link verifies: it is one setting for all', async () => {

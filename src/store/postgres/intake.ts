@@ -232,21 +232,27 @@ const CONCERNED = statement(
      AND NOT EXISTS (${AUTHENTIC_SINCE}) LIMIT @fromLinks) AS concerned`,
 );
 
+/** The newest rows, among which an event is looked for: more than the answers that come between two looks. */
+const NEWEST_ROWS = 'SELECT reading, received_at_ms FROM inbox ORDER BY key DESC LIMIT 200';
+const VERIFIED_LATELY = statement(
+  `SELECT EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest WHERE newest.reading IS NULL) AS verified`,
+);
+
 const recordRejection: InTransaction<Intake>['recordRejection'] = async (tx, rejection) => {
   const { linkKey, reason, lastAtMs, matter } = rejection;
   await lockOrderOfLink(tx, linkKey);
   tx.send(COUNT_REJECTIONS, { ...rejection, diagnosis: rejection.diagnosis ?? null });
   requestCheck(tx, { linkKey, reason: 'rejected', atMs: lastAtMs });
   if (matter === undefined) return;
-  const { detail, fromLinks } = matter;
+  const { detail, atFirst = false } = matter;
+  const isFirst = atFirst && (await tx.one<{ verified: boolean }>(VERIFIED_LATELY))?.verified === false;
+  const fromLinks = isFirst ? 1 : matter.fromLinks;
   const sinceMs = lastAtMs - REFUSED_WITHIN_MS;
   const concerned = await tx.one<{ links: number }>(CONCERNED, { reason, sinceMs, fromLinks });
   if (concerned?.links !== fromLinks) return;
   attention.raiseForNoOrder(tx, 'deliveries_refused', { subject: reason, detail, atMs: lastAtMs });
 };
 
-/** The newest rows, among which an event is looked for: more than the answers that come between two looks. */
-const NEWEST_ROWS = 'SELECT reading, received_at_ms FROM inbox ORDER BY key DESC LIMIT 200';
 const END_REFUSALS = statement(
   `UPDATE attention a SET ended_at_ms = @atMs WHERE a.kind = 'deliveries_refused' AND a.ended_at_ms IS NULL
      AND (EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs

@@ -125,6 +125,10 @@ function hintRecorder(db: Database): (hint: Hint) => void {
   };
 }
 
+/** The newest rows, among which an event is looked for: more than the answers that come between two looks. */
+const NEWEST_ROWS = 'SELECT reading, received_at_ms FROM inbox ORDER BY key DESC LIMIT 200';
+const VERIFIED_LATELY = `SELECT EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest WHERE newest.reading IS NULL)`;
+
 function rejectionRecorder(db: Database): (rejection: Rejection) => void {
   const count = db.prepare(
     `INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms, diagnosis)
@@ -138,21 +142,20 @@ function rejectionRecorder(db: Database): (rejection: Rejection) => void {
          AND NOT EXISTS (${AUTHENTIC_SINCE}) LIMIT @fromLinks)`,
     )
     .pluck();
+  const verifiedLately = db.prepare(VERIFIED_LATELY).pluck();
   const checks = linkChecks(db);
   const attention = attentionVerbs(db);
   return ({ linkKey, reason, count: times, lastAtMs, diagnosis = null, matter }) => {
     count.run({ linkKey, reason, count: times, lastAtMs, diagnosis });
     checks.request({ linkKey, reason: 'rejected', atMs: lastAtMs });
     if (matter === undefined) return;
-    const { detail, fromLinks } = matter;
+    const { detail, atFirst = false } = matter;
+    const fromLinks = atFirst && verifiedLately.get() === 0 ? 1 : matter.fromLinks;
     const links = concerned.get({ reason, sinceMs: lastAtMs - REFUSED_WITHIN_MS, fromLinks });
     if (links !== fromLinks) return;
     attention.raiseForNoOrder('deliveries_refused', { subject: reason, detail, atMs: lastAtMs });
   };
 }
-
-/** The newest rows, among which an event is looked for: more than the answers that come between two looks. */
-const NEWEST_ROWS = 'SELECT reading, received_at_ms FROM inbox ORDER BY key DESC LIMIT 200';
 
 /** See `Refusals.endRefusals` in rejections.ts. */
 export function refusalEnder(db: Database): Synchronous<Refusals>['endRefusals'] {

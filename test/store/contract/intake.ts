@@ -333,6 +333,28 @@ export function intakeContract({ shared }: Worlds): void {
       expect(await matters('signature_missing')).toHaveLength(1);
     });
 
+    it('does not raise it at the first link after an authentic delivery of any: anybody may name headers', async () => {
+      world.tick(7_200_000);
+      await world.deliver(await world.newLink());
+      const link = async () => {
+        const { linkKey } = await world.newLink();
+        const matter = { detail: 'set x-evil', fromLinks: 3, atFirst: true };
+        const { nowMs: lastAtMs } = world;
+        await world.store.recordRejection({
+          linkKey,
+          reason: 'signature_repeated',
+          count: 1,
+          lastAtMs,
+          matter,
+        });
+      };
+      await link();
+      await link();
+      expect(await matters('signature_repeated')).toEqual([]);
+      await link();
+      expect(await matters('signature_repeated')).toHaveLength(1);
+    });
+
     it('does not count links that were refused more than an hour ago, or verified since', async () => {
       world.tick(7_200_000);
       await refused('signature_malformed');
