@@ -86,6 +86,11 @@ function checkPositionals(command: Command, given: readonly string[]): void {
   }
   const most = positional === '' ? 0 : 1;
   if (given.length <= most) return;
+  if (positional === '[NAME=VALUE]') {
+    throw new UsageError(
+      `${titleOf(command)} sets one switch at a time, and "${given[most]}" is a second one.`,
+    );
+  }
   throw new UsageError(`${titleOf(command)} has no use for "${given[most]}". See: settled sandbox help`);
 }
 

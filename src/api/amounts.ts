@@ -20,7 +20,11 @@ export function isEnough({ amountMinor, currency }: Money): boolean {
 
 /** Answers 422 about an amount that is not enough. */
 export function refuseTooLittle(response: Response): void {
-  refuseField(response, 'amount', `must be more than ${AMOUNT_ABOVE}: the service makes no smaller links`);
+  refuseField(
+    response,
+    'amount',
+    `must be more than ${AMOUNT_ABOVE}: the service makes no link of ${AMOUNT_ABOVE} or less`,
+  );
 }
 
 /** Reads the amount of a request, in its own currency or the first that is configured; answers 422 and returns null where it is none. */

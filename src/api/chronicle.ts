@@ -1,3 +1,4 @@
+import { shownMatter } from '../domain/advice.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type {
   DriftRow,
@@ -30,7 +31,10 @@ type EntryKind = (typeof ENTRY_KINDS)[number];
 type Dated = Entry & { atMs: number };
 
 /** Everything known of an order, in order of time. `canTell`: whether the shop has a callback. */
-export function chronicle(timeline: Timeline, { canTell }: { canTell: boolean }): Entry[] {
+export function chronicle(
+  timeline: Timeline,
+  { canTell, canAsk }: { canTell: boolean; canAsk: boolean },
+): Entry[] {
   const { history, events, hints, rejections, drift, notices, attention } = timeline;
   const all: Dated[] = [
     ...history.map(historyEntry),
@@ -39,7 +43,7 @@ export function chronicle(timeline: Timeline, { canTell }: { canTell: boolean })
     ...rejections.map(rejectionEntry),
     ...drift.map(driftEntry),
     ...notices.map((notice) => noticeEntry(notice, canTell)),
-    ...attention.map(attentionEntry),
+    ...attention.map((matter) => attentionEntry(matter, canAsk)),
   ];
   const place = ({ kind }: Entry) => ENTRY_KINDS.indexOf(kind);
   return all.sort((a, b) => a.atMs - b.atMs || place(a) - place(b)).map(({ atMs: _atMs, ...shown }) => shown);
@@ -176,8 +180,12 @@ function wayOf({ id, status, attempt, dueAtMs, endedAtMs, fault }: NoticeSummary
   return `attempt ${attempt} failed, it is tried again at ${iso(dueAtMs)}`;
 }
 
-function attentionEntry({ kind, detail, openedAtMs }: Timeline['attention'][number]): Dated {
-  return entry(openedAtMs, 'attention', `for a person: ${words.attention(kind)} (${kind})`, [detail]);
+function attentionEntry(
+  { key, kind, detail, openedAtMs }: Timeline['attention'][number],
+  canAsk: boolean,
+): Dated {
+  const shown = shownMatter(detail, { key, canAsk });
+  return entry(openedAtMs, 'attention', `for a person: ${words.attention(kind)} (${kind})`, [shown]);
 }
 
 function entry(atMs: number, kind: EntryKind, summary: string, details: string[]): Dated {

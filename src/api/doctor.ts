@@ -60,17 +60,21 @@ async function checkKept(options: ApiOptions): Promise<Finding[]> {
     finding(
       'dead events',
       !stats.events.dead,
-      `${stats.events.dead ?? 0} events wait for a person: settled events list --status dead`,
+      `${stats.events.dead === 1 ? '1 event waits' : `${stats.events.dead ?? 0} events wait`} for a person: settled events list --status dead`,
     ),
     finding(
       'holds',
       stats.holds === 0,
-      `${stats.holds} holds wait for a person: settled orders list --state held`,
+      `${stats.holds === 1 ? '1 hold waits' : `${stats.holds} holds wait`} for a person: settled orders list --state held`,
     ),
     await checkShop(options, stats),
     await checkSecrets(options),
     checkRestore(stats.feed.restoredFromMs),
-    finding('attention', stats.attention === 0, `${stats.attention} matters are open: settled attention`),
+    finding(
+      'attention',
+      stats.attention === 0,
+      `${stats.attention === 1 ? '1 matter is' : `${stats.attention} matters are`} open: settled attention`,
+    ),
   ];
 }
 

@@ -1,4 +1,5 @@
 import type { RequestHandler } from 'express';
+import { shownMatter } from '../domain/advice.ts';
 import { sendProblem } from '../http/problem.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
@@ -78,12 +79,12 @@ export function listRejections({ store }: ApiOptions): RequestHandler {
   });
 }
 
-export function listAttention({ store }: ApiOptions): RequestHandler {
+export function listAttention({ store, asking }: ApiOptions): RequestHandler {
   return lister({
     name: 'attention',
     query: attentionQuery,
     list: (page) => store.listAttention(page),
-    describe: attentionDocument,
+    describe: (matter) => attentionDocument(matter, asking !== null),
   });
 }
 
@@ -129,8 +130,12 @@ function diagnosisDocument(diagnosis: Diagnosis | null): object | null {
   return { code, details, ...explainDiagnosis(diagnosis) };
 }
 
-function attentionDocument({ key, openedAtMs, lastAtMs, ...attention }: AttentionSummary): object {
-  return { id: String(key), ...attention, openedAt: iso(openedAtMs), lastAt: iso(lastAtMs) };
+function attentionDocument(
+  { key, openedAtMs, lastAtMs, ...attention }: AttentionSummary,
+  canAsk: boolean,
+): object {
+  const detail = shownMatter(attention.detail, { key, canAsk });
+  return { id: String(key), ...attention, detail, openedAt: iso(openedAtMs), lastAt: iso(lastAtMs) };
 }
 
 function asText(body: Uint8Array): string | null {

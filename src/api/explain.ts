@@ -220,7 +220,8 @@ function whatCame(deliveries: readonly EventSummary[]): string {
 function ofOpening({ opening }: Timeline): string[] {
   if (opening === null) return [];
   const { status, withheld, fault } = opening;
-  if (withheld !== null) return [`Its payment link is withheld from the shop: ${sentence(withheld)}`];
+  if (withheld !== null)
+    return [`Its payment link is withheld from the shop: ${sentence(withheld).replace(/^The /, 'the ')}`];
   if (status === 'done') return [];
   if (status === 'taken') {
     return [`Its payment link was not opened: ${sentence(fault?.message ?? 'the reference is taken')}`];

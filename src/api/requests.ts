@@ -60,7 +60,7 @@ const money = {
     .meta({
       anyOf: [{ type: 'string', maxLength: 64 }, { type: 'number' }],
       description:
-        'A decimal, taken as it is written: more than 25, as the service makes no smaller links, no more decimals than the ' +
+        'A decimal, taken as it is written: more than 25, as the service makes no link of 25 or less, no more decimals than the ' +
         'currency has, at most 15 digits with them. Else 422.',
       examples: ['100.00'],
     }),

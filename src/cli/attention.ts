@@ -1,6 +1,6 @@
 import { UsageError } from './arguments.ts';
 import { defineCommand } from './command.ts';
-import { table } from './layout.ts';
+import { count, table } from './layout.ts';
 import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
 
 type AttentionRow = {
@@ -21,12 +21,15 @@ export const attention = defineCommand({
   details: [
     'Each says what it is about and what to do. Many end by themselves; docs/states.md says which, and when. A person ends',
     'the others: settled attention end ID --reason TEXT',
-    'Money that waits for a decision is not here; held orders are listed by: settled orders list --state held',
+    'Orders that are held for a decision about money are only counted here. List them: settled orders list --state held',
   ],
   options: PAGE_OPTIONS,
   async run({ options, server }) {
     const list = { path: '/v1/attention', field: 'attention' };
-    const { rows, more } = await listRows<AttentionRow>(server(), list, options);
+    const connection = server();
+    const { rows, more } = await listRows<AttentionRow>(connection, list, options);
+    const { stats } = await connection.get<{ stats: { orders: { held: number } } }>('/v1/stats');
+    const { held } = stats.orders;
     const cells = rows.map(({ id, kind, reference, count, openedAt, detail }) => [
       id,
       openedAt,
@@ -37,8 +40,14 @@ export const attention = defineCommand({
     ]);
     const headings = ['id', 'since', 'kind', 'order', 'times', 'detail'];
     return {
-      data: { attention: rows, more },
-      lines: [...table(headings, cells, 'Nothing waits for a person.'), ...moreLine(more)],
+      data: { attention: rows, more, held },
+      lines: [
+        ...table(headings, cells, held === 0 ? 'Nothing waits for a person.' : 'Nothing else waits.'),
+        ...moreLine(more),
+        ...(held === 0
+          ? []
+          : [`${count(held, 'order is', 'orders are')} held: settled orders list --state held`]),
+      ],
     };
   },
 });

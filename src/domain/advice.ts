@@ -57,11 +57,23 @@ export function adoptCommand(reference: string, id: string | null): string {
   return `settled orders adopt ${shellWord(reference)} --id ${id === null ? 'ID' : shellWord(id)}`;
 }
 
+/** The command with which a person ends a matter. Its number is known when it is shown. */
+const END_MATTER = 'settled attention end ID --reason TEXT';
+const CHECK = /settled orders check (?:'(?:[^']|'\\'')*'|[\w.:@%+=/-]*[\w@%+=/-])/g;
+
+/** The sentence of a matter as it is shown: with its number, and with what `check` needs if it is not there. */
+export function shownMatter(detail: string, { key, canAsk }: { key: number; canAsk: boolean }): string {
+  const numbered = detail.replaceAll(END_MATTER, END_MATTER.replace('ID', String(key)));
+  return canAsk
+    ? numbered
+    : numbered.replace(CHECK, (check) => `${check}, once SETTLED_API_URL and SETTLED_API_KEY are set`);
+}
+
 /** What a decision raised a matter for, and what a person does about it. `order` is as it stands after the decision. */
 export function attentionSentence(kind: DecidedAttention, order: Order): string {
   const { reference } = order;
   const word = shellWord(reference);
-  const end = 'Then end this matter: settled attention end ID --reason TEXT';
+  const end = `Then end this matter: ${END_MATTER}`;
   const look = `Look at it in the service's panel; settled why ${word} shows what was said when.`;
   switch (kind) {
     case 'amount_mismatch':

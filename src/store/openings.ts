@@ -72,7 +72,7 @@ export function waitsDetail({ reference }: FoundOpening, { code, message }: Faul
 /** What a person is told of a link that was made otherwise than asked. */
 export function withheldDetail({ reference }: FoundOpening, { id }: ServiceLink, why: string): string {
   return (
-    `Link ${id} of order ${reference} is not shown to the shop: ${why} Look at it in the service's ` +
+    `Link ${id} of order ${reference} is not shown to the shop. ${why} Look at it in the service's ` +
     `panel; what is paid on it is counted all the same.`
   );
 }

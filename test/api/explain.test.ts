@@ -351,7 +351,7 @@ describe('why: a link that settled opens', () => {
     const withheld = 'The service made the link in BRL, and the order is in USD.';
     const { answer, next } = told({ opening: opening({ status: 'done', withheld }) });
     expect(answer).toMatch(
-      /withheld from the shop: The service made the link in BRL, and the order is in USD\.$/,
+      /withheld from the shop: the service made the link in BRL, and the order is in USD\.$/,
     );
     expect(next).toMatch(/Switch the link off.*SETTLED_CURRENCY/);
     expect(next).not.toMatch(/paid at once/);

@@ -53,7 +53,7 @@ describe('api: reserving a link', () => {
     for (const link of [{}, { id: `pl_${reference}`, webhookSecret: SECRET }]) {
       const answer = await post(settled(), '/v1/links', { reference, amount, ...link });
       expect(problem(answer, 422, 'invalid_request')).toBe(
-        'amount: must be more than 25: the service makes no smaller links',
+        'amount: must be more than 25: the service makes no link of 25 or less',
       );
       expect(answer.body.errors).toMatchObject([{ path: 'amount' }]);
     }

@@ -277,7 +277,17 @@ describe('api: why an order stands where it stands', () => {
     const unclear = refund.replace('"paymentStatus":"REFUNDED"', '"paymentStatus":"PENDING"');
     expect(unclear).not.toBe(refund);
     expect((await settled().deliver(link, unclear)).status).toBe(200);
-    const { answer, next } = await withEntry(reference, 'attention', /status_unclear/);
+    const found = await withEntry(reference, 'attention', /status_unclear/);
+    const { answer, next } = found;
+    // Nobody can be asked here, and the matter has its number.
+    expect(linesOf(found, 'attention')).toMatch(
+      new RegExp(
+        `Ask again: settled orders check ${reference}, once SETTLED_API_URL .*attention end \\d+ --reason`,
+      ),
+    );
+    const { attention } = (await get(settled(), '/v1/attention')).body;
+    const matter = attention.find((one: { reference: string }) => one.reference === reference);
+    expect(matter.detail).toContain(`settled attention end ${matter.id} --reason TEXT`);
     expect(answer).toMatch(
       /is paid, but what the service said .* is not clear[^.]*\(status_unclear\)\. The service/,
     );

@@ -176,13 +176,17 @@ describe('cli: the state of the installation', () => {
   it('rejections counts what was refused', async () => {
     const { text, data } = await run(['rejections', '--order', 'refused']);
     expect(data.rejections).toMatchObject([{ reference: 'refused', reason: 'signature_wrong', count: 1 }]);
-    expect(text).toMatch(/^refused +signature_wrong +1 +2\S+Z +2\S+Z$/m);
+    expect(text).toMatch(
+      /^refused +signature_wrong +1 +2\S+Z +2\S+Z\n {2}The signature matches neither this body .* mistakes with them\.$/m,
+    );
   });
 
   it('attention lists what waits for a person', async () => {
     const { text, data } = await run(['attention']);
     expect(data.attention.map(({ kind }: { kind: string }) => kind)).toContain('link_mismatch');
     expect(text).toMatch(/^\d+ +2\S+Z +link_mismatch +mismatch/m);
+    expect(text).toMatch(new RegExp(`^${data.held} orders are held: settled orders list --state held$`, 'm'));
+    expect(data.held).toBeGreaterThan(1);
   });
 
   it('attention end ends a matter for a reason', async () => {

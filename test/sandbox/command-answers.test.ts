@@ -164,6 +164,7 @@ describe('command: what it says is wrong', () => {
       [['faults', '--remove', 'one'], 64, '--remove is "one"'],
       [['faults', '--remove', '7'], 66, 'no fault plan 7'],
       [['silences', 'signature'], 64, 'Write NAME=VALUE; known for signature: hex,'],
+      [['silences', 'signature=hex', 'retries=signed-once'], 64, 'sets one switch at a time, and "retries='],
       [['silences', 'colour=red'], 64, 'known: signature,'],
       [['pay', 'two', '--method', 'CASH'], 64, 'method must be PIX or CREDIT_CARD'],
       [['pay', 'two', '--installments', '3'], 64, 'PIX has no instalments; choose CREDIT_CARD'],

@@ -94,6 +94,7 @@ function writeEffect(tx: Transaction, orderKey: number, order: Order, effect: Ef
       const { paymentKey, learnedBy } = effect;
       tx.send(INSERT_SETTLEMENT, { orderKey, atMs, paymentKey, learnedBy });
       watch.beginTail(tx, orderKey, atMs);
+      attention.end(tx, 'link_withheld', order.reference, atMs);
       return;
     }
     case 'hold':
@@ -101,6 +102,7 @@ function writeEffect(tx: Transaction, orderKey: number, order: Order, effect: Ef
       return;
     case 'end_holds':
       tx.send(END_HOLDS, { atMs, orderKey });
+      attention.end(tx, 'link_withheld', order.reference, atMs);
       return;
     case 'attention': {
       const detail = attentionSentence(effect.kind, order);

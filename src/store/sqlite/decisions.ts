@@ -110,12 +110,14 @@ function effectWriter(db: Database): (orderKey: number, order: Order, effect: Ef
       case 'settle':
         insertSettlement.run(orderKey, atMs, effect.paymentKey, effect.learnedBy);
         watch.beginTail(orderKey, atMs);
+        attention.end('link_withheld', order.reference, atMs);
         return;
       case 'hold':
         insertHold.run(orderKey, effect.hold.id, effect.hold.reason, atMs);
         return;
       case 'end_holds':
         endHolds.run(atMs, orderKey);
+        attention.end('link_withheld', order.reference, atMs);
         return;
       case 'attention': {
         const detail = attentionSentence(effect.kind, order);

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { stated } from '../../support/orders.ts';
 import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;
@@ -34,6 +35,16 @@ export function cancelContract({ shared }: Worlds): void {
       const made = { link: world.made(), withheld: 'It is in another currency.', nowMs: world.nowMs };
       expect(await world.store.finishOpening({ linkKey, attempt, ...made })).toBe('bound');
     }
+
+    it.each(['accept', 'reject'] as const)('%s ends link_withheld as well', async (decision) => {
+      const link = await world.intend();
+      await withhold(link);
+      await world.settle(link, [said('completed', { linkMoney: stated('60.00') })]);
+      expect((await world.timeline(link)).order.state).toBe('held');
+      const { reference } = link;
+      await world.store.resolveOrder({ reference, decision, reason: 'seen', atMs: world.tick() });
+      expect((await world.timeline(link)).attention.map(({ kind }) => kind)).not.toContain('link_withheld');
+    });
 
     it('cancels an order that nobody began to pay, and goes on asking about its link', async () => {
       const link = await world.openNew();
