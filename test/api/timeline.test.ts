@@ -196,8 +196,10 @@ describe('api: why an order stands where it stands', () => {
     );
     expect(after.next.join('\n')).toMatch(/was not understood\. Look at it/);
     expect((await settled().deliver(link, '{"refunded":true}')).status).toBe(200);
-    const last = await withEntry(link.reference, 'attention', /event_not_understood/);
-    expect(last.answer).toMatch(/is paid.*3 deliveries came that settled does not understand/);
+    await eventually(async () => {
+      const last = await explained(link.reference);
+      expect(last.answer).toMatch(/is paid.*3 deliveries came that settled does not understand/);
+    });
   });
 
   it('pending: says that a payment has begun', async () => {

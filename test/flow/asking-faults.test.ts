@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { act } from '../support/dispatch.ts';
+import { signedHeaders } from '../support/deliveries.ts';
+import { act, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Passed } from '../support/front.ts';
 import { readableLog } from '../support/lines.ts';
@@ -11,6 +12,7 @@ import {
   type Shop,
   startDeafShop,
   startFronted,
+  startShop,
   stopSettled,
 } from '../support/shop.ts';
 
@@ -169,3 +171,27 @@ it('stops while an answer does not come', async () => {
   await stopSettled(shop);
   expect((await checked)?.status).not.toBe(200);
 });
+
+it.each([
+  ['knows no such link', 'production', MINUTE_MS],
+  ['refuses to list its links, for an hour', 'sandbox', 3 * HOUR_MS],
+] as const)(
+  'tells a person of an event that it does not understand if the service %s',
+  async (_name, service, withinMs) => {
+    const shop = await startShop({ service });
+    const { settled, sandbox } = shop;
+    const { webhookUrl, webhookSecret } = await settled.reserve('order-1', '100.00');
+    const body = JSON.stringify({ events: [{ paymentStatus: 'COMPLETED' }] });
+    const headers = signedHeaders(webhookSecret, body, String(sandbox.clock.nowMs()));
+    expect((await fetch(webhookUrl, { method: 'POST', body, headers })).status).toBe(200);
+    const matters = async () => (await settled.api('/v1/attention')).body.attention;
+    await passUntil(shop, async () => (await matters()).length > 0, { withinMs, stepMs: MINUTE_MS / 2 });
+    expect(await matters()).toMatchObject([
+      {
+        kind: 'event_not_understood',
+        reference: 'order-1',
+        detail: expect.stringMatching(/could not be asked/),
+      },
+    ]);
+  },
+);

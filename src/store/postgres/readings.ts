@@ -1,6 +1,14 @@
 import { mayBeUnconfirmed } from '../../domain/order.ts';
 import type { Checks } from '../asking.ts';
-import { linkMissingDetail, readingColumns, turnOfReturn } from '../readings.ts';
+import {
+  linkMissingDetail,
+  readingColumns,
+  turnOfReturn,
+  type Unanswered,
+  unansweredMatter,
+  unansweredSince,
+} from '../readings.ts';
+import { UNREAD_FAULTS } from '../settle.ts';
 import { bindId } from './binding.ts';
 import { goOnUnconfirmed } from './confirmation.ts';
 import { attention, dropCheck, requestCheck } from './matters.ts';
@@ -53,9 +61,33 @@ const DELAY_SCHEDULE = statement(
    WHERE key = @linkKey`,
 );
 
+const UNANSWERED = statement(
+  `SELECT i.key AS eventKey, i.fault_message AS why, o.key AS orderKey, o.reference AS subject
+   FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key
+   WHERE i.link_key = @linkKey AND i.reading IS NULL AND i.fault_code IN ${UNREAD_FAULTS}
+     AND i.received_at_ms <= @sinceMs AND i.received_at_ms > coalesce(l.checked_at_ms, -1)
+     AND NOT EXISTS (SELECT 1 FROM attention a WHERE a.kind = 'event_not_understood' AND a.subject = o.reference
+       AND (a.ended_at_ms IS NULL OR a.last_at_ms >= i.received_at_ms))
+   ORDER BY i.key LIMIT 1`,
+);
+
+/** Tells a person of an event that was not understood and that the service cannot be asked about, once. */
+async function tellOfUnanswered(
+  tx: Transaction,
+  { nowMs, ...since }: { linkKey: number; sinceMs: number; nowMs: number },
+): Promise<void> {
+  const row = await tx.one<Unanswered>(UNANSWERED, since);
+  if (row !== undefined) attention.raiseForOrder(tx, 'event_not_understood', unansweredMatter(row, nowMs));
+}
+
 const failCheck: ReadingVerbs['failCheck'] = async (tx, { linkKey, dueAtMs, missing, sent, nowMs }) => {
   const orderKey = await lockOrderOfLink(tx, linkKey);
   if (orderKey === null) return;
+  await tellOfUnanswered(tx, {
+    linkKey,
+    sinceMs: unansweredSince(dueAtMs === null || missing, nowMs),
+    nowMs,
+  });
   if (dueAtMs !== null) {
     const failed = { linkKey, dueAtMs, counted: sent ? 1 : 0 };
     tx.send(DELAY, failed);

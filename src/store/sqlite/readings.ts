@@ -1,7 +1,15 @@
 import type { Database } from 'better-sqlite3';
 import { mayBeUnconfirmed } from '../../domain/order.ts';
 import type { Checks, Reading } from '../asking.ts';
-import { linkMissingDetail, readingColumns, turnOfReturn } from '../readings.ts';
+import {
+  linkMissingDetail,
+  readingColumns,
+  turnOfReturn,
+  type Unanswered,
+  unansweredMatter,
+  unansweredSince,
+} from '../readings.ts';
+import { UNREAD_FAULTS } from '../settle.ts';
 import type { ClaimedEvent } from '../store.ts';
 import { idBinder } from './binding.ts';
 import { confirmation } from './confirmation.ts';
@@ -55,13 +63,35 @@ function failureNoter(db: Database, newId: () => string): Synchronous<Checks>['f
      WHERE key = @linkKey`,
   );
   const giveUp = checkAbandoner(db, newId);
+  const tellOfUnread = unansweredTeller(db);
   return ({ linkKey, dueAtMs, missing, sent, nowMs }) => {
+    tellOfUnread({ linkKey, sinceMs: unansweredSince(dueAtMs === null || missing, nowMs), nowMs });
     if (dueAtMs !== null) {
       const failed = { linkKey, dueAtMs, counted: sent ? 1 : 0 };
       const isQueued = delay.run(failed).changes;
       delaySchedule.run({ ...failed, isQueued });
     }
     if (dueAtMs === null || missing) giveUp({ linkKey, missing, nowMs });
+  };
+}
+
+/** Tells a person of an event that was not understood and that the service cannot be asked about, once. */
+function unansweredTeller(
+  db: Database,
+): (unanswered: { linkKey: number; sinceMs: number; nowMs: number }) => void {
+  const find = db.prepare(
+    `SELECT i.key AS eventKey, i.fault_message AS why, o.key AS orderKey, o.reference AS subject
+     FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key
+     WHERE i.link_key = @linkKey AND i.reading IS NULL AND i.fault_code IN ${UNREAD_FAULTS}
+       AND i.received_at_ms <= @sinceMs AND i.received_at_ms > coalesce(l.checked_at_ms, -1)
+       AND NOT EXISTS (SELECT 1 FROM attention a WHERE a.kind = 'event_not_understood' AND a.subject = o.reference
+         AND (a.ended_at_ms IS NULL OR a.last_at_ms >= i.received_at_ms))
+     ORDER BY i.key LIMIT 1`,
+  );
+  const attention = attentionVerbs(db);
+  return ({ linkKey, sinceMs, nowMs }) => {
+    const row = find.get({ linkKey, sinceMs }) as Unanswered | undefined;
+    if (row !== undefined) attention.raiseForOrder('event_not_understood', unansweredMatter(row, nowMs));
   };
 }
 

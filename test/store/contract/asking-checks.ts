@@ -564,6 +564,78 @@ export function checksContract({ shared }: Worlds): void {
         });
       });
 
+      describe('after an event that was not understood', () => {
+        const HOUR_MS = 60 * MINUTE_MS;
+        const unread = {
+          unsure: true,
+          notUnderstood: 'it says nothing',
+          policy: { asks: 'in-doubt' },
+        } as const;
+        const told = async (link: Link) => {
+          const { attention } = await world.timeline(link);
+          return attention.map(({ kind, subject, detail }) => [kind, subject === link.reference, detail]);
+        };
+        const matter = [
+          'event_not_understood',
+          true,
+          expect.stringMatching(/: it says nothing\. .*could not be asked/),
+        ];
+        const giveUp = ({ linkKey }: Link) =>
+          world.store.failCheck({ linkKey, dueAtMs: null, missing: false, sent: true, nowMs: world.nowMs });
+
+        it('tells a person at once if the shop has made no link, whatever the check was for', async () => {
+          const link = await world.newLink();
+          await settleNow(link, unread);
+          expect(await told(link)).toEqual([]);
+          await giveUp(link);
+          await giveUp(link);
+          const { attention } = await world.timeline(link);
+          expect(attention).toMatchObject([{ kind: 'event_not_understood', count: 1 }]);
+          expect(await told(link)).toEqual([matter]);
+        });
+
+        it('tells a person when the service knows no link of the id', async () => {
+          const link = await quietLink();
+          await settleNow(link, unread);
+          await fail(link, { missing: true });
+          expect((await told(link)).map(([kind]) => kind).sort()).toEqual([
+            'event_not_understood',
+            'link_missing',
+          ]);
+        });
+
+        it('tells a person once asking has failed for an hour, and ends that with the next answer', async () => {
+          const link = await waiting('returned');
+          await settleNow(link, unread);
+          for (const byMs of [0, HOUR_MS - 1]) {
+            world.tick(byMs);
+            await fail(link);
+            expect(await told(link)).toEqual([]);
+          }
+          world.tick(1);
+          await fail(link, { sent: false });
+          expect(await told(link)).toEqual([matter]);
+          await world.answer(link, []);
+          world.tick(HOUR_MS);
+          await fail(link);
+          expect(await told(link)).toEqual([]);
+        });
+
+        it('tells a person of none that a person has ended, until another comes', async () => {
+          const link = await world.newLink();
+          await settleNow(link, unread);
+          await giveUp(link);
+          const [{ key } = { key: 0 }] = (await world.timeline(link)).attention;
+          await world.store.endAttention({ key, reason: 'seen', atMs: world.tick() });
+          await giveUp(link);
+          expect(await told(link)).toEqual([]);
+          world.tick();
+          await settleNow(link, unread);
+          await giveUp(link);
+          expect(await told(link)).toEqual([matter]);
+        });
+      });
+
       it('never forgets a completion that waits to be confirmed, although no link is found', async () => {
         const link = await world.newLink();
         await settleNow(link, { facts: [said('completed')], policy: { asks: 'always' } });
