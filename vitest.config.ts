@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { oneFileThread } from './test/support/one_file_thread.ts';
 
 /**
  * Where tests keep their files, where it exists and has room. No test asks for what outlives the machine, and to sync a
@@ -106,6 +107,7 @@ const SELDOM_ON_POSTGRES = [
 ];
 
 export default defineConfig(({ mode }) => ({
+  plugins: [oneFileThread()],
   test: {
     // `--mode long`: what the `prove:` commands of package.json repeat at length.
     env: mode === 'long' ? { SETTLED_TEST_LENGTH: mode } : {},
@@ -125,7 +127,7 @@ export default defineConfig(({ mode }) => ({
           name: 'shared',
           include: mode === 'long' ? REPEATING : ['test/**/*.test.ts'],
           exclude: MOCKING,
-          globalSetup: ['test/support/postgres_setup.ts'],
+          globalSetup: ['test/support/one_file_thread.ts', 'test/support/postgres_setup.ts'],
           // A process for each file would load the same modules again, which takes a fifth of the time.
           isolate: false,
         },
@@ -136,7 +138,7 @@ export default defineConfig(({ mode }) => ({
           name: 'postgres',
           include: mode === 'postgres' ? [...ON_POSTGRES, ...SELDOM_ON_POSTGRES] : ON_POSTGRES,
           env: { SETTLED_TEST_ENGINE: 'postgres' },
-          globalSetup: ['test/support/postgres_setup.ts'],
+          globalSetup: ['test/support/one_file_thread.ts', 'test/support/postgres_setup.ts'],
           isolate: false,
         },
       },
