@@ -115,6 +115,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   link_withheld: 'the service made the payment link otherwise than asked, so the shop does not get it',
   notices_dead: 'the shop did not take notices, and they are not sent any more by themselves',
   merchant_inactive: 'the service says that the merchant is not active',
+  money_unnamed: 'an event paid the order and names no money, and nobody can be asked: look what came',
   quote_reading_doubtful:
     'several payments in a row named less money than their links, or none that can be read: what they say of it is left out',
   reference_taken: "the service has another link under this order's reference",

@@ -90,6 +90,12 @@ export function attentionSentence(kind: DecidedAttention, order: Order): string 
         `Switch it on in the service's panel; this then ends with the next answer of the service (settled orders check ` +
         `${word}). If it is meant to be off: settled orders cancel ${word}`
       );
+    case 'money_unnamed':
+      return (
+        `Order ${reference} was paid by an event that names no money, and no API can be asked: settled counted what the order ` +
+        `asks, ${formatAmount(order.amount)} ${order.amount.currency}. ${look} If less came, settle the rest with the ` +
+        `customer. ${end}`
+      );
     case 'refund_due':
       return (
         `Order ${reference} is cancelled, and its money is owed back to the customer. Refund it in the service's panel: ` +

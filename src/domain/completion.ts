@@ -70,6 +70,9 @@ const AGREES: Record<'equal' | 'unnamed', { rule: Rule; effects: readonly Effect
   unnamed: { rule: 'paid_money_unnamed', effects: [{ do: 'flag', flag: 'money_unnamed' }, { do: 'check' }] },
 };
 
+/** Nobody can be asked what was paid. */
+const MONEY_UNNAMED: readonly Effect[] = [{ do: 'attention', kind: 'money_unnamed' }];
+
 function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (policy.asks === 'always' && canBeAsked(fact, policy)) return ask(order);
   const said = agreement(order, fact);
@@ -87,6 +90,7 @@ function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy)
         ...settleOnce(order, fact.authority, paymentKey(fact)),
         ...late,
         ...effects,
+        ...(doubt === 'unnamed' && policy.asks === 'never' ? MONEY_UNNAMED : []),
         { do: 'notice', type: 'order.paid' },
       ],
     });

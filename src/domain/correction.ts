@@ -63,7 +63,7 @@ export function nameMoney(
   return decision(order, 'applied', 'money_named', {
     effects: [
       ...adopted,
-      ...(isFlagged ? ([{ do: 'unflag', flag: 'money_unnamed' }] as const) : []),
+      ...(isFlagged ? NAMED : []),
       ...corrected,
       ...(pays && said.verdict !== 'equal' ? ([{ do: 'attention', kind: 'amount_mismatch' }] as const) : []),
       // These matters name what is to be refunded.
@@ -72,6 +72,11 @@ export function nameMoney(
     ],
   });
 }
+
+const NAMED: readonly Effect[] = [
+  { do: 'unflag', flag: 'money_unnamed' },
+  { do: 'end_attention', kind: 'money_unnamed' },
+];
 
 /** The entries that correct what was assumed of a payment. One of nothing ends the assumption where no flag does. */
 function correct(order: Order, known: Payment, { captured, customerPaid }: Agreement): Effect[] {

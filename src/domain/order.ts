@@ -67,6 +67,7 @@ export const ATTENTION_KINDS = [
   'link_not_opened',
   'link_withheld',
   'merchant_inactive',
+  'money_unnamed',
   'notices_dead',
   'quote_reading_doubtful',
   'reference_taken',
@@ -83,6 +84,7 @@ export type DecidedAttention = Extract<
   | 'amount_mismatch'
   | 'duplicate_payment'
   | 'link_disabled'
+  | 'money_unnamed'
   | 'refund_due'
   | 'service_disagrees'
   | 'status_unclear'

@@ -227,6 +227,19 @@ describe('api: why an order stands where it stands', () => {
     const { answer, next } = await explained(link.reference);
     expect(answer).toMatch(/reported the payment in .*did not say how much/);
     expect(next.join('\n')).toMatch(/service's panel \(doubtful_money\)/);
+    const matterOf = async () => {
+      const { attention } = (await get(settled(), '/v1/attention')).body;
+      return attention.find(({ reference }: { reference: string }) => reference === link.reference);
+    };
+    expect(await matterOf()).toMatchObject({
+      kind: 'money_unnamed',
+      detail: expect.stringMatching(/names no money, and no API can be asked: .* 100\.00 BRL\./),
+    });
+    // It is over once the money is named.
+    const named = event(link, { paymentId: 'pay_unnamed', amount: '100.00' });
+    expect((await settled().deliver(link, named)).status).toBe(200);
+    await eventually(async () => expect(await matterOf()).toBeUndefined());
+    expect((await settled().order(link.reference)).flags).toEqual([]);
   });
 
   it('held for a link of more: nothing is paid, and nothing is advised to be refunded before a person decides', async () => {

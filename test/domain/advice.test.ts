@@ -46,6 +46,7 @@ describe('what a person is told of a matter that a decision raised', () => {
     'amount_mismatch',
     'duplicate_payment',
     'link_disabled',
+    'money_unnamed',
     'refund_due',
     'service_disagrees',
     'status_unclear',

@@ -66,6 +66,15 @@ describe('settlement: a completed payment on an open order', () => {
     },
   );
 
+  it('of money that nobody names is a matter for a person if nobody can be asked, until it is named', () => {
+    const { made, order } = step(anOrder(), noMoney(), NO_API);
+    expect(made.state).toBe('paid');
+    expect(deeds(made)).toContain('attention money_unnamed');
+    expect(deeds(decide(anOrder(), noMoney(), API))).not.toContain('attention money_unnamed');
+    const named = decide(order, aFact('completed'), NO_API);
+    expect(deeds(named)).toContain('end_attention money_unnamed');
+  });
+
   it("that names the order's amount without a currency counts as unnamed", () => {
     const made = decide(anOrder(), noMoney({ linkMoney: stated('100.00', null) }), API);
     expect(made.rule).toBe('paid_money_unnamed');
