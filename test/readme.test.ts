@@ -101,7 +101,7 @@ describe('the README', () => {
     expect(start).toMatch(/\nnpm start\n$/);
     const pasted = `${make}${start.replace('npm start', `'${process.execPath}' -p 'JSON.stringify(process.env)'`)}`;
     const environment = JSON.parse(execFileSync('bash', ['-euc', pasted], { cwd, encoding: 'utf8' }));
-    const given = Object.entries(environment).filter(([name]) => name.startsWith('SETTLED_'));
+    const given = Object.entries(environment).filter(([name]) => /^SETTLED_(?!TEST_)/.test(name));
     const { store, secretsKey, operatorToken } = readConfig(
       Object.fromEntries(given.map(([name, file]) => [name, join(cwd, String(file))])),
     );
