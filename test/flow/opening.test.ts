@@ -85,7 +85,7 @@ describe('opening a link over a bad network', () => {
 
   it('is answered 202 where the link takes more than 10 s, and goes on by itself', async () => {
     const shop = await startShop();
-    await plan(shop.sandbox, { fault: 'server-error', match: CREATION, count: 5 });
+    await plan(shop.sandbox, { fault: 'server-error', match: CREATION, count: 8 });
     const answer = await openWhilePassing(shop, 'order-1');
     expect(answer.status).toBe(202);
     expect(answer.body.order).toMatchObject({ reference: 'order-1', state: 'awaiting_payment', link: null });
