@@ -16,9 +16,10 @@ function pipeline(bytes: number, one: (n: number) => string): Shape['begin'] {
     let left = bytes;
     const send = () => {
       while (left > 0) {
-        left -= block.length;
-        sent.bytes += block.length;
-        if (!socket.write(block)) return;
+        const piece = block.subarray(0, left);
+        left -= piece.length;
+        sent.bytes += piece.length;
+        if (!socket.write(piece)) return;
       }
     };
     socket.on('drain', send);

@@ -1,6 +1,7 @@
 import { IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../work/clock.ts';
+import { isChunked, openTurns, SlicedConnection } from './slices.ts';
 
 /** Why a connection of the public listener was closed before its time. */
 type ClosedFor = 'idle' | 'slow' | 'pipelined' | 'dropped';
@@ -49,6 +50,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
   const open = new Map<Socket, Connection>();
   const closed = { idle: 0, slow: 0, pipelined: 0, dropped: 0 };
   let droppedAtMs = Number.NEGATIVE_INFINITY;
+  const turns = openTurns();
 
   const isBusy = (socket: Socket) => hasRequest(open.get(socket));
 
@@ -78,18 +80,22 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
     socket.once('close', () => open.delete(socket));
   }
 
+  /** The connection is read in slices from now on, this request's header included. */
+  function slice(server: Server, first: IncomingMessage, socket: Socket, read: Buffer): void {
+    open.delete(socket);
+    socket.unshift(read);
+    server.emit('connection', new SlicedConnection(socket, first, turns));
+  }
+
   function makeRoom(): boolean {
-    const idleSinceMs = clock.monotonicMs() - IDLE_AFTER_MS;
-    const all = [...open.values()].sort((one, other) => one.sinceMs - other.sinceMs);
-    const idle = all.filter((one) => !hasRequest(one) && one.sinceMs < idleSinceMs);
-    const closable = idle.length > 0 ? idle : all.filter(mayLose);
+    const { why, closable } = findClosable([...open.values()], clock.monotonicMs() - IDLE_AFTER_MS);
     // Of few that may be closed, most are not to blame.
     const count = Math.min(Math.ceil(max * CLOSED_AT_ONCE), Math.ceil(closable.length / 4));
     for (const { socket } of closable.slice(0, count)) {
       open.delete(socket);
       socket.destroy();
     }
-    closed[idle.length > 0 ? 'idle' : 'slow'] += count;
+    closed[why] += count;
     return count > 0;
   }
 
@@ -103,9 +109,10 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
         closed.dropped++;
         droppedAtMs = clock.monotonicMs();
       });
-      server.on('upgrade', (_request, socket: Socket) => {
+      server.on('upgrade', (request: PublicRequest, socket: Socket, read: Buffer) => {
         const response = open.get(socket)?.response;
-        if (response == null) socket.destroy();
+        if (!request.isEarly) slice(server, request, socket, read);
+        else if (response == null) socket.destroy();
         else endAfterAnswer(socket, response);
       });
       server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
@@ -134,6 +141,16 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
   };
 }
 
+/** Those that are closed when connections run out, first of all the first. */
+function findClosable(
+  connections: Connection[],
+  idleSinceMs: number,
+): { why: 'idle' | 'slow'; closable: Connection[] } {
+  const all = connections.sort((one, other) => one.sinceMs - other.sinceMs);
+  const idle = all.filter((one) => !hasRequest(one) && one.sinceMs < idleSinceMs);
+  return idle.length > 0 ? { why: 'idle', closable: idle } : { why: 'slow', closable: all.filter(mayLose) };
+}
+
 function hasRequest(connection: Connection | undefined): boolean {
   return connection?.response != null && !connection.response.writableEnded;
 }
@@ -142,9 +159,12 @@ function mayLose(connection: Connection): boolean {
   return !hasRequest(connection) || (connection.request?.complete === false && !connection.isKept);
 }
 
+/** `isEarly`: another one is in hand. */
+type PublicRequest = IncomingMessage & { readonly isEarly: boolean };
+
 /**
- * A request that came too early presents itself to the parser as an upgrade: nothing else stops it in the middle of a
- * read.
+ * A request that came too early presents itself to the parser as an upgrade, and so does the first whose body comes in
+ * chunks: nothing else stops the parser in the middle of a read.
  */
 function oneInHand(isBusy: (socket: Socket) => boolean): typeof IncomingMessage {
   return class extends IncomingMessage {
@@ -156,7 +176,8 @@ function oneInHand(isBusy: (socket: Socket) => boolean): typeof IncomingMessage 
     }
 
     get upgrade(): boolean {
-      return this.isEarly || this.method === 'CONNECT';
+      if (this.isEarly || this.method === 'CONNECT') return true;
+      return isChunked(this) && !(this.socket instanceof SlicedConnection);
     }
 
     set upgrade(_asked: boolean) {}

@@ -16,7 +16,10 @@ type NotRead =
   | { outcome: 'aborted' }
   /** There is no memory left for it. The rest is still on its way: see `skip`. */
   | { outcome: 'no_room' }
-  /** It was on its way for longer than any other that names no link, and there were too many of those. */
+  /**
+   * It was on its way for longer than any other that names no link, and there were too many of those; or it came in too
+   * many pieces.
+   */
   | { outcome: 'crowded_out' }
   /** The process is stopping and would not wait for the rest. */
   | { outcome: 'refused' };
@@ -37,6 +40,8 @@ const UNMETERED_BYTES_MAX = 16 * 1024;
 /** What a piece costs beside its bytes, beyond so many pieces: a body can come byte by byte. */
 const PIECE_BYTES = 256;
 const PIECES_FREE = 64;
+/** A body in more pieces than this is not waited for: each costs more time than the bytes of an honest one. */
+const PIECES_MAX = 2_048;
 
 /** Reads raw request bodies, at most 256 KiB each, and can refuse the ones that are still on their way. */
 export type BodyReader = {
@@ -83,8 +88,13 @@ export function bodyReader(): BodyReader {
     incomplete.add(refuse);
     const leave = () => end({ outcome: 'crowded_out' });
     if (share === 'others') crowd(leave);
-    const full = () => end({ outcome: 'no_room' });
-    const source = announcesLittle(request) ? request : metered(request, (bytes) => take(room, bytes), full);
+    const source = announcesLittle(request)
+      ? request
+      : metered(
+          request,
+          (bytes) => take(room, bytes),
+          (outcome) => end({ outcome }),
+        );
     void readWhole(source, request).then(end);
     const outcome = await ended;
     incomplete.delete(refuse);
@@ -118,17 +128,23 @@ export function bodyReader(): BodyReader {
   };
 }
 
-/** The request's bytes, counted as they pass. Where there is no room for more, they stop. */
-function metered(request: IncomingMessage, take: (bytes: number) => boolean, full: () => void): Readable {
+/** The request's bytes, counted as they pass. If there is no room for more, or they are too many pieces, they stop. */
+function metered(
+  request: IncomingMessage,
+  take: (bytes: number) => boolean,
+  stop: (why: 'no_room' | 'crowded_out') => void,
+): Readable {
   let pieces = 0;
   const meter = new Transform({
     transform(chunk: Buffer, _encoding, pass) {
       pieces++;
-      if (take(chunk.length + (pieces > PIECES_FREE ? PIECE_BYTES : 0))) pass(null, chunk);
-      else {
-        request.unpipe(meter);
-        full();
+      const hasRoom = take(chunk.length + (pieces > PIECES_FREE ? PIECE_BYTES : 0));
+      if (hasRoom && pieces <= PIECES_MAX) {
+        pass(null, chunk);
+        return;
       }
+      request.unpipe(meter);
+      stop(hasRoom ? 'crowded_out' : 'no_room');
     },
   });
   // A pipe does not hand on that its source went away.

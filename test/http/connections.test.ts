@@ -119,6 +119,29 @@ describe('http: when connections run out', () => {
   });
 });
 
+describe('http: a body in chunks', () => {
+  it('is parsed a little at a time, and so are all of them together', async () => {
+    let inTurn = 0;
+    let most = 0;
+    let all = 0;
+    const { fill } = await serve((request) => {
+      request.on('data', () => {
+        all++;
+        most = Math.max(most, ++inTurn);
+        if (inTurn === 1) setImmediate(() => (inTurn = 0));
+      });
+    });
+    const chunks = `${'1\r\nx\r\n'.repeat(10_000)}0\r\n\r\n`;
+    const connections = await fill(
+      `POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
+    );
+    for (const connection of connections) expect(await answered(connection)).toBe('answered');
+    expect(all).toBe(MAX * 10_000);
+    // 16 times 2 KiB, and six bytes a piece.
+    expect(most).toBeLessThan(6_000);
+  });
+});
+
 describe('http: settled, when its connections run out', () => {
   it('says so to those who may know, and is ready again', async () => {
     const app = await startTestApp({ openFiles: 0 });

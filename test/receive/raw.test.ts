@@ -287,3 +287,44 @@ describe('receive: a connection', () => {
     expect(await (await app().deliver(link, BODY, headers)).json()).toEqual(SAID.recorded.body);
   });
 });
+
+describe('receive: a body in chunks', () => {
+  const unsized = (lines: readonly string[]) => [
+    ...without([...lines], 'Content-Length'),
+    'Transfer-Encoding: chunked',
+  ];
+  const inPieces = (body: string) => `${[...body].map((byte) => `1\r\n${byte}\r\n`).join('')}0\r\n\r\n`;
+  const tiny = (pieces: number) =>
+    `POST /hooks/${'x'.repeat(32)} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${inPieces('x'.repeat(pieces))}`;
+
+  it('of one byte each is recorded, and its connection serves the next delivery, in chunks or not', async () => {
+    const { lines } = await genuine();
+    const connection = await rawConnection(app().hooksUrl);
+    const chunked = `${unsized(lines).join('\r\n')}\r\n\r\n${inPieces(BODY)}`;
+    const headers = { connection: 'keep-alive' };
+    connection.send(chunked);
+    expectRaw(await connection.answer(), { ...SAID.recorded, headers });
+    for (const again of [`${lines.join('\r\n')}\r\n\r\n${BODY}`, chunked]) {
+      connection.send(again);
+      expectRaw(await connection.answer(), { ...SAID.duplicate, headers });
+    }
+  });
+
+  it('gets its answer and no other, if the sender does not wait', async () => {
+    const { lines, link } = await genuine();
+    const connection = await rawConnection(app().hooksUrl);
+    const chunked = `${unsized(lines).join('\r\n')}\r\n\r\n${inPieces(BODY)}`;
+    connection.send(chunked.repeat(100));
+    expectRaw(await connection.answer(), { ...SAID.recorded, headers: { connection: 'close' } });
+    expect(await connection.closed).toBe('');
+    expect(await eventsOf(app(), link.reference)).toMatchObject([{ duplicates: 0 }]);
+  });
+
+  it('is not read to its end if there are too many', async () => {
+    const connection = await rawConnection(app().hooksUrl);
+    connection.send(tiny(2_049));
+    const answer = await connection.answer();
+    expect([answer.status, answer.headers.connection]).toEqual([503, 'close']);
+    expect(await connection.closed).toBe('');
+  });
+});
