@@ -14,11 +14,14 @@ const LIMITS = {
   checkTimeoutsEveryMs: 1_000,
   headerBytesMax: 8_192,
   headersMax: 100,
-  connectionsMax: 4_096,
+  connectionsMax: 2_048,
 } as const;
 
-/** Connections that may wait to be accepted. A turn of the event loop accepts all of them at once. */
-const BACKLOG = 1_024;
+/**
+ * Connections that may wait to be accepted. A turn of the event loop accepts all of them at once. The system drops what
+ * is more, and its sender tries again after 1, 3 and 7 s.
+ */
+const BACKLOG = 4_096;
 
 /** Descriptors that are not for connections: the store, requests to the service and the shop, files. */
 const OTHER_DESCRIPTORS = 128;

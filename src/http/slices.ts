@@ -2,11 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 
-/** What the parser gets at once, and how many of these in one turn of the event loop, whatever they belong to. */
+/** What the parser gets at once. */
 const SLICE_BYTES = 2_048;
-const SLICES_PER_TURN = 16;
+/** What it gets in one turn of the event loop from all of these connections; a chunk has two lines. */
+const PER_TURN = { slices: 64, lines: 2_048 } as const;
 /** If more connections wait for their turn, those with more than a slice are closed: each may hold 128 KiB. */
 const WAITING_MAX = 256;
+const LF = 0x0a;
 
 /**
  * A connection on which a request comes in chunks, as the HTTP server sees it from then on. Chunks of one byte cost the
@@ -40,15 +42,16 @@ export class SlicedConnection extends Duplex {
     return this.#socket.readableLength > SLICE_BYTES;
   }
 
-  /** Passes on a slice, or waits until there is one. */
-  takeTurn(): void {
-    if (this.destroyed) return;
+  /** Passes on a slice, or waits until there is one. Returns how many lines it had. */
+  takeTurn(): number {
+    if (this.destroyed) return 0;
     const socket = this.#socket;
     const slice: Buffer | null =
       this.#head ?? socket.read(Math.min(SLICE_BYTES, socket.readableLength) || undefined);
     this.#head = null;
     if (slice !== null) this.push(slice);
     else if (!socket.readableEnded) socket.once('readable', () => this.#turns.wait(this));
+    return slice === null ? 0 : countLines(slice);
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, written: (error?: Error | null) => void): void {
@@ -93,10 +96,11 @@ export function openTurns(): Turns {
   function turn(): void {
     isArmed = false;
     let slices = 0;
+    let lines = 0;
     for (const connection of waiting) {
-      if (slices++ === SLICES_PER_TURN) break;
+      if (slices++ === PER_TURN.slices || lines >= PER_TURN.lines) break;
       waiting.delete(connection);
-      connection.takeTurn();
+      lines += connection.takeTurn();
     }
     if (waiting.size > 0) arm();
   }
@@ -111,6 +115,12 @@ export function openTurns(): Turns {
       arm();
     },
   };
+}
+
+function countLines(slice: Buffer): number {
+  let lines = 0;
+  for (let at = slice.indexOf(LF); at !== -1; at = slice.indexOf(LF, at + 1)) lines++;
+  return lines;
 }
 
 /** Whether its body comes in chunks. */

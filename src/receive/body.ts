@@ -144,7 +144,7 @@ function metered(
         return;
       }
       request.unpipe(meter);
-      stop(hasRoom ? 'crowded_out' : 'no_room');
+      stop(hasRoom || pieces > PIECES_FREE ? 'crowded_out' : 'no_room');
     },
   });
   // A pipe does not hand on that its source went away.

@@ -33,6 +33,14 @@ export function intakeContract({ shared }: Worlds): void {
       }
     });
 
+    it('finds each of those that are asked for at once, and nothing for those that are not there', async () => {
+      const others = await Promise.all([world.newLink(), world.newLink()]);
+      const tokens = [link, ...others].flatMap(({ token }, n) => [`nobody has ${n}`, token]);
+      const found = await Promise.all(tokens.map((token) => world.store.findCredentials({ token })));
+      const keys = [link, ...others].flatMap(({ linkKey }) => [undefined, linkKey]);
+      expect(found.map((credentials) => credentials?.linkKey)).toEqual(keys);
+    });
+
     it.each([
       { token: 'nobody has this' },
       { linkId: 'pl_nobody' },
