@@ -50,7 +50,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
   const open = new Map<Socket, Connection>();
   const closed = { idle: 0, slow: 0, pipelined: 0, dropped: 0 };
   let droppedAtMs = Number.NEGATIVE_INFINITY;
-  const turns = openTurns();
+  const turns = openTurns(clock);
 
   const isBusy = (socket: Socket) => hasRequest(open.get(socket));
 

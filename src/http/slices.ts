@@ -1,14 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import type { Clock } from '../work/clock.ts';
 
 /** What the parser gets at once. */
 const SLICE_BYTES = 2_048;
 /** What it gets in one turn of the event loop from all of these connections; a chunk has two lines. */
 const PER_TURN = { slices: 64, lines: 2_048 } as const;
+/** After so many lines they rest: a flood of small chunks is not to have all the time that there is. */
+const REST_MS = 20;
 /** If more connections wait for their turn, those with more than a slice are closed: each may hold 128 KiB. */
 const WAITING_MAX = 256;
-const LF = 0x0a;
+/** It is closed when nothing came for so long, as the server closes others. */
+const IDLE_MS_MAX = 30_000;
 
 /**
  * A connection on which a request comes in chunks, as the HTTP server sees it from then on. Chunks of one byte cost the
@@ -19,6 +23,7 @@ export class SlicedConnection extends Duplex {
   readonly #socket: Socket;
   readonly #turns: Turns;
   #head: Buffer | null;
+  #stopWaiting: (() => void) | undefined;
 
   /** `first` is the request whose header was read already; its body, as far as that was read, is to be in `socket`. */
   constructor(socket: Socket, first: IncomingMessage, turns: Turns) {
@@ -26,8 +31,6 @@ export class SlicedConnection extends Duplex {
     this.#socket = socket;
     this.#turns = turns;
     this.#head = headOf(first);
-    socket.removeAllListeners('timeout');
-    socket.on('timeout', () => this.emit('timeout'));
     socket.once('end', () => this.push(null));
     socket.once('close', () => this.destroy());
     socket.on('error', (error) => this.destroy(error));
@@ -50,8 +53,17 @@ export class SlicedConnection extends Duplex {
       this.#head ?? socket.read(Math.min(SLICE_BYTES, socket.readableLength) || undefined);
     this.#head = null;
     if (slice !== null) this.push(slice);
-    else if (!socket.readableEnded) socket.once('readable', () => this.#turns.wait(this));
+    else if (!socket.readableEnded) this.#waitForMore();
     return slice === null ? 0 : countLines(slice);
+  }
+
+  #waitForMore(): void {
+    this.#stopWaiting?.();
+    this.#stopWaiting = this.#turns.clock.after(IDLE_MS_MAX, () => this.destroy());
+    this.#socket.once('readable', () => {
+      this.#stopWaiting?.();
+      this.#turns.wait(this);
+    });
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, written: (error?: Error | null) => void): void {
@@ -63,6 +75,7 @@ export class SlicedConnection extends Duplex {
   }
 
   override _destroy(error: Error | null, destroyed: (error: Error | null) => void): void {
+    this.#stopWaiting?.();
     this.#socket.destroy();
     destroyed(error);
   }
@@ -73,28 +86,23 @@ export class SlicedConnection extends Duplex {
     if (this.writableFinished) this.destroy();
     else this.once('finish', () => this.destroy());
   }
-
-  setTimeout(timeoutMs: number): this {
-    this.#socket.setTimeout(timeoutMs);
-    return this;
-  }
 }
 
 /** Gives the connections that are parsed in slices their turns, one after the other. */
-export type Turns = { wait(connection: SlicedConnection): void };
+export type Turns = { readonly clock: Clock; wait(connection: SlicedConnection): void };
 
-export function openTurns(): Turns {
+export function openTurns(clock: Clock): Turns {
   const waiting = new Set<SlicedConnection>();
   let isArmed = false;
 
-  function arm(): void {
+  function arm(restMs = 0): void {
     if (isArmed) return;
     isArmed = true;
-    setImmediate(turn);
+    if (restMs > 0) clock.after(restMs, turn);
+    else setImmediate(turn);
   }
 
   function turn(): void {
-    isArmed = false;
     let slices = 0;
     let lines = 0;
     for (const connection of waiting) {
@@ -102,10 +110,13 @@ export function openTurns(): Turns {
       waiting.delete(connection);
       lines += connection.takeTurn();
     }
-    if (waiting.size > 0) arm();
+    isArmed = false;
+    if (lines >= PER_TURN.lines) arm(REST_MS);
+    else if (waiting.size > 0) arm();
   }
 
   return {
+    clock,
     wait: (connection) => {
       if (waiting.size >= WAITING_MAX && connection.isLarge) {
         connection.destroy();
@@ -119,7 +130,7 @@ export function openTurns(): Turns {
 
 function countLines(slice: Buffer): number {
   let lines = 0;
-  for (let at = slice.indexOf(LF); at !== -1; at = slice.indexOf(LF, at + 1)) lines++;
+  for (let at = slice.indexOf('\r\n'); at !== -1; at = slice.indexOf('\r\n', at + 2)) lines++;
   return lines;
 }
 
