@@ -2,8 +2,11 @@ import { Fault } from '../fault.ts';
 import type { Credentials, LinkCredentials } from '../store/credentials.ts';
 import type { CredentialsKey } from '../store/store.ts';
 
-/** Look-ups of what no delivery has shown to be a link's that may be in the store's queue. */
-const UNDER_WAY_MAX = 64;
+/**
+ * Look-ups of what no delivery has shown to be a link's that may be in the store's queue. During a flood a turn of the event
+ * loop takes 0.1 s, and ends those of the turn before: with 64 a link that is new waited for 5 s behind those that wait.
+ */
+const UNDER_WAY_MAX = 256;
 /** Those that wait for a place there: some tenths of a second. */
 const WAITING_MAX = 2_000;
 

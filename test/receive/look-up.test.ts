@@ -36,13 +36,13 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 describe('receive: look-ups of what may be no link', () => {
   it('are in the queue of the store only a few at once, in their order', async () => {
     const { lookUp, asked, answers } = openSlowly();
-    const all = Array.from({ length: 200 }, (_, n) => lookUp({ token: `token-${n}` }));
+    const all = Array.from({ length: 600 }, (_, n) => lookUp({ token: `token-${n}` }));
     await turn();
-    expect(asked).toHaveLength(64);
+    expect(asked).toHaveLength(256);
     while (answers.length > 0) {
       for (const answer of answers.splice(0)) answer();
       await turn();
-      expect(answers.length).toBeLessThanOrEqual(64);
+      expect(answers.length).toBeLessThanOrEqual(256);
     }
     expect(asked).toEqual(all.map((_, n) => ({ token: `token-${n}` })));
     expect(new Set(await Promise.all(all))).toEqual(new Set([null]));
@@ -50,16 +50,16 @@ describe('receive: look-ups of what may be no link', () => {
 
   it('are not what a link that was named before waits for', async () => {
     const { lookUp, asked } = openSlowly(['known']);
-    for (let n = 0; n < 200; n++) void lookUp({ token: `token-${n}` });
+    for (let n = 0; n < 600; n++) void lookUp({ token: `token-${n}` });
     void lookUp({ token: 'known' });
     await turn();
-    expect(asked).toHaveLength(65);
+    expect(asked).toHaveLength(257);
     expect(asked).toContainEqual({ token: 'known' });
   });
 
   it('are refused for now when too many wait', async () => {
     const { lookUp } = openSlowly();
-    for (let n = 0; n < 2_064; n++) void lookUp({ linkId: `pl_${n}` });
+    for (let n = 0; n < 2_256; n++) void lookUp({ linkId: `pl_${n}` });
     await expect(lookUp({ token: 'one more' })).rejects.toMatchObject({
       code: 'store_busy',
       kind: 'transient',
