@@ -1,5 +1,5 @@
 import { parseText } from './json.ts';
-import { asObject, type JsonObject } from './values.ts';
+import { asObject, type JsonObject, scalarText } from './values.ts';
 
 /**
  * The table of places: under which names an event keeps its parts. The service documents little of its events (spec §6,
@@ -23,6 +23,7 @@ export const OBJECT_PLACES = [
   { role: 'payload', in: ['payload'], names: ['data', 'payload', 'object', 'resource'] },
   { role: 'link', in: ['payload'], names: ['paymentLink', 'link'] },
   { role: 'payment', in: ['payload', 'link'], names: ['latestPayment'] },
+  { role: 'payment', in: ['payload', 'link'], names: ['payment', 'payments'] },
   { role: 'quote', in: ['payment'], names: ['quote'] },
 ] as const satisfies readonly (Place & { role: Role })[];
 
@@ -35,6 +36,8 @@ export const VALUE_PLACES = [
   { part: 'paymentStatus', in: ['payload', 'link'], names: ['paymentStatus'] },
   { part: 'paymentId', in: ['payment'], names: ['id'] },
   { part: 'latestStatus', in: ['payment'], names: ['status'] },
+  { part: 'paymentAmount', in: ['payment'], names: ['amount'] },
+  { part: 'paymentCurrency', in: ['payment'], names: ['currency'] },
   { part: 'quoteAmount', in: ['quote'], names: ['amount'] },
   { part: 'quoteCurrency', in: ['quote'], names: ['currency'] },
   { part: 'amount', in: ['payload', 'link'], names: ['amount'] },
@@ -44,6 +47,13 @@ export const VALUE_PLACES = [
 ] as const satisfies readonly (Place & { part: string })[];
 
 export type Part = (typeof VALUE_PLACES)[number]['part'];
+
+/** Names under which a payment may stand in a list, or a count in its place. */
+const PAYMENTS: ReadonlySet<string> = new Set(['payment', 'payments']);
+
+/** Names under which a payload stands, or a word or an address that says what the event is about. */
+const NAMING: ReadonlySet<string> = new Set(['object', 'resource']);
+const NAMES_SOMETHING = /^(?:[a-z][a-z_.-]{0,39}|(?:https?:\/)?\/[^\s{]*)$/i;
 
 /** Names of a link's own fields that an event does not have: an object that has one is the link itself (spec §2). */
 const LINKS_OWN = ['url', 'shortUrl', 'isMultiUse', 'isActive', 'isExpired', 'webhookUrl', 'paymentsSummary'];
@@ -57,9 +67,12 @@ const TEXT_DEPTH_MAX = 2;
 export type Found = {
   /** Every value but null, in the order of the event. */
   readonly values: Readonly<Partial<Record<Part, readonly unknown[]>>>;
-  /** How many latest payments it has. */
+  /** How many payments it has. */
   readonly payments: number;
-  /** In whose place something else stands that cannot count as left out: a link, a payment or a quote. */
+  /**
+   * In whose place something else stands that cannot count as left out: a link, a payment or a quote; a payload, if it is
+   * text that cannot be opened, or lies too deep. Several payments are odd as well.
+   */
   readonly odd: ReadonlySet<Role>;
   /** Whether an envelope is the link itself, by fields that links alone have. */
   readonly isLink: boolean;
@@ -107,10 +120,32 @@ function visit(walk: Walk, { object, textDepth }: Opened, role: Role, depth: num
     const slot = SLOTS[role].get(name);
     const value = object[name];
     if (slot === undefined || value === null || value === undefined) continue;
+    if (PAYMENTS.has(name)) {
+      visitPayments(walk, value, textDepth);
+      continue;
+    }
     const inner = slot.role === null ? null : innerObject(walk, slot.role, value, textDepth);
-    if (inner === null) note(walk, slot, value);
+    if (inner === null) note(walk, slot, name, value);
     else if (!isPayload(slot.role)) visit(walk, inner, slot.role as Role, depth);
     else if (depth < PAYLOAD_DEPTH_MAX) visit(walk, inner, slot.role as Role, depth + 1);
+    else walk.odd.add('payload');
+  }
+}
+
+/** One payment, or a list of them. A number is no payment but how many there are, and so is an object that has no part of one. */
+function visitPayments(walk: Walk, value: unknown, textDepth: number): void {
+  const opened = openText(walk, value, textDepth);
+  const isList = Array.isArray(opened.value);
+  const all = isList ? (opened.value as unknown[]) : [opened.value];
+  if (all.length > 1) walk.odd.add('payment');
+  for (const one of all) {
+    const inner = openText(walk, one, opened.textDepth);
+    const object = asObject(inner.value);
+    if (object === null) {
+      if (isList || scalarText(one) === null || typeof one === 'string') walk.odd.add('payment');
+    } else if (isList || Object.keys(object).some((name) => SLOTS.payment.has(name))) {
+      visit(walk, { object, textDepth: inner.textDepth }, 'payment', 0);
+    }
   }
 }
 
@@ -155,14 +190,24 @@ function openText(walk: Walk, given: unknown, before: number): { value: unknown;
   return { value, textDepth };
 }
 
-function note(walk: Walk, { role, part }: Slot, value: unknown): void {
+function note(walk: Walk, { role, part }: Slot, name: string, value: unknown): void {
   if (part !== null) {
     const known = walk.values[part];
     if (known === undefined) walk.values[part] = [value];
     else known.push(value);
   } else if (role === 'payment' || role === 'quote') walk.odd.add(role);
+  else if (role === 'payload') {
+    if (isClosed(name, value)) walk.odd.add(role);
+  }
   // Text is no odd link: it may be its address.
   else if (role === 'link' && typeof value !== 'string') walk.odd.add(role);
+}
+
+/** Whether text in the place of a payload may say anything: it could not be opened, and is no mere name. */
+function isClosed(name: string, value: unknown): boolean {
+  const text = Array.isArray(value) && value.length === 1 ? value[0] : value;
+  if (typeof text !== 'string' || text.trim() === '') return false;
+  return !(NAMING.has(name) && NAMES_SOMETHING.test(text));
 }
 
 /** A name as it is, and in snake case. */

@@ -19,6 +19,8 @@ type Statement = {
   notUnderstood: string | null;
   speaks: boolean;
   ofPayment: boolean;
+  /** Whether a fact came of it that is not only of a payment that was begun. */
+  saysMoneyCame: boolean;
 };
 
 /**
@@ -37,13 +39,15 @@ export function readPaymentStatement(found: Found, torn: string | null): Stateme
   const kind = status === undefined ? undefined : FACT_KINDS_BY_STATUS.get(status);
   if (torn === null && kind !== undefined && said.every((other) => other === status)) {
     const fact = readFact(kind, found);
-    return { facts: [fact], unsure: fact.kind === 'unclear', notUnderstood: null, ...spoken };
+    const saysMoneyCame = fact.kind !== 'pending';
+    return { facts: [fact], unsure: fact.kind === 'unclear', notUnderstood: null, ...spoken, saysMoneyCame };
   }
   if (said.some((other) => other === 'COMPLETED' || other === 'REFUNDED' || other === 'DISPUTED')) {
-    return { facts: [readFact('unclear', found)], unsure: true, notUnderstood: null, ...spoken };
+    const facts = [readFact('unclear', found)];
+    return { facts, unsure: true, notUnderstood: null, ...spoken, saysMoneyCame: true };
   }
   const notUnderstood = torn ?? (ofPayment ? whyNoStatus(said) : null);
-  return { facts: [], unsure: notUnderstood !== null, notUnderstood, ...spoken };
+  return { facts: [], unsure: notUnderstood !== null, notUnderstood, ...spoken, saysMoneyCame: false };
 }
 
 function whyNoStatus(said: readonly string[]): string {
@@ -58,9 +62,10 @@ function readFact(kind: FactKind, found: Found): PaymentFact {
   const paymentId = agreed(valuesOf(found, 'paymentId').map(usableId));
   const reference = agreed(valuesOf(found, 'reference').map(scalarText));
   const linkMoney = agreedMoney(valuesOf(found, 'amount'), valuesOf(found, 'currency'));
-  const quoteMoney = agreedMoney(valuesOf(found, 'quoteAmount'), valuesOf(found, 'quoteCurrency'));
+  const quoteMoney = paymentMoney(found);
   const isClear =
     found.odd.size === 0 &&
+    !namesLess(found, linkMoney.first) &&
     NAMES.every((part) => valuesOf(found, part).every((value) => scalarText(value) !== null)) &&
     [paymentId, reference, linkMoney, quoteMoney].every(({ isAgreed }) => isAgreed);
   return {
@@ -108,6 +113,34 @@ function agreedMoney(amounts: readonly unknown[], currencies: readonly unknown[]
   const isNamed = amount.first !== null || currency.first !== null;
   const money = isNamed ? { amount: amount.first, currency: currency.first } : null;
   return { first: money, isAgreed: amount.isAgreed && currency.isAgreed };
+}
+
+/**
+ * What the payment's quote names, and the payment itself, read together. If they differ, but the payment itself names the
+ * link's money, the quote says what the customer paid: that may hold interest, or be of another currency.
+ */
+function paymentMoney(found: Found): Agreed<StatedMoney> {
+  const of = (what: 'quote' | 'payment') =>
+    [valuesOf(found, `${what}Amount`), valuesOf(found, `${what}Currency`)] as const;
+  const [quote, own] = [of('quote'), of('payment')];
+  const both = agreedMoney([...quote[0], ...own[0]], [...quote[1], ...own[1]]);
+  if (both.isAgreed) return both;
+  const amounts = [...own[0], ...valuesOf(found, 'amount')];
+  const isLinks = agreedMoney(amounts, [...own[1], ...valuesOf(found, 'currency')]).isAgreed;
+  return isLinks && valuesOf(found, 'amount').length > 0 ? agreedMoney(...quote) : both;
+}
+
+/** Whether the payment itself names less than its link, or what cannot be read. Its quote is judged with the order's money. */
+function namesLess(found: Found, linkMoney: StatedMoney | null): boolean {
+  const { first: own } = agreedMoney(valuesOf(found, 'paymentAmount'), valuesOf(found, 'paymentCurrency'));
+  if (own === null || own.amount === null) return false;
+  const currency = own.currency ?? linkMoney?.currency ?? '';
+  const read = parseAmount(own.amount, currency);
+  if (!read.ok) return true;
+  if (linkMoney === null || linkMoney.amount === null || currency !== (linkMoney.currency ?? currency))
+    return false;
+  const ofLink = parseAmount(linkMoney.amount, currency);
+  return ofLink.ok && read.amountMinor < ofLink.amountMinor;
 }
 
 /** `100` and `100.00` are one amount. */

@@ -132,6 +132,9 @@ export function readEvent(body: unknown): EventReading {
   const silent =
     mustSpeak && !statement.speaks ? 'it names no payment status where settled looks for it' : null;
   const notUnderstood = statement.notUnderstood ?? silent;
+  if (notUnderstood === null && found.odd.has('payload') && !statement.saysMoneyCame) {
+    return unread('what stands in the place of its content cannot be opened', links);
+  }
   const [linkStatus = null] = torn === null ? linkStatuses : [];
   return {
     linkIds: links,

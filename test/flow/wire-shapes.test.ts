@@ -221,7 +221,7 @@ describe('a delivery of any shape, where the API can be asked, under the header 
     const { settled, sandbox } = shop();
     const links = await registerAll(settled);
     // Until the service was asked about each because it is new, and by the first two times of the schedule.
-    await pass(shop(), 13 * MINUTE_MS, MINUTE_MS);
+    await pass(shop(), (SHAPES.length / 10) * MINUTE_MS, MINUTE_MS);
     service.tell((linkId) => {
       const at = Number(linkId.replace('pl_shape-', ''));
       if (SHAPES[at]?.ends.is === 'understood') return UNPAID(linkId);

@@ -235,6 +235,104 @@ const money: Shape[] = [
   ),
 ];
 
+const CLOSED: End = { is: 'unread', why: /cannot be opened/ };
+const closed = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');
+const STATUS_CHANGED = 'payment_link.status_changed';
+
+/** Payments beside the latest one, or in its place, and text that nobody can open. */
+const payments: Shape[] = [
+  says('a payment', (a) => ({ latestPayment: null, payment: paymentOf(a) }), PAID),
+  says('payments that are one object', (a) => ({ latestPayment: null, payments: paymentOf(a) }), PAID),
+  says('a list of one payment', (a) => ({ latestPayment: null, payments: [paymentOf(a)] }), PAID),
+  says('a payment as text', (a) => ({ latestPayment: null, payments: [JSON.stringify(paymentOf(a))] }), PAID),
+  says('one payment at three places', (a) => ({ payment: paymentOf(a), payments: [paymentOf(a)] }), PAID),
+  says('no payments listed', () => ({ latestPayment: null, payments: [] }), PAID),
+  says('how many payments', () => ({ payments: 1 }), PAID),
+  says('how many payments, by their status', () => ({ payments: { total: 1, completed: 1 } }), PAID),
+  says('several payments', (a) => ({ payments: [paymentOf(a), { id: 'pay_2', status: 'COMPLETED' }] }), HELD),
+  says(
+    'payments of two statuses',
+    (a) => ({ payments: [{ ...paymentOf(a), status: 'FAILED' }, paymentOf(a)] }),
+    HELD,
+  ),
+  says('a payment that is text', () => ({ payment: 'pay_1' }), HELD),
+  says('payments of which one is text', () => ({ payments: ['pay_1'] }), HELD),
+  ...['NOT_STARTED', 'PENDING'].flatMap((paymentStatus) => [
+    says(`${paymentStatus} beside a latest payment`, () => ({ paymentStatus }), HELD),
+    says(
+      `${paymentStatus} beside a payment`,
+      (a) => ({ paymentStatus, latestPayment: null, payment: paymentOf(a) }),
+      HELD,
+    ),
+    shape(
+      `${paymentStatus} beside a list of one payment in the link`,
+      (a) => ({
+        type: TYPE,
+        data: { paymentLink: { ...linkOf(a), paymentStatus, payments: [paymentOf(a)] } },
+      }),
+      HELD,
+    ),
+    says(
+      `${paymentStatus} beside several payments`,
+      (a) => ({ paymentStatus, latestPayment: null, payments: [{ status: 'PENDING' }, paymentOf(a)] }),
+      HELD,
+    ),
+  ]),
+  ...[STATUS_CHANGED, 'payment_link.created'].flatMap((type) => [
+    shape(
+      `${type} with a list of one payment`,
+      (a) => ({
+        type,
+        data: { paymentLink: { ...linkOf(a), status: 'INACTIVE', payments: [paymentOf(a)] } },
+      }),
+      HELD,
+    ),
+    shape(
+      `${type} with a payment`,
+      (a) => ({ type, data: { payment_link: linkOf(a), payment: paymentOf(a) } }),
+      HELD,
+    ),
+    shape(`${type} with closed text`, (a) => ({ id: 'e', type, data: closed(saidOf(a)) }), CLOSED),
+    shape(`${type} with a list of closed text`, (a) => ({ type, payload: [closed(saidOf(a))] }), CLOSED),
+    shape(`${type} with closed text as its object`, (a) => ({ type, object: closed(saidOf(a)) }), CLOSED),
+    shape(
+      `${type}, five objects deep`,
+      (a) => ({ type, data: { data: { data: { data: { data: saidOf(a) } } } } }),
+      CLOSED,
+    ),
+  ]),
+  shape('PENDING beside closed text', (a) => ({ paymentStatus: 'PENDING', data: closed(saidOf(a)) }), CLOSED),
+  shape('COMPLETED beside closed text', (a) => ({ ...saidOf(a), type: TYPE, data: closed(saidOf(a)) }), HELD),
+  shape('a word and an address', (a) => ({
+    ...eventOf(a),
+    object: 'payment_link.event',
+    resource: 'https://pay.example/v1/payment-links/1',
+  })),
+];
+
+/** Money that the payment names itself, beside its quote or without one. */
+const ownMoney: Shape[] = (
+  [
+    ['the order', { amount: 100, currency: 'BRL', quote: null }, PAID],
+    ['the order, beside a quote', { amount: '100.00' }, PAID],
+    ['more, as with interest', { amount: 103.98, currency: 'BRL', quote: null }, PAID],
+    ['the order, beside a quote with interest', { ...MONEY, quote: { ...QUOTE, amount: 103.98 } }, PAID],
+    [
+      'the order, beside a quote that was converted',
+      { ...MONEY, quote: { amount: 18, currency: 'USD' } },
+      PAID,
+    ],
+    ['less', { amount: 50, currency: 'BRL', quote: null }, HELD],
+    ['less, in no currency', { amount: 50, quote: null }, HELD],
+    ['less than its quote', { amount: 50, currency: 'BRL' }, HELD],
+    ['more than its quote', { amount: 150, currency: 'BRL' }, HELD],
+    ['another currency than its quote', { currency: 'USD' }, HELD],
+    ['no amount', { amount: {}, quote: null }, HELD],
+  ] as [string, object, End][]
+).map(([name, fields, ends]) =>
+  says(`a payment of ${name}`, (a) => ({ latestPayment: { ...paymentOf(a), ...fields } }), ends),
+);
+
 /** Names of things, and statuses. */
 const named: Shape[] = [
   says('another reference', (a) => ({ paymentLink: { ...linkOf(a), externalReference: 'another-order' } }), {
@@ -478,6 +576,8 @@ export const SHAPES: readonly Shape[] = [
   ...types,
   ...spelled,
   ...money,
+  ...payments,
+  ...ownMoney,
   ...named,
   ...unread,
   ...encodings,

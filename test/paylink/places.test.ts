@@ -208,8 +208,7 @@ describe('docs/events.md', () => {
   const section = page.split('### Accepted places')[1]?.split('### ')[0] ?? '';
   const rows = section.split('\n').filter((line) => /^\| [a-z]/.test(line) && /`/.test(line));
   const cells = rows.map((line) => line.split('|').map((cell) => cell.trim()));
-  const words: Record<string, string> = { payment: 'latest payment' };
-  const inWords = (roles: readonly string[]) => roles.map((role) => words[role] ?? role).join(', ');
+  const inWords = (roles: readonly string[]) => roles.join(', ');
   const inCode = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
 
   it('lists every place at which an event is read, and no other', () => {

@@ -420,8 +420,8 @@ describe("wire: the payment's id", () => {
     expect(idOf(id)).toBeNull();
   });
 
-  it('is not named without a latest payment', () => {
-    expect(factOf({ paymentStatus: 'COMPLETED', payment: { id: 'pay_1' } }).paymentId).toBeNull();
+  it('is not named under a name that is no place', () => {
+    expect(factOf({ paymentStatus: 'COMPLETED', charge: { id: 'pay_1' } }).paymentId).toBeNull();
   });
 });
 

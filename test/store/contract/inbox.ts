@@ -257,6 +257,20 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         expect(await matters(other)).toEqual([['event_not_understood', 1]]);
       });
 
+      it('is asked about once more if it is no JSON and the check of its receipt was answered before it was settled', async () => {
+        const read = await world.openNew();
+        const { eventKey, attempt } = await world.claimNew(read);
+        await world.answer(read, []);
+        expect((await world.timeline(read)).check).toBeNull();
+        const fault = { code: 'unreadable_event', message: 'no JSON' };
+        await world.store.buryEvent({ eventKey, attempt, nowMs: world.tick(), fault });
+        expect(await matters(read)).toEqual([['event_not_understood', 1]]);
+        expect(await world.check(read)).toBe('unreadable');
+        await world.answer(read, []);
+        expect(await matters(read)).toEqual([]);
+        expect((await world.timeline(read)).check).toBeNull();
+      });
+
       it('and one that is no JSON are one matter, until both are understood', async () => {
         const misunderstood = await misread();
         const { eventKey, attempt } = await world.claimNew(link);
