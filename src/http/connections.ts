@@ -20,6 +20,8 @@ export type Connections = {
   /** A request whose sender should not lose the connection to others: it names a link. */
   keep(request: IncomingMessage): void;
   counts(): ConnectionCounts;
+  /** Ends all of them: Node's own way no longer knows those that sent a request too early. */
+  destroy(): void;
   /** Why connections cannot be taken now; null while they can. */
   trouble(): string | null;
 };
@@ -134,6 +136,9 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
       if (connection !== undefined) connection.isKept = true;
     },
     counts: () => ({ open: open.size, max, closed }),
+    destroy: () => {
+      for (const socket of open.keys()) socket.destroy();
+    },
     trouble: () =>
       clock.monotonicMs() - droppedAtMs < DROPPED_LATELY_MS
         ? `the public listener is out of connections: ${open.size} of ${max} are open, and none of them is idle`

@@ -133,7 +133,10 @@ export async function listen(options: {
       draining = true;
     },
     close: () => closeServer(server, clock),
-    destroy: () => server.closeAllConnections(),
+    destroy: () => {
+      server.closeAllConnections();
+      connections?.destroy();
+    },
   };
 }
 

@@ -40,6 +40,7 @@ async function serve(handle?: RequestListener, max = MAX) {
     return connection;
   };
   return {
+    server,
     connections,
     seen,
     open,
@@ -138,6 +139,20 @@ describe('http: a body in chunks', () => {
     for (const connection of connections) expect(await answered(connection)).toBe('answered');
     expect(all).toBe(24 * 2_500);
     expect(most).toBeLessThan(2_048);
+  });
+});
+
+describe('http: a listener that ends every connection', () => {
+  it('ends one too that sent a request too early, and whose answer never comes', async () => {
+    const { server, open, connections } = await serve((_request, response) => {
+      response.end = () => response;
+    });
+    const connection = await open(ASK + ASK);
+    await eventually(async () => expect(connections.counts().closed.pipelined).toBe(1));
+    const closed = server.close();
+    server.destroy();
+    await closed;
+    expect(await connection.closed).toBe('');
   });
 });
 
