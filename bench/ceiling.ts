@@ -32,6 +32,7 @@ for (let n = from; n < from + count; n++) {
 const credentials: Credentials = {
   cachedByToken: (token) => byToken.get(token),
   cachedByLinkKey: () => undefined,
+  cachedByLinkId: () => undefined,
   knows: () => true,
   keep: () => {},
   find: async (by) => ('linkId' in by ? byLinkId.get(by.linkId) : undefined) ?? null,

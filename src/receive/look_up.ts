@@ -21,36 +21,35 @@ export type LookUp = (by: Exclude<CredentialsKey, { linkKey: number }>) => Promi
  * delivery named before, and everything else that the store is asked, never waits behind them.
  */
 export function openLookUp(credentials: Credentials): LookUp {
-  const waiting: (() => void)[] = [];
+  const waiting: { enter: () => void; refuse: (fault: Fault) => void }[] = [];
   let underWay = 0;
 
   /** The place of one that ended goes to the one that waits longest. */
   function end(): void {
     const next = waiting.shift();
     if (next === undefined) underWay--;
-    else next();
+    else next.enter();
   }
 
+  /**
+   * If too many wait, the one that waited longest goes: to refuse those that come would shut the door to a link as long as
+   * others keep the queue full.
+   */
   async function enter(): Promise<void> {
     if (underWay < UNDER_WAY_MAX) {
       underWay++;
       return;
     }
-    if (waiting.length >= WAITING_MAX) {
-      throw new Fault(
-        'transient',
-        'store_busy',
-        'Too many deliveries wait whose links have to be looked up first: most name none. They come again.',
-      );
-    }
-    await new Promise<void>((resolve) => waiting.push(resolve));
+    if (waiting.length >= WAITING_MAX) waiting.shift()?.refuse(tooMany());
+    await new Promise<void>((enter, refuse) => waiting.push({ enter, refuse }));
   }
 
   return async (by) => {
-    if ('token' in by) {
-      const cached = credentials.cachedByToken(by.token);
+    if (!('reference' in by)) {
+      const isToken = 'token' in by;
+      const cached = isToken ? credentials.cachedByToken(by.token) : credentials.cachedByLinkId(by.linkId);
       if (cached !== undefined) return cached;
-      if (credentials.knows(by.token)) return credentials.find(by);
+      if (credentials.knows(isToken ? by.token : by.linkId)) return credentials.find(by);
     }
     await enter();
     try {
@@ -59,4 +58,12 @@ export function openLookUp(credentials: Credentials): LookUp {
       end();
     }
   };
+}
+
+function tooMany(): Fault {
+  return new Fault(
+    'transient',
+    'store_busy',
+    'Too many deliveries wait whose links have to be looked up first: most name none. They come again.',
+  );
 }

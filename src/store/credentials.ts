@@ -34,8 +34,10 @@ export type Credentials = {
   /** The cached credentials of a token; undefined means: ask `find`. */
   cachedByToken(token: string): LinkCredentials | undefined;
   cachedByLinkKey(linkKey: number): LinkCredentials | undefined;
-  /** Whether a link had this token when the store was asked last. */
-  knows(token: string): boolean;
+  /** As by token, of the link that has an id at the service. */
+  cachedByLinkId(linkId: string): LinkCredentials | undefined;
+  /** Whether a link had this token, or this id, when the store was asked last. */
+  knows(tokenOrId: string): boolean;
   /** Throws the `LinkFault` `secret_undecipherable` where no key that is known opens its secret. */
   find(by: CredentialsKey): Promise<LinkCredentials | null>;
   /** Takes in the credentials of a link that was made just now: its first delivery should not have to look them up. */
@@ -60,14 +62,22 @@ type Kept = { credentials: LinkCredentials; atMs: number };
 export function openCredentials({ store, keyring, clock, freshMs }: CredentialsOptions): Credentials {
   const byToken = new Map<string, Kept>();
   const byLinkKey = new Map<number, Kept>();
+  const byLinkId = new Map<string, Kept>();
   let corrections = 0;
 
   function keep(credentials: LinkCredentials, atMs = clock.monotonicMs()): void {
     const [oldest] = byToken.size >= CACHED_MAX ? byToken.values() : [];
     if (oldest !== undefined) drop(oldest.credentials);
-    const kept = { credentials, atMs };
-    byToken.set(credentials.token, kept);
-    byLinkKey.set(credentials.linkKey, kept);
+    put({ credentials, atMs });
+  }
+
+  function put(kept: Kept): void {
+    const { token, linkKey, linkId } = kept.credentials;
+    const before = byToken.get(token);
+    if (before !== undefined) drop(before.credentials);
+    byToken.set(token, kept);
+    byLinkKey.set(linkKey, kept);
+    if (linkId != null) byLinkId.set(linkId, kept);
   }
 
   function fresh(kept: Kept | undefined): LinkCredentials | undefined {
@@ -77,9 +87,10 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
       : undefined;
   }
 
-  function drop({ token, linkKey }: LinkCredentials): void {
+  function drop({ token, linkKey, linkId }: LinkCredentials): void {
     byToken.delete(token);
     byLinkKey.delete(linkKey);
+    if (linkId != null) byLinkId.delete(linkId);
   }
 
   function open(sealed: SealedCredentials): LinkCredentials {
@@ -111,7 +122,8 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
   return {
     cachedByToken: (token) => fresh(byToken.get(token)),
     cachedByLinkKey: (linkKey) => fresh(byLinkKey.get(linkKey)),
-    knows: (token) => byToken.has(token),
+    cachedByLinkId: (linkId) => fresh(byLinkId.get(linkId)),
+    knows: (tokenOrId) => byToken.has(tokenOrId) || byLinkId.has(tokenOrId),
     find: async (by) => {
       const probe = 'token' in by ? keyring.findProbe(by.token) : undefined;
       if (probe !== undefined) return { linkKey: 0, reference: '', isProbe: true, ...probe };
@@ -129,8 +141,7 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
       const kept = byToken.get(token);
       if (kept === undefined) return;
       const credentials = { ...kept.credentials, linkId };
-      byToken.set(token, { ...kept, credentials });
-      byLinkKey.set(credentials.linkKey, { ...kept, credentials });
+      put({ ...kept, credentials });
     },
     forget: (token) => {
       corrections++;

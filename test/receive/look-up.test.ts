@@ -17,6 +17,7 @@ function openSlowly(known: readonly string[] = []) {
   const credentials: Credentials = {
     cachedByToken: () => undefined,
     cachedByLinkKey: () => undefined,
+    cachedByLinkId: () => undefined,
     knows: (token) => known.includes(token),
     find: (by) => {
       asked.push(by);
@@ -57,12 +58,27 @@ describe('receive: look-ups of what may be no link', () => {
     expect(asked).toContainEqual({ token: 'known' });
   });
 
-  it('are refused for now when too many wait', async () => {
-    const { lookUp } = openSlowly();
-    for (let n = 0; n < 2_256; n++) void lookUp({ linkId: `pl_${n}` });
-    await expect(lookUp({ token: 'one more' })).rejects.toMatchObject({
-      code: 'store_busy',
-      kind: 'transient',
-    });
+  it('are not what a link that was named before by its id waits for', async () => {
+    const { lookUp, asked } = openSlowly(['pl_known']);
+    for (let n = 0; n < 400; n++) void lookUp({ linkId: `pl_${n}` });
+    void lookUp({ linkId: 'pl_known' });
+    await turn();
+    expect(asked).toHaveLength(257);
+    expect(asked).toContainEqual({ linkId: 'pl_known' });
+  });
+
+  it('are given up when too many wait, the longest first: a link that comes last gets through', async () => {
+    const { lookUp, asked, answers } = openSlowly();
+    const flood = Array.from({ length: 2_256 }, (_, n) => lookUp({ linkId: `pl_${n}` }));
+    const given = Promise.allSettled(flood);
+    const genuine = lookUp({ token: 'one more' });
+    await expect(flood[256]).rejects.toMatchObject({ code: 'store_busy', kind: 'transient' });
+    while (answers.length > 0) {
+      for (const answer of answers.splice(0)) answer();
+      await turn();
+    }
+    expect(await genuine).toBeNull();
+    expect(asked.at(-1)).toEqual({ token: 'one more' });
+    expect((await given).filter(({ status }) => status === 'rejected')).toHaveLength(1);
   });
 });

@@ -26,6 +26,7 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
   const credentials = {
     cachedByToken: () => LINK,
     cachedByLinkKey: () => LINK,
+    cachedByLinkId: () => undefined,
     knows: () => true,
     find: async () => LINK,
     keep: () => {},

@@ -55,6 +55,10 @@ describe('the credentials of links', () => {
     const bound = { linkKey: 1, linkId: 'pl_1', secret: 'secret of link 1' };
     expect(credentials.cachedByToken('token-1')).toMatchObject(bound);
     expect(credentials.cachedByLinkKey(1)).toMatchObject(bound);
+    expect(credentials.cachedByLinkId('pl_1')).toMatchObject(bound);
+    expect([credentials.knows('pl_1'), credentials.knows('pl_2')]).toEqual([true, false]);
+    credentials.forget('token-1');
+    expect(credentials.cachedByLinkId('pl_1')).toBeUndefined();
   });
 
   it('never keeps an absence: a link that is made later is found', async () => {
