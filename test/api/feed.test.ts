@@ -67,7 +67,7 @@ describe('api: the feed', () => {
       Array.from({ length: 4 }, async () => {
         const link = await settled().reserve(freshReference());
         const ids = Array.from({ length: 56 }, (_, n) => `pay_${n}_${'x'.repeat(240)}`);
-        const bodies = ids.map((paymentId) => paymentEvent({ paymentId }));
+        const bodies = ids.map((paymentId) => paymentEvent({ paymentId, amount: '100.00' }));
         for (const status of (await Promise.all(bodies.map((body) => settled().deliver(link, body)))).map(
           ({ status }) => status,
         )) {
