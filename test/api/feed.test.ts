@@ -67,7 +67,8 @@ describe('api: the feed', () => {
       Array.from({ length: 4 }, async () => {
         const link = await settled().reserve(freshReference());
         const ids = Array.from({ length: 56 }, (_, n) => `pay_${n}_${'x'.repeat(240)}`);
-        const bodies = ids.map((paymentId) => paymentEvent({ paymentId, amount: '100.00' }));
+        const linkId = `pl_${link.reference}`;
+        const bodies = ids.map((paymentId) => paymentEvent({ linkId, paymentId, amount: '100.00' }));
         for (const status of (await Promise.all(bodies.map((body) => settled().deliver(link, body)))).map(
           ({ status }) => status,
         )) {
@@ -107,7 +108,7 @@ describe('api: the feed', () => {
       sums: [{ currency: 'BRL', captured: '5600.00', balance: '5600.00' }],
     });
     const matters = body.entries.filter(({ kind }: { kind: string }) => kind === 'attention');
-    expect(matters).toHaveLength(1);
+    expect(matters, JSON.stringify(matters)).toHaveLength(1);
     expect(matters[0].details[0]).toContain('55 payments of 5500.00 BRL in all');
     for (const line of [body.answer, ...body.next]) expect(line.length).toBeLessThan(10_000);
   });

@@ -157,7 +157,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
       `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
          SELECT 'many-' || n, 1, 'BRL', 'awaiting_payment', 1, 1 FROM generate_series(1, 10001) AS n;
        INSERT INTO link (order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
-         SELECT key, reference, reference, '', 'key-1', '', 1 FROM orders WHERE reference LIKE 'many-%'`,
+         SELECT key, reference, reference, '', 'key-1', '', 1 FROM orders WHERE reference LIKE 'many-%' ORDER BY key`,
     );
     const { links } = await one.catchUp({ dryRun: true, nowMs: world.nowMs });
     expect(links).toBeGreaterThan(10_000);
