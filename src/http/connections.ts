@@ -66,15 +66,15 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
     response.once('close', () => socket.destroySoon());
   }
 
-  function drop(socket: Socket): void {
+  function noteDrop(): void {
     closed.dropped++;
     droppedAtMs = clock.monotonicMs();
-    socket.destroy();
   }
 
   function add(socket: Socket): void {
     if (open.size >= max && !makeRoom()) {
-      drop(socket);
+      noteDrop();
+      socket.destroy();
       return;
     }
     const sinceMs = clock.monotonicMs();
@@ -107,10 +107,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
     serverOptions: { IncomingMessage: oneInHand(isBusy), requireHostHeader: false },
     guard: (server) => {
       server.on('connection', add);
-      server.on('drop', () => {
-        closed.dropped++;
-        droppedAtMs = clock.monotonicMs();
-      });
+      server.on('drop', noteDrop);
       server.on('upgrade', (request: PublicRequest, socket: Socket, read: Buffer) => {
         const response = open.get(socket)?.response;
         if (!request.isEarly) slice(server, request, socket, read);

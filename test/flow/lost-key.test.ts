@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
 import { act, createLink, MINUTE_MS } from '../support/dispatch.ts';
 import { runSettled } from '../support/process.ts';
@@ -10,7 +10,7 @@ import {
   passUntil,
   quiet,
   type Shop,
-  startSettled,
+  startAgain,
   startShop,
   stopSettled,
 } from '../support/shop.ts';
@@ -27,22 +27,6 @@ async function startBoth(): Promise<{ shop: Shop; own: object; links: { id: stri
   const own = { reference: 'order-2', amount: '100', id, webhookSecret: SECRET };
   expect((await shop.settled.api('/v1/links', { body: own })).status).toBe(201);
   return { shop, own, links: [opened, { id }] };
-}
-
-/** The next settled, at the address that the links carry. */
-async function startAgain({ sandbox, settled }: Shop): Promise<Shop> {
-  const environment = {
-    SETTLED_API_URL: sandbox.url,
-    SETTLED_API_KEY: sandbox.apiKey,
-    SETTLED_HOOKS_LISTEN: settled.hooksUrl.slice('http://'.length),
-    SETTLED_PUBLIC_URL: settled.hooksUrl,
-  };
-  const next = {
-    sandbox,
-    settled: await startSettled(sandbox, environment, { storePath: settled.storePath }),
-  };
-  onTestFinished(() => stopSettled(next));
-  return next;
 }
 
 const failed = async ({ settled }: Shop) =>

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { act, plan } from '../support/dispatch.ts';
 import { eventually } from '../support/eventually.ts';
 import { peek } from '../support/peek.ts';
@@ -12,8 +12,8 @@ import {
   payLink,
   quiet,
   type Shop,
+  startAgain,
   startFronted,
-  startSettled,
   startShop,
   stopSettled,
 } from '../support/shop.ts';
@@ -125,6 +125,7 @@ describe('a service that names a signing secret of its own', () => {
     );
     expect(after).toEqual([{ a: after[0].a, b: after[0].a }]);
     expect(before[0].id).not.toBe(after[0].a);
+    await stopSettled(shop);
     const next = await startAgain(shop);
     expect(await answers(next, 2)).toEqual([200, 200, 401]);
     await quiet(next);
@@ -206,21 +207,3 @@ describe("a link whose creation's answer was lost", () => {
     expect(await whyOf(shop, reference)).not.toContain('was lost');
   });
 });
-
-/** The next settled on the same store, at the address that the links carry. */
-async function startAgain(shop: Shop): Promise<Shop> {
-  await stopSettled(shop);
-  const { sandbox, settled } = shop;
-  const environment = {
-    SETTLED_API_URL: sandbox.url,
-    SETTLED_API_KEY: sandbox.apiKey,
-    SETTLED_HOOKS_LISTEN: settled.hooksUrl.slice('http://'.length),
-    SETTLED_PUBLIC_URL: settled.hooksUrl,
-  };
-  const next = {
-    sandbox,
-    settled: await startSettled(sandbox, environment, { storePath: settled.storePath }),
-  };
-  onTestFinished(() => stopSettled(next));
-  return next;
-}

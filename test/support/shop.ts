@@ -74,6 +74,22 @@ export async function stopSettled({ sandbox, settled }: Shop): Promise<void> {
   await stopped;
 }
 
+/** The next settled on the same store, at the address that the links carry. The one before must have ended. */
+export async function startAgain({ sandbox, settled }: Shop): Promise<Shop> {
+  const environment = {
+    SETTLED_API_URL: sandbox.url,
+    SETTLED_API_KEY: sandbox.apiKey,
+    SETTLED_HOOKS_LISTEN: settled.hooksUrl.slice('http://'.length),
+    SETTLED_PUBLIC_URL: settled.hooksUrl,
+  };
+  const next = {
+    sandbox,
+    settled: await startSettled(sandbox, environment, { storePath: settled.storePath }),
+  };
+  onTestFinished(() => stopSettled(next));
+  return next;
+}
+
 /**
  * Lets time pass in small steps, and waits after each until nothing of settled or the sandbox is under way: time stands
  * still for what they do.
