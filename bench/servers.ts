@@ -81,7 +81,8 @@ export async function startSettled(
     SETTLED_TOLERANCE_SECONDS: '86400',
     ...settings,
   };
-  const args = [script('../bin/settled.mjs'), 'serve'];
+  // As the image and `npm start` have it.
+  const args = ['--max-semi-space-size=8', script('../bin/settled.mjs'), 'serve'];
   const progress = () => settledProgress(apiPort);
   return start({ args, port, log, environment, progress });
 }

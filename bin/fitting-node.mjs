@@ -29,8 +29,8 @@ export function fittingNode() {
 const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url));
 
 /**
- * Runs `script` with a fitting Node. In this process where this Node fits; otherwise in a child whose output, signals
- * and exit status are passed on. The child notices by its IPC channel when this process is killed, and stops.
+ * Runs `script` with a fitting Node. In this process where this Node fits; otherwise in a child that gets this one's
+ * options for Node, and whose output, signals and exit status are passed on. The child notices by its IPC channel when this process is killed, and stops.
  */
 export async function runWithFittingNode(script, args) {
   const node = fittingNode();
@@ -48,7 +48,7 @@ export async function runWithFittingNode(script, args) {
     await import(pathToFileURL(script).href);
     return;
   }
-  const child = spawn(node, [script, ...args], { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
+  const child = spawn(node, [...process.execArgv, script, ...args], { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     process.stderr.write(`Cannot start ${node}: ${error.message}\n`);

@@ -1,9 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 /** The settled that prove/flood.ts and prove/proxies.ts deliver to. */
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** What `npm start` gives Node. */
+const START = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  .scripts.start.split(' ')
+  .slice(1);
 
 const OPERATOR_TOKEN = 'operator-token-of-the-proof';
 
@@ -11,8 +18,8 @@ export type Served = { child: ChildProcess; hooksPort: number; operatorPort: num
 
 /** Starts `settled serve` on free ports, with a database in this folder. */
 export async function serve(folder: string): Promise<Served> {
-  const main = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
-  const child = spawn(process.execPath, [main, 'serve'], {
+  const child = spawn(process.execPath, START, {
+    cwd: ROOT,
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       PATH: process.env.PATH,

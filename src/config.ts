@@ -102,7 +102,7 @@ const SETTINGS = {
   logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),
 } as const;
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads every SETTLED_* setting, each also as NAME_FILE, the path of a file that holds the value. Throws one fault that

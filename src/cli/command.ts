@@ -1,3 +1,4 @@
+import type { Config } from '../config.ts';
 import type { Connection } from './connection.ts';
 import type { ExitCode } from './exit.ts';
 
@@ -22,8 +23,12 @@ type Call<O extends Options> = {
   readonly options: Given<O>;
   /** Whether a program reads what the command prints. */
   readonly json: boolean;
+  /** Reads the configuration. Faults: `configuration_invalid`. */
+  readonly config: () => Config;
   /** Connects to the running server, as the configuration has it. */
   readonly server: () => Connection;
+  /** Prints what cannot wait for the report; false where the reader is gone. */
+  readonly print: (text: string) => Promise<boolean>;
 };
 
 /** What a command found: for a machine, and the same for a person. */

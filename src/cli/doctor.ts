@@ -1,4 +1,3 @@
-import { readConfig } from '../config.ts';
 import { Fault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';
 import { defineCommand, type Report } from './command.ts';
@@ -14,8 +13,8 @@ export const doctor = defineCommand({
   about: 'check this installation, and say what to do about what is wrong',
   details: ['The exit code is 1 where something is failing, 69 where the server cannot be reached.'],
   options: {},
-  async run({ server }) {
-    const { store } = readConfig();
+  async run({ config, server }) {
+    const { store } = config();
     const connection = server();
     const { checks, exit, store: served } = await askServer(connection);
     const isOther = served !== undefined && served !== wholeName(store);

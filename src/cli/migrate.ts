@@ -1,4 +1,3 @@
-import { readConfig } from '../config.ts';
 import { restoredSentence } from '../domain/advice.ts';
 import type { StoreAddress } from '../store/address.ts';
 import type { Migrated } from '../store/open.ts';
@@ -19,8 +18,8 @@ export const migrateDatabase = defineCommand({
     restored: { about: 'the database is a copy that took the place of the one before' },
     'new-key': { about: 'the secrets key is lost: take the one that is given, or make a new one' },
   },
-  async run({ options }) {
-    const { store, secretsKey, secretsKeyPrevious } = readConfig();
+  async run({ options, config }) {
+    const { store, secretsKey, secretsKeyPrevious } = config();
     const { migrateStore } = await import('../store/open.ts');
     const migrated = await migrateStore({
       store,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { flushCompileCache } from 'node:module';
 import type { App } from '../app.ts';
-import { readConfig } from '../config.ts';
+import type { Config } from '../config.ts';
 import type { Log } from '../observe/log.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
@@ -17,18 +17,21 @@ export const serve = defineCommand({
   about: 'receive deliveries and settle them, until SIGTERM or SIGINT',
   details: ['The log goes to standard output, a line of JSON each. docs/errors.md tells how it may end.'],
   options: {},
-  async run() {
+  async run({ config }) {
     // The database, its log and its backups hold what customers paid: nobody else on this machine reads them.
     process.umask(0o077);
     const stopped = stopAsked();
-    const started = await start(stopped);
+    const started = await start(config, stopped);
     if (started !== null) await untilStopped(started.app, stopped, started.log);
     return null;
   },
 });
 
 /** Null where it was stopped while it waited for a database on another machine. */
-async function start(stopped: Promise<string>): Promise<{ app: App; log: Log } | null> {
+async function start(
+  readConfig: () => Config,
+  stopped: Promise<string>,
+): Promise<{ app: App; log: Log } | null> {
   const { openLog } = await import('../observe/log.ts');
   let log = openLog('info');
   process.prependListener('uncaughtException', (fault) => log.fatal({ fault }, 'settled has a bug and ends'));

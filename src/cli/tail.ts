@@ -3,7 +3,6 @@ import { escapeMarks } from '../json.ts';
 import { defineCommand } from './command.ts';
 import type { Connection } from './connection.ts';
 import { count, padded, printable } from './layout.ts';
-import { print } from './output.ts';
 
 /** What the server tells, by `what`. docs/api.md has the fields of each. */
 type Line = { at: string; what: string; reference: string | null } & Record<string, string | number | null>;
@@ -19,7 +18,7 @@ export const tail = defineCommand({
   ],
   examples: ['settled tail --order order-8001', 'settled tail --json | grep \'"what":"rejected"\''],
   options: { order: { value: 'REFERENCE', about: 'only what happens to this order' } },
-  async run({ options, json, server }) {
+  async run({ options, json, server, print }) {
     const stop = new AbortController();
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
     const connection = server();

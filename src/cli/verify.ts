@@ -1,4 +1,3 @@
-import { readConfig } from '../config.ts';
 import { diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import { systemClock } from '../work/clock.ts';
@@ -52,7 +51,7 @@ export const verifyDelivery = defineCommand({
       about: "permitted clock difference; SETTLED_TOLERANCE_SECONDS if left out; with --order the server's",
     },
   },
-  async run({ options, server }) {
+  async run({ options, config, server }) {
     const { body, signature, timestamp, order, now } = options;
     const secret = readSecret(options);
     if (body === undefined || (secret === undefined) === (order === undefined)) {
@@ -76,7 +75,7 @@ export const verifyDelivery = defineCommand({
     const found =
       secret === undefined
         ? await verifyThere(server(), order as string, captured)
-        : verifyHere(secret, options.tolerance, captured);
+        : verifyHere(secret, captured, toleranceOf(options.tolerance) ?? config().toleranceSeconds);
     return {
       data: found,
       lines: [`${found.verdict}: ${found.answer}`, ...found.advice].map(printable),
@@ -88,13 +87,16 @@ export const verifyDelivery = defineCommand({
 type Captured = { body: Buffer; signature: string; timestamp: string; atMs: number | null };
 type Found = { authentic: boolean; verdict: string; answer: string; advice: string[]; details: object };
 
-function verifyHere(secret: string, tolerance: string | undefined, { atMs, ...captured }: Captured): Found {
+function toleranceOf(given: string | undefined): number | undefined {
+  return given === undefined ? undefined : wholeNumber('tolerance', given, 1);
+}
+
+function verifyHere(secret: string, { atMs, ...captured }: Captured, toleranceSeconds: number): Found {
   const diagnosis = diagnose({
     ...captured,
     secrets: [secret],
     nowMs: atMs ?? systemClock.nowMs(),
-    toleranceSeconds:
-      tolerance === undefined ? readConfig().toleranceSeconds : wholeNumber('tolerance', tolerance, 1),
+    toleranceSeconds,
     effort: 'all',
   });
   const { code: verdict, ...details } = diagnosis;

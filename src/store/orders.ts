@@ -1,8 +1,8 @@
 import type { LedgerEntry } from '../domain/ledger.ts';
 import type { Flag, Hold, Order, OrderLink, OrderState, Settlement } from '../domain/order.ts';
 
-/** An order as loaded, with the key of its row. */
-export type LoadedOrder = { orderKey: number; order: Order };
+/** An order as loaded, with the key of its row. `hasMatters`: whether a matter of it stands for a person. */
+export type LoadedOrder = { orderKey: number; order: Order; hasMatters: boolean };
 
 export type OrderRow = {
   key: number;
@@ -17,6 +17,16 @@ export type OrderRow = {
   last_reading: number | null;
   created_at_ms: number;
 };
+
+export type LoadedRow = OrderRow & { has_matters: 0 | 1 | boolean };
+
+/** A column beside those of an order's row. */
+export const HAS_MATTERS =
+  'EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS has_matters';
+
+export function loadedOrder({ key, has_matters }: LoadedRow, order: Order): LoadedOrder {
+  return { orderKey: key, order, hasMatters: Boolean(has_matters) };
+}
 
 /** What stands in the tables beside an order's row. */
 export type BesideOrder = {

@@ -10,7 +10,7 @@ import { EXIT } from '../../src/cli/exit.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { newDatabase, sharedServer } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
-import { runSettled, spawnSettled } from '../support/process.ts';
+import { spawnSettled } from '../support/process.ts';
 import { shutDatabase } from '../support/test_database.ts';
 
 const SHARED = {
@@ -20,11 +20,9 @@ const SHARED = {
 
 /** What `settled migrate` says of an address that cannot be used, and how it ends. Never its password. */
 async function migrating(SETTLED_STORE: string, environment: Record<string, string> = {}) {
-  const { code, stdout, stderr } = await runSettled(['migrate'], {
-    SETTLED_STORE,
-    ...SHARED,
-    ...environment,
-  });
+  // A process, because the library that connects reads the process's environment.
+  const given = { SETTLED_STORE, ...SHARED, ...environment };
+  const { code, stdout, stderr } = await spawnSettled(['migrate'], given).finished;
   expect([stdout, stderr.trim().split('\n').length]).toEqual(['', 1]);
   expect(stderr).not.toContain('canary');
   return { code, said: stderr };

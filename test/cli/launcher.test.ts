@@ -104,6 +104,12 @@ withOldNode('cli: the launcher on an old Node', () => {
     });
   });
 
+  it('passes the options for Node on', async () => {
+    const tells = '--import=data:text/javascript,console.error(process.version)';
+    const { stderr } = await start(node, [tells, LAUNCHER, '--version']).finished;
+    expect(stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(/^v/), process.version]);
+  });
+
   it('passes SIGTERM on, and a second one, as npm sends it, does not cut the stop short', async () => {
     const { child, serving, finished } = startServing(node);
     await serving;

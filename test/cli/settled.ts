@@ -1,6 +1,4 @@
 import { expect } from 'vitest';
-import { readArguments } from '../../src/cli/arguments.ts';
-import { COMMANDS } from '../../src/cli/commands.ts';
 import { OPERATOR_TOKEN, type TestApp } from '../support/app.ts';
 import { type Finished, runSettled } from '../support/process.ts';
 
@@ -43,23 +41,11 @@ export async function failing(
   return readFailure(end);
 }
 
-/** Runs a command in this process that must fail before it asks anything of a server. */
-export async function runUnasked([first = '', ...rest]: readonly string[]): Promise<unknown> {
-  const two = COMMANDS.find(({ name }) => name === `${first} ${rest[0]}`);
-  const command = two ?? COMMANDS.find(({ name }) => name === first);
-  if (command === undefined) throw new Error(`there is no command ${first}`);
-  const { positionals, options } = readArguments(command, two ? rest.slice(1) : rest);
-  return command.run({
-    positionals,
-    first: positionals[0] ?? '',
-    options: options as Record<string, never>,
-    json: false,
-    server: () => ({ url: '', get: unasked, post: unasked, follow: unasked }),
-  });
-}
-
-function unasked(): never {
-  throw new Error('the server was asked');
+/** Runs a command that must not understand its command line, and returns what it says. */
+export async function misunderstood(args: readonly string[]): Promise<string> {
+  const { code, message } = await failing(args);
+  expect(code).toBe('usage');
+  return message;
 }
 
 function readFailure(end: Finished): { code: string; message: string; exit: number } {

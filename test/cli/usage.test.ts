@@ -3,15 +3,15 @@ import { readArguments } from '../../src/cli/arguments.ts';
 import { COMMANDS, GROUPS } from '../../src/cli/commands.ts';
 import { EXIT, EXIT_MEANINGS } from '../../src/cli/exit.ts';
 import { helpOn } from '../../src/cli/help.ts';
-import { runSettled } from '../support/process.ts';
-import { failing, runUnasked } from './settled.ts';
+import { runSettled, spawnSettled } from '../support/process.ts';
+import { failing, misunderstood } from './settled.ts';
 
 const command = (name: string) => COMMANDS.find((one) => one.name === name) as (typeof COMMANDS)[number];
 const read = (name: string, ...args: string[]) => readArguments(command(name), args);
 
 describe('cli: the command line', () => {
   it('without a command: lists what there is', async () => {
-    const end = await runSettled([]);
+    const end = await spawnSettled([], {}).finished;
     expect(end).toMatchObject({ code: EXIT.usage, stdout: '' });
     for (const { name } of COMMANDS) expect(end.stderr).toContain(name);
   });
@@ -52,7 +52,7 @@ describe('cli: the command line', () => {
 describe('cli: a command that comes to no end', () => {
   it('is a bug, and not done', async () => {
     const nothingIsWritten = '--import=data:text/javascript,process.stdout.write=()=>true';
-    const end = await runSettled(['--version'], { NODE_OPTIONS: nothingIsWritten });
+    const end = await spawnSettled(['--version'], { NODE_OPTIONS: nothingIsWritten }).finished;
     expect(end.code).toBe(EXIT.bug);
     expect(end.stderr).toContain(
       'This is a bug in settled. Please report it.\nError: the command came to no end',
@@ -151,6 +151,6 @@ describe('cli: arguments', () => {
     [['verify', '--body', 'x'], /needs --body FILE, and either --order REFERENCE or --secret-file/],
     [['verify', '--body', 'x', '--secret', 'y'], /needs --signature TEXT and --timestamp TEXT/],
   ])('%j is refused before anything is asked of the server', async (args, message) => {
-    await expect(runUnasked(args)).rejects.toThrow(message);
+    expect(await misunderstood(args)).toMatch(message);
   });
 });

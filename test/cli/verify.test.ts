@@ -10,7 +10,7 @@ import { signatureHex } from '../support/deliveries.ts';
 import { runSettled } from '../support/process.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import vectors from '../vectors/signatures.json' with { type: 'json' };
-import { environmentOf, runUnasked, say } from './settled.ts';
+import { environmentOf, misunderstood, say } from './settled.ts';
 
 const SECRET = 'c2VjcmV0IG9mIHRoZSB0ZXN0cyE=';
 const TIMESTAMP = '1760000000000';
@@ -267,7 +267,7 @@ describe('cli: verify', () => {
   it('takes --order or a secret, and says so', async () => {
     const given = ['verify', '--body', '-', '--signature', hex(), '--timestamp', TIMESTAMP];
     for (const secrets of [[], ['--order', 'order-1', '--secret', SECRET]]) {
-      await expect(runUnasked([...given, ...secrets])).rejects.toThrow(
+      expect(await misunderstood([...given, ...secrets])).toMatch(
         /either --order REFERENCE or --secret-file/,
       );
     }

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import { run } from '../../sandbox/cli/run.ts';
+import { run as runOfSandbox } from '../../sandbox/cli/run.ts';
+import { run } from '../../src/cli/run.ts';
 
 export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** `settled sandbox`, as the launcher runs it. */
@@ -88,12 +89,25 @@ export function spawnProgram(
   };
 }
 
-/** Runs a command to its end. */
-export function runSettled(
+/** Runs a command to its end. What only a process does is `serve`; every other is run in this one. */
+export async function runSettled(
   args: readonly string[],
   environment: Record<string, string> = {},
 ): Promise<Finished> {
-  return spawnSettled(args, environment).finished;
+  if (args[0] === 'serve') return spawnSettled(args, environment).finished;
+  let stdout = '';
+  let stderr = '';
+  const code = await run(args, {
+    environment,
+    print: async (text) => {
+      stdout += text;
+      return true;
+    },
+    complain: (text) => {
+      stderr += text;
+    },
+  });
+  return { code, signal: null, stdout, stderr };
 }
 
 /** Starts `settled sandbox` as a process of its own. */
@@ -111,5 +125,5 @@ export function spawnSandbox(
 export async function runSandbox(args: readonly string[]): Promise<Finished> {
   const [first = 'serve'] = args;
   if (first === 'serve' || first.startsWith('-')) return spawnSandbox(args).finished;
-  return { signal: null, ...(await run(args)) };
+  return { signal: null, ...(await runOfSandbox(args)) };
 }

@@ -34,13 +34,14 @@ const INSERT_NOTICE = statement(
  */
 export function writeDecision(
   tx: Transaction,
-  { orderKey, order }: LoadedOrder,
+  loaded: LoadedOrder,
   made: Decision,
   cause: Cause,
   atMs: number,
 ): Order {
+  const { orderKey, order } = loaded;
   const after = apply(order, made, atMs);
-  for (const effect of made.effects) writeEffect(tx, orderKey, after, effect, atMs);
+  for (const effect of made.effects) writeEffect(tx, { ...loaded, order: after }, effect, atMs);
   if (changesOrder(order, made)) {
     const { state, version, adoptedPaymentId, resolution } = after;
     const row = { state, version, adoptedPaymentId, resolution, flags: after.flags.join(',') };
@@ -80,7 +81,13 @@ const END_HOLDS = statement(
   'UPDATE hold SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL',
 );
 
-function writeEffect(tx: Transaction, orderKey: number, order: Order, effect: Effect, atMs: number): void {
+/** Writes an effect beside the order's own row; `order`: as it stands after it. */
+function writeEffect(
+  tx: Transaction,
+  { orderKey, order, hasMatters }: LoadedOrder,
+  effect: Effect,
+  atMs: number,
+): void {
   switch (effect.do) {
     case 'entry': {
       const number = order.entries.indexOf(effect.entry) + 1;
@@ -94,7 +101,7 @@ function writeEffect(tx: Transaction, orderKey: number, order: Order, effect: Ef
       const { paymentKey, learnedBy } = effect;
       tx.send(INSERT_SETTLEMENT, { orderKey, atMs, paymentKey, learnedBy });
       watch.beginTail(tx, orderKey, atMs);
-      attention.end(tx, 'link_withheld', order.reference, atMs);
+      if (hasMatters) attention.end(tx, 'link_withheld', order.reference, atMs);
       return;
     }
     case 'hold':
@@ -102,7 +109,7 @@ function writeEffect(tx: Transaction, orderKey: number, order: Order, effect: Ef
       return;
     case 'end_holds':
       tx.send(END_HOLDS, { atMs, orderKey });
-      attention.end(tx, 'link_withheld', order.reference, atMs);
+      if (hasMatters) attention.end(tx, 'link_withheld', order.reference, atMs);
       return;
     case 'attention': {
       const detail = attentionSentence(effect.kind, order);

@@ -1,12 +1,23 @@
 import { type Hold, isOpen, type Order, type OrderLink, type Settlement } from '../../domain/order.ts';
-import { completeOrder, type EntryRow, type LoadedOrder, type OrderRow, readEntry } from '../orders.ts';
+import {
+  completeOrder,
+  type EntryRow,
+  HAS_MATTERS,
+  type LoadedOrder,
+  type LoadedRow,
+  loadedOrder,
+  type OrderRow,
+  readEntry,
+} from '../orders.ts';
 import { versionFloor } from './instance.ts';
 import { ORDER_COLUMNS } from './rows.ts';
 import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 
-const BY_REFERENCE = statement(`SELECT ${ORDER_COLUMNS} FROM orders WHERE reference = @reference`);
-const BY_KEY = statement(`SELECT ${ORDER_COLUMNS} FROM orders WHERE key = @orderKey`);
+const BY_REFERENCE = statement(
+  `SELECT ${ORDER_COLUMNS}, ${HAS_MATTERS} FROM orders WHERE reference = @reference`,
+);
+const BY_KEY = statement(`SELECT ${ORDER_COLUMNS}, ${HAS_MATTERS} FROM orders WHERE key = @orderKey`);
 // A link that settled opened itself is shown once its address is known, and not while it is withheld.
 const LINK = statement(
   `SELECT link_id AS id, url, short_url AS shortUrl, status FROM link
@@ -28,12 +39,12 @@ const HOLDS = statement(
 /** Loads orders whole: row, newest link, settlement, ledger and open holds. */
 export const orders = {
   async byReference(tx: Transaction, reference: string): Promise<LoadedOrder | null> {
-    const row = await tx.one<OrderRow>(BY_REFERENCE, { reference });
-    return row === undefined ? null : { orderKey: row.key, order: await complete(tx, row) };
+    const row = await tx.one<LoadedRow>(BY_REFERENCE, { reference });
+    return row === undefined ? null : loadedOrder(row, await complete(tx, row));
   },
   async byKey(tx: Transaction, orderKey: number): Promise<LoadedOrder> {
-    const row = (await tx.one<OrderRow>(BY_KEY, { orderKey })) as OrderRow;
-    return { orderKey, order: await complete(tx, row) };
+    const row = (await tx.one<LoadedRow>(BY_KEY, { orderKey })) as LoadedRow;
+    return loadedOrder(row, await complete(tx, row));
   },
   complete,
 };

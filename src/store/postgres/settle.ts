@@ -1,4 +1,4 @@
-import type { LoadedOrder, OrderRow } from '../orders.ts';
+import { HAS_MATTERS, type LoadedOrder, type LoadedRow, loadedOrder } from '../orders.ts';
 import {
   type Applied,
   alsoApplied,
@@ -47,7 +47,7 @@ export const settle: InTransaction<Inbox>['settle'] = async (tx, job) => {
     return { outcome: 'link_mismatch' };
   }
   // Read now, because its document shows the id of its link.
-  const before = { orderKey: lease.orderKey, order: await orders.complete(tx, row) };
+  const before = loadedOrder(row, await orders.complete(tx, row));
   const applied = await applyFacts(tx, before, lease, job);
   const { linkKey } = lease;
   const heard = { before, linkKey, facts: job.facts, learnedBy: applied.learnedBy };
@@ -65,7 +65,9 @@ type HeldLease = Lease & { opened: boolean };
 
 const OF_EVENT = `(SELECT l.order_key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey)`;
 const LOCK_ORDER_OF_EVENT = statement(`SELECT 1 FROM orders WHERE key = ${OF_EVENT} FOR NO KEY UPDATE`);
-const FIND_ORDER_OF_EVENT = statement(`SELECT ${ORDER_COLUMNS} FROM orders WHERE key = ${OF_EVENT}`);
+const FIND_ORDER_OF_EVENT = statement(
+  `SELECT ${ORDER_COLUMNS}, ${HAS_MATTERS} FROM orders WHERE key = ${OF_EVENT}`,
+);
 const HOLD_LEASE = statement(
   `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened, i.outcome AS outcomeBefore,
      i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore
@@ -78,13 +80,13 @@ const HOLD_LEASE = statement(
 async function holdClaimed(
   tx: Transaction,
   { eventKey, attempt }: SettleJob,
-): Promise<{ lease: HeldLease; row: OrderRow } | null> {
+): Promise<{ lease: HeldLease; row: LoadedRow } | null> {
   tx.send(LOCK_ORDER_OF_EVENT, { eventKey });
   const [lease, row] = await Promise.all([
     tx.one<HeldLease>(HOLD_LEASE, { eventKey, attempt, replica: tx.replica }),
-    tx.one<OrderRow>(FIND_ORDER_OF_EVENT, { eventKey }),
+    tx.one<LoadedRow>(FIND_ORDER_OF_EVENT, { eventKey }),
   ]);
-  return lease === undefined ? null : { lease, row: row as OrderRow };
+  return lease === undefined ? null : { lease, row: row as LoadedRow };
 }
 
 /** Binds the link id that an authentic event brings; false where the event speaks of another link. */
@@ -155,12 +157,13 @@ async function tellOfUnread(tx: Transaction, job: SettleJob, lease: Lease, appli
   const kind = 'event_not_understood';
   const { nowMs: atMs } = job;
   const { linkKey, orderKey } = lease;
-  const { reference } = applied.loaded.order;
+  const { hasMatters, order } = applied.loaded;
+  const { reference } = order;
   const { raises, adds, ends } = unreadMatter(job, lease, applied);
   if (raises !== null) {
     attention.raiseForOrder(tx, kind, { subject: reference, orderKey, detail: raises, atMs });
   }
-  if (adds !== null) attention.add(tx, kind, reference, adds);
+  if (adds !== null && hasMatters) attention.add(tx, kind, reference, adds);
   if (!ends) return;
   // Matters of an earlier version have the event for their subject.
   attention.end(tx, kind, String(job.eventKey), atMs);

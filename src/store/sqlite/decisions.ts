@@ -30,9 +30,10 @@ export function decisionWriter(db: Database, newId: () => string) {
   const insertNotice = noticeWriter(db);
   const writeEffect = effectWriter(db);
 
-  return ({ orderKey, order }: LoadedOrder, made: Decision, cause: Cause, atMs: number): Order => {
+  return (loaded: LoadedOrder, made: Decision, cause: Cause, atMs: number): Order => {
+    const { orderKey, order } = loaded;
     const after = apply(order, made, atMs);
-    for (const effect of made.effects) writeEffect(orderKey, after, effect, atMs);
+    for (const effect of made.effects) writeEffect({ ...loaded, order: after }, effect, atMs);
     if (changesOrder(order, made)) {
       const { state, flags, version, adoptedPaymentId, resolution } = after;
       const update = cause.kind === 'event' ? updateOrderByEvent : updateOrder;
@@ -74,7 +75,8 @@ function noticeWriter(
   };
 }
 
-function effectWriter(db: Database): (orderKey: number, order: Order, effect: Effect, atMs: number) => void {
+/** Writes an effect beside the order's own row; `order`: as it stands after it. */
+function effectWriter(db: Database): (loaded: LoadedOrder, effect: Effect, atMs: number) => void {
   const insertEntry = db.prepare(
     `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms, is_assumed,
        customer_amount, customer_currency) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -87,7 +89,7 @@ function effectWriter(db: Database): (orderKey: number, order: Order, effect: Ef
   const attention = attentionVerbs(db);
   const watch = watcher(db);
 
-  return (orderKey, order, effect, atMs) => {
+  return ({ orderKey, order, hasMatters }, effect, atMs) => {
     switch (effect.do) {
       case 'entry': {
         const { paymentKey, kind, occurrence, amountMinor, currency, isAssumed, customerPaid } = effect.entry;
@@ -110,14 +112,14 @@ function effectWriter(db: Database): (orderKey: number, order: Order, effect: Ef
       case 'settle':
         insertSettlement.run(orderKey, atMs, effect.paymentKey, effect.learnedBy);
         watch.beginTail(orderKey, atMs);
-        attention.end('link_withheld', order.reference, atMs);
+        if (hasMatters) attention.end('link_withheld', order.reference, atMs);
         return;
       case 'hold':
         insertHold.run(orderKey, effect.hold.id, effect.hold.reason, atMs);
         return;
       case 'end_holds':
         endHolds.run(atMs, orderKey);
-        attention.end('link_withheld', order.reference, atMs);
+        if (hasMatters) attention.end('link_withheld', order.reference, atMs);
         return;
       case 'attention': {
         const detail = attentionSentence(effect.kind, order);

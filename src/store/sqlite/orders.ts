@@ -1,20 +1,30 @@
 import type { Database } from 'better-sqlite3';
 import { type Hold, isOpen, type Order, type OrderLink, type Settlement } from '../../domain/order.ts';
-import { completeOrder, type EntryRow, type LoadedOrder, type OrderRow, readEntry } from '../orders.ts';
+import {
+  completeOrder,
+  type EntryRow,
+  HAS_MATTERS,
+  type LoadedOrder,
+  type LoadedRow,
+  loadedOrder,
+  type OrderRow,
+  readEntry,
+} from '../orders.ts';
 import { versionFloor } from './instance.ts';
 
 /** Loads orders whole: row, newest link, settlement, ledger and open holds. */
 export function orderLoader(db: Database) {
-  const byReference = db.prepare('SELECT * FROM orders WHERE reference = ?');
-  const byKey = db.prepare('SELECT * FROM orders WHERE key = ?');
+  const byReference = db.prepare(`SELECT *, ${HAS_MATTERS} FROM orders WHERE reference = ?`);
+  const byKey = db.prepare(`SELECT *, ${HAS_MATTERS} FROM orders WHERE key = ?`);
   const complete = orderCompleter(db);
   return {
     byReference: (reference: string): LoadedOrder | null => {
-      const row = byReference.get(reference) as OrderRow | undefined;
-      return row === undefined ? null : { orderKey: row.key, order: complete(row) };
+      const row = byReference.get(reference) as LoadedRow | undefined;
+      return row === undefined ? null : loadedOrder(row, complete(row));
     },
     byKey: (orderKey: number): LoadedOrder => {
-      return { orderKey, order: complete(byKey.get(orderKey) as OrderRow) };
+      const row = byKey.get(orderKey) as LoadedRow;
+      return loadedOrder(row, complete(row));
     },
   };
 }

@@ -138,12 +138,13 @@ function unreadTeller(db: Database): (job: SettleJob, lease: Lease, applied: App
   );
   return (job, lease, applied) => {
     const { nowMs: atMs } = job;
-    const { reference } = applied.loaded.order;
+    const { hasMatters, order } = applied.loaded;
+    const { reference } = order;
     const { raises, adds, ends } = unreadMatter(job, lease, applied);
     if (raises !== null) {
       attention.raiseForOrder(kind, { subject: reference, orderKey: lease.orderKey, detail: raises, atMs });
     }
-    if (adds !== null) attention.add(kind, reference, adds);
+    if (adds !== null && hasMatters) attention.add(kind, reference, adds);
     if (!ends) return;
     // Matters of an earlier version have the event for their subject.
     attention.end(kind, String(job.eventKey), atMs);

@@ -1,0 +1,89 @@
+import { type Environment, readConfig } from '../config.ts';
+import { escapeMarks } from '../json.ts';
+import { releaseVersion } from '../release.ts';
+import { readArguments } from './arguments.ts';
+import type { Command, Report } from './command.ts';
+import { COMMANDS, GROUPS } from './commands.ts';
+import { connect } from './connection.ts';
+import { EXIT, type ExitCode } from './exit.ts';
+import { failure, failureText } from './failure.ts';
+import { helpOn, noSuchCommand, overview } from './help.ts';
+
+/** What a command has of the process in which it runs. */
+export type Surroundings = {
+  readonly environment: Environment;
+  /** To standard output. Resolves when all is written; false where the reader is gone. */
+  print(text: string): Promise<boolean>;
+  /** To standard error. */
+  complain(text: string): void;
+};
+
+/** Whether a program reads what these words make the command print. */
+export function isForProgram(args: readonly string[]): boolean {
+  return args.includes('--json');
+}
+
+/** Runs the command of these words to its end; throws never. */
+export async function run(args: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
+  const json = isForProgram(args);
+  try {
+    const report = await dispatch(args, surroundings);
+    if (report === null) return EXIT.ok;
+    await surroundings.print(
+      json ? `${escapeMarks(JSON.stringify(report.data))}\n` : `${report.lines.join('\n')}\n`,
+    );
+    return report.exit ?? EXIT.ok;
+  } catch (error) {
+    const failed = failure(error);
+    surroundings.complain(failureText(failed, json));
+    return failed.exit;
+  }
+}
+
+/** Finds the command by its one or two words, reads what follows them, and runs it. */
+async function dispatch(
+  all: readonly string[],
+  { environment, print }: Surroundings,
+): Promise<Report | null> {
+  const words = all.filter((word, at) => word !== '--json' || at > firstWord(all));
+  if (words.length === 0) throw noSuchCommand(COMMANDS, []);
+  if (words[0] === '--help' || words[0] === '-h') return overview(GROUPS);
+  if (words[0] === '--version' || words[0] === '-V') return version();
+  const command = findCommand(words);
+  if (command === undefined) {
+    const group = words.slice(0, 1);
+    if (words.includes('--help') || words.includes('-h')) return helpOn(GROUPS, group);
+    throw noSuchCommand(COMMANDS, group);
+  }
+  const name = command.name.split(' ');
+  const { positionals, options } = readArguments(command, words.slice(name.length));
+  if (options.help !== undefined) return helpOn(GROUPS, name);
+  const config = () => readConfig(environment);
+  return command.run({
+    positionals,
+    first: positionals[0] ?? '',
+    options: options as Record<string, never>,
+    json: isForProgram(all),
+    config,
+    server: () => connect(config()),
+    print,
+  });
+}
+
+function firstWord(all: readonly string[]): number {
+  const at = all.findIndex((word) => word !== '--json');
+  return at === -1 ? all.length : at;
+}
+
+function findCommand([first, second]: readonly string[]): Command | undefined {
+  const two = COMMANDS.find(({ name }) => name === `${first} ${second}`);
+  return two ?? COMMANDS.find(({ name }) => name === first);
+}
+
+function version(): Report {
+  const version = releaseVersion();
+  return {
+    data: { version, node: process.version },
+    lines: [`settled ${version} (Node ${process.versions.node})`],
+  };
+}
