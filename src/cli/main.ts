@@ -17,7 +17,7 @@ process.once('beforeExit', (code) => {
   if (code === EXIT.bug) endForBug(new Error('the command came to no end'));
 });
 // Never awaited at the top level: then it would end with Node's code for that, not ours.
-void run(args, { environment: process.env, print, complain }).then(endProcess);
+void run(args, { print, complain }).then(endProcess);
 
 function endForBug(error: unknown): never {
   const failed = failure(error);

@@ -11,7 +11,8 @@ import { helpOn, noSuchCommand, overview } from './help.ts';
 
 /** What a command has of the process in which it runs. */
 export type Surroundings = {
-  readonly environment: Environment;
+  /** In place of the process's own. */
+  readonly environment?: Environment;
   /** To standard output. Resolves when all is written; false where the reader is gone. */
   print(text: string): Promise<boolean>;
   /** To standard error. */

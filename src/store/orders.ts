@@ -20,10 +20,6 @@ export type OrderRow = {
 
 export type LoadedRow = OrderRow & { has_matters: 0 | 1 | boolean };
 
-/** A column beside those of an order's row. */
-export const HAS_MATTERS =
-  'EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS has_matters';
-
 export function loadedOrder({ key, has_matters }: LoadedRow, order: Order): LoadedOrder {
   return { orderKey: key, order, hasMatters: Boolean(has_matters) };
 }

@@ -6,15 +6,28 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Plugin } from 'vitest/config';
 
 /**
- * Has the apps of tests start their database threads from one file, made of the eighty that a thread is read from: a
- * test starts two threads with each app, and reading took a third of the processor time of that. Processes of their own,
- * as the tests of test/process start them, read the files as they are.
+ * Has the apps of tests run their database threads from one file, made of the eighty that a thread is read from, in threads
+ * that are used again (pooled_worker.ts): a test starts two with each app, and most of its processor time went there.
+ * Processes of their own, as the tests of test/process start them, read the files as they are.
  */
 
 const CLIENT = fileURLToPath(new URL('../../src/store/sqlite/client.ts', import.meta.url));
 const THREAD = fileURLToPath(new URL('../../src/store/sqlite/thread.ts', import.meta.url));
-const ADDRESS = "new URL('./thread.ts', import.meta.url)";
-const MADE = "new URL(process.env.SETTLED_TEST_THREAD ?? './thread.ts', import.meta.url)";
+const POOL = fileURLToPath(new URL('pooled_worker.ts', import.meta.url));
+/** In the client: the file that a thread runs, and what runs it. */
+const REPLACED = [
+  [
+    "new URL('./thread.ts', import.meta.url)",
+    "new URL(process.env.SETTLED_TEST_THREAD ?? './thread.ts', import.meta.url)",
+  ],
+  ["import { Worker } from 'node:worker_threads'", `import { Worker } from ${JSON.stringify(POOL)}`],
+] as const;
+/** In the thread: its port and its data are those of its use. */
+const OWN =
+  "import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';";
+const OF_USE =
+  "import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';" +
+  'const { parentPort, workerData } = globalThis.settledThread;';
 
 export function oneFileThread(): Plugin {
   return {
@@ -22,8 +35,8 @@ export function oneFileThread(): Plugin {
     enforce: 'pre',
     transform(code, id) {
       if (id !== CLIENT) return null;
-      if (!code.includes(ADDRESS)) throw new Error(`${CLIENT} no longer has ${ADDRESS}`);
-      return { code: code.replaceAll(ADDRESS, MADE), map: null };
+      const made = REPLACED.reduce((text, [from, to]) => replaced(text, from, to, id), code);
+      return { code: made, map: null };
     },
   };
 }
@@ -47,10 +60,18 @@ export async function setup(): Promise<void> {
           if (/^[./]/.test(id) || id.startsWith('node:')) return null;
           return { id: pathToFileURL(createRequire(THREAD).resolve(id)).href, external: 'absolute' };
         },
-        transform: (code, id) => code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href)),
+        transform: (code, id) => {
+          const own = id === THREAD ? replaced(code, OWN, OF_USE, id) : code;
+          return own.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href));
+        },
       },
     ],
   });
   await bundle.write({ file, format: 'esm' });
   await bundle.close();
+}
+
+function replaced(code: string, from: string, to: string, file: string): string {
+  if (!code.includes(from)) throw new Error(`${file} no longer has ${from}`);
+  return code.replaceAll(from, to);
 }

@@ -3,13 +3,13 @@ import { COMPLETION_AWAITED } from './confirmation.ts';
 import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 
-// What stands undecided is found again by every reading, and noted once.
+// What stands undecided is found again by every reading, and noted once, whatever else became known meanwhile.
 const INSERT = statement(
   `INSERT INTO drift (order_key, reading, at_ms, ours, theirs, rule, right_side, learned_by)
    SELECT @orderKey, @number, @nowMs, @ours, @theirs, @rule, @rightSide, @learnedBy
    WHERE NOT ${COMPLETION_AWAITED}
      AND NOT EXISTS (SELECT 1 FROM drift WHERE order_key = @orderKey AND right_side = 'undecided'
-       AND ours = @ours AND theirs = @theirs AND rule = @rule)`,
+       AND theirs = @theirs AND rule = @rule)`,
 );
 
 /**

@@ -2,7 +2,6 @@ import { type Hold, isOpen, type Order, type OrderLink, type Settlement } from '
 import {
   completeOrder,
   type EntryRow,
-  HAS_MATTERS,
   type LoadedOrder,
   type LoadedRow,
   loadedOrder,
@@ -10,7 +9,7 @@ import {
   readEntry,
 } from '../orders.ts';
 import { versionFloor } from './instance.ts';
-import { ORDER_COLUMNS } from './rows.ts';
+import { HAS_MATTERS, ORDER_COLUMNS } from './rows.ts';
 import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 

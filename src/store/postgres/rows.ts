@@ -76,3 +76,7 @@ export async function lockReference(tx: Transaction, reference: string): Promise
   const row = await tx.one<{ orderKey: number }>(LOCK_REFERENCE, { reference });
   return row?.orderKey ?? null;
 }
+
+/** A column beside those of an order's row. */
+export const HAS_MATTERS =
+  'EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS has_matters';

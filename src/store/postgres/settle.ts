@@ -1,4 +1,4 @@
-import { HAS_MATTERS, type LoadedOrder, type LoadedRow, loadedOrder } from '../orders.ts';
+import { type LoadedOrder, type LoadedRow, loadedOrder } from '../orders.ts';
 import {
   type Applied,
   alsoApplied,
@@ -26,7 +26,7 @@ import { noteDrift } from './drift.ts';
 import { attention, requestCheck } from './matters.ts';
 import { orders } from './orders.ts';
 import { decideFact } from './quotes.ts';
-import { ORDER_COLUMNS } from './rows.ts';
+import { HAS_MATTERS, ORDER_COLUMNS } from './rows.ts';
 import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 import { noteWebhook } from './webhooks.ts';

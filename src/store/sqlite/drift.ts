@@ -8,12 +8,12 @@ import { completionAwaited } from './confirmation.ts';
  */
 export function driftNoter(db: Database): (found: Found) => void {
   const isAwaited = completionAwaited(db);
-  // What stands undecided is found again by every reading, and noted once.
+  // What stands undecided is found again by every reading, and noted once, whatever else became known meanwhile.
   const insert = db.prepare(
     `INSERT INTO drift (order_key, reading, at_ms, ours, theirs, rule, right_side, learned_by)
      SELECT @orderKey, @number, @nowMs, @ours, @theirs, @rule, @rightSide, @learnedBy
      WHERE NOT EXISTS (SELECT 1 FROM drift WHERE order_key = @orderKey AND right_side = 'undecided'
-       AND ours = @ours AND theirs = @theirs AND rule = @rule)`,
+       AND theirs = @theirs AND rule = @rule)`,
   );
   return (found) => {
     const drift = driftOf(found);

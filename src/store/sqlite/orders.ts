@@ -3,7 +3,6 @@ import { type Hold, isOpen, type Order, type OrderLink, type Settlement } from '
 import {
   completeOrder,
   type EntryRow,
-  HAS_MATTERS,
   type LoadedOrder,
   type LoadedRow,
   loadedOrder,
@@ -11,6 +10,7 @@ import {
   readEntry,
 } from '../orders.ts';
 import { versionFloor } from './instance.ts';
+import { HAS_MATTERS } from './rows.ts';
 
 /** Loads orders whole: row, newest link, settlement, ledger and open holds. */
 export function orderLoader(db: Database) {

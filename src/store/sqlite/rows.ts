@@ -46,3 +46,7 @@ export function firstKeySince(
     return from;
   };
 }
+
+/** A column beside those of an order's row. */
+export const HAS_MATTERS =
+  'EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS has_matters';

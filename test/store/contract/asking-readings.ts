@@ -454,6 +454,25 @@ export function readingsContract({ shared }: Worlds): void {
         );
       });
 
+      it('changes nothing where a payment without an id was refunded before', async () => {
+        await world.settle(link, [said('refunded', { paymentId: null })]);
+        const answer = {
+          id: link.linkId,
+          status: 'ACTIVE',
+          amount: 100,
+          currency: 'BRL',
+          paymentStatus: 'COMPLETED',
+          payments: [
+            { id: 'c', status: 'COMPLETED' },
+            { id: 'a', status: 'COMPLETED', quote: { amount: 100, currency: 'BRL' } },
+          ],
+        };
+        await read(answer);
+        const once = await seen();
+        await read(answer);
+        expect(await seen()).toEqual(once);
+      });
+
       it('changes nothing where one of its payments has no id, and is disputed', async () => {
         const payments = [{ id: 'a', status: 'COMPLETED' }, { status: 'DISPUTED' }];
         const amount = { amount: 100, currency: 'BRL' };

@@ -1,0 +1,92 @@
+import { EventEmitter } from 'node:events';
+import {
+  MessageChannel,
+  type MessagePort,
+  type Transferable,
+  Worker,
+  type WorkerOptions,
+} from 'node:worker_threads';
+
+/**
+ * What stands in the place of `Worker` for the database threads of the apps of tests: a test starts two with each app, and
+ * to start one takes several times what the test itself does. A thread is used again when it closed its port. Each use runs
+ * the thread's file anew, so that nothing of the one before is left but what Node and better-sqlite3 keep for themselves.
+ */
+
+/** Each use leaves its modules behind. */
+const USES_MAX = 25;
+
+/** Runs the file it is told of, with a port in the place of its parent's. */
+const THREAD = `
+  const { parentPort } = require('node:worker_threads');
+  parentPort.on('message', async ({ file, use, port, workerData }) => {
+    globalThis.settledThread = { parentPort: port, workerData };
+    try {
+      await import(file + '?use=' + use);
+    } catch (error) {
+      setImmediate(() => { throw error; });
+    }
+  });
+`;
+
+type Thread = { worker: Worker; uses: number };
+
+const idle: Thread[] = [];
+
+function take(): Thread {
+  const thread = idle.pop() ?? { worker: new Worker(THREAD, { eval: true }), uses: 0 };
+  thread.worker.ref();
+  thread.uses++;
+  return thread;
+}
+
+function giveBack(thread: Thread): void {
+  thread.worker.removeAllListeners();
+  if (thread.uses >= USES_MAX) void thread.worker.terminate();
+  else {
+    // Between uses it keeps no process from ending.
+    thread.worker.unref();
+    idle.push(thread);
+  }
+}
+
+class PooledWorker extends EventEmitter {
+  readonly #port: MessagePort;
+
+  constructor(file: URL, { workerData }: WorkerOptions) {
+    super();
+    const thread = take();
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    let hasOpened = false;
+    port1.on('message', (message: object) => {
+      hasOpened ||= 'opened' in message;
+      this.emit('message', message);
+      // A thread that could not open its database does not close its port: it has nothing to wait for.
+      if (!hasOpened && 'failed' in message) void thread.worker.terminate();
+    });
+    thread.worker.on('error', (error) => this.emit('error', error));
+    thread.worker.once('exit', (code) => {
+      hasEnded = true;
+      port1.close();
+      this.emit('exit', code);
+    });
+    let hasEnded = false;
+    port1.once('close', () => {
+      if (hasEnded) return;
+      giveBack(thread);
+      this.emit('exit', 0);
+    });
+    const use = thread.uses;
+    thread.worker.postMessage({ file: file.href, use, port: port2, workerData }, [port2]);
+  }
+
+  postMessage(message: unknown, transfer: readonly Transferable[] = []): void {
+    this.#port.postMessage(message, transfer);
+  }
+}
+
+const isPooled = process.env.SETTLED_TEST_THREAD !== undefined;
+const Exported = isPooled ? PooledWorker : Worker;
+
+export { Exported as Worker };
