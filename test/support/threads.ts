@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads';
+import { Worker } from './pooled_worker.ts';
 
 let posted = 0;
 
