@@ -26,6 +26,8 @@ const THREAD = `
     } catch (error) {
       setImmediate(() => { throw error; });
     }
+    // A thread that waits for nothing would have ended.
+    if (port.listenerCount('message') === 0) port.close();
   });
 `;
 
@@ -58,24 +60,18 @@ class PooledWorker extends EventEmitter {
     const thread = take();
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
-    let hasOpened = false;
-    port1.on('message', (message: object) => {
-      hasOpened ||= 'opened' in message;
-      this.emit('message', message);
-      // A thread that could not open its database does not close its port: it has nothing to wait for.
-      if (!hasOpened && 'failed' in message) void thread.worker.terminate();
+    let hasEnded = false;
+    port1.on('message', (message) => this.emit('message', message));
+    port1.once('close', () => {
+      if (hasEnded) return;
+      giveBack(thread);
+      this.emit('exit', 0);
     });
     thread.worker.on('error', (error) => this.emit('error', error));
     thread.worker.once('exit', (code) => {
       hasEnded = true;
       port1.close();
       this.emit('exit', code);
-    });
-    let hasEnded = false;
-    port1.once('close', () => {
-      if (hasEnded) return;
-      giveBack(thread);
-      this.emit('exit', 0);
     });
     const use = thread.uses;
     thread.worker.postMessage({ file: file.href, use, port: port2, workerData }, [port2]);
