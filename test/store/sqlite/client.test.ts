@@ -19,7 +19,7 @@ class FakeThread extends EventEmitter {
   }
 }
 
-vi.mock('node:worker_threads', () => ({
+vi.mock('../../support/pooled_worker.ts', () => ({
   Worker: vi.fn(function Worker() {
     return new FakeThread();
   }),
