@@ -48,7 +48,9 @@ export async function runWithFittingNode(script, args) {
     await import(pathToFileURL(script).href);
     return;
   }
-  const child = spawn(node, [...process.execArgv, script, ...args], { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
+  const child = spawn(node, [...process.execArgv, script, ...args], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     process.stderr.write(`Cannot start ${node}: ${error.message}\n`);
