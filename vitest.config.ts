@@ -112,8 +112,8 @@ export default defineConfig(({ mode }) => ({
     // `--mode long`: what the `prove:` commands of package.json repeat at length.
     env: mode === 'long' ? { SETTLED_TEST_LENGTH: mode } : {},
     pool: 'forks',
-    // Two more than cores: many tests wait for processes, disks and deadlines.
-    maxWorkers: 4,
+    // One more than cores: many tests wait for processes, disks and deadlines.
+    maxWorkers: 3,
     sequence: { sequencer: LongFirst },
     // For what never ends. How long something takes depends on who else has the machine.
     testTimeout: NEVER_MS,

@@ -131,7 +131,7 @@ function tell(story: readonly Told[], show: (told: Step & Told & { before: Order
   return order;
 }
 
-const RUNS = { numRuns: times(300, 1_000) };
+const RUNS = { numRuns: times(200, 1_000) };
 
 describe('settlement: any story of several payments', () => {
   it('settles an order at most once and keeps the settlement for ever', () => {

@@ -16,7 +16,7 @@ import { paymentEvent } from '../support/deliveries.ts';
 import { times } from '../support/length.ts';
 import { peek } from '../support/peek.ts';
 
-const ORDERS = times(1_500, 10_000);
+const ORDERS = times(1_000, 10_000);
 const AT_ONCE = 48;
 /** Every so many orders are told pending first. */
 const PENDING_FIRST = 4;

@@ -7,7 +7,7 @@ import { times } from '../support/length.ts';
 import { startOwnTime } from '../support/own_time.ts';
 import { bindLink, reserveLink, startShop } from '../support/shop.ts';
 
-const LINKS = times(200, 1_000);
+const LINKS = times(120, 1_000);
 const AT_ONCE = 32;
 const READ_EVERY_MS = 20;
 /** A read of the API would take seconds where deliveries starve it. */

@@ -8,7 +8,7 @@ import { spawnSettled } from '../support/process.ts';
 import { type KilledStore, killOverAndOver, type OrderRow, SEED } from './killing.ts';
 import { seededRandom, serveEnvironment } from './serving.ts';
 
-const CYCLES = Number(process.env.KILL_CYCLES ?? times(20, 50));
+const CYCLES = Number(process.env.KILL_CYCLES ?? times(12, 50));
 
 describe('a killed process', () => {
   it(`has stored and settled once whatever it acknowledged, over ${CYCLES} kills on one store`, async () => {
@@ -22,7 +22,7 @@ describe('a killed process', () => {
 
   it('can be started again after a kill at any moment of its very first start', async () => {
     const random = seededRandom(SEED);
-    for (let round = 0; round < times(3, 10); round++) {
+    for (let round = 0; round < times(2, 10); round++) {
       const environment = firstStart(join(testFolder(), 'settled.db'));
       const killed = spawnSettled(['serve'], environment);
       await after(random() * 500);

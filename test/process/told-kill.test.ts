@@ -19,7 +19,7 @@ import {
   whenServing,
 } from './serving.ts';
 
-const CYCLES = Number(process.env.KILL_CYCLES ?? times(10, 50));
+const CYCLES = Number(process.env.KILL_CYCLES ?? times(6, 50));
 const SEED = Number(process.env.KILL_SEED ?? Date.now() % 2_147_483_647);
 /** Databases, each with lives of its own, beside each other. */
 const CHAINS = 2;

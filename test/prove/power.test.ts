@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const PROOF = fileURLToPath(new URL('../../prove/power.ts', import.meta.url));
-const STATES = 40;
+const STATES = 24;
 
 /** Some of the states that `npm run prove:power` examines by the thousand. */
 describe('a loss of power', () => {

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest';
 
 const PROOF = fileURLToPath(new URL('../../prove/replicas.ts', import.meta.url));
 const SMALL = {
-  links: 120,
+  links: 80,
   openings: 6,
-  seconds: 3,
-  'kill-every': 800,
+  seconds: 2,
+  'kill-every': 500,
   'postgres-kills': 2,
 };
 

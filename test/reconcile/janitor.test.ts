@@ -43,7 +43,7 @@ describe('the schedule of an open link', () => {
     const link = await openLink(shop, 'order-1');
     await pass(shop, 15 * MINUTE_MS, 20_000);
     await pass(shop, 7 * HOUR_MS, 10 * MINUTE_MS);
-    await pass(shop, 15 * DAY_MS, 6 * HOUR_MS);
+    await pass(shop, 12 * DAY_MS, 6 * HOUR_MS);
     const minutes = await askedAfter(shop, link, createdMs);
     expect(minutes.slice(0, 2)).toEqual([2, 10]);
     const hours = minutes.slice(2).map((minute) => Math.floor(minute / 60));
