@@ -30,7 +30,7 @@ const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', im
 
 /**
  * Runs `script` with a fitting Node. In this process where this Node fits; otherwise in a child that gets this one's
- * options for Node, and whose output, signals and exit status are passed on. The child notices by its IPC channel when this process is killed, and stops.
+ * limits of memory, and whose output, signals and exit status are passed on. The child notices by its IPC channel when this process is killed, and stops.
  */
 export async function runWithFittingNode(script, args) {
   const node = fittingNode();
@@ -48,7 +48,7 @@ export async function runWithFittingNode(script, args) {
     await import(pathToFileURL(script).href);
     return;
   }
-  const child = spawn(node, [...process.execArgv, script, ...args], {
+  const child = spawn(node, [...limitsOfNode(), script, ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
@@ -57,6 +57,11 @@ export async function runWithFittingNode(script, args) {
     process.exit(EXIT_NO_FITTING_NODE);
   });
   child.on('exit', (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)));
+}
+
+/** Other options need not be known to another Node, and what they ask for may be there once. */
+function limitsOfNode() {
+  return process.execArgv.filter((option) => option.startsWith('--max-'));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -4,7 +4,14 @@ import { formatAmount, type Money } from '../domain/money.ts';
 import { type HoldReason, isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/queries.ts';
 import { chronicle, type Entry, inDeliveries, inTimes, isNotUnderstood, sentence } from './chronicle.ts';
-import { isInDoubt, linkHasEnded, type Means, whatFollows } from './next.ts';
+import {
+  isHeldUnconfirmed,
+  isInDoubt,
+  isUnconfirmed,
+  linkHasEnded,
+  type Means,
+  whatFollows,
+} from './next.ts';
 import { ofRefused } from './refused.ts';
 import { iso } from './times.ts';
 import { whatShopKnows } from './told.ts';
@@ -120,9 +127,12 @@ function amountWords(order: Order, reason: HoldReason): string | null {
 
 /** What a webhook says, and the service has not confirmed so far. */
 function doubt(timeline: Timeline, { moneyInDoubt }: Means): string[] {
-  if (!isInDoubt(timeline)) return [];
-  const { amount } = timeline.order;
-  const asked = 'The service is asked before anything is counted.';
+  if (!isUnconfirmed(timeline)) return [];
+  const { order } = timeline;
+  const { amount } = order;
+  const asked = isHeldUnconfirmed(order)
+    ? 'Nothing of that was counted.'
+    : 'The service is asked before anything is counted.';
   if (moneyInDoubt === null) return [`A webhook says that the payment is completed. ${asked}`];
   const isEqual =
     moneyInDoubt.amountMinor === amount.amountMinor && moneyInDoubt.currency === amount.currency;

@@ -20,9 +20,18 @@ export type Means = {
   canTell: boolean;
   /** Of deliveries, as they are looked for now. */
   headerNames: HeaderNames;
-  /** What was paid, as the webhook has it that the service is asked about; null where none waits, or it names no money. */
+  /** What was paid, as the webhook has it that the service has not confirmed; null if there is none, or it names no money. */
   moneyInDoubt: Money | null;
 };
+
+/** Whether a webhook says of a completed payment what the service has not confirmed: it is asked, or did not in time. */
+export function isUnconfirmed(timeline: Timeline): boolean {
+  return isInDoubt(timeline) || isHeldUnconfirmed(timeline.order);
+}
+
+export function isHeldUnconfirmed({ state, holds }: Order): boolean {
+  return state === 'held' && holds.some(({ reason }) => reason === 'unconfirmed');
+}
 
 /** Whether what a webhook says of a completed payment waits for the service's word. */
 export function isInDoubt({ order, events, check }: Timeline): boolean {
@@ -221,14 +230,17 @@ function paidBeside(order: Order): string {
   return `: ${named.join('; ')}`;
 }
 
-function nextOfHeld({ reference, holds }: Order, canAsk: boolean): string[] {
+function nextOfHeld(order: Order, canAsk: boolean): string[] {
+  const { reference } = order;
   const resolve = `settled orders resolve ${shellWord(reference)}`;
   const check = canAsk ? `, or ask once more: settled orders check ${shellWord(reference)}` : '';
   return [
-    ...(holds.some(({ reason }) => reason === 'unconfirmed')
+    ...(isHeldUnconfirmed(order)
       ? [`The service did not confirm the payment. Look for it in the service's panel${check}`]
       : []),
-    `A person decides. Take the money as it came: ${resolve} --accept --reason TEXT`,
+    payments(order).length > 0
+      ? `A person decides. Take the money as it came: ${resolve} --accept --reason TEXT`
+      : `A person decides. Mark the order paid, although no payment of it was counted: ${resolve} --accept --reason TEXT`,
     `Or cancel the order, and refund the money: ${resolve} --reject --reason TEXT`,
   ];
 }
@@ -251,9 +263,9 @@ function nextOfAsking(
     const why =
       order.state === 'cancelled'
         ? ': somebody might pay all the same'
-        : isUnpaid
+        : isUnpaid || order.settlement === null
           ? ''
-          : ': refunds and disputes have no webhook';
+          : ': refunds, disputes and second payments have no webhook';
     return [`The service ${is} ${when(nextCheckAtMs, nowMs)}, as the schedule has it${why}.${now}`];
   }
   return isUnpaid ? [`The schedule does not ask the service any more.${now}`] : [];

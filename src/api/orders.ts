@@ -6,7 +6,7 @@ import { sendProblem } from '../http/problem.ts';
 import { parseBodyExactly, readEvent } from '../paylink/wire.ts';
 import type { Queries, Timeline } from '../store/queries.ts';
 import { explain } from './explain.ts';
-import { isInDoubt } from './next.ts';
+import { isUnconfirmed } from './next.ts';
 import type { ApiOptions } from './options.ts';
 import { lister } from './pages.ts';
 import { ordersQuery, read, readReference, resolveRequest } from './requests.ts';
@@ -49,12 +49,12 @@ export function showTimeline({ store, clock, asking, canTell, headerNames }: Api
   };
 }
 
-/** The money of the completed payment that the newest webhook in doubt names. */
+/** The money of the completed payment that the newest webhook names that the service has not confirmed. */
 async function readMoneyInDoubt(
   store: Pick<Queries, 'findEvent'>,
   timeline: Timeline,
 ): Promise<Money | null> {
-  if (!isInDoubt(timeline)) return null;
+  if (!isUnconfirmed(timeline)) return null;
   const asked = timeline.events.findLast(({ outcome }) => outcome === 'ask');
   const body = asked === undefined ? null : (await store.findEvent(asked.key))?.body;
   const parsed = body == null ? undefined : parseBodyExactly(Buffer.from(body));

@@ -42,7 +42,7 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
   money_does_not_agree: 'the payment is completed, but its money does not agree with the order',
   statement_unclear: 'the service contradicts itself about the payment',
   completion_unconfirmed:
-    'a webhook said that the payment is completed, and the service, asked for 10 minutes, says otherwise',
+    'a webhook said that the payment is completed, and the service, asked for 10 minutes, did not confirm it',
   completion_already_counted: 'this payment was counted before',
   payment_id_adopted: "the payment's id is known now",
   money_named: "the payment's money is known now",
@@ -85,7 +85,7 @@ const HOLDS: Readonly<Record<HoldReason, string>> = {
   payment_after_refund: "money arrived after the order's own had gone back",
   further_payment: 'another payment was completed meanwhile',
   unconfirmed:
-    'a webhook said that the payment is completed, and the service, asked for 10 minutes, says otherwise',
+    'a webhook said that the payment is completed, and the service, asked for 10 minutes, did not confirm it',
 };
 
 const FLAGS: Readonly<Record<Flag, string>> = {

@@ -11,7 +11,8 @@ export const reconcile = defineCommand({
   positionals: '',
   about: 'ask the service about every link that can still be paid, or about one',
   details: [
-    'Links are asked about at the pace of the API budget, and other requests go first; it says how long that takes.',
+    'Links are asked about at the pace of the API budget, and other requests go first; it says how long that takes. Links that',
+    "were reserved, and whose id is not known, are looked for in the service's list; --order looks for one of them at once.",
     'With --order it asks at once, and ends when the answer is settled.',
   ],
   examples: ['settled reconcile --dry-run', 'settled reconcile --order order-8001'],
@@ -37,7 +38,12 @@ function sentence(
       ? `Asking about this order's link costs ${cost}. Nothing was done.`
       : `The service was asked. See: settled why ${order}`;
   }
-  if (links === 0) return 'No link can still be paid: there is nothing to ask about.';
+  if (links === 0) {
+    const none = 'No link whose id is known can still be paid.';
+    return dryRun
+      ? `${none} Nothing was done.`
+      : `${none} The service's list is read for links that are not known.`;
+  }
   const what = `${count(links, 'link')}: ${cost}, about ${count(Math.ceil(etaSeconds / 60), 'minute')}`;
   return dryRun ? `${what}. Nothing was done.` : `Asking about ${what}.`;
 }

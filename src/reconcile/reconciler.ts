@@ -88,7 +88,7 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
       const { links } = await store.catchUp({ dryRun, nowMs: clock.nowMs() });
       const minutes = Math.ceil(links / slotsFor('janitor', slots));
       const plan = { links, requests: links, etaMs: minutes * 60_000 };
-      if (dryRun || links === 0) return plan;
+      if (dryRun) return plan;
       log.info(
         { links, within: inWords(plan.etaMs) },
         'asking the service about every link that can still be paid',

@@ -57,6 +57,6 @@ export function unansweredMatter(
   atMs: number,
 ): Matter & { orderKey: number } {
   const reason = why.replace(/^[A-Z]/, (letter) => letter.toLowerCase()).replace(/\.$/, '');
-  const detail = `${unreadDetail(eventKey, reason)} The service's API could not be asked about it.`;
+  const detail = `${unreadDetail(eventKey, reason)} The service was asked about its link, and gave no answer that says more.`;
   return { orderKey, subject, detail, atMs };
 }

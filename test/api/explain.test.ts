@@ -204,7 +204,7 @@ describe('why: when the service is asked next', () => {
 
   it('says of a paid order what the schedule asks for, and that nothing else is left to do', () => {
     const { next } = told({ order: orderIn('paid'), nextCheckAtMs: NOW + 24 * 60 * MINUTE });
-    expect(next).toMatch(/^The service is asked at .*refunds and disputes/);
+    expect(next).toMatch(/^The service is asked at .*refunds, disputes and second payments/);
     expect(next).not.toMatch(/Ask it now/);
   });
 

@@ -417,7 +417,7 @@ describe('api: why an order stands where it stands, where the service can be ask
     expect(linesOf(found, 'drift')).toMatch(
       /here awaiting_payment.*there paid.*100\.00 BRL.*service was right/,
     );
-    expect(found.next).toEqual([expect.stringMatching(/asked at 20.*, in .*: refunds and disputes/)]);
+    expect(found.next).toEqual([expect.stringMatching(/asked at 20.*, in .*: refunds, disputes and second payments/)]);
   });
 
   const confirming = sharedShop({ environment: { SETTLED_CONFIRM: 'always' } });
@@ -451,7 +451,10 @@ describe('api: why an order stands where it stands, where the service can be ask
     expect(JSON.stringify(waiting)).not.toMatch(/left a doubt|leaves a doubt/);
     await pass(shop, 11 * 60_000, 60_000);
     const held = await explained(reference, shop.settled);
-    expect(held.answer).toMatch(/is held.*\(unconfirmed\)/);
+    expect(held.answer).toMatch(
+      /is held.*\(unconfirmed\)\. A webhook says that 80\.00 BRL were paid, of 100\.00 BRL\. Nothing of that was counted\./,
+    );
+    expect(held.next.join('\n')).toMatch(/although no payment of it was counted: settled orders resolve/);
     expect(linesOf(held, 'decision')).toMatch(/→ held.*rule completion_unconfirmed.*by reading \d+/);
     expect(held.next.join('\n')).toMatch(/did not confirm.*settled orders check order-\d/);
   });

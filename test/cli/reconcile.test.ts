@@ -9,7 +9,9 @@ it('says what asking about every link that can still be paid costs, and does it'
   const shop = await startDeafShop();
   const environment = environmentOf(shop.settled);
   const nothing = await say(['reconcile'], environment);
-  expect(nothing.text).toBe('No link can still be paid: there is nothing to ask about.\n');
+  expect(nothing.text).toBe(
+    "No link whose id is known can still be paid. The service's list is read for links that are not known.\n",
+  );
   const link = await openLink(shop, 'order-1');
   await openLink(shop, 'order-2');
   await pass(shop, 7 * HOUR_MS, HOUR_MS);

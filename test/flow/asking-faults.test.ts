@@ -190,7 +190,7 @@ it.each([
       {
         kind: 'event_not_understood',
         reference: 'order-1',
-        detail: expect.stringMatching(/could not be asked/),
+        detail: expect.stringMatching(/gave no answer that says more/),
       },
     ]);
   },

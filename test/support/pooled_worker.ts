@@ -36,7 +36,9 @@ type Thread = { worker: Worker; uses: number };
 const idle: Thread[] = [];
 
 function take(): Thread {
-  const thread = idle.pop() ?? { worker: new Worker(THREAD, { eval: true }), uses: 0 };
+  const used = idle.pop();
+  used?.worker.removeAllListeners();
+  const thread = used ?? { worker: new Worker(THREAD, { eval: true }), uses: 0 };
   thread.worker.ref();
   thread.uses++;
   return thread;
@@ -44,6 +46,13 @@ function take(): Thread {
 
 function giveBack(thread: Thread): void {
   thread.worker.removeAllListeners();
+  // Whatever a use leaves behind that fails later is no other test's.
+  thread.worker
+    .on('error', () => {})
+    .once('exit', () => {
+      const at = idle.indexOf(thread);
+      if (at >= 0) idle.splice(at, 1);
+    });
   if (thread.uses >= USES_MAX) void thread.worker.terminate();
   else {
     // Between uses it keeps no process from ending.

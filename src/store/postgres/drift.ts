@@ -9,7 +9,9 @@ const INSERT = statement(
    SELECT @orderKey, @number, @nowMs, @ours, @theirs, @rule, @rightSide, @learnedBy
    WHERE NOT ${COMPLETION_AWAITED}
      AND NOT EXISTS (SELECT 1 FROM drift WHERE order_key = @orderKey AND right_side = 'undecided'
-       AND theirs = @theirs AND rule = @rule)`,
+       AND theirs = @theirs AND rule = @rule AND EXISTS (
+         SELECT 1 FROM attention WHERE order_key = @orderKey AND kind = 'service_disagrees' AND ended_at_ms IS NULL
+           AND count > 1))`,
 );
 
 /**

@@ -81,6 +81,10 @@ const RAISE_FOR_NO_ORDER = raise('NULL');
 const END = statement(
   `UPDATE attention SET ended_at_ms = @atMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL`,
 );
+const END_OF_ORDER = statement(
+  `UPDATE attention SET ended_at_ms = @atMs
+   WHERE kind = @kind AND subject = @subject AND order_key = @orderKey AND ended_at_ms IS NULL`,
+);
 const ADD = statement(
   `UPDATE attention SET detail = detail || @said WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL`,
 );
@@ -118,6 +122,10 @@ export const attention = {
   },
   end(tx: Transaction, kind: AttentionKind, subject: string, atMs: number): void {
     tx.send(END, { kind, subject, atMs });
+  },
+  /** Ends it if it is this order's: another order's subject may be the same text. */
+  endOfOrder(tx: Transaction, kind: AttentionKind, subject: string, orderKey: number, atMs: number): void {
+    tx.send(END_OF_ORDER, { kind, subject, orderKey, atMs });
   },
 };
 

@@ -166,6 +166,6 @@ async function tellOfUnread(tx: Transaction, job: SettleJob, lease: Lease, appli
   if (adds !== null && hasMatters) attention.add(tx, kind, reference, adds);
   if (!ends) return;
   // Matters of an earlier version have the event for their subject.
-  attention.end(tx, kind, String(job.eventKey), atMs);
+  attention.endOfOrder(tx, kind, String(job.eventKey), orderKey, atMs);
   if ((await tx.one(FIND_WAITING, { linkKey })) === undefined) attention.end(tx, kind, reference, atMs);
 }

@@ -13,7 +13,9 @@ export function driftNoter(db: Database): (found: Found) => void {
     `INSERT INTO drift (order_key, reading, at_ms, ours, theirs, rule, right_side, learned_by)
      SELECT @orderKey, @number, @nowMs, @ours, @theirs, @rule, @rightSide, @learnedBy
      WHERE NOT EXISTS (SELECT 1 FROM drift WHERE order_key = @orderKey AND right_side = 'undecided'
-       AND theirs = @theirs AND rule = @rule)`,
+       AND theirs = @theirs AND rule = @rule AND EXISTS (
+         SELECT 1 FROM attention WHERE order_key = @orderKey AND kind = 'service_disagrees' AND ended_at_ms IS NULL
+           AND count > 1))`,
   );
   return (found) => {
     const drift = driftOf(found);

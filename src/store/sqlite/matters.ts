@@ -79,6 +79,10 @@ export function attentionVerbs(db: Database) {
   const end = db.prepare(
     'UPDATE attention SET ended_at_ms = ? WHERE kind = ? AND subject = ? AND ended_at_ms IS NULL',
   );
+  const endOfOrder = db.prepare(
+    `UPDATE attention SET ended_at_ms = @atMs
+     WHERE kind = @kind AND subject = @subject AND order_key = @orderKey AND ended_at_ms IS NULL`,
+  );
   const add = db.prepare(
     'UPDATE attention SET detail = detail || ? WHERE kind = ? AND subject = ? AND ended_at_ms IS NULL',
   );
@@ -114,6 +118,10 @@ export function attentionVerbs(db: Database) {
     },
     end(kind: AttentionKind, subject: string, atMs: number): void {
       end.run(atMs, kind, subject);
+    },
+    /** Ends it if it is this order's: another order's subject may be the same text. */
+    endOfOrder(kind: AttentionKind, subject: string, orderKey: number, atMs: number): void {
+      endOfOrder.run({ kind, subject, orderKey, atMs });
     },
   };
 }

@@ -147,7 +147,7 @@ function unreadTeller(db: Database): (job: SettleJob, lease: Lease, applied: App
     if (adds !== null && hasMatters) attention.add(kind, reference, adds);
     if (!ends) return;
     // Matters of an earlier version have the event for their subject.
-    attention.end(kind, String(job.eventKey), atMs);
+    attention.endOfOrder(kind, String(job.eventKey), lease.orderKey, atMs);
     if (findWaiting.get(lease.linkKey) === undefined) attention.end(kind, reference, atMs);
   };
 }

@@ -578,7 +578,7 @@ export function checksContract({ shared }: Worlds): void {
         const matter = [
           'event_not_understood',
           true,
-          expect.stringMatching(/: it says nothing\. .*could not be asked/),
+          expect.stringMatching(/: it says nothing\. .*gave no answer that says more/),
         ];
         const giveUp = ({ linkKey }: Link) =>
           world.store.failCheck({ linkKey, dueAtMs: null, missing: false, sent: true, nowMs: world.nowMs });

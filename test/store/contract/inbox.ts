@@ -244,6 +244,16 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         expect(await matters()).toEqual([]);
       });
 
+      it('is over once a replay understands it, for this order alone: another may be called as the event is numbered', async () => {
+        const first = await misread();
+        const namesake = await world.openNew({ reference: String(first + 2) });
+        await misread({}, namesake);
+        const replayed = await misread();
+        expect(String(replayed)).toBe(namesake.reference);
+        await replay(replayed, {});
+        expect(await matters(namesake)).toEqual([['event_not_understood', 1]]);
+      });
+
       it('is over once a replay of the only one makes the order paid', async () => {
         await replay(await misread(), { facts: [said('completed')] });
         expect(await matters()).toEqual([]);
