@@ -29,6 +29,7 @@ export async function say(
     runSettled([...args, '--json'], environment),
   ]);
   for (const end of [human, machine]) expect(end).toMatchObject({ code, stderr: '' });
+  expectNothingToObey(machine.stdout);
   return { text: human.stdout, data: JSON.parse(machine.stdout) };
 }
 
@@ -48,9 +49,15 @@ export async function misunderstood(args: readonly string[]): Promise<string> {
   return message;
 }
 
+/** JSON may hold what a terminal obeys, and a person reads it in one all the same. */
+export function expectNothingToObey(lines: string): void {
+  expect(lines.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
+}
+
 function readFailure(end: Finished): { code: string; message: string; exit: number } {
   expect(end.stdout).toBe('');
   expect(end.stderr.trim().split('\n')).toHaveLength(1);
+  expectNothingToObey(end.stderr);
   const { error } = JSON.parse(end.stderr);
   expect(end.code).toBe(error.exit);
   return error;

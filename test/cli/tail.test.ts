@@ -7,7 +7,7 @@ import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { freePort } from '../support/port.ts';
 import { type RunningProcess, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
-import { environmentOf, failing } from './settled.ts';
+import { environmentOf, expectNothingToObey, failing } from './settled.ts';
 
 const settled = sharedApp();
 
@@ -63,6 +63,9 @@ describe('cli: tail', () => {
       ['accepted', 'one'],
       ['settled', 'one'],
     ]);
+    await settled().deliver(link, '{"type":"\\u009b31m"}');
+    await running.line(/31m/);
+    expectNothingToObey(running.stdout());
     running.child.stdout?.destroy();
     await settled().deliver(link, 'not JSON');
     expect(await running.finished).toMatchObject({ code: EXIT.ok, stderr: '' });

@@ -24,6 +24,11 @@ describe('cli: the command line', () => {
     expect(near.message).toMatch(/no command "notice"\. Did you mean `settled notices`\? There are: /);
   });
 
+  it('with a command that a terminal would obey: writes it out', async () => {
+    const { message } = await failing(['\u009b31m']);
+    expect(message).toContain('no command "\u009b31m"');
+  });
+
   it('with half a command: lists the other halves', async () => {
     const error = await failing(['orders', 'delete']);
     expect(error.message).toBe(

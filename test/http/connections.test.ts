@@ -1,7 +1,8 @@
 import type { RequestListener } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openConnections } from '../../src/http/connections.ts';
-import { listen } from '../../src/http/server.ts';
+import { connectionsMax, listen } from '../../src/http/server.ts';
+import { openTurns, type SlicedConnection } from '../../src/http/slices.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { startTestApp } from '../support/app.ts';
 import { signedHeaders } from '../support/deliveries.ts';
@@ -15,7 +16,15 @@ const SLOW_BODY = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nthe 
 /** A listener of some connections that answers every request, once its body has come. */
 async function serve(handle?: RequestListener, max = MAX) {
   let aheadMs = 0;
-  const clock: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+  const timers: { delayMs: number; work: () => void }[] = [];
+  const clock: Clock = {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+    after: (delayMs, work) => {
+      timers.push({ delayMs, work });
+      return systemClock.after(delayMs, work);
+    },
+  };
   const connections = openConnections({ clock, max, spare: 4 });
   const seen: string[] = [];
   const answer: RequestListener = (request, response) => {
@@ -43,6 +52,7 @@ async function serve(handle?: RequestListener, max = MAX) {
     server,
     connections,
     seen,
+    timers,
     open,
     fill: (text: string) => Promise.all(Array.from({ length: max }, () => open(text))),
     later: () => {
@@ -140,6 +150,71 @@ describe('http: a body in chunks', () => {
     expect(all).toBe(24 * 2_500);
     expect(most).toBeLessThan(2_048);
   });
+
+  it('closes its connection when nothing comes for 30 s after the answer', async () => {
+    const { open, timers } = await serve();
+    const chunked = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const connection = await open(`${chunked}0\r\n\r\n`);
+    expect(await answered(connection)).toBe('answered');
+    await eventually(async () => expect(timers.at(-1)?.delayMs).toBe(30_000));
+    timers.at(-1)?.work();
+    expect(await connection.closed).toBe('');
+  });
+});
+
+describe('http: the turns of connections with bodies in chunks', () => {
+  /** Connections that wait for a turn, as the turns see them. */
+  function stage() {
+    const did: string[] = [];
+    const rests: { restMs: number; end: () => void }[] = [];
+    const after: Clock['after'] = (restMs, end) => {
+      rests.push({ restMs, end });
+      return () => {};
+    };
+    const turns = openTurns({ ...systemClock, after });
+    const wait = (name: string, { isLarge = false, lines = 0 } = {}) => {
+      const takeTurn = () => {
+        did.push(`${name} had a turn`);
+        return lines;
+      };
+      const destroy = () => did.push(`${name} was closed`);
+      turns.wait({ isLarge, takeTurn, destroy } as unknown as SlicedConnection);
+    };
+    return { did, rests, wait };
+  }
+  const aTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+  it('rest for 20 ms after many lines', async () => {
+    const { did, rests, wait } = stage();
+    wait('one', { lines: 2_048 });
+    wait('other');
+    for (let n = 0; n < 3; n++) await aTurn();
+    wait('third');
+    await aTurn();
+    expect(did).toEqual(['one had a turn']);
+    expect(rests).toMatchObject([{ restMs: 20 }]);
+    rests[0]?.end();
+    expect(did.slice(1)).toEqual(['other had a turn', 'third had a turn']);
+  });
+
+  it('go on in the next turn of the event loop after 64 slices', async () => {
+    const { did, rests, wait } = stage();
+    for (let n = 0; n < 65; n++) wait(`${n}`);
+    await aTurn();
+    expect(did).toHaveLength(64);
+    await aTurn();
+    expect(did).toHaveLength(65);
+    expect(rests).toEqual([]);
+  });
+
+  it('are for 256 connections: of more, those that hold more than a slice are closed', () => {
+    const { did, wait } = stage();
+    for (let n = 0; n < 256; n++) wait(`${n}`, { isLarge: true });
+    wait('small');
+    expect(did).toEqual([]);
+    wait('large', { isLarge: true });
+    expect(did).toEqual(['large was closed']);
+  });
 });
 
 describe('http: a listener that ends every connection', () => {
@@ -180,5 +255,27 @@ describe('http: settled, when its connections run out', () => {
     expect(metrics).toMatch(/^settled_connections_closed_total\{why="dropped"\} [1-9]/m);
     for (const connection of slow) connection.send(body);
     for (const connection of slow) expect((await connection.answer()).status).toBe(200);
+  });
+});
+
+describe('http: the private listener', () => {
+  it('drops connections beyond its own maximum, and serves those that it has', async () => {
+    const app = await startTestApp({ openFiles: 0 });
+    const { operator } = connectionsMax(0);
+    const first = await rawConnection(app.apiUrl);
+    const others = await Promise.all(Array.from({ length: operator }, () => rawConnection(app.apiUrl)));
+    expect(await Promise.race(others.map(({ closed }) => closed))).toBe('');
+    first.send('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect((await first.answer()).status).toBe(200);
+  });
+});
+
+describe('http: how many connections a process takes', () => {
+  it.each([
+    [0, { hooks: { max: 32, spare: 16 }, operator: 8 }],
+    [1_024, { hooks: { max: 448, spare: 224 }, operator: 112 }],
+    [Number.POSITIVE_INFINITY, { hooks: { max: 2_048, spare: 4_096 }, operator: 2_048 }],
+  ])('of %d open files: leaves some for all else', (openFiles, expected) => {
+    expect(connectionsMax(openFiles)).toEqual(expected);
   });
 });

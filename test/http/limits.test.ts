@@ -63,6 +63,16 @@ describe('http: a slow client', () => {
   });
 });
 
+describe('http: a connection between two requests', () => {
+  it('is kept for 30 s, and its client is told so, on both listeners', async () => {
+    for (const url of [app().hooksUrl, app().apiUrl]) {
+      const connection = await rawConnection(url);
+      connection.send('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      expect((await connection.answer()).headers['keep-alive']).toBe('timeout=30');
+    }
+  });
+});
+
 describe('http: the header of a request', () => {
   it.each<[string, string]>([
     ['one long line', `X-Note: ${'x'.repeat(8_192)}\r\n`],

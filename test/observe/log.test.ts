@@ -9,11 +9,15 @@ import { spawnSettled } from '../support/process.ts';
 
 const LOG = new URL('../../src/observe/log.ts', import.meta.url).href;
 
-/** The lines that a piece of code logs through `log`, in a process of its own: the log writes to standard output. */
-function logged(code: string): Record<string, unknown>[] {
+/** What a piece of code logs through `log`, in a process of its own: the log writes to standard output. */
+function written(code: string): string {
   const script = `import { openLog } from ${JSON.stringify(LOG)}; const log = openLog('info'); ${code}`;
-  const out = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
-  return out
+  return execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+}
+
+/** The lines of it. */
+function logged(code: string): Record<string, unknown>[] {
+  return written(code)
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
@@ -28,6 +32,11 @@ describe('log: by itself', () => {
       order: 'o-1',
       msg: 'a message\nof two lines',
     });
+  });
+
+  it('writes out what a terminal would obey', () => {
+    const line = written("log.info({ order: '\\u009b31m' }, '\\u202emessage');");
+    expect(line).toMatch(/"order":"\\u009b31m","msg":"\\u202emessage"/);
   });
 
   it('hides what must not be read, at the top and one below', () => {

@@ -10,7 +10,8 @@ function openCounts() {
   const log = { warn: (line: object) => lines.push(line) } as unknown as Log;
   const clock = {
     ...systemClock,
-    after: (_ms: number, work: () => void) => {
+    after: (delayMs: number, work: () => void) => {
+      expect(delayMs).toBe(1_000);
       ends.push(work);
       return () => {};
     },

@@ -125,6 +125,49 @@ describe('places: wrappings', () => {
     const twoLinks = { ...SAID, resource: { link: { id: 'pl_2' } } };
     expect(eventOf(twoLinks).linkIds).toEqual(['pl_1', 'pl_2']);
   });
+
+  it('make the event unclear where one lies too deep to be read', () => {
+    const deep = { ...SAID, data: { data: { data: { data: { amount: 1 } } } } };
+    expect(factOf(deep).kind).toBe('unclear');
+    expect(factOf({ ...SAID, data: { data: { data: { amount: 100.5 } } } }).kind).toBe('completed');
+  });
+
+  it('that are lists of several: the longest is told', () => {
+    for (const lists of [
+      { data: [{}, {}, {}], payload: [{}, {}] },
+      { data: [{}, {}], payload: [{}, {}, {}] },
+    ]) {
+      expect(eventOf(lists).notUnderstood).toMatch(/^it is a list of 3,/);
+    }
+  });
+});
+
+describe('places: payments', () => {
+  it.each([
+    ['how many there are', { payments: 2 }],
+    ['an object that has no part of one', { payments: { count: 2 } }],
+    ['a list of none', { payments: [] }],
+    ['a list of one', { payments: [{ id: 'pay_1' }] }],
+  ])('may be %s', (_name, body) => {
+    expect(factOf({ paymentStatus: 'COMPLETED', ...body }).kind).toBe('completed');
+  });
+
+  it.each([
+    ['several, alike', { payments: [{ id: 'pay_1' }, { id: 'pay_1' }] }],
+    ['a word', { payments: 'two' }],
+    ['a list of a number', { payments: [2] }],
+    ['true', { payment: true }],
+  ])('are unclear: %s', (_name, body) => {
+    expect(factOf({ paymentStatus: 'COMPLETED', ...body }).kind).toBe('unclear');
+  });
+
+  it('that are a count, or an object that has no part of one, say nothing of a payment', () => {
+    const changed = { type: 'payment_link.status_changed', status: 'ACTIVE' };
+    for (const payments of [0, { count: 0 }]) {
+      expect(eventOf({ ...changed, payments })).toMatchObject({ unsure: false, notUnderstood: null });
+    }
+    expect(eventOf({ ...changed, payments: [{}] })).toMatchObject({ unsure: true });
+  });
 });
 
 describe('places: an id of what is neither text nor a number', () => {

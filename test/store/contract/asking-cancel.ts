@@ -46,6 +46,14 @@ export function cancelContract({ shared }: Worlds): void {
       expect((await world.timeline(link)).attention.map(({ kind }) => kind)).not.toContain('link_withheld');
     });
 
+    it('a payment in full ends link_withheld as well', async () => {
+      const link = await world.intend();
+      await withhold(link);
+      await world.settle(link, [said('completed')]);
+      const { order, attention } = await world.timeline(link);
+      expect([order.state, attention]).toEqual(['paid', []]);
+    });
+
     it('cancels an order that nobody began to pay, and goes on asking about its link', async () => {
       const link = await world.openNew();
       expect(await cancel(link)).toMatchObject({ rule: 'cancelled', order: { state: 'cancelled' } });
