@@ -11,8 +11,8 @@ export const reconcile = defineCommand({
   positionals: '',
   about: 'ask the service about every link that can still be paid, or about one',
   details: [
-    'Links are asked about at the pace of the API budget, and other requests go first; it says how long that takes. Links that',
-    "were reserved, and whose id is not known, are looked for in the service's list; --order looks for one of them at once.",
+    'Links are asked about at the pace of the API budget, and other requests go first; it says how long that takes.',
+    "Reserved links whose id is not known are looked for in the service's list; --order looks for one of them at once.",
     'With --order it asks at once, and ends when the answer is settled.',
   ],
   examples: ['settled reconcile --dry-run', 'settled reconcile --order order-8001'],

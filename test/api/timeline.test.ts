@@ -417,7 +417,9 @@ describe('api: why an order stands where it stands, where the service can be ask
     expect(linesOf(found, 'drift')).toMatch(
       /here awaiting_payment.*there paid.*100\.00 BRL.*service was right/,
     );
-    expect(found.next).toEqual([expect.stringMatching(/asked at 20.*, in .*: refunds, disputes and second payments/)]);
+    expect(found.next).toEqual([
+      expect.stringMatching(/asked at 20.*, in .*: refunds, disputes and second payments/),
+    ]);
   });
 
   const confirming = sharedShop({ environment: { SETTLED_CONFIRM: 'always' } });
