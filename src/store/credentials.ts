@@ -65,19 +65,20 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
   const byLinkId = new Map<string, Kept>();
   let corrections = 0;
 
-  function keep(credentials: LinkCredentials, atMs = clock.monotonicMs()): void {
+  function keep(credentials: LinkCredentials, atMs = clock.monotonicMs(), isFoundById = true): void {
     const [oldest] = byToken.size >= CACHED_MAX ? byToken.values() : [];
     if (oldest !== undefined) drop(oldest.credentials);
-    put({ credentials, atMs });
+    put({ credentials, atMs }, isFoundById);
   }
 
-  function put(kept: Kept): void {
+  /** A link whose deliveries bring its token is not looked for by its id. */
+  function put(kept: Kept, isFoundById: boolean): void {
     const { token, linkKey, linkId } = kept.credentials;
     const before = byToken.get(token);
     if (before !== undefined) drop(before.credentials);
     byToken.set(token, kept);
     byLinkKey.set(linkKey, kept);
-    if (linkId != null) byLinkId.set(linkId, kept);
+    if (isFoundById && linkId != null) byLinkId.set(linkId, kept);
   }
 
   function fresh(kept: Kept | undefined): LinkCredentials | undefined {
@@ -133,7 +134,7 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
       if (sealed === null) return null;
       const credentials = open(sealed);
       // A secret that was corrected while this lookup ran must not come back through the cache.
-      if (corrections === correctionsBefore) keep(credentials, askedAtMs);
+      if (corrections === correctionsBefore) keep(credentials, askedAtMs, !('token' in by));
       return credentials;
     },
     keep: (credentials) => keep(credentials),
@@ -141,7 +142,7 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
       const kept = byToken.get(token);
       if (kept === undefined) return;
       const credentials = { ...kept.credentials, linkId };
-      put({ ...kept, credentials });
+      put({ ...kept, credentials }, true);
     },
     forget: (token) => {
       corrections++;
