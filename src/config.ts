@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { isLoopback, isPublicAddress } from './addresses.ts';
+import { type EnvFile, type Environment, ownNames, processEnvironment } from './environment.ts';
 import { Fault } from './fault.ts';
 import { nearest } from './nearest.ts';
 import { LOG_LEVELS, type LogLevel } from './observe/level.ts';
 import { HEADER_PREFIX } from './paylink/wire.ts';
 import {
   duration,
+  flag,
   type ListenAddress,
   oneOf,
   type Parser,
@@ -68,6 +70,8 @@ export type Config = {
   /** For so long the bytes of settled events are kept. */
   readonly keepBodiesMs: number;
   readonly logLevel: LogLevel;
+  /** What came from a file in the working folder; null if nothing did. */
+  readonly envFile: EnvFile | null;
 };
 
 type Setting<T> = { name: string; fallback: string | null; parse: Parser<T> };
@@ -87,28 +91,24 @@ const SETTINGS = {
   apiSlots: setting('SETTLED_API_BUDGET_PER_MINUTE', '50', parseApiSlots),
   confirm: setting('SETTLED_CONFIRM', 'in-doubt', oneOf(['in-doubt', 'always'] as const)),
   linkLifetimeMs: setting('SETTLED_LINK_LIFETIME', '3d', duration('5m', '365d')),
-  customerReturn: setting('SETTLED_RETURN', 'off', (text) => oneOf(['on', 'off'] as const)(text) === 'on'),
+  customerReturn: setting('SETTLED_RETURN', 'off', flag),
   currency: setting('SETTLED_CURRENCY', 'BRL', parseCurrency),
   headerPrefix: setting('SETTLED_HEADER_PREFIX', HEADER_PREFIX, parseHeaderPrefix),
   hooksCors: setting('SETTLED_HOOKS_CORS', null, parseOrigin),
   shopUrl: setting('SETTLED_SHOP_URL', null, parseShopUrl),
   shopSecrets: setting('SETTLED_SHOP_SECRET', null, parseShopSecrets),
-  shopAllowPrivate: setting(
-    'SETTLED_SHOP_ALLOW_PRIVATE',
-    'false',
-    (text) => oneOf(['true', 'false'] as const)(text) === 'true',
-  ),
+  shopAllowPrivate: setting('SETTLED_SHOP_ALLOW_PRIVATE', 'false', flag),
   keepBodiesMs: setting('SETTLED_KEEP_BODIES', '90d', duration('1d', '3650d')),
   logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),
 } as const;
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 /**
  * Reads every SETTLED_* setting, each also as NAME_FILE, the path of a file that holds the value. Throws one fault that
- * lists everything that is wrong. The only reader of the environment.
+ * lists everything that is wrong. Where no environment is given, it is that of this process, and its `.env`.
  */
-export function readConfig(environment: Environment = process.env): Config {
+export function readConfig(given?: Environment): Config {
+  const { environment, envFile } =
+    given === undefined ? processEnvironment() : { environment: given, envFile: null };
   const faults = unknownNames(environment);
   const values: Record<string, unknown> = {};
   for (const [key, setting] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
@@ -124,9 +124,11 @@ export function readConfig(environment: Environment = process.env): Config {
     publicUrl !== undefined &&
     (isPublicAddress(publicUrl) || (apiUrl != null && isLoopback(new URL(apiUrl).hostname)));
   values.apiKeyFile = environment.SETTLED_API_KEY_FILE || null;
+  values.envFile = envFile;
   if (faults.length > 0) {
     const list = faults.map((fault) => `  - ${fault}`).join('\n');
-    throw new Fault('terminal', 'configuration_invalid', `The configuration cannot be used:\n${list}`);
+    const from = envFile === null ? '' : `\n${envFile.path} gave: ${envFile.names.join(', ')}`;
+    throw new Fault('terminal', 'configuration_invalid', `The configuration cannot be used:\n${list}${from}`);
   }
   return Object.freeze(values) as Config;
 }
@@ -170,8 +172,8 @@ function setting<T>(name: string, fallback: string | null, parse: Parser<T>): Se
 function unknownNames(environment: Environment): string[] {
   const names = Object.values(SETTINGS).map(({ name }) => name);
   const known = new Set(names.flatMap((name) => [name, `${name}_FILE`]));
-  return Object.keys(environment)
-    .filter((name) => name.startsWith('SETTLED_') && !known.has(name))
+  return ownNames(environment)
+    .filter((name) => !known.has(name))
     .map((name) => {
       const meant = nearest(name, [...known]);
       const guess = meant === null ? '' : ` Did you mean ${meant}?`;

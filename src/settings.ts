@@ -132,6 +132,12 @@ export function oneOf<const T extends string>(choices: readonly T[]): Parser<T> 
   };
 }
 
+/** Whether something is to be so. */
+export function flag(text: string): boolean {
+  const said = oneOf(['on', 'off', 'true', 'false'] as const)(text);
+  return said === 'on' || said === 'true';
+}
+
 const API_PATH = '/api/v1';
 
 export function parseApiUrl(text: string): string {

@@ -235,8 +235,10 @@ const SETTINGS: Record<string, Setting> = {
     good: [
       ['on', true],
       ['off', false],
+      ['true', true],
+      ['false', false],
     ],
-    bad: ['yes', 'true', 'ON', '1'],
+    bad: ['yes', 'True', 'ON', '1', 'on off'],
   },
   SETTLED_CURRENCY: {
     key: 'currency',
@@ -340,8 +342,10 @@ const SETTINGS: Record<string, Setting> = {
     good: [
       ['true', true],
       ['false', false],
+      ['on', true],
+      ['off', false],
     ],
-    bad: ['yes', '1', 'TRUE', 'on'],
+    bad: ['yes', '1', 'TRUE', 'On'],
   },
   SETTLED_KEEP_BODIES: {
     key: 'keepBodiesMs',
@@ -373,7 +377,7 @@ const BESIDE: Record<string, Record<string, string>> = {
   SETTLED_SHOP_SECRET: { SETTLED_SHOP_URL: SHOP.SETTLED_SHOP_URL },
 };
 /** What follows from settings, with everything left out. */
-const DERIVED = { apiKeyFile: null, publicUrlReaches: false };
+const DERIVED = { apiKeyFile: null, publicUrlReaches: false, envFile: null };
 const NAMES = Object.keys(SETTINGS);
 const cases = Object.entries(SETTINGS);
 
@@ -507,6 +511,31 @@ describe('configuration', () => {
 
   it("leaves other programs' names alone", () => {
     expect(readConfig({ PATH: '/bin', UNSETTLED_STORE: 'x', settled_store: 'x' })).toEqual(readConfig({}));
+  });
+
+  it('leaves alone what Kubernetes gives a pod beside a Service of that name, and what is for the sandbox', () => {
+    const ofService = (name: string) => ({
+      [`${name}_SERVICE_HOST`]: '10.0.0.1',
+      [`${name}_SERVICE_PORT`]: '8787',
+      [`${name}_SERVICE_PORT_HTTP_HOOKS`]: '8787',
+      [`${name}_PORT`]: 'tcp://10.0.0.1:8787',
+      [`${name}_PORT_8787_TCP`]: 'tcp://10.0.0.1:8787',
+      [`${name}_PORT_8787_TCP_PROTO`]: 'tcp',
+      [`${name}_PORT_8787_TCP_PORT`]: '8787',
+      [`${name}_PORT_8787_TCP_ADDR`]: '10.0.0.1',
+    });
+    const pod = { ...ofService('SETTLED'), ...ofService('SETTLED_HOOKS'), SETTLED_SANDBOX_API_KEY: 'x' };
+    expect(readConfig(pod)).toEqual(readConfig({}));
+  });
+
+  it.each([
+    ['SETTLED_HOOKS_PORT', '8787'],
+    ['SETTLED_PORT', '8787'],
+    ['SETTLED_SERVICE', 'tcp://10.0.0.1:8787'],
+    ['SETTLED_PORT_8787', 'tcp://10.0.0.1:8787'],
+    ['SETTLED_SANDBOX', 'on'],
+  ])('refuses %s=%s, which nobody else gives', (name, value) => {
+    expect(refusal({ [name]: value })).toContain(`${name} is not a setting`);
   });
 
   it("refuses a shop token that is the operator's", () => {

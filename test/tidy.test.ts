@@ -136,7 +136,7 @@ describe('the house', () => {
   });
 
   it('reads the environment in one file', () => {
-    expect(sources.filter((file) => text(file).includes('process.env'))).toEqual(['src/config.ts']);
+    expect(sources.filter((file) => text(file).includes('process.env'))).toEqual(['src/environment.ts']);
   });
 
   it('keeps SQL with the engines', () => {

@@ -14,7 +14,7 @@ export const doctor = defineCommand({
   details: ['The exit code is 1 where something is failing, 69 where the server cannot be reached.'],
   options: {},
   async run({ config, server }) {
-    const { store } = config();
+    const { store, envFile } = config();
     const connection = server();
     const { checks, exit, store: served } = await askServer(connection);
     const isOther = served !== undefined && served !== wholeName(store);
@@ -24,7 +24,7 @@ export const doctor = defineCommand({
       detail: isOther
         ? `the store is ${store.name}, and the server at ${connection.url} works on ${served}: what follows is of that one. ` +
           "Run this command with the server's SETTLED_STORE"
-        : `the store is ${store.name}`,
+        : `the store is ${store.name}${envFile === null ? '' : `; ${envFile.path} gave ${envFile.names.join(', ')}`}`,
     };
     return report([configuration, ...checks], exit);
   },

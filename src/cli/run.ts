@@ -1,4 +1,5 @@
-import { type Environment, readConfig } from '../config.ts';
+import { readConfig } from '../config.ts';
+import type { Environment } from '../environment.ts';
 import { escapeMarks } from '../json.ts';
 import { releaseVersion } from '../release.ts';
 import { readArguments } from './arguments.ts';

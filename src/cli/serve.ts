@@ -40,6 +40,7 @@ async function start(
   try {
     const config = readConfig();
     log = openLog(config.logLevel);
+    if (config.envFile !== null) log.info(config.envFile, 'settings were taken from a file');
     const { startApp } = await import('../app.ts');
     const starting = startApp({
       config,

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { run as runOfSandbox } from '../../sandbox/cli/run.ts';
@@ -25,6 +26,8 @@ export type RunningProcess = {
 export type SpawnOptions = {
   through?: readonly string[];
   script?: string;
+  /** Where nothing is configured, unless another is given. */
+  cwd?: string;
   /** Called with what kills it; the end of the test where none is given. */
   atEnd?: (kill: () => void) => void;
 };
@@ -33,20 +36,21 @@ export type SpawnOptions = {
 export function spawnSettled(
   args: readonly string[],
   environment: Record<string, string>,
-  { through = [], script = MAIN, atEnd = onTestFinished }: SpawnOptions = {},
+  { through = [], script = MAIN, cwd = tmpdir(), atEnd = onTestFinished }: SpawnOptions = {},
 ): RunningProcess {
   const command = [...through, process.execPath, script, ...args];
-  return spawnProgram(command, { NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment }, { atEnd });
+  return spawnProgram(command, { NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment }, { cwd, atEnd });
 }
 
 /** Starts any program, found by PATH, with only the environment that is given beside that. */
 export function spawnProgram(
   command: readonly string[],
   environment: Record<string, string>,
-  { atEnd = onTestFinished }: { atEnd?: (kill: () => void) => void } = {},
+  { cwd, atEnd = onTestFinished }: Pick<SpawnOptions, 'cwd' | 'atEnd'> = {},
 ): RunningProcess {
   const [program, ...args] = command as [string, ...string[]];
   const child = spawn(program, args, {
+    ...(cwd === undefined ? {} : { cwd }),
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
