@@ -40,4 +40,4 @@ EXPOSE 8787 8788
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
   CMD ["node", "/app/bin/ready.mjs"]
 # Node itself, because npm as the first process swallows SIGTERM. docs/operations.md, The machine, tells what the option does.
-CMD ["node", "--max-semi-space-size=8", "src/cli/main.ts", "serve"]
+CMD ["node", "--max-semi-space-size=16", "src/cli/main.ts", "serve"]

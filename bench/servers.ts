@@ -82,7 +82,7 @@ export async function startSettled(
     ...settings,
   };
   // As the image and `npm start` have it.
-  const args = ['--max-semi-space-size=8', script('../bin/settled.mjs'), 'serve'];
+  const args = ['--max-semi-space-size=16', script('../bin/settled.mjs'), 'serve'];
   const progress = () => settledProgress(apiPort);
   return start({ args, port, log, environment, progress });
 }

@@ -105,7 +105,7 @@ withOldNode('cli: the launcher on an old Node', () => {
   });
 
   it('passes limits of memory on, and no other option', async () => {
-    const options = ['--max-semi-space-size=8', '--no-warnings'];
+    const options = ['--max-semi-space-size=16', '--no-warnings'];
     const NODE_OPTIONS = '--import=data:text/javascript,console.error(process.execArgv.join())';
     const { stderr } = await start(node, [...options, LAUNCHER, '--version'], { NODE_OPTIONS }).finished;
     expect(stderr.trimEnd().split('\n')).toEqual([options.join(), options[0]]);
