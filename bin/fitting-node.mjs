@@ -29,8 +29,9 @@ export function fittingNode() {
 const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url));
 
 /**
- * Runs `script` with a fitting Node. In this process where this Node fits; otherwise in a child that gets this one's
- * limits of memory, and whose output, signals and exit status are passed on. The child notices by its IPC channel when this process is killed, and stops.
+ * Runs `script` with a fitting Node. In this process if this Node fits; otherwise in a child that gets this one's limits
+ * of memory, and whose output, signals and exit status are passed on. The child notices by its IPC channel when this
+ * process is killed, and stops.
  */
 export async function runWithFittingNode(script, args) {
   const node = fittingNode();

@@ -104,7 +104,7 @@ const SETTINGS = {
 
 /**
  * Reads every SETTLED_* setting, each also as NAME_FILE, the path of a file that holds the value. Throws one fault that
- * lists everything that is wrong. Where no environment is given, it is that of this process, and its `.env`.
+ * lists everything that is wrong. If no environment is given, it is that of this process, and its `.env`.
  */
 export function readConfig(given?: Environment): Config {
   const { environment, envFile } =

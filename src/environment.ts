@@ -11,8 +11,8 @@ export type EnvFile = { readonly path: string; readonly names: readonly string[]
 const PREFIX = 'SETTLED_';
 
 /**
- * The environment of this process. Settings that it lacks are taken from `.env` in the working folder, where there is such
- * a file; other names in it are not ours. Faults: `configuration_invalid`. The only reader of the environment.
+ * The environment of this process. Settings that it lacks are taken from `.env` in the working folder, if there is such a
+ * file; other names in it are not ours. Faults: `configuration_invalid`. The only reader of the environment.
  */
 export function processEnvironment(): { environment: Environment; envFile: EnvFile | null } {
   const path = resolve('.env');

@@ -60,12 +60,12 @@ async function checkKept(options: ApiOptions): Promise<Finding[]> {
     finding(
       'dead events',
       !stats.events.dead,
-      `${stats.events.dead === 1 ? '1 event waits' : `${stats.events.dead ?? 0} events wait`} for a person: settled events list --status dead`,
+      `${inNumber(stats.events.dead ?? 0, 'event waits', 'events wait')} for a person: settled events list --status dead`,
     ),
     finding(
       'holds',
       stats.holds === 0,
-      `${stats.holds === 1 ? '1 hold waits' : `${stats.holds} holds wait`} for a person: settled orders list --state held`,
+      `${inNumber(stats.holds, 'hold waits', 'holds wait')} for a person: settled orders list --state held`,
     ),
     await checkShop(options, stats),
     await checkSecrets(options),
@@ -73,9 +73,13 @@ async function checkKept(options: ApiOptions): Promise<Finding[]> {
     finding(
       'attention',
       stats.attention === 0,
-      `${stats.attention === 1 ? '1 matter is' : `${stats.attention} matters are`} open: settled attention`,
+      `${inNumber(stats.attention, 'matter is', 'matters are')} open: settled attention`,
     ),
   ];
+}
+
+function inNumber(count: number, one: string, more: string): string {
+  return `${count} ${count === 1 ? one : more}`;
 }
 
 function checkReadiness(readiness: Readiness): Finding {

@@ -27,7 +27,7 @@ type Call<O extends Options> = {
   readonly config: () => Config;
   /** Connects to the running server, as the configuration has it. */
   readonly server: () => Connection;
-  /** Prints what cannot wait for the report; false where the reader is gone. */
+  /** Prints what cannot wait for the report; false if the reader is gone. */
   readonly print: (text: string) => Promise<boolean>;
 };
 

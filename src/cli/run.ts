@@ -14,7 +14,7 @@ import { helpOn, noSuchCommand, overview } from './help.ts';
 export type Surroundings = {
   /** In place of the process's own. */
   readonly environment?: Environment;
-  /** To standard output. Resolves when all is written; false where the reader is gone. */
+  /** To standard output. Resolves when all is written; false if the reader is gone. */
   print(text: string): Promise<boolean>;
   /** To standard error. */
   complain(text: string): void;

@@ -40,7 +40,7 @@ export function linkMissingDetail(reference: string): string {
 /** An event that was not understood waits so long for the service's answer before a person is told. */
 const UNANSWERED_MS = 3_600_000;
 
-/** A failed check tells of events that came before this: of all, where the check is given up. */
+/** A failed check tells of events that came before this: of all, if the check is given up. */
 export function unansweredSince(isGivenUp: boolean, nowMs: number): number {
   return isGivenUp ? nowMs : nowMs - UNANSWERED_MS;
 }

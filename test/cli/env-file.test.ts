@@ -46,7 +46,7 @@ describe('cli: a file .env in the working folder', () => {
     expect(stderr).toContain(`${join(cwd, '.env')} gave: SETTLED_STROE, SETTLED_TOLERANCE_SECONDS`);
   });
 
-  it('gives nothing where the environment has the name, though empty', async () => {
+  it('gives nothing if the environment has the name, though empty', async () => {
     const cwd = folderWith('SETTLED_TOLERANCE_SECONDS=0');
     const environment = { SETTLED_TOLERANCE_SECONDS: '', SETTLED_OPERATOR_LISTEN: '127.0.0.1:1' };
     const { code, stderr } = await spawnSettled(['stats'], environment, { cwd }).finished;

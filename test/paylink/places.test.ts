@@ -126,7 +126,7 @@ describe('places: wrappings', () => {
     expect(eventOf(twoLinks).linkIds).toEqual(['pl_1', 'pl_2']);
   });
 
-  it('make the event unclear where one lies too deep to be read', () => {
+  it('make the event unclear if one lies too deep to be read', () => {
     const deep = { ...SAID, data: { data: { data: { data: { amount: 1 } } } } };
     expect(factOf(deep).kind).toBe('unclear');
     expect(factOf({ ...SAID, data: { data: { data: { amount: 100.5 } } } }).kind).toBe('completed');
