@@ -10,13 +10,15 @@ import { isUnconfirmed } from './next.ts';
 import type { ApiOptions } from './options.ts';
 import { lister } from './pages.ts';
 import { ordersQuery, read, readReference, resolveRequest } from './requests.ts';
+import { givenMs } from './times.ts';
 
 export function listOrders({ store }: ApiOptions): RequestHandler {
   return lister({
     name: 'orders',
     query: ordersQuery,
-    list: (page, { state = null, q: search = null }) => store.listOrders({ ...page, state, search }),
-    describe: ({ value }) => orderDocument(value),
+    list: (page, { state = null, q: search = null, since, until }) =>
+      store.listOrders({ ...page, state, search, sinceMs: givenMs(since), untilMs: givenMs(until) }),
+    describe: ({ value, attention }) => ({ ...orderDocument(value), attention }),
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { MATTER_KINDS } from '../domain/matter.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/row.ts';
 import { sendProblem } from '../http/problem.ts';
@@ -206,6 +207,8 @@ export const ordersQuery = z.strictObject({
   ...page,
   state: z.enum(ORDER_STATES).optional().describe('Only those in this state.'),
   q: text(128).optional().describe('A part of the reference, or a whole link id or payment id.'),
+  since: time.optional().describe('Only those created since then.'),
+  until: time.optional().describe('Only those created until then.'),
 });
 export const eventsQuery = z.strictObject({
   ...page,
@@ -233,7 +236,11 @@ export const feedQuery = z.strictObject({
     .describe('Where there is nothing, seconds to wait for something.'),
 });
 export const tailQuery = z.strictObject({ reference: reference.optional() });
-export const attentionQuery = z.strictObject(page);
+export const attentionQuery = z.strictObject({
+  ...page,
+  kind: z.enum(MATTER_KINDS).optional().describe('Only those of this kind.'),
+  state: z.enum(ORDER_STATES).optional().describe('Only those of orders in this state.'),
+});
 export const nothing = z.strictObject({});
 
 /**

@@ -19,7 +19,7 @@ const READS = [
   'listEvents',
   'findEvent',
   'listRejections',
-  'listAttention',
+  'listMatters',
   'listNotices',
   'findNotice',
   'readFeed',

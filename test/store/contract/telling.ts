@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { NoticeSummary } from '../../../src/store/queries.ts';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
+import { openAttention } from '../../support/matters.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
@@ -188,7 +189,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
 
   describe('buryNotice', () => {
     const matter = async () => {
-      const list = await world.store.listAttention({ limit: 100, after: null });
+      const list = await openAttention(world.store);
       return list.filter(({ kind }) => kind === 'notices_dead');
     };
 

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { NoticeSummary } from '../../../src/store/queries.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
+import { openAttention } from '../../support/matters.ts';
 import { LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
 import { holding, untilBehind } from './locks.ts';
 import { connectTo } from './opening.ts';
@@ -128,7 +129,7 @@ describe('two replicas that tell one shop', () => {
 
   describe('the matter of dead notices', () => {
     const matters = async () => {
-      const list = await world.store.listAttention({ limit: 100, after: null });
+      const list = await openAttention(world.store);
       return list.filter(({ kind }) => kind === 'notices_dead').map(({ count }) => count);
     };
 

@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { PAYMENTS_LISTED_MAX, type Payment } from '../../../domain/ledger.ts';
 import type { OrderDocument } from '../../../domain/notice.ts';
-import { FLAGS, HOLD_REASONS, type LearnedBy, ORDER_STATES, type OrderState } from '../../../domain/order.ts';
+import {
+  ATTENTION_KINDS,
+  FLAGS,
+  HOLD_REASONS,
+  type LearnedBy,
+  ORDER_STATES,
+  type OrderState,
+} from '../../../domain/order.ts';
 import { ENTRY_KINDS } from '../../chronicle.ts';
 import { words } from '../../words.ts';
 import {
@@ -28,7 +35,7 @@ const STATES: Readonly<Record<OrderState, string>> = {
 
 const state = names('OrderState', ORDER_STATES, (name) => STATES[name]);
 const flag = names('Flag', FLAGS, words.flag);
-const holdReason = names('HoldReason', HOLD_REASONS, words.hold);
+export const holdReason = names('HoldReason', HOLD_REASONS, words.hold);
 
 const payment = z
   .strictObject({
@@ -169,7 +176,16 @@ export const order = z
 
 export const orderAnswer = z.strictObject({ order });
 
-export const ordersPage = z.strictObject({ orders: z.array(order), nextCursor });
+const listedOrder = z
+  .strictObject({
+    ...order.shape,
+    attention: z
+      .array(names('AttentionKind', ATTENTION_KINDS, words.attention))
+      .describe('The kinds of its open matters, holds aside.'),
+  })
+  .meta({ id: 'ListedOrder', description: 'An order, and what of it needs a person.' });
+
+export const ordersPage = z.strictObject({ orders: z.array(listedOrder), nextCursor });
 
 export const openingAnswer = z.strictObject({
   order,
