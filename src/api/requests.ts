@@ -243,10 +243,7 @@ export const attentionQuery = z.strictObject({
 });
 export const nothing = z.strictObject({});
 
-/**
- * Reads a part of a request by its schema. Where it does not fit, answers 400 with every fault by its place and returns
- * null.
- */
+/** Reads a part of a request by its schema. If it does not fit, answers 400 with every fault and returns null. */
 export function read<T>(schema: z.ZodType<T>, value: unknown, response: Response): T | null {
   const parsed = schema.safeParse(value ?? {}, { error: plainWords });
   if (parsed.success) return parsed.data;

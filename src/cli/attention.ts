@@ -44,10 +44,7 @@ export const attention = defineCommand({
     'resolve ORDER. End the others when they are over: settled attention end ID --reason TEXT',
     '--exit-code is for cron and scripts: the command then ends with 3 if something needs a person.',
   ],
-  examples: [
-    'settled attention --kind hold',
-    'settled attention --exit-code > /dev/null || notify-send settled',
-  ],
+  examples: ['settled attention --kind hold', 'settled attention --exit-code'],
   options: {
     kind: { value: 'KIND', choices: MATTER_KINDS, about: 'only matters of this kind' },
     state: { value: 'STATE', choices: ORDER_STATES, about: 'only matters of orders in this state' },
@@ -124,7 +121,7 @@ function kindWords(kind: string, reason: string | null): string {
 export const attentionEnd = defineCommand({
   name: 'attention end',
   positionals: 'ID',
-  about: 'end a matter that waits for a person, because it is over or was looked at',
+  about: 'end a matter that needs a person, because it is over or was looked at',
   details: [
     'The reason stands in the history of its order. What settled finds again it raises again.',
     'Ending refund_due or duplicate_payment says that the refund was made: the order loses that flag.',

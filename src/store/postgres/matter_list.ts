@@ -49,7 +49,8 @@ const SUMS = inAnyState(
        (SELECT a.kind, NULL, a.order_key FROM attention a
          WHERE a.kind IN ${MONEY_ATTENTION} AND ${OPEN}${condition} LIMIT ${SUMMED_MAX})
      ), summed AS MATERIALIZED (
-       SELECT * FROM found UNION ALL SELECT DISTINCT NULL, NULL, order_key FROM found
+       SELECT kind, reason, order_key FROM found
+       UNION ALL SELECT DISTINCT NULL, NULL, order_key FROM found
      ), line AS (
        SELECT s.kind, s.reason, o.currency, o.amount_minor AS asked, NULL::bigint AS balance
        FROM summed s CROSS JOIN LATERAL (
@@ -65,7 +66,7 @@ const SUMS = inAnyState(
      FROM line GROUP BY kind, reason, currency ORDER BY currency`,
 );
 const HELD_ROWS = statement(
-  `SELECT o.*, h.reason, h.opened_at_ms AS openedAtMs,
+  `SELECT ${ORDER_COLUMNS}, h.reason, h.opened_at_ms AS openedAtMs,
      (SELECT max(n.opened_at_ms) FROM hold n WHERE n.order_key = h.order_key AND n.ended_at_ms IS NULL) AS lastAtMs
    FROM hold h CROSS JOIN LATERAL (SELECT ${ORDER_COLUMNS} FROM orders WHERE key = h.order_key OFFSET 0) o
    WHERE ${HELD} AND (h.opened_at_ms, h.order_key) > (@openedAtMs, @key) ORDER BY h.opened_at_ms, h.order_key LIMIT @limit`,

@@ -140,7 +140,7 @@ export const order = z
       .describe('All payments that were counted, exactly.'),
     holds: z
       .array(z.strictObject({ id: z.string(), reason: holdReason }))
-      .describe('What waits for a person, the oldest first.'),
+      .describe('What a person must decide, the oldest first.'),
     hold: z.strictObject({ reason: holdReason }).nullable().describe('The oldest open hold.'),
     link: orderLink.nullable().describe('Null while it is being opened, and where it is withheld.'),
     version: z.int().min(1).describe('Grows with every change of the order that a shop can see.'),
