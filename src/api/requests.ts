@@ -226,7 +226,10 @@ export const feedQuery = z.strictObject({
   after: z
     .string()
     .optional()
-    .describe('The `cursor` up to which everything was read. Without it: from the beginning.'),
+    .describe(
+      'The `cursor` up to which everything was read. Without it: from the beginning. `now`: from here on; the answer has no ' +
+        'notices, and the cursor to go on from.',
+    ),
   limit: wholeNumber(1, FEED_MAX.limit).default(100).describe('Notices of a page.'),
   wait: wholeNumber(0, FEED_MAX.waitSeconds)
     .default(0)

@@ -23,7 +23,7 @@ const REJECTIONS_OF = rejectionList(' AND o.reference = @reference');
 const ATTENTION_LIST = statement(
   `${ATTENTION} WHERE a.ended_at_ms IS NULL AND a.key < @after ORDER BY a.key DESC LIMIT @limit`,
 );
-export const queryVerbs: InTransaction<Omit<Queries, 'readFeed'>> = {
+export const queryVerbs: InTransaction<Omit<Queries, 'readFeed' | 'findFeedEnd'>> = {
   findOrder: async (tx, reference) => (await orders.byReference(tx, reference))?.order ?? null,
   listOrders,
   timeline,
