@@ -5,6 +5,7 @@ import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/row.ts';
 import { sendProblem } from '../http/problem.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
+import { ENOUGH } from './amounts.ts';
 import { readKey } from './cursors.ts';
 import { InexactNumber } from './json.ts';
 import { metadata } from './metadata.ts';
@@ -61,8 +62,8 @@ const money = {
     .meta({
       anyOf: [{ type: 'string', maxLength: 64 }, { type: 'number' }],
       description:
-        'A decimal, taken as it is written: more than 25, as the service makes no link of 25 or less, no more decimals than the ' +
-        'currency has, at most 15 digits with them. Else 422.',
+        `A decimal, taken as it is written. It must be ${ENOUGH}, in every currency: the service makes no smaller link. It may ` +
+        'have no more decimals than the currency, and at most 15 digits with them. Else 422.',
       examples: ['100.00'],
     }),
   currency: z
@@ -229,7 +230,10 @@ export const feedQuery = z.strictObject({
   after: z
     .string()
     .optional()
-    .describe('The `cursor` up to which everything was read. Without it: from the beginning.'),
+    .describe(
+      'The `cursor` up to which everything was read. Without it: from the beginning. `now`: from here on; the answer has no ' +
+        'notices, and the cursor to go on from.',
+    ),
   limit: wholeNumber(1, FEED_MAX.limit).default(100).describe('Notices of a page.'),
   wait: wholeNumber(0, FEED_MAX.waitSeconds)
     .default(0)

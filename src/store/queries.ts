@@ -46,6 +46,11 @@ export type Queries = {
    * ends before the bodies come to more than `bytesMax`, and has one notice at least.
    */
   readFeed(page: { after: number; limit: number; bytesMax: number }): Promise<FeedPage>;
+  /**
+   * Where the feed ends: every notice that is committed stands up to there, and every later one after it. Null if so many
+   * have no position yet that one transaction cannot give them all: ask again.
+   */
+  findFeedEnd(): Promise<FeedEnd | null>;
   stats(nowMs: number): Promise<Stats>;
   shopState(): Promise<ShopState>;
   /** How many links have a secret that rests under none of these keys. Reads every link. */
@@ -178,6 +183,8 @@ export type FeedPage = {
   /** Each with its position. */
   notices: { position: number; id: string; body: string }[];
 };
+
+export type FeedEnd = { generation: number; position: number };
 
 export type HistoryRow = {
   atMs: number;

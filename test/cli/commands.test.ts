@@ -80,7 +80,9 @@ describe('cli: links', () => {
 describe('cli: orders', () => {
   it('list shows orders in columns, the newest first, and says when there are more', async () => {
     const { text, data } = await run(['orders', 'list', '--limit', '2']);
-    expect(text.split('\n')[0]).toMatch(/^REFERENCE +STATE +ASKED +CAPTURED +CREATED +PAID +FLAGS AND MATTERS$/);
+    expect(text.split('\n')[0]).toMatch(
+      /^REFERENCE +STATE +ASKED +CAPTURED +CREATED +PAID +FLAGS AND MATTERS$/,
+    );
     expect(text).toContain('There are more: give --limit N or --all.');
     expect([data.orders.length, data.more]).toEqual([2, true]);
   });

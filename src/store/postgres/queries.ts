@@ -20,7 +20,7 @@ const rejectionList = (condition: string) =>
   );
 const REJECTIONS = rejectionList('');
 const REJECTIONS_OF = rejectionList(' AND o.reference = @reference');
-export const queryVerbs: InTransaction<Omit<Queries, 'readFeed'>> = {
+export const queryVerbs: InTransaction<Omit<Queries, 'readFeed' | 'findFeedEnd'>> = {
   findOrder: async (tx, reference) => (await orders.byReference(tx, reference))?.order ?? null,
   listOrders,
   timeline,

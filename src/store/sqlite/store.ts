@@ -23,6 +23,7 @@ const READS = [
   'listNotices',
   'findNotice',
   'readFeed',
+  'findFeedEnd',
   'stats',
   'shopState',
   'countUnopenable',

@@ -464,6 +464,22 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     const ids = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
   });
 
+  describe('findFeedEnd', () => {
+    it('is behind every notice that is committed, read or not, and before every later one', async () => {
+      world = await fresh();
+      link = await world.newLink();
+      expect(await world.store.findFeedEnd()).toEqual({ generation: 1, position: 0 });
+      await told(2);
+      const end = await world.store.findFeedEnd();
+      expect(end).toEqual({ generation: 1, position: 2 });
+      expect(await world.store.findFeedEnd()).toEqual(end);
+      const readOn = () => world.store.readFeed({ after: end?.position ?? 0, limit: 9, bytesMax: 1_000_000 });
+      expect((await readOn()).notices).toEqual([]);
+      const [, , ...later] = await told(4);
+      expect((await readOn()).notices.map(({ id }) => id)).toEqual(later.map(({ id }) => id));
+    });
+  });
+
   describe('shopState', () => {
     const state = () => world.store.shopState();
     const OTHER = { code: 'shop_redirected', message: 'The shop answered 302.' };

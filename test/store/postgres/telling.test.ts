@@ -172,15 +172,16 @@ describe('two replicas that tell one shop', () => {
       }
     }
 
+    const insertNotices = (count: number) =>
+      `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
+       SELECT $1, key, 'payment.duplicate', 2 + n, '{}', 1 FROM orders, generate_series(1, ${count}) n
+       WHERE reference = $2 RETURNING key`;
+
     it('shows a notice that is committed late after those that overtook it', async () => {
       const { link } = await told(1);
       const late = await connectTo(url);
       await late.query('BEGIN');
-      const written = await late.query(
-        `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
-         SELECT 'late', key, 'payment.duplicate', 3, '{}', 1 FROM orders WHERE reference = $1 RETURNING key`,
-        [link.reference],
-      );
+      const written = await late.query(insertNotices(1), ['late', link.reference]);
       const { notices } = await told(1);
       expect(notices[0]?.key).toBeGreaterThan(Number(written.rows[0]?.key));
       const before = await readOn(one, 0);
@@ -190,6 +191,28 @@ describe('two replicas that tell one shop', () => {
       const name = `msg_${written.rows[0]?.key}_late`;
       expect(await readOn(other, 2)).toEqual([{ position: 3, id: name }]);
       expect(await readOn(one, 0)).toEqual([...before, { position: 3, id: name }]);
+    });
+
+    it('ends before a notice that is committed late, and behind those that overtook it', async () => {
+      const { link } = await told(1);
+      const late = await connectTo(url);
+      await late.query('BEGIN');
+      await late.query(insertNotices(1), ['late', link.reference]);
+      await told(1);
+      const end = await one.findFeedEnd();
+      expect(end).toMatchObject({ position: 2 });
+      expect(await readOn(other, 2)).toEqual([]);
+      await late.query('COMMIT');
+      expect(await readOn(other, 2)).toEqual([{ position: 3, id: expect.stringMatching(/_late$/) }]);
+    });
+
+    it('is numbered to its end a batch at a time, where nobody has read it', async () => {
+      const { link } = await told(1);
+      const writer = await connectTo(url);
+      await writer.query(insertNotices(1_500), ['many', link.reference]);
+      expect(await one.findFeedEnd()).toBe(null);
+      expect(await other.findFeedEnd()).toMatchObject({ position: 1_501 });
+      expect(await readOn(one, 1_501)).toEqual([]);
     });
 
     it('has each notice once, in one order for all readers, while both replicas write', async () => {

@@ -117,3 +117,10 @@ export const showPage: Operation = {
   summary: 'This document for people',
   answers: { 200: { when: 'The page.', schema: z.string(), type: 'text/html' } },
 };
+
+export const showIndex: Operation = {
+  id: 'index',
+  group: 'Health',
+  summary: 'What is at this address, for people',
+  answers: { 200: { when: 'The page.', schema: z.string(), type: 'text/html' } },
+};
