@@ -8,8 +8,9 @@ import type { ListedMatter, MatterPlace, Matters } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { openCursor, readKey, writeCursor } from './cursors.ts';
 import { heldWords } from './explain.ts';
+import { attentionQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
-import { attentionQuery, endRequest, read } from './requests.ts';
+import { endRequest, read } from './requests.ts';
 import { iso, isoOrNull } from './times.ts';
 import { inNumber, words } from './words.ts';
 

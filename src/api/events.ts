@@ -3,9 +3,10 @@ import { sendProblem } from '../http/problem.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { EventSummary, RejectionSummary } from '../store/queries.ts';
+import { eventsQuery, rejectionsQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
 import { lister } from './pages.ts';
-import { eventsQuery, readEventKey, rejectionsQuery } from './requests.ts';
+import { readEventKey } from './requests.ts';
 import { givenMs, iso, isoOrNull } from './times.ts';
 import { readDiagnosis } from './words.ts';
 

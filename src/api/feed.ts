@@ -2,8 +2,9 @@ import type { RequestHandler, Response } from 'express';
 import { sendProblem } from '../http/problem.ts';
 import type { FeedPage } from '../store/queries.ts';
 import { openCursor, writeCursor } from './cursors.ts';
+import { feedQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
-import { feedQuery, read } from './requests.ts';
+import { read } from './requests.ts';
 
 /** Readers that wait at once; more are answered with what there is. */
 const WAITING_MAX = 200;

@@ -1,9 +1,9 @@
 import type { RequestHandler, Response } from 'express';
 import { sendProblem } from '../http/problem.ts';
 import type { NoticeSummary } from '../store/queries.ts';
+import { noticesQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
 import { lister } from './pages.ts';
-import { noticesQuery } from './requests.ts';
 import { givenMs, iso, isoOrNull } from './times.ts';
 
 export function listNotices({ store }: ApiOptions): RequestHandler {

@@ -1,4 +1,5 @@
-import { attentionQuery, endRequest, eventsQuery, rejectionsQuery } from '../../requests.ts';
+import { attentionQuery, eventsQuery, rejectionsQuery } from '../../list_queries.ts';
+import { endRequest } from '../../requests.ts';
 import type { Operation } from '../../route.ts';
 import { attentionPage, endAnswer } from '../schemas/attention.ts';
 import { eventAnswer, eventsPage, rejectionsPage, replayAnswer, rowId } from '../schemas/event.ts';

@@ -1,4 +1,4 @@
-import { feedQuery, noticesQuery } from '../../requests.ts';
+import { feedQuery, noticesQuery } from '../../list_queries.ts';
 import type { Operation } from '../../route.ts';
 import { feedPage, noticeAnswer, noticeId, noticesPage, resendAnswer } from '../schemas/notice.ts';
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { reconcileRequest, tailQuery } from '../../requests.ts';
+import { tailQuery } from '../../list_queries.ts';
+import { reconcileRequest } from '../../requests.ts';
 import type { Operation } from '../../route.ts';
 import { activityLine } from '../schemas/activity.ts';
 import {
