@@ -23,12 +23,14 @@ export const EVERY_MATTER = { kind: null, state: null } as const;
 export type GroupRow = { kind: MatterKind; reason: HoldReason | null; count: number; oldestAtMs: number };
 
 /**
- * What orders ask and hold in one currency: of one kind and reason or, if `kind` is null, of all, each order once. Sums are
- * in two parts, each of which stays exact: millions of minor units, and the rest. They are null if nothing was added.
+ * What orders of one kind and reason ask and hold in one currency. `isFirst`: of orders that no other such row counts as
+ * first, so that these are each order once. Sums are in two parts, each of which stays exact: millions of minor units, and
+ * the rest. They are null if nothing was added.
  */
 export type SumRow = {
-  kind: MatterKind | null;
+  kind: MatterKind;
   reason: HoldReason | null;
+  isFirst: 0 | 1 | boolean;
   currency: string;
   /** That ask in this currency. */
   orders: number;
@@ -47,32 +49,40 @@ export function wantsHolds({ kind, state }: { kind: MatterKind | null; state: Or
 export function withSums(groups: readonly GroupRow[], rows: readonly SumRow[]): MatterGroup[] {
   return inOrder(groups).map((group) => {
     const own = rows.filter(({ kind, reason }) => kind === group.kind && reason === group.reason);
-    return { ...group, sums: own.map(moneySum) };
+    return { ...group, sums: addUp(own) };
   });
 }
 
 /** The money of all orders that need a person for money. */
 export function totalMoney(groups: readonly GroupRow[], rows: readonly SumRow[]): MatterMoney {
-  const all = rows.filter(({ kind }) => kind === null);
+  const all = rows.filter(({ isFirst }) => isFirst);
   const count = (isCounted: (kind: MatterKind) => boolean) =>
     groups.reduce((sum, { kind, count }) => (isCounted(kind) ? sum + count : sum), 0);
   return {
     orders: all.reduce((sum, { orders }) => sum + orders, 0),
-    sums: all.map(moneySum),
+    sums: addUp(all),
     isWhole:
       count((kind) => kind === 'hold') <= SUMMED_MAX &&
       count((kind) => kind !== 'hold' && MONEY_KINDS.includes(kind)) <= SUMMED_MAX,
   };
 }
 
-function moneySum({ currency, ...parts }: SumRow): MoneySum {
-  const whole = (millions: number | null, rest: number | null) =>
-    BigInt(millions ?? 0) * 1_000_000n + BigInt(rest ?? 0);
-  return {
-    currency,
-    asked: whole(parts.askedMillions, parts.askedRest),
-    balance: whole(parts.balanceMillions, parts.balanceRest),
-  };
+/** One sum for each currency. */
+function addUp(rows: readonly SumRow[]): MoneySum[] {
+  const sums = new Map<string, MoneySum>();
+  for (const { currency, ...parts } of rows) {
+    const before = sums.get(currency) ?? { currency, asked: 0n, balance: 0n };
+    sums.set(currency, {
+      currency,
+      asked: before.asked + whole(parts.askedMillions, parts.askedRest),
+      balance: before.balance + whole(parts.balanceMillions, parts.balanceRest),
+    });
+  }
+  return [...sums.values()];
+}
+
+function whole(millions: number | null, rest: number | null): bigint {
+  return BigInt(millions ?? 0) * 1_000_000n + BigInt(rest ?? 0);
 }
 
 /** The kinds of which a page may hold rows, in the order of the list: those from the place where the last one ended. */

@@ -1,4 +1,5 @@
 import { inOrder, type MatterKind, MONEY_KINDS } from '../../domain/matter.ts';
+import type { Order } from '../../domain/order.ts';
 import {
   type AttentionRow,
   type GroupRow,
@@ -42,28 +43,27 @@ const ATTENTION_GROUPS = inAnyState(
 // Each order is looked up by its key: whatever the server thinks of the number of matters, it does not read all orders.
 const SUMS = inAnyState(
   (condition) =>
-    `WITH found AS MATERIALIZED (
+    `WITH found AS (
        (SELECT 'hold' AS kind, h.reason, h.order_key FROM hold h WHERE @holds::boolean AND ${HELD}
          ORDER BY h.opened_at_ms LIMIT ${SUMMED_MAX})
        UNION ALL
        (SELECT a.kind, NULL, a.order_key FROM attention a
          WHERE a.kind IN ${MONEY_ATTENTION} AND ${OPEN}${condition} LIMIT ${SUMMED_MAX})
-     ), summed AS MATERIALIZED (
-       SELECT kind, reason, order_key FROM found
-       UNION ALL SELECT DISTINCT NULL, NULL, order_key FROM found
+     ), counted AS MATERIALIZED (
+       SELECT kind, reason, order_key, row_number() OVER (PARTITION BY order_key) = 1 AS is_first FROM found
      ), line AS (
-       SELECT s.kind, s.reason, o.currency, o.amount_minor AS asked, NULL::bigint AS balance
-       FROM summed s CROSS JOIN LATERAL (
-         SELECT currency, amount_minor FROM orders WHERE key = s.order_key OFFSET 0) o
+       SELECT c.kind, c.reason, c.is_first, o.currency, o.amount_minor AS asked, NULL::bigint AS balance
+       FROM counted c CROSS JOIN LATERAL (
+         SELECT currency, amount_minor FROM orders WHERE key = c.order_key OFFSET 0) o
        UNION ALL
-       SELECT s.kind, s.reason, g.currency, NULL, g.amount_minor
-       FROM summed s CROSS JOIN LATERAL (
-         SELECT currency, amount_minor FROM ledger WHERE order_key = s.order_key OFFSET 0) g
+       SELECT c.kind, c.reason, c.is_first, g.currency, NULL, g.amount_minor
+       FROM counted c CROSS JOIN LATERAL (
+         SELECT currency, amount_minor FROM ledger WHERE order_key = c.order_key OFFSET 0) g
      )
-     SELECT kind, reason, currency, count(asked) AS orders,
+     SELECT kind, reason, is_first AS isFirst, currency, count(asked) AS orders,
        sum(asked / 1000000) AS askedMillions, sum(asked % 1000000) AS askedRest,
        sum(balance / 1000000) AS balanceMillions, sum(balance % 1000000) AS balanceRest
-     FROM line GROUP BY kind, reason, currency ORDER BY currency`,
+     FROM line GROUP BY kind, reason, is_first, currency ORDER BY currency`,
 );
 const HELD_ROWS = statement(
   `SELECT ${ORDER_COLUMNS}, h.reason, h.opened_at_ms AS openedAtMs,
@@ -115,13 +115,10 @@ async function readRows(tx: Transaction, kind: MatterKind, page: MatterPage): Pr
   const values = { ...placeWithin(kind, page), kind, limit: page.limit, state: page.state };
   if (kind === 'hold') {
     const held = await tx.all<HoldRow>(HELD_ROWS, values);
-    return Promise.all(held.map(async (row) => heldMatter(row, await orders.complete(tx, row))));
+    const whole = await orders.completeAll(tx, held);
+    return held.map((row, index) => heldMatter(row, whole[index] as Order));
   }
   const open = await tx.all<AttentionRow>(OPEN_ROWS[page.state === null ? 'any' : 'one'], values);
-  return Promise.all(
-    open.map(async (row) => {
-      const loaded = row.orderKey === null ? null : await orders.byKey(tx, row.orderKey);
-      return openMatter(kind, row, loaded?.order ?? null);
-    }),
-  );
+  const whole = await orders.byKeys(tx, new Set(open.flatMap(({ orderKey }) => orderKey ?? [])));
+  return open.map((row) => openMatter(kind, row, whole.get(row.orderKey ?? 0) ?? null));
 }

@@ -1,3 +1,4 @@
+import type { Order } from '../../domain/order.ts';
 import { containing, firstMsAfter, KEY_MAX } from '../lists.ts';
 import type { OrderRow } from '../orders.ts';
 import type { ListedOrder, Queries, RejectionSummary } from '../queries.ts';
@@ -41,7 +42,7 @@ const BY_SEARCH = `(o.reference ILIKE @pattern ESCAPE '\\'
   OR EXISTS (SELECT 1 FROM link l WHERE l.order_key = o.key AND l.link_id = @search)
   OR EXISTS (SELECT 1 FROM ledger g WHERE g.order_key = o.key AND g.payment_key = @search))`;
 const OPEN_KINDS = statement(
-  'SELECT kind FROM attention WHERE order_key = @key AND ended_at_ms IS NULL ORDER BY key',
+  'SELECT order_key AS orderKey, kind FROM attention WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL ORDER BY key',
 );
 
 async function listOrders(
@@ -66,14 +67,13 @@ async function listOrders(
   const times = { sinceMs, untilMs, afterMs: untilMs === null ? null : firstMsAfter(untilMs) };
   const values = { limit, before: after ?? KEY_MAX, state, search, pattern, ...times };
   const rows = await tx.all<OrderRow>(list, values);
-  return Promise.all(
-    rows.map(async (row) => {
-      const { key } = row;
-      const [value, open] = await Promise.all([
-        orders.complete(tx, row),
-        tx.all<{ kind: string }>(OPEN_KINDS, { key }),
-      ]);
-      return { key, value, attention: open.map(({ kind }) => kind) };
-    }),
-  );
+  const [whole, open] = await Promise.all([
+    orders.completeAll(tx, rows),
+    tx.all<{ orderKey: number; kind: string }>(OPEN_KINDS, { keys: rows.map(({ key }) => key) }),
+  ]);
+  return rows.map(({ key }, index) => ({
+    key,
+    value: whole[index] as Order,
+    attention: open.filter(({ orderKey }) => orderKey === key).map(({ kind }) => kind),
+  }));
 }

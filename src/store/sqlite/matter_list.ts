@@ -69,25 +69,25 @@ function moneyReader(db: Database): (filter: Filter) => SumRow[] {
   // The order of the joins is fixed: each order is looked up by its key.
   const sumsIn = (condition: string) =>
     db.prepare(
-      `WITH found AS MATERIALIZED (
+      `WITH found AS (
          SELECT * FROM (SELECT 'hold' AS kind, h.reason, h.order_key FROM hold h WHERE @holds AND ${HELD}
            ORDER BY h.opened_at_ms LIMIT ${SUMMED_MAX})
          UNION ALL
          SELECT * FROM (SELECT a.kind, NULL, a.order_key FROM attention a
            WHERE a.kind IN ${MONEY_ATTENTION} AND ${OPEN}${condition} LIMIT ${SUMMED_MAX})
-       ), summed AS MATERIALIZED (
-         SELECT * FROM found UNION ALL SELECT DISTINCT NULL, NULL, order_key FROM found
+       ), counted AS MATERIALIZED (
+         SELECT *, row_number() OVER (PARTITION BY order_key) = 1 AS is_first FROM found
        ), line AS (
-         SELECT s.kind, s.reason, o.currency, o.amount_minor AS asked, NULL AS balance
-         FROM summed s CROSS JOIN orders o WHERE o.key = s.order_key
+         SELECT c.kind, c.reason, c.is_first, o.currency, o.amount_minor AS asked, NULL AS balance
+         FROM counted c CROSS JOIN orders o WHERE o.key = c.order_key
          UNION ALL
-         SELECT s.kind, s.reason, g.currency, NULL, g.amount_minor
-         FROM summed s CROSS JOIN ledger g WHERE g.order_key = s.order_key
+         SELECT c.kind, c.reason, c.is_first, g.currency, NULL, g.amount_minor
+         FROM counted c CROSS JOIN ledger g WHERE g.order_key = c.order_key
        )
-       SELECT kind, reason, currency, count(asked) AS orders,
+       SELECT kind, reason, is_first AS isFirst, currency, count(asked) AS orders,
          sum(asked / 1000000) AS askedMillions, sum(asked % 1000000) AS askedRest,
          sum(balance / 1000000) AS balanceMillions, sum(balance % 1000000) AS balanceRest
-       FROM line GROUP BY kind, reason, currency ORDER BY currency`,
+       FROM line GROUP BY kind, reason, is_first, currency ORDER BY currency`,
     );
   const all = sumsIn('');
   const inState = sumsIn(IN_STATE);

@@ -1,0 +1,50 @@
+import Database from 'better-sqlite3';
+import { expect, it } from 'vitest';
+import { matterLister } from '../../../src/store/sqlite/matter_list.ts';
+import { testFolder } from '../../support/app.ts';
+import { fillingStatements } from '../../support/many_matters.ts';
+import { makeDatabase } from './opening.ts';
+
+const SERIES = (n: number) =>
+  `(WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ${n}) SELECT n FROM c)`;
+
+it('reads what needs a person by index, whatever is asked for, and no table as a whole', () => {
+  const path = `${testFolder()}/settled.db`;
+  makeDatabase(path);
+  const statements: string[] = [];
+  const db = new Database(path, { verbose: (sql) => void statements.push(String(sql)) });
+  for (const sql of fillingStatements(
+    { orders: 4_000, matters: 400, ended: 2_000 },
+    { series: SERIES, bytes: "x'00'" },
+  ))
+    db.exec(sql);
+  const list = matterLister(db);
+  statements.length = 0;
+  const every = { limit: 50, after: null, kind: null, state: null };
+  const whole = list(every);
+  expect(whole.groups.map(({ kind, count }) => [kind, count])).toEqual([
+    ['hold', 67],
+    ['hold', 33],
+    ['refund_due', 100],
+    ['link_missing', 200],
+  ]);
+  const last = whole.rows.at(-1) ?? null;
+  for (const over of [
+    { after: last },
+    { kind: 'refund_due' },
+    { state: 'cancelled' },
+    { kind: 'hold', state: 'held' },
+  ]) {
+    list({ ...every, ...over } as typeof every);
+  }
+  const read = statements.filter((sql) => /^\s*(SELECT|WITH)/.test(sql));
+  expect(read.length).toBeGreaterThan(20);
+  const plan = (sql: string) =>
+    (db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[]).map(({ detail }) => detail);
+  const scans = [...new Set(read)].flatMap(plan).filter((detail) => detail.startsWith('SCAN'));
+  // What is open has indexes of its own; those are read from end to end.
+  const allowed =
+    /USING (COVERING )?INDEX (hold_by_age|hold_open|attention_by_kind|attention_open)|^SCAN (found|counted|c|line|\(subquery|CONSTANT)/;
+  expect(scans.filter((detail) => !allowed.test(detail))).toEqual([]);
+  db.close();
+});

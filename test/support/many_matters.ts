@@ -1,0 +1,51 @@
+/** A store as large as one asks, of which some orders need a person: as SQL for either engine. */
+
+export type Many = {
+  orders: number;
+  /** Open matters: a quarter of them holds, a quarter refunds that are due, the others links that are missing. */
+  matters: number;
+  /** Matters that have ended, as many again as holds. */
+  ended: number;
+};
+
+/**
+ * Statements that fill an empty store. `series(n)` is a table of that engine with the numbers from 1 to n in a column `n`,
+ * `bytes` a value of bytes.
+ */
+export function fillingStatements(
+  { orders, matters, ended }: Many,
+  { series, bytes }: { series: (n: number) => string; bytes: string },
+): string[] {
+  const each = Math.floor(orders / matters);
+  const quarter = Math.floor(matters / 4);
+  // Every so many orders one needs a person, so that they lie on pages of their own.
+  const state = `CASE WHEN n % ${each} <> 0 THEN 'paid' WHEN n / ${each} <= ${quarter} THEN 'held'
+    WHEN n / ${each} <= ${2 * quarter} THEN 'cancelled' ELSE 'awaiting_payment' END`;
+  const openAtMs = '1700000000000 + key * 7919 % 86400000';
+  return [
+    `INSERT INTO orders (key, reference, amount_minor, currency, state, flags, created_at_ms, updated_at_ms)
+     SELECT n, 'order-' || n, 10000, 'BRL', ${state}, CASE WHEN ${state} = 'cancelled' THEN 'refund_due' ELSE '' END,
+       1700000000000 + n, 1700000000000 + n FROM ${series(orders)} AS s`,
+    `INSERT INTO link (key, order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
+     SELECT n, n, 'pl_' || n, 'token-' || n, ${bytes}, 'key-1', ${bytes}, 1700000000000 + n FROM ${series(orders)} AS s`,
+    `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms)
+     SELECT key, 'pay_' || key, 'captured', 1, 1, CASE WHEN state = 'held' THEN 6000 ELSE 10000 END, 'BRL', created_at_ms
+     FROM orders WHERE state <> 'awaiting_payment'`,
+    `INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by)
+     SELECT key, created_at_ms, 'pay_' || key, 'webhook' FROM orders WHERE state = 'paid'`,
+    `INSERT INTO hold (order_key, id, reason, opened_at_ms)
+     SELECT key, 'hold_2', CASE WHEN key % 3 = 0 THEN 'amount_mismatch' ELSE 'status_unclear' END, ${openAtMs}
+     FROM orders WHERE state = 'held'`,
+    `INSERT INTO attention (kind, subject, order_key, detail, opened_at_ms, last_at_ms)
+     SELECT CASE WHEN state = 'cancelled' THEN 'refund_due' ELSE 'link_missing' END, reference, key, 'Look at it.',
+       ${openAtMs}, created_at_ms FROM orders WHERE state IN ('cancelled', 'awaiting_payment')`,
+    `INSERT INTO attention (kind, subject, order_key, detail, opened_at_ms, last_at_ms, ended_at_ms)
+     SELECT 'service_disagrees', 'order-' || n, n, 'It was looked at.', 1600000000000 + n, 1600000000000 + n, 1600000000000 + n
+     FROM ${series(ended)} AS s`,
+    `INSERT INTO hold (order_key, id, reason, opened_at_ms, ended_at_ms)
+     SELECT n, 'hold_1', 'amount_mismatch', 1600000000000 + n, 1600000000000 + n FROM ${series(ended)} AS s`,
+  ];
+}
+
+/** The tables that no statement of the list may read as a whole. */
+export const LARGE_TABLES = ['orders', 'ledger', 'hold', 'attention', 'link', 'settlement'];
