@@ -73,7 +73,7 @@ const hooks = hooksOf({
   crossOrigin: null,
   isClosed: () => false,
   onOutcome: () => {},
-    onUnread: () => {},
+  onUnread: () => {},
 });
 const health = healthRoutes(() => ({ ready: true }));
 await listen({

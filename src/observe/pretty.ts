@@ -14,7 +14,7 @@ export function prettyLines({ colours }: { colours: boolean }): (json: string) =
     hideObject: true,
     messageFormat: ({ level: _, time: __, msg, ...fields }, _key, _label, { colors }) => {
       const shown = Object.entries(fields).map(([name, value]) => [name, ...shownValue(value)] as const);
-      const inline = shown.map(([name, text]) => ` ${colors.gray(`${name}=`)}${text}`);
+      const inline = shown.map(([name, text]) => ` ${colors.gray(`${oneLine(name)}=`)}${text}`);
       const below = shown.flatMap(([, , ...lines]) => lines.map((line) => `\n    ${oneLine(line)}`));
       return [oneLine(String(msg ?? '')), inline.length === 0 ? '' : ' ', ...inline, ...below].join('');
     },
