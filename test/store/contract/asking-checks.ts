@@ -645,7 +645,7 @@ export function checksContract({ shared }: Worlds): void {
         expect(await fail()).toBe(null);
         expect((await world.timeline(link)).check).toMatchObject({ dueAtMs: world.nowMs + 5000 });
         world.tick(10 * MINUTE_MS);
-        expect(await fail()).toEqual({ from: 'payment_pending', rule: 'completion_unconfirmed' });
+        expect(await fail()).toEqual({ from: 'awaiting_payment', rule: 'completion_unconfirmed' });
         expect((await world.timeline(link)).order.state).toBe('held');
       });
 
