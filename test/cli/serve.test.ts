@@ -79,7 +79,10 @@ describe('cli: serve', () => {
     });
     expect(existsSync(line.operatorToken)).toBe(true);
     const other = JSON.parse(await brought.line(/settled is serving/));
-    expect(other.operatorToken).toBe('SETTLED_OPERATOR_TOKEN');
+    expect(other).toMatchObject({
+      docs: `http://127.0.0.1:${other.operator.port}/docs`,
+      operatorToken: 'SETTLED_OPERATOR_TOKEN',
+    });
     for (const { docs } of [line, other]) expect((await fetch(docs)).status).toBe(200);
     expect(brought.stdout()).not.toContain(given.SETTLED_OPERATOR_TOKEN);
   });

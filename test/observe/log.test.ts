@@ -74,6 +74,10 @@ describe('log: by itself', () => {
     expect(line?.fault).toEqual({ message: 'not a function', stack: expect.stringContaining('TypeError') });
   });
 
+  it('loses no line when the process ends in the same turn', () => {
+    expect(logged("log.info('last'); process.exit(0);")).toMatchObject([{ msg: 'last' }]);
+  });
+
   it('writes below its level nothing', () => {
     expect(logged("log.debug('quiet'); log.info('loud');").map(({ msg }) => msg)).toEqual(['loud']);
   });
