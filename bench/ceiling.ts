@@ -73,6 +73,7 @@ const hooks = hooksOf({
   crossOrigin: null,
   isClosed: () => false,
   onOutcome: () => {},
+  onUnread: () => {},
 });
 const health = healthRoutes(() => ({ ready: true }));
 await listen({

@@ -115,6 +115,7 @@ function startSettled(start: SettledStart) {
         SETTLED_SHOP_URL: shopUrl,
         SETTLED_SHOP_SECRET: shopSecret,
         SETTLED_SHOP_ALLOW_PRIVATE: 'true',
+        SETTLED_LOG_FORMAT: 'pretty',
       },
       ready: /settled is serving/,
     });

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { startDemo } from './demo.ts';
 import { EXIT, type ExitCode, failure } from './exit.ts';
 import { openFolder } from './folder.ts';
+import { followLog } from './log.ts';
 import { type DemoOptions, help, readOptions } from './options.ts';
 import { openProcesses } from './processes.ts';
 import { playStory, type Step } from './story.ts';
@@ -48,6 +49,13 @@ async function run(options: DemoOptions): Promise<number> {
       ? [JSON.stringify(addressData(demo, folder))]
       : addressLines(demo, folder, options.keep !== null);
     await print(lines);
+    if (!options.json) {
+      const log = followLog(processes.logPath('settled'), (told) => void print(told));
+      close = () => {
+        log.stop();
+        demo.close();
+      };
+    }
     return await new Promise(() => {});
   };
   try {

@@ -28,6 +28,8 @@ type Start = {
 export type Processes = {
   /** Resolves with the line by which it says that it serves. Throws `AddressTaken`, or a `DemoError` with its last words. */
   start(program: Start): Promise<string>;
+  /** Where the log of the program of this name is. */
+  logPath(name: string): string;
   /** Rejects when one ends by itself after it served. Never resolves. */
   readonly failed: Promise<never>;
   /** Tells every one to end, and kills what does not. Nothing can be started after it. */
@@ -41,6 +43,7 @@ export function openProcesses(folder: Folder): Processes {
   failed.catch(() => {});
   return {
     failed,
+    logPath: (name) => logPathOf(folder, name),
     start: async (program) => {
       if (stopping) throw new Error('the demo is stopping');
       const started = run(program, folder);
@@ -64,7 +67,7 @@ type Running = { child: ChildProcess; logPath: string; ended: Promise<Ended> };
 
 /** Its output goes to a file, so that it can be written when nobody reads. */
 function run({ name, args, environment }: Start, folder: Folder): Running {
-  const logPath = join(folder.path, `${name}.log`);
+  const logPath = logPathOf(folder, name);
   const log = openSync(logPath, 'w', 0o600);
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     cwd: folder.path,
@@ -81,6 +84,10 @@ function run({ name, args, environment }: Start, folder: Folder): Running {
     child.once('exit', (code, signal) => resolve({ code, text: signal ?? `exit code ${code}` }));
   });
   return { child, logPath, ended };
+}
+
+function logPathOf(folder: Folder, name: string): string {
+  return join(folder.path, `${name}.log`);
 }
 
 /** What is configured for a settled of this machine is not meant for the demo's. */

@@ -29,7 +29,7 @@ export function addressLines(demo: Demo, folder: Folder, isKept: boolean): strin
     `  5  files         ${folder.path}`,
     `     ${isKept ? 'Kept: the database and the logs.' : 'The database and the logs, gone when this ends; keep them with --keep FOLDER.'}`,
     '',
-    '  Stop with Ctrl+C.',
+    '  Stop with Ctrl+C. Until then settled tells here what happens to each order, by its reference:',
     '',
   ];
 }

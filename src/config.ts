@@ -4,7 +4,7 @@ import { isLoopback, isPublicAddress } from './addresses.ts';
 import { type EnvFile, type Environment, ownNames, processEnvironment } from './environment.ts';
 import { Fault } from './fault.ts';
 import { nearest } from './nearest.ts';
-import { LOG_LEVELS, type LogLevel } from './observe/level.ts';
+import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from './observe/level.ts';
 import { HEADER_PREFIX } from './paylink/wire.ts';
 import {
   duration,
@@ -70,6 +70,8 @@ export type Config = {
   /** For so long the bytes of settled events are kept. */
   readonly keepBodiesMs: number;
   readonly logLevel: LogLevel;
+  /** Null: `pretty` on a terminal, `json` elsewhere. */
+  readonly logFormat: LogFormat | null;
   /** What came from a file in the working folder; null if nothing did. */
   readonly envFile: EnvFile | null;
 };
@@ -100,6 +102,7 @@ const SETTINGS = {
   shopAllowPrivate: setting('SETTLED_SHOP_ALLOW_PRIVATE', 'false', flag),
   keepBodiesMs: setting('SETTLED_KEEP_BODIES', '90d', duration('1d', '3650d')),
   logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),
+  logFormat: setting('SETTLED_LOG_FORMAT', null, oneOf(LOG_FORMATS)),
 } as const;
 
 /**
@@ -147,6 +150,7 @@ const OF_ONE_REPLICA: ReadonlySet<string> = new Set([
   'secretsKey',
   'secretsKeyPrevious',
   'logLevel',
+  'logFormat',
 ]);
 
 /** What all replicas must have alike, as it is now, by the names of the settings. Not to be shown: secrets are among it. */

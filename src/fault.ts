@@ -18,10 +18,16 @@ export class Fault extends Error {
 /** A fault of one link. */
 export class LinkFault extends Fault {
   readonly linkKey: number;
+  /** Of its order. */
+  readonly reference: string;
 
-  constructor(linkKey: number, { kind, code, message, cause }: Fault) {
+  constructor(
+    { linkKey, reference }: { linkKey: number; reference: string },
+    { kind, code, message, cause }: Fault,
+  ) {
     super(kind, code, message, { cause });
     this.linkKey = linkKey;
+    this.reference = reference;
   }
 }
 

@@ -34,6 +34,9 @@ const TAKEN: ReadonlySet<Ended['outcome']> = new Set([
   'probe',
 ]);
 
+/** Those that were refused unread: their link is looked for after the answer. */
+const UNREAD: ReadonlySet<Ended['outcome']> = new Set(['too_large', 'encoded', 'other_method']);
+
 /** Opens the public listener, for deliveries and returning customers, and the private one, for the API. */
 export async function openServers(parts: Parts, rejections: RejectionLog): Promise<[HttpServer, HttpServer]> {
   const { config, clock, log, newId, life, settler, metrics, activity, refusals, asking, connections } =
@@ -52,8 +55,11 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
       metrics.delivery(ended.outcome, sinceHeadersMs / 1000);
       activity.delivered(ended);
       const { outcome, reason = outcome, link, fault } = ended;
-      if (!TAKEN.has(outcome)) refusals.add({ reason, link: link?.linkKey, fault });
+      // The link of a probe has no order.
+      const order = link?.reference || undefined;
+      if (!TAKEN.has(outcome) && !UNREAD.has(outcome)) refusals.add({ reason, order, fault });
     },
+    onUnread: refusals.add,
   });
   const returns = returnRoutes({ ...parts, onReturned: () => asking?.reconciler.wake() });
   const api = apiRoutes({

@@ -363,6 +363,15 @@ const SETTINGS: Record<string, Setting> = {
     good: [['silent', 'silent']],
     bad: ['loud', 'INFO', 'verbose'],
   },
+  SETTLED_LOG_FORMAT: {
+    key: 'logFormat',
+    unset: null,
+    good: [
+      ['json', 'json'],
+      ['pretty', 'pretty'],
+    ],
+    bad: ['PRETTY', 'text', 'on'],
+  },
 };
 /** What must be given beside a setting. */
 const BESIDE: Record<string, Record<string, string>> = {

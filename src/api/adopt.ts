@@ -26,7 +26,7 @@ export function adoptLink(options: ApiOptions): RequestHandler {
     if (reference === null) return;
     const asked = read(adoptRequest, request.body, response);
     if (asked === null) return;
-    const { store, asking, clock } = options;
+    const { store, asking, clock, log } = options;
     if (asking === null) return sendNotConfigured(response);
     const [order, watched] = await Promise.all([store.findOrder(reference), store.findLink(reference)]);
     if (order === null || watched === null) return noSuchOrder(response, reference);
@@ -42,6 +42,7 @@ export function adoptLink(options: ApiOptions): RequestHandler {
     const after = (await store.findOrder(reference)) ?? order;
     if (adopted === 'not_open') return refuse(response, notOpen(after));
     if (adopted === 'not_parked') return refuse(response, after.link?.id ? hasLink(after) : notParked(order));
+    log.info({ order: reference, link: link.id, by: 'person' }, 'link is open');
     asking.reconciler.wake();
     response.json({ order: orderDocument(after), note: own ? NOTES.own : NOTES.other });
   };

@@ -3,6 +3,7 @@ import { shellWord } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import { sendProblem } from '../http/problem.ts';
+import { logChange } from '../observe/log.ts';
 import { isMissing, type LinkSeen, ServiceFault } from '../paylink/service.ts';
 import type { Checked } from '../reconcile/reconciler.ts';
 import type { ApiOptions } from './options.ts';
@@ -55,7 +56,9 @@ export function cancelOrder(options: ApiOptions): RequestHandler {
       const why = ', and the service may have it already: the order is not cancelled before that is known.';
       return noLink(options, response, reference, { outcome: 'opening' }, why);
     }
-    const { rule, order } = cancelled;
+    const { rule, order, from } = cancelled;
+    if (order.state !== from)
+      logChange(options.log, { order: reference, from, to: order.state, rule, by: 'person' });
     if (rule === 'cancelled' || rule === 'already_cancelled') {
       options.onNotices();
       response.json({ order: orderDocument(order) });

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import type { z } from 'zod';
 import { adoptCommand } from '../domain/advice.ts';
+import { formatAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { sendProblem } from '../http/problem.ts';
 import type { Registered, Registration } from '../store/store.ts';
@@ -47,6 +48,7 @@ export function registerLink(options: ApiOptions): RequestHandler {
     const registered = await store.registerLink(registration);
     if (registered.outcome === 'corrected') credentials.forget(registered.token);
     if (registered.outcome === 'bound') credentials.noteLinkId(registered.token, registration.linkId ?? '');
+    logRegistered(options, asked, registered);
     if (registered.outcome === 'created') {
       const { linkKey, token } = registered;
       const { reference, webhookSecret: secret = freshSecret } = asked;
@@ -54,6 +56,20 @@ export function registerLink(options: ApiOptions): RequestHandler {
     }
     answer(options, response, asked, registered, freshSecret);
   };
+}
+
+/** What changed; a request that is only repeated changes nothing. */
+function logRegistered(
+  { log }: ApiOptions,
+  { reference: order, id: link }: z.infer<typeof linkRequest>,
+  registered: Registered,
+): void {
+  const { amount } = registered.order;
+  const linkId = link === undefined ? {} : { link };
+  if (registered.outcome === 'created') {
+    log.info({ order, ...linkId, amount: `${formatAmount(amount)} ${amount.currency}` }, 'order registered');
+  } else if (registered.outcome === 'bound') log.info({ order, ...linkId }, 'link is open');
+  else if (registered.outcome === 'corrected') log.info({ order, ...linkId, by: 'person' }, 'link corrected');
 }
 
 function answer(

@@ -2,6 +2,7 @@ import type { ClockSteps } from '../clock_steps.ts';
 import type { Readiness } from '../http/health.ts';
 import type { LinkOpener } from '../links/opener.ts';
 import type { Activity } from '../observe/activity.ts';
+import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Service } from '../paylink/service.ts';
 import type { HeaderNames } from '../paylink/wire.ts';
@@ -22,6 +23,7 @@ export type ApiOptions = {
   credentials: Pick<Credentials, 'find' | 'keep' | 'forget' | 'noteLinkId'>;
   tokens: Tokens;
   clock: Clock;
+  log: Log;
   metrics: Metrics;
   activity: Activity;
   readiness: Readiness;

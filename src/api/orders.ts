@@ -3,6 +3,7 @@ import { agreement } from '../domain/agreement.ts';
 import type { Money } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { sendProblem } from '../http/problem.ts';
+import { logChange } from '../observe/log.ts';
 import { parseBodyExactly, readEvent } from '../paylink/wire.ts';
 import type { Queries, Timeline } from '../store/queries.ts';
 import { explain } from './explain.ts';
@@ -67,7 +68,7 @@ async function readMoneyInDoubt(
   return agreement(timeline.order, fact).captured;
 }
 
-export function resolveOrder({ store, clock, metrics, onNotices }: ApiOptions): RequestHandler {
+export function resolveOrder({ store, clock, log, metrics, onNotices }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const reference = readReference(request, response);
     if (reference === null) return;
@@ -75,6 +76,10 @@ export function resolveOrder({ store, clock, metrics, onNotices }: ApiOptions): 
     if (asked === null) return;
     const resolved = await store.resolveOrder({ reference, ...asked, atMs: clock.nowMs() });
     if (resolved === null) return noSuchOrder(response, reference);
+    if (resolved.outcome === 'applied') {
+      const { rule, order } = resolved;
+      logChange(log, { order: reference, from: 'held', to: order.state, rule, by: 'person' });
+    }
     if (resolved.outcome !== 'ignored') {
       if (resolved.learnedBy !== null) metrics.paid(resolved.learnedBy);
       onNotices();

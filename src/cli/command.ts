@@ -51,8 +51,8 @@ export type Command<O extends Options = Options> = {
   /** Command lines for help to show. */
   readonly examples?: readonly string[];
   readonly options: O;
-  /** Null where the command has said everything itself. */
-  run(call: Call<O>): Promise<Report | null>;
+  /** An exit code alone if the command has said everything itself; null: then it is `EXIT.ok`. */
+  run(call: Call<O>): Promise<Report | ExitCode | null>;
 };
 
 /** Commands that a person looks for together. */

@@ -52,7 +52,7 @@ type Sent = {
 /** Connects with the address and token that the server has from the same configuration. Makes neither. */
 export function connect(config: Config): Connection {
   const address = reachable(config.operatorListen);
-  const url = `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+  const url = urlOf(address);
   const tokenPlaces =
     config.store.engine === 'postgres'
       ? 'SETTLED_OPERATOR_TOKEN, the same for all replicas'
@@ -73,6 +73,12 @@ export function connect(config: Config): Connection {
       yield* lines(await open(), { method: 'GET', path: path + queryText(query), stop });
     },
   };
+}
+
+/** The address under which this machine reaches a listener of its own. */
+export function urlOf(listen: ListenAddress): string {
+  const { host, port } = reachable(listen);
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /** One listens on every address, but connects to one. */

@@ -31,6 +31,7 @@ export async function run(args: readonly string[], surroundings: Surroundings): 
   try {
     const report = await dispatch(args, surroundings);
     if (report === null) return EXIT.ok;
+    if (typeof report === 'number') return report;
     await surroundings.print(
       json ? `${escapeMarks(JSON.stringify(report.data))}\n` : `${report.lines.join('\n')}\n`,
     );
@@ -46,7 +47,7 @@ export async function run(args: readonly string[], surroundings: Surroundings): 
 async function dispatch(
   all: readonly string[],
   { environment, print }: Surroundings,
-): Promise<Report | null> {
+): Promise<Report | ExitCode | null> {
   const words = all.filter((word, at) => word !== '--json' || at > firstWord(all));
   if (words.length === 0) throw noSuchCommand(COMMANDS, []);
   if (words[0] === '--help' || words[0] === '-h') return overview(GROUPS);

@@ -1,12 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { flushCompileCache } from 'node:module';
+import { resolve } from 'node:path';
 import type { App } from '../app.ts';
 import type { Config } from '../config.ts';
+import type { LogFormat } from '../observe/level.ts';
 import type { Log } from '../observe/log.ts';
+import { releaseVersion } from '../release.ts';
+import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
-import { EXIT } from './exit.ts';
-import { failure } from './failure.ts';
+import { urlOf } from './connection.ts';
+import { endProcess } from './end.ts';
+import { EXIT, type ExitCode } from './exit.ts';
+import { failure, failureText } from './failure.ts';
 
 /** A stop takes 5 s at most, whatever the disk does. */
 const STOP_DEADLINE_MS = 4_800;
@@ -15,31 +21,37 @@ export const serve = defineCommand({
   name: 'serve',
   positionals: '',
   about: 'receive deliveries and settle them, until SIGTERM or SIGINT',
-  details: ['The log goes to standard output, a line of JSON each. docs/errors.md tells how it may end.'],
+  details: [
+    'The log goes to standard output: as text on a terminal, elsewhere and with --json as a line of JSON each. It tells why',
+    'the server ends, too. docs/errors.md lists the exit codes.',
+  ],
   options: {},
-  async run({ config }) {
+  async run({ config, json }) {
     // The database, its log and its backups hold what customers paid: nobody else on this machine reads them.
     process.umask(0o077);
     const stopped = stopAsked();
-    const started = await start(config, stopped);
-    if (started !== null) await untilStopped(started.app, stopped, started.log);
-    return null;
+    const started = await start(config, json ? 'json' : null, stopped);
+    return typeof started === 'number' ? started : untilStopped(started.app, stopped, started.log);
   },
 });
 
-/** Null where it was stopped while it waited for a database on another machine. */
+/** The exit code if it cannot serve, or was stopped while it waited for a database on another machine. */
 async function start(
   readConfig: () => Config,
+  format: LogFormat | null,
   stopped: Promise<string>,
-): Promise<{ app: App; log: Log } | null> {
+): Promise<{ app: App; log: Log } | ExitCode> {
   const { openLog } = await import('../observe/log.ts');
-  let log = openLog('info');
-  process.prependListener('uncaughtException', (fault) => log.fatal({ fault }, 'settled has a bug and ends'));
+  // What is wrong with the settings is told as the log is written without them.
+  let log = openLog('info', await asLines(format));
+  process.prependListener('uncaughtException', (fault) => {
+    endProcess(tellFatal(log, fault, 'settled has a bug and ends; please report it'));
+  });
   // A database that is waited for keeps nothing open.
   const release = stayAlive();
   try {
     const config = readConfig();
-    log = openLog(config.logLevel);
+    log = openLog(config.logLevel, await asLines(format ?? config.logFormat));
     if (config.envFile !== null) log.info(config.envFile, 'settings were taken from a file');
     const { startApp } = await import('../app.ts');
     const starting = startApp({
@@ -54,20 +66,52 @@ async function start(
     if (typeof app === 'string') {
       starting.catch(() => {});
       log.info({ why: app }, 'stopped before it served');
-      return null;
+      return EXIT.ok;
     }
-    const { hooksAddress: hooks, operatorAddress: operator, replica } = app;
-    const name = replica === null ? {} : { replica };
-    log.info({ hooks, operator, store: config.store.name, ...name }, 'settled is serving');
+    log.info(describeApp(app, config), 'settled is serving');
     // Written now, because a process that is killed never gets to write it at its end.
     flushCompileCache();
     return { app, log };
   } catch (fault) {
-    log.fatal({ fault }, 'settled cannot serve');
-    throw fault;
+    return tellFatal(log, fault, 'settled cannot serve');
   } finally {
     release();
   }
+}
+
+/** How the log is written. What makes it readable is loaded only if it is. */
+async function asLines(format: LogFormat | null): Promise<((json: string) => string) | undefined> {
+  const { isTTY } = process.stdout;
+  if ((format ?? (isTTY ? 'pretty' : 'json')) === 'json') return undefined;
+  const { prettyLines } = await import('../observe/pretty.ts');
+  // None if NO_COLOR is set (https://no-color.org).
+  return prettyLines({ colours: isTTY === true && process.stdout.hasColors() });
+}
+
+/** What whoever starts it looks for next. Never the token itself. */
+function describeApp({ hooksAddress, operatorAddress, replica }: App, config: Config): object {
+  const { store, operatorToken } = config;
+  return {
+    version: releaseVersion(),
+    hooks: hooksAddress,
+    operator: operatorAddress,
+    docs: `${urlOf(operatorAddress)}/docs`,
+    operatorToken:
+      operatorToken === null ? resolve(operatorTokenPath(storeFile(store))) : 'SETTLED_OPERATOR_TOKEN',
+    store: store.name,
+    ...(replica === null ? {} : { replica }),
+  };
+}
+
+/**
+ * Tells, once, of what ends the process: in the log, where programs and people look for it; on standard error only if the
+ * log is to say nothing at all. Returns the exit code.
+ */
+function tellFatal(log: Log, fault: unknown, what: string): ExitCode {
+  const failed = failure(fault);
+  if (log.isLevelEnabled('fatal')) log.fatal({ exit: failed.exit, fault }, what);
+  else process.stderr.write(failureText(failed, false));
+  return failed.exit;
 }
 
 /** Resolves when somebody wants this process to stop. Asking again, as process groups and npm do, changes nothing. */
@@ -80,18 +124,23 @@ function stopAsked(): Promise<string> {
   });
 }
 
-/** Throws the fault for which the store cannot go on, after what can still be answered is answered. */
-async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promise<void> {
-  const why = await Promise.race([stopped, app.failed]).catch(async (fault: unknown) => {
-    log.fatal({ fault }, 'the store failed; stopping');
-    process.exitCode = failure(fault).exit;
+/** Serves until it is to stop, or the store cannot go on; then answers what can still be answered. */
+async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promise<ExitCode> {
+  const end = await Promise.race([stopped, app.failed]).then(
+    (why) => ({ why }),
+    (fault: unknown) => ({ fault }),
+  );
+  if ('fault' in end) {
+    const exit = tellFatal(log, end.fault, 'the store failed; stopping');
+    process.exitCode = exit;
     await stopInTime(app, log);
-    throw fault;
-  });
-  log.info({ why }, 'stopping');
+    return exit;
+  }
+  log.info(end, 'stopping');
   process.exitCode = EXIT.ok;
   await stopInTime(app, log);
   log.info('stopped');
+  return EXIT.ok;
 }
 
 /**
@@ -101,6 +150,7 @@ async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promi
 async function stopInTime(app: App, log: Log): Promise<void> {
   const cancel = systemClock.after(STOP_DEADLINE_MS, () => {
     log.error('the disk does not answer: ended by SIGKILL; nothing that was acknowledged is lost');
+    log.flush();
     process.kill(process.pid, 'SIGKILL');
   });
   await app.stop();

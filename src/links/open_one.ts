@@ -63,7 +63,10 @@ async function finish(
   });
   if (outcome === 'lost') return null;
   if (outcome === 'bound') credentials.noteLinkId(token, link.id);
-  if (outcome === 'bound' && withheld === null) return { outcome: 'opened' };
+  if (outcome === 'bound' && withheld === null) {
+    log.info({ order: reference, link: link.id }, 'link is open');
+    return { outcome: 'opened' };
+  }
   const detail =
     outcome === 'bound'
       ? (withheld ?? '')

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { formatAmount } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { Log } from '../observe/log.ts';
 import type { Service } from '../paylink/service.ts';
@@ -156,6 +157,10 @@ async function intend(options: OpenerOptions, request: OpenRequest): Promise<Int
     atMs,
   });
   if (intended.outcome === 'created') {
+    options.log.info(
+      { order: reference, amount: `${formatAmount(amount)} ${amount.currency}` },
+      'order opened',
+    );
     credentials.keep({ linkKey: intended.linkKey, reference, token, secret, isProvisional: true });
   }
   return intended;

@@ -114,7 +114,7 @@ async function write(
   if (fault === null) {
     const ended = await store.finishNotice({ noticeKey, attempt, answer: answer as ShopAnswer, nowMs });
     if (ended === 'lost') return null;
-    log.debug({ notice: id, order: reference, type }, 'the shop was told');
+    log.info({ order: reference, notice: id, type }, 'the shop was told');
     return 'delivered';
   }
   const note = { code: fault.code, message: fault.message };

@@ -1,20 +1,26 @@
 import type { Clock } from '../work/clock.ts';
 import type { Log } from './log.ts';
 
-const LINE_EVERY_MS = 1_000;
-/** Links that one line names. */
-const LINKS_MAX = 10;
+const EVERY_MS = 1_000;
+/** Orders of which a refusal has a line of its own, in that time. */
+const LINES_MAX = 10;
+/** Further orders that the line of all others names. */
+const NAMED_MAX = 40;
 
 /** A delivery that was refused or not recorded. */
 type Refusal = {
   /** Its outcome or, if it was not authentic, why. */
   reason: string;
-  link?: number | undefined;
+  /** The reference of the order whose link it named, if it named one. */
+  order?: string | undefined;
   /** What kept it from being recorded. */
   fault?: unknown;
 };
 
-/** Counts refusals and logs them together, so that a flood costs a line a second and not a line each. */
+/**
+ * Logs refusals so that whoever looks for an order finds its own, and a flood costs some lines a second. The first refusal
+ * of an order for a reason has a line of its own, at once; all others of that second share one, with counts.
+ */
 export type RefusalCounts = {
   add(refusal: Refusal, count?: number): void;
   /** Logs what is counted, at once. */
@@ -22,28 +28,50 @@ export type RefusalCounts = {
 };
 
 export function countRefusals({ clock, log }: { clock: Clock; log: Log }): RefusalCounts {
+  let isTimed = false;
+  let told = new Set<string>();
   let counts = new Map<string, number>();
-  let links = new Set<number>();
+  let named = new Set<string>();
   let fault: unknown;
 
   function flush(): void {
-    if (counts.size === 0) return;
+    isTimed = false;
     const line = {
       counts: Object.fromEntries(counts),
-      ...(links.size > 0 ? { links: [...links] } : {}),
+      ...(named.size > 0 ? { orders: [...named] } : {}),
       ...(fault === undefined ? {} : { fault }),
     };
+    const isEmpty = counts.size === 0;
+    told = new Set();
     counts = new Map();
-    links = new Set();
+    named = new Set();
     fault = undefined;
-    log.warn(line, 'deliveries refused as not authentic, or not recorded');
+    if (!isEmpty) log.warn(line, 'deliveries refused as not authentic, or not recorded');
+  }
+
+  /** Whether it has a line of its own. */
+  function tell({ reason, order, fault }: Refusal): boolean {
+    const key = `${reason} ${order}`;
+    if (order === undefined || told.size >= LINES_MAX || told.has(key)) return false;
+    told.add(key);
+    const line = { order, reason, ...(fault === undefined ? {} : { fault }) };
+    log.warn(
+      line,
+      reason === 'stale'
+        ? 'a delivery came too late, and was not believed'
+        : 'a delivery was refused, or not recorded',
+    );
+    return true;
   }
 
   return {
     add: (refusal, count = 1) => {
-      if (counts.size === 0) clock.after(LINE_EVERY_MS, flush);
-      counts.set(refusal.reason, (counts.get(refusal.reason) ?? 0) + count);
-      if (refusal.link !== undefined && links.size < LINKS_MAX) links.add(refusal.link);
+      if (!isTimed) clock.after(EVERY_MS, flush);
+      isTimed = true;
+      if (tell(refusal)) return;
+      const { reason, order } = refusal;
+      counts.set(reason, (counts.get(reason) ?? 0) + count);
+      if (order !== undefined && named.size < NAMED_MAX) named.add(order);
       fault ??= refusal.fault;
     },
     flush,

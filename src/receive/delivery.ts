@@ -57,8 +57,8 @@ export type Ended = {
   answer: Answer;
   outcome: DeliveryOutcome;
   afterwards?: () => void;
-  /** The link that it was signed for, or said to be. */
-  link?: LinkCredentials;
+  /** The link that it was signed for, or said to be: what the log and its followers call it. */
+  link?: { readonly reference: string };
   /** Where it was recorded. */
   recorded?: Recorded;
   type?: string | null;

@@ -21,6 +21,8 @@ export type ReceiveOptions = DeliveryOptions & {
   /** Whether the process is stopping and takes no more deliveries. */
   isClosed: () => boolean;
   onOutcome: (ended: Ended, sinceHeadersMs: number) => void;
+  /** Called after a delivery was refused unread, with the order whose link it named. */
+  onUnread: (refused: { reason: KeptReason; order: string | undefined }) => void;
 };
 
 /** Tokens that settled makes: 24 random bytes in base64url. */
@@ -94,19 +96,19 @@ function byBody(options: ReceiveOptions, request: Request, response: Response): 
     if (linkId === undefined || linkIds.length > 1) return null;
     return options.lookUp({ linkId });
   };
-  const way = { lookUpFirst: false, lookUp, keepsRejections: false };
-  return receive(options, request, response, { ...way, unread: () => {} });
+  const unread = (reason: KeptReason) => options.onUnread({ reason, order: undefined });
+  return receive(options, request, response, { lookUpFirst: false, lookUp, keepsRejections: false, unread });
 }
 
 type Way = {
   lookUpFirst: boolean;
   lookUp: FindLink;
   keepsRejections: boolean;
-  /** Keeps why it was refused unread. */
-  unread: (reason: KeptReason | undefined) => void;
+  /** Tells, and perhaps keeps, why it was refused unread. */
+  unread: (reason: KeptReason) => void;
 };
 
-/** Keeps that a delivery with this token was refused before its signature was looked at; nothing if no link has it. */
+/** Tells that a delivery was refused before its signature was looked at, and keeps that of a link that has this token. */
 type UnreadRefusals = (
   token: string | undefined,
   request: IncomingMessage,
@@ -117,7 +119,7 @@ type UnreadRefusals = (
 const UNREAD_LOOK_UPS_MAX = 4;
 
 /** They were answered before anybody asked whether there is such a link, so that the answer takes the same time. */
-function unreadRefusals({ credentials, rejections }: ReceiveOptions): UnreadRefusals {
+function unreadRefusals({ credentials, rejections, onUnread }: ReceiveOptions): UnreadRefusals {
   let lookingUp = 0;
   async function find(token: string): Promise<LinkCredentials | null> {
     if (lookingUp >= UNREAD_LOOK_UPS_MAX) return null;
@@ -131,10 +133,13 @@ function unreadRefusals({ credentials, rejections }: ReceiveOptions): UnreadRefu
     }
   }
   return async (token, request, reason) => {
-    if (token === undefined || reason === undefined || !TOKEN.test(token)) return;
+    if (reason === undefined) return;
     const { method, headers } = request;
-    const link = credentials.cachedByToken(token) ?? (await find(token));
-    if (link === null || link.isProbe === true) return;
+    const isToken = token !== undefined && TOKEN.test(token);
+    const link = isToken ? (credentials.cachedByToken(token) ?? (await find(token))) : null;
+    if (link?.isProbe === true) return;
+    onUnread({ reason, order: link?.reference });
+    if (link === null) return;
     rejections.add(link.linkKey, reason, () => diagnoseUnread({ method, headers }, reason));
   };
 }
@@ -171,18 +176,20 @@ async function take(
     const { answer, outcome, reason } = refused;
     return { answer, outcome, afterwards: () => way.unread(reason) };
   }
+  let before: LinkCredentials | null = null;
   try {
-    const before = way.lookUpFirst ? await way.lookUp(EMPTY) : null;
+    before = way.lookUpFirst ? await way.lookUp(EMPTY) : null;
+    const named = nameOf(before);
     const share = before === null ? 'others' : 'addressed';
     if (before !== null && !request.complete) options.onNamed(request);
     const read = await bodies.read(request, share);
     if (read.outcome === 'no_room') {
       await bodies.skip(request);
-      return { answer: ANSWERS.unavailable, outcome: 'shed' };
+      return { answer: ANSWERS.unavailable, outcome: 'shed', ...named };
     }
-    if (read.outcome === 'crowded_out') return { answer: ANSWERS.crowdedOut, outcome: 'shed' };
+    if (read.outcome === 'crowded_out') return { answer: ANSWERS.crowdedOut, outcome: 'shed', ...named };
     if (read.outcome !== 'read') {
-      const ended: Ended = { outcome: read.outcome, answer: UNREAD[read.outcome] };
+      const ended: Ended = { outcome: read.outcome, answer: UNREAD[read.outcome], ...named };
       if (read.outcome !== 'too_large') return ended;
       return { ...ended, afterwards: () => way.unread('body_too_large') };
     }
@@ -192,12 +199,18 @@ async function take(
       bodies.giveBack(read.room);
     }
   } catch (error) {
-    const failed: Ended = { answer: ANSWERS.unavailable, outcome: 'failed', fault: error };
+    const named = nameOf(isUndecipherable(error) ? error : before);
+    const failed: Ended = { answer: ANSWERS.unavailable, outcome: 'failed', fault: error, ...named };
     if (!way.keepsRejections || !isUndecipherable(error)) return failed;
     // Whatever it says, the service can be asked; a forger can have no more asked than with any other delivery.
     const { linkKey } = error;
     return { ...failed, afterwards: () => options.rejections.add(linkKey, 'secret_undecipherable') };
   }
+}
+
+/** The link that a delivery named. That of a probe has no order. */
+function nameOf(link: { reference: string } | null): Pick<Ended, 'link'> {
+  return link === null || link.reference === '' ? {} : { link };
 }
 
 function isUndecipherable(error: unknown): error is LinkFault {

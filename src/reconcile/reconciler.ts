@@ -1,6 +1,6 @@
 import { slotsFor } from '../domain/budget.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
-import type { Log } from '../observe/log.ts';
+import { type Log, logChange } from '../observe/log.ts';
 import { isMissing, ServiceFault } from '../paylink/service.ts';
 import type { ClaimedCheck } from '../store/asking.ts';
 import type { Store } from '../store/store.ts';
@@ -120,7 +120,7 @@ async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promis
     const { outcome } = await ask(options, check, { as: check.class, reason });
     if (outcome === 'read') return;
     // The shop may make its link at any time, or never.
-    await store.failCheck({ linkKey, dueAtMs: null, missing: false, sent: true, nowMs: clock.nowMs() });
+    await fail({ dueAtMs: null, missing: false, sent: true });
   } catch (error) {
     const fault = error instanceof ServiceFault ? error : null;
     const spent = fault?.code === 'api_budget_spent';
@@ -129,10 +129,14 @@ async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promis
     if (fault?.code === 'service_forbidden') await options.service.profile('janitor').catch(() => {});
     const missing = fault !== null && isMissing(fault);
     const dueAtMs = fault?.retryAtMs ?? laterMs();
-    const failure = { linkKey, dueAtMs, missing, sent: !spent, nowMs: clock.nowMs() };
-    await store.failCheck(failure).catch((second: unknown) => {
+    await fail({ dueAtMs, missing, sent: !spent }).catch((second: unknown) => {
       log.warn({ order: reference, fault: second }, 'a failed check keeps its lease until it lapses');
     });
+  }
+
+  async function fail(failure: { dueAtMs: number | null; missing: boolean; sent: boolean }): Promise<void> {
+    const change = await store.failCheck({ ...failure, linkKey, nowMs: clock.nowMs() });
+    if (change !== null) logChange(log, { order: reference, to: 'held', ...change, by: 'reconciliation' });
   }
 
   function laterMs(): number {

@@ -1,7 +1,7 @@
 import type { SettlementPolicy } from '../domain/decision.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { Fault } from '../fault.ts';
-import type { Log } from '../observe/log.ts';
+import { type Log, logChange } from '../observe/log.ts';
 import type { Credentials } from '../store/credentials.ts';
 import type { ClaimedEvent, Inbox, SettleResult } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
@@ -88,7 +88,7 @@ export function startSettler(options: SettlerOptions): Settler {
 }
 
 async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<void> {
-  const { store, credentials, policy, clock, log, onSettled } = options;
+  const { store, credentials, policy, clock, onSettled } = options;
   try {
     const { linkKey, eventKey, attempt, reading } = event;
     let said: ReturnType<typeof readStoredEvent>;
@@ -101,7 +101,7 @@ async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<
       said = readStoredEvent(event, link);
     } else said = readStoredReading(event, reading);
     const result = await store.settle({ eventKey, attempt, ...said, policy, nowMs: clock.nowMs() });
-    report(log, eventKey, result);
+    report(options, event, result);
     onSettled(result, event);
   } catch (error) {
     await retryOrBury(options, event, error);
@@ -116,21 +116,28 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
   const delayMs = terminal ? null : retryDelayMs(RETRY, attempt, random());
   const nowMs = clock.nowMs();
   const fault = describe(error);
+  const order = orderOf(options, event);
   try {
     if (delayMs === null) {
       const end = await store.buryEvent({ eventKey, attempt, nowMs, fault });
       if (end === 'done')
-        log.warn({ event: eventKey, fault: error }, 'a replayed event stays as it was settled');
+        log.warn({ event: eventKey, ...order, fault: error }, 'a replayed event stays as it was settled');
       if (end !== 'dead') return;
-      log.error({ event: eventKey, fault: error }, 'an event cannot be settled and waits for a person');
+      log.error(
+        { event: eventKey, ...order, fault: error },
+        'an event cannot be settled and waits for a person',
+      );
       onFailed('buried', event);
     } else {
       await store.retryEvent({ eventKey, attempt, dueAtMs: nowMs + delayMs, fault });
-      log.warn({ event: eventKey, attempt, fault: error }, 'an event could not be settled; trying again');
+      log.warn(
+        { event: eventKey, ...order, attempt, fault: error },
+        'an event could not be settled; trying again',
+      );
       onFailed('retried', event);
     }
   } catch (second) {
-    log.warn({ event: eventKey, fault: second }, 'a failed event keeps its lease until it lapses');
+    log.warn({ event: eventKey, ...order, fault: second }, 'a failed event keeps its lease until it lapses');
   }
 }
 
@@ -139,16 +146,30 @@ function describe(error: unknown): { code: string; message: string } {
   return { code: 'bug', message: error instanceof Error ? error.message : String(error) };
 }
 
-function report(log: Log, eventKey: number, result: SettleResult): void {
+function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResult): void {
+  const { log } = options;
+  const { eventKey, reading } = event;
   if (result.outcome === 'lost') return;
   if (result.outcome === 'link_mismatch') {
-    log.warn({ event: eventKey }, 'an event names another link than the one it was signed for');
-  } else if (result.outcome === 'held') {
-    log.warn({ event: eventKey, order: result.reference, rule: result.rule }, 'money is held for a person');
-  } else {
-    log.debug(
-      { event: eventKey, order: result.reference, outcome: result.outcome, rule: result.rule },
-      'settled',
+    log.warn(
+      { ...orderOf(options, event), event: eventKey },
+      'an event names another link than the one it was signed for',
     );
+    return;
   }
+  const { outcome, rule, reference: order, state: to, change } = result;
+  const by =
+    reading === null
+      ? ({ by: 'webhook', event: eventKey } as const)
+      : ({ by: 'reconciliation', reading } as const);
+  if (change !== null) logChange(log, { order, to, ...change, ...by });
+  else if (outcome === 'held')
+    log.warn({ order, rule, ...by }, 'more money of a held order waits for a person');
+  else log.debug({ order, outcome, rule, ...by }, 'settled; the state of the order stays');
+}
+
+/** For the log: the order that an event came for; nothing where the store would have to be asked. */
+function orderOf({ credentials }: SettlerOptions, { linkKey }: ClaimedEvent): { order?: string } {
+  const order = credentials.cachedByLinkKey(linkKey)?.reference;
+  return order === undefined ? {} : { order };
 }

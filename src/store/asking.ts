@@ -2,8 +2,8 @@ import type { BudgetAsk, BudgetReturn, BudgetTaken, RequestClass } from '../doma
 import type { AskReason } from '../domain/check.ts';
 import type { Rule } from '../domain/decision.ts';
 import type { Money, StatedMoney } from '../domain/money.ts';
-import type { Order } from '../domain/order.ts';
-import type { ClaimedEvent, FaultNote, SealedSecret } from './store.ts';
+import type { Order, OrderState } from '../domain/order.ts';
+import type { ClaimedEvent, FaultNote, SealedSecret, StateChange } from './store.ts';
 
 /** What opening links and asking about them want of a database. The rules of store.ts hold: a verb is a transaction. */
 export type Asking = ApiBudget & Openings & Checks;
@@ -165,7 +165,8 @@ export type Checks = {
   /**
    * A check failed; it is tried again at `dueAtMs`, or where that is null by the schedule, as the service has no such link
    * yet. `missing`: it knows no link of that id; an attention is raised. `sent`: whether the service was asked at all; a
-   * check that had no slot is no failure.
+   * check that had no slot is no failure. Returns how the state of the order changed: a completion that nobody confirms is
+   * held in the end.
    */
   failCheck(failure: {
     linkKey: number;
@@ -173,7 +174,7 @@ export type Checks = {
     missing: boolean;
     sent: boolean;
     nowMs: number;
-  }): Promise<void>;
+  }): Promise<StateChange | null>;
   /** The customer came back: queues a check, at most one per link and minute. Null where the token is none of ours. */
   recordReturn(returned: { returnToken: string; nowMs: number }): Promise<{ callbackUrl: string } | null>;
   /**
@@ -202,7 +203,7 @@ export type Checks = {
 };
 
 export type Cancelled =
-  | { outcome: 'decided'; rule: Rule; order: Order }
+  | { outcome: 'decided'; rule: Rule; order: Order; from: OrderState }
   /** Its link is being opened, or may be there without our knowing it: it cannot be cancelled yet. */
   | { outcome: 'opening'; order: Order };
 

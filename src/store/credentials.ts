@@ -101,7 +101,7 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
       try {
         return open();
       } catch (error) {
-        throw error instanceof Fault ? new LinkFault(linkKey, error) : error;
+        throw error instanceof Fault ? new LinkFault(sealed, error) : error;
       }
     };
     let serviceSecret: string | undefined;

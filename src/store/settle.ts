@@ -5,7 +5,7 @@ import type { AttentionKind, LearnedBy, Order } from '../domain/order.ts';
 import type { Cause } from './effects.ts';
 import type { CheckRequest } from './matters.ts';
 import type { LoadedOrder } from './orders.ts';
-import type { FaultNote, SettleJob, SettleResult } from './store.ts';
+import type { FaultNote, SettleJob, SettleResult, StateChange } from './store.ts';
 
 /** A claimed row under settlement. */
 export type Lease = {
@@ -32,6 +32,8 @@ export function isReading<L extends Lease>(lease: L): lease is L & AnsweredReadi
 export type Applied = {
   loaded: LoadedOrder;
   last: Decision | null;
+  /** The state before them, and the rule that changed it last; null while it is as it was. */
+  change: StateChange | null;
   notices: number;
   /** Where a fact made the order paid. */
   learnedBy: LearnedBy | null;
@@ -73,7 +75,7 @@ export function factOf({ reading }: Lease, said: PaymentFact): PaymentFact {
 
 export function nothingApplied(loaded: LoadedOrder, { notUnderstood }: SettleJob): Applied {
   const raised: AttentionKind[] = notUnderstood === null ? [] : ['event_not_understood'];
-  return { loaded, last: null, notices: 0, learnedBy: null, raised };
+  return { loaded, last: null, change: null, notices: 0, learnedBy: null, raised };
 }
 
 /** What was done before, and what one more decision does; `order`: as that leaves it. */
@@ -81,10 +83,19 @@ export function alsoApplied(before: Applied, made: Decision, order: Order): Appl
   return {
     loaded: { ...before.loaded, order },
     last: made,
+    change: changeOf(before, made),
     notices: before.notices + countNotices(made),
     learnedBy: before.learnedBy ?? learnedBy(made),
     raised: before.raised.concat(raisedBy(made)),
   };
+}
+
+/** How a decision changes the state of an order; `change`: what those before it did. */
+export function changeOf(
+  { loaded: { order }, change }: { loaded: Pick<LoadedOrder, 'order'>; change: StateChange | null },
+  { state, rule }: Decision,
+): StateChange | null {
+  return state === order.state ? change : { from: change?.from ?? order.state, rule };
 }
 
 /** The check that a decision on an event asks for. A reading answers one, and asks for none. */
@@ -160,15 +171,17 @@ export function unreadDetail(eventKey: number, why: string): string {
 /** @param held the decision that held the order because nobody confirmed its completion, where that came of a reading */
 export function settled(
   { order }: LoadedOrder,
-  { last, notices, learnedBy }: Applied,
+  applied: Applied,
   held: Decision | null,
 ): Extract<SettleResult, { rule: unknown }> {
+  const { last, notices, learnedBy } = applied;
   const made = held ?? last;
   return {
     outcome: made?.outcome ?? 'ignored',
     rule: made?.rule ?? null,
     reference: order.reference,
     state: made?.state ?? order.state,
+    change: held === null ? applied.change : changeOf(applied, held),
     notices: notices + countNotices(held),
     learnedBy,
   };

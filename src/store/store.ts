@@ -197,18 +197,22 @@ export type SettleJob = ClaimRef & {
   nowMs: number;
 };
 
+/** The state that an order left, and by which rule. */
+export type StateChange = { from: OrderState; rule: Rule };
+
 export type SettleResult =
   | { outcome: 'lost' }
   | { outcome: 'link_mismatch' }
   /**
    * `outcome` and `rule` are of the last fact; `ignored` with rule null where the event held no fact. `learnedBy` says
-   * that it made the order paid.
+   * that it made the order paid. `change`: null where the state stayed.
    */
   | {
       outcome: Outcome;
       rule: Rule | null;
       reference: string;
       state: OrderState;
+      change: StateChange | null;
       notices: number;
       learnedBy: LearnedBy | null;
     };

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { testFolder } from '../support/app.ts';
 import { freePort } from '../support/port.ts';
-import { spawnSettled } from '../support/process.ts';
+import { fatalLine, spawnSettled } from '../support/process.ts';
 
 /** A folder with this `.env`. */
 function folderWith(...lines: string[]): string {
@@ -40,10 +40,11 @@ describe('cli: a file .env in the working folder', () => {
 
   it('is named beside what is wrong', async () => {
     const cwd = folderWith('SETTLED_TOLERANCE_SECONDS=0', 'SETTLED_STROE=x');
-    const { code, stderr } = await spawnSettled(['serve'], {}, { cwd }).finished;
-    expect(code).toBe(EXIT.configuration);
-    expect(stderr).toContain('SETTLED_STROE is not a setting of this version. Did you mean SETTLED_STORE?');
-    expect(stderr).toContain(`${join(cwd, '.env')} gave: SETTLED_STROE, SETTLED_TOLERANCE_SECONDS`);
+    const end = await spawnSettled(['serve'], {}, { cwd }).finished;
+    expect(end.code).toBe(EXIT.configuration);
+    const { message } = fatalLine(end).fault;
+    expect(message).toContain('SETTLED_STROE is not a setting of this version. Did you mean SETTLED_STORE?');
+    expect(message).toContain(`${join(cwd, '.env')} gave: SETTLED_STROE, SETTLED_TOLERANCE_SECONDS`);
   });
 
   it('gives nothing if the environment has the name, though empty', async () => {

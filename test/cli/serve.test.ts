@@ -6,7 +6,7 @@ import { EXIT } from '../../src/cli/exit.ts';
 import { testFolder } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/port.ts';
-import { MAIN, runSettled, spawnSettled } from '../support/process.ts';
+import { fatalLine, MAIN, onTerminal, runSettled, spawnSettled } from '../support/process.ts';
 
 function environment(over: Record<string, string> = {}): Record<string, string> {
   return {
@@ -27,26 +27,64 @@ function planted(code: string, event: keyof typeof LISTENERS): Record<string, st
   return { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(later)}` };
 }
 
+const WRONG = { SETTLED_TOLERANCE_SECONDS: '0' };
+const WHAT_IS_WRONG = '  - SETTLED_TOLERANCE_SECONDS is "0"; write whole seconds from 1 to 86400';
+
 describe('cli: serve', () => {
-  it('that cannot start says why in a sentence and a fatal line, without a stack', async () => {
-    const end = await runSettled(['serve'], environment({ SETTLED_TOLERANCE_SECONDS: '0' }));
-    expect(end.code).toBe(EXIT.configuration);
-    expect(end.stderr).toBe(
-      'settled: The configuration cannot be used:\n' +
-        '  - SETTLED_TOLERANCE_SECONDS is "0"; write whole seconds from 1 to 86400\n',
-    );
-    expect(JSON.parse(end.stdout)).toMatchObject({
-      level: 'fatal',
-      fault: { code: 'configuration_invalid' },
+  it('that cannot start says why once, as a line of the log and without a stack', async () => {
+    const end = await runSettled(['serve'], environment(WRONG));
+    expect([end.code, end.stderr]).toEqual([EXIT.configuration, '']);
+    expect(JSON.parse(end.stdout)).toEqual({
+      ...{ level: 'fatal', time: expect.any(String), msg: 'settled cannot serve', exit: EXIT.configuration },
+      fault: {
+        code: 'configuration_invalid',
+        message: `The configuration cannot be used:\n${WHAT_IS_WRONG}`,
+      },
     });
   });
 
-  it('prints its failure as JSON where that is wanted', async () => {
-    const { stderr } = await runSettled(['serve', '--json'], environment({ SETTLED_NONSENSE: '1' }));
-    expect(JSON.parse(stderr).error).toMatchObject({
-      code: 'configuration_invalid',
-      exit: EXIT.configuration,
+  it('says it for a person on a terminal, and as JSON there if that is wanted', async () => {
+    const wrong = environment({ ...WRONG, ...onTerminal({ colours: false }) });
+    const [end, asJson] = await Promise.all([
+      runSettled(['serve'], wrong),
+      runSettled(['serve', '--json'], wrong),
+    ]);
+    expect([end.code, end.stderr]).toEqual([EXIT.configuration, '']);
+    expect(end.stdout.split('\n')).toEqual([
+      expect.stringMatching(/^[\d:.]+ FATAL: settled cannot serve {2}exit=78 fault=configuration_invalid$/),
+      '    The configuration cannot be used:',
+      `    ${WHAT_IS_WRONG}`,
+      '',
+    ]);
+    expect(fatalLine(asJson)).toMatchObject({ exit: EXIT.configuration });
+  });
+
+  it('says it on standard error if the log is to say nothing', async () => {
+    const silent = { SETTLED_LOG_LEVEL: 'silent', SETTLED_HOOKS_LISTEN: '192.0.2.1:8787' };
+    const end = await runSettled(['serve'], environment(silent));
+    expect([end.code, end.stdout]).toEqual([EXIT.configuration, '']);
+    expect(end.stderr).toMatch(/^settled: .*192\.0\.2\.1:8787.*\n$/);
+  });
+
+  it('says first which version serves, and where the documentation and the token are', async () => {
+    const own = environment();
+    const storePath = (own.SETTLED_STORE as string).slice('sqlite:'.length);
+    const given = { SETTLED_OPERATOR_TOKEN: 'a-token-of-the-operator', SETTLED_OPERATOR_LISTEN: '0.0.0.0:0' };
+    const [made, brought] = [spawnSettled(['serve'], own), spawnSettled(['serve'], environment(given))];
+    const line = JSON.parse(await made.line(/settled is serving/));
+    expect(line).toMatchObject({
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      docs: `http://127.0.0.1:${line.operator.port}/docs`,
+      operatorToken: `${storePath}.operator-token`,
     });
+    expect(existsSync(line.operatorToken)).toBe(true);
+    const other = JSON.parse(await brought.line(/settled is serving/));
+    expect(other).toMatchObject({
+      docs: `http://127.0.0.1:${other.operator.port}/docs`,
+      operatorToken: 'SETTLED_OPERATOR_TOKEN',
+    });
+    for (const { docs } of [line, other]) expect((await fetch(docs)).status).toBe(200);
+    expect(brought.stdout()).not.toContain(given.SETTLED_OPERATOR_TOKEN);
   });
 
   it.each([
@@ -55,11 +93,9 @@ describe('cli: serve', () => {
   ])('ends with 70 for %s, with its stack', async (_what, code) => {
     const end = await runSettled(['serve'], { ...environment(), ...planted(code, 'uncaughtException') });
     expect(end.code).toBe(EXIT.bug);
-    expect(end.stderr).toMatch(
-      /^settled: This is a bug in settled\. Please report it\.\nError: planted\n +at /,
-    );
-    const last = JSON.parse(end.stdout.trim().split('\n').at(-1) as string);
-    expect(last).toMatchObject({ level: 'fatal', fault: { message: 'planted' } });
+    const { msg, exit, fault } = fatalLine(end);
+    expect({ msg, exit }).toEqual({ msg: 'settled has a bug and ends; please report it', exit: EXIT.bug });
+    expect(fault).toEqual({ message: 'planted', stack: expect.stringMatching(/^Error: planted\n +at /) });
   });
 
   it('stops when it was told to before it served', async () => {

@@ -111,6 +111,9 @@ describe('demo', () => {
       body: new URLSearchParams({ good: 'tea', reference: 'tea-1' }),
       redirect: 'manual',
     });
+    // The shop's order is told of where the addresses were printed.
+    await demo.line(/^[\d:.]+ INFO: order opened {2}order=tea-1 amount="48\.00 BRL"$/);
+    await demo.line(/ INFO: link is open {2}order=tea-1 link=/);
     expect(paste(text, /SETTLED_STORE=.*\n.*why ORDER/)).toMatch(/^Order tea-1 \(48\.00 BRL\) is not paid\./);
     expect(paste(text, /settled sandbox faults '.*/)).toMatch(/drop .*every one/);
     expect(paste(text, /settled sandbox faults --clear.*/)).toContain('There are no fault plans.');

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
-import { spawnSettled } from '../support/process.ts';
+import { onTerminal, spawnSettled } from '../support/process.ts';
 
 const LOG = new URL('../../src/observe/log.ts', import.meta.url).href;
 
@@ -74,8 +74,106 @@ describe('log: by itself', () => {
     expect(line?.fault).toEqual({ message: 'not a function', stack: expect.stringContaining('TypeError') });
   });
 
+  it('loses no line when the process ends in the same turn', () => {
+    expect(logged("log.info('last'); process.exit(0);")).toMatchObject([{ msg: 'last' }]);
+  });
+
   it('writes below its level nothing', () => {
     expect(logged("log.debug('quiet'); log.info('loud');").map(({ msg }) => msg)).toEqual(['loud']);
+  });
+});
+
+const PRETTY = new URL('../../src/observe/pretty.ts', import.meta.url).href;
+
+/** What a terminal gets of it. */
+function pretty(code: string, colours: boolean): string[] {
+  const text = written(`
+    const { prettyLines } = await import(${JSON.stringify(PRETTY)});
+    { const log = openLog('info', prettyLines({ colours: ${colours} })); ${code} }`);
+  return text.trimEnd().split('\n');
+}
+
+/** The same without the time. */
+function shown(code: string): string[] {
+  return pretty(code, false).map((line) => {
+    expect(line).toMatch(/^(?:\d\d:\d\d:\d\d\.\d{3} | {4})/);
+    return line.replace(/^[\d:.]+ /, '');
+  });
+}
+
+describe('log: for a person', () => {
+  it('is a line for each message, with its fields by their names', () => {
+    const lines = shown(`
+      log.info({ order: 'o-1', event: 3, held: true, hooks: { host: '127.0.0.1', port: 8787 } }, 'order is paid');
+      log.warn({ order: 'two words', counts: { 'unknown_link': 2 }, order_of: '' }, 'a "quoted" word');
+      log.error('plain');`);
+    expect(lines).toEqual([
+      'INFO: order is paid  order=o-1 event=3 held=true hooks=127.0.0.1:8787',
+      'WARN: a "quoted" word  order="two words" counts={"unknown_link":2} order_of=""',
+      'ERROR: plain',
+    ]);
+  });
+
+  it('has a fault in its line, and a stack below it', () => {
+    const [line, , ...stack] = shown(`
+      log.warn({ fault: Object.assign(new Error('no space'), { code: 'store_full' }) }, 'x');
+      log.error({ fault: new TypeError('a bug') }, 'y');`);
+    expect(line).toBe('WARN: x  fault="store_full: no space"');
+    expect(stack[0]).toBe('    TypeError: a bug');
+    expect(stack[1]).toMatch(/^ {8}at /);
+  });
+
+  it('writes out what a terminal would obey, wherever it stands', () => {
+    const hostile = '\\u001b[31mred\\u202e\\u009b0m\\nnext\\r';
+    const [line, other, ...more] = shown(`
+      log.info({ order: '${hostile}', inner: { '${hostile}': ['${hostile}'] }, '${hostile}': 1 }, '${hostile}');
+      log.warn({ fault: new Error('${hostile}') }, 'x');`);
+    const seen = '\\u001b[31mred\\u202e\\u009b0m\\nnext\\r';
+    expect(line).toBe(`INFO: ${seen}  order="${seen}" inner={"${seen}":["${seen}"]} ${seen}=1`);
+    expect([other, more[0], more[1]]).toEqual([
+      'WARN: x  fault=bug',
+      '    Error: \\u001b[31mred\\u202e\\u009b0m',
+      '    next\\r',
+    ]);
+  });
+
+  it('has colours only if it is told to', () => {
+    const code = "log.warn({ order: 'o-1' }, 'x');";
+    const [coloured] = pretty(code, true);
+    expect(coloured).toContain('\u001b[33mWARN\u001b[39m');
+    expect(shown(code).join()).not.toContain('\u001b');
+  });
+
+  it('hides what must not be read', () => {
+    const [line] = shown(`log.info({ token: 'canary', inner: { secret: 'canary' } }, 'x');`);
+    expect(line).toBe('INFO: x  token="[redacted]" inner={"secret":"[redacted]"}');
+  });
+});
+
+describe('log: on a terminal and elsewhere', () => {
+  const READABLE = ' INFO: settled is serving  version=';
+  it.each([
+    ['JSON elsewhere', {}, '{"level":"info"'],
+    ['text on a terminal', onTerminal({ colours: false }), READABLE],
+    [
+      'text in colours on a terminal that has them',
+      onTerminal({ colours: true }),
+      ' \u001b[32mINFO\u001b[39m: ',
+    ],
+    [
+      'JSON on a terminal by SETTLED_LOG_FORMAT',
+      { ...onTerminal({ colours: true }), SETTLED_LOG_FORMAT: 'json' },
+      '{"level":"info"',
+    ],
+    ['text elsewhere by SETTLED_LOG_FORMAT', { SETTLED_LOG_FORMAT: 'pretty' }, READABLE],
+  ])('is %s', async (_what, environment, words) => {
+    const serving = spawnSettled(['serve'], {
+      SETTLED_STORE: `sqlite:${join(testFolder(), 'settled.db')}`,
+      SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+      SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+      ...environment,
+    });
+    expect(await serving.line(/settled is serving/)).toContain(words);
   });
 });
 

@@ -24,21 +24,42 @@ function openCounts() {
 }
 
 describe('observe: refused deliveries', () => {
-  it('of one second share a line, with counts by reason', () => {
+  it('of one second share a line, with counts by reason, if they name no order', () => {
     const { counts, lines, endSecond } = openCounts();
     const fault = new Error('the disk is full');
     for (let n = 0; n < 1_000; n++) counts.add({ reason: 'unknown_link' });
-    for (let n = 0; n < 30; n++) counts.add({ reason: 'signature_wrong', link: n });
     counts.add({ reason: 'failed', fault });
     counts.add({ reason: 'rejection_not_noted', fault: new Error('another') }, 7);
     expect(lines).toEqual([]);
     endSecond();
+    expect(lines).toEqual([{ counts: { unknown_link: 1_000, failed: 1, rejection_not_noted: 7 }, fault }]);
+  });
+
+  it('of an order have a line of their own at once; more of them in that second are counted', () => {
+    const { counts, lines, endSecond } = openCounts();
+    const fault = new Error('the disk is full');
+    for (let n = 0; n < 30; n++) counts.add({ reason: 'signature_wrong', order: 'o-1' });
+    counts.add({ reason: 'failed', order: 'o-1', fault });
+    const own = [
+      { order: 'o-1', reason: 'signature_wrong' },
+      { order: 'o-1', reason: 'failed', fault },
+    ];
+    expect(lines).toEqual(own);
+    endSecond();
+    expect(lines).toEqual([...own, { counts: { signature_wrong: 29 }, orders: ['o-1'] }]);
+    counts.add({ reason: 'signature_wrong', order: 'o-1' });
+    expect(lines.at(-1)).toEqual({ order: 'o-1', reason: 'signature_wrong' });
+  });
+
+  it('of many orders have ten such lines a second, and the line of all others names forty', () => {
+    const { counts, lines, endSecond } = openCounts();
+    for (let n = 0; n < 1_000; n++) counts.add({ reason: 'signature_wrong', order: `o-${n}` });
+    endSecond();
+    const numbered = (from: number, to: number) =>
+      Array.from({ length: to - from }, (_, n) => `o-${from + n}`);
     expect(lines).toEqual([
-      {
-        counts: { unknown_link: 1_000, signature_wrong: 30, failed: 1, rejection_not_noted: 7 },
-        links: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
-        fault,
-      },
+      ...numbered(0, 10).map((order) => ({ order, reason: 'signature_wrong' })),
+      { counts: { signature_wrong: 990 }, orders: numbered(10, 50) },
     ]);
   });
 

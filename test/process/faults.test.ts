@@ -16,7 +16,7 @@ import Database from 'better-sqlite3';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { boundByFileModes, NO_FILE_MODES } from '../support/file_modes.ts';
-import { type Finished, type SpawnOptions, spawnSettled } from '../support/process.ts';
+import { type Finished, fatalLine, type SpawnOptions, spawnSettled } from '../support/process.ts';
 import { serveEnvironment, startServing } from './serving.ts';
 
 /** See docs/errors.md. */
@@ -146,7 +146,7 @@ describe('a start that cannot succeed', () => {
     const end = await spawnSettled(['serve'], EVERYTHING_WRONG).finished;
     const names = Object.keys(EVERYTHING_WRONG);
     expectRefusal(end, EXIT.configuration, names);
-    expect(end.stderr.trim().split('\n')).toHaveLength(names.length + 1);
+    expect(fatalLine(end).fault.message.split('\n')).toHaveLength(names.length + 1);
   });
 });
 
@@ -162,17 +162,16 @@ const EVERYTHING_WRONG = {
   SETTLED_CURRENCY: 'reais',
   SETTLED_HOOKS_CORS: '*',
   SETTLED_LOG_LEVEL: 'loud',
+  SETTLED_LOG_FORMAT: 'colourful',
   SETTLED_UNKNOWN: 'x',
 };
 
-/** Ended with the code, after a sentence for a person that names what it must; no stack, and nothing was served. */
+/** Ended with the code, after one line with a sentence that names what it must; no stack, and nothing was served. */
 function expectRefusal(end: Finished, exit: number, words: readonly string[]): void {
-  expect({ code: end.code, stderr: end.stderr }).toEqual({
-    code: exit,
-    stderr: expect.stringMatching(/^settled: \S/),
-  });
-  for (const word of words) expect(end.stderr).toContain(word);
-  expect(end.stderr).not.toMatch(/^\s+at /m);
+  const told = fatalLine(end);
+  expect({ code: end.code, exit: told.exit }).toEqual({ code: exit, exit });
+  for (const word of words) expect(told.fault.message).toContain(word);
+  expect(told.fault).not.toHaveProperty('stack');
   expect(end.stdout).not.toContain('settled is serving');
 }
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
-import { runSettled } from '../support/process.ts';
+import { fatalLine, runSettled } from '../support/process.ts';
 import { completedEvent, deliver, get, type Reserved, type Serving } from './serving.ts';
 import {
   expectPaidOnce,
@@ -113,16 +113,15 @@ describe('a database that fails while replicas run', () => {
 describe('a database that cannot be reached', () => {
   it('is waited for, and then told in a sentence, with the code for what is unreachable', async () => {
     const nowhere = `postgres://settled@localhost/settled?host=${encodeURIComponent(testFolder())}`;
-    const { code, stdout, stderr } = await runSettled(['serve'], {
+    const end = await runSettled(['serve'], {
       ...sharedEnvironment(nowhere),
       NODE_OPTIONS: `--import=${fastClock(20)}`,
     });
-    expect(stdout).toContain('the database cannot be reached; trying for 30 s');
-    expect({ code, stderr }).toEqual({
-      code: UNREACHABLE,
-      stderr: expect.stringContaining('does not answer'),
-    });
-    expect(stderr).not.toMatch(/^\s+at /m);
+    expect(end.stdout).toContain('the database cannot be reached; trying for 30 s');
+    expect([end.code, fatalLine(end)]).toMatchObject([
+      UNREACHABLE,
+      { exit: UNREACHABLE, fault: { message: expect.stringContaining('does not answer') } },
+    ]);
   });
 
   it('is found by a process that was started before it', async () => {

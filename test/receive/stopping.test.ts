@@ -51,6 +51,7 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
     isClosed: over.isClosed ?? (() => false),
     onRecorded: () => {},
     onOutcome: ({ outcome }) => outcomes.push(outcome),
+    onUnread: () => {},
   });
   const server = express().use(router).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

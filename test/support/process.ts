@@ -22,6 +22,24 @@ export type RunningProcess = {
   line(pattern: RegExp): Promise<string>;
 };
 
+/** For the environment of a process: it takes its standard output for a terminal. */
+export function onTerminal({ colours }: { colours: boolean }): Record<string, string> {
+  const code = `process.stdout.isTTY=true;process.stdout.hasColors=()=>${colours}`;
+  return { NODE_OPTIONS: `--import data:text/javascript,${code}` };
+}
+
+/** What `serve` tells of its end, in its log alone. */
+export type Fatal = { level: 'fatal'; exit: number; msg: string; fault: { code?: string; message: string } };
+
+/** The one line of the log by which `serve` tells why it ended; throws if there is another, or one on standard error. */
+export function fatalLine({ stdout, stderr }: Finished): Fatal {
+  const lines = stdout.split('\n').filter((line) => line.startsWith('{"level":"fatal"'));
+  const [line] = lines;
+  if (line === undefined || lines.length > 1 || stderr !== '')
+    throw new Error(JSON.stringify({ stdout, stderr }));
+  return JSON.parse(line);
+}
+
 /** By another command that runs the command line it is given. */
 export type SpawnOptions = {
   through?: readonly string[];

@@ -26,7 +26,7 @@ export const cancelOrder: InTransaction<Checks>['cancelOrder'] = async (
   }
   const order = writeDecision(tx, loaded, made, { kind: 'person', id: null }, atMs);
   if (rule === 'cancelled') for (const kind of ENDED_BY_CANCEL) attention.end(tx, kind, reference, atMs);
-  return { outcome: 'decided', rule, order };
+  return { outcome: 'decided', rule, order, from: loaded.order.state };
 };
 
 type OpeningRow = Pick<FoundOpening, 'linkKey' | 'linkId' | 'status'> & { mayExist: boolean };

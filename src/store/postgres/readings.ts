@@ -8,7 +8,8 @@ import {
   unansweredMatter,
   unansweredSince,
 } from '../readings.ts';
-import { UNREAD_FAULTS } from '../settle.ts';
+import { changeOf, UNREAD_FAULTS } from '../settle.ts';
+import type { StateChange } from '../store.ts';
 import { bindId } from './binding.ts';
 import { goOnUnconfirmed } from './confirmation.ts';
 import { attention, dropCheck, requestCheck } from './matters.ts';
@@ -82,7 +83,7 @@ async function tellOfUnanswered(
 
 const failCheck: ReadingVerbs['failCheck'] = async (tx, { linkKey, dueAtMs, missing, sent, nowMs }) => {
   const orderKey = await lockOrderOfLink(tx, linkKey);
-  if (orderKey === null) return;
+  if (orderKey === null) return null;
   await tellOfUnanswered(tx, {
     linkKey,
     sinceMs: unansweredSince(dueAtMs === null || missing, nowMs),
@@ -93,7 +94,7 @@ const failCheck: ReadingVerbs['failCheck'] = async (tx, { linkKey, dueAtMs, miss
     tx.send(DELAY, failed);
     tx.send(DELAY_SCHEDULE, failed);
   }
-  if (dueAtMs === null || missing) await giveUp(tx, { linkKey, orderKey, missing, nowMs });
+  return dueAtMs === null || missing ? giveUp(tx, { linkKey, orderKey, missing, nowMs }) : null;
 };
 
 type Absence = { linkKey: number; orderKey: number; missing: boolean; nowMs: number };
@@ -103,7 +104,10 @@ const CONFIRMS_SINCE = statement(
 );
 
 /** Leaves a link that is not at the service to its schedule. A completion that waits to be confirmed goes on waiting. */
-async function giveUp(tx: Transaction, { linkKey, orderKey, missing, nowMs }: Absence): Promise<void> {
+async function giveUp(
+  tx: Transaction,
+  { linkKey, orderKey, missing, nowMs }: Absence,
+): Promise<StateChange | null> {
   const [check, loaded] = await Promise.all([
     tx.one<{ sinceMs: number | null }>(CONFIRMS_SINCE, { linkKey }),
     orders.byKey(tx, orderKey),
@@ -115,9 +119,12 @@ async function giveUp(tx: Transaction, { linkKey, orderKey, missing, nowMs }: Ab
     attention.raiseForOrder(tx, 'link_missing', { subject: reference, orderKey, detail, atMs: nowMs });
   }
   const sinceMs = check?.sinceMs ?? null;
-  if (sinceMs !== null && mayBeUnconfirmed(state)) {
-    goOnUnconfirmed(tx, loaded, { linkKey, sinceMs, reading: null, nowMs });
-  } else dropCheck(tx, linkKey);
+  if (sinceMs === null || !mayBeUnconfirmed(state)) {
+    dropCheck(tx, linkKey);
+    return null;
+  }
+  const held = goOnUnconfirmed(tx, loaded, { linkKey, sinceMs, reading: null, nowMs });
+  return held && changeOf({ loaded, change: null }, held);
 }
 
 const FIND_RETURN = statement(

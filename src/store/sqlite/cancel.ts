@@ -26,7 +26,7 @@ export function canceller(db: Database, newId: () => string): Synchronous<Checks
     }
     const order = write(loaded, made, { kind: 'person', id: null }, atMs);
     if (rule === 'cancelled') for (const kind of ENDED_BY_CANCEL) attention.end(kind, reference, atMs);
-    return { outcome: 'decided', rule, order };
+    return { outcome: 'decided', rule, order, from: loaded.order.state };
   };
 }
 

@@ -9,8 +9,8 @@ import {
   unansweredMatter,
   unansweredSince,
 } from '../readings.ts';
-import { UNREAD_FAULTS } from '../settle.ts';
-import type { ClaimedEvent } from '../store.ts';
+import { changeOf, UNREAD_FAULTS } from '../settle.ts';
+import type { ClaimedEvent, StateChange } from '../store.ts';
 import { idBinder } from './binding.ts';
 import { confirmation } from './confirmation.ts';
 import { attentionVerbs, linkChecks } from './matters.ts';
@@ -71,7 +71,7 @@ function failureNoter(db: Database, newId: () => string): Synchronous<Checks>['f
       const isQueued = delay.run(failed).changes;
       delaySchedule.run({ ...failed, isQueued });
     }
-    if (dueAtMs === null || missing) giveUp({ linkKey, missing, nowMs });
+    return dueAtMs === null || missing ? giveUp({ linkKey, missing, nowMs }) : null;
   };
 }
 
@@ -99,7 +99,7 @@ function unansweredTeller(
 function checkAbandoner(
   db: Database,
   newId: () => string,
-): (absence: { linkKey: number; missing: boolean; nowMs: number }) => void {
+): (absence: { linkKey: number; missing: boolean; nowMs: number }) => StateChange | null {
   const find = db.prepare(
     `SELECT l.order_key AS orderKey, c.confirm_since_ms AS sinceMs
      FROM link l LEFT JOIN link_check c ON c.link_key = l.key WHERE l.key = ?`,
@@ -111,7 +111,7 @@ function checkAbandoner(
   const goOn = confirmation(db, newId);
   return ({ linkKey, missing, nowMs }) => {
     const link = find.get(linkKey) as { orderKey: number; sinceMs: number | null } | undefined;
-    if (link === undefined) return;
+    if (link === undefined) return null;
     const { orderKey, sinceMs } = link;
     const loaded = orders.byKey(orderKey);
     const { reference, state } = loaded.order;
@@ -120,8 +120,12 @@ function checkAbandoner(
       const detail = linkMissingDetail(reference);
       attention.raiseForOrder('link_missing', { subject: reference, orderKey, detail, atMs: nowMs });
     }
-    if (sinceMs !== null && mayBeUnconfirmed(state)) goOn(loaded, { linkKey, sinceMs, reading: null, nowMs });
-    else checks.drop(linkKey);
+    if (sinceMs === null || !mayBeUnconfirmed(state)) {
+      checks.drop(linkKey);
+      return null;
+    }
+    const held = goOn(loaded, { linkKey, sinceMs, reading: null, nowMs });
+    return held && changeOf({ loaded, change: null }, held);
   };
 }
 

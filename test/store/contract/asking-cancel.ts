@@ -70,6 +70,7 @@ export function cancelContract({ shared }: Worlds): void {
       expect(await cancel(link)).toMatchObject({
         outcome: 'decided',
         rule: 'cancelled',
+        from: 'awaiting_payment',
         order: { state: 'cancelled', link: null },
       });
       const told = await world.timeline(link);
@@ -82,7 +83,11 @@ export function cancelContract({ shared }: Worlds): void {
       expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
       world.tick(DAY_MS);
       await expect(world.claimOpening(link)).rejects.toThrow('is not due');
-      expect(await cancel(link)).toMatchObject({ outcome: 'decided', rule: 'already_cancelled' });
+      expect(await cancel(link)).toMatchObject({
+        outcome: 'decided',
+        rule: 'already_cancelled',
+        from: 'cancelled',
+      });
     });
 
     it.each<[string, (link: Link) => Promise<unknown>]>([

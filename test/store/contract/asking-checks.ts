@@ -642,10 +642,10 @@ export function checksContract({ shared }: Worlds): void {
         const { linkKey } = link;
         const fail = () =>
           world.store.failCheck({ linkKey, dueAtMs: null, missing: false, sent: true, nowMs: world.nowMs });
-        await fail();
+        expect(await fail()).toBe(null);
         expect((await world.timeline(link)).check).toMatchObject({ dueAtMs: world.nowMs + 5000 });
         world.tick(10 * MINUTE_MS);
-        await fail();
+        expect(await fail()).toEqual({ from: 'awaiting_payment', rule: 'completion_unconfirmed' });
         expect((await world.timeline(link)).order.state).toBe('held');
       });
 

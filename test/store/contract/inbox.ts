@@ -86,6 +86,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         rule: 'paid',
         reference: link.reference,
         state: 'paid',
+        change: { from: 'awaiting_payment', rule: 'paid' },
         notices: 2,
         learnedBy: 'webhook',
       });
@@ -102,9 +103,20 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       const claimed = await world.claimNew(link);
       const { reference } = link;
       const settled = await world.store.settle(world.job(claimed));
-      const nothing = { rule: null, notices: 0, learnedBy: null };
+      const nothing = { rule: null, change: null, notices: 0, learnedBy: null };
       expect(settled).toEqual({ outcome: 'ignored', reference, state: 'awaiting_payment', ...nothing });
       expect((await world.event(claimed.eventKey)).status).toBe('done');
+    });
+
+    it('names the rule that changed the state, and not that of a later fact which does not', async () => {
+      const facts = [said('pending'), said('completed'), said('completed')];
+      const result = await world.settle(link, facts);
+      expect(result).toMatchObject({
+        rule: 'completion_already_counted',
+        state: 'paid',
+        change: { from: 'awaiting_payment', rule: 'paid' },
+      });
+      expect(await world.settle(link, facts)).toMatchObject({ state: 'paid', change: null });
     });
 
     it('clears the fault of an earlier attempt', async () => {
