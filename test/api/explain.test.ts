@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../src/api/explain.ts';
 import { CHECK_REASONS } from '../../src/domain/check.ts';
+import type { ShopFailures } from '../../src/domain/shop_failures.ts';
 import { headerNames } from '../../src/paylink/wire.ts';
 import type { EventSummary, NoticeSummary, Timeline } from '../../src/store/queries.ts';
 import { aFact, anOrder, orderAfter, orderIn, reading } from '../support/orders.ts';
@@ -54,11 +55,18 @@ const opening = (over: Partial<NonNullable<Timeline['opening']>> = {}): Timeline
   ...over,
 });
 
-const told = (over: Partial<Timeline>, canAsk = true, canTell = false, prefix = 'x-service') => {
+const told = (
+  over: Partial<Timeline>,
+  canAsk = true,
+  canTell = false,
+  prefix = 'x-service',
+  shopFailures: ShopFailures | null = null,
+) => {
   const { answer, entries, next } = explain(timeline(over), {
     nowMs: NOW,
     canAsk,
     canTell,
+    shopFailures,
     headerNames: headerNames(prefix),
     moneyInDoubt: null,
   });

@@ -64,6 +64,7 @@ const COUNTS = statement(
      (SELECT count(*) FROM attention WHERE ended_at_ms IS NULL) AS attention,
      (SELECT count(*) FROM drift) AS drift,
      (SELECT coalesce(sum(count), 0) FROM rejection) AS rejections,
+     (SELECT coalesce(max(attempts), 0) FROM shop_failure) AS shopFailures,
      (SELECT count(*) FROM settlement WHERE webhook_missing AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)
        AS webhooksMissing`,
 );
@@ -103,7 +104,10 @@ export const stats: InTransaction<Queries>['stats'] = async (tx, nowMs) => {
   };
 };
 
-type Counts = Pick<Stats, 'holds' | 'attention' | 'drift' | 'rejections' | 'webhooksMissing'>;
+type Counts = Pick<
+  Stats,
+  'holds' | 'attention' | 'drift' | 'rejections' | 'shopFailures' | 'webhooksMissing'
+>;
 
 function statusCounts({ every, ...counts }: Statuses): Record<string, number> {
   return withDone(counts, every);

@@ -123,7 +123,7 @@ class Story {
   async #end(how: 'finish' | 'retry' | 'bury', claimed: ClaimedNotice): Promise<void> {
     const { store, nowMs } = this.#world;
     if (how === 'retry') {
-      await store.retryNotice({ ...claimed, dueAtMs: nowMs + 5_000, fault: REFUSED, answer: null });
+      await store.retryNotice({ ...claimed, dueAtMs: nowMs + 5_000, fault: REFUSED, answer: null, nowMs });
       return;
     }
     const answer = { status: 204, body: '' };

@@ -50,7 +50,13 @@ describe('two replicas that tell one shop', () => {
   const bury = (replica: Store, claimed: ClaimedNotice) =>
     replica.buryNotice({ ...claimed, fault: REFUSED, answer: null, nowMs: world.nowMs });
   const retry = (replica: Store, claimed: ClaimedNotice) =>
-    replica.retryNotice({ ...claimed, dueAtMs: world.nowMs, fault: REFUSED, answer: null });
+    replica.retryNotice({
+      ...claimed,
+      dueAtMs: world.nowMs,
+      fault: REFUSED,
+      answer: null,
+      nowMs: world.nowMs,
+    });
   const resend = (replica: Store, { id }: { id: string }) => replica.resendNotice({ id, nowMs: world.nowMs });
 
   describe('claims', () => {
