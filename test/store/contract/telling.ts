@@ -480,14 +480,14 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     });
 
     it('of a shop that took everything says only when it took the last', async () => {
-      expect(await state()).toEqual({ untakenSinceMs: null, failure: null, takenAtMs: null });
+      expect(await state()).toEqual({ untakenSinceMs: null, failure: null, takenAtMs: null, failures: null });
       await told(2);
       await finish(await claimOne());
       world.tick();
       await finish(await claimOne());
       const takenAtMs = world.nowMs;
       world.tick();
-      expect(await state()).toEqual({ untakenSinceMs: null, failure: null, takenAtMs });
+      expect(await state()).toEqual({ untakenSinceMs: null, failure: null, takenAtMs, failures: null });
     });
 
     it('says since when the oldest waits that was not taken, whether it is pending, leased or dead', async () => {
