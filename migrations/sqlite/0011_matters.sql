@@ -1,7 +1,6 @@
 -- expands
 -- What needs a person is read as one list: held orders and open attention, by kind, the oldest first.
-DROP INDEX hold_open;
-CREATE INDEX hold_open ON hold (opened_at_ms, order_key, id) WHERE ended_at_ms IS NULL;
+CREATE INDEX hold_by_age ON hold (opened_at_ms, order_key, id) WHERE ended_at_ms IS NULL;
 CREATE INDEX attention_by_kind ON attention (kind, opened_at_ms, key) WHERE ended_at_ms IS NULL;
 
 -- A person who ends a matter says that the money was refunded: the order is not flagged for it any longer. Those that were

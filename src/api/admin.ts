@@ -17,10 +17,15 @@ export function showStats({ store, clock, canTell }: ApiOptions): RequestHandler
     const { slotsInUse, pausedUntilMs } = api;
     const pausedUntil = isoOrNull(pausedUntilMs);
     const orders = { ...NO_ORDERS, ...counts.orders };
+    const matters = counts.matters.map(({ oldestAtMs, ...group }) => ({
+      ...group,
+      oldestAt: iso(oldestAtMs),
+    }));
     response.json({
       stats: {
         ...counts,
         orders,
+        matters,
         api: { slotsInUse, pausedUntil },
         lagSeconds: lagMs / 1000,
         // Where nobody sends them they wait for ever.

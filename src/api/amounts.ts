@@ -11,6 +11,9 @@ export function refuseField(response: Response, path: string, detail: string): n
 
 /** The service makes links for more than this. The spec names no currency (§8), and a creation takes none. */
 const AMOUNT_ABOVE = '25';
+/** What an amount must be, in the same words for the document and for the refusal of one that is not. */
+export const ENOUGH = `more than ${AMOUNT_ABOVE}`;
+const TOO_LITTLE = `must be ${ENOUGH}: the service makes no link of ${AMOUNT_ABOVE} or less`;
 
 /** Whether the service makes links for so much. */
 export function isEnough({ amountMinor, currency }: Money): boolean {
@@ -20,11 +23,7 @@ export function isEnough({ amountMinor, currency }: Money): boolean {
 
 /** Answers 422 about an amount that is not enough. */
 export function refuseTooLittle(response: Response): void {
-  refuseField(
-    response,
-    'amount',
-    `must be more than ${AMOUNT_ABOVE}: the service makes no link of ${AMOUNT_ABOVE} or less`,
-  );
+  refuseField(response, 'amount', TOO_LITTLE);
 }
 
 /** Reads the amount of a request, in its own currency or the first that is configured; answers 422 and returns null where it is none. */
@@ -43,7 +42,7 @@ export function readAmount(
   if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };
   const details = {
     not_a_number: 'must be a decimal number, like 100.50',
-    not_positive: 'must be more than zero',
+    not_positive: TOO_LITTLE,
     too_many_decimals: `has more decimals than ${currency} has`,
     too_large: 'is larger than can be counted exactly',
   };

@@ -5,6 +5,7 @@ import type { Readiness } from '../http/health.ts';
 import { deliveryMac } from '../paylink/wire.ts';
 import { ANSWERS } from '../receive/answer.ts';
 import { inWords, systemClock } from '../work/clock.ts';
+import { sayMatters } from './attention.ts';
 import { checkDatabase } from './database.ts';
 import { type Finding, finding } from './finding.ts';
 import type { ApiOptions } from './options.ts';
@@ -56,29 +57,19 @@ async function checkKept(options: ApiOptions): Promise<Finding[]> {
       stats.lagMs < 10_000,
       `the oldest unsettled event is due for ${stats.lagMs / 1000} s`,
     ),
-    finding(
-      'dead events',
-      !stats.events.dead,
-      `${inNumber(stats.events.dead ?? 0, 'event waits', 'events wait')} for a person: settled events list --status dead`,
-    ),
-    finding(
-      'holds',
-      stats.holds === 0,
-      `${inNumber(stats.holds, 'hold waits', 'holds wait')} for a person: settled orders list --state held`,
-    ),
+    await checkMatters(options),
     await checkShop(options, stats),
     await checkSecrets(options),
     checkRestore(stats.feed.restoredFromMs),
-    finding(
-      'attention',
-      stats.attention === 0,
-      `${inNumber(stats.attention, 'matter is', 'matters are')} open: settled attention`,
-    ),
   ];
 }
 
-function inNumber(count: number, one: string, more: string): string {
-  return `${count} ${count === 1 ? one : more}`;
+/** As `settled attention` says it. */
+async function checkMatters({ store, clock }: ApiOptions): Promise<Finding> {
+  const matters = await store.listMatters({ kind: null, state: null, after: null, limit: 0 });
+  const isNone = matters.groups.length === 0;
+  const said = sayMatters(matters, { nowMs: clock.nowMs(), isFiltered: false });
+  return finding('needs a person', isNone, isNone ? said : `${said} See: settled attention`);
 }
 
 function checkReadiness(readiness: Readiness): Finding {

@@ -1,13 +1,12 @@
 import type { RequestHandler } from 'express';
-import { shownMatter } from '../domain/advice.ts';
 import { sendProblem } from '../http/problem.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { AttentionSummary, EventSummary, RejectionSummary } from '../store/queries.ts';
-import { readKey } from './cursors.ts';
+import type { EventSummary, RejectionSummary } from '../store/queries.ts';
+import { eventsQuery, rejectionsQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
 import { lister } from './pages.ts';
-import { attentionQuery, endRequest, eventsQuery, read, readEventKey, rejectionsQuery } from './requests.ts';
+import { readEventKey } from './requests.ts';
 import { givenMs, iso, isoOrNull } from './times.ts';
 import { readDiagnosis } from './words.ts';
 
@@ -79,30 +78,6 @@ export function listRejections({ store }: ApiOptions): RequestHandler {
   });
 }
 
-export function listAttention({ store, asking }: ApiOptions): RequestHandler {
-  return lister({
-    name: 'attention',
-    query: attentionQuery,
-    list: (page) => store.listAttention(page),
-    describe: (matter) => attentionDocument(matter, asking !== null),
-  });
-}
-
-/** `POST /v1/attention/:id/end`: a person says that a matter is over. */
-export function endAttention({ store, clock }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const asked = read(endRequest, request.body, response);
-    if (asked === null) return;
-    const id = String(request.params.id);
-    const atMs = clock.nowMs();
-    const key = readKey(id);
-    const outcome = key === null ? 'unknown' : await store.endAttention({ key, ...asked, atMs });
-    if (outcome === 'ended') return void response.json({ attention: { id, endedAt: iso(atMs) } });
-    const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;
-    sendProblem(response, { status: 404, code: 'not_found', detail });
-  };
-}
-
 function eventDocument({ key, receivedAtMs, dueAtMs, endedAtMs, ...event }: EventSummary): object {
   return {
     id: String(key),
@@ -128,14 +103,6 @@ function diagnosisDocument(diagnosis: Diagnosis | null): object | null {
   if (diagnosis === null) return null;
   const { code, ...details } = diagnosis;
   return { code, details, ...explainDiagnosis(diagnosis) };
-}
-
-function attentionDocument(
-  { key, openedAtMs, lastAtMs, ...attention }: AttentionSummary,
-  canAsk: boolean,
-): object {
-  const detail = shownMatter(attention.detail, { key, canAsk });
-  return { id: String(key), ...attention, detail, openedAt: iso(openedAtMs), lastAt: iso(lastAtMs) };
 }
 
 function asText(body: Uint8Array): string | null {

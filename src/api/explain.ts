@@ -1,6 +1,7 @@
 import { inSum } from '../domain/advice.ts';
 import { type CustomerPaid, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
+import { shownFlags } from '../domain/notice.ts';
 import { type HoldReason, isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/queries.ts';
 import { chronicle, type Entry, inDeliveries, inTimes, isNotUnderstood, sentence } from './chronicle.ts';
@@ -29,7 +30,7 @@ export type Explanation = {
 /** Says why an order stands where it stands, in plain words. */
 export function explain(timeline: Timeline, means: Means): Explanation {
   const { order } = timeline;
-  const flags = order.flags.map(words.flag);
+  const flags = shownFlags(order).map(words.flag);
   const told = means.canTell ? whatShopKnows(timeline) : [];
   const why = [...doubt(timeline, means), ...ended(timeline, means), ...obstacles(timeline, means)];
   return {
@@ -95,7 +96,8 @@ function meaning({ amount }: Order, paid: CustomerPaid): string {
     : 'it converted that into the money of the link';
 }
 
-function heldWords(order: Order): string {
+/** Why an order is held, and what came. */
+export function heldWords(order: Order): string {
   const reasons = [
     ...new Set(order.holds.map(({ reason }) => amountWords(order, reason) ?? words.hold(reason))),
   ];

@@ -2,8 +2,9 @@ import type { RequestHandler, Response } from 'express';
 import { sendProblem } from '../http/problem.ts';
 import type { FeedPage } from '../store/queries.ts';
 import { openCursor, writeCursor } from './cursors.ts';
+import { feedQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
-import { feedQuery, read } from './requests.ts';
+import { read } from './requests.ts';
 
 /** Readers that wait at once; more are answered with what there is. */
 const WAITING_MAX = 200;
@@ -12,15 +13,20 @@ const PAGE_BYTES_MAX = 1024 * 1024;
 /** A reader that waits looks by itself this often: the bell is a hint. */
 const LOOK_EVERY_MS = 1_000;
 
+/** In the place of a cursor: from here on. No cursor reads so. */
+const NOW = 'now';
+
 /**
  * `GET /v1/feed`: every notice after a cursor, oldest first. Positions follow the order of commits, so nothing appears
  * behind a cursor that was read past. With `wait` it answers when there is something, or after so many seconds.
+ * `after=now` answers at once, with no notices and the cursor of the end.
  */
 export function readFeed(options: ApiOptions): RequestHandler {
   const { store, clock, notices, metrics } = options;
   return async (request, response) => {
     const query = read(feedQuery, request.query, response);
     if (query === null) return;
+    if (query.after === NOW) return sendEnd(store, response);
     const from = readPlace(query.after, response);
     if (from === null) return;
     const over = new AbortController();
@@ -50,6 +56,16 @@ export function readFeed(options: ApiOptions): RequestHandler {
       return;
     }
   };
+}
+
+async function sendEnd(store: ApiOptions['store'], response: Response): Promise<void> {
+  // A store that numbers its notices as they are read does so a batch at a time; what it did is kept if the reader leaves.
+  while (!response.closed) {
+    const end = await store.findFeedEnd();
+    if (end === null) continue;
+    response.json({ notices: [], cursor: writePlace(end.generation, end.position), more: false });
+    return;
+  }
 }
 
 /** A place in the feed: after a position, as a generation of the store has it. */

@@ -1,9 +1,9 @@
 import type { RequestHandler, Response } from 'express';
 import { sendProblem } from '../http/problem.ts';
 import type { NoticeSummary, Queries } from '../store/queries.ts';
+import { noticesQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
 import { lister } from './pages.ts';
-import { noticesQuery } from './requests.ts';
 import { givenMs, iso, isoOrNull } from './times.ts';
 
 /** Beside the notices: where they are sent, and which attempts failed in a row; null if nothing is sent. */

@@ -6,17 +6,20 @@ import { sendProblem } from '../http/problem.ts';
 import { parseBodyExactly, readEvent } from '../paylink/wire.ts';
 import type { Queries, Timeline } from '../store/queries.ts';
 import { explain } from './explain.ts';
+import { ordersQuery } from './list_queries.ts';
 import { isUnconfirmed } from './next.ts';
 import type { ApiOptions } from './options.ts';
 import { lister } from './pages.ts';
-import { ordersQuery, read, readReference, resolveRequest } from './requests.ts';
+import { read, readReference, resolveRequest } from './requests.ts';
+import { givenMs } from './times.ts';
 
 export function listOrders({ store }: ApiOptions): RequestHandler {
   return lister({
     name: 'orders',
     query: ordersQuery,
-    list: (page, { state = null, q: search = null }) => store.listOrders({ ...page, state, search }),
-    describe: ({ value }) => orderDocument(value),
+    list: (page, { state = null, q: search = null, since, until }) =>
+      store.listOrders({ ...page, state, search, sinceMs: givenMs(since), untilMs: givenMs(until) }),
+    describe: ({ value, attention }) => ({ ...orderDocument(value), attention }),
   });
 }
 

@@ -1,9 +1,8 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { ORDER_STATES } from '../domain/order.ts';
-import { ROW_STATUSES } from '../domain/row.ts';
 import { sendProblem } from '../http/problem.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
+import { ENOUGH } from './amounts.ts';
 import { readKey } from './cursors.ts';
 import { InexactNumber } from './json.ts';
 import { metadata } from './metadata.ts';
@@ -18,13 +17,13 @@ const IS_NEEDED = 'is needed';
 // U+FFFD is what bytes become that are not UTF-8.
 const PRINTABLE = /^[^\p{Cc}\p{Cs}\uFFFD]+$/u;
 const NOT_PRINTABLE = 'must be UTF-8 without control characters';
-const text = (max: number) => {
+export const text = (max: number) => {
   const length = `must have 1 to ${max} characters`;
   return z.string().min(1, { error: length, abort: true }).max(max, length).regex(PRINTABLE, NOT_PRINTABLE);
 };
 
 // HTTP clients take a dot, or two, in a path for the way up.
-const reference = text(128)
+export const reference = text(128)
   .regex(/^(?!\.{1,2}$)/, 'must not be . or ..')
   .meta({
     description: "The order's name, and the `externalReference` of its link.",
@@ -60,8 +59,8 @@ const money = {
     .meta({
       anyOf: [{ type: 'string', maxLength: 64 }, { type: 'number' }],
       description:
-        'A decimal, taken as it is written: more than 25, as the service makes no link of 25 or less, no more decimals than the ' +
-        'currency has, at most 15 digits with them. Else 422.',
+        `A decimal, taken as it is written. It must be ${ENOUGH}, in every currency: the service makes no smaller link. It may ` +
+        'have no more decimals than the currency, and at most 15 digits with them. Else 422.',
       examples: ['100.00'],
     }),
   currency: z
@@ -115,7 +114,7 @@ function hasCredentials(address: string): boolean {
   return url !== null && url.username + url.password !== '';
 }
 
-const time = z.iso
+export const time = z.iso
   .datetime({
     offset: true,
     error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z',
@@ -180,66 +179,9 @@ export const resolveRequest = z.strictObject({
   reason,
 });
 
-/** Of a query: digits without a sign or leading zeros. */
-function wholeNumber(min: number, max: number) {
-  return z
-    .string()
-    .refine(
-      (digits) => /^(0|[1-9][0-9]{0,8})$/.test(digits) && Number(digits) >= min && Number(digits) <= max,
-      {
-        message: `must be a whole number from ${min} to ${max}`,
-      },
-    )
-    .transform(Number)
-    .meta({ type: 'integer', minimum: min, maximum: max });
-}
-
-const LIMIT_MAX = 200;
-const page = {
-  limit: wholeNumber(1, LIMIT_MAX).default(50).describe('Rows of a page.'),
-  cursor: z.string().optional().describe('The `nextCursor` of the page before, unchanged.'),
-};
-const ofOrder = { reference: reference.optional().describe('Only those of this order.') };
-const ofStatus = { status: z.enum(ROW_STATUSES).optional().describe('Only those that stand so.') };
-const since = { since: time.optional().describe('Only those since then.') };
-export const ordersQuery = z.strictObject({
-  ...page,
-  state: z.enum(ORDER_STATES).optional().describe('Only those in this state.'),
-  q: text(128).optional().describe('A part of the reference, or a whole link id or payment id.'),
-});
-export const eventsQuery = z.strictObject({
-  ...page,
-  ...ofStatus,
-  ...ofOrder,
-  ...since,
-});
-export const rejectionsQuery = z.strictObject({ ...page, ...ofOrder });
-export const noticesQuery = z.strictObject({
-  ...page,
-  ...ofStatus,
-  ...ofOrder,
-  ...since,
-});
-
-const FEED_MAX = { limit: 1_000, waitSeconds: 30 } as const;
-export const feedQuery = z.strictObject({
-  after: z
-    .string()
-    .optional()
-    .describe('The `cursor` up to which everything was read. Without it: from the beginning.'),
-  limit: wholeNumber(1, FEED_MAX.limit).default(100).describe('Notices of a page.'),
-  wait: wholeNumber(0, FEED_MAX.waitSeconds)
-    .default(0)
-    .describe('Where there is nothing, seconds to wait for something.'),
-});
-export const tailQuery = z.strictObject({ reference: reference.optional() });
-export const attentionQuery = z.strictObject(page);
 export const nothing = z.strictObject({});
 
-/**
- * Reads a part of a request by its schema. Where it does not fit, answers 400 with every fault by its place and returns
- * null.
- */
+/** Reads a part of a request by its schema. If it does not fit, answers 400 with every fault and returns null. */
 export function read<T>(schema: z.ZodType<T>, value: unknown, response: Response): T | null {
   const parsed = schema.safeParse(value ?? {}, { error: plainWords });
   if (parsed.success) return parsed.data;

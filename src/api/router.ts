@@ -3,10 +3,11 @@ import { showLive, showReadiness } from '../http/health.ts';
 import { sendProblem } from '../http/problem.ts';
 import { makeBackup, rotateKey, showStats } from './admin.ts';
 import { adoptLink } from './adopt.ts';
+import { endAttention, listAttention } from './attention.ts';
 import { type Role, requireRole } from './auth.ts';
 import { cancelOrder, checkOrder } from './checks.ts';
 import { doctor } from './doctor.ts';
-import { endAttention, listAttention, listEvents, listRejections, replayEvent, showEvent } from './events.ts';
+import { listEvents, listRejections, replayEvent, showEvent } from './events.ts';
 import { readFeed } from './feed.ts';
 import { JSON_BODY, readAsWritten } from './json.ts';
 import { registerLink } from './links.ts';
@@ -16,7 +17,7 @@ import * as events from './openapi/operations/events.ts';
 import * as notices from './openapi/operations/notices.ts';
 import * as orders from './openapi/operations/orders.ts';
 import * as upkeep from './openapi/operations/upkeep.ts';
-import { showDocument, showPage } from './openapi/show.ts';
+import { showDocument, showIndex, showPage } from './openapi/show.ts';
 import { openOrder } from './opening.ts';
 import type { ApiOptions } from './options.ts';
 import { listOrders, resolveOrder, showOrder, showTimeline } from './orders.ts';
@@ -77,6 +78,7 @@ export const OPEN_ROUTES: readonly OpenRoute[] = [
   { path: '/readyz', handle: ({ readiness }) => showReadiness(readiness), operation: upkeep.readyz },
   { path: '/openapi.json', handle: () => showDocument(describeRoutes), operation: upkeep.showDocument },
   { path: '/docs', handle: () => showPage(describeRoutes), operation: upkeep.showPage },
+  { path: '/', handle: showIndex, operation: upkeep.showIndex },
 ];
 
 /** The document of every route of the private listener. */

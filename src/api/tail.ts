@@ -3,8 +3,9 @@ import { sendProblem } from '../http/problem.ts';
 import type { Follower, Happened } from '../observe/activity.ts';
 import { type Bell, openBell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
+import { tailQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
-import { read, tailQuery } from './requests.ts';
+import { read } from './requests.ts';
 import { iso } from './times.ts';
 
 /** While nothing happens, a line says that the connection stands. */

@@ -94,6 +94,7 @@ const FLAGS: Readonly<Record<Flag, string>> = {
     "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
   overpaid:
     'An earlier version of settled counted more than the order asks; it may be instalment interest (overpaid).',
+  underpaid: 'A person accepted less money than the order asks (underpaid).',
   duplicate_payment:
     'It was paid more than once: one payment is owed back to the customer (duplicate_payment).',
   refund_due: 'Its captured money is to be refunded to the customer (refund_due).',
@@ -158,14 +159,20 @@ export const words = {
   rejection: (reason: string) => lookUp(REJECTIONS, reason),
   rule: (rule: string) => lookUp(RULES, rule),
   attention: (kind: string) => lookUp(ATTENTION, kind),
+  matter: (kind: string) => (kind === 'hold' ? 'a person must decide about money' : lookUp(ATTENTION, kind)),
   asked: (reason: string) => lookUp(ASKED, reason),
   notice: (type: string) => lookUp(NOTICES, type),
   hold: (reason: HoldReason) => `${HOLDS[reason]} (${reason})`,
+  holdReason: (reason: string) => lookUp(HOLDS, reason),
   flag: (flag: Flag) => FLAGS[flag],
 };
 
 function lookUp(table: Readonly<Record<string, string>>, name: string): string {
   return Object.hasOwn(table, name) ? (table[name] as string) : name;
+}
+
+export function inNumber(count: number, one: string, more: string): string {
+  return `${count} ${count === 1 ? one : more}`;
 }
 
 /** What a person is told when the deliveries of several links are refused for one reason. */

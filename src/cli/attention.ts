@@ -1,64 +1,131 @@
+import { MATTER_KINDS } from '../domain/matter.ts';
+import type { OrderDocument } from '../domain/notice.ts';
+import { ORDER_STATES } from '../domain/order.ts';
 import { UsageError } from './arguments.ts';
 import { defineCommand } from './command.ts';
-import { count, table } from './layout.ts';
+import type { Connection, Query } from './connection.ts';
+import { EXIT } from './exit.ts';
+import { table } from './layout.ts';
+import { capturedWords } from './orders.ts';
 import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
 
-type AttentionRow = {
-  id: string;
+type Sum = { currency: string; asked: string; balance: string };
+type Group = {
   kind: string;
-  subject: string;
+  reason: string | null;
+  meaning: string;
+  count: number;
+  oldestAt: string;
+  sums: Sum[];
+};
+type Matter = {
+  id: string | null;
+  kind: string;
+  reason: string | null;
   reference: string | null;
   detail: string;
   count: number;
   openedAt: string;
-  lastAt: string;
+  order: OrderDocument | null;
 };
+type List = { summary: { sentence: string; matters: number }; groups: Group[]; attention: Matter[] };
+
+/** Alike matters are shown one by one up to this number; of more, only how many there are. */
+const ALIKE_MAX = 3;
 
 export const attention = defineCommand({
   name: 'attention',
   positionals: '',
-  about: 'list what waits for a person',
+  about: 'list what needs a person, money first',
   details: [
-    'Each says what it is about and what to do. Many end by themselves; docs/states.md says which, and when. A person ends',
-    'the others: settled attention end ID --reason TEXT',
-    'Orders that are held for a decision about money are only counted here. List them: settled orders list --state held',
+    'Held orders, refunds that are due and all other matters are one list. Each says what happened and what to do.',
+    `More than ${ALIKE_MAX} that are alike are counted; --kind, --limit or --all list them one by one, the oldest first.`,
+    'Many matters end by themselves; docs/states.md says which, and when. A hold ends when you decide it: settled orders',
+    'resolve ORDER. End the others when they are over: settled attention end ID --reason TEXT',
+    '--exit-code is for cron and scripts: the command then ends with 3 if something needs a person.',
   ],
-  options: PAGE_OPTIONS,
+  examples: ['settled attention --kind hold', 'settled attention --exit-code'],
+  options: {
+    kind: { value: 'KIND', choices: MATTER_KINDS, about: 'only matters of this kind' },
+    state: { value: 'STATE', choices: ORDER_STATES, about: 'only matters of orders in this state' },
+    'exit-code': { about: 'end with 3 if something needs a person' },
+    limit: { ...PAGE_OPTIONS.limit, about: 'list at most so many, one by one (50)' },
+    all: { about: 'list all, one by one' },
+  },
   async run({ options, server }) {
-    const list = { path: '/v1/attention', field: 'attention' };
+    const { kind, state } = options;
     const connection = server();
-    const { rows, more } = await listRows<AttentionRow>(connection, list, options);
-    const { stats } = await connection.get<{ stats: { orders: { held: number } } }>('/v1/stats');
-    const { held } = stats.orders;
-    const cells = rows.map(({ id, kind, reference, count, openedAt, detail }) => [
-      id,
-      openedAt,
-      kind,
-      reference,
-      count,
-      detail,
-    ]);
-    const headings = ['id', 'since', 'kind', 'order', 'times', 'detail'];
-    return {
-      data: { attention: rows, more, held },
-      lines: [
-        ...table(headings, cells, held === 0 ? 'Nothing waits for a person.' : 'Nothing else waits.'),
-        ...moreLine(more),
-        ...(held === 0
-          ? []
-          : [`${count(held, 'order is', 'orders are')} held: settled orders list --state held`]),
-      ],
-    };
+    const isEach = kind !== undefined || options.limit !== undefined || options.all === true;
+    const first = await connection.get<List>(PATH, { kind, state, limit: 1 });
+    const { summary, groups } = first;
+    const list = { path: PATH, field: 'attention', query: { kind, state } };
+    const { rows, more } = isEach
+      ? await listRows<Matter>(connection, list, options)
+      : { rows: await fewOfEach(connection, groups, { state }), more: false };
+    const exit = options['exit-code'] === true && groups.length > 0 ? EXIT.needsPerson : EXIT.ok;
+    const lines = [
+      summary.sentence,
+      ...(groups.length === 0 ? [] : ['', ...groupLines(groups)]),
+      ...(rows.length === 0 ? [] : ['', ...matterLines(rows)]),
+      ...moreLine(more),
+    ];
+    return { data: { summary, groups, attention: rows, more }, lines, exit };
   },
 });
+
+const PATH = '/v1/attention';
+
+/** Every matter of the kinds that few are of. */
+async function fewOfEach(connection: Connection, groups: readonly Group[], query: Query): Promise<Matter[]> {
+  const few = [...new Set(groups.map(({ kind }) => kind))].filter(
+    (kind) => countOf(groups, kind) <= ALIKE_MAX,
+  );
+  const pages = few.map((kind) => connection.get<List>(PATH, { ...query, kind, limit: ALIKE_MAX }));
+  return (await Promise.all(pages)).flatMap((page) => page.attention);
+}
+
+function countOf(groups: readonly Group[], kind: string): number {
+  return groups.reduce((sum, group) => (group.kind === kind ? sum + group.count : sum), 0);
+}
+
+function groupLines(groups: readonly Group[]): string[] {
+  const cells = groups.map(({ kind, reason, count, oldestAt, sums, meaning }) => [
+    kindWords(kind, reason),
+    count,
+    oldestAt,
+    sums.map(({ asked, currency }) => `${asked} ${currency}`).join(', '),
+    sums.map(({ balance, currency }) => `${balance} ${currency}`).join(', '),
+    countOf(groups, kind) > ALIKE_MAX ? `${meaning}. List them: settled attention --kind ${kind}` : meaning,
+  ]);
+  return table(['kind', 'count', 'oldest since', 'asked', 'captured', 'meaning'], cells, '');
+}
+
+function matterLines(rows: readonly Matter[]): string[] {
+  const cells = rows.map(({ id, kind, reason, reference, detail, count, openedAt, order }) => [
+    id,
+    openedAt,
+    kindWords(kind, reason),
+    reference,
+    order === null ? null : `${order.amount} ${order.currency}`,
+    order === null ? null : capturedWords(order),
+    count,
+    detail,
+  ]);
+  return table(['id', 'since', 'kind', 'order', 'asked', 'captured', 'times', 'detail'], cells, '');
+}
+
+function kindWords(kind: string, reason: string | null): string {
+  return reason === null ? kind : `${kind}: ${reason}`;
+}
 
 export const attentionEnd = defineCommand({
   name: 'attention end',
   positionals: 'ID',
-  about: 'end a matter that waits for a person, because it is over or was looked at',
+  about: 'end a matter that needs a person, because it is over or was looked at',
   details: [
     'The reason stands in the history of its order. What settled finds again it raises again.',
-    'It ends with 66 where there is no such matter, or it has ended.',
+    'Ending refund_due or duplicate_payment says that the refund was made: the order loses that flag.',
+    'The command ends with 66 if there is no such matter, or if it has ended. A hold has no ID: settled orders resolve ORDER',
   ],
   examples: ['settled attention end 12 --reason "both events named the same payment"'],
   options: { reason: { value: 'TEXT', about: 'why it is over; needed' } },

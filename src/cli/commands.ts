@@ -51,7 +51,7 @@ export const GROUPS: readonly Group[] = [
     commands: [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery],
   },
   { heading: 'What the shop is told', commands: [noticesList, noticesShow, noticesResend] },
-  { heading: 'What waits for a person', commands: [attention, attentionEnd] },
+  { heading: 'What needs a person', commands: [attention, attentionEnd] },
 ];
 
 export const COMMANDS: readonly Command[] = GROUPS.flatMap(({ commands }) => commands);

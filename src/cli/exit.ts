@@ -5,6 +5,7 @@ import type { ProblemCode } from '../http/problem.ts';
 export const EXIT = {
   ok: 0,
   refused: 1,
+  needsPerson: 3,
   usage: 64,
   notAuthentic: 65,
   notFound: 66,
@@ -22,6 +23,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   0: 'done',
   1: 'refused: by the server, for want of --yes, or doctor found something failing',
+  3: 'attention --exit-code: something needs a person',
   64: 'the command line cannot be understood',
   65: 'verify: the delivery is not authentic, or not fresh',
   66: 'there is no such order, event, notice or matter',

@@ -4,40 +4,71 @@ import { UsageError } from './arguments.ts';
 import { defineCommand, type Report } from './command.ts';
 import { record, table } from './layout.ts';
 import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
+import { givenTime } from './since.ts';
 
 export const ordersList = defineCommand({
   name: 'orders list',
   positionals: '',
   about: 'list orders, the newest first',
-  details: ['docs/states.md explains the states and the flags.'],
-  examples: ['settled orders list --state held', 'settled orders list --q 8001 --limit 5'],
+  details: [
+    'A held order shows why it is held; an order with open matters shows their kinds: see settled attention.',
+    'docs/states.md explains the states, the flags and the matters.',
+  ],
+  examples: ['settled orders list --state held', 'settled orders list --since 2d --limit 5'],
   options: {
     state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },
     q: {
       value: 'TEXT',
       about: 'only orders whose reference holds the text, or whose link or payment id it is',
     },
+    since: {
+      value: 'TIME',
+      about: 'only orders created since then: 90m, 2h or 3d ago, or 2030-01-31T12:00:00Z',
+    },
+    until: { value: 'TIME', about: 'only orders created until then' },
     ...PAGE_OPTIONS,
   },
   async run({ options, server }) {
-    const list = { path: '/v1/orders', field: 'orders', query: { state: options.state, q: options.q } };
-    const { rows: orders, more } = await listRows<OrderDocument>(server(), list, options);
+    const { state, q } = options;
+    const query = {
+      state,
+      q,
+      since: givenTime('since', options.since),
+      until: givenTime('until', options.until),
+    };
+    const list = { path: '/v1/orders', field: 'orders', query };
+    const { rows: orders, more } = await listRows<ListedOrder>(server(), list, options);
     const rows = orders.map((order) => [
       order.reference,
-      order.state,
-      order.amount,
-      order.currency,
+      order.hold === null ? order.state : `${order.state}: ${reasonsOf(order)}`,
+      `${order.amount} ${order.currency}`,
+      capturedWords(order),
       order.createdAt,
       order.paidAt,
-      order.flags.join(','),
+      [...new Set([...order.flags, ...order.attention])].join(', '),
     ]);
-    const headings = ['reference', 'state', 'amount', 'currency', 'created', 'paid', 'flags'];
+    const headings = ['reference', 'state', 'asked', 'captured', 'created', 'paid', 'flags and matters'];
     return {
       data: { orders, more },
       lines: [...table(headings, rows, 'No such orders.'), ...moreLine(more)],
     };
   },
 });
+
+type ListedOrder = OrderDocument & { attention: string[] };
+
+function reasonsOf({ holds }: OrderDocument): string {
+  return [...new Set(holds.map(({ reason }) => reason))].join(', ');
+}
+
+/** What was captured for an order, and what is left of it if some has gone back. */
+export function capturedWords({ paymentsTotal }: Pick<OrderDocument, 'paymentsTotal'>): string {
+  return paymentsTotal.sums
+    .map(({ captured, balance, currency }) =>
+      captured === balance ? `${captured} ${currency}` : `${captured} ${currency} (${balance} left)`,
+    )
+    .join(', ');
+}
 
 export const ordersShow = defineCommand({
   name: 'orders show',

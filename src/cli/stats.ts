@@ -5,8 +5,7 @@ type Stats = {
   orders: Record<string, number>;
   events: Record<string, number>;
   notices: Record<string, number>;
-  holds: number;
-  attention: number;
+  matters: { kind: string; reason: string | null; count: number }[];
   checks: number;
   openings: Record<string, number>;
   drift: number;
@@ -24,15 +23,18 @@ export const stats = defineCommand({
   options: {},
   async run({ server }) {
     const answer = await server().get<{ stats: Stats }>('/v1/stats');
-    const { orders, events, notices, openings, holds, attention, ...rest } = answer.stats;
+    const { orders, events, notices, openings, matters, ...rest } = answer.stats;
     const { checks, drift, api, rejections, lagSeconds, noticesLagSeconds } = rest;
     const lines = record([
       ...tally('orders', orders),
       ...tally('events', events),
       ...tally('notices', notices, 'being sent'),
       ...tally('openings', openings),
-      ['holds open', holds],
-      ['attention open', attention],
+      ...matters.map(
+        ({ kind, reason, count }) =>
+          [`needs a person: ${reason === null ? kind : `${kind}, ${reason}`}`, count] as const,
+      ),
+      ...(matters.length === 0 ? [['needs a person', 'nothing'] as const] : []),
       ['checks waiting', checks],
       ['disagreements with the service (drift)', drift],
       ['API slots in use', api.slotsInUse],

@@ -51,7 +51,7 @@ export function orderDocument(order: Order): OrderDocument {
   return {
     reference: order.reference,
     state: order.state,
-    flags: order.flags,
+    flags: shownFlags(order, counted),
     amount: formatAmount(order.amount),
     currency: order.amount.currency,
     createdAt: new Date(order.createdAtMs).toISOString(),
@@ -65,6 +65,18 @@ export function orderDocument(order: Order): OrderDocument {
     link: order.link,
     version: order.version,
   };
+}
+
+/**
+ * An order's flags, and `underpaid` if it is paid because a person accepted less than it asks. Money in another currency
+ * cannot be compared.
+ */
+export function shownFlags(order: Order, counted: readonly Payment[] = payments(order)): readonly Flag[] {
+  if (order.state !== 'paid') return order.flags;
+  const { amountMinor, currency } = order.amount;
+  const left = sums(counted, currency).filter(({ balance }) => balance !== 0n);
+  const isLess = left.every((sum) => sum.currency === currency && sum.balance < amountMinor);
+  return isLess ? [...order.flags, 'underpaid'] : order.flags;
 }
 
 function totalOf(counted: readonly Payment[], own: string): PaymentsTotal {

@@ -34,7 +34,14 @@ export function assertTransition(from: OrderState, to: OrderState): void {
 }
 
 /** What a person should know of an order beside its state. Each is explained in docs/states.md. */
-export const FLAGS = ['late', 'money_unnamed', 'overpaid', 'duplicate_payment', 'refund_due'] as const;
+export const FLAGS = [
+  'late',
+  'money_unnamed',
+  'overpaid',
+  'underpaid',
+  'duplicate_payment',
+  'refund_due',
+] as const;
 export type Flag = (typeof FLAGS)[number];
 
 /** Why money needs a person. Each is explained in docs/states.md. */
@@ -152,4 +159,14 @@ export function mayBeUnconfirmed(state: OrderState): boolean {
 /** Whether the order still waits for its money. */
 export function isOpen(state: OrderState): boolean {
   return state === 'awaiting_payment' || state === 'payment_pending' || state === 'expired';
+}
+
+/**
+ * The order after a person ended this matter: who ends one about a refund says that it was made, and the order is not
+ * flagged for it any longer. Null if the matter leaves the order as it is.
+ */
+export function debtEnded(order: Order, kind: string): Order | null {
+  if (kind !== 'refund_due' && kind !== 'duplicate_payment') return null;
+  if (!order.flags.includes(kind)) return null;
+  return { ...order, flags: order.flags.filter((flag) => flag !== kind), version: order.version + 1 };
 }

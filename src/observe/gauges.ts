@@ -1,4 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { concernOf, MATTER_KINDS, type MatterKind } from '../domain/matter.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/row.ts';
 import type { Stats } from '../store/queries.ts';
@@ -111,8 +112,11 @@ function countGauges(gauge: NewGauge): (now: Stats) => void {
   const events = gauge('settled_inbox_events', 'Recorded events by status.', ['status']);
   const notices = gauge('settled_notices', 'Notices to the shop by status.', ['status']);
   const openings = gauge('settled_openings', 'Links that settled is opening, by status.', ['status']);
-  const holds = gauge('settled_holds', 'Open holds: money that needs a person.');
-  const attention = gauge('settled_attention', 'Standing matters for a person.');
+  const matters = gauge(
+    'settled_needs_person',
+    'Matters that need a person, as settled attention lists them.',
+    ['concern', 'kind'],
+  );
   const checks = gauge(
     'settled_checks_waiting',
     'Links that the service should be asked about, by the class of the request; scheduled ones aside.',
@@ -132,11 +136,16 @@ function countGauges(gauge: NewGauge): (now: Stats) => void {
     }
     for (const status of OPENING_STATUSES) openings.set({ status }, now.openings[status] ?? 0);
     for (const [name, waiting] of Object.entries(now.checksByClass)) checks.set({ class: name }, waiting);
-    holds.set(now.holds);
-    attention.set(now.attention);
+    matters.reset();
+    for (const kind of MATTER_KINDS) matters.set(labelsOf(kind), 0);
+    for (const { kind, count } of now.matters) matters.inc(labelsOf(kind), count);
     drift.set(now.drift);
     missing.set(now.webhooksMissing);
   };
+}
+
+function labelsOf(kind: MatterKind): { concern: string; kind: string } {
+  return { concern: concernOf(kind) ?? 'other', kind };
 }
 
 function lagGauges(gauge: NewGauge, { canTell, apiSlots }: Sources): (now: Stats) => void {

@@ -1,5 +1,6 @@
 import type { RequestClass } from '../domain/budget.ts';
-import type { Order } from '../domain/order.ts';
+import type { MatterGroup, MatterKind, MatterMoney } from '../domain/matter.ts';
+import type { HoldReason, Order, OrderState } from '../domain/order.ts';
 import type { RowStatus } from '../domain/row.ts';
 import type { ShopFailures, ShopRefusal } from '../domain/shop_failures.ts';
 import type { OpeningState } from './asking.ts';
@@ -10,7 +11,15 @@ import type { OpeningState } from './asking.ts';
  */
 export type Queries = {
   findOrder(reference: string): Promise<Order | null>;
-  listOrders(page: Page & { state: string | null; search: string | null }): Promise<Keyed<Order>[]>;
+  listOrders(
+    page: Page & {
+      state: OrderState | null;
+      search: string | null;
+      /** Created since, and until. */
+      sinceMs: number | null;
+      untilMs: number | null;
+    },
+  ): Promise<ListedOrder[]>;
   /** Everything known of an order, oldest first; null where there is no such order. */
   timeline(reference: string): Promise<Timeline | null>;
   listEvents(
@@ -23,7 +32,8 @@ export type Queries = {
   ): Promise<EventSummary[]>;
   findEvent(eventKey: number): Promise<EventDetail | null>;
   listRejections(page: Page & { reference: string | null }): Promise<RejectionSummary[]>;
-  listAttention(page: Page): Promise<AttentionSummary[]>;
+  /** What needs a person, as one list: held orders and open attention. */
+  listMatters(page: MatterPage): Promise<Matters>;
   listNotices(
     page: Page & {
       status: NoticeSummary['status'] | null;
@@ -37,6 +47,11 @@ export type Queries = {
    * ends before the bodies come to more than `bytesMax`, and has one notice at least.
    */
   readFeed(page: { after: number; limit: number; bytesMax: number }): Promise<FeedPage>;
+  /**
+   * Where the feed ends: every notice that is committed stands up to there, and every later one after it. Null if so many
+   * have no position yet that one transaction cannot give them all: ask again.
+   */
+  findFeedEnd(): Promise<FeedEnd | null>;
   stats(nowMs: number): Promise<Stats>;
   shopState(): Promise<ShopState>;
   /** How many links have a secret that rests under none of these keys. Reads every link. */
@@ -44,7 +59,12 @@ export type Queries = {
 };
 
 type Page = { limit: number; after: number | null };
-export type Keyed<T> = { key: number; value: T };
+export type ListedOrder = {
+  key: number;
+  value: Order;
+  /** The kinds of its open attention. */
+  attention: string[];
+};
 
 export type EventSummary = {
   key: number;
@@ -94,6 +114,37 @@ export type AttentionSummary = {
   lastAtMs: number;
 };
 
+export type MatterPage = {
+  limit: number;
+  /** The place of the last row of the page before. */
+  after: MatterPlace | null;
+  kind: MatterKind | null;
+  /** Only those of orders in this state. */
+  state: OrderState | null;
+};
+
+/** Where a matter stands in the list: by kind, then by when it began, then by its key (a hold's: that of its order). */
+export type MatterPlace = { kind: MatterKind; openedAtMs: number; key: number };
+
+export type Matters = {
+  /** All that the filters let through, in the order of the list; none only if nothing needs a person. */
+  groups: MatterGroup[];
+  money: MatterMoney;
+  rows: ListedMatter[];
+};
+
+/** `key`: as `MatterPlace` has it. `reason`: of a hold, the oldest of its order. */
+export type ListedMatter = MatterPlace & {
+  reason: HoldReason | null;
+  subject: string;
+  /** Null for a hold, which its order explains. */
+  detail: string | null;
+  /** How often it was raised; of a hold, how many of its order are open. */
+  count: number;
+  lastAtMs: number;
+  order: Order | null;
+};
+
 export type NoticeSummary = {
   key: number;
   /** The shop's idempotency key: `webhook-id`. */
@@ -132,6 +183,8 @@ export type FeedPage = {
   /** Each with its position. */
   notices: { position: number; id: string; body: string }[];
 };
+
+export type FeedEnd = { generation: number; position: number };
 
 export type HistoryRow = {
   atMs: number;
@@ -189,8 +242,8 @@ export type Stats = {
   orders: Record<string, number>;
   events: Record<string, number>;
   notices: Record<string, number>;
-  holds: number;
-  attention: number;
+  /** What needs a person, in the order of its list. */
+  matters: Omit<MatterGroup, 'sums'>[];
   /** Links that wait to be asked about, scheduled ones aside: all of them, and by the class of their requests. */
   checks: number;
   checksByClass: Record<Exclude<RequestClass, 'create'>, number>;

@@ -178,8 +178,10 @@ describe('api: stats', () => {
           orders: expect.objectContaining({ paid: 1, held: 1, awaiting_payment: 1, refunded: 0 }),
           events: { pending: 0, leased: 0, dead: 1, done: 2 },
           notices: { pending: 2, leased: 0, done: 0, dead: 0 },
-          holds: 1,
-          attention: 1,
+          matters: [
+            { kind: 'hold', reason: 'amount_mismatch', count: 1, oldestAt: expect.stringMatching(/Z$/) },
+            { kind: 'event_not_understood', reason: null, count: 1, oldestAt: expect.stringMatching(/Z$/) },
+          ],
           checks: 3,
           checksByClass: { confirm: 0, hint: 1, janitor: 2 },
           openings: { pending: 0, leased: 0, taken: 0 },
@@ -211,22 +213,19 @@ describe('api: doctor', () => {
       ready: 'ok',
       disk: 'ok',
       settlement: 'ok',
-      'dead events': 'ok',
-      holds: 'ok',
-      attention: 'ok',
+      'needs a person': 'ok',
       service: 'warning',
     });
   });
 
-  it('points at dead events, holds and attention', async () => {
+  it('points at what needs a person, in the words of its list', async () => {
     await eventually(async () => {
-      const checks = await checksOf(busy());
-      expect(checks.holds).toMatchObject({ status: 'warning', detail: expect.stringMatching(/^1 /) });
-      expect(checks['dead events']).toMatchObject({
-        status: 'warning',
-        detail: expect.stringMatching(/^1 /),
-      });
-      expect(checks.attention).toMatchObject({ status: 'warning', detail: expect.stringMatching(/^1 /) });
+      const check = (await checksOf(busy()))['needs a person'];
+      const { summary } = (await get(busy(), '/v1/attention')).body;
+      const said =
+        /^(2 matters need a person; the oldest has waited) .* (Money: BRL 60\.00 captured on 1 order\.)/;
+      expect(summary.sentence).toMatch(said);
+      expect(check).toMatchObject({ status: 'warning', detail: expect.stringMatching(said) });
     });
   });
 });

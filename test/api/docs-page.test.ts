@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { SAMPLES } from '../../src/api/openapi/samples/samples.ts';
 import { useBrowser } from '../support/browser.ts';
 import { DOCUMENT, DOCUMENTED, problemsOf } from '../support/document.ts';
 import { sharedApp } from '../support/shared.ts';
@@ -6,12 +7,14 @@ import { sharedApp } from '../support/shared.ts';
 const settled = sharedApp();
 const open = useBrowser();
 
-type Seen = { overflow: number; paper: string; ink: string };
+type Seen = { overflow: number; cut: number; paper: string; ink: string };
 const LOOK = `(() => {
   for (const one of document.querySelectorAll('details')) one.open = true;
   const { scrollWidth, clientWidth } = document.documentElement;
   const { backgroundColor, color } = getComputedStyle(document.body);
-  return { overflow: scrollWidth - clientWidth, paper: backgroundColor, ink: color };
+  const isCut = (one) => one.scrollWidth > one.clientWidth;
+  const cut = [...document.querySelectorAll('pre')].filter(isCut).length;
+  return { overflow: scrollWidth - clientWidth, cut, paper: backgroundColor, ink: color };
 })()`;
 
 async function page(): Promise<{ text: string; headers: Headers }> {
@@ -25,8 +28,23 @@ function sectionOf(text: string, id: string): string {
   return text.split(/(?=<section id=)/).find((part) => part.startsWith(`<section id="${id}"`)) ?? '';
 }
 
+function written(sample: object | string): string {
+  return escaped(typeof sample === 'string' ? sample.trimEnd() : JSON.stringify(sample, null, 2));
+}
+
+function escaped(text: string): string {
+  const entities: Record<string, string> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    "'": '&#39;',
+  };
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
+}
+
 describe('api: /docs', () => {
-  it('has every route with its parameters, fields, statuses and problems, and a call of it', async () => {
+  it('has every route with its parameters, fields, statuses and problems, a call of it and its answers', async () => {
     const { text } = await page();
     for (const { path, operation } of DOCUMENTED) {
       const section = sectionOf(text, operation.operationId);
@@ -34,11 +52,12 @@ describe('api: /docs', () => {
       const names = [...operation.parameters.map(({ name }) => name), ...Object.keys(body)];
       const wanted = [
         path,
-        operation.summary.replaceAll("'", '&#39;'),
+        escaped(operation.summary),
         ...names.map((name) => `<code>${name}</code>`),
         ...Object.keys(operation.responses),
         ...problemsOf(operation).map(({ code }) => `#problem-${code}`),
         'curl -s',
+        ...Object.values(SAMPLES[operation.operationId] ?? {}).map(written),
       ];
       expect([path, wanted.filter((part) => !section.includes(part))]).toEqual([path, []]);
     }
@@ -93,12 +112,12 @@ describe('api: /docs', () => {
     const papers = new Set<string>();
     for (const [width, colorScheme] of [
       [360, 'light'],
-      [1_400, 'dark'],
+      [1_280, 'dark'],
     ] as const) {
       await tab.setViewportSize({ width, height: 800 });
       await tab.emulateMedia({ colorScheme });
       const seen = await tab.evaluate<Seen>(LOOK);
-      expect(seen.overflow).toBe(0);
+      expect([seen.overflow, seen.cut]).toEqual([0, 0]);
       expect(seen.paper).not.toBe(seen.ink);
       papers.add(seen.paper);
     }

@@ -283,12 +283,15 @@ describe('api: attention', () => {
         {
           id: expect.any(String),
           kind: 'duplicate_payment',
+          reason: null,
+          concern: 'money',
           subject: reference,
           reference,
           detail: expect.stringContaining(reference),
           count: 1,
           openedAt: expect.stringMatching(/Z$/),
           lastAt: expect.stringMatching(/Z$/),
+          order: expect.objectContaining({ reference, state: 'paid', flags: ['duplicate_payment'] }),
         },
       ]);
     });

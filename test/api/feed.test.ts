@@ -113,12 +113,24 @@ describe('api: the feed', () => {
     for (const line of [body.answer, ...body.next]) expect(line.length).toBeLessThan(10_000);
   });
 
+  it('begins at its end with after=now: what happened before is not read, and all that comes later is', async () => {
+    await paidOrder(settled());
+    const begun = await read('after=now&limit=1');
+    expect(begun).toEqual({ notices: [], cursor: await end(), more: false });
+    const { reference } = await paidOrder(settled());
+    expect(await read(`after=${begun.cursor}`)).toMatchObject({
+      notices: [{ type: 'order.paid', data: { order: { reference } } }],
+      more: false,
+    });
+  });
+
   it.each([
     ['the cursor of another list', cursor('k1')],
     ['a position alone', cursor('1')],
     ['a position before the first', cursor('f1.-1')],
     ['a cursor with something after it', `${cursor('f1.1')}=`],
     ['something that is no cursor', 'f1.1'],
+    ['a word that is not quite now', 'Now'],
     ['nothing', ''],
   ])('refuses %s as a cursor', async (_what, after) => {
     const answer = await get(settled(), `/v1/feed?after=${encodeURIComponent(after)}`);
@@ -208,6 +220,16 @@ describe('api: a reader of the feed that waits', () => {
     expect(await page).toEqual({ notices: [], cursor: cursor('f1.0'), more: false });
   });
 
+  it('is answered at once if it begins now, and misses nothing by that', async () => {
+    const { settled } = await startStill();
+    const begun = await reader(settled, 'wait=30&after=now').page;
+    expect(begun).toEqual({ notices: [], cursor: cursor('f1.0'), more: false });
+    const { page } = reader(settled, `wait=30&after=${begun.cursor}`);
+    await lookedAt(settled);
+    await paidOrder(settled);
+    expect(await page).toMatchObject({ notices: [{ type: 'order.paid' }] });
+  });
+
   it('is answered at once when settled stops', async () => {
     const { settled } = await startStill();
     const { page } = reader(settled);
@@ -252,6 +274,18 @@ describe('api: a reader of the feed that waits', () => {
         return none;
       },
     };
+    expect(await askOver(store, 'wait=30', { clock, bell })).toMatchObject({ notices: [{ id: 'msg_1_x' }] });
+  });
+
+  it('that begins now asks again while the store gives its notices their positions', async () => {
+    const ends = [null, null, { generation: 1, position: 2_001 }];
+    const store = { findFeedEnd: async () => ends.shift() };
+    expect(await askOver(store, 'after=now')).toMatchObject({ cursor: cursor('f1.2001') });
+    expect(ends).toEqual([]);
+  });
+
+  /** The answer of the feed over a store that is made up. */
+  async function askOver(store: object, query: string, { clock = systemClock, bell = openBell(clock) } = {}) {
     const options = { store, clock, notices: bell, metrics: { feedRead: () => {} } };
     const server = express()
       .get('/', readFeed(options as unknown as ApiOptions))
@@ -259,7 +293,7 @@ describe('api: a reader of the feed that waits', () => {
     onTestFinished(() => void server.close());
     await new Promise((listening) => server.once('listening', listening));
     const { port } = server.address() as AddressInfo;
-    const answer = await fetch(`http://127.0.0.1:${port}/?wait=30`, { signal: AbortSignal.timeout(20_000) });
-    expect(await answer.json()).toMatchObject({ notices: [{ id: 'msg_1_x' }] });
-  });
+    const answer = await fetch(`http://127.0.0.1:${port}/?${query}`, { signal: AbortSignal.timeout(20_000) });
+    return answer.json();
+  }
 });

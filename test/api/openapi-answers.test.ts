@@ -245,7 +245,7 @@ describe('the answers of the document', () => {
     await app.api('/v1/admin/doctor');
     await app.api('/v1/admin/backup', { body: {} });
     await app.api('/v1/admin/rotate-key', { body: {} });
-    for (const path of ['/metrics', '/livez', '/readyz', '/openapi.json', '/docs']) await app.api(path);
+    for (const path of ['/metrics', '/livez', '/readyz', '/openapi.json', '/docs', '/']) await app.api(path);
     void app.app.stop();
     await app.api('/readyz');
     const given = { SETTLED_SECRETS_KEY: Buffer.alloc(32, 1).toString('base64') };

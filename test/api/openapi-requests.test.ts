@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { JsonSchema } from '../../src/api/openapi/json_schema.ts';
 import { DOCUMENT, DOCUMENTED } from '../support/document.ts';
@@ -112,5 +114,19 @@ describe('what the document says of requests', () => {
       refused.push(status === 400);
     }
     expect(new Set(refused)).toEqual(new Set([true, false]));
+  });
+
+  it.each(['/v1/orders', '/v1/links'])('names the least amount that POST %s takes', async (path) => {
+    const { schema, example = {} } =
+      DOCUMENT.paths[path]?.post?.requestBody?.content['application/json'] ?? {};
+    const guide = readFileSync(fileURLToPath(new URL('../../docs/api.md', import.meta.url)), 'utf8');
+    const [, section = ''] = guide.split(`### POST ${path}\n`);
+    for (const amount of ['0', '25']) {
+      const { body } = await post(settled(), path, { ...(example as object), amount });
+      const rule = /^amount: must be (more than \d+)/.exec(body.detail)?.[1];
+      expect(rule).toBeDefined();
+      expect(schema?.properties?.amount?.description).toContain(rule);
+      expect(section.split('```')[0]).toContain(rule);
+    }
   });
 });

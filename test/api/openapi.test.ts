@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { JsonSchema } from '../../src/api/openapi/json_schema.ts';
 import { PROBLEM_WORDS } from '../../src/api/openapi/problems.ts';
+import { SAMPLES } from '../../src/api/openapi/samples/samples.ts';
 import { OPEN_ROUTES, ROUTES } from '../../src/api/router.ts';
 import { PROBLEM_CODES } from '../../src/http/problem.ts';
 import { DOCUMENT, DOCUMENTED, problemsOf } from '../support/document.ts';
@@ -112,7 +113,9 @@ describe('the OpenAPI document: its form', () => {
       expect(answer).toEqual({
         description: expect.stringMatching(/./),
         headers: expect.objectContaining({ 'X-Request-Id': expect.anything() }),
-        content: { [Object.keys(answer.content)[0] ?? '']: { schema: expect.any(Object) } },
+        content: {
+          [Object.keys(answer.content)[0] ?? '']: expect.objectContaining({ schema: expect.any(Object) }),
+        },
       });
     }
   });
@@ -150,6 +153,35 @@ describe('the OpenAPI document: its form', () => {
     }
   });
 
+  it('has a sample of every answer that is no problem, and its own schema allows it', () => {
+    const answers = DOCUMENTED.flatMap(({ method, path, operation }) =>
+      Object.entries(operation.responses).flatMap(([status, response]) =>
+        Object.entries('$ref' in response ? {} : response.content)
+          .filter(([type]) => type !== 'application/problem+json')
+          .map(([type, content]) => ({ at: `${method} ${path} ${status}`, type, ...content })),
+      ),
+    );
+    expect(answers.length).toBeGreaterThan(DOCUMENTED.length);
+    for (const { at, type, schema, example } of answers) {
+      // Of a stream, each line.
+      const values =
+        type === 'application/x-ndjson'
+          ? (example as string)
+              .trimEnd()
+              .split('\n')
+              .map((line) => JSON.parse(line))
+          : [example];
+      const faults = values.flatMap((value) =>
+        value === undefined ? ['no sample'] : faultsBySchema(schema, value, { named: schemas, strict: true }),
+      );
+      expect([at, faults]).toEqual([at, []]);
+    }
+    const sampled = Object.entries(SAMPLES).flatMap(([id, byStatus]) =>
+      Object.keys(byStatus).map((status) => `${id} ${status}`),
+    );
+    expect(sampled).toHaveLength(answers.length);
+  });
+
   it('gives every field a type, closes what is sent, and leaves open what is answered', () => {
     const bare = allSchemas().filter(({ schema: { type, $ref, anyOf, oneOf, enum: names, const: only } }) =>
       [type, $ref, anyOf, oneOf, names, only].every((one) => one === undefined),
@@ -185,7 +217,7 @@ describe('the OpenAPI document: what it is of', () => {
     const response = await fetch(`${settled().apiUrl}/openapi.json`);
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(await response.json()).toEqual(JSON.parse(JSON.stringify(DOCUMENT)));
-    for (const path of ['/openapi.json', '/docs']) {
+    for (const path of ['/openapi.json', '/docs', '/']) {
       expect((await fetch(settled().hooksUrl + path)).status).toBe(404);
       expect((await fetch(settled().apiUrl + path, { method: 'POST' })).status).toBe(405);
     }

@@ -373,6 +373,8 @@ describe('api: what a request to open a link must be', () => {
     ['JPY', 25],
     ['KWD', '25.000'],
     ['USD', '24.99'],
+    ['BRL', 0],
+    ['BRL', '-30'],
   ])('more than 25, whatever the currency: the service is told none: %s %s', async (currency, amount) => {
     const body = { reference: freshReference(), title: 'A', amount, currency };
     expect(problem(await post(settled(), '/v1/orders', body), 422, 'invalid_request')).toMatch(

@@ -167,7 +167,7 @@ describe('api: resolving a hold', () => {
       paidAt: expect.any(String),
       holds: [],
       hold: null,
-      flags: [],
+      flags: ['underpaid'],
     });
     expect((await get(settled(), orderPath(reference))).body.order).toEqual(response.body.order);
   });

@@ -285,12 +285,18 @@ describe('api: addresses and methods', () => {
     expect([response.status, response.text]).toEqual([200, undefined]);
   });
 
-  it.each(['/', '/v1', '/v1/', '/v1/orders/', '/V1/orders', '/v1/Orders', '/v1/nothing', '/v1/orders/1/2/3'])(
-    'there is nothing at %s',
-    async (path) => {
-      problem(await get(settled(), path), 404, 'not_found');
-    },
-  );
+  it.each([
+    '//',
+    '/v1',
+    '/v1/',
+    '/v1/orders/',
+    '/V1/orders',
+    '/v1/Orders',
+    '/v1/nothing',
+    '/v1/orders/1/2/3',
+  ])('there is nothing at %s', async (path) => {
+    problem(await get(settled(), path), 404, 'not_found');
+  });
 
   it.each(['%E0%A4%A', '%', '%zz', '%C0%AF'])('a reference cannot be written %s', async (written) => {
     const detail = problem(await get(settled(), `/v1/orders/${written}`), 400, 'invalid_request');

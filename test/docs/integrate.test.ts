@@ -59,9 +59,16 @@ it('docs/integrate.md shows commands that do what it says when they are pasted',
     .replaceAll('http://127.0.0.1:8790', sandbox.url)
     .replaceAll('http://127.0.0.1:8800', `http://${listen}`)
     .replaceAll('npm run -s sandbox --', `'${process.execPath}' '${join(ROOT, 'bin/settled.mjs')}' sandbox`);
-  const [fed = '', rest = '', secret = '', byHand = ''] = (await pasted(script, folder)).split('\n--\n');
+  const said = (await pasted(script, folder)).split('\n--\n');
+  const [fed = '', now = '', rest = '', timeline = '', secret = '', byHand = ''] = said;
   expect(fed).toContain('"reference":"order-5001","state":"paid"');
+  expect(JSON.parse(now)).toEqual({
+    notices: [],
+    cursor: JSON.parse(fed.slice(fed.indexOf('{"notices"'))).cursor,
+    more: false,
+  });
   expect(JSON.parse(rest)).toMatchObject({ notices: [], more: false });
+  expect(JSON.parse(timeline).answer).toMatch(/order-5001.* is paid/);
   expect(secret).toMatch(/^whsec_[\w+/]{43}=\n$/);
   expect(byHand).toBe('401\n204\n');
   expect(shop.stdout()).toContain('order-5002 is paid: pack it');

@@ -47,8 +47,8 @@ describe('money as the service may say it', () => {
       expect(order).toMatchObject({ flags: [], payment: { customerPaid } });
       expect(order.holds.map(({ reason }) => reason)).toEqual(state === 'held' ? ['amount_mismatch'] : []);
     }
-    const { attention } = (await shop.settled.api('/v1/attention')).body;
-    expect(attention).toEqual([]);
+    const { groups } = (await shop.settled.api('/v1/attention')).body;
+    expect(groups).toMatchObject([{ kind: 'hold', reason: 'amount_mismatch' }]);
     const { answer, next } = (await shop.settled.api('/v1/orders/interest/timeline')).body;
     expect(answer).toContain('The customer paid 121.89 BRL');
     expect(next.join(' ')).not.toContain('efund it');

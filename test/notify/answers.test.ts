@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type CallbackAnswer, type ReceivedNotice, startCallback } from '../support/callback.ts';
 import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
 import { readableLog } from '../support/lines.ts';
+import { openAttention } from '../support/matters.ts';
 import { POLL_MS, type Stage, startStage } from './stage.ts';
 
 /** The shop's time for one notice here, in real time; long enough for a busy machine to answer in. */
@@ -194,7 +195,7 @@ describe('an answer of the shop', () => {
       { reference: 'order-1', type: 'order.paid', status: 'done' },
       { reference: 'order-2', type: 'order.paid', status: 'done' },
     ]);
-    expect(await store.listAttention({ limit: 10, after: null })).toMatchObject([{ kind: 'notices_dead' }]);
+    expect(await openAttention(store)).toMatchObject([{ kind: 'notices_dead' }]);
     expect(lines).toMatchObject([{ level: 'error', order: 'order-1', fault: { code: 'shop_gone' } }]);
     // It is an answer: the shop is there, and is not taken for one that is down.
     for (let n = 0; n < 30; n++) await happen(await newOrder(), 'pending');

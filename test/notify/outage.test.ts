@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
 import { readableLog } from '../support/lines.ts';
+import { openAttention } from '../support/matters.ts';
 import { POLL_MS, startStage } from './stage.ts';
 
 const DAY_MS = 24 * HOUR_MS;
@@ -61,7 +62,7 @@ describe('a shop that is down', () => {
     const lastMs = (shop.notices.at(-1)?.atMs ?? 0) - startMs;
     expect(lastMs).toBeGreaterThanOrEqual(7 * DAY_MS);
     expect(lastMs).toBeLessThanOrEqual(7 * DAY_MS + 2 * POLL_MS);
-    const attention = await store.listAttention({ limit: 10, after: null });
+    const attention = await openAttention(store);
     expect(attention.map(({ kind }) => kind).sort()).toEqual(['notices_dead', 'shop_refuses_notices']);
     const dead = attention.find(({ kind }) => kind === 'notices_dead');
     expect(dead?.detail).toContain(id);
@@ -74,7 +75,7 @@ describe('a shop that is down', () => {
     await quiet();
     expect(shop.notices.slice(attempts).map((sent) => sent.id)).toEqual([id]);
     expect(await notice(id)).toMatchObject({ status: 'done', attempt: 1, fault: null });
-    expect(await store.listAttention({ limit: 10, after: null })).toEqual([]);
+    expect(await openAttention(store)).toEqual([]);
   });
 
   it('costs at most 10 attempts a second, however many notices wait, and is told all at once when it is back', async () => {

@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest';
 import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
+import { openAttention } from '../support/matters.ts';
 import { POLL_MS, type Stage, startStage } from './stage.ts';
 
 async function isRaised({ store }: Stage): Promise<boolean> {
-  const open = await store.listAttention({ limit: 10, after: null });
+  const open = await openAttention(store);
   return open.some(({ kind }) => kind === 'shop_refuses_notices');
 }
 

@@ -33,6 +33,7 @@ function grown(now: Record<string, number>, before: Record<string, number>): Rec
 
 const outcome = (name: string) => `settled_deliveries_total{outcome="${name}"}`;
 const orders = (state: string) => `settled_orders{state="${state}"}`;
+const matters = (kind: string) => `settled_needs_person{concern="money",kind="${kind}"}`;
 const checks = (name: string) => `settled_checks_waiting{class="${name}"}`;
 const events = (status: string) => `settled_inbox_events{status="${status}"}`;
 
@@ -114,7 +115,7 @@ describe('metrics: what a scrape shows', () => {
         [events('done')]: 1,
         'settled_notices{status="pending"}': 1,
         'settled_settlements_total{outcome="applied"}': 1,
-        settled_holds: 0,
+        [matters('hold')]: 0,
         [checks('janitor')]: 1,
       }),
     );
@@ -128,8 +129,8 @@ describe('metrics: what a scrape shows', () => {
     await app.deliver(link, 'not JSON');
     await eventually(async () =>
       expect(grown(await scrape(app), before)).toMatchObject({
-        settled_holds: 1,
-        settled_attention: 1,
+        [matters('hold')]: 1,
+        'settled_needs_person{concern="unsettled",kind="event_not_understood"}': 1,
         [events('dead')]: 1,
         'settled_settlements_total{outcome="held"}': 1,
         'settled_settlement_failures_total{outcome="buried"}': 1,
@@ -138,7 +139,7 @@ describe('metrics: what a scrape shows', () => {
     const decided = { decision: 'accept', reason: 'seen' };
     await app.api(`/v1/orders/${link.reference}/resolve`, { body: decided });
     const after = grown(await scrape(app), before);
-    expect(after).toMatchObject({ settled_holds: 0, [orders('held')]: 0, [orders('paid')]: 1 });
+    expect(after).toMatchObject({ [matters('hold')]: 0, [orders('held')]: 0, [orders('paid')]: 1 });
   });
 
   it('counts the orders that were paid by how that was learned', async () => {

@@ -11,6 +11,8 @@ import { concurrencyContract } from './contract/concurrency.ts';
 import { inboxContract } from './contract/inbox.ts';
 import { intakeContract } from './contract/intake.ts';
 import { linksContract } from './contract/links.ts';
+import { mattersContract } from './contract/matters.ts';
+import { mattersPropertyContract } from './contract/matters-property.ts';
 import { queriesContract } from './contract/queries.ts';
 import { retentionContract } from './contract/retention.ts';
 import { settlementContract } from './contract/settlement.ts';
@@ -29,6 +31,8 @@ export const IN_TURN: Parts = {
   inbox: inboxContract,
   settlement: settlementContract,
   queries: queriesContract,
+  matters: mattersContract,
+  'matters, whatever happens': mattersPropertyContract,
   budget: budgetContract,
   openings: openingsContract,
   checks: checksContract,

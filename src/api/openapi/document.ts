@@ -7,6 +7,7 @@ import { exampleCall } from './example.ts';
 import { type JsonSchema, schemaWriter } from './json_schema.ts';
 import { PROBLEM_WORDS } from './problems.ts';
 import { type Documented, problemsOf } from './rules.ts';
+import { SAMPLES } from './samples/samples.ts';
 import { notice } from './schemas/notice.ts';
 import { INTRODUCTION, NOTICE_TEXT } from './text.ts';
 
@@ -56,7 +57,7 @@ type Parameter = {
 export type ApiResponse = {
   description: string;
   headers: Record<string, { $ref: string }>;
-  content: Record<string, { schema: JsonSchema }>;
+  content: Record<string, { schema: JsonSchema; example?: unknown }>;
 };
 
 const problem = z
@@ -155,7 +156,7 @@ function describeRoute(route: Documented, writer: Writer, writeProblem: WritePro
     responses[status] = {
       description: when,
       headers: headers(retryAfter ? ['Retry-After'] : []),
-      content: { [type]: { schema: writer.output(schema) } },
+      content: { [type]: { schema: writer.output(schema), ...exampleOf(SAMPLES[id]?.[Number(status)]) } },
     };
   }
   for (const [status, codes] of problemsOf(route)) responses[status] = writeProblem(status, codes);
@@ -197,8 +198,12 @@ function described({ description, ...schema }: JsonSchema): Pick<Parameter, 'des
 }
 
 function requestBody(schema: JsonSchema, example: unknown): NonNullable<ApiOperation['requestBody']> {
-  const content = { schema, ...(example === undefined ? {} : { example }) };
+  const content = { schema, ...exampleOf(example) };
   return { required: (schema.required ?? []).length > 0, content: { 'application/json': content } };
+}
+
+function exampleOf(example: unknown): { example?: unknown } {
+  return example === undefined ? {} : { example };
 }
 
 function problemResponse(schema: JsonSchema, status: number, codes: readonly ProblemCode[]): ApiResponse {

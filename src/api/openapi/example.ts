@@ -17,11 +17,14 @@ export function exampleCall(
   const parts = [
     `curl -s${method === 'post' && body === undefined ? ' -X POST' : ''} ${address}`,
     ...(allowed.length === 0 ? [] : ['-H "$AUTH"']),
-    ...(body === undefined
-      ? []
-      : ['-H "Content-Type: application/json"', `-d ${quoted(JSON.stringify(body))}`]),
+    ...(body === undefined ? [] : ['-H "Content-Type: application/json"', `-d ${quoted(spaced(body))}`]),
   ];
   return parts.join(' \\\n  ');
+}
+
+/** JSON in one line that a narrow page can break between its fields. */
+function spaced(body: object): string {
+  return JSON.stringify(body, null, 1).replace(/\n */g, ' ');
 }
 
 function quoted(text: string): string {

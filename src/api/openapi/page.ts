@@ -76,8 +76,22 @@ ${body === undefined ? null : html`<h4>Body</h4>${schemaFields(body, 'sent')}`}
 <h4>Answers</h4>
 ${answers.filter((one) => !isProblem(one)).map((one) => answer(one.status, one))}
 ${refusals(answers.filter(isProblem))}
+<h4>Example</h4>
 <pre><code>${operation['x-codeSamples'][0]?.source ?? ''}</code></pre>
+${answers.map(sampleAnswer)}
 </section>`;
+}
+
+/** Lines of a sample that is shown at once. A longer one is unfolded by who wants it. */
+const LINES_SHOWN_MAX = 14;
+
+function sampleAnswer({ status, content }: ApiResponse & { status: string }): Html | null {
+  const { example: sample } = Object.values(content)[0] ?? {};
+  if (sample === undefined) return null;
+  const text = typeof sample === 'string' ? sample.trimEnd() : JSON.stringify(sample, null, 2);
+  const shown = html`<summary>Sample answer, ${status}</summary><pre><code>${text}</code></pre>`;
+  const isShort = text.split('\n').length <= LINES_SHOWN_MAX;
+  return isShort ? html`<details open>${shown}</details>` : html`<details>${shown}</details>`;
 }
 
 function parameterList(parameters: ApiOperation['parameters'], way: Way = 'sent'): Html | null {

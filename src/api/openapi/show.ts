@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import { sendPage } from '../../http/html.ts';
 import type { OpenApi } from './document.ts';
+import { indexPage } from './index_page.ts';
 import { documentPage } from './page.ts';
 import { STYLE } from './style.ts';
 
@@ -20,4 +21,10 @@ export function showPage(describe: () => OpenApi): RequestHandler {
     body ??= documentPage(describe());
     sendPage(response, { title: 'settled: the private API', style: STYLE, body });
   };
+}
+
+/** `GET /`: what is at this listener, for somebody who typed its address. */
+export function showIndex(): RequestHandler {
+  const body = indexPage();
+  return (_request, response) => sendPage(response, { title: 'settled', style: STYLE, body });
 }

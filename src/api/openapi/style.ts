@@ -1,4 +1,4 @@
-/** The one style sheet of `/docs`. */
+/** The one style sheet of `/docs` and of `/`, which has no menu. */
 export const STYLE = `
 :root {
   --ink: #1c2024; --soft: #5c6670; --paper: #fdfdfc; --tint: #f3f4f2; --line: #dfe2e0;
@@ -20,11 +20,12 @@ a { color: var(--link); text-decoration: none; }
 a:hover, a:focus-visible { text-decoration: underline; }
 code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; font-size: .87em; }
 code { overflow-wrap: anywhere; }
+.whole { white-space: nowrap; }
 /* The padding takes no room: a comma follows its name at once. */
 p code, li code { background: var(--tint); padding: .08em .2em; margin: 0 -.2em; border-radius: 4px; }
 pre {
   margin: .6rem 0 0; padding: .8rem 1rem; background: var(--tint); border: 1px solid var(--line); border-radius: 8px;
-  overflow-x: auto; line-height: 1.5;
+  white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.5;
 }
 nav { padding: 1.5rem 1.25rem; border-bottom: 1px solid var(--line); }
 nav h1 { margin: 0; font-size: 1.25rem; letter-spacing: -.01em; }
@@ -67,9 +68,10 @@ dd ul, section > ul { margin: .3rem 0; padding-left: 1.1rem; }
 .status { font: 600 .875rem ui-monospace, Menlo, Consolas, monospace; color: var(--get); }
 .status.bad { color: var(--bad); }
 details { margin-top: 1.2rem; }
+pre + details, details + details { margin-top: .6rem; }
 summary { cursor: pointer; color: var(--soft); font-size: .875rem; }
 @media (min-width: 64rem) {
-  body { display: grid; grid-template-columns: 20rem minmax(0, 1fr); }
+  body:has(> nav) { display: grid; grid-template-columns: 20rem minmax(0, 1fr); }
   nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; border-bottom: 0; border-right: 1px solid var(--line); }
   nav details, .up { display: none; }
   nav .unfolded { display: block; }

@@ -10,12 +10,13 @@ import { checkVerbs } from './checks.ts';
 import type { DatabaseClock } from './clock.ts';
 import { clockStepVerbs } from './clock_steps.ts';
 import type { Database } from './database.ts';
+import { feedVerbs } from './feed.ts';
 import { type Gate, openGate } from './gate.ts';
 import { HINTS, type Hints } from './hints.ts';
 import { inboxVerbs } from './inbox.ts';
 import { endRefusals, intakeVerbs } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
-import { feedVerbs, tellingVerbs } from './notices.ts';
+import { tellingVerbs } from './notices.ts';
 import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
 import { readingVerbs } from './readings.ts';
@@ -25,15 +26,16 @@ import { secretVerbs } from './secrets.ts';
 import { catchUp, sweepVerbs } from './sweep.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
+type FeedVerb = keyof typeof feedVerbs;
 type Writes = Links &
   Inbox &
   Orders &
   Refusals &
   Omit<Asking, 'catchUp'> &
   Telling &
-  Pick<Queries, 'readFeed'> &
+  Pick<Queries, FeedVerb> &
   Omit<Keeping, 'backup' | 'close' | 'heartbeat'>;
-type Reads = Omit<Queries, 'readFeed'> & Sharing;
+type Reads = Omit<Queries, FeedVerb> & Sharing;
 
 /** Each in a transaction of its own. */
 const WRITES: InTransaction<Writes> = {

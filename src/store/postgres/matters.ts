@@ -1,9 +1,10 @@
 import { readSearchSubject } from '../../domain/advice.ts';
 import { checkRank } from '../../domain/check.ts';
-import type { AttentionKind } from '../../domain/order.ts';
+import { type AttentionKind, debtEnded } from '../../domain/order.ts';
 import type { CheckRequest, Matter, MootBy } from '../matters.ts';
 import type { Orders } from '../store.ts';
-import { LAST_ASKED } from './rows.ts';
+import { orders } from './orders.ts';
+import { LAST_ASKED, lockOrder } from './rows.ts';
 import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
@@ -129,6 +130,9 @@ export const attention = {
   },
 };
 
+const ORDER_OF_MATTER = statement(
+  'SELECT order_key AS orderKey FROM attention WHERE key = @key AND ended_at_ms IS NULL',
+);
 const END_BY_PERSON = statement(
   `UPDATE attention SET ended_at_ms = @atMs, detail = detail || @ending WHERE key = @key AND ended_at_ms IS NULL
    RETURNING kind, subject, order_key AS orderKey`,
@@ -136,18 +140,29 @@ const END_BY_PERSON = statement(
 const END_SEARCH = statement(
   'UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = @restoredFromMs',
 );
+const SET_FLAGS = statement(
+  'UPDATE orders SET flags = @flags, version = @version, updated_at_ms = @atMs WHERE key = @orderKey',
+);
 
 /** The verb by which a person ends a matter. See `Orders.endAttention` in store.ts. */
 export const endAttention: InTransaction<Orders>['endAttention'] = async (tx, { key, reason, atMs }) => {
+  const of = await tx.one<{ orderKey: number | null }>(ORDER_OF_MATTER, { key });
+  if (of === undefined) return 'unknown';
+  if (of.orderKey !== null) await lockOrder(tx, of.orderKey);
   const ending = ` A person ended this: ${reason}`;
   type Ended = { kind: string; subject: string; orderKey: number | null };
   const row = await tx.one<Ended>(END_BY_PERSON, { key, atMs, ending });
   if (row === undefined) return 'unknown';
+  const { kind, subject, orderKey } = row;
   // Who ends the matter that links cannot be looked for has looked for them.
-  const restoredFromMs = readSearchSubject(row.subject);
-  if (row.kind === 'link_not_known' && !Number.isNaN(restoredFromMs)) tx.send(END_SEARCH, { restoredFromMs });
-  if (row.orderKey !== null) {
-    noteHistory(tx, { orderKey: row.orderKey, atMs, what: `a person ended ${row.kind}`, reason });
+  const restoredFromMs = readSearchSubject(subject);
+  if (kind === 'link_not_known' && !Number.isNaN(restoredFromMs)) tx.send(END_SEARCH, { restoredFromMs });
+  if (orderKey === null) return 'ended';
+  const owesNothing = debtEnded((await orders.byKey(tx, orderKey)).order, kind);
+  if (owesNothing !== null) {
+    const { flags, version } = owesNothing;
+    tx.send(SET_FLAGS, { flags: flags.join(','), version, atMs, orderKey });
   }
+  noteHistory(tx, { orderKey, atMs, what: `a person ended ${kind}`, reason });
   return 'ended';
 };

@@ -7,9 +7,7 @@ import {
   DEAD,
   deadDetail,
   type Ended,
-  type FeedRow,
   failureOf,
-  feedNotice,
   type NoticeRow,
   noticeDetail,
   noticeSummary,
@@ -17,7 +15,7 @@ import {
   resending,
   resent,
 } from '../notices.ts';
-import type { FeedPage, NoticeDetail, Queries, ShopState } from '../queries.ts';
+import type { NoticeDetail, Queries, ShopState } from '../queries.ts';
 import type { Telling } from '../telling.ts';
 import { attention } from './matters.ts';
 import { firstKeySince } from './rows.ts';
@@ -222,54 +220,6 @@ export const noticeQueries: InTransaction<Pick<Queries, 'listNotices' | 'findNot
     return row === undefined ? null : noticeDetail(row);
   },
 };
-
-/** Who gives positions holds this turn until he has committed them. */
-const POSITIONS_TURN = 7_331_002;
-/** At most so many are given in one transaction; nobody may have read the feed for long. */
-const POSITIONS_MAX = 1_000;
-
-const ANY_WITHOUT_POSITION = statement('SELECT 1 FROM outbox WHERE position IS NULL LIMIT 1');
-const TAKE_TURN = statement(`SELECT pg_advisory_xact_lock(${POSITIONS_TURN})`);
-// Notices of one order are committed in the order of their keys. They are held in that order, as whoever ends them does.
-const GIVE_POSITIONS = statement(
-  `WITH fresh AS (
-     SELECT key FROM outbox WHERE position IS NULL ORDER BY key LIMIT ${POSITIONS_MAX} FOR NO KEY UPDATE
-   ), numbered AS (
-     SELECT key, (SELECT coalesce(max(position), 0) FROM outbox) + row_number() OVER (ORDER BY key) AS position FROM fresh
-   )
-   UPDATE outbox SET position = numbered.position FROM numbered WHERE outbox.key = numbered.key`,
-);
-// One more than the newest position stands for those that have none so far.
-const PAGE = statement(
-  `SELECT i.generation,
-     coalesce((SELECT max(position) FROM outbox), 0)
-       + CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) THEN 1 ELSE 0 END AS newest,
-     n.key, n.position, n.notice_id AS random, n.body
-   FROM instance i LEFT JOIN
-     (SELECT *, sum(octet_length(body)) OVER (ORDER BY position) AS bytes FROM
-        (SELECT * FROM outbox WHERE position > @after ORDER BY position LIMIT @limit) page) n
-     ON n.bytes <= @bytesMax OR n.bytes = octet_length(n.body)
-   ORDER BY n.position`,
-);
-
-type PageRow = Pick<FeedPage, 'generation' | 'newest'> & (FeedRow | { key: null });
-
-export const feedVerbs: InTransaction<Pick<Queries, 'readFeed'>> = {
-  /** Gives positions to what was committed without one, unless somebody else does, and reads on then. */
-  readFeed: async (tx, page) => {
-    const [anyWithout, rows] = await Promise.all([tx.one(ANY_WITHOUT_POSITION), tx.all<PageRow>(PAGE, page)]);
-    if (anyWithout === undefined) return feedPage(rows);
-    tx.send(TAKE_TURN);
-    tx.send(GIVE_POSITIONS);
-    return feedPage(await tx.all<PageRow>(PAGE, page));
-  },
-};
-
-function feedPage(rows: readonly PageRow[]): FeedPage {
-  const { generation, newest } = rows[0] as PageRow;
-  const notices = rows.filter((row) => row.key !== null) as FeedRow[];
-  return { generation, newest, notices: notices.map(feedNotice) };
-}
 
 const oldest = (status: 'pending' | 'leased' | 'dead') =>
   `(SELECT created_at_ms FROM outbox WHERE status = '${status}' ORDER BY key LIMIT 1)`;

@@ -1,11 +1,11 @@
-import type { Order } from '../../domain/order.ts';
-import { containing, KEY_MAX } from '../lists.ts';
+import { containing, firstMsAfter, KEY_MAX } from '../lists.ts';
 import type { OrderRow } from '../orders.ts';
-import type { AttentionSummary, Keyed, Queries, RejectionSummary } from '../queries.ts';
+import type { ListedOrder, Queries, RejectionSummary } from '../queries.ts';
 import { eventQueries } from './events.ts';
+import { listMatters } from './matter_list.ts';
 import { noticeQueries, shopState } from './notices.ts';
 import { orders } from './orders.ts';
-import { ATTENTION, ORDER_COLUMNS } from './rows.ts';
+import { firstKeySince, ORDER_COLUMNS } from './rows.ts';
 import { countUnopenable } from './secrets.ts';
 import { statement } from './statement.ts';
 import { stats } from './stats.ts';
@@ -20,10 +20,7 @@ const rejectionList = (condition: string) =>
   );
 const REJECTIONS = rejectionList('');
 const REJECTIONS_OF = rejectionList(' AND o.reference = @reference');
-const ATTENTION_LIST = statement(
-  `${ATTENTION} WHERE a.ended_at_ms IS NULL AND a.key < @after ORDER BY a.key DESC LIMIT @limit`,
-);
-export const queryVerbs: InTransaction<Omit<Queries, 'readFeed'>> = {
+export const queryVerbs: InTransaction<Omit<Queries, 'readFeed' | 'findFeedEnd'>> = {
   findOrder: async (tx, reference) => (await orders.byReference(tx, reference))?.order ?? null,
   listOrders,
   timeline,
@@ -33,38 +30,50 @@ export const queryVerbs: InTransaction<Omit<Queries, 'readFeed'>> = {
     const page = { limit, after: after ?? KEY_MAX, reference };
     return tx.all<RejectionSummary>(reference === null ? REJECTIONS : REJECTIONS_OF, page);
   },
-  listAttention: (tx, { limit, after }) =>
-    tx.all<AttentionSummary>(ATTENTION_LIST, { limit, after: after ?? KEY_MAX }),
+  listMatters,
   stats,
   shopState,
   countUnopenable,
 };
 
-const orderList = (conditions: string) =>
-  statement(
-    `SELECT ${ORDER_COLUMNS} FROM orders o WHERE o.key < @after${conditions} ORDER BY o.key DESC LIMIT @limit`,
-  );
-const BY_STATE = ' AND o.state = @state';
 // Like the other engine's: letters that ASCII knows are found in either case.
-const BY_SEARCH = ` AND (o.reference ILIKE @pattern ESCAPE '\\'
+const BY_SEARCH = `(o.reference ILIKE @pattern ESCAPE '\\'
   OR EXISTS (SELECT 1 FROM link l WHERE l.order_key = o.key AND l.link_id = @search)
   OR EXISTS (SELECT 1 FROM ledger g WHERE g.order_key = o.key AND g.payment_key = @search))`;
-const ORDERS = {
-  all: orderList(''),
-  ofState: orderList(BY_STATE),
-  found: orderList(BY_SEARCH),
-  foundOfState: orderList(BY_STATE + BY_SEARCH),
-};
+const OPEN_KINDS = statement(
+  'SELECT kind FROM attention WHERE order_key = @key AND ended_at_ms IS NULL ORDER BY key',
+);
 
 async function listOrders(
   tx: Transaction,
-  { limit, after, state, search }: Parameters<Queries['listOrders']>[0],
-): Promise<Keyed<Order>[]> {
-  const list =
-    search === null
-      ? ORDERS[state === null ? 'all' : 'ofState']
-      : ORDERS[state === null ? 'found' : 'foundOfState'];
+  { limit, after, state, search, sinceMs, untilMs }: Parameters<Queries['listOrders']>[0],
+): Promise<ListedOrder[]> {
+  const conditions = [
+    'o.key < @before',
+    ...(state === null ? [] : ['o.state = @state']),
+    ...(search === null ? [] : [BY_SEARCH]),
+    ...(sinceMs === null
+      ? []
+      : [`o.key >= ${firstKeySince('orders', 'created_at_ms')}`, 'o.created_at_ms >= @sinceMs']),
+    ...(untilMs === null
+      ? []
+      : [`o.key < ${firstKeySince('orders', 'created_at_ms', '@afterMs')}`, 'o.created_at_ms <= @untilMs']),
+  ];
+  const list = statement(
+    `SELECT ${ORDER_COLUMNS} FROM orders o WHERE ${conditions.join(' AND ')} ORDER BY o.key DESC LIMIT @limit`,
+  );
   const pattern = search === null ? null : containing(search);
-  const rows = await tx.all<OrderRow>(list, { limit, after: after ?? KEY_MAX, state, search, pattern });
-  return Promise.all(rows.map(async (row) => ({ key: row.key, value: await orders.complete(tx, row) })));
+  const times = { sinceMs, untilMs, afterMs: untilMs === null ? null : firstMsAfter(untilMs) };
+  const values = { limit, before: after ?? KEY_MAX, state, search, pattern, ...times };
+  const rows = await tx.all<OrderRow>(list, values);
+  return Promise.all(
+    rows.map(async (row) => {
+      const { key } = row;
+      const [value, open] = await Promise.all([
+        orders.complete(tx, row),
+        tx.all<{ kind: string }>(OPEN_KINDS, { key }),
+      ]);
+      return { key, value, attention: open.map(({ kind }) => kind) };
+    }),
+  );
 }

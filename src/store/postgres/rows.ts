@@ -27,16 +27,20 @@ export const SEALED_COLUMNS = `l.key AS linkKey, l.token, o.reference, l.sealed_
 export const SEALED_TABLES = 'link l JOIN orders o ON o.key = l.order_key';
 
 /**
- * A key below which every row is older than @sinceMs, as an expression. Keys grow with time, so it is found by halving,
- * without an index.
+ * A key below which every row is older than a time (@sinceMs, unless it is another), as an expression. Keys grow with time,
+ * so it is found by halving, without an index.
  */
-export function firstKeySince(table: 'inbox' | 'outbox', column: 'received_at_ms' | 'created_at_ms'): string {
+export function firstKeySince(
+  table: 'inbox' | 'outbox' | 'orders',
+  column: 'received_at_ms' | 'created_at_ms',
+  sinceMs = '@sinceMs',
+): string {
   return `(WITH RECURSIVE halving (first, above) AS (
       SELECT 1::bigint, (SELECT coalesce(max(key), 0) FROM ${table}) + 1
       UNION ALL
       SELECT CASE WHEN is_older THEN middle + 1 ELSE first END, CASE WHEN is_older THEN above ELSE middle END
       FROM halving, LATERAL (SELECT (first + above) / 2 AS middle) AS m, LATERAL (
-        SELECT ${column} < @sinceMs::bigint - ${CLOCK_STEP_MS} AS is_older FROM ${table} WHERE key >= middle
+        SELECT ${column} < ${sinceMs}::bigint - ${CLOCK_STEP_MS} AS is_older FROM ${table} WHERE key >= middle
         ORDER BY key LIMIT 1) AS probe
       WHERE first < above
     ) SELECT first FROM halving WHERE first = above)`;

@@ -1,3 +1,4 @@
+import { EVERY_MATTER } from '../matter_list.ts';
 import type { Queries, Stats } from '../queries.ts';
 import {
   checkCounts,
@@ -12,6 +13,7 @@ import {
   withDone,
 } from '../stats.ts';
 import { readBudget } from './budget.ts';
+import { matterGroups } from './matter_list.ts';
 import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
@@ -60,9 +62,7 @@ const OLDEST = statement(
      (SELECT min(next_check_at_ms) FROM link WHERE next_check_at_ms IS NOT NULL) AS scheduledMs`,
 );
 const COUNTS = statement(
-  `SELECT (SELECT count(*) FROM hold WHERE ended_at_ms IS NULL) AS holds,
-     (SELECT count(*) FROM attention WHERE ended_at_ms IS NULL) AS attention,
-     (SELECT count(*) FROM drift) AS drift,
+  `SELECT (SELECT count(*) FROM drift) AS drift,
      (SELECT coalesce(sum(count), 0) FROM rejection) AS rejections,
      (SELECT coalesce(max(attempts), 0) FROM shop_failure) AS shopFailures,
      (SELECT count(*) FROM settlement WHERE webhook_missing AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)
@@ -80,22 +80,25 @@ type Statuses = Record<string, number> & { every: number };
 type Check = RankCount & { dueAtMs: number };
 
 export const stats: InTransaction<Queries>['stats'] = async (tx, nowMs) => {
-  const [states, events, notices, openings, checks, oldest, counts, budget, feed] = await Promise.all([
-    tx.all<Named>(BY_STATE),
-    tx.one<Statuses>(EVENTS) as Promise<Statuses>,
-    tx.one<Statuses>(NOTICES) as Promise<Statuses>,
-    tx.one<Stats['openings']>(OPENINGS) as Promise<Stats['openings']>,
-    tx.all<Check>(CHECKS),
-    tx.one<Omit<Oldest, 'queued'>>(OLDEST) as Promise<Omit<Oldest, 'queued'>>,
-    tx.one<Counts>(COUNTS, webhookWeek(nowMs)) as Promise<Counts>,
-    readBudget(tx, nowMs),
-    tx.one<Stats['feed']>(FEED) as Promise<Stats['feed']>,
-  ]);
+  const [states, events, notices, openings, checks, oldest, counts, budget, feed, matters] =
+    await Promise.all([
+      tx.all<Named>(BY_STATE),
+      tx.one<Statuses>(EVENTS) as Promise<Statuses>,
+      tx.one<Statuses>(NOTICES) as Promise<Statuses>,
+      tx.one<Stats['openings']>(OPENINGS) as Promise<Stats['openings']>,
+      tx.all<Check>(CHECKS),
+      tx.one<Omit<Oldest, 'queued'>>(OLDEST) as Promise<Omit<Oldest, 'queued'>>,
+      tx.one<Counts>(COUNTS, webhookWeek(nowMs)) as Promise<Counts>,
+      readBudget(tx, nowMs),
+      tx.one<Stats['feed']>(FEED) as Promise<Stats['feed']>,
+      matterGroups(tx, EVERY_MATTER),
+    ]);
   return {
     orders: tally(states),
     events: statusCounts(events),
     notices: statusCounts(notices),
     openings,
+    matters,
     ...checkCounts(checks),
     ...counts,
     ...lags({ ...oldest, queued: checks }, nowMs),
@@ -104,10 +107,7 @@ export const stats: InTransaction<Queries>['stats'] = async (tx, nowMs) => {
   };
 };
 
-type Counts = Pick<
-  Stats,
-  'holds' | 'attention' | 'drift' | 'rejections' | 'shopFailures' | 'webhooksMissing'
->;
+type Counts = Pick<Stats, 'drift' | 'rejections' | 'shopFailures' | 'webhooksMissing'>;
 
 function statusCounts({ every, ...counts }: Statuses): Record<string, number> {
   return withDone(counts, every);

@@ -1,9 +1,10 @@
 import type { Database } from 'better-sqlite3';
 import { readSearchSubject } from '../../domain/advice.ts';
 import { checkRank } from '../../domain/check.ts';
-import type { AttentionKind } from '../../domain/order.ts';
+import { type AttentionKind, debtEnded } from '../../domain/order.ts';
 import type { CheckRequest, Matter, MootBy } from '../matters.ts';
 import type { Orders } from '../store.ts';
+import { orderLoader } from './orders.ts';
 import { LAST_ASKED } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
 
@@ -135,14 +136,22 @@ export function attentionEnder(db: Database): Synchronous<Orders>['endAttention'
      RETURNING kind, subject, order_key AS orderKey`,
   );
   const endSearch = db.prepare('UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = ?');
+  const setFlags = db.prepare('UPDATE orders SET flags = ?, version = ?, updated_at_ms = ? WHERE key = ?');
+  const orders = orderLoader(db);
   const note = historyNotes(db);
   return ({ key, reason, atMs }) => {
     const ending = ` A person ended this: ${reason}`;
     const row = end.get({ key, atMs, ending }) as EndedMatter | undefined;
     if (row === undefined) return 'unknown';
+    const { kind, subject, orderKey } = row;
     // Who ends the matter that links cannot be looked for has looked for them.
-    if (row.kind === 'link_not_known') endSearch.run(readSearchSubject(row.subject));
-    if (row.orderKey !== null) note(row.orderKey, atMs, `a person ended ${row.kind}`, 'person', reason);
+    if (kind === 'link_not_known') endSearch.run(readSearchSubject(subject));
+    if (orderKey === null) return 'ended';
+    const owesNothing = debtEnded(orders.byKey(orderKey).order, kind);
+    if (owesNothing !== null) {
+      setFlags.run(owesNothing.flags.join(','), owesNothing.version, atMs, orderKey);
+    }
+    note(orderKey, atMs, `a person ended ${kind}`, 'person', reason);
     return 'ended';
   };
 }

@@ -152,7 +152,7 @@ export const NOTICE_TABLES = 'outbox n JOIN orders o ON o.key = n.order_key';
 
 export function noticeQueries(
   db: Database,
-): Pick<Synchronous<Queries>, 'listNotices' | 'findNotice' | 'readFeed'> {
+): Pick<Synchronous<Queries>, 'listNotices' | 'findNotice' | 'readFeed' | 'findFeedEnd'> {
   const find = db.prepare(
     `SELECT ${NOTICE_COLUMNS}, n.body FROM ${NOTICE_TABLES} WHERE n.key = ? AND n.notice_id = ?`,
   );
@@ -176,6 +176,8 @@ export function noticeQueries(
       newest: newest.get() as number,
       notices: upToBytes(after.iterate(position, limit) as Iterable<FeedRow>, bytesMax).map(feedNotice),
     }),
+    // One thread writes, so keys are in the order of commits.
+    findFeedEnd: () => ({ generation: generation.get() as number, position: newest.get() as number }),
   };
 }
 

@@ -30,7 +30,7 @@ export const OWED_NOTICE = `SELECT 1 FROM outbox WHERE order_key = +? AND status
 /** A key below which every row is older than a time. Keys grow with time, so it is found by halving, without an index. */
 export function firstKeySince(
   db: Database,
-  table: 'inbox' | 'outbox',
+  table: 'inbox' | 'outbox' | 'orders',
   column: 'received_at_ms' | 'created_at_ms',
 ): (sinceMs: number) => number {
   const newest = db.prepare(`SELECT coalesce(max(key), 0) FROM ${table}`).pluck();

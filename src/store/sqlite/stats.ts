@@ -1,4 +1,5 @@
 import type { Database, Statement } from 'better-sqlite3';
+import { EVERY_MATTER } from '../matter_list.ts';
 import type { Queries, Stats } from '../queries.ts';
 import {
   CHECK_RANKS,
@@ -14,6 +15,7 @@ import {
   withDone,
 } from '../stats.ts';
 import { budgetReader } from './budget.ts';
+import { matterGroups } from './matter_list.ts';
 import type { Synchronous } from './synchronous.ts';
 
 export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
@@ -21,8 +23,7 @@ export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
   const byState = db.prepare('SELECT state AS name, n FROM order_count WHERE n > 0');
   const eventsByStatus = eventCounts(db);
   const noticesByStatus = db.prepare('SELECT status AS name, n FROM notice_count');
-  const holds = count('SELECT count(*) FROM hold WHERE ended_at_ms IS NULL');
-  const attention = count('SELECT count(*) FROM attention WHERE ended_at_ms IS NULL');
+  const matters = matterGroups(db);
   const checksByRank = db.prepare('SELECT rank, n FROM check_count');
   const openings = OPENING_STATUSES.map((status) => ({
     status,
@@ -49,8 +50,7 @@ export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
       orders: tally(byState.all() as Named[]),
       events: eventsByStatus(),
       notices: tally(noticesByStatus.all() as Named[]),
-      holds: holds.get() as number,
-      attention: attention.get() as number,
+      matters: matters(EVERY_MATTER),
       ...checkCounts(ranks),
       openings: Object.fromEntries(openings.map(({ status, rows }) => [status, rows.get() as number])),
       drift: drift.get() as number,

@@ -8,6 +8,7 @@ import {
 } from '../../../src/domain/budget.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { times } from '../../support/length.ts';
+import { openAttention } from '../../support/matters.ts';
 import type { World, Worlds } from './world.ts';
 
 const DEADLINE_MS = 10_000;
@@ -248,7 +249,7 @@ export function budgetContract({ shared, fresh }: Worlds): void {
           await give(await taken(), { standing: kind });
           await give(await taken(), { standing: kind });
           const open = async () => {
-            const listed = await world.store.listAttention({ limit: 100, after: null });
+            const listed = await openAttention(world.store);
             return listed.filter(({ subject }) => subject === 'api');
           };
           expect(await open()).toMatchObject([{ kind, subject: 'api', reference: null, count: 2 }]);

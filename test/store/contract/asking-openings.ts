@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ServiceLink } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { openAttention } from '../../support/matters.ts';
 import { FAULT, hex, LEASE_MS, type Link, said, sealedSecret, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;
@@ -159,7 +160,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         world = await fresh();
         const links = [await world.intend(), await world.intend()] as const;
         for (const link of links) await keep(link, { secret: null, flaw: 'it is masked' });
-        const matters = await world.store.listAttention({ limit: 10, after: null });
+        const matters = await openAttention(world.store);
         expect(matters).toMatchObject([{ kind: 'secret_unusable', subject: 'webhookSecret', count: 2 }]);
         expect(matters[0]?.detail).toContain(links[1].reference);
         expect((await world.timeline(links[1])).history[1]?.what).toContain('it is masked');
@@ -464,7 +465,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         expect(await close(link)).toBe('closed');
         expect(await world.store.findOrder(link.reference)).toBeNull();
         expect(await world.store.findCredentials({ token: link.token })).toBeNull();
-        const open = await world.store.listAttention({ limit: 100, after: null });
+        const open = await openAttention(world.store);
         expect(open.filter(({ subject }) => subject === link.reference)).toEqual([]);
         expect(await world.store.openIntent(intent)).toMatchObject({ outcome: 'created' });
       });

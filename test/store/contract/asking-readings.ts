@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { readReading } from '../../../src/paylink/reading.ts';
 import { times } from '../../support/length.ts';
+import { openAttention } from '../../support/matters.ts';
 import { stated } from '../../support/orders.ts';
 import { details } from '../../support/readings.ts';
 import { FAULT, hex, LEASE_MS, type Link, said, sha256, type World, type Worlds } from './world.ts';
@@ -587,7 +588,7 @@ export function quotesContract({ shared }: Worlds): void {
 
     /** Whether a person is told that quotes are doubtful. */
     async function isDoubtful(): Promise<boolean> {
-      const open = await world.store.listAttention({ limit: 100, after: null });
+      const open = await openAttention(world.store);
       return open.some(({ kind, subject }) => kind === 'quote_reading_doubtful' && subject === 'quote');
     }
 

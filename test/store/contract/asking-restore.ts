@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { searchSubject } from '../../../src/domain/advice.ts';
+import { openAttention } from '../../support/matters.ts';
 import { said, type World } from './world.ts';
 
 const MINUTE_MS = 60_000;
@@ -32,7 +33,7 @@ export function restoreContract(open: () => Promise<Restored>): void {
 
     /** The open matter of a link. */
     async function matterOf({ id }: { id: string }) {
-      const open = await world.store.listAttention({ limit: 100, after: null });
+      const open = await openAttention(world.store);
       return open.find(({ kind, subject }) => kind === 'link_not_known' && subject === id);
     }
 

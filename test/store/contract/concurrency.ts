@@ -163,7 +163,14 @@ function callsAbout(world: World, link: Link, claimed: { eventKey: number; attem
 
 /** What must be the same whichever call came first: not which of two events settled, but that one did. */
 async function endOf(world: World) {
-  const orders = await world.store.listOrders({ limit: 100, after: null, state: null, search: null });
+  const orders = await world.store.listOrders({
+    limit: 100,
+    after: null,
+    state: null,
+    search: null,
+    sinceMs: null,
+    untilMs: null,
+  });
   const stories = orders.map(async ({ value: order }) => {
     const { events, hints, rejections, notices, attention, history } = await world.timeline(order);
     return {

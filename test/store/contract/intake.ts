@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { KeptReason } from '../../../src/store/rejections.ts';
+import { openAttention } from '../../support/matters.ts';
 import { FAULT, hex, type Link, sealedSecret, sha256, type World, type Worlds } from './world.ts';
 
 export function intakeContract({ shared }: Worlds): void {
@@ -317,7 +318,7 @@ export function intakeContract({ shared }: Worlds): void {
     }
     async function matters(reason: KeptReason): Promise<object[]> {
       const { store } = world;
-      const all = await store.listAttention({ limit: 200, after: null });
+      const all = await openAttention(store);
       return all.filter(({ kind, subject }) => kind === 'deliveries_refused' && subject === reason);
     }
 

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { EventSummary } from '../../../src/store/queries.ts';
+import { openAttention } from '../../support/matters.ts';
 import { stated } from '../../support/orders.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
@@ -11,9 +12,11 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       world = await fresh();
     });
 
-    async function references(over: { state?: string; search?: string; limit?: number; after?: number }) {
-      const { state = null, search = null, limit = 100, after = null } = over;
-      const page = await world.store.listOrders({ limit, after, state, search });
+    type Asked = Partial<Parameters<World['store']['listOrders']>[0]>;
+    const EVERY = { limit: 100, after: null, state: null, search: null, sinceMs: null, untilMs: null };
+
+    async function references(over: Asked) {
+      const page = await world.store.listOrders({ ...EVERY, ...over });
       return page.map(({ value }) => value.reference);
     }
 
@@ -25,14 +28,13 @@ export function queriesContract({ fresh, shared }: Worlds): void {
 
     it('lists orders newest first, in pages that stay where they are while orders arrive', async () => {
       await newOrders('a', 'b', 'c', 'd', 'e');
-      const all = { state: null, search: null };
-      const first = await world.store.listOrders({ ...all, limit: 2, after: null });
+      const first = await world.store.listOrders({ ...EVERY, limit: 2, after: null });
       expect(first.map(({ value }) => value.reference)).toEqual(['e', 'd']);
       await newOrders('f', 'g');
       const after = first.at(-1)?.key ?? null;
-      const second = await world.store.listOrders({ ...all, limit: 2, after });
+      const second = await world.store.listOrders({ ...EVERY, limit: 2, after });
       expect(second.map(({ value }) => value.reference)).toEqual(['c', 'b']);
-      const third = await world.store.listOrders({ ...all, limit: 2, after: second.at(-1)?.key ?? null });
+      const third = await world.store.listOrders({ ...EVERY, limit: 2, after: second.at(-1)?.key ?? null });
       expect(third.map(({ value }) => value.reference)).toEqual(['a']);
       expect(await references({ after: third.at(-1)?.key ?? 0 })).toEqual([]);
     });
@@ -40,7 +42,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
     it('lists orders whole', async () => {
       const [link] = await newOrders('a');
       await world.settle(link as Link, [said('completed', { linkMoney: stated('60.00') })]);
-      const [listed] = await world.store.listOrders({ limit: 1, after: null, state: null, search: null });
+      const [listed] = await world.store.listOrders({ ...EVERY, limit: 1 });
       expect(listed?.value).toEqual(await world.store.findOrder('a'));
       expect(listed?.value.holds).toHaveLength(1);
     });
@@ -159,19 +161,29 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(await list(9, null, 'nobody')).toEqual([]);
     });
 
-    it('lists open matters, newest first, in pages, without those that ended', async () => {
-      const [a] = (await newOrders('a')) as [Link];
-      const keys: number[] = [];
-      for (let i = 0; i < 4; i++) {
-        const claimed = await world.claimNew(a);
-        await world.store.buryEvent({ ...claimed, nowMs: world.nowMs, fault: FAULT });
-        keys.push(claimed.eventKey);
+    it('lists orders by when they were created, on a clock that was set back too', async () => {
+      const atMs: Record<string, number> = {};
+      for (const name of ['a', 'b', 'c', 'd', 'e']) {
+        await newOrders(name);
+        atMs[name] = world.nowMs;
+        world.tick(name === 'c' ? -1_500 : 60_000);
       }
-      await world.store.requeueEvent({ eventKey: keys[2] as number, nowMs: world.nowMs });
-      const first = await world.store.listAttention({ limit: 2, after: null });
-      expect(first.map(({ subject }) => Number(subject))).toEqual([keys[3], keys[1]]);
-      const second = await world.store.listAttention({ limit: 2, after: first[1]?.key ?? 0 });
-      expect(second).toMatchObject([{ subject: String(keys[0]), kind: 'event_dead', reference: 'a' }]);
+      expect(await references({ sinceMs: atMs.b ?? 0, untilMs: atMs.c ?? 0 })).toEqual(['d', 'c', 'b']);
+      expect(await references({ sinceMs: (atMs.b ?? 0) + 1 })).toEqual(['e', 'd', 'c']);
+      expect(await references({ untilMs: (atMs.b ?? 0) - 1 })).toEqual(['a']);
+      expect(await references({ sinceMs: (atMs.e ?? 0) + 1 })).toEqual([]);
+      expect(await references({ untilMs: (atMs.a ?? 0) - 1 })).toEqual([]);
+    });
+
+    it('lists orders of a time that lies days back, among many', async () => {
+      const first = world.nowMs;
+      for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) {
+        await newOrders(name);
+        world.tick(86_400_000);
+      }
+      const day = (n: number) => first + n * 86_400_000;
+      expect(await references({ sinceMs: day(2), untilMs: day(4) })).toEqual(['e', 'd', 'c']);
+      expect(await references({ untilMs: day(1), limit: 1 })).toEqual(['b']);
     });
   });
 
@@ -185,8 +197,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
         orders: {},
         events: { pending: 0, leased: 0, dead: 0, done: 0 },
         notices: { pending: 0, leased: 0, done: 0, dead: 0 },
-        holds: 0,
-        attention: 0,
+        matters: [],
         checks: 0,
         checksByClass: { confirm: 0, hint: 0, janitor: 0 },
         openings: { pending: 0, leased: 0, taken: 0 },
@@ -220,8 +231,10 @@ export function queriesContract({ fresh, shared }: Worlds): void {
         orders: { paid: 1, held: 1, awaiting_payment: 1 },
         events: { pending: 2, leased: 1, dead: 1, done: 2 },
         notices: { pending: 2 },
-        holds: 1,
-        attention: 1,
+        matters: [
+          { kind: 'hold', reason: 'amount_mismatch', count: 1 },
+          { kind: 'event_dead', reason: null, count: 1 },
+        ],
         checks: 3,
         checksByClass: { confirm: 0, hint: 1, janitor: 2 },
         rejections: 5,
@@ -268,7 +281,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(await end(matter?.key ?? 0, 'both say the same')).toBe('ended');
       expect(await matters(link)).toEqual([]);
       expect(await matters(other)).toHaveLength(1);
-      const listed = (await world.store.listAttention({ limit: 1000, after: null })).map(({ key }) => key);
+      const listed = (await openAttention(world.store)).map(({ key }) => key);
       expect(listed).not.toContain(matter?.key);
       expect((await world.timeline(link)).history.at(-1)).toMatchObject({
         atMs,
@@ -305,7 +318,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       for (const notice of await world.store.claimNotices(claim)) {
         await world.store.buryNotice({ ...notice, fault: FAULT, answer: null, nowMs: world.nowMs });
       }
-      const listed = await world.store.listAttention({ limit: 1000, after: null });
+      const listed = await openAttention(world.store);
       const [dead] = listed.filter(({ kind }) => kind === 'notices_dead');
       expect(dead).toMatchObject({ reference: null });
       const { history } = await world.timeline(link);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { AttentionSummary } from '../../../src/store/queries.ts';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
+import { openAttention } from '../../support/matters.ts';
 import { LEASE_MS, said, type World, type Worlds } from './world.ts';
 
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 401.' };
@@ -53,8 +53,8 @@ export function shopFailuresContract({ fresh }: Worlds): void {
     expect(shopFailures).toBe(row?.attempts ?? 0);
     return shopFailures;
   };
-  const matters = async (): Promise<AttentionSummary[]> => {
-    const open = await world.store.listAttention({ limit: 100, after: null });
+  const matters = async (): ReturnType<typeof openAttention> => {
+    const open = await openAttention(world.store);
     return open.filter(({ kind }) => kind === 'shop_refuses_notices');
   };
   const areOpen = async () => (await matters()).length;

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
 import { times } from '../../support/length.ts';
+import { openAttention } from '../../support/matters.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const ORDERS = 2;
@@ -173,7 +174,7 @@ class Story {
   }
 
   async #openKinds(): Promise<string[]> {
-    const open = await this.#world.store.listAttention({ limit: 100, after: null });
+    const open = await openAttention(this.#world.store);
     return open.map(({ kind }) => kind);
   }
 
@@ -199,7 +200,7 @@ class Story {
       expect(ended).toEqual(notices.map(({ key }) => key).slice(0, ended.length));
       dead += notices.filter(({ status }) => status === 'dead').length;
     }
-    const matters = await this.#world.store.listAttention({ limit: 100, after: null });
+    const matters = await openAttention(this.#world.store);
     const open = matters.filter(({ kind }) => kind === 'notices_dead');
     if (dead > 0) expect(open).toHaveLength(1);
     else

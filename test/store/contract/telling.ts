@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { NoticeSummary } from '../../../src/store/queries.ts';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
+import { openAttention } from '../../support/matters.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
@@ -195,7 +196,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
 
   describe('buryNotice', () => {
     const matter = async () => {
-      const list = await world.store.listAttention({ limit: 100, after: null });
+      const list = await openAttention(world.store);
       return list.filter(({ kind }) => kind === 'notices_dead');
     };
 
@@ -468,6 +469,22 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     });
 
     const ids = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
+  });
+
+  describe('findFeedEnd', () => {
+    it('is behind every notice that is committed, read or not, and before every later one', async () => {
+      world = await fresh();
+      link = await world.newLink();
+      expect(await world.store.findFeedEnd()).toEqual({ generation: 1, position: 0 });
+      await told(2);
+      const end = await world.store.findFeedEnd();
+      expect(end).toEqual({ generation: 1, position: 2 });
+      expect(await world.store.findFeedEnd()).toEqual(end);
+      const readOn = () => world.store.readFeed({ after: end?.position ?? 0, limit: 9, bytesMax: 1_000_000 });
+      expect((await readOn()).notices).toEqual([]);
+      const [, , ...later] = await told(4);
+      expect((await readOn()).notices.map(({ id }) => id)).toEqual(later.map(({ id }) => id));
+    });
   });
 
   describe('shopState', () => {

@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { BUDGET_WINDOW_MS, type RequestClass } from '../../../src/domain/budget.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { times } from '../../support/length.ts';
+import { openAttention } from '../../support/matters.ts';
 import { openTwoReplicas } from './two_replicas.ts';
 
 const DEADLINE_MS = 10_000;
@@ -82,7 +83,7 @@ describe('the API budget of two replicas on PostgreSQL', () => {
     await Promise.all(
       replicas.map((replica, n) => replica.returnBudget({ ...refused, number: numbers[n] as number })),
     );
-    const listed = await one.listAttention({ limit: 10, after: null });
+    const listed = await openAttention(one);
     expect(listed).toMatchObject([{ kind: 'api_key_refused', count: 2 }]);
   });
 

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ClaimedCheck, ListedLink } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { openAttention } from '../../support/matters.ts';
 import { LEASE_MS, type Link, type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
 import { holding, untilBehind } from './locks.ts';
@@ -125,7 +126,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     await untilBehind(holder);
     await holder.query('COMMIT');
     expect(await compared).toMatchObject({ notKnown: 1 });
-    const told = await one.listAttention({ limit: 100, after: null });
+    const told = await openAttention(one);
     expect(told.filter(({ subject }) => subject === lost.id)).toMatchObject([{ count: 1, detail: 'told' }]);
   });
 

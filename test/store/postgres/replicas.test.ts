@@ -3,6 +3,7 @@ import { settle } from '../../../src/store/postgres/settle.ts';
 import type { Statement } from '../../../src/store/postgres/statement.ts';
 import type { Transaction } from '../../../src/store/postgres/transaction.ts';
 import type { ClaimedEvent, Store } from '../../../src/store/store.ts';
+import { openAttention } from '../../support/matters.ts';
 import { stated } from '../../support/orders.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
 import { holding } from './locks.ts';
@@ -175,7 +176,7 @@ describe('two replicas on one database', () => {
       ...Array(2).fill('held'),
       ...Array(4).fill('paid'),
     ]);
-    const open = await one.listAttention({ limit: 100, after: null });
+    const open = await openAttention(one);
     const doubts = open.filter(({ kind }) => kind === 'quote_reading_doubtful');
     expect(doubts).toMatchObject([{ count: 1 }]);
   });

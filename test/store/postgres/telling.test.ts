@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { NoticeSummary } from '../../../src/store/queries.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
+import { openAttention } from '../../support/matters.ts';
 import { LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
 import { holding, untilBehind } from './locks.ts';
 import { connectTo } from './opening.ts';
@@ -134,7 +135,7 @@ describe('two replicas that tell one shop', () => {
 
   describe('the matter of dead notices', () => {
     const matters = async () => {
-      const list = await world.store.listAttention({ limit: 100, after: null });
+      const list = await openAttention(world.store);
       return list.filter(({ kind }) => kind === 'notices_dead').map(({ count }) => count);
     };
 
@@ -167,7 +168,7 @@ describe('two replicas that tell one shop', () => {
 
   describe('attempts that fail in a row', () => {
     const matters = async () => {
-      const list = await world.store.listAttention({ limit: 100, after: null });
+      const list = await openAttention(world.store);
       return list.filter(({ kind }) => kind === 'shop_refuses_notices').map(({ count }) => count);
     };
     const attempts = async () => (await one.shopState()).failures?.attempts ?? 0;
@@ -237,15 +238,16 @@ describe('two replicas that tell one shop', () => {
       }
     }
 
+    const insertNotices = (count: number) =>
+      `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
+       SELECT $1, key, 'payment.duplicate', 2 + n, '{}', 1 FROM orders, generate_series(1, ${count}) n
+       WHERE reference = $2 RETURNING key`;
+
     it('shows a notice that is committed late after those that overtook it', async () => {
       const { link } = await told(1);
       const late = await connectTo(url);
       await late.query('BEGIN');
-      const written = await late.query(
-        `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
-         SELECT 'late', key, 'payment.duplicate', 3, '{}', 1 FROM orders WHERE reference = $1 RETURNING key`,
-        [link.reference],
-      );
+      const written = await late.query(insertNotices(1), ['late', link.reference]);
       const { notices } = await told(1);
       expect(notices[0]?.key).toBeGreaterThan(Number(written.rows[0]?.key));
       const before = await readOn(one, 0);
@@ -255,6 +257,28 @@ describe('two replicas that tell one shop', () => {
       const name = `msg_${written.rows[0]?.key}_late`;
       expect(await readOn(other, 2)).toEqual([{ position: 3, id: name }]);
       expect(await readOn(one, 0)).toEqual([...before, { position: 3, id: name }]);
+    });
+
+    it('ends before a notice that is committed late, and behind those that overtook it', async () => {
+      const { link } = await told(1);
+      const late = await connectTo(url);
+      await late.query('BEGIN');
+      await late.query(insertNotices(1), ['late', link.reference]);
+      await told(1);
+      const end = await one.findFeedEnd();
+      expect(end).toMatchObject({ position: 2 });
+      expect(await readOn(other, 2)).toEqual([]);
+      await late.query('COMMIT');
+      expect(await readOn(other, 2)).toEqual([{ position: 3, id: expect.stringMatching(/_late$/) }]);
+    });
+
+    it('is numbered to its end a batch at a time, where nobody has read it', async () => {
+      const { link } = await told(1);
+      const writer = await connectTo(url);
+      await writer.query(insertNotices(1_500), ['many', link.reference]);
+      expect(await one.findFeedEnd()).toBe(null);
+      expect(await other.findFeedEnd()).toMatchObject({ position: 1_501 });
+      expect(await readOn(one, 1_501)).toEqual([]);
     });
 
     it('has each notice once, in one order for all readers, while both replicas write', async () => {

@@ -62,7 +62,14 @@ async function workAsEver(world: World): Promise<unknown[]> {
   await world.reject(link);
   await store.recordHint(world.hint(link));
   const order = await store.findOrder(link.reference);
-  const listed = await store.listOrders({ limit: 10, after: null, state: null, search: link.reference });
+  const listed = await store.listOrders({
+    limit: 10,
+    after: null,
+    state: null,
+    search: link.reference,
+    sinceMs: null,
+    untilMs: null,
+  });
   const feed = await store.readFeed({ after: 0, limit: 1000, bytesMax: 1_000_000 });
   const { history, events } = await world.timeline(link);
   await tellShop(world);

@@ -1,14 +1,8 @@
-import { attentionQuery, endRequest, eventsQuery, rejectionsQuery } from '../../requests.ts';
+import { attentionQuery, eventsQuery, rejectionsQuery } from '../../list_queries.ts';
+import { endRequest } from '../../requests.ts';
 import type { Operation } from '../../route.ts';
-import {
-  attentionPage,
-  endAnswer,
-  eventAnswer,
-  eventsPage,
-  rejectionsPage,
-  replayAnswer,
-  rowId,
-} from '../schemas/event.ts';
+import { attentionPage, endAnswer } from '../schemas/attention.ts';
+import { eventAnswer, eventsPage, rejectionsPage, replayAnswer, rowId } from '../schemas/event.ts';
 
 const group = 'Events';
 
@@ -57,9 +51,13 @@ export const listRejections: Operation = {
 export const listAttention: Operation = {
   id: 'listAttention',
   group: 'Operation',
-  summary: 'What waits for a person, beside holds',
+  summary: 'What needs a person, money first',
+  description:
+    'Held orders, refunds that are due and open matters as one list, with a summary of it. `settled attention`, doctor and ' +
+    'the metrics say what it says.',
   query: attentionQuery,
-  answers: { 200: { when: 'A page of open matters.', schema: attentionPage } },
+  answers: { 200: { when: 'The summary, all groups, and a page of matters.', schema: attentionPage } },
+  example: { query: 'kind=hold' },
 };
 
 export const endAttention: Operation = {

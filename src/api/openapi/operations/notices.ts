@@ -1,4 +1,4 @@
-import { feedQuery, noticesQuery } from '../../requests.ts';
+import { feedQuery, noticesQuery } from '../../list_queries.ts';
 import type { Operation } from '../../route.ts';
 import { feedPage, noticeAnswer, noticeId, noticesPage, resendAnswer } from '../schemas/notice.ts';
 
@@ -11,7 +11,9 @@ export const readFeed: Operation = {
     'transaction that does what its notices ask for, and give it back as `after`. Notices of one order come in its order. A ' +
     'page ends before its notices come to more than 1 MiB, with one at least: `more` says whether there are others.\n\n' +
     'With `wait` it answers when there is something, or after so many seconds with none. A settled that is stopping, or has ' +
-    'many readers that wait, answers at once.',
+    'many readers that wait, answers at once.\n\n' +
+    'With `after=now` it answers at once, with no notices and the cursor of the end: a shop that begins empty goes on from ' +
+    'there, and never reads what happened before.',
   query: feedQuery,
   answers: { 200: { when: 'The notices after the cursor; none where there are none.', schema: feedPage } },
   problems: [[410, 'cursor_from_before_restore']],

@@ -1,11 +1,5 @@
-import {
-  adoptRequest,
-  linkRequest,
-  orderRequest,
-  ordersQuery,
-  resolveRequest,
-  verifyRequest,
-} from '../../requests.ts';
+import { ordersQuery } from '../../list_queries.ts';
+import { adoptRequest, linkRequest, orderRequest, resolveRequest, verifyRequest } from '../../requests.ts';
 import type { Operation, Stated } from '../../route.ts';
 import { verdictAnswer } from '../schemas/event.ts';
 import {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { reconcileRequest, tailQuery } from '../../requests.ts';
+import { tailQuery } from '../../list_queries.ts';
+import { reconcileRequest } from '../../requests.ts';
 import type { Operation } from '../../route.ts';
 import { activityLine } from '../schemas/activity.ts';
 import {
@@ -115,5 +116,12 @@ export const showPage: Operation = {
   id: 'docs',
   group: 'Health',
   summary: 'This document for people',
+  answers: { 200: { when: 'The page.', schema: z.string(), type: 'text/html' } },
+};
+
+export const showIndex: Operation = {
+  id: 'index',
+  group: 'Health',
+  summary: 'What is at this address, for people',
   answers: { 200: { when: 'The page.', schema: z.string(), type: 'text/html' } },
 };

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { OUTCOMES, PAST_RULES, RULES } from '../../../domain/decision.ts';
-import { ATTENTION_KINDS } from '../../../domain/order.ts';
 import { ROW_STATUSES, type RowStatus } from '../../../domain/row.ts';
 import { FAULT_CODES } from '../../../fault.ts';
 import { REJECTIONS, UNREAD_REASONS, words } from '../../words.ts';
@@ -142,26 +141,3 @@ export const rejectionsPage = z.strictObject({
   ),
   nextCursor,
 });
-
-export const attentionPage = z.strictObject({
-  attention: z.array(
-    z
-      .strictObject({
-        id: rowId,
-        kind: names('AttentionKind', ATTENTION_KINDS, words.attention),
-        subject: z.string().describe('What it is about: with the kind it names the matter.'),
-        reference: reference.nullable(),
-        detail: z.string(),
-        count: count.describe('How often it was raised.'),
-        openedAt: time,
-        lastAt: time,
-      })
-      .meta({
-        id: 'Attention',
-        description: "A standing matter for a person that does not change an order's state.",
-      }),
-  ),
-  nextCursor,
-});
-
-export const endAnswer = z.strictObject({ attention: z.strictObject({ id: rowId, endedAt: time }) });

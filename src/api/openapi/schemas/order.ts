@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { PAYMENTS_LISTED_MAX, type Payment } from '../../../domain/ledger.ts';
 import type { OrderDocument } from '../../../domain/notice.ts';
-import { FLAGS, HOLD_REASONS, type LearnedBy, ORDER_STATES, type OrderState } from '../../../domain/order.ts';
+import {
+  ATTENTION_KINDS,
+  FLAGS,
+  HOLD_REASONS,
+  type LearnedBy,
+  ORDER_STATES,
+  type OrderState,
+} from '../../../domain/order.ts';
 import { ENTRY_KINDS } from '../../chronicle.ts';
 import { words } from '../../words.ts';
 import {
@@ -28,7 +35,7 @@ const STATES: Readonly<Record<OrderState, string>> = {
 
 const state = names('OrderState', ORDER_STATES, (name) => STATES[name]);
 const flag = names('Flag', FLAGS, words.flag);
-const holdReason = names('HoldReason', HOLD_REASONS, words.hold);
+export const holdReason = names('HoldReason', HOLD_REASONS, words.hold);
 
 const payment = z
   .strictObject({
@@ -133,7 +140,7 @@ export const order = z
       .describe('All payments that were counted, exactly.'),
     holds: z
       .array(z.strictObject({ id: z.string(), reason: holdReason }))
-      .describe('What waits for a person, the oldest first.'),
+      .describe('What a person must decide, the oldest first.'),
     hold: z.strictObject({ reason: holdReason }).nullable().describe('The oldest open hold.'),
     link: orderLink.nullable().describe('Null while it is being opened, and where it is withheld.'),
     version: z.int().min(1).describe('Grows with every change of the order that a shop can see.'),
@@ -169,7 +176,16 @@ export const order = z
 
 export const orderAnswer = z.strictObject({ order });
 
-export const ordersPage = z.strictObject({ orders: z.array(order), nextCursor });
+const listedOrder = z
+  .strictObject({
+    ...order.shape,
+    attention: z
+      .array(names('AttentionKind', ATTENTION_KINDS, words.attention))
+      .describe('The kinds of its open matters, holds aside.'),
+  })
+  .meta({ id: 'ListedOrder', description: 'An order, and what of it needs a person.' });
+
+export const ordersPage = z.strictObject({ orders: z.array(listedOrder), nextCursor });
 
 export const openingAnswer = z.strictObject({
   order,

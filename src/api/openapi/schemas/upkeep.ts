@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { ORDER_STATES } from '../../../domain/order.ts';
+import { MATTER_KINDS } from '../../../domain/matter.ts';
+import { HOLD_REASONS, ORDER_STATES } from '../../../domain/order.ts';
 import { ROW_STATUSES } from '../../../domain/row.ts';
-import { count, timeOrNull } from './values.ts';
+import { count, time, timeOrNull } from './values.ts';
 
 const each = (keys: readonly string[]) => z.strictObject(Object.fromEntries(keys.map((key) => [key, count])));
 
@@ -11,8 +12,16 @@ export const statsAnswer = z.strictObject({
       orders: each(ORDER_STATES).describe('By state.'),
       events: each(ROW_STATUSES).describe('By status, readings among them.'),
       notices: each(ROW_STATUSES).describe('By status.'),
-      holds: count.describe('Open ones.'),
-      attention: count.describe('Open matters.'),
+      matters: z
+        .array(
+          z.strictObject({
+            kind: z.enum(MATTER_KINDS),
+            reason: z.enum(HOLD_REASONS).nullable(),
+            count,
+            oldestAt: time,
+          }),
+        )
+        .describe('What needs a person, as `/v1/attention` groups it.'),
       checks: count.describe('Links that wait to be asked about, their schedule aside.'),
       checksByClass: each(['confirm', 'hint', 'janitor']).describe(
         'The same by the class of their requests.',

@@ -1,0 +1,72 @@
+import { type FeedRow, feedNotice } from '../notices.ts';
+import type { FeedEnd, FeedPage, Queries } from '../queries.ts';
+import { statement } from './statement.ts';
+import type { InTransaction, Transaction } from './transaction.ts';
+
+/** The verbs of the feed: each may give positions, so each is a transaction that writes. */
+export const feedVerbs: InTransaction<Pick<Queries, 'readFeed' | 'findFeedEnd'>> = {
+  /** Gives positions to what was committed without one, unless somebody else does, and reads on then. */
+  readFeed: async (tx, page) => {
+    const [anyWithout, rows] = await Promise.all([tx.one(ANY_WITHOUT_POSITION), tx.all<PageRow>(PAGE, page)]);
+    if (anyWithout === undefined) return feedPage(rows);
+    await givePositions(tx);
+    return feedPage(await tx.all<PageRow>(PAGE, page));
+  },
+  findFeedEnd: async (tx) => {
+    const { isWhole, ...end } = (await tx.one<EndRow>(END)) as EndRow;
+    if (isWhole) return end;
+    if ((await givePositions(tx)) === POSITIONS_MAX) return null;
+    const { isWhole: _, ...given } = (await tx.one<EndRow>(END)) as EndRow;
+    return given;
+  },
+};
+
+/** Who gives positions holds this turn until he has committed them. */
+const POSITIONS_TURN = 7_331_002;
+/** At most so many are given in one transaction; nobody may have read the feed for long. */
+const POSITIONS_MAX = 1_000;
+
+const ANY_WITHOUT_POSITION = statement('SELECT 1 FROM outbox WHERE position IS NULL LIMIT 1');
+const TAKE_TURN = statement(`SELECT pg_advisory_xact_lock(${POSITIONS_TURN})`);
+// Notices of one order are committed in the order of their keys. They are held in that order, as whoever ends them does.
+const GIVE_POSITIONS = statement(
+  `WITH fresh AS (
+     SELECT key FROM outbox WHERE position IS NULL ORDER BY key LIMIT ${POSITIONS_MAX} FOR NO KEY UPDATE
+   ), numbered AS (
+     SELECT key, (SELECT coalesce(max(position), 0) FROM outbox) + row_number() OVER (ORDER BY key) AS position FROM fresh
+   )
+   UPDATE outbox SET position = numbered.position FROM numbered WHERE outbox.key = numbered.key`,
+);
+// One more than the newest position stands for those that have none so far.
+const PAGE = statement(
+  `SELECT i.generation,
+     coalesce((SELECT max(position) FROM outbox), 0)
+       + CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) THEN 1 ELSE 0 END AS newest,
+     n.key, n.position, n.notice_id AS random, n.body
+   FROM instance i LEFT JOIN
+     (SELECT *, sum(octet_length(body)) OVER (ORDER BY position) AS bytes FROM
+        (SELECT * FROM outbox WHERE position > @after ORDER BY position LIMIT @limit) page) n
+     ON n.bytes <= @bytesMax OR n.bytes = octet_length(n.body)
+   ORDER BY n.position`,
+);
+// In one statement, so of one moment: a notice that got its position in between would be counted by neither half.
+const END = statement(
+  `SELECT generation, coalesce((SELECT max(position) FROM outbox), 0) AS position,
+     NOT EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) AS isWhole
+   FROM instance`,
+);
+
+type PageRow = Pick<FeedPage, 'generation' | 'newest'> & (FeedRow | { key: null });
+type EndRow = FeedEnd & { isWhole: boolean };
+
+/** Returns how many it gave. Fewer than `POSITIONS_MAX` are all that were committed when it began. */
+function givePositions(tx: Transaction): Promise<number> {
+  tx.send(TAKE_TURN);
+  return tx.run(GIVE_POSITIONS);
+}
+
+function feedPage(rows: readonly PageRow[]): FeedPage {
+  const { generation, newest } = rows[0] as PageRow;
+  const notices = rows.filter((row) => row.key !== null) as FeedRow[];
+  return { generation, newest, notices: notices.map(feedNotice) };
+}

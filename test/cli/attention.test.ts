@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { EXIT } from '../../src/cli/exit.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
+import { runSettled } from '../support/process.ts';
+import { environmentOf, say } from './settled.ts';
+
+/** An order of 100.00 for which 60.00 came. */
+async function heldOrder(app: TestApp, reference: string): Promise<void> {
+  const link = await app.reserve(reference);
+  await app.deliver(link, paymentEvent({ linkId: `pl_${reference}`, amount: '60.00' }));
+}
+
+/** An order of which an event names another link. */
+async function mismatched(app: TestApp, reference: string): Promise<void> {
+  const link = await app.reserve(reference);
+  await app.deliver(link, paymentEvent({ linkId: `pl_${reference}`, status: 'PENDING', id: 'evt_1' }));
+  await app.deliver(link, paymentEvent({ linkId: 'pl_of_another', amount: '100.00' }));
+}
+
+describe('cli: what needs a person', () => {
+  it('attention lists what needs a person: money first, what is alike as one line', async () => {
+    const app = await startTestApp();
+    for (const reference of ['a', 'b', 'c', 'd']) await heldOrder(app, reference);
+    await mismatched(app, 'e');
+    await eventually(async () => {
+      const { text, data } = await say(['attention'], environmentOf(app));
+      expect(text).toMatch(
+        /^5 matters need a person; the oldest has waited \S+ \w+\. Money: BRL 240\.00 captured on 4 orders\.$/m,
+      );
+      const groups =
+        /^hold: amount_mismatch +4 +2\S+Z +400\.00 BRL +240\.00 BRL .*settled attention --kind hold\nlink_mismatch +1 /m;
+      expect(text).toMatch(groups);
+      expect(text).toMatch(/^\d+ +2\S+Z +link_mismatch +e +100\.00 BRL +- +1 /m);
+      expect(data.attention.map(({ kind }: { kind: string }) => kind)).toEqual(['link_mismatch']);
+    });
+    const each = await say(['attention', '--kind', 'hold'], environmentOf(app));
+    expect(each.data.attention.map(({ reference }: { reference: string }) => reference)).toEqual([
+      'a',
+      'b',
+      'c',
+      'd',
+    ]);
+    expect(each.text).toMatch(
+      /^- +2\S+Z +hold: amount_mismatch +a +100\.00 BRL +60\.00 BRL +1 +Order a .*resolve a$/m,
+    );
+    const few = await say(['attention', '--limit', '2'], environmentOf(app));
+    expect([few.data.attention.length, few.data.more]).toEqual([2, true]);
+    const ofState = await say(['attention', '--state', 'paid'], environmentOf(app));
+    expect(ofState.text).toBe('Nothing that was asked for needs a person.\n');
+  });
+
+  it('attention says that nothing needs a person if that is so, and --exit-code ends with 3 otherwise', async () => {
+    const app = await startTestApp();
+    const args = ['attention', '--exit-code'];
+    const nothing = await runSettled(args, environmentOf(app));
+    expect(nothing).toMatchObject({ code: 0, stdout: 'Nothing needs a person.\n' });
+    await heldOrder(app, 'a');
+    await eventually(async () => {
+      expect((await runSettled(args, environmentOf(app))).code).toBe(EXIT.needsPerson);
+    });
+    expect((await runSettled(['attention'], environmentOf(app))).code).toBe(0);
+    const accept = { decision: 'accept', reason: 'seen' };
+    await app.api('/v1/orders/a/resolve', { body: accept });
+    expect((await runSettled(args, environmentOf(app))).code).toBe(0);
+    const { text } = await say(['orders', 'list'], environmentOf(app));
+    expect(text).toMatch(/^a +paid +100\.00 BRL +60\.00 BRL +2\S+Z +2\S+Z +underpaid$/m);
+  });
+
+  it('orders list says what was asked and captured, why an order is held, and what else needs a person', async () => {
+    const app = await startTestApp();
+    await heldOrder(app, 'a');
+    await mismatched(app, 'b');
+    await eventually(async () => {
+      const { text } = await say(['orders', 'list'], environmentOf(app));
+      expect(text).toMatch(/^b +payment_pending +100\.00 BRL +- +2\S+Z +- +link_mismatch$/m);
+      expect(text).toMatch(/^a +held: amount_mismatch +100\.00 BRL +60\.00 BRL +2\S+Z +-/m);
+    });
+    const { data } = await say(['orders', 'list', '--since', '1m', '--until', '1m'], environmentOf(app));
+    expect(data.orders).toEqual([]);
+  });
+});

@@ -1,0 +1,213 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { MatterGroup } from '../../../src/domain/matter.ts';
+import type { ListedMatter, Matters } from '../../../src/store/queries.ts';
+import { stated } from '../../support/orders.ts';
+import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
+
+const EVERY = { limit: 1_000, after: null, kind: null, state: null } as const;
+
+export function mattersContract({ fresh }: Worlds): void {
+  let world: World;
+
+  beforeEach(async () => {
+    world = await fresh();
+  });
+
+  /** An order that was paid too little: it is held. */
+  async function held(amount = '60.00'): Promise<Link> {
+    const link = await world.newLink();
+    await world.settle(link, [said('completed', { linkMoney: stated(amount) })]);
+    return link;
+  }
+
+  /** An order that was paid twice. */
+  async function paidTwice(): Promise<Link> {
+    const link = await world.newLink();
+    await world.settle(link, [said('completed')]);
+    await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
+    return link;
+  }
+
+  /** An order of which an event could not be settled. */
+  async function dead(link?: Link): Promise<Link> {
+    const of = link ?? (await world.newLink());
+    world.tick();
+    await world.store.buryEvent({ ...(await world.claimNew(of)), nowMs: world.nowMs, fault: FAULT });
+    return of;
+  }
+
+  const list = (over: Partial<Parameters<World['store']['listMatters']>[0]> = {}) =>
+    world.store.listMatters({ ...EVERY, ...over });
+  const shown = ({ rows }: Matters) => rows.map(({ kind, order }) => `${kind} ${order?.reference}`);
+  const grouped = ({ groups }: Matters) => groups.map(nameOf);
+  const nameOf = ({ kind, reason, count }: MatterGroup) =>
+    `${count} ${kind}${reason === null ? '' : ` ${reason}`}`;
+
+  it('says nothing of a store in which nothing needs a person', async () => {
+    const link = await world.newLink();
+    await world.settle(link, [said('completed')]);
+    expect(await list()).toEqual({
+      groups: [],
+      money: { orders: 0, sums: [], isWhole: true },
+      rows: [],
+    });
+  });
+
+  it('lists money first, then the oldest first, whatever came last', async () => {
+    const a = await dead();
+    const b = await held();
+    const c = await paidTwice();
+    const d = await held();
+    const e = await dead();
+    const matters = await list();
+    expect(shown(matters)).toEqual([
+      `hold ${b.reference}`,
+      `hold ${d.reference}`,
+      `duplicate_payment ${c.reference}`,
+      `event_dead ${a.reference}`,
+      `event_dead ${e.reference}`,
+    ]);
+    expect(grouped(matters)).toEqual(['2 hold amount_mismatch', '1 duplicate_payment', '2 event_dead']);
+  });
+
+  it('pages through all of it, row by row, while older matters end and others begin', async () => {
+    for (let n = 0; n < 2; n++) {
+      await dead();
+      await held();
+      await paidTwice();
+    }
+    const whole = (await list()).rows;
+    expect(whole).toHaveLength(6);
+    const read: ListedMatter[] = [];
+    for (let after: ListedMatter | null = null; ; ) {
+      const [next]: ListedMatter[] = (await list({ limit: 1, after })).rows;
+      if (next === undefined) break;
+      read.push(next);
+      after = next;
+      if (read.length === 1) {
+        const { reference } = next.order as { reference: string };
+        await world.store.resolveOrder({ reference, decision: 'accept', reason: 'fine', atMs: world.nowMs });
+      }
+    }
+    expect(read).toEqual(whole);
+  });
+
+  it('sums what is asked and what is captured, of an order that needs a person twice once', async () => {
+    await held('60.00');
+    const both = await held('70.00');
+    await world.settle(both, [said('completed', { paymentId: 'pay_2', linkMoney: stated('30.00') })]);
+    const { groups, money } = await list();
+    const { reference } = both;
+    await world.store.resolveOrder({ reference, decision: 'accept', reason: 'fine', atMs: world.tick() });
+    const after = await list();
+    expect(groups).toMatchObject([
+      { kind: 'hold', count: 2, sums: [{ currency: 'BRL', asked: 20_000n, balance: 16_000n }] },
+    ]);
+    expect(money).toEqual({
+      orders: 2,
+      sums: [{ currency: 'BRL', asked: 20_000n, balance: 16_000n }],
+      isWhole: true,
+    });
+    expect(after.groups).toMatchObject([
+      { kind: 'hold', sums: [{ asked: 10_000n, balance: 6_000n }] },
+      { kind: 'duplicate_payment', sums: [{ asked: 10_000n, balance: 10_000n }] },
+    ]);
+    await world.settle(both, [said('unclear')]);
+    const twice = await list();
+    expect(grouped(twice)).toEqual(['1 hold amount_mismatch', '1 duplicate_payment', '1 status_unclear']);
+    expect(twice.money).toEqual(after.money);
+  });
+
+  it('sums the largest amounts exactly, each currency for itself', async () => {
+    const amountMinor = 999_999_999_999_999;
+    for (const currency of ['BRL', 'BRL', 'JPY', 'BRL', 'BRL', 'BRL', 'BRL', 'BRL', 'BRL', 'BRL', 'BRL']) {
+      const link = await world.newLink({ amount: { amountMinor, currency } });
+      await world.settle(link, [said('completed', { linkMoney: stated('7', currency) })]);
+    }
+    const { money } = await list();
+    expect(money.sums).toEqual([
+      { currency: 'BRL', asked: BigInt(amountMinor) * 10n, balance: 7_000n },
+      { currency: 'JPY', asked: BigInt(amountMinor), balance: 7n },
+    ]);
+  });
+
+  it('lists a held order once, since its oldest hold and for its reason, and counts its holds', async () => {
+    const link = await held('60.00');
+    const openedAtMs = world.nowMs;
+    await world.settle(link, [said('unclear', { paymentId: 'pay_9' })]);
+    await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
+    const { rows, groups } = await list({ kind: 'hold' });
+    const { holds } = (await world.timeline(link)).order;
+    expect(holds.length).toBeGreaterThan(1);
+    expect(groups).toMatchObject([{ reason: 'amount_mismatch', count: 1, oldestAtMs: openedAtMs }]);
+    expect(rows).toMatchObject([
+      { reason: 'amount_mismatch', count: holds.length, openedAtMs, lastAtMs: world.nowMs },
+    ]);
+  });
+
+  it('filters groups, sums and rows alike by kind and by the state of the order', async () => {
+    const a = await held();
+    const b = await paidTwice();
+    await dead(a);
+    await dead(b);
+    const ofKind = await list({ kind: 'event_dead' });
+    expect([grouped(ofKind), ofKind.money.orders]).toEqual([['2 event_dead'], 0]);
+    const paid = await list({ state: 'paid' });
+    expect(shown(paid)).toEqual([`duplicate_payment ${b.reference}`, `event_dead ${b.reference}`]);
+    expect([grouped(paid), paid.money.orders]).toEqual([['1 duplicate_payment', '1 event_dead'], 1]);
+    const ofHeld = await list({ state: 'held' });
+    expect(shown(ofHeld)).toEqual([`hold ${a.reference}`, `event_dead ${a.reference}`]);
+    expect(ofHeld.money).toMatchObject({ orders: 1, sums: [{ asked: 10_000n, balance: 6_000n }] });
+    expect(await list({ state: 'cancelled' })).toMatchObject({ groups: [], rows: [], money: { orders: 0 } });
+    expect(shown(await list({ kind: 'event_dead', state: 'held' }))).toEqual([`event_dead ${a.reference}`]);
+    expect(await list({ kind: 'hold', state: 'paid' })).toMatchObject({
+      groups: [],
+      rows: [],
+      money: { orders: 0 },
+    });
+  });
+
+  it('lists what concerns no order', async () => {
+    const link = await world.newLink();
+    await world.settle(link, [said('completed')]);
+    const claim = { tried: false, limit: 1, nowMs: world.nowMs, leaseMs: 1_000 };
+    const [notice] = await world.store.claimNotices(claim);
+    if (notice === undefined) throw new Error('there is no notice');
+    await world.store.buryNotice({ ...notice, fault: FAULT, answer: null, nowMs: world.nowMs });
+    expect((await list()).rows).toMatchObject([{ kind: 'notices_dead', subject: 'shop', order: null }]);
+    expect((await list({ state: 'paid' })).rows).toEqual([]);
+  });
+
+  describe('a refund that a person says was made', () => {
+    for (const kind of ['refund_due', 'duplicate_payment'] as const) {
+      it(`ends ${kind}, and the order is not flagged for it any longer`, async () => {
+        const link = kind === 'refund_due' ? await held() : await paidTwice();
+        const { reference } = link;
+        if (kind === 'refund_due') {
+          await world.store.resolveOrder({ reference, decision: 'reject', reason: 'no', atMs: world.tick() });
+        }
+        const [matter] = (await list()).rows;
+        const before = await world.store.findOrder(reference);
+        expect([matter?.kind, before?.flags]).toEqual([kind, [kind]]);
+        const key = matter?.key ?? 0;
+        await world.store.endAttention({ key, reason: 'by bank transfer', atMs: world.tick() });
+        const after = await world.store.findOrder(reference);
+        expect(after).toEqual({ ...before, flags: [], version: (before?.version ?? 0) + 1 });
+        expect((await list()).groups).toEqual([]);
+        expect((await world.timeline(link)).history.at(-1)).toMatchObject({
+          what: `a person ended ${kind}`,
+          cause: { kind: 'person', id: 'by bank transfer' },
+        });
+      });
+    }
+
+    it('leaves an order as it is when another matter of it ends', async () => {
+      const link = await paidTwice();
+      await dead(link);
+      const before = await world.store.findOrder(link.reference);
+      const [matter] = (await list({ kind: 'event_dead' })).rows;
+      await world.store.endAttention({ key: matter?.key ?? 0, reason: 'seen', atMs: world.tick() });
+      expect(await world.store.findOrder(link.reference)).toEqual(before);
+    });
+  });
+}
