@@ -1,3 +1,4 @@
+import { shownAddress } from './addresses.ts';
 import { apiRoutes } from './api/router.ts';
 import { describeRefusals } from './api/words.ts';
 import { type Config, SAME_TOKENS } from './config.ts';
@@ -75,6 +76,7 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
     secretsKeyPlace: secretsKeyPlace(config),
     onRequeued: settler.wake,
     canTell: config.shopUrl !== null,
+    shopAddress: config.shopUrl === null ? null : shownAddress(config.shopUrl),
     publicUrlReaches: config.publicUrlReaches,
     apiSlots: config.apiSlots,
   });

@@ -12,8 +12,8 @@ UPDATE orders SET flags = trim(replace(',' || flags || ',', ',duplicate_payment,
   WHERE flags LIKE '%duplicate_payment%' AND NOT EXISTS
     (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.kind = 'duplicate_payment' AND a.ended_at_ms IS NULL);
 
--- Attempts to tell the shop that failed in a row: one row while its last attempt failed, none otherwise. The fault and the
--- answer are those of the last.
+-- Attempts to tell the shop that failed in a row: one row until the shop takes a notice, none otherwise. The fault and the
+-- answer are those of the last. raised: the matter for a person was opened for this row.
 CREATE TABLE shop_failure (
   one           INTEGER PRIMARY KEY CHECK (one = 1),
   attempts      INTEGER NOT NULL,
@@ -22,5 +22,6 @@ CREATE TABLE shop_failure (
   fault_code    TEXT    NOT NULL,
   fault_message TEXT    NOT NULL,
   answer_status INTEGER,
-  answer_body   TEXT
+  answer_body   TEXT,
+  raised        INTEGER NOT NULL CHECK (raised IN (0, 1))
 ) STRICT;

@@ -12,9 +12,8 @@ const NO_ORDERS = Object.fromEntries(ORDER_STATES.map((state) => [state, 0]));
 
 export function showStats({ store, clock, canTell }: ApiOptions): RequestHandler {
   return async (_request, response) => {
-    const { lagMs, api, noticesLagMs, checksLagMs, webhooksMissing, feed, ...counts } = await store.stats(
-      clock.nowMs(),
-    );
+    const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } =
+      await store.stats(clock.nowMs());
     const { slotsInUse, pausedUntilMs } = api;
     const pausedUntil = isoOrNull(pausedUntilMs);
     const orders = { ...NO_ORDERS, ...counts.orders };

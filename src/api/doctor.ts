@@ -4,13 +4,12 @@ import { Fault } from '../fault.ts';
 import type { Readiness } from '../http/health.ts';
 import { deliveryMac } from '../paylink/wire.ts';
 import { ANSWERS } from '../receive/answer.ts';
-import type { ShopState, Stats } from '../store/queries.ts';
 import { inWords, systemClock } from '../work/clock.ts';
 import { sayMatters } from './attention.ts';
 import { checkDatabase } from './database.ts';
 import { type Finding, finding } from './finding.ts';
 import type { ApiOptions } from './options.ts';
-import { iso } from './times.ts';
+import { checkShop } from './shop_check.ts';
 
 /** A `Date` header has whole seconds, and the answer travelled. */
 const SKEW_MS_SMALL = 5_000;
@@ -99,43 +98,6 @@ function checkRestore(restoredFromMs: number | null): Finding {
     return { name, status: 'ok', detail: 'no links are looked for after a restore' };
   const detail = `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`;
   return { name, status: 'warning', detail };
-}
-
-/** A notice that was not taken is tried again within two minutes at first: for so long it may be a passing trouble. */
-const NOTICES_LAG_MS_SMALL = 5 * 60_000;
-/** Of a shop's answer, in one line. */
-const ANSWER_SHOWN = 120;
-
-async function checkShop({ store, canTell }: ApiOptions, { notices, noticesLagMs }: Stats): Promise<Finding> {
-  const name = 'shop';
-  if (!canTell) {
-    const detail = 'no callback is set (SETTLED_SHOP_URL): the shop has to read the feed';
-    return { name, status: 'ok', detail };
-  }
-  const { untakenSinceMs, failure, takenAtMs } = await store.shopState();
-  const { pending = 0, leased = 0, dead = 0 } = notices;
-  if (untakenSinceMs === null || (dead === 0 && noticesLagMs < NOTICES_LAG_MS_SMALL)) {
-    const taken = takenAtMs === null ? 'none so far' : `the last at ${iso(takenAtMs)}`;
-    return {
-      name,
-      status: 'ok',
-      detail: `the shop takes its notices, ${taken}; ${pending + leased} are on their way`,
-    };
-  }
-  const which = dead === 0 ? '' : `, ${dead} of them dead`;
-  const detail =
-    `the shop has not taken ${pending + leased + dead} notices${which}, the oldest since ` +
-    `${iso(untakenSinceMs)}${lastAnswer(failure)}. See them: settled notices list --status ` +
-    (pending === 0 ? 'dead' : 'pending');
-  return { name, status: 'warning', detail };
-}
-
-function lastAnswer(failure: ShopState['failure']): string {
-  if (failure === null) return '';
-  const { fault, answer } = failure;
-  if (answer === null) return `; the last attempt: ${fault.message.replace(/\.$/, '')}`;
-  const said = answer.body.replace(/\s+/g, ' ').trim().slice(0, ANSWER_SHOWN);
-  return `; its last answer: ${answer.status}${said === '' ? '' : ` ${said}`}`;
 }
 
 async function checkSecrets({ store, keyring }: ApiOptions): Promise<Finding> {

@@ -2,6 +2,7 @@ import { adoptCommand, inPanel, readForeign, shellWord } from '../domain/advice.
 import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order } from '../domain/order.ts';
+import type { ShopFailures } from '../domain/shop_failures.ts';
 import type { HeaderNames } from '../paylink/wire.ts';
 import type { EventSummary, Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
@@ -18,6 +19,8 @@ export type Means = {
   canAsk: boolean;
   /** Whether the shop has a callback. */
   canTell: boolean;
+  /** Attempts to tell the shop that failed in a row, of any order; null if it takes notices. */
+  shopFailures: ShopFailures | null;
   /** Of deliveries, as they are looked for now. */
   headerNames: HeaderNames;
   /** What was paid, as the webhook has it that the service has not confirmed; null if there is none, or it names no money. */
@@ -61,7 +64,7 @@ export function whatFollows(timeline: Timeline, means: Means): string[] {
     ...nextOfPayment(timeline, means),
   ];
   if (means.canAsk) lines.push(...nextOfAsking(timeline, means));
-  if (means.canTell) lines.push(...nextOfNotices(timeline, means.nowMs));
+  if (means.canTell) lines.push(...nextOfNotices(timeline, means));
   return lines.length === 0 ? ['Nothing: the order is done.'] : lines;
 }
 

@@ -1,29 +1,31 @@
 import type { RequestHandler, Response } from 'express';
 import { sendProblem } from '../http/problem.ts';
-import type { NoticeSummary } from '../store/queries.ts';
+import type { NoticeSummary, Queries } from '../store/queries.ts';
 import { noticesQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
 import { lister } from './pages.ts';
 import { givenMs, iso, isoOrNull } from './times.ts';
 
-export function listNotices({ store }: ApiOptions): RequestHandler {
+/** Beside the notices: where they are sent, and which attempts failed in a row; null if nothing is sent. */
+export function listNotices({ store, shopAddress }: ApiOptions): RequestHandler {
   return lister({
     name: 'notices',
     query: noticesQuery,
     list: (page, { status = null, reference = null, since }) =>
       store.listNotices({ ...page, status, reference, sinceMs: givenMs(since) }),
-    describe: noticeDocument,
+    describe: (notice) => noticeDocument(notice, shopAddress),
+    also: async () => ({ shop: shopAddress === null ? null : await shopDocument(store, shopAddress) }),
   });
 }
 
 /** One notice with its body, as it is sent. Never its signature. */
-export function showNotice({ store }: ApiOptions): RequestHandler {
+export function showNotice({ store, shopAddress }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const id = String(request.params.id);
     const notice = await store.findNotice(id);
     if (notice === null) return noSuchNotice(response, id);
     const { body, ...summary } = notice;
-    response.json({ notice: { ...noticeDocument(summary), body: JSON.parse(body) } });
+    response.json({ notice: { ...noticeDocument(summary, shopAddress), body: JSON.parse(body) } });
   };
 }
 
@@ -49,11 +51,22 @@ export function resendNotice({ store, clock, onNotices }: ApiOptions): RequestHa
   };
 }
 
-function noticeDocument({ key: _, createdAtMs, dueAtMs, endedAtMs, ...notice }: NoticeSummary): object {
+async function shopDocument(store: Pick<Queries, 'shopState'>, url: string): Promise<object> {
+  const { failures } = await store.shopState();
+  if (failures === null) return { url, failures };
+  const { sinceMs, lastAtMs, ...failed } = failures;
+  return { url, failures: { ...failed, since: iso(sinceMs), lastAt: iso(lastAtMs) } };
+}
+
+function noticeDocument(
+  { key: _, createdAtMs, dueAtMs, endedAtMs, ...notice }: NoticeSummary,
+  shopAddress: string | null,
+): object {
   return {
     ...notice,
     createdAt: iso(createdAtMs),
-    dueAt: isoOrNull(dueAtMs),
+    // Without a callback nothing sends it, whatever its turn.
+    dueAt: shopAddress === null ? null : isoOrNull(dueAtMs),
     endedAt: isoOrNull(endedAtMs),
   };
 }

@@ -53,6 +53,8 @@ export type ApiOptions = {
   onRequeued: () => void;
   /** Whether the shop has a callback; without one it reads the feed. */
   canTell: boolean;
+  /** The callback as a person may see it, without what may be secret; null if there is none. */
+  shopAddress: string | null;
   /** Rings when there may be a new notice. */
   notices: Bell;
   /** Called when a notice is due that was not, or was made. */

@@ -42,10 +42,12 @@ export function showTimeline({ store, clock, asking, canTell, headerNames }: Api
     const timeline = await store.timeline(reference);
     if (timeline === null) return noSuchOrder(response, reference);
     const moneyInDoubt = await readMoneyInDoubt(store, timeline);
+    const shopFailures = canTell ? (await store.shopState()).failures : null;
     const explained = explain(timeline, {
       nowMs: clock.nowMs(),
       canAsk: asking !== null,
       canTell,
+      shopFailures,
       headerNames,
       moneyInDoubt,
     });

@@ -18,11 +18,14 @@ export function lister<
   query: schema,
   list,
   describe,
+  also,
 }: {
   name: string;
   query: z.ZodType<Query>;
   list: (page: Page, query: Query) => Promise<Row[]>;
   describe: (row: Row) => object;
+  /** What stands beside the rows of every page. */
+  also?: () => Promise<object>;
 }): RequestHandler {
   return async (request, response) => {
     const query = read(schema, request.query, response);
@@ -39,7 +42,7 @@ export function lister<
     const shown = rows.slice(0, limit);
     const last = shown.at(-1);
     const nextCursor = rows.length > limit && last ? writeCursor(`k${last.key}`) : null;
-    response.json({ [name]: shown.map(describe), nextCursor });
+    response.json({ [name]: shown.map(describe), nextCursor, ...(await also?.()) });
   };
 }
 

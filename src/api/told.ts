@@ -1,3 +1,4 @@
+import { inARow, refusesNotices, type ShopFailures } from '../domain/shop_failures.ts';
 import type { NoticeSummary, Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { inTimes, sentence } from './chronicle.ts';
@@ -30,8 +31,28 @@ function whenTold(last: NoticeSummary | undefined): string[] {
   return [`The shop was told ${words.notice(last.type)} at ${iso(last.endedAtMs)}.`];
 }
 
-/** When the shop is told what it does not know, and what a person can do. */
-export function nextOfNotices({ notices }: Timeline, nowMs: number): string[] {
+/**
+ * When the shop is told what it does not know, and what a person can do. `shopFailures` are of all
+ * notices, those of other orders too.
+ */
+export function nextOfNotices(
+  { notices }: Timeline,
+  { nowMs, shopFailures }: { nowMs: number; shopFailures: ShopFailures | null },
+): string[] {
+  const isOwed = notices.some(({ status }) => status === 'pending' || status === 'leased');
+  return [
+    ...(isOwed && shopFailures !== null ? refusing(shopFailures, nowMs) : []),
+    ...nextOfEach(notices, nowMs),
+  ];
+}
+
+/** As `settled doctor` says it. */
+function refusing(failures: ShopFailures, nowMs: number): string[] {
+  if (!refusesNotices(failures, nowMs)) return [];
+  return [`The shop takes no notices: ${inARow(failures)}. What to do: settled doctor`];
+}
+
+function nextOfEach(notices: readonly NoticeSummary[], nowMs: number): string[] {
   return notices.flatMap((notice) => {
     const { id, type, status, dueAtMs } = notice;
     const what = words.notice(type);

@@ -123,6 +123,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   refund_due: 'money of a cancelled order is to be refunded to the customer',
   secret_unusable: 'the service named a signing secret that cannot be used, so its webhooks may be refused',
   service_disagrees: 'the service says less of a payment than was counted',
+  shop_refuses_notices: 'the shop takes no notices: it refuses them, or does not answer',
   status_unclear: 'the service contradicts itself, or does not say which payment it means',
 };
 

@@ -1,4 +1,5 @@
 import { ROW_STATUSES, type RowStatus } from '../domain/row.ts';
+import { inARow } from '../domain/shop_failures.ts';
 import { bulkCommand } from './bulk.ts';
 import { defineCommand } from './command.ts';
 import type { Connection, Query } from './connection.ts';
@@ -22,6 +23,12 @@ type NoticeRow = {
 };
 type NoticeDetail = NoticeRow & { body: unknown };
 
+/** Where notices are sent; null if there is no callback. */
+type ShopOfNotices = {
+  url: string;
+  failures: { attempts: number; since: string } | null;
+} | null;
+
 export const noticesList = defineCommand({
   name: 'notices list',
   positionals: '',
@@ -30,8 +37,8 @@ export const noticesList = defineCommand({
     'pending: it waits for its next attempt, or until an earlier notice of its order was told; those that are being sent at',
     'this moment (leased) are shown among them. done: the shop took it. dead: it was given up after 7 days or because the',
     'shop answered 410; settled tells no more of it by itself. LAST ANSWER is what the shop said to the last attempt, or why',
-    'there is no answer; `settled notices show ID` has the whole. Without SETTLED_SHOP_URL nothing is sent: the shop reads',
-    'the feed.',
+    'there is no answer; `settled notices show ID` has the whole. The line below the table says where notices are sent, and',
+    'whether the shop takes them. Without SETTLED_SHOP_URL nothing is sent: the shop reads the feed.',
   ],
   examples: ['settled notices list --status dead', 'settled notices list --order order-8001'],
   options: {
@@ -44,9 +51,11 @@ export const noticesList = defineCommand({
     const { status, order, since } = options;
     const query = { status, reference: order, since: sinceTime(since) };
     const list = { path: '/v1/notices', field: 'notices', query };
-    const { rows, more } = await listRows<NoticeRow>(server(), list, options);
+    const { rows, more, page } = await listRows<NoticeRow>(server(), list, options);
+    const shop = page.shop as ShopOfNotices;
     const notices = status === 'pending' ? withThoseBeingSent(rows, await beingSent(server(), query)) : rows;
-    return { data: { notices, more }, lines: [...noticeTable(notices), ...moreLine(more)] };
+    const lines = [...noticeTable(notices, shop), ...moreLine(more), '', ...shopLines(shop)];
+    return { data: { notices, more, shop }, lines };
   },
 });
 
@@ -67,7 +76,22 @@ function keyOf({ id }: NoticeRow): number {
   return Number(id.split('_')[1]);
 }
 
-function noticeTable(notices: readonly NoticeRow[]): string[] {
+/** As `settled doctor` says it. */
+function shopLines(shop: ShopOfNotices): string[] {
+  if (shop === null) {
+    return [
+      'Nothing is sent: SETTLED_SHOP_URL is not set. These notices are for the feed only, where the shop reads them.',
+    ];
+  }
+  const { url, failures } = shop;
+  const sent = `They are sent to ${printable(url)}`;
+  if (failures === null) return [sent];
+  const failed = inARow({ ...failures, sinceMs: Date.parse(failures.since) });
+  return [sent, `The shop takes none: ${failed}. What to do: settled doctor`];
+}
+
+/** `shop`: undefined if it is not known here. */
+function noticeTable(notices: readonly NoticeRow[], shop?: ShopOfNotices): string[] {
   const rows = notices.map((notice) => [
     notice.id,
     notice.createdAt,
@@ -76,7 +100,7 @@ function noticeTable(notices: readonly NoticeRow[]): string[] {
     statusWords(notice),
     notice.attempt,
     lastAnswer(notice),
-    nextAttempt(notice, notices),
+    shop === null ? feedOnly(notice) : nextAttempt(notice, notices),
   ]);
   const headings = ['id', 'created', 'order', 'type', 'status', 'attempts', 'last answer', 'next'];
   return table(headings, rows, 'No such notices.');
@@ -94,6 +118,10 @@ function lastAnswer({ answer, fault }: NoticeRow): string | null {
   const said = printable(`${answer.status} ${answer.body.replace(/\s+/g, ' ')}`.trim());
   const characters = [...said];
   return characters.length <= ANSWER_COLUMNS ? said : `${characters.slice(0, ANSWER_COLUMNS - 1).join('')}…`;
+}
+
+function feedOnly({ status }: NoticeRow): string | null {
+  return status === 'pending' ? 'feed only' : null;
 }
 
 /** When it is tried next, or what it waits for. Of an order one notice at a time has its turn. */
@@ -161,5 +189,5 @@ export const noticesResend = bulkCommand<NoticeRow>({
       status === 'dead' || (status === 'pending' && fault !== null && dueAt !== null),
   },
   at: ({ createdAt }) => createdAt,
-  table: noticeTable,
+  table: (notices) => noticeTable(notices),
 });

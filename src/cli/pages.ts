@@ -11,12 +11,12 @@ const LIMIT = 50;
 /** What the server gives in one page at most. */
 const PAGE_MAX = 200;
 
-/** Follows a list page by page, newest first, until there are as many rows as were asked for. */
+/** Follows a list page by page, newest first, until there are as many rows as were asked for. `page` is the last one. */
 export async function listRows<Row>(
   server: Connection,
   list: { path: string; field: string; query?: Query },
   options: { limit?: string; all?: true },
-): Promise<{ rows: Row[]; more: boolean }> {
+): Promise<{ rows: Row[]; more: boolean; page: Record<string, unknown> }> {
   const most = readLimit(options);
   const rows: Row[] = [];
   let cursor: string | undefined;
@@ -25,7 +25,9 @@ export async function listRows<Row>(
     const page = await server.get<Record<string, unknown>>(list.path, { ...list.query, limit, cursor });
     rows.push(...(page[list.field] as Row[]));
     cursor = (page.nextCursor as string | null) ?? undefined;
-    if (cursor === undefined || rows.length >= most) return { rows, more: cursor !== undefined };
+    if (cursor === undefined || rows.length >= most) {
+      return { rows, more: cursor !== undefined, page };
+    }
   }
 }
 

@@ -27,6 +27,7 @@ const CONCERN_OF: Readonly<Record<MatterKind, Concern>> = {
   event_not_understood: 'unsettled',
   link_mismatch: 'unsettled',
   event_conflict: 'unsettled',
+  shop_refuses_notices: 'shop',
   notices_dead: 'shop',
   api_key_refused: 'service',
   merchant_inactive: 'service',

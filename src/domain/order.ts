@@ -81,6 +81,7 @@ export const ATTENTION_KINDS = [
   'refund_due',
   'secret_unusable',
   'service_disagrees',
+  'shop_refuses_notices',
   'status_unclear',
 ] as const;
 export type AttentionKind = (typeof ATTENTION_KINDS)[number];

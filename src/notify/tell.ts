@@ -126,7 +126,7 @@ async function write(
     return 'dead';
   }
   const dueAtMs = nowMs + delayMs;
-  const given = await store.retryNotice({ noticeKey, attempt, dueAtMs, fault: note, answer });
+  const given = await store.retryNotice({ noticeKey, attempt, dueAtMs, fault: note, answer, nowMs });
   if (given === 'lost') return null;
   const failed = { notice: id, order: reference, type, attempt, fault };
   log[isDown() ? 'debug' : 'warn'](failed, 'the shop did not take a notice; it is sent again');

@@ -154,14 +154,19 @@ function lagGauges(gauge: NewGauge, { canTell, apiSlots }: Sources): (now: Stats
     'settled_notices_lag_seconds',
     'Time since the oldest notice that the shop has not taken was due first; 0 where none is sent.',
   );
+  const shopFailures = gauge(
+    'settled_shop_failures',
+    'Attempts to tell the shop that failed in a row; 0 once it takes a notice, and if none is sent.',
+  );
   const checks = gauge(
     'settled_checks_lag_seconds',
     'Time since the oldest check was due, by the class of the request; 0 where nobody can be asked.',
     ['class'],
   );
-  return ({ lagMs, noticesLagMs, checksLagMs }) => {
+  return ({ lagMs, noticesLagMs, shopFailures: failures, checksLagMs }) => {
     events.set(lagMs / 1000);
     notices.set(canTell ? noticesLagMs / 1000 : 0);
+    shopFailures.set(canTell ? failures : 0);
     for (const [name, ms] of Object.entries(checksLagMs))
       checks.set({ class: name }, apiSlots === null ? 0 : ms / 1000);
   };

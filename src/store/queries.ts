@@ -2,6 +2,7 @@ import type { RequestClass } from '../domain/budget.ts';
 import type { MatterGroup, MatterKind, MatterMoney } from '../domain/matter.ts';
 import type { HoldReason, Order, OrderState } from '../domain/order.ts';
 import type { RowStatus } from '../domain/row.ts';
+import type { ShopFailures, ShopRefusal } from '../domain/shop_failures.ts';
 import type { OpeningState } from './asking.ts';
 
 /**
@@ -168,12 +169,11 @@ export type ShopState = {
   /** When the oldest was made that the shop has not taken, be it dead; null where it has taken all. */
   untakenSinceMs: number | null;
   /** What came of sending the oldest that waits, else the oldest that is dead; null where none was sent in vain. */
-  failure: {
-    fault: { code: string; message: string };
-    answer: { status: number; body: string } | null;
-  } | null;
+  failure: ShopRefusal | null;
   /** When one of the last thousand was taken; null where none of them was. */
   takenAtMs: number | null;
+  /** Attempts that failed since the last notice was taken; null if none did. */
+  failures: ShopFailures | null;
 };
 
 export type FeedPage = {
@@ -257,6 +257,8 @@ export type Stats = {
   lagMs: number;
   /** For how long the oldest notice that is due, or was and is tried again, has been so; 0 where there is none. */
   noticesLagMs: number;
+  /** Attempts to tell the shop that failed in a row. */
+  shopFailures: number;
   /** For how long the oldest check that is due has been so, by the class of its request; scheduled ones are the janitor's. */
   checksLagMs: Stats['checksByClass'];
   /**

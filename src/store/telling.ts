@@ -9,7 +9,7 @@ import type { FaultNote } from './store.ts';
 export type Telling = {
   /**
    * Leases notices that are due, the oldest first, each with its next attempt number: such as were never tried, or such as
-   * were.
+   * were. The latter also raises `shop_refuses_notices` if two minutes passed since an attempt failed and none was taken.
    */
   claimNotices(claim: {
     tried: boolean;
@@ -17,13 +17,17 @@ export type Telling = {
     nowMs: number;
     leaseMs: number;
   }): Promise<ClaimedNotice[]>;
-  /** The shop took it. `lost`: the lease went to somebody else. */
+  /** The shop took it, which ends `shop_refuses_notices`. `lost`: the lease went to somebody else. */
   finishNotice(told: NoticeRef & { answer: ShopAnswer; nowMs: number }): Promise<'done' | 'lost'>;
-  /** Gives a claimed notice back, due again at `dueAtMs`. */
+  /**
+   * Gives a claimed notice back, due again at `dueAtMs`. Counts an attempt that failed: the third in a row, or one two
+   * minutes after the first of them, raises `shop_refuses_notices`. A notice that failed before begins no new count once
+   * the shop has taken another: it may be the only one that the shop does not take.
+   */
   retryNotice(
-    failed: NoticeRef & { dueAtMs: number; fault: FaultNote; answer: ShopAnswer | null },
+    failed: NoticeRef & { dueAtMs: number; fault: FaultNote; answer: ShopAnswer | null; nowMs: number },
   ): Promise<'pending' | 'lost'>;
-  /** Retires a claimed notice for a person to look at, and raises `notices_dead`. */
+  /** Retires a claimed notice for a person to look at, and raises `notices_dead`. Counts as `retryNotice` does. */
   buryNotice(
     failed: NoticeRef & { fault: FaultNote; answer: ShopAnswer | null; nowMs: number },
   ): Promise<'dead' | 'lost'>;

@@ -2,15 +2,11 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { startCallback } from '../support/callback.ts';
-import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
 import { samples } from '../support/metrics.ts';
 import { peek } from '../support/peek.ts';
 import { freePort } from '../support/port.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { sharedApp } from '../support/shared.ts';
-import { openLink, pass, payLink, startShop } from '../support/shop.ts';
 
 type Check = { name: string; status: string; detail: string };
 
@@ -172,50 +168,6 @@ describe('doctor: the service', () => {
     expect(service).toMatchObject({ status: 'failing' });
     expect(service?.detail).toMatch(status);
     expect(service?.detail).not.toContain('not-the-key');
-  });
-});
-
-describe('doctor: the shop', () => {
-  it('has nothing to say where there is no callback', async () => {
-    const { shop } = await checksOf(alone());
-    expect(shop).toMatchObject({ status: 'ok', detail: expect.stringContaining('SETTLED_SHOP_URL') });
-  });
-
-  it('finds that it takes no notices any more, since when, and what it answers', async () => {
-    const callback = await startCallback();
-    const shop = await startShop({ environment: callback.environment });
-    const shopCheck = async () => (await checksOf(shop.settled)).shop;
-    const lag = async () => (await shop.settled.api('/v1/stats')).body.stats.noticesLagSeconds;
-    expect((await shopCheck())?.detail).toContain('none so far');
-    await payLink(shop, await openLink(shop, 'order-1'));
-    await eventually(async () =>
-      expect((await shop.settled.api('/v1/notices?status=done')).body.notices).toHaveLength(2),
-    );
-    expect((await shopCheck())?.detail).toMatch(/notices, the last at 20\S+Z; 0 are/);
-    callback.answerWith({ status: 401, body: `<h1>\nNo  entry</h1>${'.'.repeat(200)}` });
-    await payLink(shop, await openLink(shop, 'order-2'));
-    await eventually(() => expect(callback.notices).toHaveLength(3));
-    await pass(shop, MINUTE_MS);
-    expect((await shopCheck())?.status).toBe('ok');
-    await pass(shop, 5 * MINUTE_MS, MINUTE_MS);
-    expect(await lag()).toBeGreaterThan(300);
-    expect(await shopCheck()).toMatchObject({
-      status: 'warning',
-      detail: expect.stringMatching(
-        /has not taken 2 notices, the oldest since 20\S+Z; its last answer: 401 <h1> No entry<\/h1>\.+ See them: settled notices list --status pending$/,
-      ),
-    });
-    callback.answerWith(410);
-    await payLink(shop, await openLink(shop, 'order-3'));
-    await pass(shop, HOUR_MS, HOUR_MS);
-    await eventually(async () =>
-      expect(await shopCheck()).toMatchObject({
-        status: 'warning',
-        detail: expect.stringMatching(
-          /not taken 4 notices, 4 of them dead.* answer: 410\. See them: settled notices list --status dead$/,
-        ),
-      }),
-    );
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../src/api/explain.ts';
 import { CHECK_REASONS } from '../../src/domain/check.ts';
+import type { ShopFailures } from '../../src/domain/shop_failures.ts';
 import { headerNames } from '../../src/paylink/wire.ts';
 import type { EventSummary, NoticeSummary, Timeline } from '../../src/store/queries.ts';
 import { aFact, anOrder, orderAfter, orderIn, reading } from '../support/orders.ts';
@@ -54,11 +55,18 @@ const opening = (over: Partial<NonNullable<Timeline['opening']>> = {}): Timeline
   ...over,
 });
 
-const told = (over: Partial<Timeline>, canAsk = true, canTell = false, prefix = 'x-service') => {
+const told = (
+  over: Partial<Timeline>,
+  canAsk = true,
+  canTell = false,
+  prefix = 'x-service',
+  shopFailures: ShopFailures | null = null,
+) => {
   const { answer, entries, next } = explain(timeline(over), {
     nowMs: NOW,
     canAsk,
     canTell,
+    shopFailures,
     headerNames: headerNames(prefix),
     moneyInDoubt: null,
   });
@@ -413,8 +421,12 @@ describe('why: what the shop was told', () => {
     notice({ key: 3, id: 'msg_3_x', type: 'order.payment_pending', version: 1, ...over });
 
   /** Of a paid order. */
-  const shop = (notices: NoticeSummary[], canTell = true) => {
-    const { answer, entries, next } = told({ order: orderIn('paid'), notices }, true, canTell);
+  const shop = (
+    notices: NoticeSummary[],
+    { canTell = true, failures = null }: { canTell?: boolean; failures?: ShopFailures | null } = {},
+  ) => {
+    const over = { order: orderIn('paid'), notices };
+    const { answer, entries, next } = told(over, true, canTell, 'x-service', failures);
     return { answer, next, entries: entries.map(({ summary }) => summary) };
   };
 
@@ -435,6 +447,23 @@ describe('why: what the shop was told', () => {
     );
     expect(next).toMatch(
       /^The shop is told that the order is paid at 2026-01-02T12:05:00\.000Z, in 5 min\. .*: settled notices resend msg_4_x$/,
+    );
+  });
+
+  it('that it did not take, as it takes none of any order: says so, while something is owed, as the doctor does', () => {
+    const refused = { fault: { code: 'shop_refused', message: 'The shop answered 500.' }, answer: null };
+    const failures = { ...refused, attempts: 3, sinceMs: NOW - MINUTE, lastAtMs: NOW };
+    const line =
+      /^The shop takes no notices: 3 attempts in a row failed since 2026-01-02T11:59:00.000Z\. .*: settled doctor$/m;
+    const next = (notices: NoticeSummary[], over: Partial<ShopFailures> = {}, canTell = true) =>
+      shop(notices, { canTell, failures: { ...failures, ...over } }).next;
+    expect(next([notice({ attempt: 0 })])).toMatch(line);
+    expect(next([notice({ status: 'leased' })])).toMatch(line);
+    expect(next([notice(taken)])).toBe('Nothing: the order is done.');
+    expect(next([notice({ attempt: 0 })], {}, false)).not.toMatch(line);
+    expect(next([notice({ attempt: 0 })], { attempts: 2 })).not.toContain('takes no notices');
+    expect(next([notice({ attempt: 0 })], { attempts: 1, sinceMs: NOW - 2 * MINUTE })).toContain(
+      '1 attempt failed, at 2026-01-02T11:58:00.000Z',
     );
   });
 
@@ -501,7 +530,7 @@ describe('why: what the shop was told', () => {
   });
 
   it('where it has no callback: that it is in the feed', () => {
-    const { answer, next, entries } = shop([notice()], false);
+    const { answer, next, entries } = shop([notice()], { canTell: false });
     expect(entries[0]).toMatch(/: is in the feed, where the shop reads it \(there is no SETTLED_SHOP_URL\)$/);
     expect(answer).not.toMatch(/shop/);
     expect(next).toBe('Nothing: the order is done.');

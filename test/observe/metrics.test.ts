@@ -282,6 +282,7 @@ describe('metrics: by themselves', () => {
       ...NOTHING,
       lagMs: 90_000,
       noticesLagMs: 7_500,
+      shopFailures: 6,
       checksLagMs: { confirm: 1_000, hint: 2_000, janitor: 3_000 },
       webhooksMissing: 4,
       api: { slotsInUse: 0, pausedUntilMs: 1 },
@@ -290,6 +291,7 @@ describe('metrics: by themselves', () => {
     expect(await scrapeOf(open(() => stats))).toMatchObject({
       settled_inbox_lag_seconds: 90,
       settled_notices_lag_seconds: 7.5,
+      settled_shop_failures: 6,
       'settled_checks_lag_seconds{class="confirm"}': 1,
       'settled_checks_lag_seconds{class="hint"}': 2,
       'settled_checks_lag_seconds{class="janitor"}': 3,
@@ -302,7 +304,12 @@ describe('metrics: by themselves', () => {
   });
 
   it('say nothing of waiting where nobody is told and nobody asked', async () => {
-    const stats = { ...NOTHING, noticesLagMs: 9_000, checksLagMs: { confirm: 1, hint: 1, janitor: 9_000 } };
+    const stats = {
+      ...NOTHING,
+      noticesLagMs: 9_000,
+      shopFailures: 6,
+      checksLagMs: { confirm: 1, hint: 1, janitor: 9_000 },
+    };
     const sources = {
       ...SOURCES,
       deliveryOutcomes: [],
@@ -312,6 +319,7 @@ describe('metrics: by themselves', () => {
     };
     expect(await scrapeOf(openMetrics(sources))).toMatchObject({
       settled_notices_lag_seconds: 0,
+      settled_shop_failures: 0,
       'settled_checks_lag_seconds{class="confirm"}': 0,
       'settled_checks_lag_seconds{class="janitor"}': 0,
       settled_api_slots: 0,

@@ -18,6 +18,7 @@ import { retentionContract } from './contract/retention.ts';
 import { settlementContract } from './contract/settlement.ts';
 import { statsContract } from './contract/stats.ts';
 import { tellingContract } from './contract/telling.ts';
+import { shopFailuresContract } from './contract/telling-failures.ts';
 import { tellingPropertyContract } from './contract/telling-property.ts';
 import { type ContractStore, World, type Worlds } from './contract/world.ts';
 
@@ -40,6 +41,7 @@ export const IN_TURN: Parts = {
   sweep: sweepContract,
   cancel: cancelContract,
   telling: tellingContract,
+  'a shop that refuses': shopFailuresContract,
   'telling, whatever happens': tellingPropertyContract,
   retention: retentionContract,
   'clock steps': clockStepsContract,

@@ -15,6 +15,7 @@ export const NOTHING: Stats = {
   rejections: 0,
   lagMs: 0,
   noticesLagMs: 0,
+  shopFailures: 0,
   checksLagMs: { confirm: 0, hint: 0, janitor: 0 },
   webhooksMissing: 0,
   feed: { newest: 0, generation: 1, restoredFromMs: null },

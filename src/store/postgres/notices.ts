@@ -19,7 +19,15 @@ import type { NoticeDetail, Queries, ShopState } from '../queries.ts';
 import type { Telling } from '../telling.ts';
 import { attention } from './matters.ts';
 import { firstKeySince } from './rows.ts';
-import { statement } from './statement.ts';
+import {
+  countFailure,
+  endRefusal,
+  FAILED_BEFORE,
+  FORGET_FAILURES,
+  raiseOldFailures,
+  readShopFailures,
+} from './shop_failures.ts';
+import { type Statement, statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 // Whoever ends a lease at this moment need not be waited for.
@@ -51,7 +59,10 @@ const ENDED_WITH = `holder = NULL, fault_code = @code, fault_message = @message,
   answer_body = @answerBody`;
 
 const GIVE_BACK = statement(
-  `UPDATE outbox SET status = 'pending', due_at_ms = @dueAtMs, ${ENDED_WITH} WHERE ${IS_OURS}`,
+  `WITH given AS (
+     UPDATE outbox SET status = 'pending', due_at_ms = @dueAtMs, ${ENDED_WITH} WHERE ${IS_OURS} RETURNING 1
+   )
+   SELECT ${FAILED_BEFORE} AS failedBefore FROM given`,
 );
 
 export const tellingVerbs: InTransaction<Telling> = {
@@ -59,18 +70,30 @@ export const tellingVerbs: InTransaction<Telling> = {
     const { replica } = tx;
     tx.send(LAPSE, { nowMs });
     const asked = { limit, nowMs, untilMs: nowMs + leaseMs, replica };
-    return (await tx.all<ClaimedRow>(tried ? CLAIM_AGAIN : CLAIM_NEW, asked)).map(claimedNotice);
+    const [claimed] = await Promise.all([
+      tx.all<ClaimedRow>(tried ? CLAIM_AGAIN : CLAIM_NEW, asked),
+      tried ? raiseOldFailures(tx, nowMs) : null,
+    ]);
+    return claimed.map(claimedNotice);
   },
-  finishNotice: async (tx, told) =>
-    (await endNotice(tx, 'done', { ...told, fault: null })) === null ? 'lost' : 'done',
+  finishNotice: async (tx, told) => {
+    const ended = await endNotice(tx, END_TAKEN, { ...told, fault: null });
+    if (ended === null) return 'lost';
+    if (ended.failed) endRefusal(tx, told.nowMs);
+    return 'done';
+  },
   retryNotice: async (tx, { noticeKey, attempt, dueAtMs, ...ended }) => {
     const row = { noticeKey, attempt, replica: tx.replica, dueAtMs };
-    const changes = await tx.run(GIVE_BACK, { ...row, ...attemptColumns(ended) });
-    return changes === 0 ? 'lost' : 'pending';
+    const given = await tx.one<{ failedBefore: boolean }>(GIVE_BACK, { ...row, ...attemptColumns(ended) });
+    if (given === undefined) return 'lost';
+    await countFailure(tx, { ...ended, ...given });
+    return 'pending';
   },
   buryNotice: async (tx, failed) => {
-    const id = await endNotice(tx, 'dead', failed);
-    if (id === null) return 'lost';
+    const ended = await endNotice(tx, END_DEAD, failed);
+    if (ended === null) return 'lost';
+    const { id, failed: failedBefore } = ended;
+    await countFailure(tx, { ...failed, failedBefore });
     const { kind, subject } = DEAD;
     attention.raiseForNoOrder(tx, kind, {
       subject,
@@ -85,27 +108,34 @@ export const tellingVerbs: InTransaction<Telling> = {
 const LOCK_ORDER_OF_NOTICE = statement(
   `SELECT 1 FROM orders o JOIN outbox n ON n.order_key = o.key WHERE n.key = @noticeKey FOR NO KEY UPDATE OF o`,
 );
-const END = statement(
-  `WITH ended AS (
-     UPDATE outbox SET status = @status, due_at_ms = NULL, ended_at_ms = @nowMs, ${ENDED_WITH} WHERE ${IS_OURS}
-     RETURNING order_key, notice_id
-   ), next AS (
-     UPDATE outbox SET due_at_ms = @nowMs WHERE key = (SELECT min(n.key) FROM outbox n JOIN ended USING (order_key)
-       WHERE n.status = 'pending')
-   )
-   SELECT notice_id AS random FROM ended`,
-);
+/** The row is as it was before the statement, which is what is asked of a notice that died. */
+const end = (status: 'done' | 'dead', failed: string, also = '') =>
+  statement(
+    `WITH ended AS (
+       UPDATE outbox SET status = '${status}', due_at_ms = NULL, ended_at_ms = @nowMs, ${ENDED_WITH} WHERE ${IS_OURS}
+       RETURNING order_key, notice_id
+     ), next AS (
+       UPDATE outbox SET due_at_ms = @nowMs WHERE key = (SELECT min(n.key) FROM outbox n JOIN ended USING (order_key)
+         WHERE n.status = 'pending')
+     )${also}
+     SELECT notice_id AS random, ${failed} AS failed FROM ended`,
+  );
+const END_TAKEN = end('done', 'EXISTS (SELECT 1 FROM failures)', `, failures AS (${FORGET_FAILURES})`);
+const END_DEAD = end('dead', FAILED_BEFORE);
 
-/** Ends a notice and gives the next of its order its turn. Returns its id; null where the lease is somebody else's. */
-async function endNotice(tx: Transaction, status: 'done' | 'dead', ended: Ended): Promise<string | null> {
+/** `failed`: whether attempts had failed in a row until this one was taken; of a dead one, whether it failed before. */
+type NoticeEnded = { id: string; failed: boolean };
+
+/** Ends a notice and gives the next of its order its turn. Null if the lease is somebody else's. */
+async function endNotice(tx: Transaction, how: Statement, ended: Ended): Promise<NoticeEnded | null> {
   const { noticeKey, attempt, nowMs } = ended;
-  const row = { status, noticeKey, attempt, nowMs, replica: tx.replica };
+  const row = { noticeKey, attempt, nowMs, replica: tx.replica };
   // A notice that is written meanwhile waits for its turn, which only its order's holder can give it.
   const [, found] = await Promise.all([
     tx.run(LOCK_ORDER_OF_NOTICE, { noticeKey }),
-    tx.one<{ random: string }>(END, { ...row, ...attemptColumns(ended) }),
+    tx.one<{ random: string; failed: boolean }>(how, { ...row, ...attemptColumns(ended) }),
   ]);
-  return found === undefined ? null : noticeName(noticeKey, found.random);
+  return found === undefined ? null : { id: noticeName(noticeKey, found.random), failed: found.failed };
 }
 
 const FIND = statement(
@@ -207,11 +237,12 @@ const FAILED_PENDING = failed('pending');
 const FAILED_DEAD = failed('dead');
 
 export const shopState: InTransaction<Queries>['shopState'] = async (tx) => {
-  const [times, pending, dead] = await Promise.all([
+  const [times, pending, dead, failures] = await Promise.all([
     tx.one<Pick<ShopState, 'untakenSinceMs' | 'takenAtMs'>>(UNTAKEN_SINCE),
     tx.one<NoticeRow>(FAILED_PENDING),
     tx.one<NoticeRow>(FAILED_DEAD),
+    readShopFailures(tx),
   ]);
   const { untakenSinceMs = null, takenAtMs = null } = times ?? {};
-  return { untakenSinceMs, takenAtMs, failure: failureOf(pending ?? dead) };
+  return { untakenSinceMs, takenAtMs, failure: failureOf(pending ?? dead), failures };
 };

@@ -64,6 +64,7 @@ const OLDEST = statement(
 const COUNTS = statement(
   `SELECT (SELECT count(*) FROM drift) AS drift,
      (SELECT coalesce(sum(count), 0) FROM rejection) AS rejections,
+     (SELECT coalesce(max(attempts), 0) FROM shop_failure) AS shopFailures,
      (SELECT count(*) FROM settlement WHERE webhook_missing AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)
        AS webhooksMissing`,
 );
@@ -106,7 +107,7 @@ export const stats: InTransaction<Queries>['stats'] = async (tx, nowMs) => {
   };
 };
 
-type Counts = Pick<Stats, 'drift' | 'rejections' | 'webhooksMissing'>;
+type Counts = Pick<Stats, 'drift' | 'rejections' | 'shopFailures' | 'webhooksMissing'>;
 
 function statusCounts({ every, ...counts }: Statuses): Record<string, number> {
   return withDone(counts, every);

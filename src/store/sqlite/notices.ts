@@ -23,6 +23,7 @@ import type { NoticeDetail, NoticeSummary, Queries } from '../queries.ts';
 import type { Telling } from '../telling.ts';
 import { attentionVerbs } from './matters.ts';
 import { firstKeySince } from './rows.ts';
+import { shopFailuresQuery, shopFailureVerbs } from './shop_failures.ts';
 import type { Synchronous } from './synchronous.ts';
 
 export function tellingVerbs(db: Database): Synchronous<Telling> {
@@ -33,16 +34,26 @@ export function tellingVerbs(db: Database): Synchronous<Telling> {
   );
   const endNotice = noticeEnder(db);
   const attention = attentionVerbs(db);
+  const failures = shopFailureVerbs(db);
   return {
-    claimNotices: claimer(db),
-    finishNotice: (told) => (endNotice('done', { ...told, fault: null }) === null ? 'lost' : 'done'),
+    claimNotices: claimer(db, failures.raiseOld),
+    finishNotice: (told) => {
+      if (endNotice('done', { ...told, fault: null }) === null) return 'lost';
+      failures.end(told.nowMs);
+      return 'done';
+    },
     retryNotice: ({ noticeKey, attempt, dueAtMs, ...ended }) => {
+      const failedBefore = failures.failedBefore(noticeKey);
       const { changes } = giveBack.run({ noticeKey, attempt, dueAtMs, ...attemptColumns(ended) });
-      return changes === 0 ? 'lost' : 'pending';
+      if (changes === 0) return 'lost';
+      failures.count({ ...ended, failedBefore });
+      return 'pending';
     },
     buryNotice: (failed) => {
+      const failedBefore = failures.failedBefore(failed.noticeKey);
       const id = endNotice('dead', failed);
       if (id === null) return 'lost';
+      failures.count({ ...failed, failedBefore });
       const detail = deadDetail(id, failed.fault);
       attention.raiseForNoOrder(DEAD.kind, { subject: DEAD.subject, detail, atMs: failed.nowMs });
       return 'dead';
@@ -51,7 +62,7 @@ export function tellingVerbs(db: Database): Synchronous<Telling> {
   };
 }
 
-function claimer(db: Database): Synchronous<Telling>['claimNotices'] {
+function claimer(db: Database, raiseOld: (nowMs: number) => void): Synchronous<Telling>['claimNotices'] {
   const lapse = db.prepare(
     `UPDATE outbox SET status = 'pending' WHERE status = 'leased' AND due_at_ms <= +?`,
   );
@@ -71,6 +82,7 @@ function claimer(db: Database): Synchronous<Telling>['claimNotices'] {
   );
   return ({ tried, limit, nowMs, leaseMs }) => {
     lapse.run(nowMs);
+    if (tried) raiseOld(nowMs);
     const rows = (tried ? dueAgain : dueNew).all({ nowMs, limit }) as ClaimedRow[];
     for (const { noticeKey } of rows) lease.run({ noticeKey, nowMs, untilMs: nowMs + leaseMs });
     return rows.map(claimedNotice);
@@ -206,6 +218,7 @@ export function shopStateQuery(db: Database): Synchronous<Queries>['shopState'] 
        WHERE status = 'done'`,
     )
     .pluck();
+  const failures = shopFailuresQuery(db);
   return () => {
     const times = oldest.map((query) => query.get() as number | undefined).filter((ms) => ms !== undefined);
     const row = failed
@@ -215,6 +228,7 @@ export function shopStateQuery(db: Database): Synchronous<Queries>['shopState'] 
       untakenSinceMs: times.length === 0 ? null : Math.min(...times),
       failure: failureOf(row),
       takenAtMs: taken.get() as number | null,
+      failures: failures(),
     };
   };
 }

@@ -32,6 +32,7 @@ export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
   // Rows are only added.
   const drift = count('SELECT coalesce(max(key), 0) FROM drift');
   const budget = budgetReader(db);
+  const shopFailures = count('SELECT coalesce(max(attempts), 0) FROM shop_failure');
   const rejections = count('SELECT coalesce(sum(count), 0) FROM rejection');
   const oldest = oldestQueries(db);
   const webhooksMissing = count(
@@ -55,6 +56,7 @@ export function statsQuery(db: Database): Synchronous<Queries>['stats'] {
       drift: drift.get() as number,
       api: { slotsInUse, pausedUntilMs },
       rejections: rejections.get() as number,
+      shopFailures: shopFailures.get() as number,
       ...lags(oldest(), nowMs),
       webhooksMissing: webhooksMissing.get(webhookWeek(nowMs)) as number,
       feed: feed.get() as Stats['feed'],

@@ -37,7 +37,13 @@ export function clockStepsContract({ fresh }: Worlds): void {
   const claimNotices = (tried: boolean): Promise<ClaimedNotice[]> =>
     world.store.claimNotices({ tried, limit: 100, nowMs: world.nowMs, leaseMs: LEASE_MS });
   const retryNotice = (claimed: ClaimedNotice, inMs: number) =>
-    world.store.retryNotice({ ...claimed, dueAtMs: world.nowMs + inMs, fault: FAULT, answer: null });
+    world.store.retryNotice({
+      ...claimed,
+      dueAtMs: world.nowMs + inMs,
+      fault: FAULT,
+      answer: null,
+      nowMs: world.nowMs,
+    });
 
   describe('hastenDue', () => {
     it('makes due what waits for longer than anything may, and nothing else', async () => {

@@ -32,13 +32,19 @@ export function statsContract({ fresh }: Worlds): void {
       const first = await claim(false);
       expect((await stats()).noticesLagMs).toBe(0);
       const dueAtMs = world.nowMs + 3_600_000;
-      await world.store.retryNotice({ ...first, dueAtMs, fault: FAULT, answer: null });
+      await world.store.retryNotice({ ...first, dueAtMs, fault: FAULT, answer: null, nowMs: world.nowMs });
       world.tick(60_000);
       // It is not due now, and the shop should have it by now.
       expect((await stats()).noticesLagMs).toBe(60_000);
       world.tick(3_600_000);
       const second = await claim(true);
-      await world.store.retryNotice({ ...second, dueAtMs: world.nowMs + 1, fault: FAULT, answer: null });
+      await world.store.retryNotice({
+        ...second,
+        dueAtMs: world.nowMs + 1,
+        fault: FAULT,
+        answer: null,
+        nowMs: world.nowMs,
+      });
       expect((await stats()).noticesLagMs).toBe(3_660_000);
     });
 

@@ -73,6 +73,12 @@ class Story {
   #held: ClaimedNotice[] = [];
   /** By notice: its latest attempt. Only that may end it. */
   readonly #attempts = new Map<number, number>();
+  /** Notices of which an attempt failed after they were made or sent anew; null of one that was taken. */
+  readonly #failed = new Set<number>();
+  /** Attempts that failed since one was taken, and since when; null before the first look at the store. */
+  #failures: { attempts: number; sinceMs: number } | null | undefined;
+  /** Whether the matter that the shop refuses notices is open. */
+  #refuses = false;
   /** By order: the keys of its notices, in the order in which they ended for the first time. */
   readonly #ended = new Map<string, number[]>();
 
@@ -83,6 +89,7 @@ class Story {
 
   async perform(deed: Deed): Promise<void> {
     const { store } = this.#world;
+    await this.#begin();
     switch (deed.do) {
       case 'settle': {
         const paymentId = this.#world.name('pay');
@@ -118,13 +125,15 @@ class Story {
     const claimed = await this.#world.store.claimNotices({ tried, limit, nowMs, leaseMs: LEASE_MS });
     this.#held.push(...claimed);
     for (const { noticeKey, attempt } of claimed) this.#attempts.set(noticeKey, attempt);
+    if (tried && this.#failures && nowMs - this.#failures.sinceMs >= 120_000) this.#refuses = true;
     return claimed.length;
   }
 
   async #end(how: 'finish' | 'retry' | 'bury', claimed: ClaimedNotice): Promise<void> {
     const { store, nowMs } = this.#world;
     if (how === 'retry') {
-      await store.retryNotice({ ...claimed, dueAtMs: nowMs + 5_000, fault: REFUSED, answer: null });
+      const failed = { ...claimed, dueAtMs: nowMs + 5_000, fault: REFUSED, answer: null, nowMs };
+      if ((await store.retryNotice(failed)) !== 'lost') this.#countFailure(claimed);
       return;
     }
     const answer = { status: 204, body: '' };
@@ -133,13 +142,54 @@ class Story {
         ? await store.finishNotice({ ...claimed, answer, nowMs })
         : await store.buryNotice({ ...claimed, fault: REFUSED, answer: null, nowMs });
     if (outcome !== 'lost') expect(claimed.attempt).toBe(this.#attempts.get(claimed.noticeKey));
+    if (outcome === 'dead') this.#countFailure(claimed);
+    if (outcome === 'done') this.#endFailures(claimed);
     const ended = this.#ended.get(claimed.reference) ?? [];
     if (outcome !== 'lost' && !ended.includes(claimed.noticeKey)) ended.push(claimed.noticeKey);
     this.#ended.set(claimed.reference, ended);
   }
 
+  /** What the story before left in the store. */
+  async #begin(): Promise<void> {
+    if (this.#failures !== undefined) return;
+    this.#failures = (await this.#world.store.shopState()).failures;
+    this.#refuses = (await this.#openKinds()).includes('shop_refuses_notices');
+  }
+
+  /** A notice that failed before begins no count. */
+  #countFailure({ noticeKey, attempt }: ClaimedNotice): void {
+    const failedBefore = attempt > 1 && this.#failed.has(noticeKey);
+    this.#failed.add(noticeKey);
+    const { nowMs } = this.#world;
+    if (!this.#failures && failedBefore) return;
+    const { attempts, sinceMs } = this.#failures ?? { attempts: 0, sinceMs: nowMs };
+    this.#failures = { attempts: attempts + 1, sinceMs };
+    if (attempts + 1 >= 3 || nowMs - sinceMs >= 120_000) this.#refuses = true;
+  }
+
+  #endFailures({ noticeKey }: ClaimedNotice): void {
+    this.#failed.delete(noticeKey);
+    this.#failures = null;
+    this.#refuses = false;
+  }
+
+  async #openKinds(): Promise<string[]> {
+    const open = await openAttention(this.#world.store);
+    return open.map(({ kind }) => kind);
+  }
+
+  async #checkFailures(): Promise<void> {
+    await this.#begin();
+    const { failures } = await this.#world.store.shopState();
+    const counted = failures === null ? null : { attempts: failures.attempts, sinceMs: failures.sinceMs };
+    const { attempts, sinceMs } = this.#failures ?? {};
+    expect(counted).toEqual(attempts === undefined ? null : { attempts, sinceMs });
+    expect((await this.#openKinds()).includes('shop_refuses_notices')).toBe(this.#refuses);
+  }
+
   /** Of each order: nothing is forgotten, at most one has its turn, and none overtook another. */
   async check(): Promise<void> {
+    await this.#checkFailures();
     let dead = 0;
     for (const link of this.#links) {
       const { notices } = await this.#world.timeline(link);

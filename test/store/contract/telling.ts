@@ -45,6 +45,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       dueAtMs: world.nowMs + inMs,
       fault: REFUSED,
       answer: ANSWER_500,
+      nowMs: world.nowMs,
     });
   const bury = (claimed: ClaimedNotice) =>
     world.store.buryNotice({ ...claimed, fault: REFUSED, answer: ANSWER_500, nowMs: world.nowMs });
@@ -182,7 +183,13 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     it('keeps no answer where there was none', async () => {
       await told(1);
       const dueAtMs = world.nowMs + 1;
-      await world.store.retryNotice({ ...(await claimOne()), dueAtMs, fault: REFUSED, answer: null });
+      await world.store.retryNotice({
+        ...(await claimOne()),
+        dueAtMs,
+        fault: REFUSED,
+        answer: null,
+        nowMs: world.nowMs,
+      });
       expect(await notices()).toMatchObject([{ fault: REFUSED, answer: null }]);
     });
   });
@@ -490,14 +497,14 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     });
 
     it('of a shop that took everything says only when it took the last', async () => {
-      expect(await state()).toEqual({ untakenSinceMs: null, failure: null, takenAtMs: null });
+      expect(await state()).toEqual({ untakenSinceMs: null, failure: null, takenAtMs: null, failures: null });
       await told(2);
       await finish(await claimOne());
       world.tick();
       await finish(await claimOne());
       const takenAtMs = world.nowMs;
       world.tick();
-      expect(await state()).toEqual({ untakenSinceMs: null, failure: null, takenAtMs });
+      expect(await state()).toEqual({ untakenSinceMs: null, failure: null, takenAtMs, failures: null });
     });
 
     it('says since when the oldest waits that was not taken, whether it is pending, leased or dead', async () => {
@@ -527,7 +534,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       expect((await state()).failure).toBeNull();
       await bury(dead as ClaimedNotice);
       expect((await state()).failure).toEqual({ fault: REFUSED, answer: ANSWER_500 });
-      const failed = { dueAtMs: world.nowMs + 1_000, answer: null };
+      const failed = { dueAtMs: world.nowMs + 1_000, answer: null, nowMs: world.nowMs };
       await world.store.retryNotice({ ...(younger as ClaimedNotice), ...failed, fault: REFUSED });
       await world.store.retryNotice({ ...(older as ClaimedNotice), ...failed, fault: OTHER });
       expect((await state()).failure).toEqual({ fault: OTHER, answer: null });

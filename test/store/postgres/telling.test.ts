@@ -51,7 +51,13 @@ describe('two replicas that tell one shop', () => {
   const bury = (replica: Store, claimed: ClaimedNotice) =>
     replica.buryNotice({ ...claimed, fault: REFUSED, answer: null, nowMs: world.nowMs });
   const retry = (replica: Store, claimed: ClaimedNotice) =>
-    replica.retryNotice({ ...claimed, dueAtMs: world.nowMs, fault: REFUSED, answer: null });
+    replica.retryNotice({
+      ...claimed,
+      dueAtMs: world.nowMs,
+      fault: REFUSED,
+      answer: null,
+      nowMs: world.nowMs,
+    });
   const resend = (replica: Store, { id }: { id: string }) => replica.resendNotice({ id, nowMs: world.nowMs });
 
   describe('claims', () => {
@@ -157,6 +163,66 @@ describe('two replicas that tell one shop', () => {
       for (const claimed of dead) await bury(one, claimed);
       await Promise.all(dead.map((claimed, n) => resend(n === 0 ? one : other, claimed)));
       expect(await matters()).toEqual([]);
+    });
+  });
+
+  describe('attempts that fail in a row', () => {
+    const matters = async () => {
+      const list = await openAttention(world.store);
+      return list.filter(({ kind }) => kind === 'shop_refuses_notices').map(({ count }) => count);
+    };
+    const attempts = async () => (await one.shopState()).failures?.attempts ?? 0;
+    /** The row, held by another program that counts an attempt. */
+    const counting = () =>
+      holding(url, 'UPDATE shop_failure SET attempts = attempts + 1, raised = attempts + 1 >= 3');
+    const RAISED = `INSERT INTO attention (kind, subject, detail, opened_at_ms, last_at_ms)
+      VALUES ('shop_refuses_notices', 'shop', '', 0, 0)`;
+
+    it('are counted together, be the first two at once, and the matter is one', async () => {
+      for (let n = 0; n < 6; n++) await told(1);
+      const claimed = await claim(one, { limit: 3 });
+      const others = await claim(other, { limit: 3 });
+      await Promise.all([...claimed.map((c) => retry(one, c)), ...others.map((c) => bury(other, c))]);
+      expect([await attempts(), await matters()]).toEqual([6, [4]]);
+    });
+
+    it('are over where one is taken while the third of them fails: the matter that it opened ends too', async () => {
+      for (let n = 0; n < 3; n++) await told(1);
+      const [first, second, third] = (await claim(one)) as [ClaimedNotice, ClaimedNotice, ClaimedNotice];
+      await retry(one, first);
+      await retry(one, second);
+      const failing = await counting();
+      const taking = finish(one, third);
+      await untilBehind(failing);
+      await failing.query(RAISED);
+      await failing.query('COMMIT');
+      expect(await taking).toBe('done');
+      expect([await attempts(), await matters()]).toEqual([0, []]);
+    });
+
+    it('begin anew where one fails while the row of those before ends', async () => {
+      for (let n = 0; n < 2; n++) await told(1);
+      const [first, second] = (await claim(one)) as [ClaimedNotice, ClaimedNotice];
+      await retry(one, first);
+      const taking = await holding(url, 'DELETE FROM shop_failure');
+      const failing = retry(other, second).catch(() => 'lost');
+      const counted = retry(one, second);
+      await untilBehind(taking);
+      await taking.query('COMMIT');
+      expect([await failing, await counted, await attempts()]).toEqual(['lost', 'pending', 1]);
+    });
+
+    it('are looked at by whoever claims, who waits for nobody, and raise the matter once', async () => {
+      await told(1);
+      await retry(one, await claimOne(one));
+      world.tick(2 * 60_000);
+      await told(1);
+      const failing = await counting();
+      expect(await claim(other, { tried: true })).toHaveLength(1);
+      await failing.query('ROLLBACK');
+      expect(await matters()).toEqual([]);
+      await Promise.all([one, other, one, other].map((replica) => claim(replica, { tried: true })));
+      expect(await matters()).toEqual([1]);
     });
   });
 

@@ -25,6 +25,8 @@ export const notice = z
   .strictObject(said)
   .meta({ id: 'Notice', description: 'What happened to an order, as the shop is told.' });
 
+const answer = z.strictObject({ status: z.int(), body: z.string().describe('Its beginning.') }).nullable();
+
 const summary = {
   id: noticeId,
   reference,
@@ -33,22 +35,37 @@ const summary = {
   status: rowStatus,
   attempt: count.describe('How often it was begun to be sent.'),
   fault: fault.nullable(),
-  answer: z
-    .strictObject({ status: z.int(), body: z.string().describe('Its beginning.') })
-    .nullable()
-    .describe('What the shop answered last.'),
+  answer: answer.describe('What the shop answered last.'),
   createdAt: time,
   dueAt: timeOrNull.describe(
-    'When it is tried next; null where another one of its order has its turn, and at the end.',
+    'When it is tried next; null while another one of its order has its turn, at the end, and if the shop has no callback.',
   ),
   endedAt: timeOrNull,
 };
+
+const shop = z
+  .strictObject({
+    url: z.string().describe('`SETTLED_SHOP_URL` without its query.'),
+    failures: z
+      .strictObject({
+        attempts: count.describe('How many failed in a row, over all notices.'),
+        since: time,
+        lastAt: time,
+        fault,
+        answer: answer.describe('What the shop answered last; null if it gave no answer.'),
+      })
+      .nullable()
+      .describe('Attempts that failed since the shop took a notice last; null if none did.'),
+  })
+  .nullable()
+  .describe('Where notices are sent; null if the shop has no callback: then they are for the feed only.');
 
 export const noticesPage = z.strictObject({
   notices: z.array(
     z.strictObject(summary).meta({ id: 'NoticeSummary', description: 'How the sending of a notice stands.' }),
   ),
   nextCursor,
+  shop,
 });
 
 export const noticeAnswer = z.strictObject({

@@ -1,0 +1,58 @@
+/** Attempts to tell the shop that failed in a row, over all notices: none was taken between them. */
+export type ShopFailures = ShopRefusal & {
+  attempts: number;
+  sinceMs: number;
+  lastAtMs: number;
+};
+
+/** What came of an attempt that failed; `answer` is null if there was none. */
+export type ShopRefusal = {
+  fault: { code: string; message: string };
+  answer: { status: number; body: string } | null;
+};
+
+/** After so many attempts in a row, or so long after the first of them, a person is told. */
+export const REFUSES_AFTER = { attempts: 3, ageMs: 120_000 } as const;
+
+/** Whether the shop refuses notices, and did not only stumble once. */
+export function refusesNotices(failures: ShopFailures, nowMs: number): boolean {
+  const { attempts, sinceMs } = failures;
+  return attempts >= REFUSES_AFTER.attempts || nowMs - sinceMs >= REFUSES_AFTER.ageMs;
+}
+
+/** Of a shop's answer, in one line. */
+const ANSWER_SHOWN = 120;
+
+/** What came of an attempt, in one line that ends without a full stop: the shop's own words, or why there are none. */
+export function lastAttempt({ fault, answer }: ShopRefusal): string {
+  if (answer === null) return `the last attempt: ${fault.message.replace(/\.$/, '')}`;
+  const said = answer.body.replace(/\s+/g, ' ').trim().slice(0, ANSWER_SHOWN);
+  return `its last answer: ${answer.status}${said === '' ? '' : ` ${said}`}`;
+}
+
+/** What a person does about a shop that refuses notices. */
+export function refusalAdvice({ fault }: ShopRefusal): string {
+  // A notice that was answered 410 is not sent again by itself.
+  const status = fault.code === 'shop_gone' ? 'dead' : 'pending';
+  return (
+    'Check SETTLED_SHOP_URL, that the shop is there, and that it has the secret of SETTLED_SHOP_SECRET (a shop with another ' +
+    `one answers 401). See what it answered: settled notices list --status ${status}. This ends with the first notice that ` +
+    'the shop takes. Once it is well, do not wait for the next attempt: settled notices resend ID'
+  );
+}
+
+/** How many attempts failed, and since when. */
+export function inARow({ attempts, sinceMs }: Pick<ShopFailures, 'attempts' | 'sinceMs'>): string {
+  const since = new Date(sinceMs).toISOString();
+  return attempts === 1
+    ? `1 attempt failed, at ${since}`
+    : `${attempts} attempts in a row failed since ${since}`;
+}
+
+/** The sentence of the matter `shop_refuses_notices`. */
+export function refusalSentence(failures: ShopFailures): string {
+  return (
+    `The shop takes no notices: ${inARow(failures)}, and none was taken since; ${lastAttempt(failures)}. ` +
+    refusalAdvice(failures)
+  );
+}
