@@ -156,7 +156,13 @@ export const NOTICE_SAMPLES = {
   readFeed: {
     200: { notices: [{ cursor: 'ZjEuMTc', id: NOTICE_ID, ...TOLD }], cursor: 'ZjEuMTc', more: false },
   },
-  listNotices: { 200: { notices: [DEAD_NOTICE], nextCursor: null } },
+  listNotices: {
+    200: {
+      notices: [DEAD_NOTICE],
+      nextCursor: null,
+      shop: { url: 'https://shop.example.com/settled', failures: null },
+    },
+  },
   showNotice: { 200: { notice: { ...NOTICE, body: TOLD } } },
   resendNotice: { 202: { notice: { id: NOTICE_ID, status: 'pending', dueAt: AT, waitsFor: null } } },
 } satisfies Samples;
