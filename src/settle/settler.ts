@@ -1,4 +1,5 @@
 import type { SettlementPolicy } from '../domain/decision.ts';
+import type { AttentionKind } from '../domain/order.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { Fault } from '../fault.ts';
 import { type Log, logChange } from '../observe/log.ts';
@@ -146,6 +147,12 @@ function describe(error: unknown): { code: string; message: string } {
   return { code: 'bug', message: error instanceof Error ? error.message : String(error) };
 }
 
+/** Matters whose line says more than that there is one. */
+const MATTERS: Partial<Record<AttentionKind, string>> = {
+  duplicate_payment: 'the order was paid once more: a refund is due',
+  event_not_understood: 'what came is authentic, and was not understood',
+};
+
 function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResult): void {
   const { log } = options;
   const { eventKey, reading } = event;
@@ -157,11 +164,12 @@ function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResu
     );
     return;
   }
-  const { outcome, rule, reference: order, state: to, change } = result;
+  const { outcome, rule, reference: order, state: to, change, raised } = result;
   const by =
     reading === null
       ? ({ by: 'webhook', event: eventKey } as const)
       : ({ by: 'reconciliation', reading } as const);
+  for (const kind of raised) log.warn({ order, kind, ...by }, MATTERS[kind] ?? 'a matter needs a person');
   if (change !== null) logChange(log, { order, to, ...change, ...by });
   else if (outcome === 'held')
     log.warn({ order, rule, ...by }, 'more money of a held order waits for a person');

@@ -184,5 +184,6 @@ export function settled(
     change: held === null ? applied.change : changeOf(applied, held),
     notices: notices + countNotices(held),
     learnedBy,
+    raised: applied.raised,
   };
 }

@@ -1,7 +1,7 @@
 import type { Outcome, Rule, SettlementPolicy } from '../domain/decision.ts';
 import type { PaymentFact } from '../domain/fact.ts';
 import type { Money } from '../domain/money.ts';
-import type { LearnedBy, Order, OrderState } from '../domain/order.ts';
+import type { AttentionKind, LearnedBy, Order, OrderState } from '../domain/order.ts';
 import type { Asking, ServiceLink } from './asking.ts';
 import type { ClockMending } from './clock_steps.ts';
 import type { Queries } from './queries.ts';
@@ -215,6 +215,8 @@ export type SettleResult =
       change: StateChange | null;
       notices: number;
       learnedBy: LearnedBy | null;
+      /** What it told a person of, or would if the service could not be asked. */
+      raised: readonly AttentionKind[];
     };
 
 export type Orders = {

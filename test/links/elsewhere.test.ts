@@ -5,6 +5,7 @@ import type { OpenRequest } from '../../src/links/request.ts';
 import type { OpeningState } from '../../src/store/asking.ts';
 import { openKeyring } from '../../src/store/keyring.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
+import { readableLog } from '../support/lines.ts';
 
 const REQUEST: OpenRequest = {
   reference: 'order-1',
@@ -37,6 +38,7 @@ function startIdle(seen: ({ order: Order; opening: OpeningState | null } | null)
     keyring: openKeyring(Buffer.alloc(32)),
     credentials: { keep: () => {}, forget: () => {} },
     clock: quick,
+    log: readableLog().log,
     random: Math.random,
     linkLifetimeMs: 60_000,
     customerReturn: false,

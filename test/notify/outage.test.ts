@@ -154,7 +154,9 @@ describe('a shop that is down', () => {
       attempt: 1,
       fault: { code: 'shop_refused' },
     });
-    expect(lines).toHaveLength(failures.length + 2);
+    const told = said.filter((msg) => msg === 'the shop was told');
+    expect(told).toHaveLength(30);
+    expect(lines).toHaveLength(failures.length + told.length + 2);
     expect(shop.notices[0]?.path).toContain('hidden-in-the-query');
     expect(JSON.stringify(lines)).not.toContain('hidden-in-the-query');
   });

@@ -89,6 +89,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         change: { from: 'awaiting_payment', rule: 'paid' },
         notices: 2,
         learnedBy: 'webhook',
+        raised: [],
       });
       expect(await world.event(claimed.eventKey)).toMatchObject({
         status: 'done',
@@ -103,7 +104,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       const claimed = await world.claimNew(link);
       const { reference } = link;
       const settled = await world.store.settle(world.job(claimed));
-      const nothing = { rule: null, change: null, notices: 0, learnedBy: null };
+      const nothing = { rule: null, change: null, notices: 0, learnedBy: null, raised: [] };
       expect(settled).toEqual({ outcome: 'ignored', reference, state: 'awaiting_payment', ...nothing });
       expect((await world.event(claimed.eventKey)).status).toBe('done');
     });

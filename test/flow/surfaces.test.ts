@@ -1,0 +1,266 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { environmentOf, say } from '../cli/settled.ts';
+import { SHOP_SECRET, startCallback, verified } from '../support/callback.ts';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { act, createLink, plan } from '../support/dispatch.ts';
+import { readableLog } from '../support/lines.ts';
+import { samples } from '../support/metrics.ts';
+import {
+  bindLink,
+  cancel,
+  check,
+  pass,
+  payLink,
+  reserveLink,
+  type Shop,
+  sell,
+  startShop,
+} from '../support/shop.ts';
+
+/** Every surface must say the same of each cause, so long after it. */
+const WITHIN_MS = 10_000;
+
+type Row = { cause: string; order: string; cells: string[] };
+type Matter = { kind: string; reason: string | null; reference: string | null };
+
+const PROOF = readFileSync(new URL('../../docs/proof.md', import.meta.url), 'utf8');
+const HEADINGS = [
+  'cause',
+  'order',
+  '`attention`',
+  '`orders list`',
+  '`why`',
+  'doctor',
+  'metrics',
+  'log',
+  'feed',
+  'notices',
+];
+
+it('every surface says the same of what happened, as the table in docs/proof.md has it', async () => {
+  const callback = await startCallback();
+  const { log, lines } = readableLog();
+  const shop = await startShop({ log, environment: callback.environment });
+  const rows: Row[] = [];
+
+  async function see(cause: string, order: string): Promise<void> {
+    await pass(shop, WITHIN_MS);
+    rows.push({ cause, order, cells: await lookEverywhere(shop, order, lines) });
+  }
+
+  callback.answerWith((notice) => {
+    const isOurs = isSignedWith(OTHER_SECRET, notice);
+    return isOurs ? 204 : { status: 401, body: 'bad signature' };
+  });
+  await payLink(shop, await sell(shop, 'tea'));
+  await see('the shop has another secret', 'tea');
+
+  callback.answerWith((_, response) => void response.socket?.destroy());
+  await payLink(shop, await sell(shop, 'cake'));
+  await see('the shop is down', 'cake');
+
+  const bread = await sell(shop, 'bread');
+  await plan(shop.sandbox, { fault: 'drop', match: { link: bread.id }, count: null });
+  await payLink(shop, bread);
+  await check(shop, 'bread');
+  await see('its webhooks are lost, and the service is asked', 'bread');
+
+  await payLink(shop, await sellFor(shop, 'rice', { asked: 150, link: 100 }));
+  await see('less was paid than the order asks', 'rice');
+
+  const salt = await sell(shop, 'salt');
+  expect((await cancel(shop, 'salt')).status).toBe(200);
+  await payLink(shop, salt);
+  await see('it is paid after it was cancelled', 'salt');
+
+  const soup = await reserveLink(shop, 'soup');
+  const soupLink = await createLink(shop.sandbox, soup);
+  await bindLink(shop, 'soup', soupLink);
+  await payLink(shop, soupLink);
+  await pass(shop, WITHIN_MS);
+  await deliver(soup, paymentEvent({ linkId: soupLink.id, paymentId: 'pay_second', amount: '100.00' }));
+  await see('a second payment comes', 'soup');
+
+  const fish = await sell(shop, 'fish');
+  await payLink(shop, fish);
+  await pass(shop, WITHIN_MS);
+  await act(shop.sandbox, fish, 'refund');
+  await check(shop, 'fish');
+  await see('its payment is refunded', 'fish');
+
+  for (const reference of ['eggs', 'milk']) {
+    const link = await reserveLink(shop, reference);
+    const { id } = await createLink(shop.sandbox, link);
+    await bindLink(shop, reference, { id });
+    const forged = { ...link, webhookSecret: 'the-secret-of-somebody-else-entirely' };
+    await deliver(forged, paymentEvent({ linkId: id, amount: '100.00' }), 401);
+  }
+  await see('its deliveries are refused, as those of another order', 'milk');
+
+  const corn = await reserveLink(shop, 'corn');
+  await deliver(corn, '{"id":"evt_corn","type":"something.else","data":{"whatever":[1]}}');
+  await see('an event comes that nobody understands', 'corn');
+
+  const table = markdown(rows);
+  if (!PROOF.includes(table)) process.stderr.write(`${table}\n`);
+  expect(PROOF).toContain(table);
+
+  callback.answerWith(204);
+  await pass(shop, 30 * 60_000, 60_000);
+  expect(await kindsOf(shop)).not.toContain('shop_refuses_notices');
+  await decideAll(shop);
+  await pass(shop, WITHIN_MS);
+  const { text } = await say(['attention'], environmentOf(shop.settled));
+  expect(text).toBe('Nothing needs a person.\n');
+  expect((await doctorOn(shop, 'needs a person')).detail).toBe('Nothing needs a person.');
+  expect((await doctorOn(shop, 'shop')).detail).toMatch(
+    /^the shop takes its notices, the last at \S+; 0 are on their way$/,
+  );
+  expect(await needsInMetrics(shop)).toBe('nothing');
+});
+
+const OTHER_SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
+
+function isSignedWith(secret: string, notice: Parameters<typeof verified>[0]): boolean {
+  try {
+    verified(notice, secret);
+    return true;
+  } catch {
+    expect(() => verified(notice, SHOP_SECRET)).not.toThrow();
+    return false;
+  }
+}
+
+async function deliver(
+  link: { webhookUrl: string; webhookSecret: string },
+  body: string,
+  status = 200,
+): Promise<void> {
+  const headers = { 'content-type': 'application/json', ...signedHeaders(link.webhookSecret, body) };
+  expect((await fetch(link.webhookUrl, { method: 'POST', headers, body })).status).toBe(status);
+}
+
+/** The link is made for another amount than the order asks, as by a mistake in the shop. */
+async function sellFor(shop: Shop, reference: string, { asked, link }: { asked: number; link: number }) {
+  const fields = await reserveLink(shop, reference, { amount: asked });
+  const made = await createLink(shop.sandbox, { ...fields, amount: link });
+  await bindLink(shop, reference, made, { amount: asked });
+  return made;
+}
+
+/** What each surface says of an order; throws if two of them differ in what both say. */
+async function lookEverywhere(
+  shop: Shop,
+  reference: string,
+  lines: readonly { msg: string }[],
+): Promise<string[]> {
+  const { api } = shop.settled;
+  const list = (await api('/v1/attention?limit=200')).body;
+  const listed = (await api(`/v1/orders?q=${reference}`)).body.orders[0];
+  const { answer, order } = (await api(`/v1/orders/${reference}/timeline`)).body;
+  const { attention: _, ...document } = listed;
+  expect(order).toEqual(document);
+
+  const own = (list.attention as Matter[]).filter((matter) => matter.reference === reference);
+  const needs = own.map(({ kind, reason }) => (reason === null ? kind : `${kind}: ${reason}`));
+  const held = listed.hold === null ? [] : [`hold: ${listed.hold.reason}`];
+  expect([...held, ...listed.attention].toSorted()).toEqual(needs.toSorted());
+
+  const counted = groupsOf(list.groups);
+  expect(await needsInMetrics(shop)).toBe(counted);
+  const doctor = (await doctorOn(shop, 'needs a person')).detail;
+  const { sentence } = list.summary as { sentence: string };
+  const isNone = list.groups.length === 0;
+  expect(withoutTimes(doctor)).toBe(withoutTimes(isNone ? sentence : `${sentence} See: settled attention`));
+
+  const told = await lastNotice(shop, reference);
+  const { notices, shop: callback } = (await api(`/v1/notices?reference=${reference}`)).body;
+  expect(callback).not.toBe(null);
+  expect(notices[0]?.type).toBe(told?.type);
+  const shopFinding = await doctorOn(shop, 'shop');
+  const isRefused = (list.attention as Matter[]).some(({ kind }) => kind === 'shop_refuses_notices');
+  expect(shopFinding.status === 'failing').toBe(isRefused);
+
+  const logged = lines.filter((line) => (line as { order?: string }).order === reference);
+  const others = (list.attention as Matter[])
+    .filter((matter) => matter.reference === null)
+    .map(({ kind }) => kind);
+  return [
+    [...needs, ...others].join(', ') || '–',
+    [...new Set([listed.state, ...held, ...listed.flags, ...listed.attention])].join(', '),
+    withoutTimes(answer),
+    `${withoutTimes(sentence)} Shop: ${shopFinding.status}.`,
+    counted,
+    [...new Set(logged.map(({ msg }) => msg))].join('; ') || '–',
+    told === undefined ? '–' : `${told.type}: ${told.data.order.state}`,
+    notices.toReversed().map(noticeWords).join(', ') || '–',
+  ];
+}
+
+type Notice = { type: string; status: string; fault: { code: string } | null };
+
+function noticeWords({ type, status, fault }: Notice): string {
+  return `${type} ${status}${fault === null ? '' : ` (${fault.code})`}`;
+}
+
+function groupsOf(groups: readonly { kind: string; count: number }[]): string {
+  const sums = new Map<string, number>();
+  for (const { kind, count } of groups) sums.set(kind, (sums.get(kind) ?? 0) + count);
+  return [...sums].map(([kind, count]) => `${kind} ${count}`).join(', ') || 'nothing';
+}
+
+async function needsInMetrics(shop: Shop): Promise<string> {
+  const all = samples((await shop.settled.api('/metrics')).body);
+  const found = Object.entries(all).flatMap(([name, value]) => {
+    const kind = /^settled_needs_person\{.*kind="(\w+)"\}$/.exec(name)?.[1];
+    return kind === undefined || value === 0 ? [] : [`${kind} ${value}`];
+  });
+  return found.join(', ') || 'nothing';
+}
+
+async function doctorOn(shop: Shop, name: string): Promise<{ status: string; detail: string }> {
+  const { checks } = (await shop.settled.api('/v1/admin/doctor')).body;
+  return checks.find((one: { name: string }) => one.name === name);
+}
+
+async function kindsOf(shop: Shop): Promise<string[]> {
+  const { groups } = (await shop.settled.api('/v1/attention')).body;
+  return groups.map(({ kind }: { kind: string }) => kind);
+}
+
+type Told = { type: string; data: { order: { reference: string; state: string } } };
+
+async function lastNotice(shop: Shop, reference: string): Promise<Told | undefined> {
+  const { notices } = (await shop.settled.api('/v1/feed?limit=1000')).body;
+  return (notices as Told[]).findLast(({ data }) => data.order.reference === reference);
+}
+
+/** A person decides what is held, and ends what was looked at. */
+async function decideAll(shop: Shop): Promise<void> {
+  const { api } = shop.settled;
+  for (let round = 0; round < 3; round++) {
+    const { attention } = (await api('/v1/attention?limit=200')).body;
+    for (const { id, kind, reference } of attention) {
+      if (kind === 'hold') {
+        await api(`/v1/orders/${reference}/resolve`, { body: { decision: 'reject', reason: 'no' } });
+      } else await api(`/v1/attention/${id}/end`, { body: { reason: 'seen' } });
+    }
+  }
+}
+
+function withoutTimes(text: string): string {
+  return text
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'T')
+    .replace(/; the oldest has waited .+? (?:s|min|h|d)\./, '.');
+}
+
+function markdown(rows: readonly Row[]): string {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [
+    line(HEADINGS),
+    `|${'---|'.repeat(HEADINGS.length)}`,
+    ...rows.map(({ cause, order, cells }) => line([cause, `\`${order}\``, ...cells])),
+  ].join('\n');
+}
