@@ -46,12 +46,6 @@ export function isLoopback(hostname: string): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
 }
 
-/** An address as a person may see it: without a user, and without the query, which may hold a secret. */
-export function shownAddress(address: string): string {
-  const { origin, pathname } = new URL(address);
-  return `${origin}${pathname}`;
-}
-
 /** Whether the service can deliver there: https, and no name or address that only this network knows. */
 export function isPublicAddress(address: string): boolean {
   const { protocol, hostname } = new URL(address);

@@ -1,4 +1,3 @@
-import { shownAddress } from './addresses.ts';
 import { apiRoutes } from './api/router.ts';
 import { describeRefusals } from './api/words.ts';
 import { type Config, SAME_TOKENS } from './config.ts';
@@ -76,7 +75,8 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
     secretsKeyPlace: secretsKeyPlace(config),
     onRequeued: settler.wake,
     canTell: config.shopUrl !== null,
-    shopAddress: config.shopUrl === null ? null : shownAddress(config.shopUrl),
+    // Its path or its query may be a secret.
+    shopAddress: config.shopUrl === null ? null : new URL(config.shopUrl).origin,
     publicUrlReaches: config.publicUrlReaches,
     apiSlots: config.apiSlots,
   });

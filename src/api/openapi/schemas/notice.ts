@@ -45,7 +45,7 @@ const summary = {
 
 const shop = z
   .strictObject({
-    url: z.string().describe('`SETTLED_SHOP_URL` without its query.'),
+    url: z.string().describe('Scheme, host and port of `SETTLED_SHOP_URL`: its path may be a secret.'),
     failures: z
       .strictObject({
         attempts: count.describe('How many failed in a row, over all notices.'),
