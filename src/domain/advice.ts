@@ -58,7 +58,7 @@ export function adoptCommand(reference: string, id: string | null): string {
 }
 
 /** The command with which a person ends a matter. Its number is known when it is shown. */
-const END_MATTER = 'settled attention end ID --reason TEXT';
+export const END_MATTER = 'settled attention end ID --reason TEXT';
 const CHECK = /settled orders check (?:'(?:[^']|'\\'')*'|[\w.:@%+=/-]*[\w@%+=/-])/g;
 
 /** The sentence of a matter as it is shown: with its number, and with what `check` needs if it is not there. */

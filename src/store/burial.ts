@@ -1,3 +1,4 @@
+import { END_MATTER } from '../domain/advice.ts';
 import { unreadDetail } from './settle.ts';
 import type { FaultNote } from './store.ts';
 
@@ -16,6 +17,9 @@ export function burialMatter(
     const detail = unreadDetail(eventKey, 'it is no JSON that can be read');
     return { kind: 'event_not_understood', subject: reference, detail };
   }
-  const detail = `Event ${eventKey} cannot be settled (${code}): ${message}`;
+  const detail =
+    `Event ${eventKey} cannot be settled (${code}): ${message} Nothing was counted for it. Look at it (settled events show ` +
+    `${eventKey}), and at the payment in the service's panel. When its cause is gone, settle it again: settled events replay ` +
+    `${eventKey}. If it is not about this order: ${END_MATTER}`;
   return { kind, subject: String(eventKey), detail };
 }

@@ -1,3 +1,4 @@
+import { END_MATTER } from '../domain/advice.ts';
 import type { CheckReason } from '../domain/check.ts';
 import { type Decision, learnedBy, type Outcome } from '../domain/decision.ts';
 import type { PaymentFact } from '../domain/fact.ts';
@@ -164,7 +165,8 @@ function paidSince(eventKey: number): string {
 export function unreadDetail(eventKey: number, why: string): string {
   return (
     `Event ${eventKey} is authentic, and settled does not understand it: ${why}. Nothing was counted for it. Look at it ` +
-    `(settled events show ${eventKey}), and at the payment in the service's panel.`
+    `(settled events show ${eventKey}), and at the payment in the service's panel. Once settled has an API to ask ` +
+    `(SETTLED_API_URL, SETTLED_API_KEY), it asks about the order itself. When this is over: ${END_MATTER}`
   );
 }
 
