@@ -10,8 +10,8 @@ const ADDRESSES = [
 ] as const;
 
 const COMMANDS = [
-  ['settled attention', 'what should a person look at?'],
-  ['settled orders list --state held', 'is any money waiting for a person?'],
+  ['settled attention', 'is any money in a wrong state, and what else needs a person?'],
+  ['settled orders list --since 2d', 'what was asked, what was captured, and what is held or flagged?'],
   ['settled why ORDER', 'why does this order stand where it stands?'],
   ['settled doctor', 'is this installation well?'],
   ['settled tail', 'what is happening now?'],
