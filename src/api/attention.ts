@@ -127,19 +127,31 @@ function detailOf({ detail, key, order }: ListedMatter, canAsk: boolean): string
   if (detail !== null) return shownMatter(detail, { key, canAsk });
   if (order === null) return '';
   const word = shellWord(order.reference);
-  return `${heldWords(order)} See settled why ${word}, then decide: settled orders resolve ${word}`;
+  const resolve = `settled orders resolve ${word}`;
+  return (
+    `${heldWords(order)} More about it: settled why ${word}. Take the money as it came: ${resolve} --accept --reason TEXT. Or ` +
+    `cancel the order and refund the money: ${resolve} --reject --reason TEXT`
+  );
 }
 
 /** `POST /v1/attention/:id/end`: a person says that a matter is over. */
-export function endAttention({ store, clock }: ApiOptions): RequestHandler {
+export function endAttention({ store, clock, log }: ApiOptions): RequestHandler {
   return async (request, response) => {
     const asked = read(endRequest, request.body, response);
     if (asked === null) return;
     const id = String(request.params.id);
     const atMs = clock.nowMs();
     const key = readKey(id);
-    const outcome = key === null ? 'unknown' : await store.endAttention({ key, ...asked, atMs });
-    if (outcome === 'ended') return void response.json({ attention: { id, endedAt: iso(atMs) } });
+    const ended = key === null ? null : await store.endAttention({ key, ...asked, atMs });
+    if (ended !== null) {
+      const { kind, reference } = ended;
+      log.info(
+        { ...(reference === null ? {} : { order: reference }), kind, matter: id, by: 'person' },
+        'a matter was ended',
+      );
+      response.json({ attention: { id, endedAt: iso(atMs) } });
+      return;
+    }
     const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;
     sendProblem(response, { status: 404, code: 'not_found', detail });
   };

@@ -9,6 +9,7 @@ import {
   isHeldUnconfirmed,
   isInDoubt,
   isUnconfirmed,
+  isUnsettled,
   linkHasEnded,
   type Means,
   whatFollows,
@@ -160,7 +161,7 @@ function obstacles(timeline: Timeline, means: Means): string[] {
   }
   const deliveries = events.filter(({ reading }) => reading === null);
   const waiting = deliveries.filter(({ status }) => status === 'pending' || status === 'leased').length;
-  const dead = deliveries.filter(({ status }) => status === 'dead').length;
+  const dead = deliveries.filter((event) => isUnsettled(event, timeline)).length;
   const stale = hints.reduce((sum, { count }) => sum + count, 0);
   const refused = timesOf(rejections);
   const found = ofOpening(timeline);
@@ -252,7 +253,8 @@ function ofSecret({ opening }: Timeline, isVerified: boolean): string[] {
 }
 
 /** What the service said last when it was asked. */
-function ofReadings({ events, checkFailures }: Timeline): string[] {
+function ofReadings(timeline: Timeline): string[] {
+  const { events, checkFailures } = timeline;
   const read = events.filter(
     ({ reading, status, rule }) => reading !== null && status === 'done' && rule !== 'older_reading',
   );
@@ -260,7 +262,7 @@ function ofReadings({ events, checkFailures }: Timeline): string[] {
     (newest, one) => (newest === null || one.receivedAtMs >= newest.receivedAtMs ? one : newest),
     null,
   );
-  const dead = events.some(({ reading, status }) => reading !== null && status === 'dead');
+  const dead = timeline.events.some((event) => event.reading !== null && isUnsettled(event, timeline));
   return [
     ...(dead ? ['An answer of the service could not be settled: a person must look.'] : []),
     ...(last === null

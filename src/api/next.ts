@@ -110,15 +110,27 @@ function nameOf({ key, reading }: Pick<EventSummary, 'key' | 'reading'>): string
   return reading === null ? `Event ${key}` : `The service's answer, event ${key},`;
 }
 
+/**
+ * Whether a row could not be settled and waits for a person. It does for as long as its matter is open: a reading may have
+ * said all that it could, or a person has seen to it.
+ */
+export function isUnsettled(
+  { key, status, fault }: EventSummary,
+  { attention }: Pick<Timeline, 'attention'>,
+): boolean {
+  if (status !== 'dead') return false;
+  const isUnread = fault?.code === 'unreadable_event';
+  return attention.some(
+    ({ kind, subject }) => subject === String(key) || (isUnread && kind === 'event_not_understood'),
+  );
+}
+
 /** Events that are named one by one in a line of advice. */
 const KEYS_NAMED_MAX = 10;
 
 /** One line for all rows that could not be settled. What is no JSON stays so, and is not settled again. */
-function nextOfDead({ order, events, attention }: Timeline): string[] {
-  // A reading may have said all that such a row could, or a person has seen to it.
-  const isSettled = order.state === 'paid' || order.state === 'refunded' || order.state === 'disputed';
-  const isMoot = (key: number) => isSettled && !attention.some(({ subject }) => subject === String(key));
-  const dead = events.filter(({ key, status }) => status === 'dead' && !isMoot(key));
+function nextOfDead(timeline: Timeline): string[] {
+  const dead = timeline.events.filter((event) => isUnsettled(event, timeline));
   const last = dead.at(-1);
   if (last === undefined) return [];
   const wait =
@@ -164,13 +176,8 @@ function nextOfDoubt({ order, check, attention }: Timeline): string[] {
   // A delivery that was not believed says nothing of an order that a later one has paid.
   const isOver = !isOpen(order.state);
   if (isOver && (check.reason === 'stale' || check.reason === 'rejected')) return [];
-  // What was not understood is over with its matter: it was replayed, or a person ended it.
-  if (
-    isOver &&
-    attention.length === 0 &&
-    (check.reason === 'not_understood' || check.reason === 'unreadable')
-  )
-    return [];
+  // What was not understood is over with its matter, as doubtful money of a paid order is: a person ended it.
+  if (attention.length === 0 && (NEEDS_AN_ANSWER.has(check.reason) || isOver)) return [];
   // A link changes its status when it is paid, and when it expires: that agrees with such an order.
   if (check.reason === 'link_changed' && (isOver || order.state === 'expired')) return [];
   const look = `Look at the payment in the service's panel (${check.reason}): settled cannot ask, ${NO_API}.`;

@@ -38,7 +38,7 @@ function failing(failures: ShopFailures, nowMs: number): Finding {
   const found = `the shop takes no notices: ${inARow(failures)}; ${lastAttempt(failures)}`;
   return refusesNotices(failures, nowMs)
     ? { name, status: 'failing', detail: `${found}. ${refusalAdvice(failures)}` }
-    : { name, status: 'warning', detail: `${found}. settled tries again. See: settled notices list` };
+    : { name, status: 'warning', detail: `${found}. ${refusalAdvice(failures)}` };
 }
 
 /** The shop took the last notice that was sent, and others it did not take. */

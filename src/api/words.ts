@@ -94,7 +94,7 @@ const FLAGS: Readonly<Record<Flag, string>> = {
     "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
   overpaid:
     'An earlier version of settled counted more than the order asks; it may be instalment interest (overpaid).',
-  underpaid: 'A person accepted less money than the order asks (underpaid).',
+  underpaid: 'A person accepted less money than the order asks, or money in another currency (underpaid).',
   duplicate_payment:
     'It was paid more than once: one payment is owed back to the customer (duplicate_payment).',
   refund_due: 'Its captured money is to be refunded to the customer (refund_due).',

@@ -42,6 +42,7 @@ export const attention = defineCommand({
     `More than ${ALIKE_MAX} that are alike are counted; --kind, --limit or --all list them one by one, the oldest first.`,
     'Many matters end by themselves; docs/states.md says which, and when. A hold ends when you decide it: settled orders',
     'resolve ORDER. End the others when they are over: settled attention end ID --reason TEXT',
+    'A refund or a dispute that the service made is not a matter: settled orders list --state disputed',
     '--exit-code is for cron and scripts: the command then ends with 3 if something needs a person.',
   ],
   examples: ['settled attention --kind hold', 'settled attention --exit-code'],

@@ -67,15 +67,12 @@ export function orderDocument(order: Order): OrderDocument {
   };
 }
 
-/**
- * An order's flags, and `underpaid` if it is paid because a person accepted less than it asks. Money in another currency
- * cannot be compared.
- */
+/** An order's flags, and `underpaid` if it is paid because a person accepted less of its own money than it asks. */
 export function shownFlags(order: Order, counted: readonly Payment[] = payments(order)): readonly Flag[] {
   if (order.state !== 'paid') return order.flags;
   const { amountMinor, currency } = order.amount;
-  const left = sums(counted, currency).filter(({ balance }) => balance !== 0n);
-  const isLess = left.every((sum) => sum.currency === currency && sum.balance < amountMinor);
+  const own = sums(counted, currency).find((sum) => sum.currency === currency);
+  const isLess = own === undefined || own.balance < amountMinor;
   return isLess ? [...order.flags, 'underpaid'] : order.flags;
 }
 

@@ -27,18 +27,20 @@ const ANSWER_SHOWN = 120;
 export function lastAttempt({ fault, answer }: ShopRefusal): string {
   if (answer === null) return `the last attempt: ${fault.message.replace(/\.$/, '')}`;
   const said = answer.body.replace(/\s+/g, ' ').trim().slice(0, ANSWER_SHOWN);
-  return `its last answer: ${answer.status}${said === '' ? '' : ` ${said}`}`;
+  return `its last answer: ${answer.status}${said === '' ? '' : ` ${said.replace(/\.$/, '')}`}`;
 }
 
 /** What a person does about a shop that refuses notices. */
-export function refusalAdvice({ fault }: ShopRefusal): string {
+export function refusalAdvice({ fault, answer }: ShopRefusal): string {
   // A notice that was answered 410 is not sent again by itself.
   const status = fault.code === 'shop_gone' ? 'dead' : 'pending';
-  return (
-    'Check SETTLED_SHOP_URL, that the shop is there, and that it has the secret of SETTLED_SHOP_SECRET (a shop with another ' +
-    `one answers 401). See what it answered: settled notices list --status ${status}. This ends with the first notice that ` +
-    'the shop takes. Once it is well, do not wait for the next attempt: settled notices resend ID'
-  );
+  const isSecret = answer?.status === 401 || answer?.status === 403;
+  return [
+    ...(isSecret ? ['Does the shop have the secret of SETTLED_SHOP_SECRET?'] : []),
+    ...(answer === null || isSecret ? [] : ["Look at the shop's own log."]),
+    `See what it answered: settled notices list --status ${status}. This ends with the first notice that the shop takes. When ` +
+      'the shop is well, send them again at once: settled notices resend --failed --yes',
+  ].join(' ');
 }
 
 /** How many attempts failed, and since when. */

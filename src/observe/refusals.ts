@@ -58,7 +58,7 @@ export function countRefusals({ clock, log }: { clock: Clock; log: Log }): Refus
     log.warn(
       line,
       reason === 'stale'
-        ? 'a delivery came too late, and was not believed'
+        ? 'a delivery was stamped too early or too late, and was not believed'
         : 'a delivery was refused, or not recorded',
     );
     return true;

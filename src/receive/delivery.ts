@@ -143,7 +143,8 @@ async function record(
     receivedAtMs: clock.nowMs(),
   });
   const { outcome, eventKey } = recorded;
-  if (outcome === 'conflict') log.warn({ event: eventKey }, 'an event id came twice with different contents');
+  if (outcome === 'conflict')
+    log.warn({ order: link.reference, event: eventKey }, 'an event id came twice with different contents');
   return {
     answer: outcome === 'duplicate' ? ANSWERS.duplicate : readable ? ANSWERS.recorded : ANSWERS.unreadable,
     outcome: outcome === 'duplicate' || readable ? outcome : 'unreadable',

@@ -173,7 +173,12 @@ function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResu
   if (change !== null) logChange(log, { order, to, ...change, ...by });
   else if (outcome === 'held')
     log.warn({ order, rule, ...by }, 'more money of a held order waits for a person');
-  else log.debug({ order, outcome, rule, ...by }, 'settled; the state of the order stays');
+  // Money may have been counted or gone back all the same.
+  else
+    log[outcome === 'applied' ? 'info' : 'debug'](
+      { order, outcome, rule, ...by },
+      'settled; the state of the order stays',
+    );
 }
 
 /** For the log: the order that an event came for; nothing where the store would have to be asked. */

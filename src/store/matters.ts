@@ -1,3 +1,4 @@
+import { END_MATTER } from '../domain/advice.ts';
 import type { CheckReason } from '../domain/check.ts';
 import type { Delivery } from './store.ts';
 
@@ -19,7 +20,7 @@ export function conflictMatter(
   const detail =
     `Event id ${eventId} came again with other content (events ${beforeKey} and ${eventKey}). Both were processed, and no ` +
     'payment is counted twice. Compare them: settled events show ' +
-    `${beforeKey}, and settled events show ${eventKey}`;
+    `${beforeKey}, and settled events show ${eventKey}. When you have seen to it: ${END_MATTER}`;
   return { subject: `link ${linkKey}`, linkKey, detail, atMs: receivedAtMs };
 }
 

@@ -235,10 +235,13 @@ export type Orders = {
   } | null>;
   /**
    * A person ends a standing matter; the reason stands in the history of its order. What is found again is raised again.
-   * `unknown`: there is none, or it has ended.
+   * Null: there is none, or it has ended.
    */
-  endAttention(end: { key: number; reason: string; atMs: number }): Promise<'ended' | 'unknown'>;
+  endAttention(end: { key: number; reason: string; atMs: number }): Promise<EndedMatter | null>;
 };
+
+/** A matter that a person ended; `reference` is null if it was about no order. */
+export type EndedMatter = { kind: string; reference: string | null };
 
 /** What keeps the store itself in order. */
 export type Keeping = ClockMending & {

@@ -147,22 +147,23 @@ const SET_FLAGS = statement(
 /** The verb by which a person ends a matter. See `Orders.endAttention` in store.ts. */
 export const endAttention: InTransaction<Orders>['endAttention'] = async (tx, { key, reason, atMs }) => {
   const of = await tx.one<{ orderKey: number | null }>(ORDER_OF_MATTER, { key });
-  if (of === undefined) return 'unknown';
+  if (of === undefined) return null;
   if (of.orderKey !== null) await lockOrder(tx, of.orderKey);
   const ending = ` A person ended this: ${reason}`;
   type Ended = { kind: string; subject: string; orderKey: number | null };
   const row = await tx.one<Ended>(END_BY_PERSON, { key, atMs, ending });
-  if (row === undefined) return 'unknown';
+  if (row === undefined) return null;
   const { kind, subject, orderKey } = row;
   // Who ends the matter that links cannot be looked for has looked for them.
   const restoredFromMs = readSearchSubject(subject);
   if (kind === 'link_not_known' && !Number.isNaN(restoredFromMs)) tx.send(END_SEARCH, { restoredFromMs });
-  if (orderKey === null) return 'ended';
-  const owesNothing = debtEnded((await orders.byKey(tx, orderKey)).order, kind);
+  if (orderKey === null) return { kind, reference: null };
+  const { order } = await orders.byKey(tx, orderKey);
+  const owesNothing = debtEnded(order, kind);
   if (owesNothing !== null) {
     const { flags, version } = owesNothing;
     tx.send(SET_FLAGS, { flags: flags.join(','), version, atMs, orderKey });
   }
   noteHistory(tx, { orderKey, atMs, what: `a person ended ${kind}`, reason });
-  return 'ended';
+  return { kind, reference: order.reference };
 };

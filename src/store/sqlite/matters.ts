@@ -127,7 +127,7 @@ export function attentionVerbs(db: Database) {
   };
 }
 
-type EndedMatter = { kind: string; subject: string; orderKey: number | null };
+type EndedRow = { kind: string; subject: string; orderKey: number | null };
 
 /** The verb by which a person ends a matter. See `Orders.endAttention` in store.ts. */
 export function attentionEnder(db: Database): Synchronous<Orders>['endAttention'] {
@@ -141,17 +141,18 @@ export function attentionEnder(db: Database): Synchronous<Orders>['endAttention'
   const note = historyNotes(db);
   return ({ key, reason, atMs }) => {
     const ending = ` A person ended this: ${reason}`;
-    const row = end.get({ key, atMs, ending }) as EndedMatter | undefined;
-    if (row === undefined) return 'unknown';
+    const row = end.get({ key, atMs, ending }) as EndedRow | undefined;
+    if (row === undefined) return null;
     const { kind, subject, orderKey } = row;
     // Who ends the matter that links cannot be looked for has looked for them.
     if (kind === 'link_not_known') endSearch.run(readSearchSubject(subject));
-    if (orderKey === null) return 'ended';
-    const owesNothing = debtEnded(orders.byKey(orderKey).order, kind);
+    if (orderKey === null) return { kind, reference: null };
+    const { order } = orders.byKey(orderKey);
+    const owesNothing = debtEnded(order, kind);
     if (owesNothing !== null) {
       setFlags.run(owesNothing.flags.join(','), owesNothing.version, atMs, orderKey);
     }
     note(orderKey, atMs, `a person ended ${kind}`, 'person', reason);
-    return 'ended';
+    return { kind, reference: order.reference };
   };
 }

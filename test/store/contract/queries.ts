@@ -278,7 +278,10 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       await conflict(other, 'two');
       const [matter] = await matters(link);
       const atMs = world.tick();
-      expect(await end(matter?.key ?? 0, 'both say the same')).toBe('ended');
+      expect(await end(matter?.key ?? 0, 'both say the same')).toEqual({
+        kind: 'event_conflict',
+        reference: link.reference,
+      });
       expect(await matters(link)).toEqual([]);
       expect(await matters(other)).toHaveLength(1);
       const listed = (await openAttention(world.store)).map(({ key }) => key);
@@ -295,7 +298,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const [matter] = await matters(link);
       await end(matter?.key ?? 0);
       const { history } = await world.timeline(link);
-      expect([await end(matter?.key ?? 0), await end(987_654)]).toEqual(['unknown', 'unknown']);
+      expect([await end(matter?.key ?? 0), await end(987_654)]).toEqual([null, null]);
       expect((await world.timeline(link)).history).toEqual(history);
     });
 
@@ -322,7 +325,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const [dead] = listed.filter(({ kind }) => kind === 'notices_dead');
       expect(dead).toMatchObject({ reference: null });
       const { history } = await world.timeline(link);
-      expect(await end(dead?.key ?? 0)).toBe('ended');
+      expect(await end(dead?.key ?? 0)).toEqual({ kind: 'notices_dead', reference: null });
       expect((await world.timeline(link)).history).toEqual(history);
     });
   });
