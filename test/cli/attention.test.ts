@@ -111,6 +111,18 @@ describe('cli: what needs a person', () => {
     });
   });
 
+  it('attention counts what is held for several reasons as one kind, and lists none of it if they are many', async () => {
+    const app = await startTestApp();
+    for (const reference of ['a', 'b', 'c']) await heldOrder(app, reference);
+    const link = await app.reserve('d');
+    await app.deliver(link, paymentEvent({ linkId: 'pl_d', amount: '100.00', currency: 'USD' }));
+    await eventually(async () => {
+      const { data } = await say(['attention'], environmentOf(app));
+      expect(data.groups.map(({ count }: { count: number }) => count).toSorted()).toEqual([1, 3]);
+      expect(data.attention).toEqual([]);
+    });
+  });
+
   it('orders list says what was asked and captured, why an order is held, and what else needs a person', async () => {
     const app = await startTestApp();
     await heldOrder(app, 'a');
