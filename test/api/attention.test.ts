@@ -66,6 +66,8 @@ describe('api: ending a matter that waits for a person', () => {
     const ended = await post(settled(), `/v1/attention/${id}/end`, { reason: 'both say the same' });
     expect([ended.status, ended.body]).toEqual([200, { attention: { id, endedAt: expect.any(String) } }]);
     expect(await openMatter(reference)).toBeUndefined();
+    const listed = await get(settled(), `/v1/orders?q=${reference}`);
+    expect(listed.body.orders[0].attention).toEqual([]);
     const { body } = await get(settled(), `${orderPath(reference)}/timeline`);
     expect(body.entries).toContainEqual({
       at: ended.body.attention.endedAt,
