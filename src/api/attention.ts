@@ -75,11 +75,17 @@ export function sayMatters({ groups, money }: Pick<Matters, 'groups' | 'money'>,
   const count = groups.reduce((sum, group) => sum + group.count, 0);
   const waited = inWords(Math.max(0, nowMs - Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs))));
   const needs = `${inNumber(count, 'matter needs', 'matters need')} a person; the oldest has waited ${waited}.`;
-  return `${needs} ${sayMoney(money)}`;
+  return `${needs} ${money.orders === 0 ? sayNoMoney(groups) : sayMoney(money)}`;
+}
+
+/** What was not settled, or a kind that a later version wrote, may tell of a payment that nobody counted. */
+function sayNoMoney(groups: readonly MatterGroup[]): string {
+  const concerns = groups.map(({ kind }) => concernOf(kind));
+  const mayTell = concerns.some((concern) => concern === undefined || concern === 'unsettled');
+  return mayTell ? 'What was not settled may be about money.' : 'None of it is about money.';
 }
 
 function sayMoney({ orders, sums, isWhole }: Matters['money']): string {
-  if (orders === 0) return 'None of it is about money.';
   const held = sums.filter(({ balance }) => balance !== 0n);
   const captured =
     held.length === 0

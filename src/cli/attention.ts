@@ -76,10 +76,13 @@ export const attention = defineCommand({
 
 const PATH = '/v1/attention';
 
+/** A server cannot be asked for a kind that another version wrote, or that this one does not know. */
+const CAN_BE_ASKED: ReadonlySet<string> = new Set(MATTER_KINDS);
+
 /** Every matter of the kinds that few are of. */
 async function fewOfEach(connection: Connection, groups: readonly Group[], query: Query): Promise<Matter[]> {
   const few = [...new Set(groups.map(({ kind }) => kind))].filter(
-    (kind) => countOf(groups, kind) <= ALIKE_MAX,
+    (kind) => CAN_BE_ASKED.has(kind) && countOf(groups, kind) <= ALIKE_MAX,
   );
   const pages = few.map((kind) => connection.get<List>(PATH, { ...query, kind, limit: ALIKE_MAX }));
   return (await Promise.all(pages)).flatMap((page) => page.attention);
@@ -96,9 +99,15 @@ function groupLines(groups: readonly Group[]): string[] {
     oldestAt,
     sums.map(({ asked, currency }) => `${asked} ${currency}`).join(', '),
     sums.map(({ balance, currency }) => `${balance} ${currency}`).join(', '),
-    countOf(groups, kind) > ALIKE_MAX ? `${meaning}. List them: settled attention --kind ${kind}` : meaning,
+    `${meaning}${whereListed(kind, countOf(groups, kind))}`,
   ]);
   return table(['kind', 'count', 'oldest since', 'asked', 'captured', 'meaning'], cells, '');
+}
+
+function whereListed(kind: string, count: number): string {
+  if (!CAN_BE_ASKED.has(kind))
+    return '. Another version of settled wrote this. List all: settled attention --all';
+  return count > ALIKE_MAX ? `. List them: settled attention --kind ${kind}` : '';
 }
 
 function matterLines(rows: readonly Matter[]): string[] {

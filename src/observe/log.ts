@@ -59,7 +59,11 @@ function redact(fields: Record<string, unknown>): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const name of Object.keys(fields)) {
     const value = fields[name];
-    shown[name] = SECRET_FIELDS.has(name) ? REDACTED : holdsSecret(value) ? redactBelow(value) : value;
+    shown[name] = SECRET_FIELDS.has(name)
+      ? REDACTED
+      : name !== 'fault' && holdsSecret(value)
+        ? redactBelow(value)
+        : value;
   }
   return shown;
 }
@@ -69,9 +73,9 @@ function holdsSecret(value: unknown): value is object {
   return Object.keys(value).some((name) => SECRET_FIELDS.has(name));
 }
 
-/** What is left of a fault is for its serializer. */
+/** An error that is called otherwise than `fault`, which has its serializer, is shown without what it carries. */
 function redactBelow(value: object): object {
-  if (value instanceof Error) return value;
+  if (value instanceof Error) return serializeFault(value);
   const parts = Object.entries(value).map(([name, part]) => [
     name,
     SECRET_FIELDS.has(name) ? REDACTED : part,

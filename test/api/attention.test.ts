@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { TestApp } from '../support/app.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { get, orderPath, post, problem } from './client.ts';
 
@@ -24,6 +25,38 @@ async function openMatter(reference: string): Promise<{ id: string; kind: string
   return body.attention.find((matter: { reference: string | null }) => matter.reference === reference);
 }
 
+describe('api: the list of what needs a person', () => {
+  it('ends with the page that holds the last matter, even if that page is full', async () => {
+    const app = await startTestApp();
+    await contradict(app, 'a');
+    await contradict(app, 'b');
+    const firstOf = async (limit: number, cursor = '') =>
+      (await app.api(`/v1/attention?limit=${limit}${cursor}`)).body;
+    const whole = await firstOf(2);
+    expect([whole.attention.length, whole.nextCursor]).toEqual([2, null]);
+    const first = await firstOf(1);
+    const second = await firstOf(1, `&cursor=${first.nextCursor}`);
+    expect([...first.attention, ...second.attention]).toEqual(whole.attention);
+    expect(second.nextCursor).toBeNull();
+  });
+
+  it('says since when the oldest matter of any kind has waited', async () => {
+    const app = await startTestApp();
+    await contradict(app, 'a');
+    const link = await app.reserve('b');
+    await app.deliver(link, paymentEvent({ linkId: 'pl_b', amount: '60.00' }));
+    await eventually(async () => {
+      const { summary, groups, attention } = (await app.api('/v1/attention')).body;
+      expect(attention.map(({ kind }: { kind: string }) => kind)).toEqual(['hold', 'event_conflict']);
+      expect(summary.oldestAt).toBe(attention[1].openedAt);
+      expect(groups.map(({ oldestAt }: { oldestAt: string }) => oldestAt)).toEqual(
+        attention.map(({ openedAt }: { openedAt: string }) => openedAt),
+      );
+      expect(attention[0].openedAt > attention[1].openedAt).toBe(true);
+    });
+  });
+});
+
 describe('api: ending a matter that waits for a person', () => {
   it('takes it from the list, and notes the reason in the history of its order', async () => {
     const reference = freshReference();
@@ -33,6 +66,8 @@ describe('api: ending a matter that waits for a person', () => {
     const ended = await post(settled(), `/v1/attention/${id}/end`, { reason: 'both say the same' });
     expect([ended.status, ended.body]).toEqual([200, { attention: { id, endedAt: expect.any(String) } }]);
     expect(await openMatter(reference)).toBeUndefined();
+    const listed = await get(settled(), `/v1/orders?q=${reference}`);
+    expect(listed.body.orders[0].attention).toEqual([]);
     const { body } = await get(settled(), `${orderPath(reference)}/timeline`);
     expect(body.entries).toContainEqual({
       at: ended.body.attention.endedAt,

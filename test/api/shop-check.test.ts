@@ -1,4 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { checkShop } from '../../src/api/shop_check.ts';
+import type { ShopState } from '../../src/store/queries.ts';
+import type { Store } from '../../src/store/store.ts';
+import { systemClock } from '../../src/work/clock.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { startCallback } from '../support/callback.ts';
 import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
@@ -33,6 +37,29 @@ async function failuresInMetrics(app: TestApp): Promise<number | undefined> {
 const shopOf = async (app: TestApp) => (await get(app, '/v1/notices')).body.shop;
 const nextOf = async (app: TestApp, reference: string): Promise<string> =>
   (await get(app, `${orderPath(reference)}/timeline`)).body.next.join('\n');
+
+describe('a shop that is behind, and did not refuse the last notice', () => {
+  const NOTHING: ShopState = { untakenSinceMs: null, failure: null, takenAtMs: null, failures: null };
+  const failure = { fault: { code: 'shop_refused', message: 'It answered 500.' }, answer: null };
+
+  async function check(state: Partial<ShopState>, notices: Record<string, number>, noticesLagMs = 0) {
+    const store = { shopState: async () => ({ ...NOTHING, ...state }) } as Store;
+    return (await checkShop({ store, clock: systemClock, canTell: true }, { notices, noticesLagMs })).status;
+  }
+
+  it('is a warning if a notice was not sent for five minutes, though none failed', async () => {
+    expect(await check({ untakenSinceMs: 1 }, { pending: 1 }, 5 * MINUTE_MS - 1)).toBe('ok');
+    expect(await check({ untakenSinceMs: 1 }, { pending: 1 }, 5 * MINUTE_MS)).toBe('warning');
+  });
+
+  it('is a warning if a notice failed, however short ago', async () => {
+    expect(await check({ untakenSinceMs: 1, failure }, { pending: 1 })).toBe('warning');
+  });
+
+  it('is a warning if a notice is dead, even one of which no fault is known', async () => {
+    expect(await check({ untakenSinceMs: 1 }, { dead: 1 })).toBe('warning');
+  });
+});
 
 describe('a shop without a callback', () => {
   const alone = sharedApp();

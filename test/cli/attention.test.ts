@@ -3,6 +3,7 @@ import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
+import { tamper } from '../support/peek.ts';
 import { runSettled } from '../support/process.ts';
 import { environmentOf, say } from './settled.ts';
 
@@ -15,7 +16,10 @@ async function heldOrder(app: TestApp, reference: string): Promise<void> {
 /** An order of which an event names another link. */
 async function mismatched(app: TestApp, reference: string): Promise<void> {
   const link = await app.reserve(reference);
-  await app.deliver(link, paymentEvent({ linkId: `pl_${reference}`, status: 'PENDING', id: 'evt_1' }));
+  await app.deliver(
+    link,
+    paymentEvent({ linkId: `pl_${reference}`, status: 'PENDING', id: `evt_of_${reference}` }),
+  );
   await app.deliver(link, paymentEvent({ linkId: 'pl_of_another', amount: '100.00' }));
 }
 
@@ -66,6 +70,57 @@ describe('cli: what needs a person', () => {
     expect((await runSettled(args, environmentOf(app))).code).toBe(0);
     const { text } = await say(['orders', 'list'], environmentOf(app));
     expect(text).toMatch(/^a +paid +100\.00 BRL +60\.00 BRL +2\S+Z +2\S+Z +underpaid$/m);
+  });
+
+  it('attention does not say that none of it is about money while an event of a payment is not settled', async () => {
+    const app = await startTestApp();
+    await mismatched(app, 'a');
+    await eventually(async () => {
+      const { text } = await say(['attention'], environmentOf(app));
+      expect(text).toMatch(/^1 matter needs a person; .*\. What was not settled may be about money\.$/m);
+    });
+  });
+
+  it('attention lists what it knows if a later version wrote a kind that it does not', async () => {
+    const app = await startTestApp({ engine: 'sqlite' });
+    await mismatched(app, 'a');
+    await eventually(async () => {
+      expect((await say(['attention'], environmentOf(app))).data.attention).toHaveLength(1);
+    });
+    tamper(
+      app.storePath,
+      `INSERT INTO attention (kind, subject, detail, opened_at_ms, last_at_ms) VALUES ('of_a_later_version', 'x', 'Look.', 1, 1)`,
+    );
+    const { text, data } = await say(['attention'], environmentOf(app));
+    expect(data.attention.map(({ kind }: { kind: string }) => kind)).toEqual(['link_mismatch']);
+    expect(text).toMatch(/^2 matters need a person/);
+    expect(text).toMatch(/^of_a_later_version +1 .*Another version .* settled attention --all$/m);
+    const all = await say(['attention', '--all'], environmentOf(app));
+    expect(all.text).toMatch(/^\d+ +1970\S+ +of_a_later_version +- .*Look\.$/m);
+  });
+
+  it('attention lists the few of one state that it was asked for, and no others', async () => {
+    const app = await startTestApp();
+    for (const reference of ['a', 'b']) await mismatched(app, reference);
+    const link = await app.reserve('c');
+    await app.deliver(link, paymentEvent({ linkId: 'pl_c', amount: '100.00' }));
+    await app.deliver(link, paymentEvent({ linkId: 'pl_of_another', amount: '100.00' }));
+    await eventually(async () => {
+      const { data } = await say(['attention', '--state', 'paid'], environmentOf(app));
+      expect(data.attention.map(({ reference }: { reference: string }) => reference)).toEqual(['c']);
+    });
+  });
+
+  it('attention counts what is held for several reasons as one kind, and lists none of it if they are many', async () => {
+    const app = await startTestApp();
+    for (const reference of ['a', 'b', 'c']) await heldOrder(app, reference);
+    const link = await app.reserve('d');
+    await app.deliver(link, paymentEvent({ linkId: 'pl_d', amount: '100.00', currency: 'USD' }));
+    await eventually(async () => {
+      const { data } = await say(['attention'], environmentOf(app));
+      expect(data.groups.map(({ count }: { count: number }) => count).toSorted()).toEqual([1, 3]);
+      expect(data.attention).toEqual([]);
+    });
   });
 
   it('orders list says what was asked and captured, why an order is held, and what else needs a person', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { noticeBody, orderDocument } from '../../src/domain/notice.ts';
+import { noticeBody, orderDocument, shownFlags } from '../../src/domain/notice.ts';
 import { aFact, anOrder, NO_API, orderAfter, orderIn, stated, step } from '../support/orders.ts';
 
 describe('notice: the order as the shop sees it', () => {
@@ -46,6 +46,30 @@ describe('notice: the order as the shop sees it', () => {
     const twice = orderAfter(anOrder(), aFact('completed'), aFact('completed', { paymentId: 'pay_2' }));
     const settlement = { paidAtMs: 0, paymentKey: 'pay_2', learnedBy: 'person' } as const;
     expect(orderDocument({ ...twice, settlement }).payment?.id).toBe('pay_2');
+  });
+
+  const paidWith = (...entries: { amountMinor: number; currency: string }[]) => {
+    const paid = orderAfter(anOrder(), aFact('completed'));
+    const [counted] = paid.entries;
+    const of = entries.map((entry, n) => ({ ...counted, ...entry, occurrence: n + 1 }) as typeof counted);
+    return shownFlags({ ...paid, entries: of as typeof paid.entries });
+  };
+
+  it('is flagged underpaid if it is paid with less than it asks', () => {
+    expect(paidWith({ amountMinor: 9_999, currency: 'BRL' })).toEqual(['underpaid']);
+    expect(paidWith({ amountMinor: 10_000, currency: 'BRL' })).toEqual([]);
+  });
+
+  it('is not flagged underpaid for money in a currency that it does not ask', () => {
+    expect(paidWith({ amountMinor: 5, currency: 'USD' })).toEqual([]);
+    expect(paidWith({ amountMinor: 5, currency: 'BRL' }, { amountMinor: 5, currency: 'USD' })).toEqual([]);
+  });
+
+  it('is flagged underpaid whatever came in another currency and went back', () => {
+    const [came, went] = [5, -5].map((amountMinor) => ({ amountMinor, currency: 'USD' }));
+    expect(paidWith({ amountMinor: 5, currency: 'BRL' }, came as never, went as never)).toEqual([
+      'underpaid',
+    ]);
   });
 
   const paidTimes = (count: number, money = stated('100.00')) =>

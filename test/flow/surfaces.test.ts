@@ -182,7 +182,13 @@ async function lookEverywhere(
   const isRefused = (list.attention as Matter[]).some(({ kind }) => kind === 'shop_refuses_notices');
   expect(shopFinding.status === 'failing').toBe(isRefused);
 
-  const logged = lines.filter((line) => (line as { order?: string }).order === reference);
+  const about = lines.filter((line) => (line as { order?: string }).order === reference);
+  // The shop is told while the service goes on, in whichever order the machine has it.
+  const [telling, events] = [
+    about.filter((line) => 'notice' in line),
+    about.filter((line) => !('notice' in line)),
+  ];
+  const logged = [...events, ...telling];
   const others = (list.attention as Matter[])
     .filter((matter) => matter.reference === null)
     .map(({ kind }) => kind);

@@ -74,6 +74,16 @@ describe('log: by itself', () => {
     expect(line?.fault).toEqual({ message: 'not a function', stack: expect.stringContaining('TypeError') });
   });
 
+  it('shows of an error nothing that it carries, whatever it is called', () => {
+    const lines =
+      logged(`const error = Object.assign(new Error('lost'), { connectionString: 'canary', code: 'ECONNRESET' });
+      log.warn({ second: error }, 'x'); log.warn({ fault: error }, 'x'); log.warn(error);`);
+    expect(lines).toHaveLength(3);
+    expect(JSON.stringify(lines)).not.toContain('canary');
+    expect(lines[0]?.second).toEqual({ code: 'ECONNRESET', message: 'lost' });
+    expect(lines[1]?.fault).toEqual({ code: 'ECONNRESET', message: 'lost' });
+  });
+
   it('loses no line when the process ends in the same turn', () => {
     expect(logged("log.info('last'); process.exit(0);")).toMatchObject([{ msg: 'last' }]);
   });

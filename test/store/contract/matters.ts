@@ -92,6 +92,34 @@ export function mattersContract({ fresh }: Worlds): void {
     expect(read).toEqual(whole);
   });
 
+  it('pages through matters that began in one millisecond, each once', async () => {
+    const [atMs, link] = [world.tick(), await world.newLink()];
+    const tooLittle = [said('completed', { linkMoney: stated('60.00') })];
+    for (let n = 0; n < 3; n++) await world.settle(await world.newLink(), tooLittle, { nowMs: atMs });
+    for (let n = 0; n < 3; n++) {
+      const claimed = await world.claimNew(link);
+      await world.store.buryEvent({ ...claimed, nowMs: atMs, fault: FAULT });
+    }
+    const whole = (await list()).rows;
+    expect(whole.map(({ openedAtMs }) => openedAtMs)).toEqual(Array(6).fill(atMs));
+    const read: ListedMatter[] = [];
+    for (let after: ListedMatter | null = null; read.length <= whole.length; after = read.at(-1) ?? null) {
+      const { rows } = await list({ limit: 1, after });
+      if (rows.length === 0) break;
+      read.push(...rows);
+    }
+    expect(read).toEqual(whole);
+  });
+
+  it('lists an order once whose holds began in one millisecond', async () => {
+    const link = await held();
+    const { nowMs } = world;
+    await world.settle(link, [said('completed', { paymentId: 'pay_2' })], { nowMs });
+    const { rows, groups } = await list();
+    expect(rows).toMatchObject([{ kind: 'hold', count: 2, openedAtMs: nowMs, lastAtMs: nowMs }]);
+    expect(grouped({ groups } as Matters)).toEqual(['1 hold amount_mismatch']);
+  });
+
   it('sums what is asked and what is captured, of an order that needs a person twice once', async () => {
     await held('60.00');
     const both = await held('70.00');

@@ -141,6 +141,38 @@ describe('migrations', () => {
     return db.prepare(order).run(reference, atMs, atMs).lastInsertRowid;
   }
 
+  describe('flags of refunds that a person saw to before', () => {
+    it('are taken away, and no others', () => {
+      leaveVersion(10, (db) => {
+        const raise = db.prepare(
+          `INSERT INTO attention (kind, subject, order_key, detail, opened_at_ms, last_at_ms, ended_at_ms)
+           VALUES (?, ?, ?, '', 1, 1, ?)`,
+        );
+        const add = (reference: string, flags: string, matters: Record<string, number | null>) => {
+          const key = insertOrder(db, reference, 1);
+          db.prepare('UPDATE orders SET flags = ? WHERE key = ?').run(flags, key);
+          for (const [kind, endedAtMs] of Object.entries(matters)) raise.run(kind, reference, key, endedAtMs);
+        };
+        add('both-ended', 'late,refund_due,duplicate_payment', { refund_due: 5, duplicate_payment: 5 });
+        add('one-open', 'refund_due,late,duplicate_payment', { refund_due: null, duplicate_payment: 5 });
+        add('both-open', 'duplicate_payment,refund_due', { refund_due: null, duplicate_payment: null });
+        add('alone', 'duplicate_payment', { duplicate_payment: 5 });
+        add('again', 'refund_due', { refund_due: null });
+        add('other', 'late,overpaid', { duplicate_payment: 5 });
+      });
+      using((db) => migrate(db, path));
+      const flags = using((db) => db.prepare('SELECT reference, flags FROM orders ORDER BY key').raw().all());
+      expect(Object.fromEntries(flags as [string, string][])).toEqual({
+        'both-ended': 'late',
+        'one-open': 'refund_due,late',
+        'both-open': 'duplicate_payment,refund_due',
+        alone: '',
+        again: 'refund_due',
+        other: 'late,overpaid',
+      });
+    });
+  });
+
   describe('from a version that told the shop nothing', () => {
     it('make the oldest notice of each order due, and those after it wait for it', () => {
       leaveVersion(5, (db) => {

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { concernOf, inOrder, MATTER_KINDS, type MatterKind, MONEY_KINDS } from '../../src/domain/matter.ts';
+import { ATTENTION_KINDS } from '../../src/domain/order.ts';
+
+describe('kinds of matters', () => {
+  it('are holds and every kind of attention, each once', () => {
+    expect(MATTER_KINDS.toSorted()).toEqual(['hold', ...ATTENTION_KINDS].toSorted());
+  });
+
+  it('are about money if money is in a wrong state, or may be', () => {
+    expect(MONEY_KINDS.toSorted()).toEqual([
+      'amount_mismatch',
+      'duplicate_payment',
+      'hold',
+      'money_unnamed',
+      'refund_due',
+      'service_disagrees',
+      'status_unclear',
+    ]);
+  });
+
+  it('are unsettled if what was not counted may have told of money', () => {
+    const unsettled = MATTER_KINDS.filter((kind) => concernOf(kind) === 'unsettled');
+    expect(unsettled).toEqual(['event_dead', 'event_not_understood', 'link_mismatch', 'event_conflict']);
+  });
+
+  it('have no concern if a later version wrote them', () => {
+    for (const kind of ['of_a_later_version', 'toString', '__proto__'])
+      expect(concernOf(kind)).toBeUndefined();
+  });
+});
+
+it('groups are sorted by kind, money first and what a later version wrote last; then the oldest first', () => {
+  const group = (kind: string, oldestAtMs: number) => ({ kind: kind as MatterKind, oldestAtMs });
+  const sorted = [
+    group('hold', 7),
+    group('hold', 9),
+    group('refund_due', 5),
+    group('event_dead', 3),
+    group('link_disabled', 2),
+    group('a_later_kind', 1),
+    group('b_later_kind', 1),
+  ];
+  expect(inOrder(sorted.toReversed())).toEqual(sorted);
+});
