@@ -16,11 +16,10 @@ import { storeFile, wholeName } from './store/address.ts';
 import { operatorTokenFile } from './store/files.ts';
 import { secretsKeyPlace } from './store/keys.ts';
 
-export function keepRejections({ store, clock, refusals, asking }: Parts): RejectionLog {
+export function keepRejections({ store, clock, refusals }: Parts): RejectionLog {
   return rejectionLog({
     store,
     clock,
-    canAsk: asking !== null,
     describe: describeRefusals,
     onFailed: (fault, count) => refusals.add({ reason: 'rejection_not_noted', fault }, count),
   });

@@ -82,6 +82,6 @@ export type MoneySum = { readonly currency: string; readonly asked: bigint; read
 export type MatterMoney = {
   readonly orders: number;
   readonly sums: readonly MoneySum[];
-  /** Whether `sums` is of all these orders, or of the oldest of each kind because they are too many to read. */
+  /** Whether `sums` is of all these orders, or of the oldest because they are too many to read. */
   readonly isWhole: boolean;
 };

@@ -8,11 +8,8 @@ import { diagnosisLimit } from './refusal.ts';
 const WRITE_EVERY_MS = 1000;
 /** Links and reasons counted at once; beyond it rejections are not kept, only metered. */
 const COUNTED_MAX = 10_000;
-/**
- * So many links with deliveries refused for one reason are a matter for a person. If the service can be asked, it is asked
- * about each of them; otherwise nobody else would learn of a payment.
- */
-const MATTER_FROM_LINKS = { canAsk: 3, cannotAsk: 1 } as const;
+/** So many links with deliveries refused for one reason are a matter for a person. */
+const MATTER_FROM_LINKS = 3;
 /** While a matter may be open it is looked at so often whether it has ended; otherwise once in many times. */
 const END_EVERY_MS = 60_000;
 const END_ELSE_EVERY = 15;
@@ -32,15 +29,12 @@ type Counted = Pick<Rejection, 'linkKey' | 'reason' | 'count' | 'lastAtMs'> & { 
 export function rejectionLog(options: {
   store: Pick<Intake, 'recordRejection'> & Refusals;
   clock: Clock;
-  /** Whether there is an API to ask. */
-  canAsk: boolean;
   /** What a person is told of a reason that concerns enough links. */
   describe: (reason: KeptReason, diagnosis: Diagnosis | null) => string;
   /** `count`: how many refusals could not be noted. */
   onFailed: (error: unknown, count: number) => void;
 }): RejectionLog {
-  const { store, clock, canAsk, describe, onFailed } = options;
-  const fromLinks = MATTER_FROM_LINKS[canAsk ? 'canAsk' : 'cannotAsk'];
+  const { store, clock, describe, onFailed } = options;
   const counted = new Map<string, Counted>();
   const mayDiagnose = diagnosisLimit(clock);
   let mayBeOpen = true;
@@ -70,7 +64,7 @@ export function rejectionLog(options: {
     return {
       ...rejection,
       diagnosis: diagnosis === null ? null : JSON.stringify(diagnosis),
-      matter: { detail, fromLinks, ...(atFirst ? { atFirst } : {}) },
+      matter: { detail, fromLinks: MATTER_FROM_LINKS, ...(atFirst ? { atFirst } : {}) },
     };
   }
 

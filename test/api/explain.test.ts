@@ -119,10 +119,18 @@ describe('why: what the service answered when it was asked', () => {
   });
 
   it('does not count answers as deliveries', () => {
-    const { answer, next } = told({ events: [row({ status: 'dead' })] });
+    const matter = { kind: 'event_dead', subject: '7', reference: 'order-1', detail: 'It is dead.' };
+    const open = { ...matter, key: 1, count: 1, openedAtMs: NOW, lastAtMs: NOW };
+    const { answer, next } = told({ events: [row({ status: 'dead' })], attention: [open] });
     expect(answer).toMatch(/An answer of the service could not be settled/);
     expect(answer).not.toMatch(/delivery came/);
     expect(next).toMatch(/answer, event 7, waits for a person.*settled events replay 7/);
+  });
+
+  it('says nothing more of what could not be settled once a person has ended its matter', () => {
+    const { answer, next } = told({ events: [row({ status: 'dead' })] });
+    expect(answer).not.toMatch(/could not be settled/);
+    expect(next).not.toMatch(/waits for a person/);
   });
 
   it('tells of a disagreement: both sides, who was right, and how it was learned', () => {

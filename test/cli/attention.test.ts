@@ -47,7 +47,7 @@ describe('cli: what needs a person', () => {
       'd',
     ]);
     expect(each.text).toMatch(
-      /^- +2\S+Z +hold: amount_mismatch +a +100\.00 BRL +60\.00 BRL +1 +Order a .*resolve a$/m,
+      /^- +2\S+Z +hold: amount_mismatch +a +100\.00 BRL +60\.00 BRL +1 +Order a .*settled orders resolve a --accept --reason TEXT\. Or cancel .*resolve a --reject --reason TEXT$/m,
     );
     const few = await say(['attention', '--limit', '2'], environmentOf(app));
     expect([few.data.attention.length, few.data.more]).toEqual([2, true]);

@@ -60,9 +60,10 @@ describe('notice: the order as the shop sees it', () => {
     expect(paidWith({ amountMinor: 10_000, currency: 'BRL' })).toEqual([]);
   });
 
-  it('is not flagged underpaid for money in a currency that it does not ask', () => {
-    expect(paidWith({ amountMinor: 5, currency: 'USD' })).toEqual([]);
-    expect(paidWith({ amountMinor: 5, currency: 'BRL' }, { amountMinor: 5, currency: 'USD' })).toEqual([]);
+  it('is flagged underpaid if money in another currency was accepted in place of its own', () => {
+    expect(paidWith({ amountMinor: 5, currency: 'USD' })).toEqual(['underpaid']);
+    const both = paidWith({ amountMinor: 5, currency: 'BRL' }, { amountMinor: 5, currency: 'USD' });
+    expect(both).toEqual(['underpaid']);
   });
 
   it('is flagged underpaid whatever came in another currency and went back', () => {

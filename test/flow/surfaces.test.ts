@@ -182,7 +182,10 @@ async function lookEverywhere(
   const isRefused = (list.attention as Matter[]).some(({ kind }) => kind === 'shop_refuses_notices');
   expect(shopFinding.status === 'failing').toBe(isRefused);
 
-  const about = lines.filter((line) => (line as { order?: string }).order === reference);
+  // The id of a link comes with its registration or with its first event, whichever is first.
+  const about = lines.filter(
+    (line) => (line as { order?: string }).order === reference && line.msg !== 'link is open',
+  );
   // The shop is told while the service goes on, in whichever order the machine has it.
   const [telling, events] = [
     about.filter((line) => 'notice' in line),

@@ -114,7 +114,7 @@ describe('log: refused deliveries', () => {
     const settled = await startTestApp({ log, engine: 'sqlite' });
     await refuseEach(settled);
     const refused = { level: 'warn', msg: 'a delivery was refused, or not recorded' };
-    const late = 'a delivery came too late, and was not believed';
+    const late = 'a delivery was stamped too early or too late, and was not believed';
     await eventually(() => {
       const own = lines.filter(({ order, level }) => order !== undefined && level === 'warn');
       expect(own).toMatchObject([

@@ -48,7 +48,7 @@ const SUMS = inAnyState(
          ORDER BY h.opened_at_ms LIMIT ${SUMMED_MAX})
        UNION ALL
        (SELECT a.kind, NULL, a.order_key FROM attention a
-         WHERE a.kind IN ${MONEY_ATTENTION} AND ${OPEN}${condition} LIMIT ${SUMMED_MAX})
+         WHERE a.kind IN ${MONEY_ATTENTION} AND ${OPEN}${condition} ORDER BY a.opened_at_ms LIMIT ${SUMMED_MAX})
      ), counted AS MATERIALIZED (
        SELECT kind, reason, order_key, row_number() OVER (PARTITION BY order_key) = 1 AS is_first FROM found
      ), line AS (
