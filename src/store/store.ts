@@ -241,7 +241,7 @@ export type Orders = {
 };
 
 /** A matter that a person ended; `reference` is null if it was about no order. */
-export type EndedMatter = { kind: string; reference: string | null };
+type EndedMatter = { kind: string; reference: string | null };
 
 /** What keeps the store itself in order. */
 export type Keeping = ClockMending & {
