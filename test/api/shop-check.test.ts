@@ -114,7 +114,7 @@ describe('a shop that refuses every notice', () => {
     await untilShopIs(
       app,
       'failing',
-      /^the shop takes no notices: 3 attempts in a row failed since 20\S+Z; .*SETTLED_SHOP_URL.*SETTLED_SHOP_SECRET.*--status pending.*settled notices resend ID$/,
+      /^the shop takes no notices: 3 attempts in a row failed since 20\S+Z; .*.*SETTLED_SHOP_SECRET.*--status pending.*resend --failed --yes$/,
     );
     expect(await matters(app)).toMatchObject([
       { count: 1, detail: expect.stringContaining('401 <h1> wrong') },

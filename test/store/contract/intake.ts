@@ -158,7 +158,9 @@ export function intakeContract({ shared }: Worlds): void {
       expect(more).toEqual([]);
       expect(matter).toMatchObject({ kind: 'event_conflict', subject: `link ${link.linkKey}`, count: 5 });
       expect(matter?.detail).toMatch(
-        new RegExp(`^Event id evt_2 came again with other content .*settled events show ${eventKey}$`),
+        new RegExp(
+          `^Event id evt_2 came again with other content .*settled events show ${eventKey}\\. When you .*end ID --reason TEXT$`,
+        ),
       );
       expect((await world.timeline(other)).attention).toEqual([]);
     });

@@ -153,14 +153,14 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       expect(matter?.detail).toMatch(
         new RegExp(
           `^The shop takes no notices: 3 attempts in a row failed since ${since}, .* its last answer: 401 wrong secret\\?\\. ` +
-            'Check SETTLED_SHOP_URL.* SETTLED_SHOP_SECRET .*settled notices list --status pending.*settled notices resend ID$',
+            'Does the shop have the secret of SETTLED_SHOP_SECRET\\?.*settled notices list --status pending.*resend --failed --yes$',
         ),
       );
       await retry(fourth, { fault: UNREACHED, answer: null });
       expect(await matters()).toMatchObject([
         {
           count: 2,
-          detail: expect.stringMatching(/: 4 attempts .*; the last attempt: .*ECONNREFUSED\. Check/),
+          detail: expect.stringMatching(/: 4 attempts .*; the last attempt: .*ECONNREFUSED\. See/),
         },
       ]);
     });
