@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
+import { readableLog } from '../support/lines.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { get, orderPath, post, problem } from './client.ts';
 
@@ -75,6 +76,24 @@ describe('api: ending a matter that waits for a person', () => {
       summary: 'a person ended event_conflict',
       details: ['reason given: both say the same'],
     });
+  });
+
+  it('is in the log, by the reference of its order', async () => {
+    const { log, lines } = readableLog();
+    const app = await startTestApp({ log });
+    await contradict(app, 'order-1');
+    const [{ id }] = (await get(app, '/v1/attention')).body.attention;
+    await post(app, `/v1/attention/${id}/end`, { reason: 'both say the same' });
+    expect(lines.at(-1)).toMatchObject({
+      level: 'info',
+      order: 'order-1',
+      kind: 'event_conflict',
+      matter: id,
+      by: 'person',
+    });
+    expect(lines).toContainEqual(
+      expect.objectContaining({ order: 'order-1', msg: 'an event id came twice with different contents' }),
+    );
   });
 
   it('is no end for good: what is found again is raised again', async () => {

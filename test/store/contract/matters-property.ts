@@ -7,13 +7,15 @@ import { times } from '../../support/length.ts';
 import { stated } from '../../support/orders.ts';
 import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
 
-const ORDERS = 3;
+const ORDERS = 2;
 
 type Deed =
   | { do: 'say'; order: number; kind: FactKind; payment: string | null; amount: string; currency: string }
   | { do: 'decide'; order: number; decision: 'accept' | 'reject' }
   | { do: 'cancel' | 'bury' | 'conflict' | 'not_understood'; order: number }
   | { do: 'end'; which: number };
+
+const OTHERS: FactKind[] = ['pending', 'refunded', 'disputed', 'unclear', 'expired'];
 
 const order = fc.nat({ max: ORDERS - 1 });
 const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
@@ -22,17 +24,9 @@ const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant('say' as const),
       order,
-      kind: fc.constantFrom<FactKind>(
-        'pending',
-        'completed',
-        'completed',
-        'refunded',
-        'disputed',
-        'unclear',
-        'expired',
-      ),
-      payment: fc.constantFrom('pay_1', 'pay_1', 'pay_2', null),
-      amount: fc.constantFrom('100.00', '100.00', '60.00', '140.00'),
+      kind: fc.constantFrom<FactKind>('completed', 'completed', 'completed', 'completed', ...OTHERS),
+      payment: fc.constantFrom('pay_1', 'pay_1', 'pay_2', 'pay_3', null),
+      amount: fc.constantFrom('100.00', '100.00', '100.00', '60.00', '140.00'),
       currency: fc.constantFrom('BRL', 'BRL', 'BRL', 'USD'),
     }),
   },
@@ -58,7 +52,7 @@ export function mattersPropertyContract({ fresh }: Worlds): void {
   it('needs nobody if and only if nothing is held, no refund is due and no matter is open, whatever happened', async () => {
     const world = await fresh();
     await fc.assert(
-      fc.asyncProperty(fc.array(anyDeed, { minLength: 1, maxLength: 25 }), async (deeds) => {
+      fc.asyncProperty(fc.array(anyDeed, { minLength: 4, maxLength: 30, size: 'max' }), async (deeds) => {
         const links: Link[] = [];
         for (let n = 0; n < ORDERS; n++) links.push(await world.newLink());
         for (const deed of deeds) await perform(world, links, deed);
@@ -66,7 +60,7 @@ export function mattersPropertyContract({ fresh }: Worlds): void {
         await clear(world);
         await check(world, links);
       }),
-      { numRuns: times(25, 1_000) },
+      { numRuns: times(25, 300) },
     );
   });
 }
