@@ -37,7 +37,9 @@ describe('api: the list of what needs a person', () => {
     expect([whole.attention.length, whole.nextCursor]).toEqual([2, null]);
     const first = await firstOf(1);
     const second = await firstOf(1, `&cursor=${first.nextCursor}`);
-    expect([...first.attention, ...second.attention]).toEqual(whole.attention);
+    // The orders may be settled meanwhile.
+    const ids = (rows: { id: string }[]) => rows.map(({ id }) => id);
+    expect(ids([...first.attention, ...second.attention])).toEqual(ids(whole.attention));
     expect(second.nextCursor).toBeNull();
   });
 
@@ -84,13 +86,8 @@ describe('api: ending a matter that waits for a person', () => {
     await contradict(app, 'order-1');
     const [{ id }] = (await get(app, '/v1/attention')).body.attention;
     await post(app, `/v1/attention/${id}/end`, { reason: 'both say the same' });
-    expect(lines.at(-1)).toMatchObject({
-      level: 'info',
-      order: 'order-1',
-      kind: 'event_conflict',
-      matter: id,
-      by: 'person',
-    });
+    const ended = { level: 'info', order: 'order-1', kind: 'event_conflict', matter: id, by: 'person' };
+    expect(lines).toContainEqual(expect.objectContaining(ended));
     expect(lines).toContainEqual(
       expect.objectContaining({ order: 'order-1', msg: 'an event id came twice with different contents' }),
     );
