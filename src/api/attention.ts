@@ -10,6 +10,7 @@ import { openCursor, readKey, writeCursor } from './cursors.ts';
 import { heldWords } from './explain.ts';
 import { attentionQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
+import { refuseCursor } from './pages.ts';
 import { endRequest, read } from './requests.ts';
 import { iso, isoOrNull } from './times.ts';
 import { inNumber, words } from './words.ts';
@@ -21,11 +22,7 @@ export function listAttention({ store, clock, asking }: ApiOptions): RequestHand
     if (query === null) return;
     const { kind = null, state = null, limit, cursor } = query;
     const after = cursor === undefined ? null : readPlace(cursor);
-    if (after === undefined) {
-      const detail = 'cursor: give the nextCursor of the page before, unchanged';
-      sendProblem(response, { status: 400, code: 'invalid_request', detail });
-      return;
-    }
+    if (after === undefined) return refuseCursor(response);
     // One row more than was wanted tells whether there is another page.
     const matters = await store.listMatters({ kind, state, after, limit: limit + 1 });
     const shown = matters.rows.slice(0, limit);

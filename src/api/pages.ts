@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
 import type { z } from 'zod';
 import { sendProblem } from '../http/problem.ts';
 import { openCursor, readKey, writeCursor } from './cursors.ts';
@@ -32,11 +32,7 @@ export function lister<
     if (query === null) return;
     const { limit, cursor } = query;
     const after = cursor === undefined ? null : readAfter(cursor);
-    if (Number.isNaN(after)) {
-      const detail = 'cursor: give the nextCursor of the page before, unchanged';
-      sendProblem(response, { status: 400, code: 'invalid_request', detail });
-      return;
-    }
+    if (Number.isNaN(after)) return refuseCursor(response);
     // One row more than was wanted tells whether there is another page.
     const rows = await list({ limit: limit + 1, after }, query);
     const shown = rows.slice(0, limit);
@@ -50,4 +46,10 @@ export function lister<
 function readAfter(cursor: string): number {
   const text = openCursor(cursor);
   return (text?.startsWith('k') ? readKey(text.slice(1)) : null) ?? Number.NaN;
+}
+
+/** Answers that a cursor is not one of the list that was asked for. */
+export function refuseCursor(response: Response): void {
+  const detail = 'cursor: give the nextCursor of the page before, unchanged';
+  sendProblem(response, { status: 400, code: 'invalid_request', detail });
 }

@@ -1,6 +1,5 @@
 import {
   compareKinds,
-  inOrder,
   type MatterGroup,
   type MatterKind,
   type MatterMoney,
@@ -45,9 +44,9 @@ export function wantsHolds({ kind, state }: { kind: MatterKind | null; state: Or
   return (kind === null || kind === 'hold') && (state === null || state === 'held');
 }
 
-/** Groups with their sums, in the order of the list. */
+/** Groups with their sums, in the order in which they come. */
 export function withSums(groups: readonly GroupRow[], rows: readonly SumRow[]): MatterGroup[] {
-  return inOrder(groups).map((group) => {
+  return groups.map((group) => {
     const own = rows.filter(({ kind, reason }) => kind === group.kind && reason === group.reason);
     return { ...group, sums: addUp(own) };
   });
