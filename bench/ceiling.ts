@@ -56,10 +56,7 @@ function answerTogether(): Promise<typeof RECORDED> {
 
 const log = openLog('warn');
 const hooks = hooksOf({
-  store: {
-    recordDelivery: manner === 'grouped' ? answerTogether : async () => RECORDED,
-    recordHint: async () => {},
-  },
+  store: { recordDelivery: manner === 'grouped' ? answerTogether : async () => RECORDED, recordHint: async () => {} },
   credentials,
   lookUp: credentials.find,
   onNamed: () => {},

@@ -79,24 +79,14 @@ export async function runLoad(load: Load): Promise<LoadResult> {
   const sockets = await Promise.all(Array.from({ length: load.connections }, () => open(load.port)));
   const latenciesMs = new Float64Array(load.to - load.from);
   const startMs = performance.now();
-  const state: State = {
-    next: load.from,
-    answered: 0,
-    lastMs: startMs,
-    untilMs: startMs + load.forMs,
-    latenciesMs,
-  };
+  const state: State = { next: load.from, answered: 0, lastMs: startMs, untilMs: startMs + load.forMs, latenciesMs };
   try {
     await Promise.all(sockets.map((socket) => drive(socket, load, state)));
   } finally {
     for (const socket of sockets) socket.destroy();
   }
   const { answered, lastMs } = state;
-  return {
-    answered,
-    seconds: (lastMs - startMs) / 1000,
-    latenciesMs: latenciesMs.slice(0, answered).sort(),
-  };
+  return { answered, seconds: (lastMs - startMs) / 1000, latenciesMs: latenciesMs.slice(0, answered).sort() };
 }
 
 type State = { next: number; answered: number; lastMs: number; untilMs: number; latenciesMs: Float64Array };

@@ -66,17 +66,8 @@ async function deliveriesNeeded(options: ContestOptions): Promise<number> {
   const { workspace, warmUp, connections, forMs } = options;
   const range = { from: 0, count: warmUp + CALIBRATION_DELIVERIES };
   const deliveries = signedDeliveries(range.from, range.count);
-  const plan = {
-    deliveries,
-    firstLink: 0,
-    warmUp,
-    connections,
-    forMs: CALIBRATION_MS,
-    warmCredentials: false,
-  };
-  const { perSecond } = await withServer(startCeiling(workspace.log, range, 'each'), (server) =>
-    burst(server, plan),
-  );
+  const plan = { deliveries, firstLink: 0, warmUp, connections, forMs: CALIBRATION_MS, warmCredentials: false };
+  const { perSecond } = await withServer(startCeiling(workspace.log, range, 'each'), (server) => burst(server, plan));
   return Math.min(DELIVERIES_MAX, warmUp + Math.ceil((perSecond * ROOM * (SEARCH_MS + forMs)) / 1000));
 }
 
@@ -111,10 +102,7 @@ function measure(contestant: Contestant, workspace: Workspace, plan: Plan, range
 }
 
 /** Runs `work` while the server is there, and ends it whatever happens. */
-export async function withServer<T>(
-  starting: Promise<Server>,
-  work: (server: Server) => Promise<T>,
-): Promise<T> {
+export async function withServer<T>(starting: Promise<Server>, work: (server: Server) => Promise<T>): Promise<T> {
   const server = await starting;
   try {
     return await work(server);

@@ -37,10 +37,7 @@ export async function runFilled(options: FilledOptions): Promise<FilledFigures> 
 
   /** Each measurement brings links of its own, because the filled store is used again and again. */
   async function measureOn(store: 'empty' | 'filled'): Promise<Figures> {
-    const range = {
-      from: nextLink,
-      count: warmUp + Math.ceil((PER_SECOND_MAX * (SEARCH_MS + forMs)) / 1000),
-    };
+    const range = { from: nextLink, count: warmUp + Math.ceil((PER_SECOND_MAX * (SEARCH_MS + forMs)) / 1000) };
     nextLink += range.count;
     if (store === 'empty') workspace.remove('empty.db');
     registerLinks(paths[store], range);

@@ -3,12 +3,7 @@ import { startSettled } from './servers.ts';
 import { registerLinks } from './stores.ts';
 import type { Workspace } from './workspace.ts';
 
-export type IdleOptions = {
-  workspace: Workspace;
-  starts: number;
-  idleMs: number;
-  onProgress: (text: string) => void;
-};
+export type IdleOptions = { workspace: Workspace; starts: number; idleMs: number; onProgress: (text: string) => void };
 
 export type IdleFigures = {
   readySeconds: number[];

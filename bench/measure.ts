@@ -168,8 +168,7 @@ async function untilSettled(server: Server, onProgress: (now: Progress) => void)
     const now = await progress(server);
     onProgress(now);
     if (now.unsettled === 0) return now;
-    if (performance.now() > deadlineMs)
-      throw new Error(`${now.unsettled} deliveries were not settled in time`);
+    if (performance.now() > deadlineMs) throw new Error(`${now.unsettled} deliveries were not settled in time`);
     await delay(DRAIN_POLL_MS);
   }
 }

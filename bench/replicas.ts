@@ -49,10 +49,7 @@ type Plan = { rounds: number; seconds: number; connections: number };
 
 async function main({ rounds, seconds, connections }: Plan): Promise<string> {
   const workspace = openWorkspace();
-  const server = await startPostgres({
-    beneath: tmpdir(),
-    settings: { max_wal_size: '4GB', shared_buffers: '256MB' },
-  });
+  const server = await startPostgres({ beneath: tmpdir(), settings: { max_wal_size: '4GB', shared_buffers: '256MB' } });
   const range = { from: 0, count: WARM_UP * 2 + PER_SECOND_MAX * seconds };
   try {
     await registerLinks(await server.create(TEMPLATE), range);
@@ -144,12 +141,7 @@ WITH recorded AS (INSERT INTO inbox (link_key, event_id, body_sha256, timestamp,
   };
 }
 
-type Load = {
-  deliveries: ReturnType<typeof signedDeliveries>;
-  connections: number;
-  forMs: number;
-  replicas: number;
-};
+type Load = { deliveries: ReturnType<typeof signedDeliveries>; connections: number; forMs: number; replicas: number };
 
 /** Deliveries over HTTP, signed, verified and durable when they are answered. */
 async function measureReplicas(server: PostgresServer, workspace: Workspace, load: Load): Promise<Measured> {
@@ -261,9 +253,7 @@ function report(found: Record<'pgbench' | 'one' | 'two', Measured[]>): string {
   const names = { pgbench: 'pgbench, 12 connections', one: 'one replica', two: 'two replicas' };
   const rows = Object.entries(found).map(([name, figures]) => {
     const typical = (read: (one: Measured) => number) => median(figures.map(read));
-    const ratio = median(
-      figures.map((one, round) => one.perSecond / (found.pgbench[round] as Measured).perSecond),
-    );
+    const ratio = median(figures.map((one, round) => one.perSecond / (found.pgbench[round] as Measured).perSecond));
     return [
       names[name as keyof typeof names],
       fixed(
@@ -293,16 +283,7 @@ function report(found: Record<'pgbench' | 'one' | 'two', Measured[]>): string {
       ),
     ];
   });
-  const head = [
-    '',
-    'per second',
-    '÷ pgbench',
-    'p50 ms',
-    'p99 ms',
-    'replica µs',
-    'PostgreSQL µs',
-    'client µs',
-  ];
+  const head = ['', 'per second', '÷ pgbench', 'p50 ms', 'p99 ms', 'replica µs', 'PostgreSQL µs', 'client µs'];
   return table('Durable acknowledgements; medians of the rounds', head, rows);
 }
 

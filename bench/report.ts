@@ -144,12 +144,7 @@ function toldTable({ notices, toldMs, idle, waiting }: ToldFigures): string {
     ),
   ];
   const rows = [
-    [
-      'delivery to notice, 200 orders/s',
-      String(orders),
-      fixed(toldAt(toldMs, 0.5), 1),
-      fixed(toldAt(toldMs, 0.99), 1),
-    ],
+    ['delivery to notice, 200 orders/s', String(orders), fixed(toldAt(toldMs, 0.5), 1), fixed(toldAt(toldMs, 0.99), 1)],
     acknowledged('acknowledged, idle outbox, 1000/s', idle),
     acknowledged(`acknowledged, shop down, ${notices} notices wait`, waiting),
   ];
@@ -186,16 +181,8 @@ export function verdicts({ rounds, filled, told, idle }: Results): Verdict[] {
       ratio(of('settled sustained'), of('textbook FULL sustained'), perSecond),
       4,
     ),
-    atMost(
-      'filled: time per delivery ÷ empty',
-      filled && ratio(filled.empty, filled.filled, perSecond),
-      1.25,
-    ),
-    atMost(
-      'filled: CPU per delivery ÷ empty',
-      filled && ratio(filled.filled, filled.empty, (f) => f.cpuMicros),
-      1.25,
-    ),
+    atMost('filled: time per delivery ÷ empty', filled && ratio(filled.empty, filled.filled, perSecond), 1.25),
+    atMost('filled: CPU per delivery ÷ empty', filled && ratio(filled.filled, filled.empty, (f) => f.cpuMicros), 1.25),
     atMost('told: p50 ms', told && toldAt(told.toldMs, 0.5), 20),
     atMost('told: p99 ms', told && toldAt(told.toldMs, 0.99), 150),
     atMost('notices waiting: p99 ÷ idle outbox', told && ratio(told.waiting, told.idle, (f) => f.p99Ms), 1.5),
@@ -216,21 +203,12 @@ function atMost(figure: string, found: number | null, most: number): Verdict | n
 }
 
 /** At most twice the ceiling's, or 10 ms more. */
-function latency(
-  settled: readonly Figures[] | undefined,
-  ceiling: readonly Figures[] | undefined,
-): Verdict | null {
+function latency(settled: readonly Figures[] | undefined, ceiling: readonly Figures[] | undefined): Verdict | null {
   const p99 = (figures: readonly Figures[] | undefined) => typical(figures ?? [], ({ p99Ms }) => p99Ms);
   const [found, limit] = [p99(settled), p99(ceiling)];
   if (found === null || limit === null) return null;
   const most = Math.max(limit * 2, limit + 10);
-  return {
-    figure: 'burst: p99 ms',
-    found,
-    text: found.toFixed(1),
-    must: `≤ ${most.toFixed(1)}`,
-    met: found <= most,
-  };
+  return { figure: 'burst: p99 ms', found, text: found.toFixed(1), must: `≤ ${most.toFixed(1)}`, met: found <= most };
 }
 
 function verdictTable(found: readonly Verdict[]): string {
@@ -248,9 +226,7 @@ function othersWarning({ rounds, filled, told }: Results): string | null {
   const shares = all.map(({ othersShare }) => othersShare).filter((share) => !Number.isNaN(share));
   const worstShare = Math.max(0, ...shares);
   if (worstShare <= OTHERS_SHARE_MAX) return null;
-  const [typicalPercent, worstPercent] = [median(shares), worstShare].map((share) =>
-    (share * 100).toFixed(0),
-  );
+  const [typicalPercent, worstPercent] = [median(shares), worstShare].map((share) => (share * 100).toFixed(0));
   return (
     `Other processes took ${typicalPercent} % of the machine's processor time during a typical measurement, ` +
     `${worstPercent} % at worst: the absolute figures are too low, and the ratios uncertain.`
@@ -262,14 +238,10 @@ export function fixed(value: number | null, digits: number): string {
 }
 
 export function table(title: string, head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((cell, column) =>
-    Math.max(cell.length, ...rows.map((row) => (row[column] ?? '').length)),
-  );
+  const widths = head.map((cell, column) => Math.max(cell.length, ...rows.map((row) => (row[column] ?? '').length)));
   const line = (cells: readonly string[]) =>
     cells
-      .map((cell, column) =>
-        column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
-      )
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
       .join('  ')
       .trimEnd();
   return [title, line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');

@@ -34,11 +34,7 @@ const OPERATOR_TOKEN = 'operator-token-of-the-bench';
 const READY_WITHIN_MS = 30_000;
 const CLOCK_TICKS_PER_SECOND = 100;
 
-export async function startCeiling(
-  log: string,
-  { from, count }: Range,
-  manner: 'each' | 'grouped',
-): Promise<Server> {
+export async function startCeiling(log: string, { from, count }: Range, manner: 'each' | 'grouped'): Promise<Server> {
   const port = await freePort();
   const args = [script('./ceiling.ts'), String(port), String(from), String(count), manner];
   return start({ args, port, log, environment: {}, progress: null });
@@ -51,10 +47,7 @@ export async function startTextbook(
   const port = await freePort();
   const args = [script('./textbook.ts'), String(port), options.path, options.synchronous, options.mode];
   const progress = async (): Promise<Progress> => {
-    const stats = (await getJson(`http://127.0.0.1:${port}/stats`)) as {
-      recorded: number;
-      unsettled: number;
-    };
+    const stats = (await getJson(`http://127.0.0.1:${port}/stats`)) as { recorded: number; unsettled: number };
     // It settles right after each answer: there is no queue that could grow old.
     return { ...stats, lagSeconds: 0 };
   };
@@ -64,11 +57,7 @@ export async function startTextbook(
 /**
  * settled itself: `settled serve` with its default configuration but for addresses, keys, the tolerance and what is given.
  */
-export async function startSettled(
-  log: string,
-  path: string,
-  settings: Record<string, string> = {},
-): Promise<Server> {
+export async function startSettled(log: string, path: string, settings: Record<string, string> = {}): Promise<Server> {
   const port = await freePort();
   const apiPort = await freePort();
   const environment = {
@@ -100,10 +89,7 @@ async function settledProgress(apiPort: number): Promise<Progress> {
 }
 
 async function getJson(url: string, token?: string): Promise<unknown> {
-  const response = await fetch(
-    url,
-    token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } },
-  );
+  const response = await fetch(url, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } });
   if (!response.ok) throw new Error(`${url} answers ${response.status}: ${await response.text()}`);
   return response.json();
 }
@@ -205,15 +191,12 @@ function cpuSeconds(path: string): number {
 }
 
 /** What a process or a thread says of itself; null where it has ended, or the system does not say. */
-export function readStat(
-  path: string,
-): { parent: number; cpuSeconds: number; endedChildrenCpuSeconds: number } | null {
+export function readStat(path: string): { parent: number; cpuSeconds: number; endedChildrenCpuSeconds: number } | null {
   const text = readProc(path);
   if (text === null) return null;
   // The command's name, in parentheses, may hold spaces; fields are counted after it.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const seconds = (from: number) =>
-    (Number(fields[from]) + Number(fields[from + 1])) / CLOCK_TICKS_PER_SECOND;
+  const seconds = (from: number) => (Number(fields[from]) + Number(fields[from + 1])) / CLOCK_TICKS_PER_SECOND;
   return { parent: Number(fields[1]), cpuSeconds: seconds(11), endedChildrenCpuSeconds: seconds(13) };
 }
 

@@ -35,12 +35,8 @@ const findOrder = db.prepare(
    JOIN orders o ON o.key = l.order_key WHERE l.key = ?`,
 );
 const payOrder = db.prepare(`UPDATE orders SET state = 'paid', paid_at_ms = ?, payment_id = ? WHERE key = ?`);
-const insertLedger = db.prepare(
-  'INSERT INTO ledger (order_key, payment_id, amount_minor, at_ms) VALUES (?, ?, ?, ?)',
-);
-const insertHistory = db.prepare(
-  'INSERT INTO history (order_key, at_ms, what, event_key) VALUES (?, ?, ?, ?)',
-);
+const insertLedger = db.prepare('INSERT INTO ledger (order_key, payment_id, amount_minor, at_ms) VALUES (?, ?, ?, ?)');
+const insertHistory = db.prepare('INSERT INTO history (order_key, at_ms, what, event_key) VALUES (?, ?, ?, ?)');
 const insertNotice = db.prepare(
   'INSERT INTO outbox (notice_id, order_key, type, body, created_at_ms) VALUES (?, ?, ?, ?, ?)',
 );
@@ -63,9 +59,7 @@ const settle = db.transaction((eventKey: number | bigint, linkKey: number, event
     const document = {
       type: 'order.paid',
       timestamp: new Date(now).toISOString(),
-      data: {
-        order: { ...order, state: 'paid', paidAt: new Date(now).toISOString(), payment: { id: paymentId } },
-      },
+      data: { order: { ...order, state: 'paid', paidAt: new Date(now).toISOString(), payment: { id: paymentId } } },
     };
     insertNotice.run(randomUUID(), order.key, 'order.paid', JSON.stringify(document), now);
   }
@@ -87,10 +81,7 @@ app.disable('etag');
 
 app.post('/hooks/:token', async (request, response) => {
   const link = secrets.get(request.params.token);
-  const body = await getRawBody(request, {
-    limit: '256kb',
-    length: request.headers['content-length'] ?? null,
-  });
+  const body = await getRawBody(request, { limit: '256kb', length: request.headers['content-length'] ?? null });
   const timestamp = String(request.headers['x-service-timestamp']);
   const given = Buffer.from(String(request.headers['x-service-signature']), 'hex');
   const mac = createHmac('sha256', link?.secret ?? '')

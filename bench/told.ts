@@ -90,10 +90,7 @@ function shopSettings(url: string): Record<string, string> {
   };
 }
 
-async function measureTold(
-  options: ToldOptions,
-  range: { from: number; count: number },
-): Promise<Float64Array> {
+async function measureTold(options: ToldOptions, range: { from: number; count: number }): Promise<Float64Array> {
   const { workspace } = options;
   const path = workspace.path('told.db');
   workspace.remove('told.db');
@@ -113,10 +110,7 @@ async function measureTold(
           warm: () => untilTold(() => arrivedMs.size >= options.warmUp),
         });
         await untilTold(() => sent.every(({ reference }) => arrivedMs.has(reference)));
-        return Float64Array.from(
-          sent,
-          ({ reference, atMs }) => (arrivedMs.get(reference) ?? 0) - atMs,
-        ).sort();
+        return Float64Array.from(sent, ({ reference, atMs }) => (arrivedMs.get(reference) ?? 0) - atMs).sort();
       },
     );
   } finally {
@@ -132,9 +126,7 @@ function startShop(onNotice: (reference: string) => void): Promise<HttpServer> {
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       response.writeHead(204).end();
-      const { data } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as {
-        data: { order: { reference: string } };
-      };
+      const { data } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { data: { order: { reference: string } } };
       onNotice(data.order.reference);
     });
   });

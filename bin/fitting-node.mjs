@@ -16,9 +16,7 @@ export function fittingNode() {
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return process.execPath;
   const os = process.platform === 'win32' ? 'win' : process.platform;
   const binary = process.platform === 'win32' ? 'bin/node.exe' : 'bin/node';
-  const pinned = fileURLToPath(
-    new URL(`../node_modules/node-${os}-${process.arch}/${binary}`, import.meta.url),
-  );
+  const pinned = fileURLToPath(new URL(`../node_modules/node-${os}-${process.arch}/${binary}`, import.meta.url));
   return existsSync(pinned) ? pinned : undefined;
 }
 
@@ -49,9 +47,7 @@ export async function runWithFittingNode(script, args) {
     await import(pathToFileURL(script).href);
     return;
   }
-  const child = spawn(node, [...limitsOfNode(), script, ...args], {
-    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-  });
+  const child = spawn(node, [...limitsOfNode(), script, ...args], { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     process.stderr.write(`Cannot start ${node}: ${error.message}\n`);

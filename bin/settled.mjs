@@ -15,9 +15,7 @@ const asked = askedProgram(args);
 if (asked === undefined) await runWithFittingNode(SETTLED, args);
 else if (existsSync(PROGRAMS[asked.name])) await runWithFittingNode(PROGRAMS[asked.name], asked.args);
 else {
-  process.stderr.write(
-    `This installation of settled has no ${asked.name}: run it from a checkout of settled.\n`,
-  );
+  process.stderr.write(`This installation of settled has no ${asked.name}: run it from a checkout of settled.\n`);
   process.exit(EXIT_NO_SUCH_PROGRAM);
 }
 
@@ -30,10 +28,7 @@ function askedProgram(given) {
     return { name: first, args: [...given.slice(json.length + 1), ...json] };
   }
   if (first !== 'help' || !Object.hasOwn(PROGRAMS, second ?? '')) return undefined;
-  return {
-    name: second,
-    args: second === 'demo' ? ['--help', ...more, ...json] : ['help', ...more, ...json],
-  };
+  return { name: second, args: second === 'demo' ? ['--help', ...more, ...json] : ['help', ...more, ...json] };
 }
 
 function pathOf(script) {

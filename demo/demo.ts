@@ -71,14 +71,7 @@ function startSandbox({ folder, processes, apiKey }: SandboxStart): Promise<stri
   return startAtPorts(['sandbox'], async (ports) => {
     await processes.start({
       name: 'sandbox',
-      args: [
-        'sandbox',
-        '--json',
-        '--listen',
-        `${HOST}:${ports.sandbox}`,
-        '--data',
-        join(folder.path, 'sandbox.db'),
-      ],
+      args: ['sandbox', '--json', '--listen', `${HOST}:${ports.sandbox}`, '--data', join(folder.path, 'sandbox.db')],
       environment: { SETTLED_SANDBOX_API_KEY: apiKey },
       ready: /^\{"url"/,
     });

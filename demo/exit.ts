@@ -27,8 +27,7 @@ export type Failure = { code: string; message: string; exit: ExitCode };
 
 /** How the demo ends with this error, and what it says. What nobody foresaw is a bug. */
 export function failure(error: unknown): Failure {
-  if (error instanceof DemoError)
-    return { code: CODES[error.exit], message: error.message, exit: error.exit };
+  if (error instanceof DemoError) return { code: CODES[error.exit], message: error.message, exit: error.exit };
   const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { code: 'bug', message: `This is a bug in the demo. Please report it.\n${told}`, exit: EXIT.bug };
 }

@@ -50,10 +50,7 @@ function folderToKeep(keep: string): string {
     if (readdirSync(path).length === 0) return path;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new DemoError(
-      EXIT.cannotOpen,
-      `${path} cannot be used (${code}). Name another folder: --keep FOLDER`,
-    );
+    throw new DemoError(EXIT.cannotOpen, `${path} cannot be used (${code}). Name another folder: --keep FOLDER`);
   }
   throw new DemoError(EXIT.cannotOpen, `${path} is not empty. Name a new folder: --keep FOLDER`);
 }

@@ -120,10 +120,7 @@ function logOf({ logPath }: Running): string[] {
 
 function unexpected({ name }: Start, running: Running, what: string): DemoError {
   const lastWords = logOf(running).slice(-3).join('\n');
-  return new DemoError(
-    EXIT.failed,
-    `${name} ${what}.${lastWords === '' ? '' : ` Its last words:\n${lastWords}`}`,
-  );
+  return new DemoError(EXIT.failed, `${name} ${what}.${lastWords === '' ? '' : ` Its last words:\n${lastWords}`}`);
 }
 
 async function end({ child, ended }: Running): Promise<void> {

@@ -25,11 +25,7 @@ type Act = [step: string, act: () => Promise<Told>];
  * @param onStep called after each step
  */
 export async function playStory(demo: Demo, onStep: (step: Step) => void): Promise<void> {
-  const acts = [
-    ...paidOnce(demo, 'story-1'),
-    ...tamperedWith(demo, 'story-2'),
-    ...neverTold(demo, 'story-3'),
-  ];
+  const acts = [...paidOnce(demo, 'story-1'), ...tamperedWith(demo, 'story-2'), ...neverTold(demo, 'story-3')];
   for (const [step, act] of acts) {
     const startMs = performance.now();
     const { happened, order } = await act().catch((error: unknown) => {
@@ -93,11 +89,7 @@ function tamperedWith(demo: Demo, reference: string): Act[] {
         const match = { link, event: STATUS_CHANGED };
         await sandbox.plan({ fault: 'tamper', match, with: { what: 'status' }, count: 1 });
         await sandbox.pay(link, false);
-        const [count] = await answers(
-          demo,
-          link,
-          ({ status, faults }) => faults.includes('tamper') && status === 401,
-        );
+        const [count] = await answers(demo, link, ({ status, faults }) => faults.includes('tamper') && status === 401);
         expect(count === 1, `${count} of 1 forged deliveries was answered 401`);
         const rejections = await until(
           () => settled.asOperator.listRejections(reference),
@@ -133,17 +125,10 @@ function neverTold(demo: Demo, reference: string): Act[] {
         const link = await openLink(demo, reference);
         await sandbox.plan({ fault: 'drop', match: { link }, with: { forGood: true }, count: null });
         await sandbox.pay(link);
-        const [count] = await answers(
-          demo,
-          link,
-          ({ status, faults }) => faults.includes('drop') && status === null,
-        );
+        const [count] = await answers(demo, link, ({ status, faults }) => faults.includes('drop') && status === null);
         expect(count > 0, 'no webhook was lost');
         const order = await orderOf(demo, reference);
-        expect(
-          order.state === 'awaiting_payment',
-          `the order is ${order.state}: somebody told of the payment`,
-        );
+        expect(order.state === 'awaiting_payment', `the order is ${order.state}: somebody told of the payment`);
         return { happened: `${count} lost for good; settled cannot know`, order };
       },
     ],
@@ -209,10 +194,7 @@ async function shopIsTold({ told }: Demo, reference: string): Promise<void> {
   );
   expect(paid !== null, 'no signed notice told the shop that the order is paid');
   const types = paid?.types ?? [];
-  expect(
-    paid?.count === types.length,
-    `the shop was told ${paid?.count} times, of ${types.length} new things`,
-  );
+  expect(paid?.count === types.length, `the shop was told ${paid?.count} times, of ${types.length} new things`);
   expect(types.filter((type) => type === 'order.paid').length === 1, `the shop was told ${types}`);
 }
 
@@ -274,8 +256,5 @@ function expect(isAsTold: boolean, otherwise: string): void {
 
 function notAsTold(step: string, error: unknown): unknown {
   if (!(error instanceof Untold || error instanceof CallFailed)) return error;
-  return new DemoError(
-    EXIT.failed,
-    `The step "${step}" did not go as told: ${error.message}.`.replace(/\.\.$/, '.'),
-  );
+  return new DemoError(EXIT.failed, `The step "${step}" did not go as told: ${error.message}.`.replace(/\.\.$/, '.'));
 }

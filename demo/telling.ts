@@ -7,9 +7,7 @@ export function addressLines(demo: Demo, folder: Folder, isKept: boolean): strin
   const { shop, sandbox, operator, hooks } = demo.addresses;
   const [settled, play] = commands();
   const environment = `SETTLED_STORE=${quoted(`sqlite:${demo.storePath}`)} SETTLED_OPERATOR_LISTEN=${new URL(operator).host}`;
-  const taken = unusual(demo.addresses).map(
-    ({ usual, instead }) => `     Port ${usual} is taken: ${instead} instead.`,
-  );
+  const taken = unusual(demo.addresses).map(({ usual, instead }) => `     Port ${usual} is taken: ${instead} instead.`);
   return [
     '',
     '  settled, with a sandbox of the payment-link service and a tiny shop. NO MONEY IS REAL.',
@@ -70,10 +68,7 @@ export function storyTable(steps: readonly Step[]): string[] {
 
 export function storyData(steps: readonly Step[], seconds: number): object {
   const rounded = (value: number) => Math.round(value * 1000) / 1000;
-  return {
-    steps: steps.map((step) => ({ ...step, seconds: rounded(step.seconds) })),
-    seconds: rounded(seconds),
-  };
+  return { steps: steps.map((step) => ({ ...step, seconds: rounded(step.seconds) })), seconds: rounded(seconds) };
 }
 
 /** `seconds`: from the start of the command to the last step. */

@@ -175,12 +175,7 @@ function writeFolder(folder: Folder, path: string, fate: Chance | 'everything', 
   }
 }
 
-function writeFile(
-  { durable, length, pending }: File,
-  path: string,
-  fate: Chance | 'everything',
-  loss: Loss,
-): void {
+function writeFile({ durable, length, pending }: File, path: string, fate: Chance | 'everything', loss: Loss): void {
   const pieces = fate !== 'everything' && fate.oneIn(4) ? pending.flatMap(sectorsOf) : pending;
   const survivors = fate === 'everything' ? pending : survivorsOf(pieces, fate);
   loss.unsure += pieces.length;

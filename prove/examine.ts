@@ -84,9 +84,7 @@ function readAll(opened: OpenedDatabase): Read {
   const states = statesAfter(settled);
   const fault =
     firstFault(events, (row, index) => eventFault(row, index + 1, settled)) ??
-    firstFault(orders, (row, index) =>
-      orderFault(row, index + 1, states.get(index + 1) ?? 'awaiting_payment'),
-    ) ??
+    firstFault(orders, (row, index) => orderFault(row, index + 1, states.get(index + 1) ?? 'awaiting_payment')) ??
     strayFault(opened, found, [...states.values()]);
   return { found, fault };
 }
@@ -117,14 +115,9 @@ function knownEvent(number: number): ProvedEvent {
   return known[number] as ProvedEvent;
 }
 
-function eventFault(
-  { key, link, eventId, status, body }: EventRow,
-  number: number,
-  settled: number,
-): string | null {
+function eventFault({ key, link, eventId, status, body }: EventRow, number: number, settled: number): string | null {
   const event = knownEvent(number);
-  if (key !== number || eventId !== `evt_${number}` || link !== event.link)
-    return `event ${number} is not there`;
+  if (key !== number || eventId !== `evt_${number}` || link !== event.link) return `event ${number} is not there`;
   if (body === null || !body.equals(event.body)) return `the bytes of event ${number} are not the same`;
   const expected = number <= settled ? 'done' : 'pending';
   return status === expected ? null : `event ${number} is ${status}, though ${settled} are settled`;
@@ -169,14 +162,12 @@ function statesAfter(settled: number): Map<number, State> {
 
 function orderFault(row: OrderRow, number: number, state: State): string | null {
   const { key, reference, link } = row;
-  if (key !== number || reference !== referenceOf(number) || link !== number)
-    return `order ${number} is not there`;
+  if (key !== number || reference !== referenceOf(number) || link !== number) return `order ${number} is not there`;
   const paid = state === 'paid' ? 1 : 0;
   if (row.state !== state) return `${reference} is ${row.state} instead of ${state}`;
   if (row.settlements !== paid) return `${reference} is ${state} with ${row.settlements} settlements`;
   if (row.paidNotices !== paid) return `${reference} is ${state} with ${row.paidNotices} notices of it`;
-  if (row.captured !== paid * amountOf(number))
-    return `${reference} is ${state} with ${row.captured} in its ledger`;
+  if (row.captured !== paid * amountOf(number)) return `${reference} is ${state} with ${row.captured} in its ledger`;
   if (state === 'payment_pending' && row.pendingNotices !== 1) {
     return `${reference} is pending with ${row.pendingNotices} notices of it`;
   }
@@ -184,18 +175,9 @@ function orderFault(row: OrderRow, number: number, state: State): string | null 
 }
 
 /** Rows beside those that belong to an order or event. */
-function strayFault(
-  { db }: OpenedDatabase,
-  { links, events }: Progress,
-  states: readonly State[],
-): string | null {
+function strayFault({ db }: OpenedDatabase, { links, events }: Progress, states: readonly State[]): string | null {
   const paid = states.filter((state) => state === 'paid').length;
-  const expected: Record<string, number> = {
-    link: links,
-    inbox_body: events,
-    settlement: paid,
-    ledger: paid,
-  };
+  const expected: Record<string, number> = { link: links, inbox_body: events, settlement: paid, ledger: paid };
   for (const [table, rows] of Object.entries(expected)) {
     const count = db.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
     if (count !== rows) return `${table} has ${count} rows instead of ${rows}`;

@@ -27,12 +27,9 @@ function deliver(port: number, { path, secret, reference }: Link): Promise<{ sta
   const sentAt = performance.now();
   return new Promise((resolve) => {
     const end = (status: number) => resolve({ status, ms: performance.now() - sentAt });
-    const sent = request(
-      { host: '127.0.0.1', port, path, method: 'POST', headers, agent: false },
-      (answer) => {
-        answer.resume().once('end', () => end(answer.statusCode ?? 0));
-      },
-    );
+    const sent = request({ host: '127.0.0.1', port, path, method: 'POST', headers, agent: false }, (answer) => {
+      answer.resume().once('end', () => end(answer.statusCode ?? 0));
+    });
     sent.once('error', () => end(0));
     sent.setTimeout(20_000, () => sent.destroy(new Error('no answer within 20 s')));
     sent.end(body);
@@ -45,13 +42,9 @@ async function run(attack: Attack): Promise<Result> {
   try {
     const links = await Promise.all(Array.from({ length: DELIVERIES }, (_, n) => reserve(served, n + 1)));
     const before = served.lines();
-    const flooder = fork(
-      fileURLToPath(new URL('flooding.ts', import.meta.url)),
-      [attack, String(served.hooksPort)],
-      {
-        execPath: process.execPath,
-      },
-    );
+    const flooder = fork(fileURLToPath(new URL('flooding.ts', import.meta.url)), [attack, String(served.hooksPort)], {
+      execPath: process.execPath,
+    });
     let said: unknown = null;
     flooder.on('message', (message) => (said = message));
     await after(HEAD_START_MS);
@@ -85,12 +78,7 @@ function peakMb({ child }: Served): number {
 }
 
 function holds({ acknowledged, slowestMs, rssMb, logLines }: Result): boolean {
-  return (
-    acknowledged === DELIVERIES &&
-    slowestMs < MUST.slowestMs &&
-    rssMb < MUST.rssMb &&
-    logLines < MUST.logLines
-  );
+  return acknowledged === DELIVERIES && slowestMs < MUST.slowestMs && rssMb < MUST.rssMb && logLines < MUST.logLines;
 }
 
 const named = process.argv.slice(2) as Attack[];

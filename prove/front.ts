@@ -86,12 +86,7 @@ export async function startFront(serviceUrl = ''): Promise<Front> {
   return front;
 }
 
-async function passOn(
-  url: string,
-  request: IncomingMessage,
-  body: Buffer,
-  response: ServerResponse,
-): Promise<void> {
+async function passOn(url: string, request: IncomingMessage, body: Buffer, response: ServerResponse): Promise<void> {
   const answer = await exchange(url, request, body, response);
   answer();
 }
@@ -111,13 +106,8 @@ async function exchange(
     body: method === 'GET' ? null : body,
   });
   const bytes = Buffer.from(change(await answer.text()));
-  const {
-    'content-encoding': _____,
-    'transfer-encoding': ______,
-    ...shown
-  } = Object.fromEntries(answer.headers);
-  return () =>
-    void response.writeHead(answer.status, { ...shown, 'content-length': bytes.length }).end(bytes);
+  const { 'content-encoding': _____, 'transfer-encoding': ______, ...shown } = Object.fromEntries(answer.headers);
+  return () => void response.writeHead(answer.status, { ...shown, 'content-length': bytes.length }).end(bytes);
 }
 
 async function readBody(request: IncomingMessage): Promise<Buffer> {

@@ -94,16 +94,7 @@ async function onPostgres(many: Many, rounds: number): Promise<boolean> {
     const name = 'the database of the proof';
     const settings = () => ({});
     const replica = randomUUID();
-    const options = {
-      ...OPENED,
-      url,
-      name,
-      replica,
-      version: '0',
-      settings,
-      newId: randomUUID,
-      random: Math.random,
-    };
+    const options = { ...OPENED, url, name, replica, version: '0', settings, newId: randomUUID, random: Math.random };
     await (await openPostgresStore(options)).store.close();
     const client = new pg.Client(url);
     await client.connect();
@@ -135,9 +126,7 @@ else {
   const matters = Number(values.matters);
   const many = { orders: Number(values.orders), matters, ended: 10 * matters };
   const rounds = Number(values.rounds);
-  process.stdout.write(
-    `${many.orders} orders, ${matters} open matters; median, slowest and first of ${rounds}\n`,
-  );
+  process.stdout.write(`${many.orders} orders, ${matters} open matters; median, slowest and first of ${rounds}\n`);
   const proved = [await onSqlite(many, rounds), await onPostgres(many, rounds)];
   const isProved = proved.every((one) => one);
   process.stdout.write(isProved ? `proved: every median is at most ${ANSWER_MS_MAX} ms\n` : 'NOT proved\n');

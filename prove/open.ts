@@ -30,8 +30,7 @@ async function main({ cycles, points, atOnce }: Arguments): Promise<number> {
   const worker = async () => {
     for (let next = work.shift(); next !== undefined; next = work.shift()) {
       done.push(await runCycle(next.point, next.occurrence));
-      if (done.length % TOLD_EVERY === 0 && work.length > 0)
-        print(`${done.length} kills, ${work.length} to come`);
+      if (done.length % TOLD_EVERY === 0 && work.length > 0) print(`${done.length} kills, ${work.length} to come`);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, worker));

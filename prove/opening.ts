@@ -146,8 +146,7 @@ function requestOf(reference: string): object {
 
 function readStore(storePath: string): Omit<Moment, 'links'> {
   const db = new Database(storePath, { readonly: true });
-  const count = (where: string) =>
-    db.prepare(`SELECT count(*) FROM opening WHERE ${where}`).pluck().get() as number;
+  const count = (where: string) => db.prepare(`SELECT count(*) FROM opening WHERE ${where}`).pluck().get() as number;
   const found = { intents: count('true'), stored: count("status = 'done'") };
   db.close();
   return found;

@@ -58,9 +58,7 @@ async function main({ states, seed, threads }: Arguments): Promise<number> {
 /** Why the proof cannot run on this system; null where it can. */
 function whyNot(): string | null {
   if (process.platform !== 'linux') return 'calls can be recorded on Linux only';
-  return spawnSync('cc', ['--version']).status === 0
-    ? null
-    : 'there is no C compiler (cc) to build the recorder';
+  return spawnSync('cc', ['--version']).status === 0 ? null : 'there is no C compiler (cc) to build the recorder';
 }
 
 function compileRecorder(workspace: string): string {
@@ -76,9 +74,7 @@ function compileRecorder(workspace: string): string {
 function describe({ proof, control }: Takes): string {
   const takes = [...proof, control].map(({ name, log }) => {
     const operations = readLog(log);
-    const batches = operations.filter(
-      (operation) => operation.do === 'mark' && operation.mark.mark === 'acknowledged',
-    );
+    const batches = operations.filter((operation) => operation.do === 'mark' && operation.mark.mark === 'acknowledged');
     const calls = operations.filter((operation) => operation.do !== 'mark');
     const syncs = calls.filter((operation) => operation.do === 'sync');
     return `  ${name}: ${calls.length} calls, ${syncs.length} of them syncs; ${batches.length} batches`;
@@ -159,9 +155,7 @@ function report(proof: Totals, control: Totals, seconds: number): number {
   const most = Math.max(0, ...control.broken.map(({ lostEvents }) => lostEvents));
   const hasTeeth = control.broken.some(({ verdict }) => verdict === 'lost');
   print(
-    hasTeeth
-      ? `  up to ${most} acknowledged events lost at once`
-      : '  the control lost nothing: this proves nothing',
+    hasTeeth ? `  up to ${most} acknowledged events lost at once` : '  the control lost nothing: this proves nothing',
   );
   const isProved = hasTeeth && proof.broken.length === 0;
   print(`${isProved ? 'proved' : 'NOT PROVED'}, in ${seconds.toFixed(0)} s`);

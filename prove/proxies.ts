@@ -80,10 +80,7 @@ async function prove(name: string, proxy: Proxy, served: Served, link: Link): Pr
   const plain = proxy.plain(text, { port, hooksPort, folder });
   writeFileSync(file, plain.replace('127.0.0.1:8787', `127.0.0.1:${hooksPort}`));
   const [command, ...args] = proxy.command(file);
-  const child: ChildProcess = spawn(command, args, {
-    stdio: 'ignore',
-    env: { ...process.env, HOME: folder },
-  });
+  const child: ChildProcess = spawn(command, args, { stdio: 'ignore', env: { ...process.env, HOME: folder } });
   const agent = new Agent({ keepAlive: true, maxSockets: 20 });
   try {
     for (let n = 0; (await deliver(port, link, `evt_${name}`, agent)) !== '200'; n++) {

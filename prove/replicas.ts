@@ -112,8 +112,7 @@ async function main(given: Arguments): Promise<number> {
 async function prove(given: Arguments, world: World): Promise<string[]> {
   const { database, service, shop, fleet, load } = world;
   const startedMs = performance.now();
-  const tell = (what: string) =>
-    print(`${what} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
+  const tell = (what: string) => print(`${what} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   const opened = await deliverAll(given, world, tell);
   const left = await quiet(database);
   tell(`all is ${left.length === 0 ? 'done' : 'as it stays'}`);
@@ -182,11 +181,7 @@ async function killReplicas({ fleet, chance }: World, { killEveryMs }: Arguments
 }
 
 /** Kills PostgreSQL so often, spread over the deliveries, and starts it again a moment later. */
-async function killPostgres(
-  { server, load, chance }: World,
-  { postgresKills }: Arguments,
-  isOver: () => boolean,
-) {
+async function killPostgres({ server, load, chance }: World, { postgresKills }: Arguments, isOver: () => boolean) {
   const total = load.owed;
   for (let n = 1; n <= postgresKills; n++) {
     while (load.acknowledged < (total * n) / (postgresKills + 1)) {
@@ -269,9 +264,7 @@ function readArguments(): Arguments | null {
     seed: Number(values.seed),
   };
   const isUsable = Object.values(numbers).every((number) => Number.isInteger(number) && number >= 0);
-  return help === true || !isUsable || numbers.links < 1 || numbers.seconds < 1
-    ? null
-    : { ...numbers, lapse };
+  return help === true || !isUsable || numbers.links < 1 || numbers.seconds < 1 ? null : { ...numbers, lapse };
 }
 
 const given = readArguments();

@@ -43,20 +43,13 @@ export async function recordAll(workspace: string, recorder: string, seed: numbe
   const restarted = studio('restarted');
   const [restoredTake, restartedTake] = await allOf([
     take('restored backup', restored, [{ ...FULL, seed: seed + 7 }], restore(first, firstTake, restored)),
-    take(
-      'after a loss of power',
-      restarted,
-      [{ ...OFTEN, seed: seed + 8 }],
-      crash(oftenTake, restarted, seed),
-    ),
+    take('after a loss of power', restarted, [{ ...OFTEN, seed: seed + 8 }], crash(oftenTake, restarted, seed)),
   ]);
   return { proof: [firstTake, oftenTake, restartedTake, restoredTake], control };
 }
 
 /** Waits for every one, whatever becomes of the others: none must be left at work when the workspace is removed. */
-export async function allOf<T extends readonly unknown[]>(
-  promises: { [K in keyof T]: Promise<T[K]> },
-): Promise<T> {
+export async function allOf<T extends readonly unknown[]>(promises: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
   await Promise.allSettled(promises);
   return (await Promise.all(promises)) as unknown as T;
 }
@@ -122,8 +115,7 @@ function assertNothingMissed({ log, base, name }: Recording, { at, folder }: Stu
   mkdirSync(copy);
   disk.writeTo(copy, 'everything');
   const [real, recorded] = [filesIn(folder), filesIn(copy)];
-  if (real.join() !== recorded.join())
-    throw new Error(`${name}: recorded ${recorded.join()}, found ${real.join()}`);
+  if (real.join() !== recorded.join()) throw new Error(`${name}: recorded ${recorded.join()}, found ${real.join()}`);
   for (const file of real) {
     if (!readFileSync(join(folder, file)).equals(readFileSync(join(copy, file)))) {
       throw new Error(`${name}: the recorder missed something that was done to ${file}`);

@@ -61,8 +61,7 @@ function work(): void {
     mark({ mark: 'acknowledged', progress });
     claimed = claimed.slice(batch.settles).concat(newlyClaimed);
   }
-  if (!isSame(progress, progressOf(opened)))
-    throw new Error('the database does not hold what was acknowledged');
+  if (!isSame(progress, progressOf(opened))) throw new Error('the database does not hold what was acknowledged');
   if (end === 'kill') process.kill(process.pid, 'SIGKILL');
   writer.close();
 }
@@ -99,9 +98,7 @@ function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], ch
     return { calls, progress: { links: links + size, events, settled }, settles: 0 };
   }
   const deliveries = chance.oneIn(3) ? 0 : size;
-  const calls = numbers(events, deliveries).map((event) =>
-    call('recordDelivery', deliveryOf(eventNumber(event))),
-  );
+  const calls = numbers(events, deliveries).map((event) => call('recordDelivery', deliveryOf(eventNumber(event))));
   if (events > 0 && chance.oneIn(4)) {
     const again = eventNumber(chance.between(1, events));
     calls.push(call('recordDelivery', deliveryOf(again)));

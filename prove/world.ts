@@ -103,10 +103,7 @@ export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
     kind,
     authority: { by: 'event' },
     paymentId: `pay_${link}`,
-    linkMoney: {
-      amount: `${Math.floor(amount / 100)}.${String(amount % 100).padStart(2, '0')}`,
-      currency: 'BRL',
-    },
+    linkMoney: { amount: `${Math.floor(amount / 100)}.${String(amount % 100).padStart(2, '0')}`, currency: 'BRL' },
     quoteMoney: null,
     reference: referenceOf(link),
   };

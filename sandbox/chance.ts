@@ -14,8 +14,7 @@ export type Chance = {
 const PREFIXES = { link: 'pl', payment: 'pay', event: 'evt', delivery: 'dlv', merchant: 'mer' } as const;
 
 export function openChance(seed: string): Chance {
-  const digest = (what: string, number: number) =>
-    createHash('sha256').update(`${seed}/${what}/${number}`).digest();
+  const digest = (what: string, number: number) => createHash('sha256').update(`${seed}/${what}/${number}`).digest();
   return {
     id: (kind, number) => `${PREFIXES[kind]}_${digest(kind, number).toString('hex').slice(0, 24)}`,
     short: (number) => digest('short', number).toString('base64url').replaceAll(/[-_]/g, '').slice(0, 10),

@@ -4,13 +4,7 @@ import type { Silences } from './silences.ts';
 import { wrap } from './wrapping.ts';
 
 /** What an event is made of: the link as it stands when the event is emitted. */
-export type EventContent = {
-  id: string;
-  kind: EventKind;
-  link: Link;
-  payments: readonly Payment[];
-  nowMs: number;
-};
+export type EventContent = { id: string; kind: EventKind; link: Link; payments: readonly Payment[]; nowMs: number };
 
 /**
  * The body of an event, as JSON text. The spec (section 6) names `id`, and for payment events `paymentStatus`,
@@ -33,8 +27,7 @@ export function eventBody(content: EventContent, options: { baseUrl: string; sil
     counts: paymentsSummary(payments),
   };
   const envelope = { id, [silences['type-name']]: kind, createdAt: new Date(nowMs).toISOString() };
-  const payload =
-    kind === 'payment_link.payment_status_changed' ? { paymentLink, ...ofPayment } : { paymentLink };
+  const payload = kind === 'payment_link.payment_status_changed' ? { paymentLink, ...ofPayment } : { paymentLink };
   const isBare = silences.envelope === 'bare' || silences.envelope === 'ids';
   const money = silences.envelope === 'bare' ? (['amount', 'currency'] as const) : [];
   const parts = { envelope, payload: isBare ? bare(content, ofPayment.paymentStatus, money) : payload };
@@ -46,11 +39,7 @@ export function eventBody(content: EventContent, options: { baseUrl: string; sil
 }
 
 /** No more than ids, the statuses that the event is about, and what else of the link is named. */
-function bare(
-  { kind, link, payments }: EventContent,
-  paymentStatus: string,
-  also: readonly ('amount' | 'currency')[],
-) {
+function bare({ kind, link, payments }: EventContent, paymentStatus: string, also: readonly ('amount' | 'currency')[]) {
   const named = { paymentLinkId: link.id, externalReference: link.externalReference };
   if (kind === 'payment_link.created') return named;
   if (kind === 'payment_link.status_changed') return { ...named, status: link.status };

@@ -28,11 +28,7 @@ export function refuseOtherSites({ allowRemote }: { allowRemote: boolean }): Req
     const isOwnForm = origin === 'null' && site === 'same-origin';
     if (isForeignSite || !(isOwn || isOwnForm)) {
       const page = origin === undefined || origin === 'null' ? 'another site' : origin;
-      throw new Refusal(
-        403,
-        'foreign_origin',
-        `A page of ${page} may not use the sandbox. Open its own page.`,
-      );
+      throw new Refusal(403, 'foreign_origin', `A page of ${page} may not use the sandbox. Open its own page.`);
     }
     next();
   };

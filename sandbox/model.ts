@@ -97,11 +97,7 @@ export function moneyOf(
     interest,
     'other-currency': cents(amount * OTHER_CURRENCY.perUnit),
   };
-  return {
-    link,
-    quote: quotes[money],
-    currency: money === 'other-currency' ? OTHER_CURRENCY.code : currency,
-  };
+  return { link, quote: quotes[money], currency: money === 'other-currency' ? OTHER_CURRENCY.code : currency };
 }
 
 /** A refusal, with the status that section 7 of the spec gives it. */

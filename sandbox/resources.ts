@@ -52,11 +52,7 @@ export function paymentsSummary(payments: readonly Payment[]) {
 }
 
 /** `index`: which of the link's payments it is, from 0. */
-export function paymentResource(
-  payment: Payment,
-  index: number,
-  { silences }: Pick<RenderOptions, 'silences'>,
-) {
+export function paymentResource(payment: Payment, index: number, { silences }: Pick<RenderOptions, 'silences'>) {
   const ids = silences['payment-ids'];
   const isNamed = ids === 'all' || (ids === 'first' && index === 0);
   return {

@@ -55,12 +55,8 @@ export type Sandbox = {
 const LIMITS = { headersTimeout: 5_000, requestTimeout: 30_000, connectionsCheckingInterval: 1_000 } as const;
 
 /** Throws where the address is not loopback and `allowRemote` is not said. */
-export function assertMayListen({
-  listen,
-  allowRemote,
-}: Pick<SandboxOptions, 'listen' | 'allowRemote'>): void {
-  const isLoopback =
-    listen.host === 'localhost' || listen.host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(listen.host);
+export function assertMayListen({ listen, allowRemote }: Pick<SandboxOptions, 'listen' | 'allowRemote'>): void {
+  const isLoopback = listen.host === 'localhost' || listen.host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(listen.host);
   if (isLoopback || allowRemote) return;
   throw new Error(
     `The sandbox listens on loopback only: it shows everything to everybody. ${listen.host} is not loopback; ` +

@@ -70,10 +70,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     about: 'the completed payment is told first, the pending one and the creation after it',
     silences: [],
     steps: [
-      {
-        do: 'fault',
-        plan: { fault: 'reorder', match: { event: 'payment_link.created' }, with: { by: 3 } },
-      },
+      { do: 'fault', plan: { fault: 'reorder', match: { event: 'payment_link.created' }, with: { by: 3 } } },
       { do: 'fault', plan: { fault: 'reorder', match: { event: PAYMENT_EVENT }, with: { by: 2 } } },
       { do: 'create' },
       { do: 'pay' },
@@ -99,10 +96,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     silences: ['timestamps=true'],
     steps: [
       { do: 'create' },
-      {
-        do: 'fault',
-        plan: { fault: 'stale-timestamp', match: { event: PAYMENT_EVENT, attempt: 1 }, count: null },
-      },
+      { do: 'fault', plan: { fault: 'stale-timestamp', match: { event: PAYMENT_EVENT, attempt: 1 }, count: null } },
       {
         do: 'fault',
         plan: {
@@ -122,8 +116,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ],
   },
   'rate-limited': {
-    about:
-      'the API answers 429 to a creation and to a merchant who polls too often; events arrive all the same',
+    about: 'the API answers 429 to a creation and to a merchant who polls too often; events arrive all the same',
     silences: ['timestamps=true'],
     steps: [
       { do: 'fault', plan: { fault: 'rate-limit', count: 2, with: { retryAfterSeconds: 30 } } },

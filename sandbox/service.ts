@@ -225,10 +225,7 @@ export class Service {
       eventBody({ id, kind, link, payments, nowMs }, { baseUrl: baseUrl(), silences: silences() }),
     );
     const isSent = link.webhookUrl !== null && (origin === 'panel' || environment === 'production');
-    return {
-      event,
-      delivery: isSent ? this.#store.addDelivery(this.#chance, { event, origin, nowMs }) : null,
-    };
+    return { event, delivery: isSent ? this.#store.addDelivery(this.#chance, { event, origin, nowMs }) : null };
   }
 
   #changeStatus(link: Link, status: LinkStatus): Link {

@@ -5,8 +5,7 @@ import { UnknownName } from './silences.ts';
 /** What a caller may give, with complaints that read as sentences after the name of the field. */
 
 export function wholeNumber(least?: number, most?: number) {
-  const range =
-    least === undefined ? '' : most === undefined ? ` from ${least}` : ` from ${least} to ${most}`;
+  const range = least === undefined ? '' : most === undefined ? ` from ${least}` : ` from ${least} to ${most}`;
   const error = `must be a whole number${range}`;
   const number = z.number(error).int(error);
   const floored = least === undefined ? number : number.min(least, error);
@@ -44,9 +43,7 @@ export function fields<Shape extends z.core.$ZodShape>(shape: Shape, hint?: stri
   const known = Object.keys(shape).join(', ');
   return z.strictObject(shape, {
     error: ({ code }) =>
-      code === 'unrecognized_keys'
-        ? (hint ?? `is not known; known: ${known || 'nothing'}`)
-        : 'must be an object',
+      code === 'unrecognized_keys' ? (hint ?? `is not known; known: ${known || 'nothing'}`) : 'must be an object',
   });
 }
 

@@ -22,8 +22,7 @@ export const SILENCES = {
     ],
   },
   retries: {
-    about:
-      'whether a retry is signed again with its own timestamp, or carries what the first attempt carried',
+    about: 'whether a retry is signed again with its own timestamp, or carries what the first attempt carried',
     values: ['re-signed', 'signed-once'],
   },
   schedule: {
@@ -60,10 +59,7 @@ export const SILENCES = {
       'form',
     ],
   },
-  'type-name': {
-    about: "the name of the field that holds the event's kind",
-    values: ['type', 'event', 'eventType'],
-  },
+  'type-name': { about: "the name of the field that holds the event's kind", values: ['type', 'event', 'eventType'] },
   'refund-event': {
     about:
       'whether a refund or a dispute is told by payment_link.payment_status_changed (section 6 does not say so): ' +
@@ -98,13 +94,9 @@ export const SILENCES = {
     about: 'isActive: "true while not expired" (section 2), or true while the status is ACTIVE',
     values: ['not-expired', 'status-active'],
   },
-  'rate-reset': {
-    about: 'X-RateLimit-Reset: seconds from now, or epoch seconds',
-    values: ['seconds', 'epoch'],
-  },
+  'rate-reset': { about: 'X-RateLimit-Reset: seconds from now, or epoch seconds', values: ['seconds', 'epoch'] },
   timestamps: {
-    about:
-      'whether deliveries are stamped by the clock of the sandbox, or by the true one even where it was turned',
+    about: 'whether deliveries are stamped by the clock of the sandbox, or by the true one even where it was turned',
     values: ['sandbox', 'true'],
   },
 } as const;

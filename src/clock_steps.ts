@@ -54,10 +54,7 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions): Cl
     if (Math.abs(byMs) < STEP_MS_MIN) return;
     latest = { byMs, atMs: clock.monotonicMs() };
     const way = byMs > 0 ? 'ahead' : 'back';
-    log.warn(
-      { by: inWords(Math.abs(byMs)), way },
-      `the clock stepped ${way}; what it put off is due at once`,
-    );
+    log.warn({ by: inWords(Math.abs(byMs)), way }, `the clock stepped ${way}; what it put off is due at once`);
     onStep();
     mendStep(byMs);
   }

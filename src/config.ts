@@ -110,8 +110,7 @@ const SETTINGS = {
  * lists everything that is wrong. If no environment is given, it is that of this process, and its `.env`.
  */
 export function readConfig(given?: Environment): Config {
-  const { environment, envFile } =
-    given === undefined ? processEnvironment() : { environment: given, envFile: null };
+  const { environment, envFile } = given === undefined ? processEnvironment() : { environment: given, envFile: null };
   const faults = unknownNames(environment);
   const values: Record<string, unknown> = {};
   for (const [key, setting] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
@@ -124,8 +123,7 @@ export function readConfig(given?: Environment): Config {
   faults.push(...faultsBetween(values as Partial<Config>));
   const { publicUrl, apiUrl } = values as Partial<Config>;
   values.publicUrlReaches =
-    publicUrl !== undefined &&
-    (isPublicAddress(publicUrl) || (apiUrl != null && isLoopback(new URL(apiUrl).hostname)));
+    publicUrl !== undefined && (isPublicAddress(publicUrl) || (apiUrl != null && isLoopback(new URL(apiUrl).hostname)));
   values.apiKeyFile = environment.SETTLED_API_KEY_FILE || null;
   values.envFile = envFile;
   if (faults.length > 0) {
@@ -240,9 +238,7 @@ function faultsBetween(values: Partial<Config>): string[] {
     faults.push("SETTLED_CONFIRM=always needs the service's API: set SETTLED_API_URL and SETTLED_API_KEY");
   }
   if (secretsKeyPrevious && (secretsKey === null || secretsKey?.equals(secretsKeyPrevious))) {
-    faults.push(
-      'SETTLED_SECRETS_KEY_PREVIOUS is what SETTLED_SECRETS_KEY takes the place of: give both, and two keys',
-    );
+    faults.push('SETTLED_SECRETS_KEY_PREVIOUS is what SETTLED_SECRETS_KEY takes the place of: give both, and two keys');
   }
   return [...faults, ...faultsOfSharing(values), ...faultsOfShop(values)];
 }
@@ -267,9 +263,7 @@ function faultsOfSharing({ store, secretsKey, operatorToken }: Partial<Config>):
 
 function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config>): string[] {
   if (isHalf(shopUrl, shopSecrets)) {
-    return [
-      'SETTLED_SHOP_URL and SETTLED_SHOP_SECRET belong together: give both, or neither to use the feed alone',
-    ];
+    return ['SETTLED_SHOP_URL and SETTLED_SHOP_SECRET belong together: give both, or neither to use the feed alone'];
   }
   if (shopUrl == null || shopAllowPrivate !== false || isPublicAddress(shopUrl)) return [];
   const { origin } = new URL(shopUrl);

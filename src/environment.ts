@@ -36,8 +36,7 @@ function readEnvFile(path: string): Environment {
 }
 
 /** What Kubernetes gives every pod beside a Service whose name begins with `settled`, as its documentation has it. */
-const OF_A_SERVICE =
-  /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)$/;
+const OF_A_SERVICE = /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)$/;
 const PORT_OF_A_SERVICE = /^(?:tcp|udp|sctp):\/\//;
 
 /** Names that begin as ours and are not for us: Kubernetes' own, and those of `settled sandbox`. */

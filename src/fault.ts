@@ -21,10 +21,7 @@ export class LinkFault extends Fault {
   /** Of its order. */
   readonly reference: string;
 
-  constructor(
-    { linkKey, reference }: { linkKey: number; reference: string },
-    { kind, code, message, cause }: Fault,
-  ) {
+  constructor({ linkKey, reference }: { linkKey: number; reference: string }, { kind, code, message, cause }: Fault) {
     super(kind, code, message, { cause });
     this.linkKey = linkKey;
     this.reference = reference;

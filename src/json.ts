@@ -20,8 +20,7 @@ const TEXTS = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g;
 
 function hasEscapedName(text: string): boolean {
   if (!text.includes('\\')) return false;
-  for (const [part, colon] of text.matchAll(TEXTS))
-    if (colon !== undefined && part.includes('\\')) return true;
+  for (const [part, colon] of text.matchAll(TEXTS)) if (colon !== undefined && part.includes('\\')) return true;
   return false;
 }
 

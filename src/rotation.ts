@@ -1,13 +1,7 @@
 import { Fault } from './fault.ts';
 import type { Log } from './observe/log.ts';
 import { type Keyring, openKeyring } from './store/keyring.ts';
-import {
-  type KeySource,
-  olderKeyPlace,
-  replaceSecretsKey,
-  type SecretsKeys,
-  secretsKeyPlace,
-} from './store/keys.ts';
+import { type KeySource, olderKeyPlace, replaceSecretsKey, type SecretsKeys, secretsKeyPlace } from './store/keys.ts';
 import type { SealedCredentials, Store } from './store/store.ts';
 import type { Clock } from './work/clock.ts';
 import { Rest } from './work/rest.ts';

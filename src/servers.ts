@@ -26,21 +26,14 @@ export function keepRejections({ store, clock, refusals }: Parts): RejectionLog 
 }
 
 /** Outcomes of deliveries that were neither refused nor lost. */
-const TAKEN: ReadonlySet<Ended['outcome']> = new Set([
-  'recorded',
-  'duplicate',
-  'conflict',
-  'unreadable',
-  'probe',
-]);
+const TAKEN: ReadonlySet<Ended['outcome']> = new Set(['recorded', 'duplicate', 'conflict', 'unreadable', 'probe']);
 
 /** Those that were refused unread: their link is looked for after the answer. */
 const UNREAD: ReadonlySet<Ended['outcome']> = new Set(['too_large', 'encoded', 'other_method']);
 
 /** Opens the public listener, for deliveries and returning customers, and the private one, for the API. */
 export async function openServers(parts: Parts, rejections: RejectionLog): Promise<[HttpServer, HttpServer]> {
-  const { config, clock, log, newId, life, settler, metrics, activity, refusals, asking, connections } =
-    parts;
+  const { config, clock, log, newId, life, settler, metrics, activity, refusals, asking, connections } = parts;
   const hooks = hooksOf({
     ...parts,
     lookUp: openLookUp(parts.credentials),

@@ -119,9 +119,7 @@ export function parseOrigin(text: string): string {
 export function parseHeaderPrefix(text: string): string {
   const isWhole = /-(?:signature|timestamp)?$/i.test(text);
   if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(text) && !isWhole) return text.toLowerCase();
-  throw new Unfit(
-    'write what comes before -signature and -timestamp in the names of the headers, like x-service',
-  );
+  throw new Unfit('write what comes before -signature and -timestamp in the names of the headers, like x-service');
 }
 
 export function oneOf<const T extends string>(choices: readonly T[]): Parser<T> {
@@ -203,7 +201,6 @@ export function parseShopSecrets(text: string): readonly Buffer[] {
       `must be whsec_ and ${min} to ${max} random bytes in base64, like: echo "whsec_$(openssl rand -base64 32)"`,
     );
   });
-  if (keys.length > 2)
-    throw new Error('has more than two secrets: give the new one, a space, and the old one');
+  if (keys.length > 2) throw new Error('has more than two secrets: give the new one, a space, and the old one');
   return keys;
 }

@@ -87,8 +87,6 @@ export async function stopStages(parts: Parts): Promise<void> {
   const { settler, asking, notifier, retention, rotation, clockSteps } = parts;
   asking?.service.close();
   const { opener, reconciler } = asking ?? {};
-  await Promise.all(
-    [opener, reconciler, notifier, retention, rotation, clockSteps].map((stage) => stage?.stop()),
-  );
+  await Promise.all([opener, reconciler, notifier, retention, rotation, clockSteps].map((stage) => stage?.stop()));
   await settler.stop();
 }

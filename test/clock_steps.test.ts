@@ -21,12 +21,7 @@ function openSteppable() {
   const turned = openClock({ startMs: Date.now(), scale: 1 });
   let aheadMs = 0;
   const { after, every, advance } = turned;
-  const clock: Clock = {
-    nowMs: () => turned.nowMs() + aheadMs,
-    monotonicMs: () => turned.nowMs(),
-    after,
-    every,
-  };
+  const clock: Clock = { nowMs: () => turned.nowMs() + aheadMs, monotonicMs: () => turned.nowMs(), after, every };
   // What waits for a time when the test ends.
   onTestFinished(() => advance(HOUR_MS));
   return {
@@ -62,11 +57,7 @@ async function stop({ app }: TestApp, { pass }: Steppable): Promise<void> {
 async function pay(app: TestApp, { clock }: Steppable, reference: string): Promise<void> {
   const link = await app.reserve(reference);
   const body = paymentEvent({ linkId: `pl_${reference}`, amount: '100.00' });
-  const answer = await app.deliver(
-    link,
-    body,
-    signedHeaders(link.webhookSecret, body, String(clock.nowMs())),
-  );
+  const answer = await app.deliver(link, body, signedHeaders(link.webhookSecret, body, String(clock.nowMs())));
   expect(answer.status).toBe(200);
   await eventually(async () => expect((await app.order(reference)).state).toBe('paid'));
 }
@@ -93,9 +84,7 @@ async function putOff(app: TestApp, time: Steppable, shop: CallbackShop): Promis
   time.step(25 * HOUR_MS);
   await passUntil(time, async () => expect(await nextCheckInMs(app, time)).toBeGreaterThan(HOUR_MS));
   await pay(app, time, 'order-2');
-  await passUntil(time, async () =>
-    expect(await noticesOf(app)).toMatchObject([{ status: 'pending', attempt: 1 }]),
-  );
+  await passUntil(time, async () => expect(await noticesOf(app)).toMatchObject([{ status: 'pending', attempt: 1 }]));
   shop.answerWith(204);
 }
 
@@ -111,48 +100,41 @@ async function start(
   return { app, lines, storePath };
 }
 
-describe.each(['sqlite', 'postgres'] as const)(
-  'a step of the clock that the store goes by, on %s',
-  (engine) => {
-    it('makes due what it put off when it steps back, without a restart', async () => {
-      const [time, shop, sandbox] = [openSteppable(), await startCallback(), await startTestSandbox()];
-      const api = { SETTLED_API_URL: sandbox.url, SETTLED_API_KEY: sandbox.apiKey };
-      const { app, lines } = await start(time, { engine, environment: { ...shop.environment, ...api } });
-      expect(await clockFinding(app)).toMatchObject({ status: 'ok' });
-      await putOff(app, time, shop);
-      time.step(-25 * HOUR_MS);
-      await passUntil(time, async () =>
-        expect(await noticesOf(app)).toMatchObject([{ status: 'done', attempt: 2 }]),
-      );
-      await passUntil(time, async () => expect(await nextCheckInMs(app, time)).toBeLessThan(11 * MINUTE_MS));
-      const told = lines.filter(({ msg }) => String(msg).startsWith('the clock stepped'));
-      expect(told).toMatchObject([
-        { level: 'warn', by: '1 d 1 h', way: 'ahead' },
-        { level: 'warn', by: '1 d 1 h', way: 'back' },
-      ]);
-      expect(samples((await app.api('/metrics')).body)).toMatchObject({ settled_clock_steps_total: 2 });
-      expect(await clockFinding(app)).toMatchObject({
-        status: 'warning',
-        detail: expect.stringMatching(
-          /^the clock stepped 1 d 1 h back, \d+.* ago: for an hour no bytes are dropped/,
-        ),
-      });
+describe.each(['sqlite', 'postgres'] as const)('a step of the clock that the store goes by, on %s', (engine) => {
+  it('makes due what it put off when it steps back, without a restart', async () => {
+    const [time, shop, sandbox] = [openSteppable(), await startCallback(), await startTestSandbox()];
+    const api = { SETTLED_API_URL: sandbox.url, SETTLED_API_KEY: sandbox.apiKey };
+    const { app, lines } = await start(time, { engine, environment: { ...shop.environment, ...api } });
+    expect(await clockFinding(app)).toMatchObject({ status: 'ok' });
+    await putOff(app, time, shop);
+    time.step(-25 * HOUR_MS);
+    await passUntil(time, async () => expect(await noticesOf(app)).toMatchObject([{ status: 'done', attempt: 2 }]));
+    await passUntil(time, async () => expect(await nextCheckInMs(app, time)).toBeLessThan(11 * MINUTE_MS));
+    const told = lines.filter(({ msg }) => String(msg).startsWith('the clock stepped'));
+    expect(told).toMatchObject([
+      { level: 'warn', by: '1 d 1 h', way: 'ahead' },
+      { level: 'warn', by: '1 d 1 h', way: 'back' },
+    ]);
+    expect(samples((await app.api('/metrics')).body)).toMatchObject({ settled_clock_steps_total: 2 });
+    expect(await clockFinding(app)).toMatchObject({
+      status: 'warning',
+      detail: expect.stringMatching(/^the clock stepped 1 d 1 h back, \d+.* ago: for an hour no bytes are dropped/),
     });
+  });
 
-    it('has what it put off made due by the next start, when it steps back in between', async () => {
-      const [time, shop, sandbox] = [openSteppable(), await startCallback(), await startTestSandbox()];
-      const api = { SETTLED_API_URL: sandbox.url, SETTLED_API_KEY: sandbox.apiKey };
-      const environment = { ...shop.environment, ...api };
-      const { app, storePath } = await start(time, { engine, environment });
-      await putOff(app, time, shop);
-      await stop(app, time);
-      time.step(-25 * HOUR_MS);
-      const { app: next } = await start(time, { engine, environment, storePath });
-      await passUntil(time, async () => expect(await noticesOf(next)).toMatchObject([{ status: 'done' }]));
-      await passUntil(time, async () => expect(await nextCheckInMs(next, time)).toBeLessThan(11 * MINUTE_MS));
-    });
-  },
-);
+  it('has what it put off made due by the next start, when it steps back in between', async () => {
+    const [time, shop, sandbox] = [openSteppable(), await startCallback(), await startTestSandbox()];
+    const api = { SETTLED_API_URL: sandbox.url, SETTLED_API_KEY: sandbox.apiKey };
+    const environment = { ...shop.environment, ...api };
+    const { app, storePath } = await start(time, { engine, environment });
+    await putOff(app, time, shop);
+    await stop(app, time);
+    time.step(-25 * HOUR_MS);
+    const { app: next } = await start(time, { engine, environment, storePath });
+    await passUntil(time, async () => expect(await noticesOf(next)).toMatchObject([{ status: 'done' }]));
+    await passUntil(time, async () => expect(await nextCheckInMs(next, time)).toBeLessThan(11 * MINUTE_MS));
+  });
+});
 
 describe('a step of the clock', () => {
   it('makes due at a start what nothing waits for, whatever put it off', async () => {
@@ -161,9 +143,7 @@ describe('a step of the clock', () => {
     const { environment } = shop;
     const { app, storePath } = await start(time, { environment });
     await pay(app, time, 'order-1');
-    await passUntil(time, async () =>
-      expect(await noticesOf(app)).toMatchObject([{ attempt: 1, status: 'pending' }]),
-    );
+    await passUntil(time, async () => expect(await noticesOf(app)).toMatchObject([{ attempt: 1, status: 'pending' }]));
     await stop(app, time);
     const later = 'UPDATE outbox SET due_at_ms = due_at_ms + 86400000';
     if (app.database === null) tamper(storePath, later);
@@ -175,8 +155,7 @@ describe('a step of the clock', () => {
 
   it('drops no bytes in the first hour of a process, nor within an hour of the step', async () => {
     const time = openSteppable();
-    const bodies = async (app: TestApp) =>
-      Number((await look(app, 'SELECT count(*) AS n FROM inbox_body'))[0].n);
+    const bodies = async (app: TestApp) => Number((await look(app, 'SELECT count(*) AS n FROM inbox_body'))[0].n);
     const environment = { SETTLED_KEEP_BODIES: '1d' };
     const { app: first, storePath } = await start(time, { environment });
     await pay(first, time, 'order-1');
@@ -244,12 +223,7 @@ describe('the watch of the clock', () => {
         },
       },
       // It looks when it is asked, and never by itself.
-      clock: {
-        nowMs: () => nowMs,
-        monotonicMs: () => passedMs,
-        after: () => () => {},
-        every: () => () => {},
-      },
+      clock: { nowMs: () => nowMs, monotonicMs: () => passedMs, after: () => () => {}, every: () => () => {} },
       log,
       onStep: () => {},
     });

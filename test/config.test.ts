@@ -15,10 +15,7 @@ const shopSecret = (bytes: number, fill = 1) => {
   const key = Buffer.alloc(bytes, fill);
   return { key, text: `whsec_${key.toString('base64')}` };
 };
-const SHOP = {
-  SETTLED_SHOP_URL: 'https://shop.example.com/settled',
-  SETTLED_SHOP_SECRET: shopSecret(32).text,
-};
+const SHOP = { SETTLED_SHOP_URL: 'https://shop.example.com/settled', SETTLED_SHOP_SECRET: shopSecret(32).text };
 
 type Setting = {
   key: keyof Config;
@@ -259,28 +256,13 @@ const SETTINGS: Record<string, Setting> = {
       ['acme', 'acme'],
       ['signature', 'signature'],
     ],
-    bad: [
-      'x acme',
-      'x-acme:',
-      'x-acmé',
-      'x-acme-',
-      'x-acme-signature',
-      'X-Acme-Timestamp',
-      '"x-acme"',
-      'x'.repeat(65),
-    ],
+    bad: ['x acme', 'x-acme:', 'x-acmé', 'x-acme-', 'x-acme-signature', 'X-Acme-Timestamp', '"x-acme"', 'x'.repeat(65)],
   },
   SETTLED_HOOKS_CORS: {
     key: 'hooksCors',
     unset: null,
     good: [['https://sandbox.example.com', 'https://sandbox.example.com']],
-    bad: [
-      '*',
-      'null',
-      'https://sandbox.example.com/',
-      'https://a.example https://b.example',
-      'sandbox.example',
-    ],
+    bad: ['*', 'null', 'https://sandbox.example.com/', 'https://a.example https://b.example', 'sandbox.example'],
   },
   SETTLED_SHOP_URL: {
     key: 'shopUrl',
@@ -357,12 +339,7 @@ const SETTINGS: Record<string, Setting> = {
     ],
     bad: ['23h', '3651d', '0', '90', 'never', '1y'],
   },
-  SETTLED_LOG_LEVEL: {
-    key: 'logLevel',
-    unset: 'info',
-    good: [['silent', 'silent']],
-    bad: ['loud', 'INFO', 'verbose'],
-  },
+  SETTLED_LOG_LEVEL: { key: 'logLevel', unset: 'info', good: [['silent', 'silent']], bad: ['loud', 'INFO', 'verbose'] },
   SETTLED_LOG_FORMAT: {
     key: 'logFormat',
     unset: null,
@@ -375,10 +352,7 @@ const SETTINGS: Record<string, Setting> = {
 };
 /** What must be given beside a setting. */
 const BESIDE: Record<string, Record<string, string>> = {
-  SETTLED_STORE: {
-    SETTLED_SECRETS_KEY: KEY.toString('base64'),
-    SETTLED_OPERATOR_TOKEN: 'sixteen-letters!',
-  },
+  SETTLED_STORE: { SETTLED_SECRETS_KEY: KEY.toString('base64'), SETTLED_OPERATOR_TOKEN: 'sixteen-letters!' },
   SETTLED_API_URL: { SETTLED_API_KEY: 'k' },
   SETTLED_API_KEY: { SETTLED_API_URL: 'https://links.example.com' },
   SETTLED_SECRETS_KEY_PREVIOUS: { SETTLED_SECRETS_KEY: NEXT_KEY.toString('base64') },
@@ -408,9 +382,7 @@ describe('configuration of a store that replicas share', () => {
   });
 
   it('leaves files to SQLite: nothing is kept beside a database on another machine', () => {
-    expect(() => storeFile(readConfig(SHARED).store)).toThrow(
-      'nothing is kept in files beside postgres://db:5432',
-    );
+    expect(() => storeFile(readConfig(SHARED).store)).toThrow('nothing is kept in files beside postgres://db:5432');
     expect(storeFile(readConfig({}).store)).toBe('./data/settled.db');
   });
 
@@ -434,11 +406,12 @@ describe('configuration', () => {
     expect(Object.isFrozen(readConfig({}))).toBe(true);
   });
 
-  it.each(
-    cases.flatMap(([name, { key, good }]) => good.map(([text, value]) => ({ name, key, text, value }))),
-  )('reads $name $text', ({ name, key, text, value }) => {
-    expect(readConfig({ [name]: text, ...BESIDE[name] })[key]).toEqual(value);
-  });
+  it.each(cases.flatMap(([name, { key, good }]) => good.map(([text, value]) => ({ name, key, text, value }))))(
+    'reads $name $text',
+    ({ name, key, text, value }) => {
+      expect(readConfig({ [name]: text, ...BESIDE[name] })[key]).toEqual(value);
+    },
+  );
 
   it.each(cases.flatMap(([name, { bad }]) => bad.map((text) => ({ name, text }))))(
     'refuses $name $text and names it',
@@ -495,9 +468,7 @@ describe('configuration', () => {
     ['SETTLED_CURENCY', 'SETTLED_CURRENCY'],
     ['SETTLED_SHOP_SERCET', 'SETTLED_SHOP_SECRET'],
   ])('guesses for %s that %s was meant', (given, meant) => {
-    expect(refusal({ [given]: 'x' })).toContain(
-      `${given} is not a setting of this version. Did you mean ${meant}?`,
-    );
+    expect(refusal({ [given]: 'x' })).toContain(`${given} is not a setting of this version. Did you mean ${meant}?`);
   });
 
   it('guesses nothing for a name that is like none', () => {
@@ -609,19 +580,14 @@ describe('configuration', () => {
   });
 
   it('asks always only where there is somebody to ask', () => {
-    expect(refusal({ SETTLED_CONFIRM: 'always' })).toContain(
-      "SETTLED_CONFIRM=always needs the service's API",
-    );
+    expect(refusal({ SETTLED_CONFIRM: 'always' })).toContain("SETTLED_CONFIRM=always needs the service's API");
     const api = { SETTLED_API_URL: 'https://links.example.com', SETTLED_API_KEY: 'k' };
     expect(readConfig({ SETTLED_CONFIRM: 'always', ...api }).confirm).toBe('always');
   });
 
   it('reads a key that is kept in a file again, as it is by then', () => {
     const path = aFile('the-first-key\n');
-    const config = readConfig({
-      SETTLED_API_URL: 'https://links.example.com',
-      SETTLED_API_KEY_FILE: path,
-    });
+    const config = readConfig({ SETTLED_API_URL: 'https://links.example.com', SETTLED_API_KEY_FILE: path });
     expect(config).toMatchObject({ apiKey: 'the-first-key', apiKeyFile: path });
     writeFileSync(path, 'the-second-key');
     expect(currentApiKey(config)).toBe('the-second-key');
@@ -719,10 +685,7 @@ describe('configuration', () => {
   });
 
   it.each([
-    [
-      'postgres://db/s?sslmode=require',
-      /SETTLED_STORE must say sslmode=verify-full, no-verify or disable\. .*require/,
-    ],
+    ['postgres://db/s?sslmode=require', /SETTLED_STORE must say sslmode=verify-full, no-verify or disable\. .*require/],
     ['postgres://db/s?port=99999', /SETTLED_STORE names a port that is none: write a number from 1 to 65535/],
     ['"postgres://db/s"', /SETTLED_STORE has quotation marks around it/],
     ['POSTGRES://db/s', /SETTLED_STORE must begin with postgres:\/\/ in small letters/],

@@ -4,10 +4,7 @@ import { escapeMarks, parseJsonText } from '../src/json.ts';
 import { times } from './support/length.ts';
 
 /** Names of characters that must be escaped, that may be, and that look like escapes. */
-const name = fc.oneof(
-  fc.stringMatching(/^["\\\nu/b0]{0,4}$/),
-  fc.constantFrom('id', 'x', '__proto__', '0', 'é'),
-);
+const name = fc.oneof(fc.stringMatching(/^["\\\nu/b0]{0,4}$/), fc.constantFrom('id', 'x', '__proto__', '0', 'é'));
 const { value: anyValue } = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 4 },
@@ -55,18 +52,15 @@ function layInWait(value: unknown, spell: (name: string) => string): void {
 }
 
 describe('JSON text', () => {
-  it.each(Object.entries(SPELLINGS))(
-    'means what was written, names %s, whatever was read before',
-    (_how, spell) => {
-      fc.assert(
-        fc.property(anyValue, (value) => {
-          layInWait(value, spell);
-          expect(parseJsonText(written(value, spell))).toEqual(value);
-        }),
-        { numRuns: times(400, 2_000) },
-      );
-    },
-  );
+  it.each(Object.entries(SPELLINGS))('means what was written, names %s, whatever was read before', (_how, spell) => {
+    fc.assert(
+      fc.property(anyValue, (value) => {
+        layInWait(value, spell);
+        expect(parseJsonText(written(value, spell))).toEqual(value);
+      }),
+      { numRuns: times(400, 2_000) },
+    );
+  });
 
   it('keeps the last of two fields of one name, and a field of the name __proto__', () => {
     expect(parseJsonText(String.raw`{"\u0061":1,"b":2,"a":3}`)).toEqual({ a: 3, b: 2 });

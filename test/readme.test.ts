@@ -17,13 +17,9 @@ const plain = sharedServe();
 describe('the README', () => {
   it('names only commands and files that are there', () => {
     const links = [...README.matchAll(/\]\(([^)#]+)\)/g)].map(([, target]) => target as string);
-    expect(links.filter((target) => !target.startsWith('http') && !existsSync(join(ROOT, target)))).toEqual(
-      [],
-    );
+    expect(links.filter((target) => !target.startsWith('http') && !existsSync(join(ROOT, target)))).toEqual([]);
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-    expect(Object.keys(scripts)).toEqual(
-      expect.arrayContaining(['demo', 'start', 'test', 'settled', 'sandbox']),
-    );
+    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['demo', 'start', 'test', 'settled', 'sandbox']));
   });
 
   it('has every local link of the other documents lead somewhere', () => {
@@ -48,9 +44,7 @@ describe('the README', () => {
     const output = paste('npm run -s demo -- --once --json', {});
     const { steps } = JSON.parse(output);
     const told = [...sectionOf('Try it').matchAll(/^\| \d \| (.*) \| .* \|$/gm)].map(([, step]) => step);
-    expect(told.map((step) => step?.replaceAll('`', ''))).toEqual(
-      steps.map(({ step }: { step: string }) => step),
-    );
+    expect(told.map((step) => step?.replaceAll('`', ''))).toEqual(steps.map(({ step }: { step: string }) => step));
   });
 
   it('shows how it is run and tested, each by a command that stands alone', () => {
@@ -85,10 +79,7 @@ describe('the README', () => {
       /^(.*)\nSETTLED_SHOP_URL=(\S+) SETTLED_SHOP_SECRET_FILE=(\S+) npm start\n$/.exec(configure) ?? [];
     const cwd = testFolder();
     execFileSync('bash', ['-euc', makeSecret], { cwd });
-    const { shopUrl, shopSecrets } = readConfig({
-      SETTLED_SHOP_URL: url,
-      SETTLED_SHOP_SECRET_FILE: join(cwd, file),
-    });
+    const { shopUrl, shopSecrets } = readConfig({ SETTLED_SHOP_URL: url, SETTLED_SHOP_SECRET_FILE: join(cwd, file) });
     expect([shopUrl, shopSecrets?.map(({ length }) => length)]).toEqual([url, [32]]);
   });
 

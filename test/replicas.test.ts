@@ -76,10 +76,7 @@ describe('replicas of one store', () => {
       SETTLED_API_KEY: sandbox.apiKey,
       SETTLED_PUBLIC_URL: 'http://127.0.0.1:9',
     };
-    const [one, other] = (await startReplicas({ environment }, { environment, clock: deaf })) as [
-      TestApp,
-      TestApp,
-    ];
+    const [one, other] = (await startReplicas({ environment }, { environment, clock: deaf })) as [TestApp, TestApp];
     const asked = Promise.withResolvers<{ webhookUrl: string; webhookSecret: string }>();
     const answer = Promise.withResolvers<void>();
     let named = '';
@@ -131,10 +128,7 @@ describe('replicas of one store', () => {
   it('settle what another one leaves when it stops', async () => {
     let isStopping = false;
     const after: Clock['after'] = (...given) => (isStopping ? systemClock : deaf).after(...given);
-    const [one, other] = (await startReplicas({ clock: { ...deaf, after } }, { clock: deaf })) as [
-      TestApp,
-      TestApp,
-    ];
+    const [one, other] = (await startReplicas({ clock: { ...deaf, after } }, { clock: deaf })) as [TestApp, TestApp];
     const link = await one.reserve('order-1');
     // Due when nobody looks any more.
     await settleLater(one);
@@ -191,9 +185,7 @@ describe('a database that refuses deliveries and no sign of life', () => {
     expect(await ready()).toEqual([503, 503, 503, 503]);
     await runIn(url, 'DROP TRIGGER refuse ON inbox_body');
     // A refused signature says nothing of the store; a delivery that is recorded does.
-    expect((await app.deliver(link, body, signedHeaders('another-secret-of-the-test', body))).status).toBe(
-      401,
-    );
+    expect((await app.deliver(link, body, signedHeaders('another-secret-of-the-test', body))).status).toBe(401);
     expect(await ready()).toEqual([503, 503, 503, 503]);
     expect((await app.deliver(link, body)).status).toBe(200);
     expect(await ready()).toEqual([200, 200, 200, 200]);
@@ -203,10 +195,7 @@ describe('a database that refuses deliveries and no sign of life', () => {
 describe('a database that is away', () => {
   it('is told of once in the log by whoever claims, and not at each try', async () => {
     const { log, lines } = readableLog();
-    const clock: Clock = {
-      ...systemClock,
-      after: (ms, work) => systemClock.after(ms === 1_000 ? 10 : ms, work),
-    };
+    const clock: Clock = { ...systemClock, after: (ms, work) => systemClock.after(ms === 1_000 ? 10 : ms, work) };
     const app = await startTestApp({ engine: 'postgres', clock, log });
     const { url, calls } = app.database as NonNullable<TestApp['database']>;
     await shutDatabase(url);
@@ -317,9 +306,7 @@ describe('the doctor of replicas', () => {
     const [, differing = ''] = /values than this one: (.*)\. Give/.exec(settings?.detail ?? '') ?? [];
     const [name = ''] = /[^\s(]+-[0-9a-f]{12}/.exec(differing) ?? [];
     expect(differing).toBe(
-      ['SETTLED_API_URL', 'SETTLED_API_KEY', 'SETTLED_CURRENCY']
-        .map((each) => `${each} (${name})`)
-        .join('; '),
+      ['SETTLED_API_URL', 'SETTLED_API_KEY', 'SETTLED_CURRENCY'].map((each) => `${each} (${name})`).join('; '),
     );
     expect(replicas?.detail).toContain(name);
     expect(replicas?.detail).not.toContain(`${name} (this one, `);
@@ -344,9 +331,7 @@ describe('the doctor of replicas', () => {
     const checks = await checksOf(other);
     expect(checks['public address']).toMatchObject({
       status: 'failing',
-      detail: expect.stringMatching(
-        /401: .* or a replica with another SETTLED_SECRETS_KEY \(see replicas\)$/,
-      ),
+      detail: expect.stringMatching(/401: .* or a replica with another SETTLED_SECRETS_KEY \(see replicas\)$/),
     });
     // Digests of two keys cannot be compared.
     expect(checks.settings).toMatchObject({ status: 'ok' });
@@ -354,9 +339,7 @@ describe('the doctor of replicas', () => {
     const { status, body } = await rotate();
     expect([status, body.title]).toEqual([503, 'unavailable']);
     const [, name] = /alive: (\S+)/.exec(checks.replicas?.detail ?? '') ?? [];
-    expect(body.detail).toMatch(
-      new RegExp(`goes on by itself\\. .* the replica ${name} seals under the key`),
-    );
+    expect(body.detail).toMatch(new RegExp(`goes on by itself\\. .* the replica ${name} seals under the key`));
     await runIn(url, `DELETE FROM replica WHERE name = '${name}'`);
     expect((await rotate()).status).toBe(200);
   });
@@ -375,9 +358,7 @@ describe('the doctor of replicas', () => {
     const checks = await checksOf(app);
     expect(checks['database clock']).toMatchObject({
       status: 'warning',
-      detail: expect.stringMatching(
-        /: fast is 5 s ahead, slow is 2 min 5 s behind\. .* set the clocks of both/,
-      ),
+      detail: expect.stringMatching(/: fast is 5 s ahead, slow is 2 min 5 s behind\. .* set the clocks of both/),
     });
     expect(checks.replicas).toMatchObject({
       status: 'warning',

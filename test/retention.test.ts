@@ -34,8 +34,7 @@ function eventsIn({ app }: Kept, status: string, count: number): Promise<{ id: s
 }
 
 const show = async ({ app }: Kept, id: string) => (await app.api(`/v1/events/${id}`)).body.event;
-const bodies = ({ app }: Kept): number =>
-  peek(app.storePath, 'SELECT count(*) AS n FROM inbox_body')[0].n as number;
+const bodies = ({ app }: Kept): number => peek(app.storePath, 'SELECT count(*) AS n FROM inbox_body')[0].n as number;
 
 /** A day passes, and then hours until something is so: each brings another round. */
 async function aDayAndMore({ clock }: Kept, isSo: () => unknown): Promise<void> {

@@ -20,12 +20,7 @@ function credentials(linkKey: number, over: Partial<SealedCredentials> = {}): Se
 /** A change from the key before to the current one, both from the configuration. */
 function start(store: Partial<RotationOptions['store']>, clock: Clock = systemClock) {
   const done = async () => {};
-  const rest = {
-    resealSecret: done,
-    addSecretsKey: done,
-    adoptSecretsKey: done,
-    listSecrets: async () => [],
-  };
+  const rest = { resealSecret: done, addSecretsKey: done, adoptSecretsKey: done, listSecrets: async () => [] };
   return startRotation({
     store: { ...rest, ...store },
     keyring: openKeyring(CURRENT, [OLDER]),

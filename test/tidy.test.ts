@@ -25,30 +25,15 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
   'src/observe/': { code: ['src/observe/', 'src/domain/'], types: ['src/store/'] },
   'src/store/sqlite/': { code: ['src/store/', 'src/domain/'], types: [] },
   'src/store/': { code: ['src/store/', 'src/domain/'], types: [] },
-  'src/receive/': {
-    code: ['src/receive/', 'src/domain/', 'src/paylink/wire.ts', 'src/work/'],
-    types: ['src/store/'],
-  },
+  'src/receive/': { code: ['src/receive/', 'src/domain/', 'src/paylink/wire.ts', 'src/work/'], types: ['src/store/'] },
   'src/settle/': {
     code: ['src/settle/', 'src/domain/', 'src/paylink/wire.ts', 'src/paylink/reading.ts', 'src/work/'],
     types: ['src/store/'],
   },
-  'src/links/': {
-    code: ['src/links/', 'src/domain/', 'src/paylink/', 'src/work/'],
-    types: ['src/store/'],
-  },
-  'src/reconcile/': {
-    code: ['src/reconcile/', 'src/domain/', 'src/paylink/', 'src/work/'],
-    types: ['src/store/'],
-  },
-  'src/notify/': {
-    code: ['src/notify/', 'src/domain/', 'src/work/', 'src/addresses.ts'],
-    types: ['src/store/'],
-  },
-  'src/http/': {
-    code: ['src/http/', 'src/receive/', 'src/settle/'],
-    types: ['src/store/', 'src/settings.ts'],
-  },
+  'src/links/': { code: ['src/links/', 'src/domain/', 'src/paylink/', 'src/work/'], types: ['src/store/'] },
+  'src/reconcile/': { code: ['src/reconcile/', 'src/domain/', 'src/paylink/', 'src/work/'], types: ['src/store/'] },
+  'src/notify/': { code: ['src/notify/', 'src/domain/', 'src/work/', 'src/addresses.ts'], types: ['src/store/'] },
+  'src/http/': { code: ['src/http/', 'src/receive/', 'src/settle/'], types: ['src/store/', 'src/settings.ts'] },
   'src/api/': {
     code: [
       'src/api/',
@@ -83,9 +68,7 @@ describe('the house', () => {
   });
 
   it('keeps the domain free of packages and of Node', () => {
-    const outside = imports.filter(
-      ({ from, to }) => from.startsWith('src/domain/') && !to.startsWith('src/'),
-    );
+    const outside = imports.filter(({ from, to }) => from.startsWith('src/domain/') && !to.startsWith('src/'));
     expect(outside).toEqual([]);
   });
 
@@ -128,9 +111,7 @@ describe('the house', () => {
   });
 
   it('takes time, timers and chance from arguments', () => {
-    const users = sources.filter((file) =>
-      /\b(Date\.now|setTimeout|setInterval|Math\.random)\b/.test(text(file)),
-    );
+    const users = sources.filter((file) => /\b(Date\.now|setTimeout|setInterval|Math\.random)\b/.test(text(file)));
     expect(users.sort()).toEqual(['src/cli/serve.ts', 'src/work/clock.ts']);
     expect(text('src/cli/serve.ts')).not.toMatch(/Date\.now|setTimeout|setInterval/);
   });
@@ -140,17 +121,13 @@ describe('the house', () => {
   });
 
   it('keeps SQL with the engines', () => {
-    const users = sources.filter((file) =>
-      /\b(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b/.test(text(file)),
-    );
+    const users = sources.filter((file) => /\b(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b/.test(text(file)));
     const elsewhere = users.filter((file) => !/^src\/store\/\w+\//.test(file));
     expect(elsewhere).toEqual([]);
   });
 
   it('has no body parser and no lenient HTTP parser on the way of a delivery', () => {
-    const suspicious = sources.filter((file) =>
-      /insecureHTTPParser|express\.(raw|text|urlencoded)/.test(text(file)),
-    );
+    const suspicious = sources.filter((file) => /insecureHTTPParser|express\.(raw|text|urlencoded)/.test(text(file)));
     expect(suspicious).toEqual([]);
     const parsers = sources.filter((file) => text(file).includes('express.json'));
     expect(parsers).toEqual(['src/api/router.ts']);
@@ -160,8 +137,7 @@ describe('the house', () => {
     const suspicious = ['src/receive/', 'src/settle/', 'src/api/auth.ts'].flatMap((place) =>
       sources.filter(
         (file) =>
-          file.startsWith(place) &&
-          /\b(mac|signature|token|presented)\b\s*[!=]== (?!null|undefined)/i.test(text(file)),
+          file.startsWith(place) && /\b(mac|signature|token|presented)\b\s*[!=]== (?!null|undefined)/i.test(text(file)),
       ),
     );
     expect(suspicious).toEqual([]);
@@ -198,8 +174,7 @@ function importsOf(file: string): Import[] {
         .exec(statement)?.[1]
         ?.split(',')
         .filter((name) => name.trim() !== '') ?? [];
-    const typeOnly =
-      type !== undefined || (named.length > 0 && named.every((name) => name.trim().startsWith('type ')));
+    const typeOnly = type !== undefined || (named.length > 0 && named.every((name) => name.trim().startsWith('type ')));
     return { from: file, to, typeOnly };
   });
 }

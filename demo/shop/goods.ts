@@ -4,12 +4,7 @@ import { randomBytes } from 'node:crypto';
 export const GOODS = [
   { id: 'tea', title: 'Tea for a month', about: 'Twelve kinds, a spoon, and no hurry.', amount: '48.00' },
   { id: 'lamp', title: 'A lamp for the desk', about: 'Warm light, brass, one switch.', amount: '149.90' },
-  {
-    id: 'chair',
-    title: 'A chair that lasts',
-    about: 'Oak. Your grandchildren will sit on it.',
-    amount: '820.00',
-  },
+  { id: 'chair', title: 'A chair that lasts', about: 'Oak. Your grandchildren will sit on it.', amount: '820.00' },
 ] as const;
 
 export type Good = (typeof GOODS)[number];

@@ -13,9 +13,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 /** Markup with texts put in, each escaped. Attributes must stand in quotes. */
 export function html({ raw }: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  return {
-    markup: raw.map((text, at) => text + (at < parts.length ? write(parts[at] as Part) : '')).join(''),
-  };
+  return { markup: raw.map((text, at) => text + (at < parts.length ? write(parts[at] as Part) : '')).join('') };
 }
 
 function write(part: Part): string {

@@ -126,15 +126,7 @@ function badge(state: string): Html {
   return html`<span class="badge ${wordsOf(state).sign}">${state}</span>`;
 }
 
-function page({
-  title,
-  body,
-  refreshes = false,
-}: {
-  title: string;
-  body: Html;
-  refreshes?: boolean;
-}): string {
+function page({ title, body, refreshes = false }: { title: string; body: Html; refreshes?: boolean }): string {
   return html`<!doctype html>
 <html lang="en">
 <head>

@@ -87,9 +87,7 @@ function protect(sandboxUrl: string): RequestHandler {
 const refuseOthers: RequestHandler = (request, response, next) => {
   const { host = '', origin, 'sec-fetch-site': site } = request.headers;
   const isOwn =
-    site === undefined
-      ? origin === undefined || origin === `http://${host}`
-      : /^(same-origin|none)$/.test(site);
+    site === undefined ? origin === undefined || origin === `http://${host}` : /^(same-origin|none)$/.test(site);
   if (LOOPBACK.test(host) && (request.method === 'GET' || request.method === 'HEAD' || isOwn)) return next();
   say(response, 403, { title: 'Refused', text: 'Only the shop’s own pages may do this.' });
 };

@@ -14,12 +14,7 @@ class Replica {
   served: Served | null = null;
   #isMeantToLive = false;
 
-  constructor(
-    name: string,
-    environment: Record<string, string>,
-    logs: string,
-    onSurprise: (what: string) => void,
-  ) {
+  constructor(name: string, environment: Record<string, string>, logs: string, onSurprise: (what: string) => void) {
     this.#name = name;
     this.#environment = environment;
     this.#logs = logs;
@@ -65,8 +60,7 @@ export class Fleet {
   constructor(count: number, environment: Record<string, string>, logs: string) {
     this.#replicas = Array.from(
       { length: count },
-      (_, index) =>
-        new Replica(`replica-${index + 1}`, environment, logs, (what) => this.surprises.push(what)),
+      (_, index) => new Replica(`replica-${index + 1}`, environment, logs, (what) => this.surprises.push(what)),
     );
   }
 

@@ -186,9 +186,7 @@ export class Load {
         resolve(`nothing for ${PATIENCE_MS} ms`);
         sent.destroy();
       });
-      sent.on('error', ({ code }: NodeJS.ErrnoException) =>
-        resolve(code === 'ECONNREFUSED' ? 'refused' : 'broken'),
-      );
+      sent.on('error', ({ code }: NodeJS.ErrnoException) => resolve(code === 'ECONNREFUSED' ? 'refused' : 'broken'));
       sent.on('response', (response) => {
         response.on('error', () => resolve('broken'));
         response.resume().on('end', () => resolve(String(response.statusCode)));

@@ -63,24 +63,11 @@ export async function startService(amount: number): Promise<Service> {
 
   function shown({ id, reference, webhookUrl }: MadeLink) {
     const url = `https://pay.example/${id}`;
-    return {
-      id,
-      reference,
-      externalReference: reference,
-      amount,
-      currency: 'BRL',
-      status: 'ACTIVE',
-      webhookUrl,
-      url,
-    };
+    return { id, reference, externalReference: reference, amount, currency: 'BRL', status: 'ACTIVE', webhookUrl, url };
   }
 
   function details(link: { id: string; reference: string }): object {
-    const payment = {
-      id: paymentIdOf(link.reference),
-      status: 'COMPLETED',
-      quote: { amount, currency: 'BRL' },
-    };
+    const payment = { id: paymentIdOf(link.reference), status: 'COMPLETED', quote: { amount, currency: 'BRL' } };
     return {
       ...link,
       externalReference: link.reference,

@@ -29,10 +29,7 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
 
 async function readBytes(request: IncomingMessage): Promise<Uint8Array> {
   try {
-    return await getRawBody(request, {
-      limit: BODY_BYTES_MAX,
-      length: request.headers['content-length'] ?? null,
-    });
+    return await getRawBody(request, { limit: BODY_BYTES_MAX, length: request.headers['content-length'] ?? null });
   } catch (error) {
     const { type } = error as { type?: string };
     if (type === undefined) throw error;

@@ -31,10 +31,7 @@ function showMerchant(_call: Call, { chance }: Parts): Answer {
 async function createLink({ request }: Call, parts: Parts): Promise<Answer> {
   const body = await readJson(request);
   const link = parts.service.create(withSecret(readCreation(body, parts.clock.nowMs()), parts));
-  return {
-    status: Number(parts.silences()['creation-status']),
-    body: creationBody(link, parts),
-  };
+  return { status: Number(parts.silences()['creation-status']), body: creationBody(link, parts) };
 }
 
 /** A service may sign with a secret of its own, whatever it was given. */
@@ -69,8 +66,7 @@ function creationBody(link: Link, parts: Parts): object {
 
 function listLinks({ query }: Call, { options, store, baseUrl, silences }: Parts): Answer {
   if (options.environment === 'sandbox') {
-    const message =
-      'The list of payment links is not there in the sandbox environment; read a link by its id.';
+    const message = 'The list of payment links is not there in the sandbox environment; read a link by its id.';
     throw new Refusal(403, 'not_in_sandbox', message);
   }
   const wanted = readListQuery(query);

@@ -33,11 +33,7 @@ export function errorAnswer(error: unknown, silences: Silences): Answer {
     return { status: error.status, headers, body: errorBody(error, silences) };
   }
   tellFailure(error);
-  const unknown = {
-    code: 'internal_error',
-    message: 'The sandbox failed; its stderr says why.',
-    field: null,
-  };
+  const unknown = { code: 'internal_error', message: 'The sandbox failed; its stderr says why.', field: null };
   return { status: 500, body: errorBody(unknown, silences) };
 }
 

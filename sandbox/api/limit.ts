@@ -41,11 +41,7 @@ export function openRateLimit({ limit, nowMs, silences }: RateLimitOptions): Rat
     const retry = { 'retry-after': String(retryAfterSeconds) };
     const message = `The rate limit is reached. Try again after ${retryAfterSeconds} s.`;
     return new ApiError(
-      {
-        status: 429,
-        code: 'rate_limit_exceeded',
-        headers: { ...headers(0, retryAfterSeconds * 1_000), ...retry },
-      },
+      { status: 429, code: 'rate_limit_exceeded', headers: { ...headers(0, retryAfterSeconds * 1_000), ...retry } },
       message,
     );
   }

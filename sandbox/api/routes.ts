@@ -35,14 +35,11 @@ export function apiRoutes(parts: Parts): Router {
     assertActive(options.merchantInactive);
     const plans = parts.faults.forRequest({ method: request.method, path });
     const query = new URLSearchParams(request.originalUrl.replace(/^[^?]*/, ''));
-    return await withFaults(
-      async () => await methodOf(endpoint, request.method)({ request, id, query }, parts),
-      {
-        plans,
-        limit,
-        idle: parts.idle,
-      },
-    );
+    return await withFaults(async () => await methodOf(endpoint, request.method)({ request, id, query }, parts), {
+      plans,
+      limit,
+      idle: parts.idle,
+    });
   }
 
   return router;
@@ -71,10 +68,7 @@ function assertActive(merchantInactive: boolean): void {
   if (merchantInactive) throw new Refusal(403, 'merchant_inactive', 'The merchant is inactive.');
 }
 
-function methodOf(
-  { methods }: Endpoint,
-  method: string,
-): (call: Call, parts: Parts) => Answer | Promise<Answer> {
+function methodOf({ methods }: Endpoint, method: string): (call: Call, parts: Parts) => Answer | Promise<Answer> {
   const endpoint = methods[method === 'HEAD' ? 'GET' : method];
   if (endpoint !== undefined) return endpoint;
   const allow = Object.keys(methods).flatMap((known) => (known === 'GET' ? ['GET', 'HEAD'] : [known]));

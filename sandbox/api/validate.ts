@@ -49,9 +49,7 @@ const SHAPE = z.object({
   amount: amount(),
   externalReference: optional(filled()),
   description: optional(text()),
-  expiresAt: optional(
-    z.iso.datetime({ offset: true, error: 'must be an ISO 8601 date-time with Z or an offset' }),
-  ),
+  expiresAt: optional(z.iso.datetime({ offset: true, error: 'must be an ISO 8601 date-time with Z or an offset' })),
   metadata: optional(metadata()),
   webhookUrl: optional(address()),
   webhookSecret: optional(filled()),
@@ -64,9 +62,9 @@ function optional<Type extends z.ZodType>(type: Type) {
 
 /** Text that UTF-8 can hold: a lone surrogate would come back as something else. */
 function text(error = 'must be a text') {
-  return z.string({ error }).refine((value) => value.isWellFormed(), {
-    error: 'must be a text without lone surrogates',
-  });
+  return z
+    .string({ error })
+    .refine((value) => value.isWellFormed(), { error: 'must be a text without lone surrogates' });
 }
 
 function filled() {
@@ -90,14 +88,11 @@ function address() {
 
 function metadata() {
   return z
-    .custom<Record<string, unknown>>(
-      (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-      { error: 'must be a JSON object', abort: true },
-    )
-    .refine((value) => isShallow(value), {
-      error: `must be nested at most ${METADATA_DEPTH_MAX} deep`,
+    .custom<Record<string, unknown>>((value) => typeof value === 'object' && value !== null && !Array.isArray(value), {
+      error: 'must be a JSON object',
       abort: true,
     })
+    .refine((value) => isShallow(value), { error: `must be nested at most ${METADATA_DEPTH_MAX} deep`, abort: true })
     .refine((value) => isExact(value), {
       error: `must hold no number above ${Number.MAX_SAFE_INTEGER} that would come back as another; write it as text`,
     });

@@ -32,13 +32,7 @@ export function readArguments(command: Command, args: readonly string[]): Argume
     return [name, name === 'help' ? { type, short: 'h' } : { type }] as const;
   });
   const options = Object.fromEntries(types);
-  const { tokens } = parseArgs({
-    args: [...args],
-    options,
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  });
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const read: Arguments = { positionals: [], options: {} };
   for (const token of tokens) {
     const word = args[token.index] ?? '';
@@ -87,9 +81,7 @@ function checkPositionals(command: Command, given: readonly string[]): void {
   const most = positional === '' ? 0 : 1;
   if (given.length <= most) return;
   if (positional === '[NAME=VALUE]') {
-    throw new UsageError(
-      `${titleOf(command)} sets one switch at a time, and "${given[most]}" is a second one.`,
-    );
+    throw new UsageError(`${titleOf(command)} sets one switch at a time, and "${given[most]}" is a second one.`);
   }
   throw new UsageError(`${titleOf(command)} has no use for "${given[most]}". See: settled sandbox help`);
 }

@@ -49,8 +49,7 @@ function unusual({ silences, merchantInactive, rateLimit }: SandboxOptions, plan
   const names = Object.keys(DEFAULT_SILENCES) as (keyof Silences)[];
   const changed = names.filter((name) => silences[name] !== DEFAULT_SILENCES[name]);
   const rows: [string, string][] = [];
-  if (changed.length > 0)
-    rows.push(['switches', changed.map((name) => `${name}=${silences[name]}`).join(', ')]);
+  if (changed.length > 0) rows.push(['switches', changed.map((name) => `${name}=${silences[name]}`).join(', ')]);
   if (plans > 0) rows.push(['fault plans', `${plans}: see them with the command faults`]);
   if (merchantInactive) rows.push(['merchant', 'inactive: every call of the API is answered 403']);
   if (rateLimit === null) rows.push(['rate limit', 'none']);

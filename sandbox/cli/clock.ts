@@ -17,8 +17,7 @@ export const clock = defineCommand({
   run: async ({ first, options }) => {
     if (first !== '') assertDuration(first);
     const control = connect(options.url);
-    const told: Told =
-      first === '' ? await control.get('/clock') : await control.post('/clock', { advance: first });
+    const told: Told = first === '' ? await control.get('/clock') : await control.post('/clock', { advance: first });
     const now = first === '' ? told.time : `turned by ${first}, now ${told.time}`;
     return { data: told, lines: [now, ...aheadLines(told)] };
   },
@@ -33,8 +32,7 @@ function assertDuration(by: string): void {
 function aheadLines({ aheadMs, timestamps }: Told): string[] {
   if (aheadMs < APART_MS_MIN) return [];
   const ahead = `The sandbox is ${durationText(Math.round(aheadMs / SECOND_MS) * SECOND_MS)} ahead of the true clock.`;
-  if (timestamps === 'true')
-    return [`${ahead} Its deliveries are stamped by the true one (timestamps=true).`];
+  if (timestamps === 'true') return [`${ahead} Its deliveries are stamped by the true one (timestamps=true).`];
   return [
     `${ahead} Its deliveries are stamped so: a receiver with a clock of its own refuses them`,
     'as stale, unless they are stamped by the true one: settled sandbox silences timestamps=true',

@@ -41,9 +41,7 @@ export const deliveries = defineCommand({
   run: async ({ first, options }) => {
     const control = connect(options.url);
     if (first.startsWith('dlv_')) {
-      const delivery: DeliveryRow & { log: Attempt[] } = await control.get(
-        `/deliveries/${encodeURIComponent(first)}`,
-      );
+      const delivery: DeliveryRow & { log: Attempt[] } = await control.get(`/deliveries/${encodeURIComponent(first)}`);
       return { data: delivery, lines: [...recordOf(delivery), '', ...logTable(delivery.log)] };
     }
     const path = first === '' ? '/deliveries' : `/deliveries?link=${encodeURIComponent(first)}`;

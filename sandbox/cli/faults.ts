@@ -29,10 +29,7 @@ export const faults = defineCommand({
     if (plan !== null) await control.post('/faults', plan);
     const found: Found = await control.get('/faults');
     const isList = clear !== true && remove === undefined && plan === null;
-    return {
-      data: found,
-      lines: isList ? [...planTable(found), '', ...knownTable(found)] : planTable(found),
-    };
+    return { data: found, lines: isList ? [...planTable(found), '', ...knownTable(found)] : planTable(found) };
   },
 });
 
@@ -59,7 +56,6 @@ export function readPlanText(text: string): Record<string, unknown> {
   try {
     plan = JSON.parse(text);
   } catch {}
-  if (typeof plan === 'object' && plan !== null && !Array.isArray(plan))
-    return plan as Record<string, unknown>;
+  if (typeof plan === 'object' && plan !== null && !Array.isArray(plan)) return plan as Record<string, unknown>;
   throw new UsageError(`A fault plan is a JSON object, such as {"fault": "duplicate"}; "${text}" is none.`);
 }

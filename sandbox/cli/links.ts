@@ -48,10 +48,7 @@ export const pay = defineCommand({
   options: {
     method: { value: 'METHOD', about: 'PIX or CREDIT_CARD; default PIX' },
     installments: { value: 'N', about: 'instalments of a card, 1 to 12; default 1' },
-    money: {
-      value: 'MONEY',
-      about: `what it names: ${PAYMENT_MONEY.join(', ')}; default asked`,
-    },
+    money: { value: 'MONEY', about: `what it names: ${PAYMENT_MONEY.join(', ')}; default asked` },
     pending: { about: 'start the payment and leave it pending' },
     ...URL_OPTION,
   },
@@ -82,10 +79,7 @@ export const win = changeCommand(
 );
 export const expire = changeCommand('expire', 'let the time of a link be over');
 export const disable = changeCommand('disable', 'switch a link off: INACTIVE');
-export const enable = changeCommand(
-  'enable',
-  'switch a link on again: ACTIVE, so that it can be paid once more',
-);
+export const enable = changeCommand('enable', 'switch a link on again: ACTIVE, so that it can be paid once more');
 
 function changeCommand(name: string, about: string): Command {
   const options: Options = URL_OPTION;

@@ -128,10 +128,7 @@ function isRepeated(one: Row, other: Row): boolean {
 function secretNote({ attempts }: Course): string[] {
   const rightly = attempts.filter(({ faults }) => faults.length === 0);
   if (rightly.length === 0 || rightly.some(({ responseStatus }) => responseStatus !== 401)) return [];
-  return [
-    '',
-    'Every delivery was answered 401: is --webhook-secret the one that the receiver has for this address?',
-  ];
+  return ['', 'Every delivery was answered 401: is --webhook-secret the one that the receiver has for this address?'];
 }
 
 function findingLine({ says, holds, why }: Finding): string {

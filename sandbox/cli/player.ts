@@ -3,12 +3,7 @@ import type { Silences } from '../silences.ts';
 import { type Control, connect } from './control.ts';
 import { UsageError } from './exit.ts';
 
-export type Receiver = {
-  webhookUrl: string;
-  webhookSecret: string;
-  reference: string;
-  amount: number;
-};
+export type Receiver = { webhookUrl: string; webhookSecret: string; reference: string; amount: number };
 
 export type PlayedAttempt = {
   kind: string;
@@ -169,12 +164,7 @@ async function courseOf(stage: Stage): Promise<Course> {
   const deliveries: PlayedDelivery[] = [];
   for (const { id } of listed.deliveries) deliveries.push(await control.get(`/deliveries/${id}`));
   const { attempts }: { attempts: PlayedAttempt[] } = await control.get(`/attempts?link=${link}`);
-  return {
-    attempts,
-    deliveries,
-    api,
-    paymentStatus: told.body.paymentLink.paymentStatus,
-  };
+  return { attempts, deliveries, api, paymentStatus: told.body.paymentLink.paymentStatus };
 }
 
 /** Whether the event tells of a completed payment, in every envelope. */

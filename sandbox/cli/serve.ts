@@ -23,10 +23,7 @@ const OPTIONS = {
     value: 'KEY',
     about: 'the API key, also from SETTLED_SANDBOX_API_KEY; default: one that follows from the seed',
   },
-  seed: {
-    value: 'TEXT',
-    about: 'the same seed gives the same ids and secrets; default: a new one for each sandbox',
-  },
+  seed: { value: 'TEXT', about: 'the same seed gives the same ids and secrets; default: a new one for each sandbox' },
   'time-scale': { value: 'N', about: 'how many seconds of the sandbox pass in a real one; default 1' },
   'header-prefix': HEADER_PREFIX_OPTION,
   set: { value: 'NAME=VALUE', isRepeatable: true, about: 'a switch for what the specification leaves open' },
@@ -52,8 +49,7 @@ export const serve = defineCommand({
     for (const plan of plans) await control.post('/faults', plan);
     const planned = (await control.get('/faults')).faults as { remaining: number | null }[];
     const open = planned.filter(({ remaining }) => remaining !== 0).length;
-    const lines =
-      options.json === true ? [JSON.stringify(addresses(sandbox))] : banner(sandbox, chosen, open);
+    const lines = options.json === true ? [JSON.stringify(addresses(sandbox))] : banner(sandbox, chosen, open);
     process.stdout.write(`${lines.join('\n')}\n`);
     // Written now, because a process that is killed never gets to write it at its end.
     flushCompileCache();

@@ -7,8 +7,7 @@ import { table } from './table.ts';
 export const silences = defineCommand({
   name: 'silences',
   positional: '[NAME=VALUE]',
-  about:
-    'list the switches for what the specification leaves open, its silences; or set one until the sandbox stops',
+  about: 'list the switches for what the specification leaves open, its silences; or set one until the sandbox stops',
   options: URL_OPTION,
   run: async ({ first, options }) => {
     const control = connect(options.url);
@@ -19,11 +18,7 @@ export const silences = defineCommand({
       return { data: await control.post('/silences', set), lines: [`${first}, until the sandbox stops`] };
     }
     const found: { silences: Silences } = await control.get('/silences');
-    const rows = Object.entries(found.silences).map(([name, value]) => [
-      name,
-      value,
-      valuesOf(name).join(', '),
-    ]);
+    const rows = Object.entries(found.silences).map(([name, value]) => [name, value, valuesOf(name).join(', ')]);
     return { data: found, lines: table(['switch', 'now', 'known, the default first'], rows, '') };
   },
 });

@@ -40,9 +40,7 @@ function objection(course: Course, expectation: Expectation): string | null {
 
 function notAcknowledged({ deliveries, attempts }: Course): string | null {
   if (deliveries.length === 0) return 'there is no delivery';
-  const refusedCopies = attempts.filter(
-    (attempt) => attempt.faults.includes('duplicate') && !isAcknowledged(attempt),
-  );
+  const refusedCopies = attempts.filter((attempt) => attempt.faults.includes('duplicate') && !isAcknowledged(attempt));
   const open = deliveries.filter(({ status }) => status !== 'acknowledged');
   if (open.length === 0 && refusedCopies.length === 0) return null;
   const told = [

@@ -33,10 +33,7 @@ export function durationText(ms: number): string {
 export function turnMs(given: Record<string, unknown>, nowMs: number): number {
   const [[name, value] = ['', null], ...more] = Object.entries(given);
   if (more.length > 0 || !['advance', 'advanceMs', 'to'].includes(name)) {
-    throw wrong(
-      'Say one of advance ("17h"), advanceMs (a number) or to (an ISO 8601 time).',
-      name || 'advance',
-    );
+    throw wrong('Say one of advance ("17h"), advanceMs (a number) or to (an ISO 8601 time).', name || 'advance');
   }
   const isNegative = typeof value === 'string' && value.startsWith('-');
   if (isNegative) throw wrong('The clock never goes back.', name);
@@ -47,11 +44,7 @@ export function turnMs(given: Record<string, unknown>, nowMs: number): number {
         ? untilMs(value, nowMs)
         : durationMs(typeof value === 'string' ? value : '');
   if (typeof byMs !== 'number' || !Number.isInteger(byMs)) {
-    const known = {
-      advance: `a duration such as ${DURATIONS}`,
-      advanceMs: 'a whole number',
-      to: 'an ISO time',
-    };
+    const known = { advance: `a duration such as ${DURATIONS}`, advanceMs: 'a whole number', to: 'an ISO time' };
     throw wrong(`${name} must be ${known[name as keyof typeof known]}.`, name);
   }
   if (byMs < 0) throw wrong('The clock never goes back.', name);

@@ -17,13 +17,7 @@ export const KNOWN_FAULTS: Readonly<Record<string, KnownFault>> = Object.fromEnt
   }),
 );
 
-type Schema = {
-  type?: string;
-  enum?: string[];
-  minimum?: number;
-  maximum?: number;
-  default?: unknown;
-};
+type Schema = { type?: string; enum?: string[]; minimum?: number; maximum?: number; default?: unknown };
 
 function describeTakes(takes: z.core.$ZodShape): Record<string, string> {
   const { properties = {} } = z.toJSONSchema(z.object(takes)) as { properties?: Record<string, Schema> };

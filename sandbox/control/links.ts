@@ -20,10 +20,7 @@ const PAYMENT = fields({
 });
 
 const pageNumber = (most: number) => z.preprocess(Number, wholeNumber(1, most));
-const PAGE = z.object({
-  page: pageNumber(1_000_000).default(1),
-  pageSize: pageNumber(PAGE_SIZE_MAX).default(100),
-});
+const PAGE = z.object({ page: pageNumber(1_000_000).default(1), pageSize: pageNumber(PAGE_SIZE_MAX).default(100) });
 
 /** What may be done to a link. `:id` is its id, its short code or its externalReference. */
 export function linkRoutes(router: Router, parts: Parts): void {
@@ -40,10 +37,9 @@ export function linkRoutes(router: Router, parts: Parts): void {
     const link = linkOf(parts, request.params.id);
     const kind = oneNamed('event kind', objectOf(request).kind, EVENT_KINDS, 'kind');
     const { event, delivery } = service.emit(link, kind, 'panel');
-    response.status(201).json({
-      event: eventView(parts, event),
-      delivery: delivery === null ? null : deliveryView(parts, delivery),
-    });
+    response
+      .status(201)
+      .json({ event: eventView(parts, event), delivery: delivery === null ? null : deliveryView(parts, delivery) });
   });
 
   const change = (name: string, work: (link: Link, given: Record<string, unknown>) => void) =>

@@ -14,9 +14,7 @@ export function objectOf(request: Request): Record<string, unknown> {
 /** Finds a link by its id, its short code or its externalReference. Throws the refusal 404. */
 export function linkOf({ store }: Parts, key: string): Link {
   const link =
-    store.findLink({ id: key }) ??
-    store.findLink({ short: key }) ??
-    store.findLink({ externalReference: key });
+    store.findLink({ id: key }) ?? store.findLink({ short: key }) ?? store.findLink({ externalReference: key });
   if (link !== null) return link;
   const message = `There is no payment link with the id, the short code or the externalReference "${key}".`;
   throw new Refusal(404, 'link_not_found', message, 'id');

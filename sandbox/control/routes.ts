@@ -37,8 +37,7 @@ export function controlRoutes(parts: Parts): Router {
 function stateRoutes(router: Router, parts: Parts): void {
   const { options, store, clock, faults } = parts;
   router.get('/', (_request, response) => {
-    const count = (table: string) =>
-      store.db.prepare(`SELECT count(*) FROM ${table}`).pluck().get() as number;
+    const count = (table: string) => store.db.prepare(`SELECT count(*) FROM ${table}`).pluck().get() as number;
     response.json({
       notice: 'No money here is real.',
       environment: options.environment,

@@ -49,12 +49,8 @@ export async function makeAttempt(delivery: Delivery, parts: AttemptOptions): Pr
 
   const atMs = clock.nowMs();
   const ownTimestamp = stamp(silences().timestamps, atMs);
-  const timestamp =
-    silences().retries === 'signed-once' ? (delivery.firstTimestamp ?? ownTimestamp) : ownTimestamp;
-  const shipment = beforeSigning(
-    { secret: link.webhookSecret, timestamp, body: Buffer.from(event.body) },
-    held,
-  );
+  const timestamp = silences().retries === 'signed-once' ? (delivery.firstTimestamp ?? ownTimestamp) : ownTimestamp;
+  const shipment = beforeSigning({ secret: link.webhookSecret, timestamp, body: Buffer.from(event.body) }, held);
   const signature = sign({ ...shipment, encoding: silences().signature });
   const answers = await ship({ url: link.webhookUrl as string, shipment, signature, held }, parts);
   // What the receiver has answered once it is not sent again: it would be a duplicate that nobody planned.
@@ -70,10 +66,7 @@ type TimedAnswer = Answer & { tookMs: number };
 type ToShip = { url: string; shipment: Shipment; signature: string; held: Held | null };
 
 /** Every answer that came: one, or as many as the request was sent. */
-async function ship(
-  { url, shipment, signature, held }: ToShip,
-  parts: AttemptOptions,
-): Promise<TimedAnswer[]> {
+async function ship({ url, shipment, signature, held }: ToShip, parts: AttemptOptions): Promise<TimedAnswer[]> {
   if (planned(held, 'drop') !== null) {
     return [{ status: null, body: null, error: 'dropped by a fault plan: nothing was sent', tookMs: 0 }];
   }

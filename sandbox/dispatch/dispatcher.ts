@@ -56,8 +56,7 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
     const nowMs = clock.nowMs();
     pumpedMs = nowMs;
     if (stopped) return;
-    for (const [number, receiver] of chooseDue(store, { nowMs, lastNumber, inFlight }))
-      void start(number, receiver);
+    for (const [number, receiver] of chooseDue(store, { nowMs, lastNumber, inFlight })) void start(number, receiver);
     const nextMs = store.nextDueMs(nowMs);
     if (nextMs !== null) setTimer(nextMs);
   }

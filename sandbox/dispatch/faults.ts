@@ -10,10 +10,7 @@ export const DELIVERY_FAULTS = {
     about: 'nothing is sent; the attempt counts as failed, or, with forGood, as if it had arrived',
     takes: { forGood: trueOrFalse().default(true) },
   },
-  duplicate: {
-    about: 'the same request is sent several times',
-    takes: { times: wholeNumber(2, 100).default(2) },
-  },
+  duplicate: { about: 'the same request is sent several times', takes: { times: wholeNumber(2, 100).default(2) } },
   reorder: {
     about: 'held back until so many later deliveries of the same link were sent; it waits for them',
     takes: { by: wholeNumber(1, 100).default(1) },
@@ -26,19 +23,13 @@ export const DELIVERY_FAULTS = {
     about: 'the body is changed after it was signed: the amount, the status, or one byte',
     takes: { what: oneOf(['amount', 'status', 'byte']).default('amount') },
   },
-  're-encode': {
-    about: 'the body is written anew after it was signed: the same JSON in other bytes',
-    takes: {},
-  },
+  're-encode': { about: 'the body is written anew after it was signed: the same JSON in other bytes', takes: {} },
   'stale-timestamp': {
     about: 'signed rightly, with a timestamp that is so old',
     takes: { ageMs: wholeNumber().default(3_600_000) },
   },
   'wrong-secret': { about: 'signed with another secret', takes: {} },
-  truncate: {
-    about: 'the end of the body is missing',
-    takes: { bytes: wholeNumber(1, 1_000_000).default(10) },
-  },
+  truncate: { about: 'the end of the body is missing', takes: { bytes: wholeNumber(1, 1_000_000).default(10) } },
   oversize: {
     about: 'the body is filled up with spaces to so many bytes, and signed as it is sent',
     takes: { bytes: wholeNumber(1, 10_000_000).default(300_000) },
@@ -62,10 +53,7 @@ const REQUEST_FAULTS = {
     takes: { retryAfterSeconds: wholeNumber(1, 3_600).default(30) },
   },
   'server-error': { about: 'an error of the service', takes: { status: wholeNumber(500, 599).default(503) } },
-  slow: {
-    about: 'answered later, by real milliseconds',
-    takes: { ms: wholeNumber(1, 600_000).default(5_000) },
-  },
+  slow: { about: 'answered later, by real milliseconds', takes: { ms: wholeNumber(1, 600_000).default(5_000) } },
 } as const;
 
 export const FAULTS = { ...DELIVERY_FAULTS, ...REQUEST_FAULTS } as const;

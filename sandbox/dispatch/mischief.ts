@@ -21,11 +21,7 @@ export function drawMischief(
   if (delivery.held !== null) return delivery.held;
   const plans = faults.forDelivery({ ...about, attempt: delivery.attempts + 1 });
   if (plans.length === 0) return null;
-  const held: Held = {
-    faults: plans.map(({ fault, with: takes }) => ({ fault, takes })),
-    postponed: 0,
-    sentBefore: 0,
-  };
+  const held: Held = { faults: plans.map(({ fault, with: takes }) => ({ fault, takes })), postponed: 0, sentBefore: 0 };
   store.updateDelivery({ ...delivery, held });
   return held;
 }
@@ -74,8 +70,7 @@ export function postpone(delivery: Delivery, held: Held | null, { store, clock }
  */
 export function release(linkNumber: number, { store, clock }: MischiefOptions): void {
   for (const delivery of store.heldBack(linkNumber)) {
-    if (heldBackBy(delivery, store)?.left === 0)
-      store.updateDelivery({ ...delivery, dueAtMs: clock.nowMs() });
+    if (heldBackBy(delivery, store)?.left === 0) store.updateDelivery({ ...delivery, dueAtMs: clock.nowMs() });
   }
 }
 
@@ -84,11 +79,7 @@ export function letGo({ store, clock }: Pick<MischiefOptions, 'store' | 'clock'>
   for (const delivery of store.heldBack(null)) {
     const held = delivery.held as Held;
     // None of its plans puts it off any more.
-    store.updateDelivery({
-      ...delivery,
-      dueAtMs: clock.nowMs(),
-      held: { ...held, postponed: held.faults.length },
-    });
+    store.updateDelivery({ ...delivery, dueAtMs: clock.nowMs(), held: { ...held, postponed: held.faults.length } });
   }
 }
 
@@ -102,8 +93,7 @@ export function beforeSigning(shipment: Shipment, held: Held | null): Shipment {
   const stale = planned(held, 'stale-timestamp');
   const timestamp =
     stale === null ? shipment.timestamp : String(Number(shipment.timestamp) - (stale.takes.ageMs as number));
-  const secret =
-    planned(held, 'wrong-secret') === null ? shipment.secret : `not the secret: ${shipment.secret}`;
+  const secret = planned(held, 'wrong-secret') === null ? shipment.secret : `not the secret: ${shipment.secret}`;
   const oversize = planned(held, 'oversize');
   const body = oversize === null ? shipment.body : filledUp(shipment.body, oversize.takes.bytes as number);
   return { timestamp, secret, body };
@@ -131,8 +121,7 @@ export function afterSigning(body: Buffer, held: Held | null): Buffer {
   for (const { fault, takes } of held?.faults ?? []) {
     if (fault === 'tamper') changed = tampered(changed, takes.what as string);
     if (fault === 're-encode') changed = reEncoded(changed);
-    if (fault === 'truncate')
-      changed = changed.subarray(0, Math.max(0, changed.length - (takes.bytes as number)));
+    if (fault === 'truncate') changed = changed.subarray(0, Math.max(0, changed.length - (takes.bytes as number)));
   }
   return changed;
 }
@@ -158,8 +147,7 @@ const FORGED: Record<string, string> = {
 /** A body without an amount or a status has one byte changed. */
 function tampered(body: Buffer, what: string): Buffer {
   const text = body.toString();
-  const amounts = () =>
-    text.replaceAll(/"amount":([\d.]+)/g, (_all, amount) => `"amount":${Number(amount) + 1}`);
+  const amounts = () => text.replaceAll(/"amount":([\d.]+)/g, (_all, amount) => `"amount":${Number(amount) + 1}`);
   const statuses = () =>
     text.replaceAll(
       /"(status|paymentStatus)":"(\w+)"/g,

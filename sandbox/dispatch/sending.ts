@@ -1,9 +1,4 @@
-import {
-  type ClientRequest,
-  Agent as HttpAgent,
-  request as httpRequest,
-  type IncomingMessage,
-} from 'node:http';
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 
 export type Outgoing = {
@@ -32,15 +27,7 @@ const HTTPS = [httpsRequest, new HttpsAgent({ keepAlive: false })] as const;
  * Each request has a connection of its own: one that was kept open may be closed by the other side just as it is
  * used again, and a delivery would fail that nobody refused.
  */
-export function send({
-  url,
-  method,
-  headers,
-  body,
-  timeoutMs,
-  timeoutError,
-  signal,
-}: Outgoing): Promise<Answer> {
+export function send({ url, method, headers, body, timeoutMs, timeoutError, signal }: Outgoing): Promise<Answer> {
   return new Promise((resolve) => {
     let isAnswered = false;
     const failed = (error: string) => {

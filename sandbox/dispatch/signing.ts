@@ -56,9 +56,5 @@ export function deliveryHeaders(
   prefix: string,
   { timestamp, signature }: { timestamp: string; signature: string },
 ): Record<string, string> {
-  return {
-    'content-type': 'application/json',
-    [`${prefix}-signature`]: signature,
-    [`${prefix}-timestamp`]: timestamp,
-  };
+  return { 'content-type': 'application/json', [`${prefix}-signature`]: signature, [`${prefix}-timestamp`]: timestamp };
 }

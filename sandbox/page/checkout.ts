@@ -68,17 +68,9 @@ function side(view: View): Html {
     case 'paid':
       return paid(view);
     case 'expired':
-      return ended(
-        'late',
-        'This link has expired',
-        'It can no longer be paid. Ask the seller for a new link.',
-      );
+      return ended('late', 'This link has expired', 'It can no longer be paid. Ask the seller for a new link.');
     case 'closed':
-      return ended(
-        'closed',
-        'This link is closed',
-        'It was used or switched off. Ask the seller for a new link.',
-      );
+      return ended('closed', 'This link is closed', 'It was used or switched off. Ask the seller for a new link.');
   }
 }
 

@@ -7,9 +7,7 @@ const EYE = 7;
 /** A square that reminds of a QR code and holds nothing: no bank's app can read it. */
 export function decoration(text: string): Html {
   const bits = Array.from({ length: 3 }, (_, part) =>
-    [...createHash('sha256').update(`${text}/${part}`).digest()].map((byte) =>
-      byte.toString(2).padStart(8, '0'),
-    ),
+    [...createHash('sha256').update(`${text}/${part}`).digest()].map((byte) => byte.toString(2).padStart(8, '0')),
   )
     .flat()
     .join('');

@@ -13,22 +13,10 @@ import { oneNamed } from '../shapes.ts';
 import type { Delivery } from '../store/deliveries.ts';
 
 /** What the panel's script is answered about an event that the server sent. */
-type ServerSending = {
-  atMs: number;
-  event: string;
-  status: number | null;
-  body: string | null;
-  error: string | null;
-};
+type ServerSending = { atMs: number; event: string; status: number | null; body: string | null; error: string | null };
 
 /** A signed event for the panel's script to send. */
-type BrowserSending = {
-  atMs: number;
-  event: string;
-  url: string;
-  headers: Record<string, string>;
-  body: string;
-};
+type BrowserSending = { atMs: number; event: string; url: string; headers: Record<string, string>; body: string };
 
 export function simulateStatus({ service }: Parts, link: Link, given: unknown): void {
   service.setStatus(link, oneNamed('link status', given, LINK_STATUSES));
@@ -75,11 +63,7 @@ export async function sendFromServer(parts: Parts, link: Link, given: unknown): 
  * The same request, for the page's script to send. It is no delivery: in the environment `sandbox` an event has one
  * only where the panel asks for it.
  */
-export function forBrowser(
-  { service, clock, silences, options }: Parts,
-  link: Link,
-  given: unknown,
-): BrowserSending {
+export function forBrowser({ service, clock, silences, options }: Parts, link: Link, given: unknown): BrowserSending {
   const url = receiverOf(link);
   const kind = oneNamed('event kind', given, EVENT_KINDS);
   const atMs = clock.nowMs();

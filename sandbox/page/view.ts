@@ -21,11 +21,7 @@ export type View = {
  */
 type PageState = 'quote' | 'pending' | 'receipt' | 'paid' | 'expired' | 'closed';
 
-export function pageState({
-  link,
-  payments,
-  payment,
-}: Pick<View, 'link' | 'payments' | 'payment'>): PageState {
+export function pageState({ link, payments, payment }: Pick<View, 'link' | 'payments' | 'payment'>): PageState {
   if (payment?.status === 'COMPLETED') return 'receipt';
   if (link.status === 'ACTIVE') return payment?.status === 'PENDING' ? 'pending' : 'quote';
   if (aggregateStatus(payments) === 'COMPLETED') return 'paid';

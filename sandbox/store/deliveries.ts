@@ -58,10 +58,7 @@ export function deliveryRows(db: Database) {
     `INSERT INTO delivery (number, id, event_number, link_number, origin, status, due_at_ms, created_at_ms)
      VALUES (?, ?, ?, ?, ?, 'waiting', ?, ?)`,
   );
-  const by = {
-    id: one('SELECT * FROM delivery WHERE id = ?'),
-    number: one('SELECT * FROM delivery WHERE number = ?'),
-  };
+  const by = { id: one('SELECT * FROM delivery WHERE id = ?'), number: one('SELECT * FROM delivery WHERE number = ?') };
   const ofLink = all('SELECT * FROM delivery WHERE ?1 IS NULL OR link_number = ?1 ORDER BY number');
   const due = db.prepare(
     `SELECT this.number, link.webhook_url AS url FROM delivery AS this JOIN link ON link.number = this.link_number
@@ -71,9 +68,7 @@ export function deliveryRows(db: Database) {
        AND before.link_number = this.link_number AND before.number < this.number AND before.due_at_ms <= $nowMs))
      ORDER BY this.due_at_ms, this.number`,
   );
-  const anyDue = one(
-    `SELECT 1 FROM delivery WHERE status = 'waiting' AND due_at_ms <= ? AND number <= ? LIMIT 1`,
-  );
+  const anyDue = one(`SELECT 1 FROM delivery WHERE status = 'waiting' AND due_at_ms <= ? AND number <= ? LIMIT 1`);
   const last = one('SELECT coalesce(max(number), 0) AS n FROM delivery');
   const nextDue = one(`SELECT min(due_at_ms) AS n FROM delivery WHERE status = 'waiting' AND due_at_ms > ?`);
   const update = run(
@@ -84,9 +79,7 @@ export function deliveryRows(db: Database) {
     `SELECT * FROM delivery WHERE (?1 IS NULL OR link_number = ?1) AND status = 'waiting' AND due_at_ms IS NULL
      ORDER BY number`,
   );
-  const sentAfter = one(
-    'SELECT count(*) AS n FROM delivery WHERE link_number = ? AND number > ? AND attempts > 0',
-  );
+  const sentAfter = one('SELECT count(*) AS n FROM delivery WHERE link_number = ? AND number > ? AND attempts > 0');
   return {
     addDelivery: (chance: Chance, { event, origin, nowMs }: NewDelivery): Delivery => {
       const number = nextNumber();

@@ -18,10 +18,7 @@ export function eventRows(db: Database) {
   const { one, all, run } = statements(db);
   const nextNumber = numbering(db, 'event');
   const insert = run('INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)');
-  const by = {
-    id: one('SELECT * FROM event WHERE id = ?'),
-    number: one('SELECT * FROM event WHERE number = ?'),
-  };
+  const by = { id: one('SELECT * FROM event WHERE id = ?'), number: one('SELECT * FROM event WHERE number = ?') };
   const ofLink = all('SELECT * FROM event WHERE ?1 IS NULL OR link_number = ?1 ORDER BY number');
   return {
     /** The body is made once the id is known. */

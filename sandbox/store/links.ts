@@ -8,12 +8,7 @@ export type NewLink = Omit<Link, 'number' | 'id' | 'short' | 'webhookSecret' | '
   webhookSecret: string | null;
 };
 
-export type LinkQuery = {
-  status: LinkStatus | null;
-  externalReference: string | null;
-  page: number;
-  pageSize: number;
-};
+export type LinkQuery = { status: LinkStatus | null; externalReference: string | null; page: number; pageSize: number };
 
 type LinkKey = { id: string } | { number: number } | { short: string } | { externalReference: string };
 

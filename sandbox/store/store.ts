@@ -34,9 +34,7 @@ export function openStore(path: string) {
                 (SELECT coalesce(max(at_ms + took_ms), 0) FROM attempt)) AS n`,
   );
   const setting = one('SELECT value FROM setting WHERE name = ?');
-  const setSetting = run(
-    'INSERT INTO setting VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
-  );
+  const setSetting = run('INSERT INTO setting VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value');
   return {
     /** For rooms that keep rows of their own. */
     db,

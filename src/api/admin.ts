@@ -12,15 +12,13 @@ const NO_ORDERS = Object.fromEntries(ORDER_STATES.map((state) => [state, 0]));
 
 export function showStats({ store, clock, canTell }: ApiOptions): RequestHandler {
   return async (_request, response) => {
-    const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } =
-      await store.stats(clock.nowMs());
+    const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } = await store.stats(
+      clock.nowMs(),
+    );
     const { slotsInUse, pausedUntilMs } = api;
     const pausedUntil = isoOrNull(pausedUntilMs);
     const orders = { ...NO_ORDERS, ...counts.orders };
-    const matters = counts.matters.map(({ oldestAtMs, ...group }) => ({
-      ...group,
-      oldestAt: iso(oldestAtMs),
-    }));
+    const matters = counts.matters.map(({ oldestAtMs, ...group }) => ({ ...group, oldestAt: iso(oldestAtMs) }));
     response.json({
       stats: {
         ...counts,
@@ -48,8 +46,7 @@ export function makeBackup({ store, clock, storeAddress, secretsKeyPlace }: ApiO
       return;
     }
     // Each takes the room of a whole database and the time of the disk that deliveries wait for.
-    if (isRunning)
-      throw new Fault('transient', 'store_busy', 'A backup is being written. Try again after it.');
+    if (isRunning) throw new Fault('transient', 'store_busy', 'A backup is being written. Try again after it.');
     isRunning = true;
     try {
       response.status(201).json({ backup: await writeBackup(storeAddress.path) });

@@ -49,12 +49,7 @@ export function adoptLink(options: ApiOptions): RequestHandler {
 }
 
 /** The link as the service shows it; answers and returns null where it cannot be asked, or has none of that id. */
-async function seen(
-  { clock }: ApiOptions,
-  service: Service,
-  id: string,
-  response: Response,
-): Promise<LinkSeen | null> {
+async function seen({ clock }: ApiOptions, service: Service, id: string, response: Response): Promise<LinkSeen | null> {
   try {
     return (await service.showLink(id, 'confirm')).value;
   } catch (error) {
@@ -74,8 +69,7 @@ function flawOf(link: LinkSeen, id: string, { reference, amount }: Order): strin
   }
   const parsed = money.amount === null ? null : parseAmount(money.amount, amount.currency);
   if (money.currency !== amount.currency || !parsed?.ok || parsed.amountMinor !== amount.amountMinor) {
-    const theirs =
-      [money.amount, money.currency].filter((part) => part !== null).join(' ') || 'no money at all';
+    const theirs = [money.amount, money.currency].filter((part) => part !== null).join(' ') || 'no money at all';
     return `Link ${id} asks for ${theirs}, and order ${reference} for ${formatAmount(amount)} ${amount.currency}.`;
   }
   return null;

@@ -28,10 +28,7 @@ export function listAttention({ store, clock, asking }: ApiOptions): RequestHand
     const shown = matters.rows.slice(0, limit);
     const last = shown.at(-1);
     response.json({
-      summary: summaryDocument(matters, {
-        nowMs: clock.nowMs(),
-        isFiltered: kind !== null || state !== null,
-      }),
+      summary: summaryDocument(matters, { nowMs: clock.nowMs(), isFiltered: kind !== null || state !== null }),
       groups: matters.groups.map(groupDocument),
       attention: shown.map((matter) => matterDocument(matter, asking !== null)),
       nextCursor: matters.rows.length > limit && last ? writePlace(last) : null,

@@ -57,8 +57,7 @@ export function cancelOrder(options: ApiOptions): RequestHandler {
       return noLink(options, response, reference, { outcome: 'opening' }, why);
     }
     const { rule, order, from } = cancelled;
-    if (order.state !== from)
-      logChange(options.log, { order: reference, from, to: order.state, rule, by: 'person' });
+    if (order.state !== from) logChange(options.log, { order: reference, from, to: order.state, rule, by: 'person' });
     if (rule === 'cancelled' || rule === 'already_cancelled') {
       options.onNotices();
       response.json({ order: orderDocument(order) });

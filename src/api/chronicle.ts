@@ -31,10 +31,7 @@ type EntryKind = (typeof ENTRY_KINDS)[number];
 type Dated = Entry & { atMs: number };
 
 /** Everything known of an order, in order of time. `canTell`: whether the shop has a callback. */
-export function chronicle(
-  timeline: Timeline,
-  { canTell, canAsk }: { canTell: boolean; canAsk: boolean },
-): Entry[] {
+export function chronicle(timeline: Timeline, { canTell, canAsk }: { canTell: boolean; canAsk: boolean }): Entry[] {
   const { history, events, hints, rejections, drift, notices, attention } = timeline;
   const all: Dated[] = [
     ...history.map(historyEntry),
@@ -94,26 +91,12 @@ export function isNotUnderstood({ reading, fault }: EventSummary): boolean {
 }
 
 /** What the service's API answered. A row of the inbox as an event is; its type is why the service was asked. */
-function readingEntry({
-  key,
-  reading,
-  type,
-  status,
-  outcome,
-  rule,
-  fault,
-  receivedAtMs,
-}: EventSummary): Dated {
+function readingEntry({ key, reading, type, status, outcome, rule, fault, receivedAtMs }: EventSummary): Dated {
   const answered = {
-    pending:
-      fault === null
-        ? 'its answer waits to be settled'
-        : 'its answer could not be settled, and is tried again',
+    pending: fault === null ? 'its answer waits to be settled' : 'its answer could not be settled, and is tried again',
     leased: 'its answer is being settled',
     done:
-      rule === null
-        ? 'it said nothing of a payment'
-        : `it answered: ${words.rule(rule)} (${outcome}, rule ${rule})`,
+      rule === null ? 'it said nothing of a payment' : `it answered: ${words.rule(rule)} (${outcome}, rule ${rule})`,
     dead: 'its answer could not be settled (dead)',
   };
   const summary = `the service was asked, ${words.asked(type ?? '')}; ${answered[status]}`;
@@ -145,11 +128,7 @@ function rejectionEntry({ reason, count, diagnosis: text, firstAtMs, lastAtMs }:
   const summary = `${inDeliveries(count)} ${how}: ${words.rejection(reason)}`;
   const diagnosis = readDiagnosis(text);
   const found = diagnosis === null ? [] : [`${diagnosis.code}: ${explainDiagnosis(diagnosis).answer}`];
-  const details = [
-    reason,
-    ...found,
-    ...(count > 1 ? [`the first at ${iso(firstAtMs)}, this was the last`] : []),
-  ];
+  const details = [reason, ...found, ...(count > 1 ? [`the first at ${iso(firstAtMs)}, this was the last`] : [])];
   return entry(lastAtMs, 'rejected', summary, details);
 }
 
@@ -180,10 +159,7 @@ function wayOf({ id, status, attempt, dueAtMs, endedAtMs, fault }: NoticeSummary
   return `attempt ${attempt} failed, it is tried again at ${iso(dueAtMs)}`;
 }
 
-function attentionEntry(
-  { key, kind, detail, openedAtMs }: Timeline['attention'][number],
-  canAsk: boolean,
-): Dated {
+function attentionEntry({ key, kind, detail, openedAtMs }: Timeline['attention'][number], canAsk: boolean): Dated {
   const shown = shownMatter(detail, { key, canAsk });
   return entry(openedAtMs, 'attention', `for a person: ${words.attention(kind)} (${kind})`, [shown]);
 }

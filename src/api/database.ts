@@ -103,8 +103,7 @@ function checkClocks(alive: readonly ReplicaSummary[]): Finding {
     return finding(name, true, `no replica's clock is further than ${inWords(most)} from the database's`);
   }
   const each = wrong.map(
-    (replica) =>
-      `${replica.name} is ${inWords(Math.abs(replica.skewMs))} ${replica.skewMs > 0 ? 'ahead' : 'behind'}`,
+    (replica) => `${replica.name} is ${inWords(Math.abs(replica.skewMs))} ${replica.skewMs > 0 ? 'ahead' : 'behind'}`,
   );
   const detail =
     `clocks differ from the database's: ${each.join(', ')}. settled goes by the database's clock; set the clocks of both ` +

@@ -52,11 +52,7 @@ async function checkKept(options: ApiOptions): Promise<Finding[]> {
       stats.api.slotsInUse < apiSlots,
       `${stats.api.slotsInUse} of ${apiSlots} requests a minute are in use`,
     ),
-    finding(
-      'settlement',
-      stats.lagMs < 10_000,
-      `the oldest unsettled event is due for ${stats.lagMs / 1000} s`,
-    ),
+    finding('settlement', stats.lagMs < 10_000, `the oldest unsettled event is due for ${stats.lagMs / 1000} s`),
     await checkMatters(options),
     await checkShop(options, stats),
     await checkSecrets(options),
@@ -94,8 +90,7 @@ function checkClockSteps({ clockSteps }: ApiOptions): Finding {
 
 function checkRestore(restoredFromMs: number | null): Finding {
   const name = 'restore';
-  if (restoredFromMs === null)
-    return { name, status: 'ok', detail: 'no links are looked for after a restore' };
+  if (restoredFromMs === null) return { name, status: 'ok', detail: 'no links are looked for after a restore' };
   const detail = `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`;
   return { name, status: 'warning', detail };
 }
@@ -126,10 +121,7 @@ async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
     const { value, dateMs } = await asking.service.profile('create');
     const isActive = value.status === null || value.status === 'ACTIVE';
     const detail = `the API takes the key of ${value.businessName ?? value.id}, which is ${value.status ?? 'there'}`;
-    return [
-      finding(name, isActive, detail),
-      ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())]),
-    ];
+    return [finding(name, isActive, detail), ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())])];
   } catch (fault) {
     if (fault instanceof Fault && fault.code.startsWith('store_')) {
       const detail = 'the API was not asked: a request takes a slot of the budget, which the database keeps';
@@ -143,11 +135,7 @@ function checkClock(skewMs: number): Finding {
   const side = skewMs > 0 ? 'ahead of' : 'behind';
   const detail = `the service's clock is ${inWords(Math.abs(skewMs))} ${side} ours`;
   const isSmall = Math.abs(skewMs) <= SKEW_MS_SMALL;
-  return finding(
-    'clock',
-    isSmall,
-    isSmall ? detail : `${detail}: deliveries look stale. Set this machine's clock`,
-  );
+  return finding('clock', isSmall, isSmall ? detail : `${detail}: deliveries look stale. Set this machine's clock`);
 }
 
 /** Sends a signed delivery to ourselves through the public address: what is wrong on the way shows here first. */

@@ -88,13 +88,7 @@ function eventDocument({ key, receivedAtMs, dueAtMs, endedAtMs, ...event }: Even
   };
 }
 
-function rejectionDocument({
-  key,
-  firstAtMs,
-  lastAtMs,
-  diagnosis: text,
-  ...rejection
-}: RejectionSummary): object {
+function rejectionDocument({ key, firstAtMs, lastAtMs, diagnosis: text, ...rejection }: RejectionSummary): object {
   const diagnosis = diagnosisDocument(readDiagnosis(text));
   return { id: String(key), ...rejection, diagnosis, firstAt: iso(firstAtMs), lastAt: iso(lastAtMs) };
 }

@@ -45,8 +45,7 @@ export function explain(timeline: Timeline, means: Means): Explanation {
 function firstOf({ order, attention }: Timeline): string {
   const first = STATES[order.state](order);
   if (order.state !== 'paid' || !attention.some(({ kind }) => kind === 'status_unclear')) return first;
-  const doubt =
-    'but what the service said of its payment since is not clear: look in its panel (status_unclear)';
+  const doubt = 'but what the service said of its payment since is not clear: look in its panel (status_unclear)';
   return `${named(order)} is paid, ${doubt}. ${paidWords(order)}`;
 }
 
@@ -99,9 +98,7 @@ function meaning({ amount }: Order, paid: CustomerPaid): string {
 
 /** Why an order is held, and what came. */
 export function heldWords(order: Order): string {
-  const reasons = [
-    ...new Set(order.holds.map(({ reason }) => amountWords(order, reason) ?? words.hold(reason))),
-  ];
+  const reasons = [...new Set(order.holds.map(({ reason }) => amountWords(order, reason) ?? words.hold(reason)))];
   const counted = payments(order);
   const captured =
     counted.length > PAYMENTS_LISTED_MAX
@@ -116,8 +113,7 @@ function amountWords(order: Order, reason: HoldReason): string | null {
   if (reason !== 'amount_mismatch') return null;
   const { amountMinor, currency } = order.amount;
   const others = payments(order).filter(
-    ({ captured, isAssumed }) =>
-      !isAssumed && captured.currency === currency && captured.amountMinor !== amountMinor,
+    ({ captured, isAssumed }) => !isAssumed && captured.currency === currency && captured.amountMinor !== amountMinor,
   );
   const [other] = others;
   if (other === undefined || others.length > 1) return null;
@@ -137,8 +133,7 @@ function doubt(timeline: Timeline, { moneyInDoubt }: Means): string[] {
     ? 'Nothing of that was counted.'
     : 'The service is asked before anything is counted.';
   if (moneyInDoubt === null) return [`A webhook says that the payment is completed. ${asked}`];
-  const isEqual =
-    moneyInDoubt.amountMinor === amount.amountMinor && moneyInDoubt.currency === amount.currency;
+  const isEqual = moneyInDoubt.amountMinor === amount.amountMinor && moneyInDoubt.currency === amount.currency;
   const of = isEqual ? '' : `, of ${money(amount)}`;
   return [`A webhook says that ${money(moneyInDoubt)} were paid${of}. ${asked}`];
 }
@@ -148,8 +143,7 @@ function ended(timeline: Timeline, { nowMs }: Means): string[] {
   const { order, linkExpiresAtMs } = timeline;
   if (!linkHasEnded(timeline, nowMs)) return [];
   const at = linkExpiresAtMs === null ? '' : ` at ${iso(linkExpiresAtMs)}`;
-  const begun =
-    order.state === 'payment_pending' ? ', and the payment that was begun may never be completed' : '';
+  const begun = order.state === 'payment_pending' ? ', and the payment that was begun may never be completed' : '';
   return [`Its payment link has expired${at}: nobody can begin to pay there any more${begun}.`];
 }
 

@@ -33,15 +33,10 @@ export function readFeed(options: ApiOptions): RequestHandler {
     response.on('close', () => over.abort());
     const cancel = clock.after(query.wait * 1_000, () => over.abort());
     for (;;) {
-      const mayWait =
-        query.wait > 0 && !over.signal.aborted && !notices.ended && notices.waiting < WAITING_MAX;
+      const mayWait = query.wait > 0 && !over.signal.aborted && !notices.ended && notices.waiting < WAITING_MAX;
       // It listens before it looks, or it would miss what is committed in between.
       const rung = mayWait ? notices.next(LOOK_EVERY_MS, over.signal) : null;
-      const page = await store.readFeed({
-        after: from.position,
-        limit: query.limit,
-        bytesMax: PAGE_BYTES_MAX,
-      });
+      const page = await store.readFeed({ after: from.position, limit: query.limit, bytesMax: PAGE_BYTES_MAX });
       const isGone = isOfBefore(from, page);
       if (!isGone && page.notices.length === 0 && rung !== null) {
         await rung;

@@ -99,12 +99,14 @@ function answer(
     return;
   }
   const showsSecret = outcome === 'created' && webhookSecret === undefined;
-  response.status(outcome === 'created' ? 201 : 200).json({
-    link: {
-      ...order.link,
-      webhookUrl: `${publicUrl}/hooks/${registered.token}`,
-      ...(showsSecret ? { webhookSecret: freshSecret } : {}),
-    },
-    order: orderDocument(order),
-  });
+  response
+    .status(outcome === 'created' ? 201 : 200)
+    .json({
+      link: {
+        ...order.link,
+        webhookUrl: `${publicUrl}/hooks/${registered.token}`,
+        ...(showsSecret ? { webhookSecret: freshSecret } : {}),
+      },
+      order: orderDocument(order),
+    });
 }

@@ -10,12 +10,9 @@ import { reference, text, time } from './requests.ts';
 function wholeNumber(min: number, max: number) {
   return z
     .string()
-    .refine(
-      (digits) => /^(0|[1-9][0-9]{0,8})$/.test(digits) && Number(digits) >= min && Number(digits) <= max,
-      {
-        message: `must be a whole number from ${min} to ${max}`,
-      },
-    )
+    .refine((digits) => /^(0|[1-9][0-9]{0,8})$/.test(digits) && Number(digits) >= min && Number(digits) <= max, {
+      message: `must be a whole number from ${min} to ${max}`,
+    })
     .transform(Number)
     .meta({ type: 'integer', minimum: min, maximum: max });
 }
@@ -35,19 +32,9 @@ export const ordersQuery = z.strictObject({
   since: time.optional().describe('Only those created since then.'),
   until: time.optional().describe('Only those created until then.'),
 });
-export const eventsQuery = z.strictObject({
-  ...page,
-  ...ofStatus,
-  ...ofOrder,
-  ...since,
-});
+export const eventsQuery = z.strictObject({ ...page, ...ofStatus, ...ofOrder, ...since });
 export const rejectionsQuery = z.strictObject({ ...page, ...ofOrder });
-export const noticesQuery = z.strictObject({
-  ...page,
-  ...ofStatus,
-  ...ofOrder,
-  ...since,
-});
+export const noticesQuery = z.strictObject({ ...page, ...ofStatus, ...ofOrder, ...since });
 
 const FEED_MAX = { limit: 1_000, waitSeconds: 30 } as const;
 export const feedQuery = z.strictObject({

@@ -24,14 +24,10 @@ function checkMetadata(value: unknown, { addIssue }: z.core.$RefinementCtx): voi
 
 function flawOfMetadata(value: unknown): string | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'must be a JSON object';
-  if (!isShallow(value, METADATA.depthMax))
-    return `must not be nested deeper than ${METADATA.depthMax} levels`;
+  if (!isShallow(value, METADATA.depthMax)) return `must not be nested deeper than ${METADATA.depthMax} levels`;
   const bytes = Buffer.byteLength(JSON.stringify(value));
-  if (bytes > METADATA.bytesMax)
-    return `must have at most ${METADATA.bytesMax} bytes as JSON; it has ${bytes}`;
-  return isExact(value)
-    ? null
-    : 'must not hold numbers that lose digits when they are read: write them as text';
+  if (bytes > METADATA.bytesMax) return `must have at most ${METADATA.bytesMax} bytes as JSON; it has ${bytes}`;
+  return isExact(value) ? null : 'must not hold numbers that lose digits when they are read: write them as text';
 }
 
 function isShallow(value: unknown, levels: number): boolean {

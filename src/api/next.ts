@@ -38,11 +38,7 @@ export function isHeldUnconfirmed({ state, holds }: Order): boolean {
 
 /** Whether what a webhook says of a completed payment waits for the service's word. */
 export function isInDoubt({ order, events, check }: Timeline): boolean {
-  return (
-    isOpen(order.state) &&
-    check?.reason === 'doubtful_money' &&
-    events.some(({ outcome }) => outcome === 'ask')
-  );
+  return isOpen(order.state) && check?.reason === 'doubtful_money' && events.some(({ outcome }) => outcome === 'ask');
 }
 
 /** Whether the link of an order that waits for its money has ended, by its status or by its time. */
@@ -87,9 +83,7 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): 
   if (status === 'done') return [];
   if (!canAsk) return [`The link cannot be opened: ${NO_API}.`];
   if (status === 'leased') return ['The link is being opened now.'];
-  return [
-    `${fault === null ? 'The link is opened' : 'Opening the link is tried again'} ${when(dueAtMs, nowMs)}.`,
-  ];
+  return [`${fault === null ? 'The link is opened' : 'Opening the link is tried again'} ${when(dueAtMs, nowMs)}.`];
 }
 
 function nextOfEvents(timeline: Timeline, { nowMs }: Means): string[] {
@@ -99,9 +93,7 @@ function nextOfEvents(timeline: Timeline, { nowMs }: Means): string[] {
     if (status === 'leased') return [`${named} is being settled now.`];
     if (status !== 'pending') return [];
     if (fault === null) return [`${named} is settled by itself, in ${wait}.`];
-    return [
-      `${named} is tried again by itself in ${wait}; attempt ${attempt} failed: ${firstLine(fault.message)}`,
-    ];
+    return [`${named} is tried again by itself in ${wait}; attempt ${attempt} failed: ${firstLine(fault.message)}`];
   });
   return [...waiting, ...nextOfDead(timeline)];
 }
@@ -114,10 +106,7 @@ function nameOf({ key, reading }: Pick<EventSummary, 'key' | 'reading'>): string
  * Whether a row could not be settled and waits for a person. It does for as long as its matter is open: a reading may have
  * said all that it could, or a person has seen to it.
  */
-export function isUnsettled(
-  { key, status, fault }: EventSummary,
-  { attention }: Pick<Timeline, 'attention'>,
-): boolean {
+export function isUnsettled({ key, status, fault }: EventSummary, { attention }: Pick<Timeline, 'attention'>): boolean {
   if (status !== 'dead') return false;
   const isUnread = fault?.code === 'unreadable_event';
   return attention.some(
@@ -134,9 +123,7 @@ function nextOfDead(timeline: Timeline): string[] {
   const last = dead.at(-1);
   if (last === undefined) return [];
   const wait =
-    dead.length === 1
-      ? `${nameOf(last)} waits`
-      : `${dead.length} events wait, the last of them event ${last.key},`;
+    dead.length === 1 ? `${nameOf(last)} waits` : `${dead.length} events wait, the last of them event ${last.key},`;
   const look = `${wait} for a person. Look at it: settled events show ${last.key}.`;
   const readable = dead.filter(({ fault }) => fault?.code !== 'unreadable_event').slice(-KEYS_NAMED_MAX);
   if (readable.length === 0) return [look];
@@ -214,9 +201,7 @@ function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
   if (!linkHasEnded(timeline, nowMs)) {
     // The last webhook may have said so, and nothing came of it.
     if (!canAsk && timeline.attention.some(({ kind }) => kind === 'event_not_understood')) return [];
-    return [
-      `When the service's webhook says that the payment is completed, the order is paid at once.${unheard}`,
-    ];
+    return [`When the service's webhook says that the payment is completed, the order is paid at once.${unheard}`];
   }
   if (order.state === 'awaiting_payment') {
     return [
@@ -256,18 +241,13 @@ function nextOfHeld(order: Order, canAsk: boolean): string[] {
 }
 
 /** When the service is asked next: for a reason, or by the schedule. */
-function nextOfAsking(
-  { order, check, nextCheckAtMs, checkFailures, opening }: Timeline,
-  { nowMs }: Means,
-): string[] {
+function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: Timeline, { nowMs }: Means): string[] {
   const isUnpaid = isOpen(order.state);
   if (isUnpaid && opening !== null && opening.status !== 'done') return [];
   const now = isUnpaid ? ` Ask it now: settled orders check ${shellWord(order.reference)}` : '';
   const is = checkFailures === 0 ? 'is asked' : 'is asked again';
   if (check !== null) {
-    return [
-      `The service ${is} ${when(check.dueAtMs, nowMs)}, ${words.asked(check.reason)} (${check.reason}).${now}`,
-    ];
+    return [`The service ${is} ${when(check.dueAtMs, nowMs)}, ${words.asked(check.reason)} (${check.reason}).${now}`];
   }
   if (nextCheckAtMs !== null) {
     const why =

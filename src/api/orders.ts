@@ -56,10 +56,7 @@ export function showTimeline({ store, clock, asking, canTell, headerNames }: Api
 }
 
 /** The money of the completed payment that the newest webhook names that the service has not confirmed. */
-async function readMoneyInDoubt(
-  store: Pick<Queries, 'findEvent'>,
-  timeline: Timeline,
-): Promise<Money | null> {
+async function readMoneyInDoubt(store: Pick<Queries, 'findEvent'>, timeline: Timeline): Promise<Money | null> {
   if (!isUnconfirmed(timeline)) return null;
   const asked = timeline.events.findLast(({ outcome }) => outcome === 'ask');
   const body = asked === undefined ? null : (await store.findEvent(asked.key))?.body;

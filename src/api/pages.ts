@@ -10,10 +10,7 @@ type Page = { limit: number; after: number | null };
  * A route that lists, the newest first: a page of documents under `name`, and the cursor of the next. `query` has `limit`
  * and `cursor`, and whatever `list` filters by.
  */
-export function lister<
-  Query extends { limit: number; cursor?: string | undefined },
-  Row extends { key: number },
->({
+export function lister<Query extends { limit: number; cursor?: string | undefined }, Row extends { key: number }>({
   name,
   query: schema,
   list,

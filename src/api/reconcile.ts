@@ -22,9 +22,7 @@ export function reconcile(options: ApiOptions): RequestHandler {
       if (checked.outcome !== 'read') return noLink(options, response, reference, checked);
     }
     const plan =
-      reference === undefined
-        ? await asking.reconciler.catchUp({ dryRun })
-        : await asking.reconciler.cost(reference);
+      reference === undefined ? await asking.reconciler.catchUp({ dryRun }) : await asking.reconciler.cost(reference);
     if (plan === null) return noSuchOrder(response, reference ?? '');
     const { links, requests, etaMs } = plan;
     response.json({ dryRun, links, requests, etaSeconds: etaMs / 1000 });

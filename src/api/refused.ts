@@ -29,13 +29,9 @@ export function ofRefused(timeline: Timeline, { headerNames }: Beside): string[]
     ...told(forged, 'refused as not authentic'),
     ...told(unread, 'refused unread'),
     ...diagnoses.map((diagnosis) => explainDiagnosis(diagnosis).answer),
-    ...(rejections.some((one) => isLookedForNow(one, headerNames))
-      ? ['It looks for what they carried now.']
-      : []),
+    ...(rejections.some((one) => isLookedForNow(one, headerNames)) ? ['It looks for what they carried now.'] : []),
     ...(flaw !== null && isOfSecret
-      ? [
-          `The service named a signing secret for this link that cannot be used (${flaw}), and may sign with that one.`,
-        ]
+      ? [`The service named a signing secret for this link that cannot be used (${flaw}), and may sign with that one.`]
       : []),
   ];
 }

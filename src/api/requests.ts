@@ -25,10 +25,7 @@ export const text = (max: number) => {
 // HTTP clients take a dot, or two, in a path for the way up.
 export const reference = text(128)
   .regex(/^(?!\.{1,2}$)/, 'must not be . or ..')
-  .meta({
-    description: "The order's name, and the `externalReference` of its link.",
-    examples: ['order-8001'],
-  });
+  .meta({ description: "The order's name, and the `externalReference` of its link.", examples: ['order-8001'] });
 const linkId = text(255).meta({ description: "The link's id at the service.", examples: ['pl_8001'] });
 
 const webhookSecret = z
@@ -89,10 +86,7 @@ const lines = z
   .string()
   .min(1, { error: 'must have 1 to 2000 characters', abort: true })
   .max(2_000, 'must have 1 to 2000 characters')
-  .regex(
-    /^(?:[^\p{Cc}\p{Cs}\uFFFD]|[\t\r\n])+$/u,
-    'must be UTF-8 without control characters other than line ends',
-  );
+  .regex(/^(?:[^\p{Cc}\p{Cs}\uFFFD]|[\t\r\n])+$/u, 'must be UTF-8 without control characters other than line ends');
 
 // Written anew, it holds nothing that a Location header could not.
 const webAddress = text(2_048)
@@ -104,8 +98,7 @@ const webAddress = text(2_048)
   .transform((address) => URL.parse(address)?.href ?? address)
   .meta({
     format: 'uri',
-    description:
-      'Where the customer is sent after paying: http or https, without spaces, a user name or a password.',
+    description: 'Where the customer is sent after paying: http or https, without spaces, a user name or a password.',
     examples: ['https://shop.example.com/thanks'],
   });
 
@@ -115,10 +108,7 @@ function hasCredentials(address: string): boolean {
 }
 
 export const time = z.iso
-  .datetime({
-    offset: true,
-    error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z',
-  })
+  .datetime({ offset: true, error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z' })
   .meta({ examples: ['2030-01-31T12:00:00Z'] });
 
 export const orderRequest = z.strictObject({
@@ -158,10 +148,7 @@ export const verifyRequest = z.strictObject({
   bodyBase64: z
     .string()
     .max(60_000, 'must have at most 60000 characters')
-    .regex(
-      /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/,
-      'must be base64, with its padding',
-    )
+    .regex(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/, 'must be base64, with its padding')
     .describe('The raw body in base64: 45000 bytes at most.')
     .meta({ examples: ['eyJpZCI6ImV2dF8xIn0='] }),
   atMs: z
@@ -213,10 +200,7 @@ function plainWords(issue: z.core.$ZodRawIssue): string {
 /** One fault by its place; unknown fields are named each. */
 function faultsOf(issue: z.core.$ZodIssue): { path: string; detail: string }[] {
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({
-      path: [...issue.path, key].join('.'),
-      detail: 'there is no such field',
-    }));
+    return issue.keys.map((key) => ({ path: [...issue.path, key].join('.'), detail: 'there is no such field' }));
   }
   return [{ path: issue.path.join('.'), detail: issue.message }];
 }

@@ -24,8 +24,7 @@ export const GROUPS = {
   Notices: 'What the shop was told by callback, and what it was not.',
   Events: 'What the service said, and what became of it.',
   Operation: 'How the installation does, and what a person does for it.',
-  Health:
-    'For machines that watch, and for readers of this document. They need no token, but for the metrics.',
+  Health: 'For machines that watch, and for readers of this document. They need no token, but for the metrics.',
 } as const;
 
 /** What the document says of a route, beside what is true of every route of its kind: see openapi/rules.ts. */

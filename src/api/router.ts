@@ -83,10 +83,7 @@ export const OPEN_ROUTES: readonly OpenRoute[] = [
 
 /** The document of every route of the private listener. */
 export function describeRoutes(): OpenApi {
-  return describeApi([
-    ...ROUTES,
-    ...OPEN_ROUTES.map((route) => ({ ...route, method: 'get' as const, allowed: [] })),
-  ]);
+  return describeApi([...ROUTES, ...OPEN_ROUTES.map((route) => ({ ...route, method: 'get' as const, allowed: [] }))]);
 }
 
 /** The shop's and operator's JSON API, what machines watch, and the document of it all, for the private listener. */
@@ -123,8 +120,7 @@ const requireJson: RequestHandler = (request, response, next) => {
 /** Where a route takes no parameters or no fields, one that is sent was meant for something. */
 function refuseUndocumented(path: string, { query, body }: Operation): RequestHandler {
   return (request, response, next) => {
-    if (path.startsWith('/v1/') && query === undefined && read(nothing, request.query, response) === null)
-      return;
+    if (path.startsWith('/v1/') && query === undefined && read(nothing, request.query, response) === null) return;
     if (body === undefined && read(nothing, request.body, response) === null) return;
     next();
   };

@@ -1,10 +1,4 @@
-import {
-  inARow,
-  lastAttempt,
-  refusalAdvice,
-  refusesNotices,
-  type ShopFailures,
-} from '../domain/shop_failures.ts';
+import { inARow, lastAttempt, refusalAdvice, refusesNotices, type ShopFailures } from '../domain/shop_failures.ts';
 import type { ShopState, Stats } from '../store/queries.ts';
 import type { Finding } from './finding.ts';
 import type { ApiOptions } from './options.ts';

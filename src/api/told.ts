@@ -20,9 +20,7 @@ export function whatShopKnows({ notices }: Timeline): string[] {
   const first = notices.find(hasTurn);
   const failures = first === undefined ? 0 : failuresOf(first);
   const failed =
-    first === undefined || failures === 0
-      ? ''
-      : ` Telling it failed ${inTimes(failures)} so far: ${why(first)}`;
+    first === undefined || failures === 0 ? '' : ` Telling it failed ${inTimes(failures)} so far: ${why(first)}`;
   return [`The shop has not been told yet ${what}.${failed}`];
 }
 
@@ -40,10 +38,7 @@ export function nextOfNotices(
   { nowMs, shopFailures }: { nowMs: number; shopFailures: ShopFailures | null },
 ): string[] {
   const isOwed = notices.some(({ status }) => status === 'pending' || status === 'leased');
-  return [
-    ...(isOwed && shopFailures !== null ? refusing(shopFailures, nowMs) : []),
-    ...nextOfEach(notices, nowMs),
-  ];
+  return [...(isOwed && shopFailures !== null ? refusing(shopFailures, nowMs) : []), ...nextOfEach(notices, nowMs)];
 }
 
 /** As `settled doctor` says it. */

@@ -44,10 +44,7 @@ export function verifyDelivery(options: ApiOptions): RequestHandler {
 }
 
 /** The link's signing secret, and the service's beside it; null if there is no such order. */
-async function secretsOf(
-  credentials: ApiOptions['credentials'],
-  reference: string,
-): Promise<string[] | null> {
+async function secretsOf(credentials: ApiOptions['credentials'], reference: string): Promise<string[] | null> {
   try {
     const link = await credentials.find({ reference });
     if (link === null) return null;

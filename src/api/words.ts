@@ -90,13 +90,10 @@ const HOLDS: Readonly<Record<HoldReason, string>> = {
 
 const FLAGS: Readonly<Record<Flag, string>> = {
   late: 'It was paid after the link had expired (late).',
-  money_unnamed:
-    "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
-  overpaid:
-    'An earlier version of settled counted more than the order asks; it may be instalment interest (overpaid).',
+  money_unnamed: "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
+  overpaid: 'An earlier version of settled counted more than the order asks; it may be instalment interest (overpaid).',
   underpaid: 'A person accepted less money than the order asks, or money in another currency (underpaid).',
-  duplicate_payment:
-    'It was paid more than once: one payment is owed back to the customer (duplicate_payment).',
+  duplicate_payment: 'It was paid more than once: one payment is owed back to the customer (duplicate_payment).',
   refund_due: 'Its captured money is to be refunded to the customer (refund_due).',
 };
 
@@ -180,9 +177,7 @@ export function describeRefusals(reason: KeptReason, diagnosis: Diagnosis | null
   const found = diagnosis === null ? null : explainDiagnosis(diagnosis);
   const refused = `Deliveries were refused: ${REJECTIONS[reason]} (${reason}).`;
   const advice = found?.advice.map((line) => (/[.!?]$/.test(line) ? line : `${line}.`)) ?? [];
-  const which = ENDED_BY_ANY.includes(reason)
-    ? 'a delivery verifies'
-    : 'a delivery of one of these links verifies';
+  const which = ENDED_BY_ANY.includes(reason) ? 'a delivery verifies' : 'a delivery of one of these links verifies';
   const where = `Which ones: settled rejections. This ends within minutes when ${which}.`;
   return [refused, ...(found === null ? [] : [found.answer]), ...advice, where].join(' ');
 }

@@ -12,10 +12,7 @@ export const COMMON_OPTIONS = {
   help: { about: 'print how the command is used' },
 } as const satisfies Options;
 
-export type Arguments = {
-  positionals: string[];
-  options: Record<string, string | true>;
-};
+export type Arguments = { positionals: string[]; options: Record<string, string | true> };
 
 /** Reads what follows the command's name. Throws `UsageError`. */
 export function readArguments(command: Command, args: readonly string[]): Arguments {
@@ -83,9 +80,7 @@ function checkPositionals({ name, positionals }: Command, given: readonly string
   const most = positionals === '' ? 0 : isMany ? Number.POSITIVE_INFINITY : 1;
   if (given.length > most) {
     const takes = most === 0 ? 'takes no argument' : `takes one ${word}`;
-    throw new UsageError(
-      `\`settled ${name}\` ${takes}, so "${given[most]}" is too much. See: settled help ${name}`,
-    );
+    throw new UsageError(`\`settled ${name}\` ${takes}, so "${given[most]}" is too much. See: settled help ${name}`);
   }
 }
 

@@ -10,14 +10,7 @@ import { capturedWords } from './orders.ts';
 import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
 
 type Sum = { currency: string; asked: string; balance: string };
-type Group = {
-  kind: string;
-  reason: string | null;
-  meaning: string;
-  count: number;
-  oldestAt: string;
-  sums: Sum[];
-};
+type Group = { kind: string; reason: string | null; meaning: string; count: number; oldestAt: string; sums: Sum[] };
 type Matter = {
   id: string | null;
   kind: string;
@@ -105,8 +98,7 @@ function groupLines(groups: readonly Group[]): string[] {
 }
 
 function whereListed(kind: string, count: number): string {
-  if (!CAN_BE_ASKED.has(kind))
-    return '. Another version of settled wrote this. List all: settled attention --all';
+  if (!CAN_BE_ASKED.has(kind)) return '. Another version of settled wrote this. List all: settled attention --all';
   return count > ALIKE_MAX ? `. List them: settled attention --kind ${kind}` : '';
 }
 

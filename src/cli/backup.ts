@@ -19,9 +19,6 @@ export const backup = defineCommand({
   async run({ server }) {
     const answer = await server().post<BackupAnswer>('/v1/admin/backup', undefined, BACKUP_TIMEOUT_MS);
     const { path, bytes, notIncluded } = answer.backup;
-    return {
-      data: answer,
-      lines: [`${printable(path)} was written, ${bytes} bytes.`, printable(notIncluded)],
-    };
+    return { data: answer, lines: [`${printable(path)} was written, ${bytes} bytes.`, printable(notIncluded)] };
   },
 });

@@ -52,9 +52,7 @@ export function bulkCommand<Row extends Again>(bulk: Bulk<Row>): Command {
       const { positionals, options } = call;
       const selects = Boolean(options.failed ?? options.order ?? options.since);
       if (positionals.length > 0 && selects) {
-        throw new UsageError(
-          `Name ${one}s by ID, or select them by --failed, --order and --since: not both.`,
-        );
+        throw new UsageError(`Name ${one}s by ID, or select them by --failed, --order and --since: not both.`);
       }
       if (positionals.length === 0 && !selects) {
         throw new UsageError(`\`settled ${name}\` needs ID..., or --failed, --order or --since.`);
@@ -97,11 +95,7 @@ function mayBeDone<Row extends Again>({ failed }: Bulk<Row>, row: Row): boolean 
   return row.status === 'done' || failed.is(row);
 }
 
-async function fetchNamed<Row>(
-  server: Connection,
-  { one }: Bulk<Row>,
-  ids: readonly string[],
-): Promise<Row[]> {
+async function fetchNamed<Row>(server: Connection, { one }: Bulk<Row>, ids: readonly string[]): Promise<Row[]> {
   const rows: Row[] = [];
   for (const id of ids) {
     const answer = await server.get<Record<string, Row>>(`/v1/${one}s/${encodeURIComponent(id)}`);
@@ -142,12 +136,7 @@ async function doAll<Row>(server: Connection, bulk: Bulk<Row>, ids: readonly str
   const rows = results.map(({ id, result }) => [id, result]);
   const untried = left === 0 ? '' : ` ${left} were not tried: give the command again.`;
   return {
-    data: {
-      dryRun: false,
-      count: n,
-      notTried: left,
-      [`${one}s`]: results.map(({ id, result }) => ({ id, result })),
-    },
+    data: { dryRun: false, count: n, notTried: left, [`${one}s`]: results.map(({ id, result }) => ({ id, result })) },
     lines: [`${count(n, one)} ${done}.${untried}`, '', ...table(['id', 'result'], rows, `No such ${one}s.`)],
     exit: results.map(({ exit }) => exit).find((exit) => exit !== EXIT.ok) ?? EXIT.ok,
   };

@@ -46,10 +46,7 @@ export const GROUPS: readonly Group[] = [
       reconcile,
     ],
   },
-  {
-    heading: 'What the service said',
-    commands: [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery],
-  },
+  { heading: 'What the service said', commands: [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery] },
   { heading: 'What the shop is told', commands: [noticesList, noticesShow, noticesResend] },
   { heading: 'What needs a person', commands: [attention, attentionEnd] },
 ];

@@ -179,10 +179,7 @@ function exchange(server: Server, sent: Sent): Promise<IncomingMessage> {
   });
 }
 
-async function readWhole(
-  server: Server,
-  response: IncomingMessage,
-): Promise<{ status: number; text: string }> {
+async function readWhole(server: Server, response: IncomingMessage): Promise<{ status: number; text: string }> {
   const chunks: Buffer[] = [];
   try {
     for await (const chunk of response) chunks.push(chunk as Buffer);

@@ -10,8 +10,7 @@ const MAY_HANG = /^(GetAddrInfo|FS)Req/;
 export function endProcess(exit: ExitCode): never {
   // The last of those that are called then: what the others write is written.
   process.once('exit', (code) => {
-    if (process.platform === 'win32' || !process.getActiveResourcesInfo().some((name) => MAY_HANG.test(name)))
-      return;
+    if (process.platform === 'win32' || !process.getActiveResourcesInfo().some((name) => MAY_HANG.test(name))) return;
     process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {});
   });
   process.exit(exit);

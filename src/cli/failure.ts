@@ -30,8 +30,7 @@ export type Failure = {
 export function failure(error: unknown): Failure {
   if (error instanceof UsageError) return { code: error.code, message: error.message, exit: EXIT.usage };
   if (error instanceof NotConfirmed) return { code: error.code, message: error.message, exit: EXIT.refused };
-  if (error instanceof OutputError)
-    return { code: error.code, message: error.message, exit: EXIT.diskFailed };
+  if (error instanceof OutputError) return { code: error.code, message: error.message, exit: EXIT.diskFailed };
   if (error instanceof Fault) {
     return { code: error.code, message: error.message, exit: EXIT_OF_FAULT[error.code] };
   }

@@ -10,10 +10,7 @@ const WIDTH = 110;
 export function overview(groups: readonly Group[]): Report {
   const exits = Object.entries(EXIT_MEANINGS);
   return {
-    data: {
-      commands: groups.flatMap(({ commands }) => commands.map(describe)),
-      exitCodes: Object.fromEntries(exits),
-    },
+    data: { commands: groups.flatMap(({ commands }) => commands.map(describe)), exitCodes: Object.fromEntries(exits) },
     lines: [
       'settled marks the orders of a shop paid: once, durably, and for the right money.',
       '',
@@ -37,11 +34,7 @@ export function overview(groups: readonly Group[]): Report {
 function groupLines(groups: readonly Group[]): string[] {
   const rows = groups.flatMap(({ commands }) => commands).map(usageRow);
   const indent = indentOf(rows);
-  return groups.flatMap(({ heading, commands }) => [
-    '',
-    `${heading}:`,
-    ...columnLines(commands.map(usageRow), indent),
-  ]);
+  return groups.flatMap(({ heading, commands }) => ['', `${heading}:`, ...columnLines(commands.map(usageRow), indent)]);
 }
 
 function usageRow(command: Command): Row {
@@ -92,9 +85,7 @@ function commandHelp(command: Command): string[] {
     '',
     ...columnLines(rows, indentOf(rows)),
     ...(command.details === undefined ? [] : ['', ...command.details]),
-    ...(command.examples === undefined
-      ? []
-      : ['', 'Examples:', ...command.examples.map((line) => `  ${line}`)]),
+    ...(command.examples === undefined ? [] : ['', 'Examples:', ...command.examples.map((line) => `  ${line}`)]),
   ];
 }
 

@@ -4,10 +4,7 @@ import { UsageError } from './arguments.ts';
 import { defineCommand, type Report } from './command.ts';
 import { record } from './layout.ts';
 
-type LinkAnswer = {
-  link: { id: string | null; webhookUrl: string; webhookSecret?: string };
-  order: OrderDocument;
-};
+type LinkAnswer = { link: { id: string | null; webhookUrl: string; webhookSecret?: string }; order: OrderDocument };
 
 const MONEY = {
   amount: { value: 'AMOUNT', about: 'what the order costs, like 100.50; needed' },

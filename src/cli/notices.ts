@@ -24,10 +24,7 @@ type NoticeRow = {
 type NoticeDetail = NoticeRow & { body: unknown };
 
 /** Where notices are sent; null if there is no callback. */
-type ShopOfNotices = {
-  url: string;
-  failures: { attempts: number; since: string } | null;
-} | null;
+type ShopOfNotices = { url: string; failures: { attempts: number; since: string } | null } | null;
 
 export const noticesList = defineCommand({
   name: 'notices list',
@@ -180,13 +177,11 @@ export const noticesResend = bulkCommand<NoticeRow>({
   one: 'notice',
   action: 'resend',
   done: 'sent again',
-  result: ({ waitsFor }) =>
-    waitsFor == null ? 'pending: it is sent now' : `pending: it is sent after ${waitsFor}`,
+  result: ({ waitsFor }) => (waitsFor == null ? 'pending: it is sent now' : `pending: it is sent after ${waitsFor}`),
   failed: {
     about: 'all that are dead, and those that failed and wait for their next attempt',
     statuses: ['dead', 'pending'],
-    is: ({ status, fault, dueAt }) =>
-      status === 'dead' || (status === 'pending' && fault !== null && dueAt !== null),
+    is: ({ status, fault, dueAt }) => status === 'dead' || (status === 'pending' && fault !== null && dueAt !== null),
   },
   at: ({ createdAt }) => createdAt,
   table: (notices) => noticeTable(notices),

@@ -24,15 +24,11 @@ export const ordersOpen = defineCommand({
   options: {
     title: { value: 'TEXT', about: 'what the customer reads; needed' },
     amount: { value: 'AMOUNT', about: 'what the order costs, like 100.50; more than 25; needed' },
-    currency: {
-      value: 'CODE',
-      about: 'ISO 4217, like BRL; the configured currency where it is left out',
-    },
+    currency: { value: 'CODE', about: 'ISO 4217, like BRL; the configured currency where it is left out' },
     description: { value: 'TEXT', about: 'more for the customer to read' },
     'expires-at': {
       value: 'TIME',
-      about:
-        'when the link expires, like 2030-01-31T12:00:00Z; SETTLED_LINK_LIFETIME from now where it is left out',
+      about: 'when the link expires, like 2030-01-31T12:00:00Z; SETTLED_LINK_LIFETIME from now where it is left out',
     },
     'metadata-file': { value: 'FILE', about: 'a file with a JSON object for the service to keep' },
     'callback-url': { value: 'URL', about: 'where the customer is sent after paying' },
@@ -90,10 +86,7 @@ export const ordersAdopt = defineCommand({
   },
 });
 
-type CheckAnswer = {
-  order: OrderDocument;
-  service: { linkStatus: string; paymentStatus: string | null };
-};
+type CheckAnswer = { order: OrderDocument; service: { linkStatus: string; paymentStatus: string | null } };
 
 export const ordersCheck = defineCommand({
   name: 'orders check',

@@ -17,25 +17,14 @@ export const ordersList = defineCommand({
   examples: ['settled orders list --state held', 'settled orders list --since 2d --limit 5'],
   options: {
     state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },
-    q: {
-      value: 'TEXT',
-      about: 'only orders whose reference holds the text, or whose link or payment id it is',
-    },
-    since: {
-      value: 'TIME',
-      about: 'only orders created since then: 90m, 2h or 3d ago, or 2030-01-31T12:00:00Z',
-    },
+    q: { value: 'TEXT', about: 'only orders whose reference holds the text, or whose link or payment id it is' },
+    since: { value: 'TIME', about: 'only orders created since then: 90m, 2h or 3d ago, or 2030-01-31T12:00:00Z' },
     until: { value: 'TIME', about: 'only orders created until then' },
     ...PAGE_OPTIONS,
   },
   async run({ options, server }) {
     const { state, q } = options;
-    const query = {
-      state,
-      q,
-      since: givenTime('since', options.since),
-      until: givenTime('until', options.until),
-    };
+    const query = { state, q, since: givenTime('since', options.since), until: givenTime('until', options.until) };
     const list = { path: '/v1/orders', field: 'orders', query };
     const { rows: orders, more } = await listRows<ListedOrder>(server(), list, options);
     const rows = orders.map((order) => [
@@ -48,10 +37,7 @@ export const ordersList = defineCommand({
       [...new Set([...order.flags, ...order.attention])].join(', '),
     ]);
     const headings = ['reference', 'state', 'asked', 'captured', 'created', 'paid', 'flags and matters'];
-    return {
-      data: { orders, more },
-      lines: [...table(headings, rows, 'No such orders.'), ...moreLine(more)],
-    };
+    return { data: { orders, more }, lines: [...table(headings, rows, 'No such orders.'), ...moreLine(more)] };
   },
 });
 
@@ -128,10 +114,7 @@ export function orderLines(order: OrderDocument): string[] {
     ...order.holds.map(({ id, reason }) => ['hold', `${id}: ${reason}`] as const),
     ...order.payments.map(
       ({ id, status, amount, currency, customerPaid }) =>
-        [
-          'payment',
-          `${id ?? 'without an id'}: ${status}, ${amount} ${currency}${besides(customerPaid)}`,
-        ] as const,
+        ['payment', `${id ?? 'without an id'}: ${status}, ${amount} ${currency}${besides(customerPaid)}`] as const,
     ),
     ...order.paymentsTotal.sums
       .filter(() => order.payments.length < order.paymentsTotal.count)

@@ -28,10 +28,7 @@ export const reconcile = defineCommand({
   },
 });
 
-function sentence(
-  { dryRun, links, requests, etaSeconds }: ReconcileAnswer,
-  order: string | undefined,
-): string {
+function sentence({ dryRun, links, requests, etaSeconds }: ReconcileAnswer, order: string | undefined): string {
   const cost = count(requests, 'request');
   if (order !== undefined) {
     return dryRun
@@ -40,9 +37,7 @@ function sentence(
   }
   if (links === 0) {
     const none = 'No link whose id is known can still be paid.';
-    return dryRun
-      ? `${none} Nothing was done.`
-      : `${none} The service's list is read for links that are not known.`;
+    return dryRun ? `${none} Nothing was done.` : `${none} The service's list is read for links that are not known.`;
   }
   const what = `${count(links, 'link')}: ${cost}, about ${count(Math.ceil(etaSeconds / 60), 'minute')}`;
   return dryRun ? `${what}. Nothing was done.` : `Asking about ${what}.`;

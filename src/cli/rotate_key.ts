@@ -5,14 +5,7 @@ import { count, printable, record } from './layout.ts';
 const ROTATION_TIMEOUT_MS = 3_600_000;
 
 type RotationAnswer = {
-  rotation: {
-    keyId: string;
-    previousKeyId: string;
-    secrets: number;
-    resealed: number;
-    keyPlace: string;
-    note: string;
-  };
+  rotation: { keyId: string; previousKeyId: string; secrets: number; resealed: number; keyPlace: string; note: string };
 };
 
 export const rotateKey = defineCommand({
@@ -27,11 +20,7 @@ export const rotateKey = defineCommand({
   ],
   options: {},
   async run({ server }) {
-    const answer = await server().post<RotationAnswer>(
-      '/v1/admin/rotate-key',
-      undefined,
-      ROTATION_TIMEOUT_MS,
-    );
+    const answer = await server().post<RotationAnswer>('/v1/admin/rotate-key', undefined, ROTATION_TIMEOUT_MS);
     const { keyId, previousKeyId, secrets, resealed, keyPlace, note } = answer.rotation;
     const lines = record([
       ['key', keyId],

@@ -32,9 +32,7 @@ export async function run(args: readonly string[], surroundings: Surroundings): 
     const report = await dispatch(args, surroundings);
     if (report === null) return EXIT.ok;
     if (typeof report === 'number') return report;
-    await surroundings.print(
-      json ? `${escapeMarks(JSON.stringify(report.data))}\n` : `${report.lines.join('\n')}\n`,
-    );
+    await surroundings.print(json ? `${escapeMarks(JSON.stringify(report.data))}\n` : `${report.lines.join('\n')}\n`);
     return report.exit ?? EXIT.ok;
   } catch (error) {
     const failed = failure(error);
@@ -85,8 +83,5 @@ function findCommand([first, second]: readonly string[]): Command | undefined {
 
 function version(): Report {
   const version = releaseVersion();
-  return {
-    data: { version, node: process.version },
-    lines: [`settled ${version} (Node ${process.versions.node})`],
-  };
+  return { data: { version, node: process.version }, lines: [`settled ${version} (Node ${process.versions.node})`] };
 }

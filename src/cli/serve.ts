@@ -54,13 +54,7 @@ async function start(
     log = openLog(config.logLevel, await asLines(format ?? config.logFormat));
     if (config.envFile !== null) log.info(config.envFile, 'settings were taken from a file');
     const { startApp } = await import('../app.ts');
-    const starting = startApp({
-      config,
-      clock: systemClock,
-      random: Math.random,
-      newId: randomUUID,
-      log,
-    });
+    const starting = startApp({ config, clock: systemClock, random: Math.random, newId: randomUUID, log });
     const mayWait = config.store.engine === 'postgres';
     const app = await (mayWait ? Promise.race([starting, stopped]) : starting);
     if (typeof app === 'string') {
@@ -96,8 +90,7 @@ function describeApp({ hooksAddress, operatorAddress, replica }: App, config: Co
     hooks: hooksAddress,
     operator: operatorAddress,
     docs: `${urlOf(operatorAddress)}/docs`,
-    operatorToken:
-      operatorToken === null ? resolve(operatorTokenPath(storeFile(store))) : 'SETTLED_OPERATOR_TOKEN',
+    operatorToken: operatorToken === null ? resolve(operatorTokenPath(storeFile(store))) : 'SETTLED_OPERATOR_TOKEN',
     store: store.name,
     ...(replica === null ? {} : { replica }),
   };

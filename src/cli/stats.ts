@@ -47,12 +47,6 @@ export const stats = defineCommand({
   },
 });
 
-function tally(
-  what: string,
-  counts: Record<string, number>,
-  leased = 'in work',
-): (readonly [string, number])[] {
-  return Object.entries(counts).map(
-    ([name, n]) => [`${what} ${name === 'leased' ? leased : name}`, n] as const,
-  );
+function tally(what: string, counts: Record<string, number>, leased = 'in work'): (readonly [string, number])[] {
+  return Object.entries(counts).map(([name, n]) => [`${what} ${name === 'leased' ? leased : name}`, n] as const);
 }

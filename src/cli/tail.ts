@@ -50,9 +50,7 @@ function forPeople(): (line: Line) => string | null {
   let isFirst = true;
   const row = (at: string, what: string, order: string, detail: string) => {
     orderColumns = Math.max(orderColumns, order.length);
-    return [padded(at, 24), padded(what, WHAT_COLUMNS), padded(order, orderColumns), detail]
-      .join('  ')
-      .trimEnd();
+    return [padded(at, 24), padded(what, WHAT_COLUMNS), padded(order, orderColumns), detail].join('  ').trimEnd();
   };
   return (line) => {
     const heading = isFirst ? row('TIME', 'WHAT', 'ORDER', 'DETAIL') : null;

@@ -28,24 +28,16 @@ export const verifyDelivery = defineCommand({
     body: { value: 'FILE', about: 'the raw body; - reads standard input; needed' },
     signature: {
       value: 'TEXT',
-      about:
-        'the value of the signature header, x-service-signature unless SETTLED_HEADER_PREFIX is set; needed',
+      about: 'the value of the signature header, x-service-signature unless SETTLED_HEADER_PREFIX is set; needed',
     },
     timestamp: {
       value: 'TEXT',
-      about:
-        'the value of the timestamp header, x-service-timestamp unless SETTLED_HEADER_PREFIX is set; needed',
+      about: 'the value of the timestamp header, x-service-timestamp unless SETTLED_HEADER_PREFIX is set; needed',
     },
-    order: {
-      value: 'REFERENCE',
-      about: "verify with the secret of this order's link, at the running server",
-    },
+    order: { value: 'REFERENCE', about: "verify with the secret of this order's link, at the running server" },
     'secret-file': { value: 'FILE', about: "a file that holds the link's webhookSecret" },
     secret: { value: 'SECRET', about: "the link's webhookSecret" },
-    now: {
-      value: 'MS',
-      about: 'when the delivery came, in epoch milliseconds; the present time if left out',
-    },
+    now: { value: 'MS', about: 'when the delivery came, in epoch milliseconds; the present time if left out' },
     tolerance: {
       value: 'SECONDS',
       about: "permitted clock difference; SETTLED_TOLERANCE_SECONDS if left out; with --order the server's",
@@ -109,16 +101,11 @@ const BODY_BYTES_MAX = 45_000;
 async function verifyThere(server: Connection, order: string, captured: Captured): Promise<Found> {
   const { body, signature, timestamp, atMs } = captured;
   if (body.length > BODY_BYTES_MAX) {
-    throw new UsageError(
-      `The body has ${body.length} bytes; with --order it may have ${BODY_BYTES_MAX} at most.`,
-    );
+    throw new UsageError(`The body has ${body.length} bytes; with --order it may have ${BODY_BYTES_MAX} at most.`);
   }
   const { verdict: found } = await server.post<{ verdict: Omit<Found, 'verdict'> & { code: string } }>(
     `${orderPath(order)}/verify`,
-    {
-      ...{ signature, timestamp, bodyBase64: body.toString('base64') },
-      ...(atMs === null ? {} : { atMs }),
-    },
+    { ...{ signature, timestamp, bodyBase64: body.toString('base64') }, ...(atMs === null ? {} : { atMs }) },
   );
   const { code: verdict, ...rest } = found;
   return { verdict, ...rest };

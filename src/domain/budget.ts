@@ -23,11 +23,7 @@ export type SlotUse = { readonly own: number; readonly ofClass: number; readonly
  * How many more requests of a class are admitted now: while all slots in use stay below its cap, or its own below its
  * floor; never more than there are slots.
  */
-export function slotsLeft(
-  requestClass: RequestClass,
-  slots: number,
-  { own, ofClass, foreign }: SlotUse,
-): number {
+export function slotsLeft(requestClass: RequestClass, slots: number, { own, ofClass, foreign }: SlotUse): number {
   const used = own + foreign;
   const floor = Math.floor(slots * FLOORS[requestClass]);
   const byShare = Math.max(slotsFor(requestClass, slots) - used, floor - ofClass);

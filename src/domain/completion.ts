@@ -119,9 +119,7 @@ function completePaid(order: Order, fact: PaymentFact): Decision {
   const before = payments(order);
   if (before.length === 0) return completeAccepted(order, fact);
   const told: Effect[] = isTold(before) ? [{ do: 'notice', type: 'payment.duplicate' }] : [];
-  return decision(order, 'applied', 'duplicate_payment', {
-    effects: [...count(order, fact), ...DUPLICATE, ...told],
-  });
+  return decision(order, 'applied', 'duplicate_payment', { effects: [...count(order, fact), ...DUPLICATE, ...told] });
 }
 
 /** A person accepted a hold before any payment was counted; this is the payment that they saw. */
@@ -129,10 +127,7 @@ function completeAccepted(order: Order, fact: PaymentFact): Decision {
   const { verdict } = agreement(order, fact);
   const agrees = verdict === 'equal' || verdict === 'unnamed';
   return decision(order, 'applied', 'payment_of_accepted_order', {
-    effects: [
-      ...count(order, fact),
-      ...(agrees ? [] : ([{ do: 'attention', kind: 'amount_mismatch' }] as const)),
-    ],
+    effects: [...count(order, fact), ...(agrees ? [] : ([{ do: 'attention', kind: 'amount_mismatch' }] as const))],
   });
 }
 
@@ -140,9 +135,7 @@ function completeHeld(order: Order, fact: PaymentFact): Decision {
   const before = payments(order);
   const opened = isTold(before) ? openHold(order, 'further_payment') : DUPLICATE;
   const further = before.length > 0 ? opened : [];
-  return decision(order, 'held', 'completion_while_held', {
-    effects: [...count(order, fact), ...further],
-  });
+  return decision(order, 'held', 'completion_while_held', { effects: [...count(order, fact), ...further] });
 }
 
 function moneyNeedsAPerson(order: Order, fact: PaymentFact, reason: HoldReason & Rule): Decision {
@@ -206,9 +199,7 @@ function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: re
         effects: [...effects, ...openHold(order, 'payment_after_refund')],
       });
     case 'cancelled':
-      return decision(order, 'applied', 'dispute_won', {
-        effects: [...effects, ...REFUND_DUE],
-      });
+      return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...REFUND_DUE] });
     case 'paid':
       return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...duplicate] });
     default:
@@ -217,18 +208,11 @@ function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: re
 }
 
 /** The same completion again: nothing is counted twice, but it may bring the id or the money that was missing. */
-function completeCounted(
-  order: Order,
-  fact: PaymentFact,
-  known: Payment,
-  adopted: readonly Effect[],
-): Decision {
+function completeCounted(order: Order, fact: PaymentFact, known: Payment, adopted: readonly Effect[]): Decision {
   const named = nameMoney(order, fact, known, adopted);
   if (named !== null) return named;
   const said = agreement(order, fact);
-  const attention: Effect[] = differs(known, said, fact)
-    ? [{ do: 'attention', kind: 'amount_mismatch' }]
-    : [];
+  const attention: Effect[] = differs(known, said, fact) ? [{ do: 'attention', kind: 'amount_mismatch' }] : [];
   const learned = learnCustomerPaid(order, fact, known, said);
   const effects = [...adopted, ...learned, ...attention];
   if (adopted.length > 0) return decision(order, 'applied', 'payment_id_adopted', { effects });

@@ -11,11 +11,7 @@ import type { Order } from './order.ts';
  */
 
 /** Whether a completion says other money than was counted. A link alone does not say what was captured of it. */
-export function differs(
-  known: Payment,
-  { verdict, captured, customerPaid }: Agreement,
-  fact: PaymentFact,
-): boolean {
+export function differs(known: Payment, { verdict, captured, customerPaid }: Agreement, fact: PaymentFact): boolean {
   if (verdict === 'unnamed') return false;
   // Earlier versions counted what the customer paid.
   if (customerPaid !== null && isWorth(known.captured, customerPaid)) return false;

@@ -150,11 +150,7 @@ export const REFUND_NOT_DUE: readonly Effect[] = [
 export function apply(order: Order, made: Decision, atMs: number): Order {
   assertTransition(order.state, made.state);
   const after = made.effects.reduce((before, effect) => applyEffect(before, effect, atMs), order);
-  return {
-    ...after,
-    state: made.state,
-    version: changesOrder(order, made) ? order.version + 1 : order.version,
-  };
+  return { ...after, state: made.state, version: changesOrder(order, made) ? order.version + 1 : order.version };
 }
 
 /** By which door it was learned that the order is paid, where this decision made it so for the first time. */
@@ -162,12 +158,7 @@ export function learnedBy({ effects }: Decision): LearnedBy | null {
   return effects.find((effect) => effect.do === 'settle')?.learnedBy ?? null;
 }
 
-const BESIDE_THE_ORDER: ReadonlySet<Effect['do']> = new Set([
-  'attention',
-  'end_attention',
-  'notice',
-  'check',
-]);
+const BESIDE_THE_ORDER: ReadonlySet<Effect['do']> = new Set(['attention', 'end_attention', 'notice', 'check']);
 
 /** Whether the decision changes what a shop can see of the order. */
 export function changesOrder(order: Order, made: Decision): boolean {

@@ -88,8 +88,7 @@ export function sums(counted: readonly Payment[], first: string): Sum[] {
     const sum = { captured: before.captured + BigInt(captured), balance: before.balance + BigInt(balance) };
     found.set(currency, { currency, ...sum });
   };
-  for (const { captured, balance } of counted)
-    add(captured.currency, captured.amountMinor, balance.amountMinor);
+  for (const { captured, balance } of counted) add(captured.currency, captured.amountMinor, balance.amountMinor);
   const isFirst = ({ currency }: Sum) => Number(currency === first);
   return [...found.values()].sort((a, b) => isFirst(b) - isFirst(a));
 }

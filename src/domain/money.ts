@@ -62,13 +62,7 @@ export function parseAmount(
  * Writes minor units as a decimal string with the currency's digits: 10050 BRL is `100.50`. Sums of any number of amounts
  * come as `bigint`.
  */
-export function formatAmount({
-  amountMinor,
-  currency,
-}: {
-  amountMinor: number | bigint;
-  currency: string;
-}): string {
+export function formatAmount({ amountMinor, currency }: { amountMinor: number | bigint; currency: string }): string {
   const exponent = currencyExponent(currency);
   const digits = String(amountMinor)
     .replace('-', '')

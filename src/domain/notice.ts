@@ -28,10 +28,7 @@ export type OrderDocument = {
 type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid'> & { amount: string; currency: string };
 
 /** All payments that were counted, listed or not: how many, and what they come to in each currency. */
-type PaymentsTotal = {
-  count: number;
-  sums: { currency: string; captured: string; balance: string }[];
-};
+type PaymentsTotal = { count: number; sums: { currency: string; captured: string; balance: string }[] };
 
 /** Far more than any shop takes; the order's own is the first. */
 const CURRENCIES_MAX = 20;

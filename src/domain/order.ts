@@ -34,14 +34,7 @@ export function assertTransition(from: OrderState, to: OrderState): void {
 }
 
 /** What a person should know of an order beside its state. Each is explained in docs/states.md. */
-export const FLAGS = [
-  'late',
-  'money_unnamed',
-  'overpaid',
-  'underpaid',
-  'duplicate_payment',
-  'refund_due',
-] as const;
+export const FLAGS = ['late', 'money_unnamed', 'overpaid', 'underpaid', 'duplicate_payment', 'refund_due'] as const;
 export type Flag = (typeof FLAGS)[number];
 
 /** Why money needs a person. Each is explained in docs/states.md. */

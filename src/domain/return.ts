@@ -50,9 +50,7 @@ function recordWholeLife(order: Order, fact: PaymentFact): Decision {
   const captured = capture(order, fact, agreement(order, fact), false);
   const counted = apply(order, decision(order, 'applied', 'return_recorded', { effects: [captured] }), 0);
   const known = countedPayment(counted, fact) as Payment;
-  return decision(order, 'applied', 'return_recorded', {
-    effects: [captured, takeBack(counted, known, 'refunded')],
-  });
+  return decision(order, 'applied', 'return_recorded', { effects: [captured, takeBack(counted, known, 'refunded')] });
 }
 
 function takeBack(order: Order, known: Payment, kind: ReturnKind): Effect {
@@ -122,10 +120,7 @@ function settleDebts(after: Order, kind: ReturnKind, others: readonly Payment[])
   // Money left on an order that counts as refunded or disputed is nobody's answer: it stays flagged.
   const wanted = after.state === 'refunded' || after.state === 'disputed' ? 0 : 1;
   if (after.flags.includes('duplicate_payment') && left <= wanted) {
-    effects.push(
-      { do: 'unflag', flag: 'duplicate_payment' },
-      { do: 'end_attention', kind: 'duplicate_payment' },
-    );
+    effects.push({ do: 'unflag', flag: 'duplicate_payment' }, { do: 'end_attention', kind: 'duplicate_payment' });
   }
   return effects;
 }

@@ -1,14 +1,6 @@
 import { quoteAgrees } from './agreement.ts';
 import { completed, countedPayment } from './completion.ts';
-import {
-  ask,
-  type Cell,
-  canBeAsked,
-  type Decision,
-  decision,
-  openHold,
-  type SettlementPolicy,
-} from './decision.ts';
+import { ask, type Cell, canBeAsked, type Decision, decision, openHold, type SettlementPolicy } from './decision.ts';
 import type { FactKind, PaymentFact } from './fact.ts';
 import { accept, cancel, reject } from './instruction.ts';
 import { isOpen, mayBeUnconfirmed, type Order, type OrderState } from './order.ts';
@@ -93,9 +85,7 @@ function becomeExpired(order: Order): Decision {
 /** An event that a link is inactive says too little: links become inactive by being paid. */
 function noteDisabled(order: Order, { authority }: PaymentFact): Decision {
   if (authority.by !== 'reading') return changesNothing(order);
-  return decision(order, 'ignored', 'link_disabled', {
-    effects: [{ do: 'attention', kind: 'link_disabled' }],
-  });
+  return decision(order, 'ignored', 'link_disabled', { effects: [{ do: 'attention', kind: 'link_disabled' }] });
 }
 
 /** A payment that was counted is pending again, as a reading has it; another payment that is pending says nothing. */
@@ -106,34 +96,24 @@ function notePending(order: Order, fact: PaymentFact): Decision {
 
 function noteDisagreement(order: Order, { authority }: PaymentFact): Decision {
   if (authority.by !== 'reading') return changesNothing(order);
-  return decision(order, 'ignored', 'service_disagrees', {
-    effects: [{ do: 'attention', kind: 'service_disagrees' }],
-  });
+  return decision(order, 'ignored', 'service_disagrees', { effects: [{ do: 'attention', kind: 'service_disagrees' }] });
 }
 
 /** An authentic event said that money came, and the API does not: it is not paid, and not nothing. */
 function holdUnconfirmed(order: Order): Decision {
   if (!mayBeUnconfirmed(order.state)) return changesNothing(order);
-  return decision(order, 'held', 'completion_unconfirmed', {
-    state: 'held',
-    effects: openHold(order, 'unconfirmed'),
-  });
+  return decision(order, 'held', 'completion_unconfirmed', { state: 'held', effects: openHold(order, 'unconfirmed') });
 }
 
 /** A statement that contradicts itself about a completion decides nothing; somebody must look. */
 function unclear(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (canBeAsked(fact, policy)) return ask(order);
   if (isOpen(order.state)) {
-    return decision(order, 'held', 'statement_unclear', {
-      state: 'held',
-      effects: openHold(order, 'status_unclear'),
-    });
+    return decision(order, 'held', 'statement_unclear', { state: 'held', effects: openHold(order, 'status_unclear') });
   }
   // It is held for this already.
   if (order.holds.some(({ reason }) => reason === 'status_unclear')) {
     return decision(order, 'already_applied', 'statement_unclear');
   }
-  return decision(order, 'ignored', 'statement_unclear', {
-    effects: [{ do: 'attention', kind: 'status_unclear' }],
-  });
+  return decision(order, 'ignored', 'statement_unclear', { effects: [{ do: 'attention', kind: 'status_unclear' }] });
 }

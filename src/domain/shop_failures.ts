@@ -1,15 +1,8 @@
 /** Attempts to tell the shop that failed in a row, over all notices: none was taken between them. */
-export type ShopFailures = ShopRefusal & {
-  attempts: number;
-  sinceMs: number;
-  lastAtMs: number;
-};
+export type ShopFailures = ShopRefusal & { attempts: number; sinceMs: number; lastAtMs: number };
 
 /** What came of an attempt that failed; `answer` is null if there was none. */
-export type ShopRefusal = {
-  fault: { code: string; message: string };
-  answer: { status: number; body: string } | null;
-};
+export type ShopRefusal = { fault: { code: string; message: string }; answer: { status: number; body: string } | null };
 
 /** After so many attempts in a row, or so long after the first of them, a person is told. */
 export const REFUSES_AFTER = { attempts: 3, ageMs: 120_000 } as const;
@@ -46,9 +39,7 @@ export function refusalAdvice({ fault, answer }: ShopRefusal): string {
 /** How many attempts failed, and since when. */
 export function inARow({ attempts, sinceMs }: Pick<ShopFailures, 'attempts' | 'sinceMs'>): string {
   const since = new Date(sinceMs).toISOString();
-  return attempts === 1
-    ? `1 attempt failed, at ${since}`
-    : `${attempts} attempts in a row failed since ${since}`;
+  return attempts === 1 ? `1 attempt failed, at ${since}` : `${attempts} attempts in a row failed since ${since}`;
 }
 
 /** The sentence of the matter `shop_refuses_notices`. */

@@ -32,11 +32,7 @@ function answerFault(log: Log): ErrorRequestHandler {
   return (error, request, response, _next) => {
     const { type, status } = error as { type?: string; status?: number };
     if (type === 'entity.too.large') {
-      sendProblem(response, {
-        status: 413,
-        code: 'body_too_large',
-        detail: 'The body has at most 65536 bytes.',
-      });
+      sendProblem(response, { status: 413, code: 'body_too_large', detail: 'The body has at most 65536 bytes.' });
     } else if (status === 415) {
       const detail = 'Send the body as JSON in UTF-8, without a content encoding.';
       sendProblem(response, { status: 415, code: 'content_type', detail });

@@ -57,8 +57,7 @@ const NEEDS_RESTART: ReadonlySet<ProblemCode> = new Set(['api_not_configured', '
 export function sendProblem(response: Response, problem: Problem): void {
   const { status, code, detail, errors, retryAfterSeconds = RETRY_AFTER_SECONDS } = problem;
   if (response.headersSent) return;
-  if (status === 503 && !NEEDS_RESTART.has(code))
-    response.setHeader('retry-after', String(retryAfterSeconds));
+  if (status === 503 && !NEEDS_RESTART.has(code)) response.setHeader('retry-after', String(retryAfterSeconds));
   if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="settled"');
   response
     .status(status)

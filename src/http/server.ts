@@ -54,9 +54,7 @@ function readOpenFiles(): number {
     return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft);
   } catch {
     // Another system than Linux. It takes a tenth of a second.
-    const { userLimits } = process.report.getReport() as {
-      userLimits?: { open_files?: { soft: number | string } };
-    };
+    const { userLimits } = process.report.getReport() as { userLimits?: { open_files?: { soft: number | string } } };
     const soft = Number(userLimits?.open_files?.soft ?? Number.POSITIVE_INFINITY);
     return Number.isNaN(soft) ? Number.POSITIVE_INFINITY : soft;
   }

@@ -49,8 +49,7 @@ export class SlicedConnection extends Duplex {
   takeTurn(): number {
     if (this.destroyed) return 0;
     const socket = this.#socket;
-    const slice: Buffer | null =
-      this.#head ?? socket.read(Math.min(SLICE_BYTES, socket.readableLength) || undefined);
+    const slice: Buffer | null = this.#head ?? socket.read(Math.min(SLICE_BYTES, socket.readableLength) || undefined);
     this.#head = null;
     if (slice !== null) this.push(slice);
     else if (!socket.readableEnded) this.#waitForMore();

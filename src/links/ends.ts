@@ -1,9 +1,7 @@
 import type { Clock } from '../work/clock.ts';
 
 /** How an opening ended, or an attempt of which a person should know at once. */
-export type End =
-  | { outcome: 'opened' }
-  | { outcome: 'refused' | 'taken' | 'withheld' | 'key_refused'; detail: string };
+export type End = { outcome: 'opened' } | { outcome: 'refused' | 'taken' | 'withheld' | 'key_refused'; detail: string };
 
 /** Ends kept for those who begin to wait a moment too late. */
 const LATELY_MAX = 64;

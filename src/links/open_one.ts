@@ -33,11 +33,7 @@ export async function openOne(
 }
 
 /** Writes what an attempt found. Null where it does not end the opening, or somebody else holds it by now. */
-function conclude(
-  options: OpenerOptions,
-  opening: ClaimedOpening,
-  attempted: Attempted,
-): Promise<End | null> {
+function conclude(options: OpenerOptions, opening: ClaimedOpening, attempted: Attempted): Promise<End | null> {
   switch (attempted.found) {
     case 'link':
       return finish(options, opening, attempted);
@@ -53,14 +49,7 @@ async function finish(
   { linkKey, attempt, reference, token }: ClaimedOpening,
   { link, withheld, answerLost }: Extract<Attempted, { found: 'link' }>,
 ): Promise<End | null> {
-  const outcome = await store.finishOpening({
-    linkKey,
-    attempt,
-    link,
-    withheld,
-    answerLost,
-    nowMs: clock.nowMs(),
-  });
+  const outcome = await store.finishOpening({ linkKey, attempt, link, withheld, answerLost, nowMs: clock.nowMs() });
   if (outcome === 'lost') return null;
   if (outcome === 'bound') credentials.noteLinkId(token, link.id);
   if (outcome === 'bound' && withheld === null) {
@@ -68,9 +57,7 @@ async function finish(
     return { outcome: 'opened' };
   }
   const detail =
-    outcome === 'bound'
-      ? (withheld ?? '')
-      : `The service answers with link ${link.id}, which is another's here.`;
+    outcome === 'bound' ? (withheld ?? '') : `The service answers with link ${link.id}, which is another's here.`;
   log.warn({ order: reference, detail }, 'a link was made that the shop must not have');
   return { outcome: outcome === 'bound' ? 'withheld' : 'taken', detail };
 }
@@ -93,8 +80,7 @@ async function close(
   fault: ServiceFault,
 ): Promise<End | null> {
   const outcome = await store.closeOpening({ linkKey, attempt, nowMs: clock.nowMs() });
-  if (outcome === 'kept')
-    log.warn({ order: reference, fault }, 'the service refuses a link that settled heard of');
+  if (outcome === 'kept') log.warn({ order: reference, fault }, 'the service refuses a link that settled heard of');
   if (outcome !== 'closed') return null;
   credentials.forget(token);
   log.warn({ order: reference, fault }, 'the service refused to make a link; the order is forgotten');
@@ -104,9 +90,7 @@ async function close(
 /** The key is refused, or the merchant inactive: nothing that one order could change. */
 function isAboutKey(error: unknown): error is ServiceFault {
   if (!(error instanceof ServiceFault)) return false;
-  return (
-    error.code === 'service_key_refused' || (error.code === 'service_forbidden' && error.kind === 'transient')
-  );
+  return error.code === 'service_key_refused' || (error.code === 'service_forbidden' && error.kind === 'transient');
 }
 
 /** Asking again soon would say the same: the service's sandbox has no list, or our address is private. */
@@ -135,8 +119,7 @@ async function retry(options: OpenerOptions, opening: ClaimedOpening, error: unk
   const dueAtMs = service?.retryAtMs ?? nowMs + backoffMs;
   const mayExist = service?.mayHaveArrived ?? !blocked;
   const waits = blocked || nowMs - createdAtMs > WAITS_AFTER_MS;
-  const isUnseen =
-    waits && (mayExist || opening.mayExist) && service !== null && CANNOT_FIND.has(service.code);
+  const isUnseen = waits && (mayExist || opening.mayExist) && service !== null && CANNOT_FIND.has(service.code);
   const fault =
     error instanceof Fault
       ? { code: error.code, message: isUnseen ? `${error.message} ${bringId(reference)}` : error.message }

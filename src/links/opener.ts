@@ -157,10 +157,7 @@ async function intend(options: OpenerOptions, request: OpenRequest): Promise<Int
     atMs,
   });
   if (intended.outcome === 'created') {
-    options.log.info(
-      { order: reference, amount: `${formatAmount(amount)} ${amount.currency}` },
-      'order opened',
-    );
+    options.log.info({ order: reference, amount: `${formatAmount(amount)} ${amount.currency}` }, 'order opened');
     credentials.keep({ linkKey: intended.linkKey, reference, token, secret, isProvisional: true });
   }
   return intended;

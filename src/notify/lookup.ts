@@ -25,12 +25,7 @@ type Answer = { addresses: readonly LookupAddress[]; untilMs: number };
  * there is none. One look-up is under way at a time, for everybody who asks: each holds a thread of the few that the whole
  * process has for names, and cannot be taken back.
  */
-export function openShopLookup({
-  resolve,
-  mayConnect,
-  deadlineMs,
-  clock,
-}: ShopLookupOptions): LookupFunction {
+export function openShopLookup({ resolve, mayConnect, deadlineMs, clock }: ShopLookupOptions): LookupFunction {
   let kept: Answer | null = null;
   /** Who asks now; null while no look-up is under way. */
   let askers: Asker[] | null = null;

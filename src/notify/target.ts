@@ -191,11 +191,7 @@ function queryTexts({ search, searchParams }: URL): string[] {
     .sort((a, b) => b.length - a.length);
 }
 
-function reply(
-  { statusCode, headers }: Head,
-  kept: readonly Buffer[],
-  withheld: readonly string[],
-): TargetReply {
+function reply({ statusCode, headers }: Head, kept: readonly Buffer[], withheld: readonly string[]): TargetReply {
   const said = Buffer.concat(kept).toString('utf8');
   const body = withheld.reduce((text, secret) => text.replaceAll(secret, '…'), said);
   return {

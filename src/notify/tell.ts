@@ -87,17 +87,14 @@ function faultOf({ status }: ShopAnswer): Fault | null {
     const message = `The shop answered ${status}: redirects are not followed. Put the final address into SETTLED_SHOP_URL.`;
     return new Fault('transient', 'shop_redirects', message);
   }
-  const hint =
-    status === 401 || status === 403 ? ' Does the shop have the secret of SETTLED_SHOP_SECRET?' : '';
+  const hint = status === 401 || status === 403 ? ' Does the shop have the secret of SETTLED_SHOP_SECRET?' : '';
   const message = `The shop answered ${status}; only 2xx takes a notice. Look at the shop's own log.${hint}`;
   return new Fault('transient', 'shop_refused', message);
 }
 
 function bug(error: unknown): Fault {
   const message = error instanceof Error ? error.message : String(error);
-  return new Fault('transient', 'shop_unreachable', `The notice could not be sent: ${message}`, {
-    cause: error,
-  });
+  return new Fault('transient', 'shop_unreachable', `The notice could not be sent: ${message}`, { cause: error });
 }
 
 /** Null where the lease went to somebody else meanwhile. */

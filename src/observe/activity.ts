@@ -21,14 +21,7 @@ export type Happened = { at: string; reference: string | null } & (
   | { what: 'rejected'; reason: KeptReason }
   /** A delivery that was not taken for a reason other than its signature or its time. */
   | { what: 'refused'; reason: string }
-  | {
-      what: 'settled';
-      event: string;
-      reading: number | null;
-      outcome: string;
-      rule: string | null;
-      state: OrderState;
-    }
+  | { what: 'settled'; event: string; reading: number | null; outcome: string; rule: string | null; state: OrderState }
   | { what: 'not_settled'; event: string; reading: number | null; outcome: string }
   | {
       what: 'notified';
@@ -120,17 +113,7 @@ export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cache
     notified: ({ told, notice, status, fault }) => {
       if (followers.size === 0) return;
       const { id, reference, type, attempt } = notice;
-      tell({
-        at: now(),
-        what: 'notified',
-        reference,
-        notice: id,
-        type,
-        attempt,
-        outcome: told,
-        status,
-        fault,
-      });
+      tell({ at: now(), what: 'notified', reference, notice: id, type, attempt, outcome: told, status, fault });
     },
     opening: (outcome, { reference, attempt }) => {
       if (followers.size > 0) tell({ at: now(), what: 'opening', reference, attempt, outcome });

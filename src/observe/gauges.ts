@@ -39,12 +39,7 @@ type NewGauge = (name: string, help: string, labelNames?: string[]) => Gauge;
 /** Gauges that are read from the store; returns what reads them, and what they were read from. */
 export function rowGauges(registers: [Registry], sources: Sources): () => Promise<Stats> {
   const gauge: NewGauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
-  const shows = [
-    countGauges(gauge),
-    lagGauges(gauge, sources),
-    apiGauges(gauge, sources),
-    storeGauges(gauge),
-  ];
+  const shows = [countGauges(gauge), lagGauges(gauge, sources), apiGauges(gauge, sources), storeGauges(gauge)];
   const ready = gauge('settled_ready', '1 while deliveries can be taken, as /readyz says it.');
   const showConnections = connectionGauges(registers, sources);
   const showOwn = [...diskGauge(gauge, sources), ...sharingGauges(gauge, sources)];
@@ -88,10 +83,7 @@ function diskGauge(gauge: NewGauge, { freeBytes }: Sources): (() => Promise<void
 function sharingGauges(gauge: NewGauge, { sharing }: Sources): (() => Promise<void>)[] {
   if (sharing === null) return [];
   const alive = gauge('settled_replicas', 'Replicas that gave a sign of life within a minute.');
-  const ahead = gauge(
-    'settled_store_clock_ahead_seconds',
-    "How far this machine's clock is ahead of the database's.",
-  );
+  const ahead = gauge('settled_store_clock_ahead_seconds', "How far this machine's clock is ahead of the database's.");
   const leases = gauge(
     'settled_leases_lapsed',
     'Leases that lapsed and that no replica took over so far, by what is leased.',
@@ -112,11 +104,10 @@ function countGauges(gauge: NewGauge): (now: Stats) => void {
   const events = gauge('settled_inbox_events', 'Recorded events by status.', ['status']);
   const notices = gauge('settled_notices', 'Notices to the shop by status.', ['status']);
   const openings = gauge('settled_openings', 'Links that settled is opening, by status.', ['status']);
-  const matters = gauge(
-    'settled_needs_person',
-    'Matters that need a person, as settled attention lists them.',
-    ['concern', 'kind'],
-  );
+  const matters = gauge('settled_needs_person', 'Matters that need a person, as settled attention lists them.', [
+    'concern',
+    'kind',
+  ]);
   const checks = gauge(
     'settled_checks_waiting',
     'Links that the service should be asked about, by the class of the request; scheduled ones aside.',
@@ -184,10 +175,7 @@ function apiGauges(gauge: NewGauge, { apiSlots }: Sources): (now: Stats) => void
 }
 
 function storeGauges(gauge: NewGauge): (now: Stats) => void {
-  const generation = gauge(
-    'settled_store_generation',
-    'Rises when a backup takes the place of the database.',
-  );
+  const generation = gauge('settled_store_generation', 'Rises when a backup takes the place of the database.');
   const restored = gauge(
     'settled_store_restored',
     '1 after that, until the links made since the backup were looked for.',

@@ -76,20 +76,12 @@ function holdsSecret(value: unknown): value is object {
 /** An error that is called otherwise than `fault`, which has its serializer, is shown without what it carries. */
 function redactBelow(value: object): object {
   if (value instanceof Error) return serializeFault(value);
-  const parts = Object.entries(value).map(([name, part]) => [
-    name,
-    SECRET_FIELDS.has(name) ? REDACTED : part,
-  ]);
+  const parts = Object.entries(value).map(([name, part]) => [name, SECRET_FIELDS.has(name) ? REDACTED : part]);
   return Object.fromEntries(parts);
 }
 
 /** The state of an order changed. */
-type Change = Door & {
-  order: string;
-  from: OrderState;
-  to: OrderState;
-  rule: string;
-};
+type Change = Door & { order: string; from: OrderState; to: OrderState; rule: string };
 
 /** By which door it was learned; no reading if the service has no such link. */
 type Door = { by: 'webhook'; event: number } | { by: 'reconciliation'; reading?: number } | { by: 'person' };
@@ -148,7 +140,5 @@ function openOutput(): Output {
 function serializeFault(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };
   const { code } = error as { code?: unknown };
-  return code === undefined
-    ? { message: error.message, stack: error.stack }
-    : { code, message: error.message };
+  return code === undefined ? { message: error.message, stack: error.stack } : { code, message: error.message };
 }

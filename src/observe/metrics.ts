@@ -124,9 +124,7 @@ function begin(counter: Counter<'outcome'>, outcomes: readonly string[]): void {
 }
 
 /** What is counted of our own requests to the service. */
-function apiMetrics(
-  registers: [Registry],
-): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 'apiDated' | 'opening'> {
+function apiMetrics(registers: [Registry]): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 'apiDated' | 'opening'> {
   const requests = new Counter({
     name: 'settled_api_requests_total',
     help: "Requests to the service's API, by call and end: ok, or the code of the fault.",

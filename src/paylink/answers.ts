@@ -33,10 +33,7 @@ const linkShape = z.object(
     currency: anything,
     status: statusShape.catch('UNKNOWN'),
     paymentStatus: anything,
-    payments: z
-      .array(z.unknown(), 'is no list')
-      .max(PAYMENTS_MAX, `has more than ${PAYMENTS_MAX} items`)
-      .nullish(),
+    payments: z.array(z.unknown(), 'is no list').max(PAYMENTS_MAX, `has more than ${PAYMENTS_MAX} items`).nullish(),
     isExpired: anything,
     url: anything,
     shortUrl: anything,
@@ -80,14 +77,10 @@ export function readCreation(body: unknown, given: string): Read<LinkMade> {
   const bare = [root, inner].filter((place) => Object.hasOwn(place, 'id'));
   const paymentLink = [...named, ...bare].find((place) => place !== undefined);
   const shape = z.object({ success, paymentLink: linkShape });
-  const secrets = [asObject(paymentLink) ?? {}, root, inner].map((place) =>
-    statedText(field(place, 'webhookSecret')),
-  );
+  const secrets = [asObject(paymentLink) ?? {}, root, inner].map((place) => statedText(field(place, 'webhookSecret')));
   return read(shape, { success: field(root, 'success'), paymentLink }, (answer) => ({
     ...seen(answer.paymentLink),
-    webhookSecrets: [
-      ...new Set(secrets.filter((secret) => secret !== null).filter((secret) => secret !== given)),
-    ],
+    webhookSecrets: [...new Set(secrets.filter((secret) => secret !== null).filter((secret) => secret !== given))],
   }));
 }
 

@@ -3,14 +3,7 @@ import type { Clock } from '../work/clock.ts';
 import { readCreation, readDetails, readPage, readProfile } from './answers.ts';
 import { readDate } from './limits.ts';
 import { send } from './request.ts';
-import {
-  type Answered,
-  type Budget,
-  type LinkMade,
-  type NewLink,
-  type Service,
-  ServiceFault,
-} from './service.ts';
+import { type Answered, type Budget, type LinkMade, type NewLink, type Service, ServiceFault } from './service.ts';
 import { type Call, judge, type Verdict } from './verdict.ts';
 
 const DEADLINE_MS = 10_000;
@@ -155,8 +148,7 @@ function asker(options: ServiceOptions, closing: AbortSignal): Ask {
   return async (call, as) => {
     const key = keyFor(call);
     const first = await askOnce(options, { call, as, key, closing, hasAnother });
-    const answered =
-      first ?? (await askOnce(options, { call, as, key: keyFor(call), closing, hasAnother: null }));
+    const answered = first ?? (await askOnce(options, { call, as, key: keyFor(call), closing, hasAnother: null }));
     return answered as NonNullable<typeof answered>;
   };
 }

@@ -35,8 +35,7 @@ function readReset(headers: Headers, nowMs: number): number | null {
   if (reset === null) return null;
   // Epochs are compared with the service's own clock: ours may be wrong.
   const serviceMs = readDate(headers) ?? nowMs;
-  const inMs =
-    reset < EPOCH_SECONDS_MIN ? reset * 1_000 : (reset < EPOCH_MS_MIN ? reset * 1_000 : reset) - serviceMs;
+  const inMs = reset < EPOCH_SECONDS_MIN ? reset * 1_000 : (reset < EPOCH_MS_MIN ? reset * 1_000 : reset) - serviceMs;
   return nowMs + Math.min(RESET_MS_MAX, Math.max(0, inMs));
 }
 

@@ -147,10 +147,7 @@ function linkFacts(
   const expired = link.status === 'EXPIRED' || isExpired;
   // Links become inactive by being paid: only without money is it news.
   const disabled = link.status === 'INACTIVE' && isClear && !moneyCame;
-  return [
-    ...(expired ? [bareFact('expired', authority)] : []),
-    ...(disabled ? [bareFact('disabled', authority)] : []),
-  ];
+  return [...(expired ? [bareFact('expired', authority)] : []), ...(disabled ? [bareFact('disabled', authority)] : [])];
 }
 
 function kindOf(status: string | null): FactKind | undefined {

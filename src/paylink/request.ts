@@ -39,13 +39,7 @@ export async function send(exchange: Exchange): Promise<Reply> {
   closing.addEventListener('abort', abort);
   if (closing.aborted) abort();
   try {
-    const response = await fetch(url, {
-      method,
-      headers,
-      body,
-      redirect: 'manual',
-      signal: controller.signal,
-    });
+    const response = await fetch(url, { method, headers, body, redirect: 'manual', signal: controller.signal });
     const { status, headers: received } = response;
     try {
       return { status, headers: received, body: await readBody(response, exchange), bodyFault: null };

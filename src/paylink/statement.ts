@@ -137,8 +137,7 @@ function namesLess(found: Found, linkMoney: StatedMoney | null): boolean {
   const currency = own.currency ?? linkMoney?.currency ?? '';
   const read = parseAmount(own.amount, currency);
   if (!read.ok) return true;
-  if (linkMoney === null || linkMoney.amount === null || currency !== (linkMoney.currency ?? currency))
-    return false;
+  if (linkMoney === null || linkMoney.amount === null || currency !== (linkMoney.currency ?? currency)) return false;
   const ofLink = parseAmount(linkMoney.amount, currency);
   return ofLink.ok && read.amountMinor < ofLink.amountMinor;
 }

@@ -101,11 +101,7 @@ function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Cont
       return refuse403(call, nowMs);
     case 404:
       return call.ofOneLink
-        ? {
-            ...terminal,
-            code: 'service_not_found',
-            advice: 'The service has no such link under this API key.',
-          }
+        ? { ...terminal, code: 'service_not_found', advice: 'The service has no such link under this API key.' }
         : { ...transient, standing: 'well', code: 'service_not_found', advice: 'Check SETTLED_API_URL.' };
     case 409:
       return { ...terminal, code: 'service_conflict', advice: 'A link of this externalReference exists.' };

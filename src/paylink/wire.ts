@@ -102,11 +102,7 @@ export type EventReading = {
 
 const CREATED = 'payment_link.created';
 const STATUS_CHANGED = 'payment_link.status_changed';
-const KNOWN_TYPES: ReadonlySet<string> = new Set([
-  CREATED,
-  STATUS_CHANGED,
-  'payment_link.payment_status_changed',
-]);
+const KNOWN_TYPES: ReadonlySet<string> = new Set([CREATED, STATUS_CHANGED, 'payment_link.payment_status_changed']);
 
 function unread(notUnderstood: string, linkIds: readonly string[] = []): EventReading {
   return { linkIds, facts: [], unsure: true, notUnderstood, linkChanged: false, linkStatus: null };
@@ -116,8 +112,7 @@ function unread(notUnderstood: string, linkIds: readonly string[] = []): EventRe
 export function readEvent(body: unknown): EventReading {
   const found = findPlaces(body, 'exactly');
   if (found === 'no_object') return unread('it is no JSON object');
-  if (!isEvent(found))
-    return unread(`it is a list of ${found.listOf}, and settled reads one event a delivery`);
+  if (!isEvent(found)) return unread(`it is a list of ${found.listOf}, and settled reads one event a delivery`);
   const links = linkIds(found);
   const types = [...new Set(typesOf(found).map((type) => type.toLowerCase()))];
   const [type = null] = types;
@@ -129,8 +124,7 @@ export function readEvent(body: unknown): EventReading {
   const torn = tornIn('types', types) ?? tornIn('link statuses', linkStatuses);
   const statement = readPaymentStatement(found, torn);
   const mustSpeak = type !== CREATED && (!linkChanged || statement.ofPayment);
-  const silent =
-    mustSpeak && !statement.speaks ? 'it names no payment status where settled looks for it' : null;
+  const silent = mustSpeak && !statement.speaks ? 'it names no payment status where settled looks for it' : null;
   const notUnderstood = statement.notUnderstood ?? silent;
   if (notUnderstood === null && found.odd.has('payload') && !statement.saysMoneyCame) {
     return unread('what stands in the place of its content cannot be opened', links);

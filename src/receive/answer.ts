@@ -27,14 +27,9 @@ export const ANSWERS = {
   notFound: problem(404, 'not_found', 'There is nothing at this address.'),
   methodNotAllowed: problem(405, 'method_not_allowed', 'Deliveries are sent with POST.', { allow: 'POST' }),
   tooLarge: problem(413, 'body_too_large', 'A delivery has at most 262144 bytes.', { connection: 'close' }),
-  encoded: problem(
-    415,
-    'content_encoding',
-    'A delivery is signed as it is sent: send it without a content encoding.',
-    {
-      connection: 'close',
-    },
-  ),
+  encoded: problem(415, 'content_encoding', 'A delivery is signed as it is sent: send it without a content encoding.', {
+    connection: 'close',
+  }),
   unavailable: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', {
     'retry-after': String(RETRY_AFTER_SECONDS),
   }),
@@ -64,12 +59,7 @@ function problem(status: number, code: string, detail: string, headers: Record<s
   return make(status, 'application/problem+json', content, headers);
 }
 
-function make(
-  status: number,
-  contentType: string,
-  content: object,
-  headers: Record<string, string> = {},
-): Answer {
+function make(status: number, contentType: string, content: object, headers: Record<string, string> = {}): Answer {
   const body = JSON.stringify(content);
   return {
     status,

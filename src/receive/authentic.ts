@@ -36,8 +36,7 @@ export function verify(delivery: {
   // The second code is computed for few: those that the first does not match, of a link that has two secrets.
   for (const key of [() => secret, ...(serviceSecret === undefined ? [] : [serviceSecret])]) {
     const mac = deliveryMac(key(), timestamp.value, body);
-    if (matchesAny(mac, candidates))
-      return { ok: true, authentic: { timestamp: timestamp.value, timestampMs, mac } };
+    if (matchesAny(mac, candidates)) return { ok: true, authentic: { timestamp: timestamp.value, timestampMs, mac } };
   }
   return refuse('signature_wrong');
 }

@@ -158,10 +158,7 @@ function metered(
 async function readWhole(source: Readable, request: IncomingMessage): Promise<Ended> {
   try {
     const length = request.headers['content-length'];
-    const body = await getRawBody(source, {
-      limit: BODY_BYTES_MAX,
-      ...(length === undefined ? {} : { length }),
-    });
+    const body = await getRawBody(source, { limit: BODY_BYTES_MAX, ...(length === undefined ? {} : { length }) });
     return { outcome: 'read', body };
   } catch (error) {
     if ((error as { type?: string }).type !== 'entity.too.large') return { outcome: 'aborted' };

@@ -10,12 +10,7 @@ export function crossOriginHeaders(allowed: string, request: Request, response: 
 }
 
 /** Answers a browser's question whether it may deliver from the one allowed origin. */
-export function preflight(
-  allowed: string,
-  headerNames: HeaderNames,
-  request: Request,
-  response: Response,
-): void {
+export function preflight(allowed: string, headerNames: HeaderNames, request: Request, response: Response): void {
   crossOriginHeaders(allowed, request, response);
   response.setHeader('access-control-allow-methods', 'POST');
   response.setHeader(

@@ -74,9 +74,7 @@ export function diagnose(given: Captured): Diagnosis {
   };
   const { body, signature, timestamp, secrets, nowMs, toleranceSeconds, effort } = captured;
   const rawHeaders = [NAMES.signature, signature, NAMES.timestamp, timestamp];
-  const results = secrets.map((secret) =>
-    verify({ rawHeaders, headerNames: NAMES, body, credentials: { secret } }),
-  );
+  const results = secrets.map((secret) => verify({ rawHeaders, headerNames: NAMES, body, credentials: { secret } }));
   const verified = results.find(({ ok }) => ok) ?? results[0];
   if (verified === undefined) throw new Error('a delivery is diagnosed with a secret');
   if (verified.ok) {
@@ -90,11 +88,7 @@ export function diagnose(given: Captured): Diagnosis {
   const found = findMistake(captured, signatures, effort);
   switch (verified.reason) {
     case 'signature_malformed':
-      return {
-        code: 'malformed_signature',
-        fault: signatureFault(signature, timestamp),
-        besides: found,
-      };
+      return { code: 'malformed_signature', fault: signatureFault(signature, timestamp), besides: found };
     case 'timestamp_malformed':
       return { code: 'malformed_timestamp', fault: timestampFault(timestamp), besides: found };
     case 'secret_unusable': {

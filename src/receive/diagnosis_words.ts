@@ -114,8 +114,7 @@ function damageWords(damage: BodyDamage): Explained {
 }
 
 const UNEXPLAINED: Explained = {
-  answer:
-    'The signature matches neither this body under this secret nor any of the usual mistakes with them.',
+  answer: 'The signature matches neither this body under this secret nor any of the usual mistakes with them.',
   advice: [
     'Either the secret is of another link, or the body was changed by more than a character.',
     'To tell them apart, verify another delivery of the same link with this secret: if that one is authentic, this ' +

@@ -53,11 +53,7 @@ const ALGORITHM_BY_BYTES: Readonly<Record<number, string>> = {
 };
 
 /** The fewest mistakes that explain a signature; null if none of the usual ones do, or none of those that were tried. */
-export function findMistake(
-  signed: Signed,
-  signatures: readonly Buffer[],
-  effort: Effort = 'all',
-): Mistake | null {
+export function findMistake(signed: Signed, signatures: readonly Buffer[], effort: Effort = 'all'): Mistake | null {
   const matches = matcher(signatures, effort);
   const isReread = effort === 'all' || signed.body.length <= REREAD_BYTES_MAX;
   const bodies = isReread ? bodyReadings(signed.body) : [{ name: '', value: signed.body }];
@@ -86,10 +82,7 @@ function changes({ name }: Reading<unknown>): 0 | 1 {
   return name === '' ? 0 : 1;
 }
 
-function mistake(
-  read: Record<'body' | 'secret' | 'timestamp' | 'form', Reading<unknown>>,
-  algorithm: string,
-): Mistake {
+function mistake(read: Record<'body' | 'secret' | 'timestamp' | 'form', Reading<unknown>>, algorithm: string): Mistake {
   const { body, secret, timestamp, form } = read;
   const readings = [body, secret, timestamp, form].map(({ name }) => name).filter((name) => name !== '');
   const verdict =
@@ -136,43 +129,23 @@ function matchesAny(mac: Buffer, signatures: readonly Buffer[]): boolean {
 const FORMS: readonly Reading<Form>[] = [
   { name: '', value: (timestamp, body) => [timestamp, '.', body] },
   { name: 'body_alone', value: (_timestamp, body) => [body] },
-  {
-    name: 'no_full_stop',
-    value: (timestamp, body) => [timestamp, body],
-  },
-  {
-    name: 'body_first',
-    value: (timestamp, body) => [body, '.', timestamp],
-  },
-  {
-    name: 'colon_between',
-    value: (timestamp, body) => [timestamp, ':', body],
-  },
-  {
-    name: 'line_end_between',
-    value: (timestamp, body) => [timestamp, '\n', body],
-  },
-  {
-    name: 'v0_form',
-    value: (timestamp, body) => ['v0:', timestamp, ':', body],
-  },
+  { name: 'no_full_stop', value: (timestamp, body) => [timestamp, body] },
+  { name: 'body_first', value: (timestamp, body) => [body, '.', timestamp] },
+  { name: 'colon_between', value: (timestamp, body) => [timestamp, ':', body] },
+  { name: 'line_end_between', value: (timestamp, body) => [timestamp, '\n', body] },
+  { name: 'v0_form', value: (timestamp, body) => ['v0:', timestamp, ':', body] },
 ];
 
 const DIGITS = '0123456789';
 const PRINTABLE = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('');
 
 /** One character changed, added or lost on the way, in the timestamp or in a body that is not too long. */
-function findChangedCharacter(
-  { body, timestamp, secrets }: Signed,
-  matches: Matcher,
-  effort: Effort,
-): Mistake | null {
+function findChangedCharacter({ body, timestamp, secrets }: Signed, matches: Matcher, effort: Effort): Mistake | null {
   const keys = secrets.map((secret) => Buffer.from(secret));
   const isSigned = (message: (string | Buffer)[]) =>
     keys.some((key) => matches(key, message, MISTAKES_AT_ONCE) !== null);
   for (const { change, text } of timestamp.length > TIMESTAMP_LENGTH_MAX ? [] : changed(timestamp, DIGITS)) {
-    if (isSigned([text, '.', body]))
-      return wrongCharacter('altered_timestamp', { of: 'timestamp', ...change });
+    if (isSigned([text, '.', body])) return wrongCharacter('altered_timestamp', { of: 'timestamp', ...change });
   }
   if (effort === 'little' || body.length > SEARCHED_BYTES_MAX) return null;
   for (const { change, text } of changed(body.toString('latin1'), PRINTABLE)) {

@@ -121,9 +121,7 @@ export function secretReadings(secret: string): Reading<Buffer>[] {
     ['secret_without_whsec', bare],
     ['secret_with_whsec', `whsec_${secret}`],
     ['secret_from_base64', Buffer.from(bare, 'base64')],
-    ...(/^(?:[0-9A-Fa-f]{2})+$/.test(bare)
-      ? [['secret_from_hex', Buffer.from(bare, 'hex')] as [string, Buffer]]
-      : []),
+    ...(/^(?:[0-9A-Fa-f]{2})+$/.test(bare) ? [['secret_from_hex', Buffer.from(bare, 'hex')] as [string, Buffer]] : []),
     ['secret_as_base64', Buffer.from(secret).toString('base64')],
     ['secret_as_hex', Buffer.from(secret).toString('hex')],
     ['secret_lower_case', secret.toLowerCase()],
@@ -132,10 +130,7 @@ export function secretReadings(secret: string): Reading<Buffer>[] {
     ['secret_empty', ''],
   ];
   return distinct(
-    readings.map(([name, value]) => ({
-      name,
-      value: typeof value === 'string' ? Buffer.from(value) : value,
-    })),
+    readings.map(([name, value]) => ({ name, value: typeof value === 'string' ? Buffer.from(value) : value })),
   );
 }
 

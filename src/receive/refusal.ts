@@ -15,18 +15,12 @@ const SAME_EVERY_MS = 10_000;
 const BURST = 10;
 const ONE_MORE_MS = 500;
 /** Those whose diagnosis computes codes: the others only look at what was sent. */
-const COSTLY: ReadonlySet<KeptReason> = new Set([
-  'signature_malformed',
-  'timestamp_malformed',
-  'signature_wrong',
-]);
+const COSTLY: ReadonlySet<KeptReason> = new Set(['signature_malformed', 'timestamp_malformed', 'signature_wrong']);
 /** Links and reasons whose last diagnosis is remembered. */
 const REMEMBERED_MAX = 10_000;
 
 /** Whether one more may be diagnosed, of this link and reason. */
-export function diagnosisLimit(
-  clock: Pick<Clock, 'monotonicMs'>,
-): (key: string, reason: KeptReason) => boolean {
+export function diagnosisLimit(clock: Pick<Clock, 'monotonicMs'>): (key: string, reason: KeptReason) => boolean {
   const lastMs = new Map<string, number>();
   let left = BURST;
   let refilledMs = clock.monotonicMs();
@@ -66,8 +60,7 @@ export function diagnoseRefused(refused: Refused): Diagnosis | null {
     case 'timestamp_malformed':
     case 'signature_wrong': {
       const [signature, timestamp] = [headerNames.signature, headerNames.timestamp].map(
-        (name) =>
-          rawHeaders[rawHeaders.findIndex((one, at) => at % 2 === 0 && one.toLowerCase() === name) + 1],
+        (name) => rawHeaders[rawHeaders.findIndex((one, at) => at % 2 === 0 && one.toLowerCase() === name) + 1],
       );
       if (signature === undefined || timestamp === undefined) return null;
       const { body, credentials, nowMs, toleranceSeconds } = refused;
@@ -83,8 +76,7 @@ export function diagnoseRefused(refused: Refused): Diagnosis | null {
 const NAMES_MAX = 8;
 /** Header names may hold more, and a person pastes what is shown here into a shell. */
 const NAME = /^[a-z0-9_-]{1,64}$/;
-const LOOKS_LIKE =
-  /signature|timestamp|hmac|digest|(?:^|[-_])(?:sig|sign|signed|time|date-?time|ts|mac)(?:$|[-_])/;
+const LOOKS_LIKE = /signature|timestamp|hmac|digest|(?:^|[-_])(?:sig|sign|signed|time|date-?time|ts|mac)(?:$|[-_])/;
 
 /** The names of headers that look like a signature or a timestamp, and never what they hold; null if there are none. */
 function otherHeaderNames(rawHeaders: readonly string[], wanted: HeaderNames): Diagnosis | null {
@@ -111,16 +103,12 @@ export function diagnoseUnread(
   const { method = '', headers } = request;
   if (reason === 'method_not_allowed') {
     const { origin } = headers;
-    const isOrigin =
-      typeof origin === 'string' && origin.length <= 100 && URL.parse(origin)?.origin === origin;
+    const isOrigin = typeof origin === 'string' && origin.length <= 100 && URL.parse(origin)?.origin === origin;
     return { code: 'other_method', method: method.slice(0, 16), origin: isOrigin ? origin : null };
   }
   if (reason === 'content_encoding') {
     const encoding = String(headers['content-encoding']).toLowerCase();
-    return {
-      code: 'content_encoding',
-      encoding: /^[a-z0-9, -]{1,32}$/.test(encoding) ? encoding : 'another',
-    };
+    return { code: 'content_encoding', encoding: /^[a-z0-9, -]{1,32}$/.test(encoding) ? encoding : 'another' };
   }
   const bytes = Number(headers['content-length']);
   return { code: 'body_size', bytes: Number.isSafeInteger(bytes) ? bytes : null };

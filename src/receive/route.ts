@@ -72,12 +72,7 @@ function hookRoutes(options: ReceiveOptions, unread: UnreadRefusals): Router {
 }
 
 /** The token picks the link, and so the secret, before a byte of the body is read. */
-function byToken(
-  options: ReceiveOptions,
-  unread: UnreadRefusals,
-  request: Request,
-  response: Response,
-): Promise<void> {
+function byToken(options: ReceiveOptions, unread: UnreadRefusals, request: Request, response: Response): Promise<void> {
   const token = request.params.token as string;
   const { credentials } = options;
   const lookUp = async () => {
@@ -109,11 +104,7 @@ type Way = {
 };
 
 /** Tells that a delivery was refused before its signature was looked at, and keeps that of a link that has this token. */
-type UnreadRefusals = (
-  token: string | undefined,
-  request: IncomingMessage,
-  reason: KeptReason | undefined,
-) => void;
+type UnreadRefusals = (token: string | undefined, request: IncomingMessage, reason: KeptReason | undefined) => void;
 
 /** Tokens that are looked up at once for that, at most: they were answered, so what is more is not kept. */
 const UNREAD_LOOK_UPS_MAX = 4;
@@ -144,12 +135,7 @@ function unreadRefusals({ credentials, rejections, onUnread }: ReceiveOptions): 
   };
 }
 
-async function receive(
-  options: ReceiveOptions,
-  request: Request,
-  response: Response,
-  way: Way,
-): Promise<void> {
+async function receive(options: ReceiveOptions, request: Request, response: Response, way: Way): Promise<void> {
   const { clock, crossOrigin, onOutcome } = options;
   const headersAt = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
   const ended = await take(options, request, way, headersAt.wallMs);
@@ -163,12 +149,7 @@ async function receive(
 
 const EMPTY = Buffer.alloc(0);
 
-async function take(
-  options: ReceiveOptions,
-  request: Request,
-  way: Way,
-  headersAtMs: number,
-): Promise<Ended> {
+async function take(options: ReceiveOptions, request: Request, way: Way, headersAtMs: number): Promise<Ended> {
   const { isClosed, bodies } = options;
   if (isClosed()) return { answer: ANSWERS.stopping, outcome: 'refused' };
   const refused = refuseByHeaders(request);

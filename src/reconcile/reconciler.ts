@@ -89,10 +89,7 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
       const minutes = Math.ceil(links / slotsFor('janitor', slots));
       const plan = { links, requests: links, etaMs: minutes * 60_000 };
       if (dryRun) return plan;
-      log.info(
-        { links, within: inWords(plan.etaMs) },
-        'asking the service about every link that can still be paid',
-      );
+      log.info({ links, within: inWords(plan.etaMs) }, 'asking the service about every link that can still be paid');
       sweep.now();
       pool.wake();
       return plan;
@@ -103,11 +100,7 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
     },
     wake: pool.wake,
     stop: async () => {
-      await Promise.all([
-        sweep.stop(),
-        pool.stop(),
-        ...[...asking.values()].map((one) => one.catch(() => {})),
-      ]);
+      await Promise.all([sweep.stop(), pool.stop(), ...[...asking.values()].map((one) => one.catch(() => {}))]);
     },
   };
 }

@@ -123,8 +123,7 @@ async function readList({ service, store, clock, log }: SweepOptions, turn: Turn
       return;
     }
     const isLast = listed.links.length === 0 || (listed.totalPages !== null && number >= listed.totalPages);
-    const isPast = (ms: number | null) =>
-      isLast || ms === null || listed.links.some(isBefore(ms - CLOCKS_APART_MS));
+    const isPast = (ms: number | null) => isLast || ms === null || listed.links.some(isBefore(ms - CLOCKS_APART_MS));
     const endsRestore = restoredFromMs !== null && isPast(restoredFromMs);
     if (endsRestore) {
       await store.endRestore({ nowMs: clock.nowMs() });
@@ -159,24 +158,15 @@ async function stopRepeated(
     nowMs: clock.nowMs(),
   });
   if (restoredFromMs === null) return;
-  await store.noteNoList({
-    why: 'its pages repeat, so that older links cannot be seen',
-    nowMs: clock.nowMs(),
-  });
+  await store.noteNoList({ why: 'its pages repeat, so that older links cannot be seen', nowMs: clock.nowMs() });
 }
 
 function tell(log: Log, { differing, notKnown }: Pick<Compared, 'differing' | 'notKnown'>): void {
   if (differing > 0) {
-    log.info(
-      { links: differing },
-      'the service lists links with another status than ours; asking about them',
-    );
+    log.info({ links: differing }, 'the service lists links with another status than ours; asking about them');
   }
   if (notKnown > 0) {
-    log.warn(
-      { links: notKnown },
-      'the service lists links that this restored store does not know: settled attention',
-    );
+    log.warn({ links: notKnown }, 'the service lists links that this restored store does not know: settled attention');
   }
 }
 

@@ -39,9 +39,7 @@ type Secrets = Pick<LinkCredentials, 'secret' | 'serviceSecret'>;
 /** Whether the stored bytes carry the signature with which they came, by either secret of the link. */
 export function isSignedFor(event: ClaimedEvent, { secret, serviceSecret }: Secrets): boolean {
   const macWith = (key: string) => deliveryMac(key, event.timestamp, event.body);
-  return (
-    isMac(event, macWith(secret)) || (serviceSecret !== undefined && isMac(event, macWith(serviceSecret())))
-  );
+  return isMac(event, macWith(secret)) || (serviceSecret !== undefined && isMac(event, macWith(serviceSecret())));
 }
 
 function isMac({ mac }: ClaimedEvent, expected: Buffer): boolean {

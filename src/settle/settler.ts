@@ -124,17 +124,11 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
       if (end === 'done')
         log.warn({ event: eventKey, ...order, fault: error }, 'a replayed event stays as it was settled');
       if (end !== 'dead') return;
-      log.error(
-        { event: eventKey, ...order, fault: error },
-        'an event cannot be settled and waits for a person',
-      );
+      log.error({ event: eventKey, ...order, fault: error }, 'an event cannot be settled and waits for a person');
       onFailed('buried', event);
     } else {
       await store.retryEvent({ eventKey, attempt, dueAtMs: nowMs + delayMs, fault });
-      log.warn(
-        { event: eventKey, ...order, attempt, fault: error },
-        'an event could not be settled; trying again',
-      );
+      log.warn({ event: eventKey, ...order, attempt, fault: error }, 'an event could not be settled; trying again');
       onFailed('retried', event);
     }
   } catch (second) {
@@ -166,13 +160,10 @@ function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResu
   }
   const { outcome, rule, reference: order, state: to, change, raised } = result;
   const by =
-    reading === null
-      ? ({ by: 'webhook', event: eventKey } as const)
-      : ({ by: 'reconciliation', reading } as const);
+    reading === null ? ({ by: 'webhook', event: eventKey } as const) : ({ by: 'reconciliation', reading } as const);
   for (const kind of raised) log.warn({ order, kind, ...by }, MATTERS[kind] ?? 'a matter needs a person');
   if (change !== null) logChange(log, { order, to, ...change, ...by });
-  else if (outcome === 'held')
-    log.warn({ order, rule, ...by }, 'more money of a held order waits for a person');
+  else if (outcome === 'held') log.warn({ order, rule, ...by }, 'more money of a held order waits for a person');
   // Money may have been counted or gone back all the same.
   else
     log[outcome === 'applied' ? 'info' : 'debug'](

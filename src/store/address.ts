@@ -47,10 +47,7 @@ const PARAMETERS: Readonly<Record<string, Parameter>> = {
   sslcert: { values: /./ },
   sslkey: { values: /./ },
   sslnegotiation: { values: /^(postgres|direct)$/, remedy: 'sslnegotiation=postgres or direct' },
-  channel_binding: {
-    values: /^(disable|prefer|require)$/,
-    remedy: 'channel_binding=disable, prefer or require',
-  },
+  channel_binding: { values: /^(disable|prefer|require)$/, remedy: 'channel_binding=disable, prefer or require' },
   options: { values: /^/ },
   application_name: { values: /^/ },
   connect_timeout: { values: /^\d+$/, remedy: 'connect_timeout in whole seconds' },

@@ -58,13 +58,7 @@ export type Openings = {
   }): Promise<void>;
   /** Gives a claimed opening back. `waits` raises the attention that the order waits for a link. */
   retryOpening(
-    opening: OpeningRef & {
-      dueAtMs: number;
-      mayExist: boolean;
-      waits: boolean;
-      fault: FaultNote;
-      nowMs: number;
-    },
+    opening: OpeningRef & { dueAtMs: number; mayExist: boolean; waits: boolean; fault: FaultNote; nowMs: number },
   ): Promise<void>;
   /** Parks an opening whose reference belongs to a link that is not ours, and raises `reference_taken`. */
   parkOpening(
@@ -149,12 +143,7 @@ export type Checks = {
    * Leases links to ask about, the strongest reason first, as many as the budget admits now: first those in the queue,
    * then those whose scheduled time has come. Drops what asking would not tell anything new about.
    */
-  claimChecks(claim: {
-    limit: number;
-    slots: number;
-    nowMs: number;
-    leaseMs: number;
-  }): Promise<ClaimedCheck[]>;
+  claimChecks(claim: { limit: number; slots: number; nowMs: number; leaseMs: number }): Promise<ClaimedCheck[]>;
   /** The link of an order, for a person who asks now; null where there is no such order. */
   findLink(reference: string): Promise<WatchedLink | null>;
   /**
@@ -182,11 +171,7 @@ export type Checks = {
    * restore, raises `link_not_known` for each that was made since the copy, or at most `toleranceMs` before it, and that
    * is not there.
    */
-  compareListed(page: {
-    items: readonly ListedLink[];
-    toleranceMs: number;
-    nowMs: number;
-  }): Promise<Compared>;
+  compareListed(page: { items: readonly ListedLink[]; toleranceMs: number; nowMs: number }): Promise<Compared>;
   /** What a sweep of the service's list asks before it begins. Reads every link. */
   sweepBounds(at: { nowMs: number }): Promise<SweepBounds>;
   /** The list was read back to when the copy was made: links made since are known, or a person was told of them. */

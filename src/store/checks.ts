@@ -34,17 +34,10 @@ export type QueuedCheck = WatchedLink & {
 };
 
 /** A link whose scheduled time has come. */
-export type ScheduledCheck = WatchedLink & {
-  failures: number;
-  settledAtMs: number | null;
-  plannedMs: number;
-};
+export type ScheduledCheck = WatchedLink & { failures: number; settledAtMs: number | null; plannedMs: number };
 
 /** What is due, asked for only where there is room; by the schedule, in the order in which it came to be due. */
-export type DueChecks = {
-  ofRank(rank: number): readonly QueuedCheck[];
-  bySchedule(): readonly ScheduledCheck[];
-};
+export type DueChecks = { ofRank(rank: number): readonly QueuedCheck[]; bySchedule(): readonly ScheduledCheck[] };
 
 type CheckClass = (typeof CHECK_CLASSES)[number]['class'];
 
@@ -78,20 +71,12 @@ export type ClaimPlan = {
 
 /** Plans what is claimed of what is due, the strongest first, and what becomes of that which must wait. Changes nothing. */
 export function planClaim(due: DueChecks, rooms: ClaimRooms, nowMs: number): ClaimPlan {
-  const plan: ClaimPlan = {
-    claimed: [],
-    followed: [],
-    fallBacks: [],
-    drops: [],
-    putOff: [],
-    putOffInSchedule: [],
-  };
+  const plan: ClaimPlan = { claimed: [], followed: [], fallBacks: [], drops: [], putOff: [], putOffInSchedule: [] };
   const { claimed, followed } = plan;
   const fallenBack: QueuedCheck[] = [];
   for (const { class: requestClass, from, to } of CHECK_CLASSES) {
     for (let rank: number = to; rank >= from; rank--) {
-      const hasRoom = () =>
-        hasRoomFor(rank, rooms[requestClass] - claimed.length, rooms.forged - followed.length);
+      const hasRoom = () => hasRoomFor(rank, rooms[requestClass] - claimed.length, rooms.forged - followed.length);
       if (!hasRoom()) continue;
       const inTurn = [...due.ofRank(rank), ...fallenBack.filter((one) => one.rank === rank)].sort(byDue);
       for (const check of inTurn) {
@@ -124,12 +109,7 @@ export function ranksWithRoom(rooms: ClaimRooms): number[] {
 }
 
 /** Returns what the check becomes where it falls back to what was heard beside its reason. */
-function planQueued(
-  plan: ClaimPlan,
-  check: QueuedCheck,
-  requestClass: CheckClass,
-  nowMs: number,
-): QueuedCheck | null {
+function planQueued(plan: ClaimPlan, check: QueuedCheck, requestClass: CheckClass, nowMs: number): QueuedCheck | null {
   const { linkKey, rank, reason, failures, againReason } = check;
   const turn = turnInQueue(check, nowMs);
   if (turn === 'ask') {
@@ -183,12 +163,7 @@ function turnInSchedule(check: ScheduledCheck, nowMs: number): 'ask' | { untilMs
 }
 
 /** Reasons that say nothing new once money was counted: its reading is asked for by the schedule. */
-const MOOT_ONCE_SETTLED: ReadonlySet<CheckReason> = new Set([
-  'registered',
-  'listed',
-  'link_changed',
-  'returned',
-]);
+const MOOT_ONCE_SETTLED: ReadonlySet<CheckReason> = new Set(['registered', 'listed', 'link_changed', 'returned']);
 const SETTLED: ReadonlySet<OrderState> = new Set(['paid', 'refunded', 'disputed']);
 
 /** Whether a check that is queued for this reason is dropped where its order is in this state. */

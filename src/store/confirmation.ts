@@ -17,8 +17,7 @@ export function whileUnconfirmed(
   { sinceMs, reading, nowMs }: Unconfirmed,
 ): { againAtMs: number } | { held: Decision; cause: Cause } {
   if (nowMs - sinceMs < UNCONFIRMED_AFTER_MS) return { againAtMs: confirmAgainAtMs(sinceMs, nowMs) };
-  const authority =
-    reading === null ? ({ by: 'event' } as const) : ({ by: 'reading', number: reading } as const);
+  const authority = reading === null ? ({ by: 'event' } as const) : ({ by: 'reading', number: reading } as const);
   const fact = bareFact('unconfirmed', authority);
   return {
     held: decide(order, fact, { asks: 'never', quoteIsDoubtful: false }),

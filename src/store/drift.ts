@@ -22,9 +22,7 @@ export type Found = {
  */
 export function driftOf({ before: { orderKey, order }, after, made, fact, reading, nowMs }: Found) {
   const followed = after.state !== order.state || made.effects.some((effect) => effect.do === 'entry');
-  const disagrees = made.effects.some(
-    (effect) => effect.do === 'attention' && effect.kind === 'service_disagrees',
-  );
+  const disagrees = made.effects.some((effect) => effect.do === 'attention' && effect.kind === 'service_disagrees');
   if (!(followed || disagrees) || made.rule === 'expired') return null;
   return {
     orderKey,

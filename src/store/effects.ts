@@ -41,7 +41,6 @@ function describe(effect: Effect): string {
 function describeEntry(entry: LedgerEntry): string {
   const { kind, currency, paymentKey, isAssumed, customerPaid } = entry;
   const assumed = isAssumed ? '; assumed, as the service did not name it' : '';
-  const paid =
-    customerPaid === null ? '' : `; the customer paid ${customerPaid.amount} ${customerPaid.currency}`;
+  const paid = customerPaid === null ? '' : `; the customer paid ${customerPaid.amount} ${customerPaid.currency}`;
   return `ledger: ${kind} ${formatAmount(entry)} ${currency}, payment ${paymentKey}${assumed}${paid}`;
 }

@@ -71,10 +71,7 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
         sealed: seal(key, secret, associatedData(reference, keyId, whose)),
         keyId,
         fingerprint: fingerprint(secret),
-        olderFingerprints: before.map((one) => ({
-          keyId: one.keyId,
-          fingerprint: one.fingerprint(secret),
-        })),
+        olderFingerprints: before.map((one) => ({ keyId: one.keyId, fingerprint: one.fingerprint(secret) })),
       };
     },
     open: ({ sealedSecret, keyId, reference }, whose = 'ours') => {
@@ -104,8 +101,7 @@ type SecretsKey = {
 };
 
 function prepareKey(bytes: Uint8Array): SecretsKey {
-  if (bytes.length !== KEY_BYTES)
-    throw new Error(`a secrets key has ${KEY_BYTES} bytes, this one ${bytes.length}`);
+  if (bytes.length !== KEY_BYTES) throw new Error(`a secrets key has ${KEY_BYTES} bytes, this one ${bytes.length}`);
   const fingerprintKey = createHash('sha256').update('settled fingerprint').update(bytes).digest();
   const mac = (text: string) => createHmac('sha256', fingerprintKey).update(text).digest();
   const derive = (purpose: string, length: number) => mac(purpose).subarray(0, length).toString('base64url');

@@ -1,11 +1,5 @@
 import { type StoreAddress, storeFile } from './address.ts';
-import {
-  olderKeyFiles,
-  olderKeyPath,
-  replaceSecretsKeyFile,
-  secretsKeyFile,
-  secretsKeyPath,
-} from './files.ts';
+import { olderKeyFiles, olderKeyPath, replaceSecretsKeyFile, secretsKeyFile, secretsKeyPath } from './files.ts';
 
 /** Where the secrets key comes from. */
 export type KeySource = {

@@ -100,25 +100,11 @@ export type HoldRow = OrderRow & { reason: HoldReason; openedAtMs: number; lastA
 export function heldMatter(row: HoldRow, order: Order): ListedMatter {
   const { key, reason, openedAtMs, lastAtMs } = row;
   const count = order.holds.length;
-  return {
-    kind: 'hold',
-    key,
-    reason,
-    subject: order.reference,
-    detail: null,
-    count,
-    openedAtMs,
-    lastAtMs,
-    order,
-  };
+  return { kind: 'hold', key, reason, subject: order.reference, detail: null, count, openedAtMs, lastAtMs, order };
 }
 
 export type AttentionRow = Omit<ListedMatter, 'kind' | 'reason' | 'order'> & { orderKey: number | null };
 
-export function openMatter(
-  kind: MatterKind,
-  { orderKey: _, ...row }: AttentionRow,
-  order: Order | null,
-): ListedMatter {
+export function openMatter(kind: MatterKind, { orderKey: _, ...row }: AttentionRow, order: Order | null): ListedMatter {
   return { ...row, kind, reason: null, order };
 }

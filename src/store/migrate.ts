@@ -25,11 +25,7 @@ export function readMigrations(engine: 'sqlite' | 'postgres'): Migration[] {
 }
 
 /** Those that the database has not seen. Refuses files that changed after they were applied, and a newer database. */
-export function missingMigrations(
-  known: readonly Migration[],
-  applied: readonly Applied[],
-  name: string,
-): Migration[] {
+export function missingMigrations(known: readonly Migration[], applied: readonly Applied[], name: string): Migration[] {
   for (const [index, { number, name: file, sha256, expands }] of applied.entries()) {
     const here = known[index];
     if (here === undefined || here.number !== number) {

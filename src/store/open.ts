@@ -39,14 +39,7 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
   const newInstanceId = options.newId();
   if (address.engine === 'sqlite') {
     const opened = await openSqliteStore({ ...options, path: address.path, newInstanceId });
-    return {
-      ...opened,
-      clock: options.clock,
-      hints: NO_HINTS,
-      skewMs: () => 0,
-      isShared: false,
-      replica: null,
-    };
+    return { ...opened, clock: options.clock, hints: NO_HINTS, skewMs: () => 0, isShared: false, replica: null };
   }
   const { openPostgresStore } = await import('./postgres/store.ts');
   const { url, name } = address;
@@ -113,11 +106,7 @@ export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
   const { current, older } = readSecretsKeys(options);
   const { keyId, keyIds } = openKeyring(current, older);
   const { migratePostgres } = await import('./postgres/migration.ts');
-  const { applied, restoredFromMs, undecipherable } = await migratePostgres({
-    ...options,
-    ...store,
-    keyIds,
-  });
+  const { applied, restoredFromMs, undecipherable } = await migratePostgres({ ...options, ...store, keyIds });
   const newKey = { keyId, keyPlace: secretsKeyPlace(options), undecipherable };
   return { applied, restoredFromMs, newKey: keyIsLost ? newKey : null };
 }

@@ -7,11 +7,7 @@ import type { FaultNote } from './store.ts';
 export const KEPT_AGAIN_MS = 60_000;
 
 /** Matters of an order's link that are over once nobody is to pay there. */
-export const ENDED_BY_CANCEL: readonly AttentionKind[] = [
-  'link_not_opened',
-  'link_withheld',
-  'reference_taken',
-];
+export const ENDED_BY_CANCEL: readonly AttentionKind[] = ['link_not_opened', 'link_withheld', 'reference_taken'];
 /** And once a person named its link. */
 export const ENDED_BY_ADOPTION: readonly AttentionKind[] = ['reference_taken', 'link_not_opened'];
 

@@ -35,11 +35,7 @@ export type Queries = {
   /** What needs a person, as one list: held orders and open attention. */
   listMatters(page: MatterPage): Promise<Matters>;
   listNotices(
-    page: Page & {
-      status: NoticeSummary['status'] | null;
-      reference: string | null;
-      sinceMs: number | null;
-    },
+    page: Page & { status: NoticeSummary['status'] | null; reference: string | null; sinceMs: number | null },
   ): Promise<NoticeSummary[]>;
   findNotice(id: string): Promise<NoticeDetail | null>;
   /**

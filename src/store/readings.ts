@@ -8,16 +8,7 @@ import { unreadDetail } from './settle.ts';
 export function readingColumns({ number, linkKey, reason, body, nowMs, leaseMs }: Reading) {
   const mac = createHash('sha256').update(body).digest();
   const dueAtMs = nowMs + leaseMs;
-  return {
-    linkKey,
-    eventId: `reading:${number}`,
-    mac,
-    timestamp: String(nowMs),
-    reason,
-    nowMs,
-    dueAtMs,
-    number,
-  };
+  return { linkKey, eventId: `reading:${number}`, mac, timestamp: String(nowMs), reason, nowMs, dueAtMs, number };
 }
 
 /**

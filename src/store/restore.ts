@@ -21,10 +21,7 @@ export function isMadeSince({ createdAtMs }: ListedLink, sinceMs: number): boole
 }
 
 /** What a person does about a link that the store does not know: the shop may have made it without settled. */
-export function unknownLinkDetail(
-  { id, reference, money, createdAtMs }: ListedLink,
-  otherId: string | null,
-): string {
+export function unknownLinkDetail({ id, reference, money, createdAtMs }: ListedLink, otherId: string | null): string {
   const amount = money.amount === null ? 'AMOUNT' : shellWord(money.amount);
   const currency = money.currency === null ? '' : ` --currency ${shellWord(money.currency)}`;
   const order = reference === null ? 'REFERENCE' : shellWord(reference);

@@ -64,9 +64,7 @@ export function mismatch(linkIds: readonly string[]): FaultNote {
 }
 
 export function causeOf({ reading }: Lease, eventKey: number): Cause {
-  return reading === null
-    ? { kind: 'event', id: String(eventKey) }
-    : { kind: 'reading', id: String(reading) };
+  return reading === null ? { kind: 'event', id: String(eventKey) } : { kind: 'reading', id: String(reading) };
 }
 
 /** A fact as the row says it: of a reading, with the authority of its number. */
@@ -100,11 +98,7 @@ export function changeOf(
 }
 
 /** The check that a decision on an event asks for. A reading answers one, and asks for none. */
-export function checkAskedFor(
-  { effects, outcome }: Decision,
-  linkKey: number,
-  atMs: number,
-): CheckRequest | null {
+export function checkAskedFor({ effects, outcome }: Decision, linkKey: number, atMs: number): CheckRequest | null {
   if (!effects.some((effect) => effect.do === 'check')) return null;
   return { linkKey, reason: 'doubtful_money', atMs, confirms: outcome === 'ask' };
 }

@@ -51,17 +51,12 @@ export type Oldest = {
 
 /** How long the oldest of each kind has been due. */
 export function lags(oldest: Oldest, nowMs: number): Pick<Stats, 'lagMs' | 'noticesLagMs' | 'checksLagMs'> {
-  const since = (...timesMs: (number | null)[]) =>
-    Math.max(0, ...timesMs.map((ms) => (ms === null ? 0 : nowMs - ms)));
+  const since = (...timesMs: (number | null)[]) => Math.max(0, ...timesMs.map((ms) => (ms === null ? 0 : nowMs - ms)));
   const checksLagMs: Stats['checksLagMs'] = { confirm: 0, hint: 0, janitor: since(oldest.scheduledMs) };
   for (const { class: name, from, to } of CHECK_CLASSES) {
     for (const { rank, dueAtMs } of oldest.queued) {
       if (rank >= from && rank <= to) checksLagMs[name] = Math.max(checksLagMs[name], since(dueAtMs));
     }
   }
-  return {
-    lagMs: since(oldest.eventMs),
-    noticesLagMs: since(oldest.newNoticeMs, oldest.triedNoticeMs),
-    checksLagMs,
-  };
+  return { lagMs: since(oldest.eventMs), noticesLagMs: since(oldest.newNoticeMs, oldest.triedNoticeMs), checksLagMs };
 }

@@ -14,16 +14,7 @@ import type { Telling } from './telling.ts';
  * disk; when it rejects nothing of it happened, or (after a lost connection) nobody knows and it must be tried again.
  * Times are epoch milliseconds and always the caller's. One contract suite runs on every engine.
  */
-export type Store = Intake &
-  Links &
-  Inbox &
-  Orders &
-  Asking &
-  Telling &
-  Queries &
-  Sharing &
-  Keeping &
-  Refusals;
+export type Store = Intake & Links & Inbox & Orders & Asking & Telling & Queries & Sharing & Keeping & Refusals;
 
 /** Verbs that stand between a delivery and its acknowledgement. An engine serves them before all others. */
 export type Intake = {
@@ -38,11 +29,7 @@ export type Intake = {
 };
 
 /** `reference`: of the link's order. */
-export type CredentialsKey =
-  | { token: string }
-  | { linkId: string }
-  | { linkKey: number }
-  | { reference: string };
+export type CredentialsKey = { token: string } | { linkId: string } | { linkKey: number } | { reference: string };
 
 /** A link's credentials as they rest: the signing secret is sealed under `keyId`, bound to the order's reference. */
 export type SealedCredentials = {
@@ -116,10 +103,7 @@ export type Registration = {
  * A sealed signing secret. Equal secrets have equal fingerprints under one key; those under older keys are for comparing
  * with what rests under one of them.
  */
-export type SealedSecret = KeyedFingerprint & {
-  sealed: Uint8Array;
-  olderFingerprints?: readonly KeyedFingerprint[];
-};
+export type SealedSecret = KeyedFingerprint & { sealed: Uint8Array; olderFingerprints?: readonly KeyedFingerprint[] };
 type KeyedFingerprint = { keyId: string; fingerprint: Uint8Array };
 
 export type Registered =

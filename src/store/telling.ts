@@ -11,12 +11,7 @@ export type Telling = {
    * Leases notices that are due, the oldest first, each with its next attempt number: such as were never tried, or such as
    * were. The latter also raises `shop_refuses_notices` if two minutes passed since an attempt failed and none was taken.
    */
-  claimNotices(claim: {
-    tried: boolean;
-    limit: number;
-    nowMs: number;
-    leaseMs: number;
-  }): Promise<ClaimedNotice[]>;
+  claimNotices(claim: { tried: boolean; limit: number; nowMs: number; leaseMs: number }): Promise<ClaimedNotice[]>;
   /** The shop took it, which ends `shop_refuses_notices`. `lost`: the lease went to somebody else. */
   finishNotice(told: NoticeRef & { answer: ShopAnswer; nowMs: number }): Promise<'done' | 'lost'>;
   /**

@@ -41,9 +41,5 @@ export type HistoryColumns = Omit<HistoryRow, 'cause' | 'effects'> & {
 };
 
 export function historyRow({ causeKind, causeId, effects, ...row }: HistoryColumns): HistoryRow {
-  return {
-    ...row,
-    cause: { kind: causeKind, id: causeId },
-    effects: effects === '' ? [] : effects.split('\n'),
-  };
+  return { ...row, cause: { kind: causeKind, id: causeId }, effects: effects === '' ? [] : effects.split('\n') };
 }

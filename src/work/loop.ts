@@ -24,10 +24,7 @@ export type BackgroundWorker = {
 };
 
 /** What a turn of a loop may do: claim, where a failure is no job and is told; and rest, which only a stop ends early. */
-export type Turn<Job> = {
-  claim(limit: number): Promise<Job[]>;
-  rest(durationMs: number): Promise<void>;
-};
+export type Turn<Job> = { claim(limit: number): Promise<Job[]>; rest(durationMs: number): Promise<void> };
 
 /**
  * Takes one turn after the other while each finds work, then sleeps until it is woken or its poll is due.

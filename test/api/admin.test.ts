@@ -73,12 +73,8 @@ describe('api: backup', () => {
     expect(statSync(path).size).toBe(bytes);
     expect(rowsOf(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
     expect(rowsOf(path, 'PRAGMA foreign_key_check')).toEqual([]);
-    expect(rowsOf(path, 'SELECT reference, state FROM orders')).toEqual([
-      { reference: 'order', state: 'paid' },
-    ]);
-    expect(rowsOf(path, 'SELECT count(*) AS n FROM inbox JOIN inbox_body ON inbox_key = key')).toEqual([
-      { n: 1 },
-    ]);
+    expect(rowsOf(path, 'SELECT reference, state FROM orders')).toEqual([{ reference: 'order', state: 'paid' }]);
+    expect(rowsOf(path, 'SELECT count(*) AS n FROM inbox JOIN inbox_body ON inbox_key = key')).toEqual([{ n: 1 }]);
     expect(readdirSync(dirname(path))).toEqual([path.slice(dirname(path).length + 1)]);
   });
 
@@ -222,8 +218,7 @@ describe('api: doctor', () => {
     await eventually(async () => {
       const check = (await checksOf(busy()))['needs a person'];
       const { summary } = (await get(busy(), '/v1/attention')).body;
-      const said =
-        /^(2 matters need a person; the oldest has waited) .* (Money: BRL 60\.00 captured on 1 order\.)/;
+      const said = /^(2 matters need a person; the oldest has waited) .* (Money: BRL 60\.00 captured on 1 order\.)/;
       expect(summary.sentence).toMatch(said);
       expect(check).toMatchObject({ status: 'warning', detail: expect.stringMatching(said) });
     });

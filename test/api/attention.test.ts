@@ -31,8 +31,7 @@ describe('api: the list of what needs a person', () => {
     const app = await startTestApp();
     await contradict(app, 'a');
     await contradict(app, 'b');
-    const firstOf = async (limit: number, cursor = '') =>
-      (await app.api(`/v1/attention?limit=${limit}${cursor}`)).body;
+    const firstOf = async (limit: number, cursor = '') => (await app.api(`/v1/attention?limit=${limit}${cursor}`)).body;
     const whole = await firstOf(2);
     expect([whole.attention.length, whole.nextCursor]).toEqual([2, null]);
     const first = await firstOf(1);

@@ -33,13 +33,7 @@ function written(sample: object | string): string {
 }
 
 function escaped(text: string): string {
-  const entities: Record<string, string> = {
-    '&': '&amp;',
-    '<': '&lt;',
-    '>': '&gt;',
-    '"': '&quot;',
-    "'": '&#39;',
-  };
+  const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
 }
 
@@ -71,9 +65,7 @@ describe('api: /docs', () => {
     const ids = [...text.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
     expect(new Set(ids).size).toBe(ids.length);
     const links = [...text.matchAll(/href="([^"]*)"/g)].map(([, to]) => to as string);
-    expect(
-      links.filter((to) => !(to.startsWith('#') ? ids.includes(to.slice(1)) : to === 'openapi.json')),
-    ).toEqual([]);
+    expect(links.filter((to) => !(to.startsWith('#') ? ids.includes(to.slice(1)) : to === 'openapi.json'))).toEqual([]);
   });
 
   it('runs nothing and loads nothing', async () => {

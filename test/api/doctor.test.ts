@@ -122,9 +122,7 @@ describe('doctor: the public address', () => {
   });
 
   it('finds that nothing answers there', async () => {
-    const app = await startTestApp({
-      environment: { SETTLED_PUBLIC_URL: `http://127.0.0.1:${await freePort()}` },
-    });
+    const app = await startTestApp({ environment: { SETTLED_PUBLIC_URL: `http://127.0.0.1:${await freePort()}` } });
     const check = (await checksOf(app))['public address'];
     expect(check).toMatchObject({ status: 'failing' });
     expect(check?.detail).toContain('does not arrive (ECONNREFUSED): check SETTLED_PUBLIC_URL');
@@ -145,10 +143,7 @@ describe('doctor: the service', () => {
     expect(checks.service?.detail).toContain('which is ACTIVE');
     expect(checks.clock).toMatchObject({ status: 'ok' });
     // The profile call itself holds a slot for a minute.
-    expect(checks['api budget']).toMatchObject({
-      status: 'ok',
-      detail: '1 of 50 requests a minute are in use',
-    });
+    expect(checks['api budget']).toMatchObject({ status: 'ok', detail: '1 of 50 requests a minute are in use' });
   });
 
   it('finds a clock that is off', async () => {

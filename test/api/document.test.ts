@@ -13,8 +13,7 @@ import { freePort } from '../support/port.ts';
 import { spawnSandbox, spawnSettled } from '../support/process.ts';
 import { deliverAndSee } from './client.ts';
 
-const document = (name: string) =>
-  readFileSync(fileURLToPath(new URL(`../../docs/${name}`, import.meta.url)), 'utf8');
+const document = (name: string) => readFileSync(fileURLToPath(new URL(`../../docs/${name}`, import.meta.url)), 'utf8');
 
 describe('docs/api.md', () => {
   const text = document('api.md');

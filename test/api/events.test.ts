@@ -189,11 +189,7 @@ describe('api: replaying an event', () => {
     expect((await post(app, `/v1/events/${id}/replay`, {})).status).toBe(202);
     await eventually(async () => {
       const { event } = (await get(app, `/v1/events/${id}`)).body;
-      expect(event).toMatchObject({
-        status: 'done',
-        outcome: 'applied',
-        fault: { code: 'stored_event_damaged' },
-      });
+      expect(event).toMatchObject({ status: 'done', outcome: 'applied', fault: { code: 'stored_event_damaged' } });
     });
     expect(await attentionOf(app, reference)).toEqual([]);
     expect(await app.order(reference)).toEqual(before);
@@ -295,12 +291,7 @@ describe('api: attention', () => {
         },
       ]);
     });
-    const refund = paymentEvent({
-      linkId,
-      paymentId: 'pay_second',
-      status: 'REFUNDED',
-      amount: '100.00',
-    });
+    const refund = paymentEvent({ linkId, paymentId: 'pay_second', status: 'REFUNDED', amount: '100.00' });
     await deliverAndSee(app, link, refund, 'paid');
     await eventually(async () => expect(await attentionOf(app, reference)).toEqual([]));
     expect((await get(app, orderPath(reference))).body.order.flags).toEqual([]);

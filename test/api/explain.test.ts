@@ -96,10 +96,7 @@ describe('why: what the service answered when it was asked', () => {
   it.each([
     [row({ status: 'pending' }), /waits to be settled/],
     [row({ status: 'leased' }), /is being settled/],
-    [
-      row({ status: 'dead', fault: { code: 'bug', message: 'broken\nat x' } }),
-      /could not be settled \(dead\)/,
-    ],
+    [row({ status: 'dead', fault: { code: 'bug', message: 'broken\nat x' } }), /could not be settled \(dead\)/],
     [row({ status: 'pending', fault: { code: 'bug', message: 'broken' } }), /tried again/],
     [row({ rule: null }), /nothing of a payment/],
   ])('tells what becomes of the answer (%#)', (event, expected) => {
@@ -146,8 +143,7 @@ describe('why: what the service answered when it was asked', () => {
     const [entry] = told({ order: orderIn('paid'), drift: [drift] }).entries;
     expect(entry).toMatchObject({
       kind: 'drift',
-      summary:
-        'the service knew something else: here awaiting_payment, there paid, 100.00 BRL; the service was right',
+      summary: 'the service knew something else: here awaiting_payment, there paid, 100.00 BRL; the service was right',
       details: ['by reading 12, because its list showed the link in another status', 'rule paid'],
     });
     const [undecided] = told({ drift: [{ ...drift, rightSide: 'undecided' }] }).entries;
@@ -174,13 +170,9 @@ describe('why: deliveries that came under other header names', () => {
   it('says what was looked for, and which setting to change', () => {
     const { answer, next } = told({ rejections: [refused()] });
     expect(answer).toContain('4 deliveries came and were refused as not authentic: without a signature (');
-    expect(answer).toContain(
-      'carried `x-acme-signature` and `x-acme-timestamp`, and settled looked for `x-service',
-    );
+    expect(answer).toContain('carried `x-acme-signature` and `x-acme-timestamp`, and settled looked for `x-service');
     expect(answer).not.toContain('now');
-    expect(next).toContain(
-      "If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.",
-    );
+    expect(next).toContain("If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.");
   });
 
   it('advises nothing if the setting has been changed since', () => {
@@ -190,10 +182,7 @@ describe('why: deliveries that came under other header names', () => {
   });
 
   it('advises nothing if a delivery of the link verified since', () => {
-    const { next } = told({
-      rejections: [refused(NOW - 1)],
-      events: [row({ reading: null, receivedAtMs: NOW })],
-    });
+    const { next } = told({ rejections: [refused(NOW - 1)], events: [row({ reading: null, receivedAtMs: NOW })] });
     expect(next).not.toMatch(/SETTLED_HEADER_PREFIX|refused/);
   });
 });
@@ -297,9 +286,7 @@ describe('why: an order that waits, and whose link has ended', () => {
 
   it('says of one that nobody began to pay that the service decides', () => {
     const { answer, next } = told({ order: orderIn('awaiting_payment'), linkExpiresAtMs });
-    expect(answer).toMatch(
-      /link has expired at .* begin to pay there any more\. The service has reported nothing/,
-    );
+    expect(answer).toMatch(/link has expired at .* begin to pay there any more\. The service has reported nothing/);
     expect(next).toMatch(/^The order expires when the service says that nobody has paid/);
   });
 
@@ -338,17 +325,12 @@ describe('why: a link that settled opens', () => {
   });
 
   it('waits for an API where none is configured any more', () => {
-    expect(told({ opening: opening({ fault }) }, false).next).toMatch(
-      /cannot be opened: no API is configured/,
-    );
+    expect(told({ opening: opening({ fault }) }, false).next).toMatch(/cannot be opened: no API is configured/);
   });
 
   it('was not opened because the reference is taken: says how to adopt the link that has it', () => {
     const order = anOrder({ reference: 'a chair' });
-    const taken = opening({
-      status: 'taken',
-      fault: { code: 'service_conflict', message: 'Link pl_9 has it' },
-    });
+    const taken = opening({ status: 'taken', fault: { code: 'service_conflict', message: 'Link pl_9 has it' } });
     const { answer, next } = told({ order, opening: taken });
     expect(answer).toMatch(/was not opened: Link pl_9 has it\.$/);
     expect(next).toMatch(/settled orders adopt 'a chair' --id ID/);
@@ -357,18 +339,14 @@ describe('why: a link that settled opens', () => {
 
   it('was not opened because the reference is taken by a link that is known: names it', () => {
     const message = 'The service has a link pl 9 of this reference that settled did not make.';
-    const { next } = told({
-      opening: opening({ status: 'taken', fault: { code: 'service_conflict', message } }),
-    });
+    const { next } = told({ opening: opening({ status: 'taken', fault: { code: 'service_conflict', message } }) });
     expect(next).toMatch(/^Look at link pl 9 .*settled orders adopt order-1 --id 'pl 9'$/);
   });
 
   it('is withheld: says why, and what to do', () => {
     const withheld = 'The service made the link in BRL, and the order is in USD.';
     const { answer, next } = told({ opening: opening({ status: 'done', withheld }) });
-    expect(answer).toMatch(
-      /withheld from the shop: the service made the link in BRL, and the order is in USD\.$/,
-    );
+    expect(answer).toMatch(/withheld from the shop: the service made the link in BRL, and the order is in USD\.$/);
     expect(next).toMatch(/Switch the link off.*SETTLED_CURRENCY/);
     expect(next).not.toMatch(/paid at once/);
   });
@@ -389,12 +367,7 @@ describe('why: a link that settled opens', () => {
 describe('why: what the shop was told', () => {
   const refused = { code: 'shop_refused', message: 'The shop answered 500.' };
   const answered = { status: 500, body: 'out of order\nsince Monday' };
-  const taken = {
-    status: 'done',
-    attempt: 1,
-    endedAtMs: NOW - 1_000,
-    answer: { status: 204, body: '' },
-  } as const;
+  const taken = { status: 'done', attempt: 1, endedAtMs: NOW - 1_000, answer: { status: 204, body: '' } } as const;
   const failed = {
     status: 'pending',
     attempt: 3,
@@ -402,13 +375,7 @@ describe('why: what the shop was told', () => {
     fault: refused,
     answer: answered,
   } as const;
-  const dead = {
-    status: 'dead',
-    attempt: 9,
-    endedAtMs: NOW - 1_000,
-    fault: refused,
-    answer: answered,
-  } as const;
+  const dead = { status: 'dead', attempt: 9, endedAtMs: NOW - 1_000, fault: refused, answer: answered } as const;
 
   const notice = (over: Partial<NoticeSummary> = {}): NoticeSummary => ({
     key: 4,
@@ -480,9 +447,7 @@ describe('why: what the shop was told', () => {
     expect(entries[0]).toMatch(
       /could not be told: The shop answered 500\. Send it again: settled notices resend msg_4_x$/,
     );
-    expect(answer).toMatch(
-      /was not told that the order is paid, and is not told any more: The shop answered 500\.$/,
-    );
+    expect(answer).toMatch(/was not told that the order is paid, and is not told any more: The shop answered 500\.$/);
     expect(next).toMatch(/tell it that the order is paid: settled notices resend msg_4_x$/);
   });
 

@@ -84,11 +84,7 @@ describe('api: the feed', () => {
     }
     const sizes: number[] = [];
     const found: { type: string; data: { order: { reference: string } } }[] = [];
-    for (
-      let page = await read(`limit=1000&after=${after}`);
-      ;
-      page = await read(`limit=1000&after=${page.cursor}`)
-    ) {
+    for (let page = await read(`limit=1000&after=${after}`); ; page = await read(`limit=1000&after=${page.cursor}`)) {
       sizes.push(JSON.stringify(page.notices).length);
       found.push(...page.notices);
       if (!page.more) break;
@@ -134,17 +130,12 @@ describe('api: the feed', () => {
     ['nothing', ''],
   ])('refuses %s as a cursor', async (_what, after) => {
     const answer = await get(settled(), `/v1/feed?after=${encodeURIComponent(after)}`);
-    expect(problem(answer, 400, 'invalid_request')).toBe(
-      'after: give the cursor of the page before, unchanged',
-    );
+    expect(problem(answer, 400, 'invalid_request')).toBe('after: give the cursor of the page before, unchanged');
   });
 
-  it.each(['limit=0', 'limit=1001', 'wait=31', 'wait=-1', 'wait=0.5', 'before=x'])(
-    'refuses %s',
-    async (query) => {
-      problem(await get(settled(), `/v1/feed?${query}`), 400, 'invalid_request');
-    },
-  );
+  it.each(['limit=0', 'limit=1001', 'wait=31', 'wait=-1', 'wait=0.5', 'before=x'])('refuses %s', async (query) => {
+    problem(await get(settled(), `/v1/feed?${query}`), 400, 'invalid_request');
+  });
 
   it.each([
     ['of another generation of the store', 'f2.0'],

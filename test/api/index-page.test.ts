@@ -31,9 +31,7 @@ describe('api: the page of /', () => {
   it('names commands that there are', async () => {
     const { text } = await page();
     const known = GROUPS.flatMap(({ commands }) => commands.map(({ name }) => name));
-    const named = [...text.matchAll(/<dt><code>settled ([^<]*)<\/code>/g)].map(
-      ([, words]) => words as string,
-    );
+    const named = [...text.matchAll(/<dt><code>settled ([^<]*)<\/code>/g)].map(([, words]) => words as string);
     expect(named).toContain('attention');
     expect(named.filter((words) => !known.some((name) => `${words} `.startsWith(`${name} `)))).toEqual([]);
   });

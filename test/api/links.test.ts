@@ -108,11 +108,7 @@ describe('api: reserving a link', () => {
 
   it('takes a secret that the shop chose, and does not repeat it', async () => {
     const reference = freshReference();
-    const response = await post(settled(), '/v1/links', {
-      reference,
-      amount: '100.00',
-      webhookSecret: SECRET,
-    });
+    const response = await post(settled(), '/v1/links', { reference, amount: '100.00', webhookSecret: SECRET });
     expect(response.status).toBe(201);
     expect(response.text).not.toContain(SECRET);
     const webhookUrl = response.body.link.webhookUrl.replace(/^.*(?=\/hooks)/, settled().hooksUrl);
@@ -185,12 +181,7 @@ describe('api: registering a link that exists', () => {
   it('answers 201, and deliveries by the shared route verify', async () => {
     const reference = freshReference();
     const id = `pl_${reference}`;
-    const response = await post(settled(), '/v1/links', {
-      reference,
-      amount: '100.00',
-      id,
-      webhookSecret: SECRET,
-    });
+    const response = await post(settled(), '/v1/links', { reference, amount: '100.00', id, webhookSecret: SECRET });
     expect([response.status, response.body.link.id]).toEqual([201, id]);
     expect(response.body.link).not.toHaveProperty('webhookSecret');
     expect((await deliverShared(id, SECRET)).status).toBe(200);
@@ -206,11 +197,7 @@ describe('api: registering a link that exists', () => {
   });
 
   it('needs the secret, for an order that is not known', async () => {
-    const response = await post(settled(), '/v1/links', {
-      reference: freshReference(),
-      amount: '100.00',
-      id: 'pl_1',
-    });
+    const response = await post(settled(), '/v1/links', { reference: freshReference(), amount: '100.00', id: 'pl_1' });
     expect(problem(response, 422, 'invalid_request')).toMatch(/^webhookSecret: /);
     expect(response.body.errors[0].path).toBe('webhookSecret');
   });

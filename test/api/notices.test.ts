@@ -76,9 +76,7 @@ describe('api: notices', () => {
     const app = await startTestApp({ environment: callback.environment });
     await paidOrder(app);
     const first = await callback.nth(1);
-    await eventually(async () =>
-      expect((await app.api('/v1/notices?status=done')).body.notices).toHaveLength(1),
-    );
+    await eventually(async () => expect((await app.api('/v1/notices?status=done')).body.notices).toHaveLength(1));
     const { status, body } = await post(app, `/v1/notices/${first.id}/resend`, {});
     expect([status, body]).toEqual([
       202,
@@ -94,10 +92,7 @@ describe('api: notices', () => {
     const { reference, link } = await paidOrder(app);
     const first = await callback.nth(1);
     callback.answerWith(() => undefined);
-    await app.deliver(
-      link,
-      paymentEvent({ linkId: `pl_${reference}`, paymentId: 'pay_2', amount: '100.00' }),
-    );
+    await app.deliver(link, paymentEvent({ linkId: `pl_${reference}`, paymentId: 'pay_2', amount: '100.00' }));
     const later = await callback.nth(2);
     const { status, body } = await post(app, `/v1/notices/${first.id}/resend`, {});
     expect([status, body]).toEqual([

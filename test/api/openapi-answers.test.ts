@@ -281,9 +281,7 @@ async function openLinkLate(shop: Shop, fail: () => void): Promise<void> {
   fail();
   const before = (await requestsOf(shop.sandbox)).length;
   const opening = openOrder(shop, 'order-late');
-  await passUntil(shop, async () => (await shop.settled.api(orderPath('order-late'))).status === 200, {
-    stepMs: 100,
-  });
+  await passUntil(shop, async () => (await shop.settled.api(orderPath('order-late'))).status === 200, { stepMs: 100 });
   await askAbout(shop, 'order-late');
   await pass(shop, 11_000);
   expect((await opening).status).toBe(202);

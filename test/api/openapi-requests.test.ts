@@ -15,51 +15,31 @@ const isLongEnough = (name: string, value: unknown) =>
   name !== 'webhookSecret' || typeof value !== 'string' || Buffer.byteLength(value) >= 16;
 
 /** A stream never ends; its one parameter is read as that of the lists. */
-const READERS = DOCUMENTED.filter(({ path }) => path !== '/v1/tail').flatMap(
-  ({ method, path, operation }) => {
-    const { parameters, requestBody } = operation;
-    const body = requestBody?.content['application/json']?.schema;
-    const query = parameters.filter((one) => one.in === 'query');
-    if (body === undefined && query.length === 0) return [];
-    const byQuery: JsonSchema = {
-      type: 'object',
-      properties: Object.fromEntries(query.map(({ name, schema }) => [name, schema])),
-      additionalProperties: false,
-    };
-    return [
-      {
-        id: operation.operationId,
-        method,
-        path: path.replace(/\{\w+\}/, 'nobodys'),
-        schema: body ?? byQuery,
-      },
-    ];
-  },
-);
+const READERS = DOCUMENTED.filter(({ path }) => path !== '/v1/tail').flatMap(({ method, path, operation }) => {
+  const { parameters, requestBody } = operation;
+  const body = requestBody?.content['application/json']?.schema;
+  const query = parameters.filter((one) => one.in === 'query');
+  if (body === undefined && query.length === 0) return [];
+  const byQuery: JsonSchema = {
+    type: 'object',
+    properties: Object.fromEntries(query.map(({ name, schema }) => [name, schema])),
+    additionalProperties: false,
+  };
+  return [{ id: operation.operationId, method, path: path.replace(/\{\w+\}/, 'nobodys'), schema: body ?? byQuery }];
+});
 
 /** Values at and beyond every limit that the document has for a field, and of every other type. */
 function valuesFor(schema: JsonSchema): unknown[] {
   const { minLength = 0, maxLength = 300, minimum, maximum } = schema as Record<string, never>;
   const lengths = [minLength - 1, minLength, maxLength, maxLength + 1].filter((length) => length >= 0);
-  const bounds = [minimum, maximum].flatMap((bound) =>
-    bound === undefined ? [] : [bound - 1, bound, bound + 1],
-  );
+  const bounds = [minimum, maximum].flatMap((bound) => (bound === undefined ? [] : [bound - 1, bound, bound + 1]));
   return [
     ...(schema.examples ?? []),
     ...(schema.enum ?? []),
     ...(schema.anyOf ?? []).flatMap(valuesFor),
     ...(schema.format === 'uri' ? [] : lengths.map((length) => 'x'.repeat(length))),
     ...bounds,
-    ...[
-      '.',
-      '..',
-      'two\nlines',
-      'a\u0007b',
-      '\u00e9\ufb01',
-      'pending',
-      '2030-01-31',
-      '2030-01-31T12:00:00+01:00',
-    ],
+    ...['.', '..', 'two\nlines', 'a\u0007b', '\u00e9\ufb01', 'pending', '2030-01-31', '2030-01-31T12:00:00+01:00'],
     ...[null, 0, 1.5, true, [], {}, ['a']],
   ];
 }
@@ -72,16 +52,12 @@ function usable(name: string, schema: JsonSchema): unknown[] {
 function requests({ properties = {}, required = [] }: JsonSchema): Record<string, unknown>[] {
   const fields = Object.entries(properties).filter(([name]) => !IN_WORDS.includes(name));
   const needed = fields.filter(([name]) => required.includes(name));
-  const example = Object.fromEntries(
-    needed.map(([name, schema]) => [name, schema.examples?.[0] ?? schema.enum?.[0]]),
-  );
+  const example = Object.fromEntries(needed.map(([name, schema]) => [name, schema.examples?.[0] ?? schema.enum?.[0]]));
   return [
     example,
     { ...example, surprise: 1 },
     ...needed.map(([name]) => ({ ...example, [name]: undefined })),
-    ...fields.flatMap(([name, schema]) =>
-      usable(name, schema).map((value) => ({ ...example, [name]: value })),
-    ),
+    ...fields.flatMap(([name, schema]) => usable(name, schema).map((value) => ({ ...example, [name]: value }))),
   ];
 }
 
@@ -91,8 +67,7 @@ function asQuery(
   given: Record<string, unknown>,
 ): { sent: Record<string, string>; read: Record<string, unknown> } {
   const texts = Object.entries(given).filter(([, value]) => ['string', 'number'].includes(typeof value));
-  const isNumber = (name: string, text: string) =>
-    properties[name]?.type === 'integer' && /^-?[\d.]+$/.test(text);
+  const isNumber = (name: string, text: string) => properties[name]?.type === 'integer' && /^-?[\d.]+$/.test(text);
   const sent = texts.map(([name, value]) => [name, String(value)] as const);
   const read = sent.map(([name, text]) => [name, isNumber(name, text) ? Number(text) : text]);
   return { sent: Object.fromEntries(sent), read: Object.fromEntries(read) };
@@ -117,8 +92,7 @@ describe('what the document says of requests', () => {
   });
 
   it.each(['/v1/orders', '/v1/links'])('names the least amount that POST %s takes', async (path) => {
-    const { schema, example = {} } =
-      DOCUMENT.paths[path]?.post?.requestBody?.content['application/json'] ?? {};
+    const { schema, example = {} } = DOCUMENT.paths[path]?.post?.requestBody?.content['application/json'] ?? {};
     const guide = readFileSync(fileURLToPath(new URL('../../docs/api.md', import.meta.url)), 'utf8');
     const [, section = ''] = guide.split(`### POST ${path}\n`);
     for (const amount of ['0', '25']) {

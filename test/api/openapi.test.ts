@@ -46,9 +46,7 @@ describe('the OpenAPI document: its form', () => {
   it('is of version 3.1, and says what it is of', () => {
     const { openapi, info, servers } = DOCUMENT;
     expect(openapi).toMatch(/^3\.1\.\d+$/);
-    const { version } = JSON.parse(
-      readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
-    );
+    const { version } = JSON.parse(readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'));
     expect(info).toMatchObject({ title: 'settled', version, license: { name: 'MIT', identifier: 'MIT' } });
     expect(servers).toEqual([{ url: '/', description: expect.any(String) }]);
     expect(Object.keys(DOCUMENT).sort()).toEqual([
@@ -95,9 +93,7 @@ describe('the OpenAPI document: its form', () => {
     for (const { path, operation } of DOCUMENTED) {
       const { parameters } = operation;
       const inPath = parameters.filter((one) => one.in === 'path');
-      expect(inPath.map(({ name }) => name)).toEqual(
-        [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
-      );
+      expect(inPath.map(({ name }) => name)).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
       expect(inPath.every(({ required }) => required)).toBe(true);
       expect(new Set(parameters.map(({ name }) => name)).size).toBe(parameters.length);
     }
@@ -113,9 +109,7 @@ describe('the OpenAPI document: its form', () => {
       expect(answer).toEqual({
         description: expect.stringMatching(/./),
         headers: expect.objectContaining({ 'X-Request-Id': expect.anything() }),
-        content: {
-          [Object.keys(answer.content)[0] ?? '']: expect.objectContaining({ schema: expect.any(Object) }),
-        },
+        content: { [Object.keys(answer.content)[0] ?? '']: expect.objectContaining({ schema: expect.any(Object) }) },
       });
     }
   });
@@ -143,9 +137,7 @@ describe('the OpenAPI document: its form', () => {
     );
     const bodies = DOCUMENTED.flatMap(({ path, operation }) => {
       const content = operation.requestBody?.content['application/json'];
-      return content?.example === undefined
-        ? []
-        : [{ at: path, schema: content.schema, example: content.example }];
+      return content?.example === undefined ? [] : [{ at: path, schema: content.schema, example: content.example }];
     });
     expect([named.length > 20, bodies.length > 5]).toEqual([true, true]);
     for (const { at, schema, example } of [...named, ...bodies]) {

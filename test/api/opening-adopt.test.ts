@@ -71,9 +71,7 @@ describe('api: adopting a link that settled did not make', () => {
     const reference = freshReference();
     const link = await createLink(shop.sandbox, { amount: 100, externalReference: reference });
     expect((await openOrder(shop, reference, { currency: 'USD' })).status).toBe(409);
-    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toMatch(
-      /100 BRL.*100\.00 USD/,
-    );
+    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toMatch(/100 BRL.*100\.00 USD/);
   });
 
   it('refuses a link of another reference', async () => {
@@ -83,9 +81,7 @@ describe('api: adopting a link that settled did not make', () => {
       'another externalReference',
     );
     const nameless = await createLink(shop.sandbox, { amount: 100 });
-    expect(problem(await adopt(shop, nameless.id, reference), 409, 'not_adoptable')).toContain(
-      'no externalReference',
-    );
+    expect(problem(await adopt(shop, nameless.id, reference), 409, 'not_adoptable')).toContain('no externalReference');
   });
 
   it.each([
@@ -99,9 +95,7 @@ describe('api: adopting a link that settled did not make', () => {
 
   it('refuses an id that the service does not know', async () => {
     const { shop, reference } = await takenOrder();
-    expect(problem(await adopt(shop, 'pl_nobodys', reference), 409, 'not_adoptable')).toContain(
-      'no link pl_nobodys',
-    );
+    expect(problem(await adopt(shop, 'pl_nobodys', reference), 409, 'not_adoptable')).toContain('no link pl_nobodys');
   });
 
   it('refuses an order that has its own link, without asking the service', async () => {
@@ -111,9 +105,7 @@ describe('api: adopting a link that settled did not make', () => {
     await quiet(shop);
     const asked = () => askedAbout(shop, reference, body.order.link.id, 'pl_other');
     const before = await asked();
-    expect(problem(await adopt(shop, 'pl_other', reference), 409, 'not_adoptable')).toContain(
-      body.order.link.id,
-    );
+    expect(problem(await adopt(shop, 'pl_other', reference), 409, 'not_adoptable')).toContain(body.order.link.id);
     await quiet(shop);
     expect(await asked()).toBe(before);
   });
@@ -134,9 +126,7 @@ describe('api: adopting a link that settled did not make', () => {
     const reference = freshReference();
     await shop.settled.reserve(reference);
     const link = await createLink(shop.sandbox, { amount: 100, externalReference: reference });
-    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toContain(
-      'waits for no link',
-    );
+    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toContain('waits for no link');
   });
 
   it('refuses a link that belongs to another order', async () => {

@@ -99,9 +99,7 @@ describe('api: opening a link', () => {
     const shop = await startShop({ environment: { SETTLED_PUBLIC_URL: 'http://127.0.0.1:9/behind/proxy/' } });
     const { body } = await openOrder(shop, 'order-1');
     const { paymentLink } = (await shop.sandbox.call(`/payment-links/${body.order.link.id}`)).body;
-    expect(paymentLink.webhookUrl).toMatch(
-      /^http:\/\/127\.0\.0\.1:9\/behind\/proxy\/hooks\/[A-Za-z0-9_-]{32}$/,
-    );
+    expect(paymentLink.webhookUrl).toMatch(/^http:\/\/127\.0\.0\.1:9\/behind\/proxy\/hooks\/[A-Za-z0-9_-]{32}$/);
   });
 
   it('has a secret and a token of its own for every link', async () => {
@@ -166,12 +164,7 @@ describe('api: opening a link again', () => {
     const shop = anyShop();
     const reference = freshReference();
     const first = await openOrder(shop, reference, asked);
-    const other = await post(shop.settled, '/v1/orders', {
-      reference,
-      title: 'A chair',
-      ...asked,
-      ...change,
-    });
+    const other = await post(shop.settled, '/v1/orders', { reference, title: 'A chair', ...asked, ...change });
     const detail = problem(other, 409, 'reference_conflict');
     expect(detail).toMatch(new RegExp(`^Order ${reference} exists with other content: ${name}\\. Repeat`));
     expect((await openOrder(shop, reference, asked)).body).toEqual(first.body);
@@ -194,11 +187,7 @@ describe('api: opening a link again', () => {
     await openOrder(shop, reference, asked);
     expect((await post(shop.settled, `${orderPath(reference)}/cancel`, {})).status).toBe(200);
     for (const same of [asked, { ...asked, amount: 50 }]) {
-      const again = await post(shop.settled, '/v1/orders', {
-        reference,
-        title: 'A chair',
-        ...same,
-      });
+      const again = await post(shop.settled, '/v1/orders', { reference, title: 'A chair', ...same });
       const detail = problem(again, 409, 'order_cancelled');
       expect(detail).toBe(`Order ${reference} was cancelled: nobody must pay for it. Use a new reference.`);
       expect(JSON.stringify(again.body)).not.toContain('http');
@@ -224,10 +213,7 @@ describe('api: opening a link again', () => {
     const { body } = await openOrder(shop, reference, asked);
     await payLink(shop, body.order.link);
     await expectPaid(shop, reference);
-    expect(await openOrder(shop, reference, asked)).toMatchObject({
-      status: 200,
-      body: { order: { state: 'paid' } },
-    });
+    expect(await openOrder(shop, reference, asked)).toMatchObject({ status: 200, body: { order: { state: 'paid' } } });
   });
 
   it('makes one link of fifty identical requests at once', async () => {
@@ -272,9 +258,7 @@ describe('api: registering a link for an order that settled opens', () => {
 
 describe('api: a currency that ISO 4217 does not know', () => {
   it("is taken of an order if it is configured, and pays for the order's own money only", async () => {
-    const { shop, front } = await startFronted(startShop, {
-      environment: { SETTLED_CURRENCY: 'BRL USDT:2' },
-    });
+    const { shop, front } = await startFronted(startShop, { environment: { SETTLED_CURRENCY: 'BRL USDT:2' } });
     const inTheirs = (text: string) => text.replaceAll('"currency":"BRL"', '"currency":"USDT"');
     front.answerWith(async (_asked, pass) => {
       const answer = await pass();
@@ -348,9 +332,7 @@ describe('api: what a request to open a link must be', () => {
 
   it('metadata whose numbers can be read as they are written', async () => {
     const text = `{"reference":"${freshReference()}","title":"A","amount":30,"metadata":{"n":1e999}}`;
-    expect(problem(await postText(settled(), '/v1/orders', text), 400, 'invalid_request')).toMatch(
-      /metadata/,
-    );
+    expect(problem(await postText(settled(), '/v1/orders', text), 400, 'invalid_request')).toMatch(/metadata/);
   });
 
   it.each([
@@ -377,9 +359,7 @@ describe('api: what a request to open a link must be', () => {
     ['BRL', '-30'],
   ])('more than 25, whatever the currency: the service is told none: %s %s', async (currency, amount) => {
     const body = { reference: freshReference(), title: 'A', amount, currency };
-    expect(problem(await post(settled(), '/v1/orders', body), 422, 'invalid_request')).toMatch(
-      /more than 25:/,
-    );
+    expect(problem(await post(settled(), '/v1/orders', body), 422, 'invalid_request')).toMatch(/more than 25:/);
   });
 
   it.each([

@@ -26,21 +26,9 @@ describe('api: one order', () => {
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       paidAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       learnedBy: 'webhook',
-      payment: {
-        id: `pay_${reference}`,
-        status: 'completed',
-        amount: '100.00',
-        currency: 'BRL',
-        customerPaid: null,
-      },
+      payment: { id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null },
       payments: [
-        {
-          id: `pay_${reference}`,
-          status: 'completed',
-          amount: '100.00',
-          currency: 'BRL',
-          customerPaid: null,
-        },
+        { id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null },
       ],
       paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '100.00' }] },
       holds: [],
@@ -122,9 +110,7 @@ describe('api: the list of orders', () => {
   });
 
   it('has no state that orders cannot have', async () => {
-    expect(problem(await get(settled(), '/v1/orders?state=lost'), 400, 'invalid_request')).toMatch(
-      /^state: /,
-    );
+    expect(problem(await get(settled(), '/v1/orders?state=lost'), 400, 'invalid_request')).toMatch(/^state: /);
   });
 
   it('is searched by a part of the reference, the link id and the payment id', async () => {

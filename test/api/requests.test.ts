@@ -118,11 +118,8 @@ describe('api: how the faults of a request are told', () => {
   const WRONG = [undefined, null, 0, -1, 1e300, true, '', '\u0007', 'x'.repeat(9_000), [], ['a'], {}];
 
   async function told({ method, path }: (typeof READERS)[number], given: object): Promise<string[]> {
-    const response =
-      method === 'post' ? await post(settled(), path, given) : await get(settled(), path).query(given);
-    return response.status === 400
-      ? response.body.errors.map(({ detail }: { detail: string }) => detail)
-      : [];
+    const response = method === 'post' ? await post(settled(), path, given) : await get(settled(), path).query(given);
+    return response.status === 400 ? response.body.errors.map(({ detail }: { detail: string }) => detail) : [];
   }
 
   it.each(READERS.filter(({ path }) => path.startsWith('/v1/')))('in plain words: $id', async (reader) => {
@@ -140,18 +137,10 @@ describe('api: how the faults of a request are told', () => {
   it.each([
     ['/v1/orders', {}, 'reference: is needed; title: is needed; amount: is needed'],
     ['/v1/orders', { reference: 'a', title: 1, amount: 1 }, 'title: must be text'],
-    [
-      '/v1/orders',
-      { reference: 'a', title: 'A', amount: [] },
-      'amount: must be a number or a decimal string',
-    ],
+    ['/v1/orders', { reference: 'a', title: 'A', amount: [] }, 'amount: must be a number or a decimal string'],
     ['/v1/orders', [], 'must be a JSON object'],
     ['/v1/admin/reconcile', { dryRun: 'yes' }, 'dryRun: must be true or false'],
-    [
-      '/v1/orders/unused/resolve',
-      { decision: 'maybe', reason: 'seen' },
-      'decision: must be one of accept, reject',
-    ],
+    ['/v1/orders/unused/resolve', { decision: 'maybe', reason: 'seen' }, 'decision: must be one of accept, reject'],
   ])('of POST %s with %j: %s', async (path, body, expected) => {
     expect(problem(await post(settled(), path, body), 400, 'invalid_request')).toBe(expected);
   });
@@ -285,18 +274,12 @@ describe('api: addresses and methods', () => {
     expect([response.status, response.text]).toEqual([200, undefined]);
   });
 
-  it.each([
-    '//',
-    '/v1',
-    '/v1/',
-    '/v1/orders/',
-    '/V1/orders',
-    '/v1/Orders',
-    '/v1/nothing',
-    '/v1/orders/1/2/3',
-  ])('there is nothing at %s', async (path) => {
-    problem(await get(settled(), path), 404, 'not_found');
-  });
+  it.each(['//', '/v1', '/v1/', '/v1/orders/', '/V1/orders', '/v1/Orders', '/v1/nothing', '/v1/orders/1/2/3'])(
+    'there is nothing at %s',
+    async (path) => {
+      problem(await get(settled(), path), 404, 'not_found');
+    },
+  );
 
   it.each(['%E0%A4%A', '%', '%zz', '%C0%AF'])('a reference cannot be written %s', async (written) => {
     const detail = problem(await get(settled(), `/v1/orders/${written}`), 400, 'invalid_request');
@@ -318,10 +301,7 @@ describe('api: addresses and methods', () => {
     expect([made.status, made.body.order.reference]).toEqual([201, reference]);
     expect((await get(settled(), orderPath(reference))).body.order.reference).toBe(reference);
     expect((await get(settled(), `${orderPath(reference)}/timeline`)).body.order.reference).toBe(reference);
-    const resolved = await post(settled(), `${orderPath(reference)}/resolve`, {
-      decision: 'accept',
-      reason: 'x',
-    });
+    const resolved = await post(settled(), `${orderPath(reference)}/resolve`, { decision: 'accept', reason: 'x' });
     problem(resolved, 409, 'not_held');
   });
 

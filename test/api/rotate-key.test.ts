@@ -1,13 +1,4 @@
-import {
-  cpSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
@@ -70,10 +61,7 @@ async function startAgain(
 ): Promise<{ app: TestApp; links: ReservedLink[] }> {
   await app.stop();
   const next = await start({ storePath, environment });
-  const moved = links.map((link) => ({
-    ...link,
-    webhookUrl: link.webhookUrl.replace(hooksUrl, next.hooksUrl),
-  }));
+  const moved = links.map((link) => ({ ...link, webhookUrl: link.webhookUrl.replace(hooksUrl, next.hooksUrl) }));
   return { app: next, links: moved };
 }
 
@@ -104,10 +92,7 @@ describe('api: rotate-key, where the key is a file', () => {
       },
     ]);
     expect(after).not.toBe(before);
-    expect([restsUnder(first.storePath), ...keysOfLinks(first.storePath)]).toEqual([
-      idOf(after),
-      idOf(after),
-    ]);
+    expect([restsUnder(first.storePath), ...keysOfLinks(first.storePath)]).toEqual([idOf(after), idOf(after)]);
     const older = `${first.storePath}.key.${idOf(before)}`;
     expect(readFileSync(older, 'utf8').trim()).toBe(before);
     for (const file of [older, `${first.storePath}.key`]) expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -209,10 +194,7 @@ describe('api: rotate-key, where the key is a file', () => {
     expect(detail).toContain('The key was not changed');
     expect(keysOfLinks(app.storePath)).toEqual([before]);
     rmdirSync(`${app.storePath}.key`);
-    expect((await rotate(app)).body.rotation).toMatchObject({
-      previousKeyId: before,
-      resealed: linksOf(app),
-    });
+    expect((await rotate(app)).body.rotation).toMatchObject({ previousKeyId: before, resealed: linksOf(app) });
     expect(idOf(keyFile(app))).toBe(restsUnder(app.storePath));
   });
 
@@ -241,10 +223,7 @@ describe('api: rotate-key, where the key is a file', () => {
       const { checks } = (await get(app, '/v1/admin/doctor')).body;
       return checks.find(({ name }: { name: string }) => name === 'public address');
     };
-    const arrives = expect.objectContaining({
-      status: 'warning',
-      detail: expect.stringMatching(/^links carry/),
-    });
+    const arrives = expect.objectContaining({ status: 'warning', detail: expect.stringMatching(/^links carry/) });
     expect(await checkAddress()).toEqual(arrives);
     await rotate(app);
     expect(await checkAddress()).toEqual(arrives);
@@ -262,10 +241,7 @@ describe('api: rotate-key, where the key is a file', () => {
     for (const name of files) cpSync(join(dirname(first.storePath), name), join(dirname(storePath), name));
     cpSync(path, storePath);
     const restored = await start({ storePath });
-    await expectRecorded(restored, {
-      ...link,
-      webhookUrl: link.webhookUrl.replace(first.hooksUrl, restored.hooksUrl),
-    });
+    await expectRecorded(restored, { ...link, webhookUrl: link.webhookUrl.replace(first.hooksUrl, restored.hooksUrl) });
     await eventually(() => expect(restsUnder(storePath)).toBe(keyId));
     expect(keysOfLinks(storePath)).toEqual([keyId]);
   });
@@ -302,11 +278,7 @@ describe('api: rotate-key, where the key is a setting', () => {
     const links = [await first.reserve('order-1')];
     const environment = { SETTLED_SECRETS_KEY: NEW, SETTLED_SECRETS_KEY_PREVIOUS: OLD };
     await first.app.stop();
-    const alone = start({
-      storePath: first.storePath,
-      environment: { SETTLED_SECRETS_KEY: NEW },
-      atEnd: () => {},
-    });
+    const alone = start({ storePath: first.storePath, environment: { SETTLED_SECRETS_KEY: NEW }, atEnd: () => {} });
     await expect(alone).rejects.toMatchObject({
       code: 'secrets_key_wrong',
       message: expect.stringContaining('SETTLED_SECRETS_KEY_PREVIOUS'),

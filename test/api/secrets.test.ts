@@ -65,12 +65,7 @@ describe('api: secrets', () => {
     const app = await startTestApp();
     const tail = await followTail(app);
     const link = await app.reserve('reserved');
-    const registration = {
-      reference: 'registered',
-      amount: '100.00',
-      id: 'pl_registered',
-      webhookSecret: CHOSEN,
-    };
+    const registration = { reference: 'registered', amount: '100.00', id: 'pl_registered', webhookSecret: CHOSEN };
     expect((await app.api('/v1/links', { body: registration })).status).toBe(201);
     const body = paymentEvent({ linkId: 'pl_reserved', amount: '100.00' });
     const signature = signatureHex(link.webhookSecret, '1700000000000', body);

@@ -116,13 +116,9 @@ describe('a shop that refuses every notice', () => {
       'failing',
       /^the shop takes no notices: 3 attempts in a row failed since 20\S+Z; .*.*SETTLED_SHOP_SECRET.*--status pending.*resend --failed --yes$/,
     );
-    expect(await matters(app)).toMatchObject([
-      { count: 1, detail: expect.stringContaining('401 <h1> wrong') },
-    ]);
+    expect(await matters(app)).toMatchObject([{ count: 1, detail: expect.stringContaining('401 <h1> wrong') }]);
     expect(await failuresInMetrics(app)).toBe(3);
-    expect(await nextOf(app, 'order-1')).toMatch(
-      /^The shop takes no notices: 3 attempts in a row failed since/m,
-    );
+    expect(await nextOf(app, 'order-1')).toMatch(/^The shop takes no notices: 3 attempts in a row failed since/m);
     const sent = await shopOf(app);
     expect(sent).toMatchObject({
       url: new URL(callback.url).origin,

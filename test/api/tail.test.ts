@@ -88,10 +88,7 @@ describe('api: tail', () => {
     await settled().deliver(link, paymentEvent({ linkId: 'pl_one', status: 'PENDING' }));
     await tail.first('settled');
     await settled().deliver(link, paymentEvent({ linkId: 'pl_two' }));
-    expect(await tail.first('not_settled')).toMatchObject({
-      reference: 'other-link',
-      outcome: 'link_mismatch',
-    });
+    expect(await tail.first('not_settled')).toMatchObject({ reference: 'other-link', outcome: 'link_mismatch' });
   });
 
   it('tells of one order alone where that is asked for', async () => {

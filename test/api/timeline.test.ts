@@ -73,9 +73,7 @@ describe('api: why an order stands where it stands', () => {
     const { reference } = await heldOrder(settled());
     const found = await explained(reference);
     expect(found.answer).toMatch(/100\.00 BRL.*held.*person.*less.*60\.00 BRL/);
-    expect(found.answer).toContain(
-      'is of 60.00 BRL, less than the 100.00 that the order asks (amount_mismatch)',
-    );
+    expect(found.answer).toContain('is of 60.00 BRL, less than the 100.00 that the order asks (amount_mismatch)');
     expect(linesOf(found, 'decision')).toMatch(/captured 60\.00 BRL.*hold hold_2: amount_mismatch/);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --accept`);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --reject`);
@@ -175,14 +173,11 @@ describe('api: why an order stands where it stands', () => {
     );
     expect((await settled().deliver(link, '{"status_of_payment":"done"}')).status).toBe(200);
     const { answer, next, entries } = await withEntry(link.reference, 'delivery', /names no payment status/);
-    expect(answer).toMatch(
-      /2 deliveries came .* for them\. Why, of the last one: It names no payment status/,
-    );
+    expect(answer).toMatch(/2 deliveries came .* for them\. Why, of the last one: It names no payment status/);
     expect(answer).not.toMatch(/What came/);
     const matters = entries.filter(({ kind }) => kind === 'attention');
     expect(matters).toMatchObject([{ summary: expect.stringContaining('event_not_understood') }]);
-    const [, key] =
-      /Event (\d+) was not understood\. Look at it: settled events show \1\./.exec(next.join('\n')) ?? [];
+    const [, key] = /Event (\d+) was not understood\. Look at it: settled events show \1\./.exec(next.join('\n')) ?? [];
     expect((await get(settled(), `/v1/events/${key}`)).body.event.fault.code).toBe('event_not_understood');
     // The last webhook may have said that the order is paid, and nothing came of it.
     expect(next.join('\n')).not.toContain('the order is paid at once');
@@ -257,11 +252,7 @@ describe('api: why an order stands where it stands', () => {
       '"amount":112.4,"currency":"BRL"',
       /paid 112\.40 BRL, as the service says: .*instalment interest/,
     ],
-    [
-      'in another currency',
-      '"amount":18.2,"currency":"USD"',
-      /paid 18\.20 USD, as the service says: it converted/,
-    ],
+    ['in another currency', '"amount":18.2,"currency":"USD"', /paid 18\.20 USD, as the service says: it converted/],
   ])('paid %s: says what the customer paid, and there is nothing to do', async (_name, quote, said) => {
     const link = await settled().reserve(freshReference());
     const body = event(link, { amount: '100.00' }).replace(
@@ -296,16 +287,12 @@ describe('api: why an order stands where it stands', () => {
     const { answer, next } = found;
     // Nobody can be asked here, and the matter has its number.
     expect(linesOf(found, 'attention')).toMatch(
-      new RegExp(
-        `Ask again: settled orders check ${reference}, once SETTLED_API_URL .*attention end \\d+ --reason`,
-      ),
+      new RegExp(`Ask again: settled orders check ${reference}, once SETTLED_API_URL .*attention end \\d+ --reason`),
     );
     const { attention } = (await get(settled(), '/v1/attention')).body;
     const matter = attention.find((one: { reference: string }) => one.reference === reference);
     expect(matter.detail).toContain(`settled attention end ${matter.id} --reason TEXT`);
-    expect(answer).toMatch(
-      /is paid, but what the service said .* is not clear[^.]*\(status_unclear\)\. The service/,
-    );
+    expect(answer).toMatch(/is paid, but what the service said .* is not clear[^.]*\(status_unclear\)\. The service/);
     expect(next.join('\n')).toMatch(/Then end this matter: settled attention end \d+ --reason TEXT/);
   });
 
@@ -328,14 +315,9 @@ describe('api: why an order stands where it stands', () => {
   it.each([
     ['paid', 'INACTIVE', ['Nothing: the order is done.']],
     ['expired', 'EXPIRED', ['Nothing: the order is done.']],
-    [
-      'awaiting_payment',
-      'INACTIVE',
-      [expect.stringMatching(/Look at the payment.*link_changed/), expect.anything()],
-    ],
+    ['awaiting_payment', 'INACTIVE', [expect.stringMatching(/Look at the payment.*link_changed/), expect.anything()]],
   ])('%s, and the link turned %s: says what there is to do', async (state, status, next) => {
-    const link =
-      state === 'paid' ? (await paidOrder(settled())).link : await settled().reserve(freshReference());
+    const link = state === 'paid' ? (await paidOrder(settled())).link : await settled().reserve(freshReference());
     const { reference } = link;
     const changed = `{"id":"evt_status","type":"payment_link.status_changed","data":{"paymentLink":{"id":"pl_${reference}","status":"${status}"}}}`;
     await deliverAndSee(settled(), link, changed, state);
@@ -411,15 +393,9 @@ describe('api: why an order stands where it stands, where the service can be ask
     const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/is paid\. The service reported 100\.00 BRL when it was asked/);
     expect(linesOf(found, 'reading')).toMatch(/answered: .* \(applied, rule paid\)/);
-    expect(linesOf(found, 'decision')).toMatch(
-      /awaiting_payment → paid.*rule paid.*by reading \d+ of the service/,
-    );
-    expect(linesOf(found, 'drift')).toMatch(
-      /here awaiting_payment.*there paid.*100\.00 BRL.*service was right/,
-    );
-    expect(found.next).toEqual([
-      expect.stringMatching(/asked at 20.*, in .*: refunds, disputes and second payments/),
-    ]);
+    expect(linesOf(found, 'decision')).toMatch(/awaiting_payment → paid.*rule paid.*by reading \d+ of the service/);
+    expect(linesOf(found, 'drift')).toMatch(/here awaiting_payment.*there paid.*100\.00 BRL.*service was right/);
+    expect(found.next).toEqual([expect.stringMatching(/asked at 20.*, in .*: refunds, disputes and second payments/)]);
   });
 
   const confirming = sharedShop({ environment: { SETTLED_CONFIRM: 'always' } });
@@ -489,9 +465,7 @@ describe('api: why an order stands where it stands, where the service can be ask
     await quiet(shop);
     const check = () => post(shop.settled, `${orderPath(reference)}/check`, {});
     await check();
-    expect(linesOf(await explained(reference, shop.settled), 'attention')).toMatch(
-      /switched off.*link_disabled/,
-    );
+    expect(linesOf(await explained(reference, shop.settled), 'attention')).toMatch(/switched off.*link_disabled/);
     await act(shop.sandbox, link, 'enable');
     await check();
     expect(linesOf(await explained(reference, shop.settled), 'attention')).toBe('');
@@ -575,17 +549,13 @@ describe('api: whether the shop knows that an order is paid', () => {
     expect(answer).toMatch(
       / is paid\. .* has not been told yet that the order is paid\. Telling it failed once so far: .* 500/,
     );
-    expect(next).toEqual([
-      expect.stringMatching(/^The shop is told that the order is paid at 20.*, in .* s\./),
-    ]);
+    expect(next).toEqual([expect.stringMatching(/^The shop is told that the order is paid at 20.*, in .* s\./)]);
   });
 
   it('not told any more: says so, and the command that it shows tells it', async () => {
     const { app, tried } = await paidWhere(410);
     const { answer, next } = await tried(/could not be told: .* 410/);
-    expect(answer).toMatch(
-      / is paid\. .* was not told that the order is paid, and is not told any more: .* 410/,
-    );
+    expect(answer).toMatch(/ is paid\. .* was not told that the order is paid, and is not told any more: .* 410/);
     const [, id] = /settled notices resend (msg_\S+)$/.exec(next.join('\n')) ?? [];
     callback.answerWith(204);
     expect((await post(app, `/v1/notices/${id}/resend`, {})).status).toBe(202);

@@ -16,10 +16,7 @@ async function heldOrder(app: TestApp, reference: string): Promise<void> {
 /** An order of which an event names another link. */
 async function mismatched(app: TestApp, reference: string): Promise<void> {
   const link = await app.reserve(reference);
-  await app.deliver(
-    link,
-    paymentEvent({ linkId: `pl_${reference}`, status: 'PENDING', id: `evt_of_${reference}` }),
-  );
+  await app.deliver(link, paymentEvent({ linkId: `pl_${reference}`, status: 'PENDING', id: `evt_of_${reference}` }));
   await app.deliver(link, paymentEvent({ linkId: 'pl_of_another', amount: '100.00' }));
 }
 
@@ -40,12 +37,7 @@ describe('cli: what needs a person', () => {
       expect(data.attention.map(({ kind }: { kind: string }) => kind)).toEqual(['link_mismatch']);
     });
     const each = await say(['attention', '--kind', 'hold'], environmentOf(app));
-    expect(each.data.attention.map(({ reference }: { reference: string }) => reference)).toEqual([
-      'a',
-      'b',
-      'c',
-      'd',
-    ]);
+    expect(each.data.attention.map(({ reference }: { reference: string }) => reference)).toEqual(['a', 'b', 'c', 'd']);
     expect(each.text).toMatch(
       /^- +2\S+Z +hold: amount_mismatch +a +100\.00 BRL +60\.00 BRL +1 +Order a .*settled orders resolve a --accept --reason TEXT\. Or cancel .*resolve a --reject --reason TEXT$/m,
     );

@@ -122,18 +122,11 @@ describe('cli: notices', () => {
     heal();
     const counted = await failing(['notices', 'resend', '--failed'], environmentOf(app));
     expect(counted).toMatchObject({ code: 'not_confirmed', exit: EXIT.refused });
-    expect(counted.message).toMatch(
-      /^2 notices would be sent again, and nothing was done\. .*--dry-run.*--yes/,
-    );
+    expect(counted.message).toMatch(/^2 notices would be sent again, and nothing was done\. .*--dry-run.*--yes/);
     expect(said()).toBe(2);
-    const end = await runSettled(
-      ['notices', 'resend', '--failed', '--since', '2h', '--yes'],
-      environmentOf(app),
-    );
+    const end = await runSettled(['notices', 'resend', '--failed', '--since', '2h', '--yes'], environmentOf(app));
     expect(end).toMatchObject({ code: EXIT.ok, stderr: '' });
-    expect(end.stdout).toMatch(
-      /^2 notices sent again\.\n\nID +RESULT\nmsg_1_\S+ +pending.*\nmsg_2_\S+ +pending/,
-    );
+    expect(end.stdout).toMatch(/^2 notices sent again\.\n\nID +RESULT\nmsg_1_\S+ +pending.*\nmsg_2_\S+ +pending/);
     await eventually(async () => {
       const { notices } = (await app.api('/v1/notices?status=done')).body;
       expect(notices.map(({ reference }: { reference: string }) => reference)).toEqual(['b', 'a']);
@@ -165,9 +158,7 @@ describe('cli: notices', () => {
     );
     const [, first] = data.notices;
     expect(first).toMatchObject({ reference: 'c', type: 'order.payment_pending' });
-    expect(text).toMatch(
-      new RegExp(`^msg_\\S+ .* c +order\\.paid +pending +0 +- +waits for ${first.id}$`, 'm'),
-    );
+    expect(text).toMatch(new RegExp(`^msg_\\S+ .* c +order\\.paid +pending +0 +- +waits for ${first.id}$`, 'm'));
   });
 
   it('that are being sent are listed among those that wait', async () => {
@@ -186,8 +177,7 @@ describe('cli: notices', () => {
     const shop = await startCallback();
     const app = await startTestApp({ environment: shop.environment });
     const link = await app.reserve('a');
-    const pay = (paymentId: string) =>
-      app.deliver(link, paymentEvent({ linkId: 'pl_a', paymentId, amount: '100.00' }));
+    const pay = (paymentId: string) => app.deliver(link, paymentEvent({ linkId: 'pl_a', paymentId, amount: '100.00' }));
     await pay('pay_1');
     const first = await shop.nth(1);
     shop.answerWith(() => undefined);
@@ -199,10 +189,7 @@ describe('cli: notices', () => {
 
   it('are looked for by order and time, and missed by name', async () => {
     const { app } = await toldTo(204);
-    const mine = await runSettled(
-      ['notices', 'list', '--order', 'a', '--since', '1h', '--json'],
-      environmentOf(app),
-    );
+    const mine = await runSettled(['notices', 'list', '--order', 'a', '--since', '1h', '--json'], environmentOf(app));
     expect(JSON.parse(mine.stdout)).toMatchObject({ notices: [{ reference: 'a' }], more: false });
     const error = await failing(['notices', 'show', 'msg_9_x'], environmentOf(app));
     expect(error).toMatchObject({ code: 'not_found', exit: EXIT.notFound });

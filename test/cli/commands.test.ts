@@ -44,10 +44,7 @@ async function deliver(link: ReservedLink, amount: string): Promise<void> {
 
 describe('cli: links', () => {
   it('reserve shows the webhookUrl, and the secret this once', async () => {
-    const end = await runSettled(
-      ['links', 'reserve', 'fresh', '--amount', '25.50'],
-      environmentOf(settled()),
-    );
+    const end = await runSettled(['links', 'reserve', 'fresh', '--amount', '25.50'], environmentOf(settled()));
     const [, secret = ''] = /webhookSecret +(\S+)/.exec(end.stdout) ?? [];
     expect(secret).toHaveLength(43);
     expect(end.stdout).toMatch(/webhookUrl +http:\/\/127\.0\.0\.1:8787\/hooks\/\S{32}/);
@@ -63,10 +60,7 @@ describe('cli: links', () => {
     const args = ['links', 'add', 'added', '--amount', '30', '--currency', 'USD', '--id', 'pl_added'];
     const { text, data } = await run([...args, '--secret', 'the-secret-of-the-added-link']);
     expect(text).toContain('Link pl_added belongs to order added.');
-    expect(data).toMatchObject({
-      order: { amount: '30.00', currency: 'USD' },
-      link: { id: 'pl_added' },
-    });
+    expect(data).toMatchObject({ order: { amount: '30.00', currency: 'USD' }, link: { id: 'pl_added' } });
     expect(text).not.toContain('the-secret-of-the-added-link');
   });
 
@@ -80,9 +74,7 @@ describe('cli: links', () => {
 describe('cli: orders', () => {
   it('list shows orders in columns, the newest first, and says when there are more', async () => {
     const { text, data } = await run(['orders', 'list', '--limit', '2']);
-    expect(text.split('\n')[0]).toMatch(
-      /^REFERENCE +STATE +ASKED +CAPTURED +CREATED +PAID +FLAGS AND MATTERS$/,
-    );
+    expect(text.split('\n')[0]).toMatch(/^REFERENCE +STATE +ASKED +CAPTURED +CREATED +PAID +FLAGS AND MATTERS$/);
     expect(text).toContain('There are more: give --limit N or --all.');
     expect([data.orders.length, data.more]).toEqual([2, true]);
   });
@@ -110,10 +102,7 @@ describe('cli: orders', () => {
     const environment = environmentOf(settled());
     const accepted = await runSettled(['orders', 'resolve', 'held-1', '--accept', ...reason], environment);
     expect(accepted).toMatchObject({ code: 0, stdout: expect.stringMatching(/^state +paid$/m) });
-    const rejected = await runSettled(
-      ['orders', 'resolve', 'held-2', '--reject', ...reason, '--json'],
-      environment,
-    );
+    const rejected = await runSettled(['orders', 'resolve', 'held-2', '--reject', ...reason, '--json'], environment);
     expect(JSON.parse(rejected.stdout).order).toMatchObject({ state: 'cancelled', flags: ['refund_due'] });
   });
 
@@ -135,14 +124,7 @@ describe('cli: why', () => {
     const [answer = '', ...rest] = text.split('\n');
     expect(answer).toMatch(/^Order held-3 \(100\.00 BRL\) is held: a person must decide.*60\.00 BRL\.$/);
     expect(data.answer).toBe(answer);
-    const order = [
-      'What happened:',
-      'registration',
-      'delivery',
-      'decision',
-      'What happens next:',
-      '--accept',
-    ];
+    const order = ['What happened:', 'registration', 'delivery', 'decision', 'What happens next:', '--accept'];
     const places = order.map((words) => rest.findIndex((line) => line.includes(words)));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     expect(places).not.toContain(-1);
@@ -157,10 +139,7 @@ describe('cli: why', () => {
 describe('cli: events', () => {
   it('list shows events, selected by status and order', async () => {
     const { text, data } = await run(['events', 'list', '--status', 'dead', '--order', 'mismatch']);
-    expect(data).toMatchObject({
-      events: [{ status: 'dead', fault: { code: 'link_mismatch' } }],
-      more: false,
-    });
+    expect(data).toMatchObject({ events: [{ status: 'dead', fault: { code: 'link_mismatch' } }], more: false });
     expect(text).toMatch(/^\d+ +2\S+Z +mismatch +payment_link\.payment_status_changed +dead +link_mismatch/m);
   });
 
@@ -235,17 +214,12 @@ describe('cli: the state of the installation', () => {
     expect(existsSync(JSON.parse(machine.stdout).backup.path)).toBe(true);
     const human = await runSettled(['backup'], environmentOf(settled()));
     expect(human).toMatchObject({ code: 0, stderr: '' });
-    expect(human.stdout).toMatch(
-      /settled-\S+\.db was written, \d+ bytes\.\n.*secrets key is not in the backup/,
-    );
+    expect(human.stdout).toMatch(/settled-\S+\.db was written, \d+ bytes\.\n.*secrets key is not in the backup/);
   });
 });
 
 describe('cli: a server that cannot be used', () => {
-  const nowhere = (listen = '0.0.0.0:9') => ({
-    ...environmentOf(settled()),
-    SETTLED_OPERATOR_LISTEN: listen,
-  });
+  const nowhere = (listen = '0.0.0.0:9') => ({ ...environmentOf(settled()), SETTLED_OPERATOR_LISTEN: listen });
 
   it('that does not answer: says where and what to do', async () => {
     const error = await failing(['stats'], nowhere());

@@ -81,9 +81,7 @@ describe('cli: an address of a database that cannot be used', () => {
   it('is told with the parameter that the server refuses', async () => {
     const refused = await migrating(`${await newDatabase()}&options=-c%20nosuch%3D1`);
     expect(refused.code).toBe(EXIT.configuration);
-    expect(refused.said).toMatch(
-      /refuses settled \(unrecognized configuration parameter "nosuch"\)\. Check `options`/,
-    );
+    expect(refused.said).toMatch(/refuses settled \(unrecognized configuration parameter "nosuch"\)\. Check `options`/);
   });
 
   it('is told where its role may not connect, or has no connection left', async () => {
@@ -97,10 +95,7 @@ describe('cli: an address of a database that cannot be used', () => {
     const refused = await migrating(url.href);
     expect(refused.code).toBe(EXIT.configuration);
     expect(refused.said).toMatch(/permission denied for database .* \(GRANT CONNECT ON DATABASE\)/);
-    await runIn(
-      server,
-      `GRANT CONNECT ON DATABASE "${database}" TO ${role}; ALTER ROLE ${role} CONNECTION LIMIT 0`,
-    );
+    await runIn(server, `GRANT CONNECT ON DATABASE "${database}" TO ${role}; ALTER ROLE ${role} CONNECTION LIMIT 0`);
     const full = await migrating(url.href);
     expect(full.code).toBe(EXIT.tryAgain);
     expect(full.said).toMatch(/too many connections for role .* Raise max_connections .* see Sizing/);
@@ -131,8 +126,7 @@ describe('cli: a database behind TLS', () => {
   function certificate() {
     const folder = testFolder();
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-    const request =
-      'openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=elsewhere';
+    const request = 'openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=elsewhere';
     const [program = '', ...args] = [...request.split(' '), '-keyout', key, '-out', cert];
     execFileSync(program, args, { stdio: 'ignore' });
     return { key, cert };
@@ -151,9 +145,7 @@ describe('cli: a database behind TLS', () => {
     ]);
     expect([unknown.code, misnamed.code]).toEqual([EXIT.configuration, EXIT.configuration]);
     expect(unknown.said).toMatch(/not trusted \(self-signed certificate\)\. Check sslmode, sslrootcert and/);
-    expect(misnamed.said).toMatch(
-      /not trusted \(.*altnames.*\)\. Check sslmode, sslrootcert and the host's name/i,
-    );
+    expect(misnamed.said).toMatch(/not trusted \(.*altnames.*\)\. Check sslmode, sslrootcert and the host's name/i);
   });
 
   it('is told apart from one that offers none', async () => {

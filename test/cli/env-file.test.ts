@@ -33,9 +33,7 @@ describe('cli: a file .env in the working folder', () => {
       operator: { port: operatorPort },
     });
     const { stdout } = await spawnSettled(['doctor'], {}, { cwd }).finished;
-    expect(stdout).toContain(
-      `${join(cwd, '.env')} gave SETTLED_HOOKS_LISTEN, SETTLED_OPERATOR_LISTEN, SETTLED_STORE`,
-    );
+    expect(stdout).toContain(`${join(cwd, '.env')} gave SETTLED_HOOKS_LISTEN, SETTLED_OPERATOR_LISTEN, SETTLED_STORE`);
   });
 
   it('is named beside what is wrong', async () => {
@@ -57,8 +55,7 @@ describe('cli: a file .env in the working folder', () => {
   it('may be a folder of another program', async () => {
     const cwd = testFolder();
     mkdirSync(join(cwd, '.env'));
-    const { code } = await spawnSettled(['stats'], { SETTLED_OPERATOR_LISTEN: '127.0.0.1:1' }, { cwd })
-      .finished;
+    const { code } = await spawnSettled(['stats'], { SETTLED_OPERATOR_LISTEN: '127.0.0.1:1' }, { cwd }).finished;
     expect(code).toBe(EXIT.unreachable);
   });
 });

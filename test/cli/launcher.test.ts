@@ -16,9 +16,7 @@ const withOldNode = OLD_NODE === null ? describe.skip : describe;
 
 function findOldNode(): string | null {
   // npm puts node_modules/.bin in front of the PATH, and with it the fitting Node.
-  const folders = (process.env.PATH ?? '')
-    .split(delimiter)
-    .filter((folder) => !folder.includes('node_modules'));
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.includes('node_modules'));
   const found = execFileSync('node', ['-p', 'process.versions.node + " " + process.execPath'], {
     encoding: 'utf8',
     env: { ...process.env, PATH: folders.join(delimiter) },
@@ -93,10 +91,7 @@ withOldNode('cli: the launcher on an old Node', () => {
   it('runs settled on the pinned Node, and passes arguments, outputs and the exit code on', async () => {
     const asked = start(node, [LAUNCHER, 'help', 'orders', 'list', '--json']);
     const refused = start(node, [LAUNCHER, 'frobnicate']);
-    expect(await asked.finished).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/^{"name":"orders list"/),
-    });
+    expect(await asked.finished).toMatchObject({ code: 0, stdout: expect.stringMatching(/^{"name":"orders list"/) });
     expect(await refused.finished).toMatchObject({
       code: EXIT.usage,
       stdout: '',

@@ -19,9 +19,7 @@ function olderDatabase(path: string, key: Buffer): string {
   const last = names.pop() as string;
   const db = new Database(path);
   db.pragma(`application_id = ${0x5e771ed0}`);
-  db.exec(
-    'CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT',
-  );
+  db.exec('CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT');
   for (const [index, name] of names.entries()) {
     const sql = readFileSync(join(MIGRATIONS, name), 'utf8');
     const sha256 = createHash('sha256').update(sql).digest('hex');
@@ -45,10 +43,7 @@ describe('cli: migrate', () => {
     const path = join(testFolder(), 'settled.db');
     const key = randomBytes(32);
     const last = olderDatabase(path, key);
-    const environment = {
-      SETTLED_STORE: `sqlite:${path}`,
-      SETTLED_SECRETS_KEY: key.toString('base64'),
-    };
+    const environment = { SETTLED_STORE: `sqlite:${path}`, SETTLED_SECRETS_KEY: key.toString('base64') };
     const first = await runSettled(['migrate', '--json'], environment);
     expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(JSON.parse(first.stdout)).toEqual({ path, applied: [last] });

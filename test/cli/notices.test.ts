@@ -12,9 +12,7 @@ async function startPaid(environment: Record<string, string>, references: readon
     const link = await app.reserve(reference);
     await app.deliver(link, paymentEvent({ linkId: `pl_${reference}`, amount: '100.00' }));
   }
-  await eventually(async () =>
-    expect((await app.api('/v1/notices')).body.notices).toHaveLength(references.length),
-  );
+  await eventually(async () => expect((await app.api('/v1/notices')).body.notices).toHaveLength(references.length));
   return app;
 }
 

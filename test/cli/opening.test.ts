@@ -19,17 +19,7 @@ describe('settled orders open', () => {
     const metadata = join(testFolder(), 'metadata.json');
     writeFileSync(metadata, '{"cart": [1, 2]}');
     const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
-    const args = [
-      'orders',
-      'open',
-      reference,
-      '--title',
-      'A chair',
-      '--amount',
-      '100.50',
-      '--currency',
-      'BRL',
-    ];
+    const args = ['orders', 'open', reference, '--title', 'A chair', '--amount', '100.50', '--currency', 'BRL'];
     args.push('--description', 'of oak', '--expires-at', expiresAt, '--metadata-file', metadata);
     args.push('--callback-url', 'https://shop.example.com/thanks');
     // Once for a person and once for a machine: the second finds what the first opened.
@@ -70,10 +60,7 @@ describe('settled orders open', () => {
     [['orders', 'open', 'order-1', '--title', 'A'], '--amount'],
     [['orders', 'open', '--title', 'A', '--amount', '30'], 'REFERENCE'],
     [['orders', 'open', 'o', '--title', 'A', '--amount', '30', '--metadata-file', '/nowhere'], '/nowhere'],
-    [
-      ['orders', 'open', 'o', '--title', 'A', '--amount', '30', '--metadata-file', '/etc/hostname'],
-      'no JSON',
-    ],
+    [['orders', 'open', 'o', '--title', 'A', '--amount', '30', '--metadata-file', '/etc/hostname'], 'no JSON'],
     [['orders', 'adopt', 'order-1'], '--id'],
     [['orders', 'check'], 'REFERENCE'],
     [['orders', 'cancel'], 'REFERENCE'],
@@ -86,16 +73,10 @@ describe('settled orders open', () => {
     const open = (...more: string[]) =>
       failing(['orders', 'open', freshReference(), '--title', 'A', ...more], environment);
     expect(await open('--amount', '25')).toMatchObject({ code: 'invalid_request', exit: 1 });
-    expect(await open('--amount', '100', '--currency', 'USD')).toMatchObject({
-      code: 'link_withheld',
-      exit: 1,
-    });
+    expect(await open('--amount', '100', '--currency', 'USD')).toMatchObject({ code: 'link_withheld', exit: 1 });
     const withoutApi = await startShop({ api: false });
     expect(
-      await failing(
-        ['orders', 'open', 'o', '--title', 'A', '--amount', '30'],
-        environmentOf(withoutApi.settled),
-      ),
+      await failing(['orders', 'open', 'o', '--title', 'A', '--amount', '30'], environmentOf(withoutApi.settled)),
     ).toMatchObject({
       code: 'api_not_configured',
       exit: 78,
@@ -153,17 +134,12 @@ describe('settled orders adopt, check and cancel', () => {
     await openOrder(shop, reference);
     const { text, data } = await say(['orders', 'cancel', reference], environmentOf(shop.settled));
     expect(data.order.state).toBe('cancelled');
-    expect(text).toMatch(
-      /^The link stays payable .* until it expires: money that comes all the same is held/,
-    );
+    expect(text).toMatch(/^The link stays payable .* until it expires: money that comes all the same is held/);
     expect(text).toMatch(/state +cancelled/);
     const why = await runSettled(['why', reference], environmentOf(shop.settled));
     expect(why).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('by a person') });
     expect(why.stdout).not.toContain('reason given');
     const again = ['orders', 'open', reference, '--title', 'A chair', '--amount', '100'];
-    expect(await failing(again, environmentOf(shop.settled))).toMatchObject({
-      code: 'order_cancelled',
-      exit: 1,
-    });
+    expect(await failing(again, environmentOf(shop.settled))).toMatchObject({ code: 'order_cancelled', exit: 1 });
   });
 });

@@ -40,16 +40,10 @@ describe('cli: with PostgreSQL', () => {
     expect(doctor.text).toMatch(/the store is postgres:\/\/localhost:5432\/test_/);
     expect(backup).toMatchObject({ code: 'backup_not_ours_to_make', exit: EXIT.configuration });
     expect(backup.message).toMatch(/Use pg_dump, .* see Back up in docs\/postgres\.md/);
-    expect(rotation.message).toMatch(
-      /to every replica as SETTLED_SECRETS_KEY_PREVIOUS, .* in docs\/postgres\.md/,
-    );
-    expect(stranger.message).toMatch(
-      /Give the server's own: SETTLED_OPERATOR_TOKEN, the same for all replicas\.$/,
-    );
+    expect(rotation.message).toMatch(/to every replica as SETTLED_SECRETS_KEY_PREVIOUS, .* in docs\/postgres\.md/);
+    expect(stranger.message).toMatch(/Give the server's own: SETTLED_OPERATOR_TOKEN, the same for all replicas\.$/);
     expect(rotation).toMatchObject({ code: 'key_not_ours_to_change', exit: EXIT.configuration });
-    expect(migration.text).toMatch(
-      /^postgres:\/\/localhost:5432\/test_\S+ has the newest schema already\.\n$/,
-    );
+    expect(migration.text).toMatch(/^postgres:\/\/localhost:5432\/test_\S+ has the newest schema already\.\n$/);
     expect(migration.data).toEqual({ store: expect.stringMatching(/^postgres:/), applied: [] });
   });
 
@@ -62,15 +56,7 @@ describe('cli: with PostgreSQL', () => {
     expect(text).toMatch(/^ok +server +settled answers at /m);
     expect(text).toMatch(/^failing +database +postgres:\/\/localhost:5432\/test_\S+ /m);
     const names = data.checks.map(({ name }: { name: string }) => name);
-    expect(names).toEqual([
-      'configuration',
-      'server',
-      'ready',
-      'clock steps',
-      'database',
-      'public address',
-      'service',
-    ]);
+    expect(names).toEqual(['configuration', 'server', 'ready', 'clock steps', 'database', 'public address', 'service']);
   });
 
   it('warns where the command was given another store than the server', async () => {

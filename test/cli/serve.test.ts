@@ -36,19 +36,13 @@ describe('cli: serve', () => {
     expect([end.code, end.stderr]).toEqual([EXIT.configuration, '']);
     expect(JSON.parse(end.stdout)).toEqual({
       ...{ level: 'fatal', time: expect.any(String), msg: 'settled cannot serve', exit: EXIT.configuration },
-      fault: {
-        code: 'configuration_invalid',
-        message: `The configuration cannot be used:\n${WHAT_IS_WRONG}`,
-      },
+      fault: { code: 'configuration_invalid', message: `The configuration cannot be used:\n${WHAT_IS_WRONG}` },
     });
   });
 
   it('says it for a person on a terminal, and as JSON there if that is wanted', async () => {
     const wrong = environment({ ...WRONG, ...onTerminal({ colours: false }) });
-    const [end, asJson] = await Promise.all([
-      runSettled(['serve'], wrong),
-      runSettled(['serve', '--json'], wrong),
-    ]);
+    const [end, asJson] = await Promise.all([runSettled(['serve'], wrong), runSettled(['serve', '--json'], wrong)]);
     expect([end.code, end.stderr]).toEqual([EXIT.configuration, '']);
     expect(end.stdout.split('\n')).toEqual([
       expect.stringMatching(/^[\d:.]+ FATAL: settled cannot serve {2}exit=78 fault=configuration_invalid$/),

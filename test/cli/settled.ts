@@ -19,11 +19,7 @@ export type Said = {
 };
 
 /** Runs a command twice at once, for a person and with --json; both must end with `code` and leave standard error empty. */
-export async function say(
-  args: readonly string[],
-  environment: Record<string, string>,
-  code = 0,
-): Promise<Said> {
+export async function say(args: readonly string[], environment: Record<string, string>, code = 0): Promise<Said> {
   const [human, machine] = await Promise.all([
     runSettled(args, environment),
     runSettled([...args, '--json'], environment),

@@ -36,11 +36,7 @@ describe('cli: tail', () => {
     expect([code, stderr]).toEqual([EXIT.ok, '']);
     const [heading = '', ...rows] = stdout.trimEnd().split('\n');
     const columns = ['WHAT', 'ORDER'].map((name) => heading.indexOf(name));
-    expect(rows.map((row) => row.slice(columns[0], columns[1]).trim())).toEqual([
-      'rejected',
-      'accepted',
-      'settled',
-    ]);
+    expect(rows.map((row) => row.slice(columns[0], columns[1]).trim())).toEqual(['rejected', 'accepted', 'settled']);
     const [rejected, accepted, paid] = rows.map((row) => row.replace(/^2\S+Z +/, '').replace(/ +/g, ' '));
     expect(rejected).toBe('rejected order-of-the-tail signature_wrong');
     expect(accepted).toMatch(/^accepted order-of-the-tail payment_link\.payment_status_changed, event \d+$/);

@@ -47,10 +47,7 @@ describe('cli: the command line', () => {
 
   it('takes --json before the command as well', async () => {
     const end = await runSettled(['--json', '--version']);
-    expect(JSON.parse(end.stdout)).toEqual({
-      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
-      node: process.version,
-    });
+    expect(JSON.parse(end.stdout)).toEqual({ version: expect.stringMatching(/^\d+\.\d+\.\d+/), node: process.version });
   });
 });
 
@@ -59,9 +56,7 @@ describe('cli: a command that comes to no end', () => {
     const nothingIsWritten = '--import=data:text/javascript,process.stdout.write=()=>true';
     const end = await spawnSettled(['--version'], { NODE_OPTIONS: nothingIsWritten }).finished;
     expect(end.code).toBe(EXIT.bug);
-    expect(end.stderr).toContain(
-      'This is a bug in settled. Please report it.\nError: the command came to no end',
-    );
+    expect(end.stderr).toContain('This is a bug in settled. Please report it.\nError: the command came to no end');
   });
 });
 
@@ -69,8 +64,7 @@ describe('cli: help', () => {
   it('names every command and every exit code', async () => {
     const { stdout, code } = await runSettled(['help']);
     expect(code).toBe(EXIT.ok);
-    for (const { name, positionals } of COMMANDS)
-      expect(stdout).toContain(`settled ${name} ${positionals}`.trim());
+    for (const { name, positionals } of COMMANDS) expect(stdout).toContain(`settled ${name} ${positionals}`.trim());
     for (const [exit, meaning] of Object.entries(EXIT_MEANINGS)) {
       expect(stdout).toContain(`\n  ${exit.padStart(2)}  ${meaning}\n`);
     }
@@ -98,9 +92,7 @@ describe('cli: help', () => {
 });
 
 describe('cli: examples in help', () => {
-  const examples = COMMANDS.flatMap(({ name, examples = [] }) =>
-    examples.map((line) => [line, name] as const),
-  );
+  const examples = COMMANDS.flatMap(({ name, examples = [] }) => examples.map((line) => [line, name] as const));
 
   it.each(examples)('%s can be typed as it stands', (line, name) => {
     const [program, ...words] = [...(line.split(' | ')[0] ?? '').matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(

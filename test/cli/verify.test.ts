@@ -59,15 +59,12 @@ describe('cli: verify', () => {
   it.each([
     [7_500_000, /2 h 5 min before/],
     [-301_000, /5 min 1 s after/],
-  ])(
-    'an authentic delivery %i ms off is a matter of the clock, and says by how much',
-    (clockAheadMs, words) => {
-      const found = capture({ nowMs: Number(TIMESTAMP) + clockAheadMs });
-      expect(found).toMatchObject({ authentic: false, verdict: 'stale_clock', clockAheadMs });
-      expect(found.answer).toMatch(words);
-      expect(found.answer).toContain('300 s are tolerated');
-    },
-  );
+  ])('an authentic delivery %i ms off is a matter of the clock, and says by how much', (clockAheadMs, words) => {
+    const found = capture({ nowMs: Number(TIMESTAMP) + clockAheadMs });
+    expect(found).toMatchObject({ authentic: false, verdict: 'stale_clock', clockAheadMs });
+    expect(found.answer).toMatch(words);
+    expect(found.answer).toContain('300 s are tolerated');
+  });
 
   it('takes spaces around a header for nothing, as HTTP does', () => {
     const found = capture({ signature: ` ${hex()}\t`, timestamp: ` ${TIMESTAMP} ` });
@@ -119,12 +116,7 @@ describe('cli: verify', () => {
     ['without whsec_ and decoded', Buffer.from(SECRET, 'base64'), `whsec_${SECRET}`, /decoded as base64/],
     ['without whsec_', SECRET, `whsec_${SECRET}`, /without its prefix whsec_/],
     ['with whsec_', `whsec_${SECRET}`, SECRET, /with the prefix whsec_/],
-    [
-      'decoded as hexadecimal',
-      Buffer.from('ab'.repeat(16), 'hex'),
-      'ab'.repeat(16),
-      /decoded as hexadecimal/,
-    ],
+    ['decoded as hexadecimal', Buffer.from('ab'.repeat(16), 'hex'), 'ab'.repeat(16), /decoded as hexadecimal/],
     ['left empty', '', SECRET, /an empty secret/],
   ])('a secret %s is a wrong secret, and says so', (_how, signedWith, secret, words) => {
     const found = capture({ secret, signature: hex({ secret: signedWith }) });
@@ -133,12 +125,7 @@ describe('cli: verify', () => {
   });
 
   it.each<[string, string, string, RegExp]>([
-    [
-      'the body alone',
-      createHmac('sha256', SECRET).update(BODY).digest('hex'),
-      'signed_otherwise',
-      /body alone/,
-    ],
+    ['the body alone', createHmac('sha256', SECRET).update(BODY).digest('hex'), 'signed_otherwise', /body alone/],
     [
       'no full stop',
       createHmac('sha256', SECRET)
@@ -148,12 +135,7 @@ describe('cli: verify', () => {
       /without the full stop/,
     ],
     ['the timestamp in seconds', hex({ timestamp: '1760000000' }), 'altered_timestamp', /in whole seconds/],
-    [
-      'another digit in the timestamp',
-      hex({ timestamp: '1760000000001' }),
-      'altered_timestamp',
-      /with "1" instead/,
-    ],
+    ['another digit in the timestamp', hex({ timestamp: '1760000000001' }), 'altered_timestamp', /with "1" instead/],
   ])('a signature over %s says so', (_what, signature, verdict, words) => {
     const found = capture({ signature });
     expect(found.verdict).toBe(verdict);
@@ -267,9 +249,7 @@ describe('cli: verify', () => {
   it('takes --order or a secret, and says so', async () => {
     const given = ['verify', '--body', '-', '--signature', hex(), '--timestamp', TIMESTAMP];
     for (const secrets of [[], ['--order', 'order-1', '--secret', SECRET]]) {
-      expect(await misunderstood([...given, ...secrets])).toMatch(
-        /either --order REFERENCE or --secret-file/,
-      );
+      expect(await misunderstood([...given, ...secrets])).toMatch(/either --order REFERENCE or --secret-file/);
     }
   });
 

@@ -88,11 +88,7 @@ describe('demo', () => {
     const demo = one();
     await demo.line(/Stop with Ctrl\+C/);
     const text = demo.stdout();
-    const numbered = [...text.matchAll(/^ {2}(\d) {2}(.*?) +(\S+)$/gm)].map(([, at, what, where]) => [
-      at,
-      what,
-      where,
-    ]);
+    const numbered = [...text.matchAll(/^ {2}(\d) {2}(.*?) +(\S+)$/gm)].map(([, at, what, where]) => [at, what, where]);
     const address = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+/);
     expect(numbered).toEqual([
       ['1', 'the shop', address],
@@ -129,8 +125,7 @@ describe('demo', () => {
     for (const [name, address] of Object.entries({ shop, sandbox, operator, hooks })) {
       expect(address).not.toBe(first[name as PortName]);
       const usual = USUAL_PORTS[name as PortName];
-      if (address !== `http://${HOST}:${usual}`)
-        expect(text).toContain(`Port ${usual} is taken: ${address} instead.`);
+      if (address !== `http://${HOST}:${usual}`) expect(text).toContain(`Port ${usual} is taken: ${address} instead.`);
     }
     for (const page of [`${shop}/`, `${sandbox}/_control`, `${operator}/readyz`, `${hooks}/readyz`]) {
       expect((await fetch(page)).status).toBe(200);
@@ -171,9 +166,7 @@ describe('demo', () => {
     process.kill(pidOf(demo, ' serve '), 'SIGKILL');
     const { code, stderr } = await demo.finished;
     expect(code).toBe(1);
-    expect(JSON.parse(stderr).error.message).toMatch(
-      /^settled ended by itself \(SIGKILL\)\. Its last words:\n/,
-    );
+    expect(JSON.parse(stderr).error.message).toMatch(/^settled ended by itself \(SIGKILL\)\. Its last words:\n/);
     await demo.nothingLeft();
   });
 });
@@ -189,9 +182,7 @@ describe('the command settled demo', () => {
       for (const told of ['--once', '--keep FOLDER', '--json', 'Exit codes:', '  130  '])
         expect(stdout).toContain(told);
     }
-    expect(JSON.parse(launch(join(ROOT, 'bin'), 'demo', '--help', '--json').stdout)).toHaveProperty(
-      'exitCodes',
-    );
+    expect(JSON.parse(launch(join(ROOT, 'bin'), 'demo', '--help', '--json').stdout)).toHaveProperty('exitCodes');
   });
 
   it.each([
@@ -217,9 +208,7 @@ describe('the command settled demo', () => {
     const { status, stdout, stderr } = launch(folder, 'demo', '--once');
     expect([status, stdout]).toEqual([69, '']);
     expect(stderr).toBe('This installation of settled has no demo: run it from a checkout of settled.\n');
-    const image = ['Dockerfile', '.dockerignore']
-      .map((file) => readFileSync(join(ROOT, file), 'utf8'))
-      .join();
+    const image = ['Dockerfile', '.dockerignore'].map((file) => readFileSync(join(ROOT, file), 'utf8')).join();
     expect(image).not.toContain('demo');
   });
 });

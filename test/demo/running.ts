@@ -71,10 +71,7 @@ export function useDemo(): () => Addresses {
 /** A demo for several tests: the first that asks for it starts it. It is told to end after the last. */
 export function sharedDemo(
   args: readonly string[],
-  {
-    environment = {},
-    through = [],
-  }: { environment?: Record<string, string>; through?: readonly string[] } = {},
+  { environment = {}, through = [] }: { environment?: Record<string, string>; through?: readonly string[] } = {},
 ): () => Demo {
   const temporary = mkdtempSync(join(tmpdir(), 'settled-test-'));
   let demo: Demo | undefined;
@@ -95,9 +92,7 @@ async function whenServing(demo: Demo): Promise<Demo & { addresses: Addresses }>
 
 /** The command lines of the processes of this machine that have an entry in their environment (Linux). */
 function processesWith(entry: string): string[] {
-  const found = readdirSync('/proc').filter(
-    (name) => /^\d+$/.test(name) && environmentOf(name).includes(entry),
-  );
+  const found = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && environmentOf(name).includes(entry));
   return found
     .map((pid) => [pid, read(pid, 'cmdline').replaceAll('\0', ' ')] as const)
     .filter(([, line]) => line !== '')

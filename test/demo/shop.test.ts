@@ -58,32 +58,22 @@ describe('the shop of the demo', () => {
     await heading(tab, 'Paid. Thank you!');
   });
 
-  it.each([true, false])(
-    'shows by itself that an order was paid, with script: %s',
-    async (javaScriptEnabled) => {
-      const { shop, sandbox } = addresses();
-      const { reference, page } = await buy(shop, {
-        good: 'chair',
-        reference: `chair-${javaScriptEnabled}`,
-      });
-      const tab = await open({ javaScriptEnabled });
-      await tab.goto(`${shop}/orders/${reference}`);
-      await heading(tab, 'Waiting for your payment');
-      expect(await tab.getByRole('link', { name: 'Pay now' }).getAttribute('href')).toBe(page);
-      await payAt(sandbox, page);
-      await heading(tab, 'Paid. Thank you!');
-      expect(tab.wrongs).toEqual([]);
-    },
-  );
+  it.each([true, false])('shows by itself that an order was paid, with script: %s', async (javaScriptEnabled) => {
+    const { shop, sandbox } = addresses();
+    const { reference, page } = await buy(shop, { good: 'chair', reference: `chair-${javaScriptEnabled}` });
+    const tab = await open({ javaScriptEnabled });
+    await tab.goto(`${shop}/orders/${reference}`);
+    await heading(tab, 'Waiting for your payment');
+    expect(await tab.getByRole('link', { name: 'Pay now' }).getAttribute('href')).toBe(page);
+    await payAt(sandbox, page);
+    await heading(tab, 'Paid. Thank you!');
+    expect(tab.wrongs).toEqual([]);
+  });
 
   it('finds a payment of which no webhook told, by asking', async () => {
     const { shop, sandbox } = addresses();
     const { reference, page } = await buy(shop, { good: 'chair', reference: 'chair-2' });
-    await control(sandbox, '/faults', {
-      fault: 'drop',
-      count: null,
-      match: { link: page.split('/pay/')[1] },
-    });
+    await control(sandbox, '/faults', { fault: 'drop', count: null, match: { link: page.split('/pay/')[1] } });
     await payAt(sandbox, page);
     const tab = await open({ javaScriptEnabled: false });
     await tab.goto(`${shop}/orders/${reference}`);
@@ -139,9 +129,7 @@ describe('the shop of the demo', () => {
       .waitFor();
     expect(await tab.getByLabel('What').inputValue()).toBe('A pencil');
     await buy(shop, { title: 'A table', amount: '300', reference: 'table-1' });
-    const answer = await post(`${shop}/orders`, {
-      form: { title: 'A table', amount: '301', reference: 'table-1' },
-    });
+    const answer = await post(`${shop}/orders`, { form: { title: 'A table', amount: '301', reference: 'table-1' } });
     expect(answer).toMatchObject({ status: 409, text: expect.stringContaining('settled refused: ') });
     expect(tab.wrongs).toEqual([]);
   });
@@ -168,9 +156,7 @@ describe('the shop of the demo', () => {
         await tab.goto(page);
         if (SHOTS !== undefined)
           await tab.screenshot({ path: join(SHOTS, `demo-${name}-${width}.png`), fullPage: true });
-        expect(await tab.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(
-          0,
-        );
+        expect(await tab.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
       }
     }
   });

@@ -101,9 +101,7 @@ describe('docs/observability: expressions', () => {
     metrics.apiStarted();
     metrics.apiAnswered('GET /payment-links', 'ok', 1);
     const { text } = await metrics.scrape();
-    types = new Map(
-      [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', type = '']) => [name, type]),
-    );
+    types = new Map([...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', type = '']) => [name, type]));
     series = Object.keys(samples(text)).map((written) => {
       const [, name = '', inside = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(written) ?? [];
       const labels = [...inside.matchAll(/(\w+)="([^"]*)"/g)].map(
@@ -130,13 +128,9 @@ describe('docs/observability: expressions', () => {
 
   it('sum by labels that there are', () => {
     const wrong = expressions.filter((expr) => {
-      const kept = [...expr.matchAll(/\b(?:by|on) \(([^)]*)\)/g)].flatMap(([, list = '']) =>
-        list.split(', '),
-      );
+      const kept = [...expr.matchAll(/\b(?:by|on) \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(', '));
       const names = selectors(expr).map(({ name }) => name);
-      const known = series
-        .filter(({ name }) => names.includes(name))
-        .flatMap(({ labels }) => [...labels.keys()]);
+      const known = series.filter(({ name }) => names.includes(name)).flatMap(({ labels }) => [...labels.keys()]);
       return !kept.every((label) => ['instance', 'job', ...known].includes(label));
     });
     expect(wrong).toEqual([]);
@@ -159,14 +153,12 @@ type Selector = { matched: string; name: string; matchers: { label: string; valu
 
 /** The metrics of an expression, and the values of labels that it speaks of. */
 function selectors(expr: string): Selector[] {
-  return [...expr.matchAll(/\b((?:settled_|up\b)\w*)(?:\{([^}]*)\})?/g)].map(
-    ([matched, name = '', inside = '']) => ({
-      matched,
-      name,
-      matchers: [...inside.matchAll(/(\w+)(?:=~|!~|!=|=)"([^"]*)"/g)].map(([, label = '', value = '']) => ({
-        label,
-        values: value.split('|'),
-      })),
-    }),
-  );
+  return [...expr.matchAll(/\b((?:settled_|up\b)\w*)(?:\{([^}]*)\})?/g)].map(([matched, name = '', inside = '']) => ({
+    matched,
+    name,
+    matchers: [...inside.matchAll(/(\w+)(?:=~|!~|!=|=)"([^"]*)"/g)].map(([, label = '', value = '']) => ({
+      label,
+      values: value.split('|'),
+    })),
+  }));
 }

@@ -28,8 +28,7 @@ describe('migrations: the rule of docs/postgres.md', () => {
 
   it('take nothing away where they say that they expand', () => {
     const wrong = readMigrations('postgres').flatMap(({ name, sql, expands }) => {
-      const [found] =
-        CONTRACTS.exec(withoutComments(sql)) ?? ADDED_WITHOUT_DEFAULT.exec(withoutComments(sql)) ?? [];
+      const [found] = CONTRACTS.exec(withoutComments(sql)) ?? ADDED_WITHOUT_DEFAULT.exec(withoutComments(sql)) ?? [];
       return expands && found !== undefined ? [`${name}: ${found}`] : [];
     });
     expect(wrong).toEqual([]);

@@ -82,9 +82,7 @@ describe('docs/postgres.md', () => {
     const [, intake, work] = /CONNECTIONS = \{ intake: (\d+), work: (\d+) \}/.exec(store) ?? [];
     expect(postgres).toContain(`${Number(intake) + Number(work)}: ${intake} for deliveries`);
     const [, times = ''] = /TIMEOUTS = \{(.*)\}/.exec(read('src/store/postgres/database.ts')) ?? [];
-    const seconds = [...times.matchAll(/: ([\d_]+)/g)].map(
-      ([, ms = '']) => Number(ms.replace('_', '')) / 1000,
-    );
+    const seconds = [...times.matchAll(/: ([\d_]+)/g)].map(([, ms = '']) => Number(ms.replace('_', '')) / 1000);
     const told = [...sectionOf(postgres, 'Timeouts').matchAll(/^\| .* \| (\d+) s \| .* \|$/gm)];
     expect(told.map(([, second]) => Number(second))).toEqual([...seconds, 10]);
     const forRole = [...postgres.matchAll(/^ALTER ROLE settled SET (\w+) = '(\d+)s';$/gm)];
@@ -96,9 +94,7 @@ describe('docs/postgres.md', () => {
   });
 
   it('gives no command an address, which may hold the password', () => {
-    const commands = [...postgres.matchAll(/\bpg_(?:dump|restore)\b(?:[^\n]*\\\n)*[^\n]*/g)].map(
-      ([line]) => line,
-    );
+    const commands = [...postgres.matchAll(/\bpg_(?:dump|restore)\b(?:[^\n]*\\\n)*[^\n]*/g)].map(([line]) => line);
     expect(commands.length).toBeGreaterThan(3);
     expect(commands.filter((command) => /\$\(cat|:\/\//.test(command))).toEqual([]);
   });
@@ -143,19 +139,13 @@ describe('compose.postgres.yaml', () => {
   });
 
   it('has two replicas, and a proxy that knows both and shows what the public may see', () => {
-    const replicas = [...compose.matchAll(/^ {2}(settled-\d):\n {4}<<: \*settled$/gm)].map(
-      ([, name]) => name,
-    );
+    const replicas = [...compose.matchAll(/^ {2}(settled-\d):\n {4}<<: \*settled$/gm)].map(([, name]) => name);
     expect(replicas).toEqual(['settled-1', 'settled-2']);
     for (const port of [8787, 8788]) {
-      const servers = [...proxy.matchAll(new RegExp(`^  server (\\S+) \\1:${port}$`, 'gm'))].map(
-        ([, name]) => name,
-      );
+      const servers = [...proxy.matchAll(new RegExp(`^  server (\\S+) \\1:${port}$`, 'gm'))].map(([, name]) => name);
       expect([port, servers]).toEqual([port, replicas]);
     }
-    expect(proxy).toContain(
-      'deny_status 404 unless { path /hooks /return } or { path_beg /hooks/ /return/ }',
-    );
+    expect(proxy).toContain('deny_status 404 unless { path /hooks /return } or { path_beg /hooks/ /return/ }');
   });
 
   it('asks for the health of a replica as the image does', () => {
@@ -163,9 +153,7 @@ describe('compose.postgres.yaml', () => {
   });
 
   it('is set up by the commands of the page: every secret is made', () => {
-    const made = [...read('docs/postgres.md').matchAll(/> secrets\/([\w-]+)/g)].map(
-      ([, name]) => name as string,
-    );
+    const made = [...read('docs/postgres.md').matchAll(/> secrets\/([\w-]+)/g)].map(([, name]) => name as string);
     const kept = [...compose.matchAll(/file: \.\/secrets\/([\w-]+)/g)].map(([, name]) => name as string);
     expect(made.sort()).toEqual(kept.sort());
   });

@@ -9,12 +9,7 @@ const lost = orderAfter(orderIn('paid'), second(), aFact('disputed'));
 describe('what a person is told of a matter that a decision raised', () => {
   it.each([
     ['the later of two payments', orderAfter(orderIn('paid'), second()), 'pay_2', 'pay_1'],
-    [
-      'the one that pays no order',
-      orderAfter(lost, aFact('completed', { authority: reading(1) })),
-      'pay_2',
-      'pay_1',
-    ],
+    ['the one that pays no order', orderAfter(lost, aFact('completed', { authority: reading(1) })), 'pay_2', 'pay_1'],
     [
       'the later of two that a person accepted',
       orderAfter(orderIn('held'), second(), instruction('accept')),
@@ -61,15 +56,11 @@ describe('what a person is told of a matter that a decision raised', () => {
   it('of many payments names the newest 20, with the count and the sum of all', () => {
     const facts = Array.from({ length: 70 }, (_, n) => aFact('completed', { paymentId: `pay_${n + 2}` }));
     const paid = attentionSentence('duplicate_payment', orderAfter(orderIn('paid'), ...facts));
-    expect(paid).toContain(
-      'panel: 70 payments of 7000.00 BRL in all, the newest of them payment pay_52 of 100.00',
-    );
+    expect(paid).toContain('panel: 70 payments of 7000.00 BRL in all, the newest of them payment pay_52 of 100.00');
     expect(paid).toContain('Keep payment pay_1 of 100.00 BRL, which pays the order.');
     expect(paid.match(/payment pay_/g)).toHaveLength(21);
     const held = attentionSentence('duplicate_payment', orderAfter(orderIn('held'), ...facts));
-    expect(held).toContain(
-      'decide first (settled orders resolve order-1 --accept, or --reject, with --reason TEXT)',
-    );
+    expect(held).toContain('decide first (settled orders resolve order-1 --accept, or --reject, with --reason TEXT)');
     expect(held).toContain('71 payments of 7060.00 BRL in all');
     expect(held).not.toContain('which pays the order');
   });
@@ -79,8 +70,6 @@ describe('what a person is told of a matter that a decision raised', () => {
       orderIn('awaiting_payment'),
       aFact('completed', { paymentId: null, linkMoney: stated('100') }),
     );
-    expect(attentionSentence('service_disagrees', paid)).toContain(
-      '(the payment without an id of 100.00 BRL)',
-    );
+    expect(attentionSentence('service_disagrees', paid)).toContain('(the payment without an id of 100.00 BRL)');
   });
 });

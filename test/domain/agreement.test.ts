@@ -58,14 +58,7 @@ describe('agreement: what was captured, and what the customer paid', () => {
     ['only the link', own, NONE, 'equal', '10000 BRL', NONE],
     ['the same in both', own, own, 'equal', '10000 BRL', '100.00 BRL'],
     ['interest in the quote', own, stated('112.4'), 'equal', '10000 BRL', '112.40 BRL'],
-    [
-      "interest without a currency: the link's",
-      own,
-      stated('112.4', NONE),
-      'equal',
-      '10000 BRL',
-      '112.40 BRL',
-    ],
+    ["interest without a currency: the link's", own, stated('112.4', NONE), 'equal', '10000 BRL', '112.40 BRL'],
     ['another currency in the quote', own, stated('18.2', 'USD'), 'equal', '10000 BRL', '18.20 USD'],
     ['more of another currency', own, stated('9000', 'JPY'), 'equal', '10000 BRL', '9000 JPY'],
     [
@@ -112,14 +105,7 @@ describe('agreement: what was captured, and what the customer paid', () => {
     ['only a quote in another currency', NONE, stated('100', 'USD'), 'currency_mismatch', '10000 USD', NONE],
     ["only the order's amount", NONE, stated('100', NONE), 'unnamed', '10000 BRL', NONE],
     ['nothing', NONE, NONE, 'unnamed', '10000 BRL', NONE],
-    [
-      'interest in no currency at all',
-      stated('100', NONE),
-      stated('112.4', NONE),
-      'unnamed',
-      '10000 BRL',
-      NONE,
-    ],
+    ['interest in no currency at all', stated('100', NONE), stated('112.4', NONE), 'unnamed', '10000 BRL', NONE],
   ])('is so if it names %s', (_name, linkMoney, quoteMoney, verdict, captured, paid) => {
     const said = agreement(anOrder(), aFact('completed', { linkMoney, quoteMoney }));
     expect(said.verdict).toBe(verdict);

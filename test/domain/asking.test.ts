@@ -19,8 +19,7 @@ import {
 
 const OPEN = ['awaiting_payment', 'payment_pending', 'expired'] as const;
 const other = (states: readonly OrderState[]) => ORDER_STATES.filter((state) => !states.includes(state));
-const read = (kind: Parameters<typeof aFact>[0], over = {}) =>
-  aFact(kind, { authority: reading(2), ...over });
+const read = (kind: Parameters<typeof aFact>[0], over = {}) => aFact(kind, { authority: reading(2), ...over });
 const UNCONFIRMED = read('unconfirmed', { authority: reading(1), paymentId: null });
 const unconfirmed = () => orderAfter(anOrder(), UNCONFIRMED);
 
@@ -155,9 +154,7 @@ describe('doubtful quotes', () => {
     const fact = by === 'an event' ? aFact('completed', differing) : read('completed', differing);
     const { made, order } = step(anOrder(), fact, DOUBTFUL_QUOTES);
     expect(made).toMatchObject({ outcome: 'applied', rule: 'paid' });
-    expect(order.entries.map(({ amountMinor, currency }) => `${amountMinor} ${currency}`)).toEqual([
-      '10000 BRL',
-    ]);
+    expect(order.entries.map(({ amountMinor, currency }) => `${amountMinor} ${currency}`)).toEqual(['10000 BRL']);
   });
 
   it('of more than the link do not make an order overpaid', () => {
@@ -165,14 +162,11 @@ describe('doubtful quotes', () => {
     expect(step(anOrder(), fact, DOUBTFUL_QUOTES).order.flags).toEqual([]);
   });
 
-  it.each(['refunded', 'disputed'] as const)(
-    'of a payment that is first heard of as %s are left out too',
-    (kind) => {
-      const { made, order } = step(anOrder(), read(kind, differing), DOUBTFUL_QUOTES);
-      expect(made).toMatchObject({ outcome: 'applied', state: kind });
-      expect(order.entries.map(({ amountMinor }) => amountMinor)).toEqual([10_000, -10_000]);
-    },
-  );
+  it.each(['refunded', 'disputed'] as const)('of a payment that is first heard of as %s are left out too', (kind) => {
+    const { made, order } = step(anOrder(), read(kind, differing), DOUBTFUL_QUOTES);
+    expect(made).toMatchObject({ outcome: 'applied', state: kind });
+    expect(order.entries.map(({ amountMinor }) => amountMinor)).toEqual([10_000, -10_000]);
+  });
 
   it('leave the link to be compared: a link of other money is still in doubt', () => {
     const fact = read('completed', { ...differing, linkMoney: stated('60') });

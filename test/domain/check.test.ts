@@ -12,9 +12,7 @@ import {
 } from '../../src/domain/check.ts';
 
 const classesOf = (reason: CheckReason) =>
-  CHECK_CLASSES.filter(({ from, to }) => from <= checkRank(reason) && checkRank(reason) <= to).map(
-    (one) => one.class,
-  );
+  CHECK_CLASSES.filter(({ from, to }) => from <= checkRank(reason) && checkRank(reason) <= to).map((one) => one.class);
 
 describe('checks: the ranks of their reasons', () => {
   it('follow the list, the weakest first', () => {
@@ -49,14 +47,7 @@ describe('checks: the ranks of their reasons', () => {
 
   it('limit what whoever knows the token of a link can cause, and nothing else', () => {
     const limited = CHECK_REASONS.filter((reason) => canBeForged(checkRank(reason)));
-    expect(limited).toEqual([
-      'link_changed',
-      'rejected',
-      'stale',
-      'unreadable',
-      'not_understood',
-      'link_mismatch',
-    ]);
+    expect(limited).toEqual(['link_changed', 'rejected', 'stale', 'unreadable', 'not_understood', 'link_mismatch']);
   });
 
   it('have every class but the one of openings, the strongest first', () => {
@@ -68,9 +59,7 @@ describe('checks: the ranks of their reasons', () => {
 
   it('leave no gap between the classes, and no rank to two of them', () => {
     const ranges = [...CHECK_CLASSES].reverse().map(({ from, to }) => [from, to] as const);
-    const covered = ranges.flatMap(([from, to]) =>
-      Array.from({ length: to - from + 1 }, (_, index) => from + index),
-    );
+    const covered = ranges.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, index) => from + index));
     expect(covered).toEqual(covered.map((_, index) => index));
     expect(covered.at(-1)).toBe(Math.max(...CHECK_REASONS.map(checkRank)));
   });

@@ -28,12 +28,8 @@ describe('ledger', () => {
 
   it("tells a payment's status by its last entry", () => {
     const taken = entry({ kind: 'disputed', amountMinor: -100 });
-    expect(payments(books(entry({}), taken))).toMatchObject([
-      { status: 'disputed', balance: { amountMinor: 0 } },
-    ]);
-    expect(payments(books(entry({}), taken, entry({ occurrence: 2 })))).toMatchObject([
-      { status: 'completed' },
-    ]);
+    expect(payments(books(entry({}), taken))).toMatchObject([{ status: 'disputed', balance: { amountMinor: 0 } }]);
+    expect(payments(books(entry({}), taken, entry({ occurrence: 2 })))).toMatchObject([{ status: 'completed' }]);
   });
 
   it('keeps what a returned payment had brought', () => {
@@ -55,17 +51,8 @@ describe('ledger', () => {
   });
 
   it('numbers entries by payment and kind', () => {
-    const before = books(
-      entry({}),
-      entry({ paymentKey: 'pay_2' }),
-      entry({ kind: 'disputed', amountMinor: -100 }),
-    );
-    const next = nextEntry(before, {
-      paymentKey: 'pay_1',
-      kind: 'captured',
-      amountMinor: 100,
-      currency: 'BRL',
-    });
+    const before = books(entry({}), entry({ paymentKey: 'pay_2' }), entry({ kind: 'disputed', amountMinor: -100 }));
+    const next = nextEntry(before, { paymentKey: 'pay_1', kind: 'captured', amountMinor: 100, currency: 'BRL' });
     expect(next.occurrence).toBe(2);
   });
 
@@ -82,12 +69,7 @@ describe('ledger: a payment covers the claim', () => {
 
   it.each([
     ['where it is worth as much', payment, claim, true],
-    [
-      'not where it is worth less',
-      { ...payment, balance: { amountMinor: 99, currency: 'BRL' } },
-      claim,
-      false,
-    ],
+    ['not where it is worth less', { ...payment, balance: { amountMinor: 99, currency: 'BRL' } }, claim, false],
     ['not in another currency', { ...payment, balance: { amountMinor: 100, currency: 'USD' } }, claim, false],
     ['not once it was returned', { ...payment, status: 'refunded' as const }, claim, false],
     [

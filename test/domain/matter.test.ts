@@ -25,8 +25,7 @@ describe('kinds of matters', () => {
   });
 
   it('have no concern if a later version wrote them', () => {
-    for (const kind of ['of_a_later_version', 'toString', '__proto__'])
-      expect(concernOf(kind)).toBeUndefined();
+    for (const kind of ['of_a_later_version', 'toString', '__proto__']) expect(concernOf(kind)).toBeUndefined();
   });
 });
 

@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  assertAmountMinor,
-  currencyExponent,
-  formatAmount,
-  isCurrency,
-  parseAmount,
-} from '../../src/domain/money.ts';
+import { assertAmountMinor, currencyExponent, formatAmount, isCurrency, parseAmount } from '../../src/domain/money.ts';
 
 const is = (amountMinor: number) => ({ ok: true, amountMinor });
 const fault = (name: string) => ({ ok: false, fault: name });
@@ -74,12 +68,9 @@ describe('money: parseAmount', () => {
     expect(parseAmount(text, 'BRL')).toEqual(fault('not_a_number'));
   });
 
-  it.each([['0'], ['-0'], ['0.00'], ['0e9'], ['-5'], ['-0.01'], ['-1e999']])(
-    'says that %s is not positive',
-    (text) => {
-      expect(parseAmount(text, 'BRL')).toEqual(fault('not_positive'));
-    },
-  );
+  it.each([['0'], ['-0'], ['0.00'], ['0e9'], ['-5'], ['-0.01'], ['-1e999']])('says that %s is not positive', (text) => {
+    expect(parseAmount(text, 'BRL')).toEqual(fault('not_positive'));
+  });
 
   it.each([
     ['100.505', 'BRL'],
@@ -156,13 +147,10 @@ describe("money: the ledger's bound", () => {
     expect(() => assertAmountMinor(amountMinor)).not.toThrow();
   });
 
-  it.each([
-    [0.5],
-    [Number.NaN],
-    [Number.POSITIVE_INFINITY],
-    [1_000_000_000_000_000],
-    [-1_000_000_000_000_000],
-  ])('refuses %d', (amountMinor) => {
-    expect(() => assertAmountMinor(amountMinor)).toThrow('is not a ledger amount');
-  });
+  it.each([[0.5], [Number.NaN], [Number.POSITIVE_INFINITY], [1_000_000_000_000_000], [-1_000_000_000_000_000]])(
+    'refuses %d',
+    (amountMinor) => {
+      expect(() => assertAmountMinor(amountMinor)).toThrow('is not a ledger amount');
+    },
+  );
 });

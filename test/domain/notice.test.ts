@@ -68,9 +68,7 @@ describe('notice: the order as the shop sees it', () => {
 
   it('is flagged underpaid whatever came in another currency and went back', () => {
     const [came, went] = [5, -5].map((amountMinor) => ({ amountMinor, currency: 'USD' }));
-    expect(paidWith({ amountMinor: 5, currency: 'BRL' }, came as never, went as never)).toEqual([
-      'underpaid',
-    ]);
+    expect(paidWith({ amountMinor: 5, currency: 'BRL' }, came as never, went as never)).toEqual(['underpaid']);
   });
 
   const paidTimes = (count: number, money = stated('100.00')) =>
@@ -81,10 +79,8 @@ describe('notice: the order as the shop sees it', () => {
         aFact('completed', { paymentId: `pay_${n + 2}`, linkMoney: money }),
       ),
     );
-  const listedIds = (order: Parameters<typeof orderDocument>[0]) =>
-    orderDocument(order).payments.map(({ id }) => id);
-  const from = (first: number, last: number) =>
-    Array.from({ length: last - first + 1 }, (_, n) => `pay_${first + n}`);
+  const listedIds = (order: Parameters<typeof orderDocument>[0]) => orderDocument(order).payments.map(({ id }) => id);
+  const from = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, n) => `pay_${first + n}`);
 
   it('lists 20 payments, and of more the one that paid the order and the newest 19', () => {
     expect(listedIds(paidTimes(20))).toEqual(from(1, 20));
@@ -108,9 +104,7 @@ describe('notice: the order as the shop sees it', () => {
 
   it('sums more than a JavaScript number holds exactly', () => {
     const { sums } = orderDocument(paidTimes(100, stated('9999999999999.99'))).paymentsTotal;
-    expect(sums).toEqual([
-      { currency: 'BRL', captured: '990000000000099.01', balance: '990000000000099.01' },
-    ]);
+    expect(sums).toEqual([{ currency: 'BRL', captured: '990000000000099.01', balance: '990000000000099.01' }]);
   });
 
   it('shows what a returned payment had brought', () => {

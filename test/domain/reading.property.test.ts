@@ -57,10 +57,7 @@ describe('any reading of any order', () => {
       fc.property(story, details, policy, (before, link, by) => {
         let order = anOrder();
         for (const [index, said] of before.entries()) {
-          order =
-            'kind' in said
-              ? step(order, said, by, 1000 + index).order
-              : read(order, said, 10 + index, by).after;
+          order = 'kind' in said ? step(order, said, by, 1000 + index).order : read(order, said, 10 + index, by).after;
         }
         const once = read(order, link, 100, by).after;
         const { after, done } = read(once, link, 101, by);

@@ -1,12 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  httpDateMs,
-  type RetrySteps,
-  retryAfterMs,
-  retryDelayMs,
-  steppedDelayMs,
-} from '../../src/domain/retry.ts';
+import { httpDateMs, type RetrySteps, retryAfterMs, retryDelayMs, steppedDelayMs } from '../../src/domain/retry.ts';
 
 const POLICY = { baseMs: 1000, maxMs: 60_000, attemptsMax: 10 };
 
@@ -49,9 +43,7 @@ describe('retry in steps', () => {
     steppedDelayMs(STEPS, { attempt, triedForMs }, random);
 
   it('waits as its steps say, and then as the last of them', () => {
-    expect([1, 2, 3, 4, 9].map((attempt) => wait(attempt, 0))).toEqual([
-      5_000, 30_000, 60_000, 60_000, 60_000,
-    ]);
+    expect([1, 2, 3, 4, 9].map((attempt) => wait(attempt, 0))).toEqual([5_000, 30_000, 60_000, 60_000, 60_000]);
   });
 
   it('waits a fifth less at least', () => {

@@ -21,19 +21,10 @@ import {
 } from '../support/orders.ts';
 
 /** The moves of the settlement table, written down a second time: by kind of fact, from each state. */
-const OPEN_TO = (...states: OrderState[]) => ({
-  awaiting_payment: states,
-  payment_pending: states,
-  expired: states,
-});
+const OPEN_TO = (...states: OrderState[]) => ({ awaiting_payment: states, payment_pending: states, expired: states });
 const MOVES: Record<FactKind, Partial<Record<OrderState, OrderState[]>>> = {
   pending: { awaiting_payment: ['payment_pending'] },
-  completed: {
-    ...OPEN_TO('paid', 'held'),
-    cancelled: ['held'],
-    refunded: ['held'],
-    disputed: ['held', 'paid'],
-  },
+  completed: { ...OPEN_TO('paid', 'held'), cancelled: ['held'], refunded: ['held'], disputed: ['held', 'paid'] },
   unclear: OPEN_TO('held'),
   refunded: { ...OPEN_TO('refunded', 'held'), paid: ['refunded'], disputed: ['refunded'] },
   disputed: {
@@ -74,9 +65,7 @@ const MONEYS: Partial<PaymentFact>[] = [
 ];
 
 function factsOf(kind: FactKind, authority: Authority): PaymentFact[] {
-  return PAYMENT_IDS.flatMap((paymentId) =>
-    MONEYS.map((money) => aFact(kind, { authority, paymentId, ...money })),
-  );
+  return PAYMENT_IDS.flatMap((paymentId) => MONEYS.map((money) => aFact(kind, { authority, paymentId, ...money })));
 }
 
 describe.each(FACT_KINDS)('the settlement matrix: %s', (kind) => {
@@ -97,12 +86,7 @@ describe.each(FACT_KINDS)('the settlement matrix: %s', (kind) => {
 });
 
 /** The laws that a decision breaks. Half a million are checked: an `expect` for each would take most of the time. */
-function brokenLaws(
-  order: Order,
-  fact: PaymentFact,
-  policy: SettlementPolicy,
-  mayBecome: OrderState[],
-): string[] {
+function brokenLaws(order: Order, fact: PaymentFact, policy: SettlementPolicy, mayBecome: OrderState[]): string[] {
   const { made, order: then } = step(order, fact, policy);
   const { outcome, rule } = made;
   const done = new Set(deeds(made));
@@ -116,10 +100,8 @@ function brokenLaws(
     'asks where there is somebody to ask': !asks || policy !== NO_API,
     'asks because of an event': !asks || fact.authority === EVENT,
     'asking changes nothing': !asks || isDeepStrictEqual(then, order),
-    'an older reading moves no money':
-      rule !== 'older_reading' || isDeepStrictEqual(then.entries, order.entries),
-    'whatever moves an order tells the shop':
-      made.state === order.state || done.has(`notice order.${made.state}`),
+    'an older reading moves no money': rule !== 'older_reading' || isDeepStrictEqual(then.entries, order.entries),
+    'whatever moves an order tells the shop': made.state === order.state || done.has(`notice order.${made.state}`),
     'nothing is applied twice': outcome !== 'already_applied' || made.effects.length === 0,
     'holds while it is held': then.holds.length > 0 === (then.state === 'held'),
     'never overpaid: no decision says so any more': !done.has('flag overpaid'),
@@ -136,8 +118,7 @@ function brokenLaws(
   // Whatever is owed back is in the list of what waits for a person, for as long as it is.
   for (const debt of ['refund_due', 'duplicate_payment']) {
     laws[`${debt} is flagged and waits`] = done.has(`flag ${debt}`) === done.has(`attention ${debt}`);
-    laws[`${debt} ends as a flag and waits no more`] =
-      done.has(`unflag ${debt}`) === done.has(`end_attention ${debt}`);
+    laws[`${debt} ends as a flag and waits no more`] = done.has(`unflag ${debt}`) === done.has(`end_attention ${debt}`);
   }
   return Object.keys(laws).filter((law) => !laws[law]);
 }

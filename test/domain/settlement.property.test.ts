@@ -8,17 +8,7 @@ import type { StatedMoney } from '../../src/domain/money.ts';
 import { isOpen, type Order, type Settlement } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
 import { times } from '../support/length.ts';
-import {
-  aFact,
-  anOrder,
-  EVENT,
-  NO_API,
-  PERSON,
-  reading,
-  type Step,
-  stated,
-  step,
-} from '../support/orders.ts';
+import { aFact, anOrder, EVENT, NO_API, PERSON, reading, type Step, stated, step } from '../support/orders.ts';
 
 /** Calls `visit` with every order in which the items can come. Items that are the same object count as equal. */
 function eachSequence<T>(items: readonly T[], visit: (sequence: readonly T[]) => void): void {
@@ -39,9 +29,7 @@ function eachSequence<T>(items: readonly T[], visit: (sequence: readonly T[]) =>
   extend();
 }
 
-const LIFE = (['pending', 'completed', 'refunded', 'disputed', 'expired'] as const).map((kind) =>
-  aFact(kind),
-);
+const LIFE = (['pending', 'completed', 'refunded', 'disputed', 'expired'] as const).map((kind) => aFact(kind));
 const withoutId = (fact: PaymentFact): PaymentFact => ({ ...fact, paymentId: null });
 const withoutMoney = (fact: PaymentFact): PaymentFact => ({ ...fact, linkMoney: null });
 
@@ -54,10 +42,7 @@ describe('settlement: the events of one payment', () => {
     ['with and without an id', [...LIFE, withoutId(completed), withoutId(refunded)]],
     ['with and without money', [...LIFE, withoutMoney(completed), withoutMoney(disputed)]],
     ['each of the four twice', LIFE.slice(0, 4).flatMap((fact) => [fact, fact])],
-    [
-      'completed and expired three times',
-      [...LIFE, ...LIFE, completed, refunded].filter((f) => f !== disputed),
-    ],
+    ['completed and expired three times', [...LIFE, ...LIFE, completed, refunded].filter((f) => f !== disputed)],
   ])('in every order count its money once: %s', (_name, facts) => {
     let sequences = 0;
     eachSequence(facts, (sequence) => {
@@ -116,9 +101,7 @@ const anyPolicy: fc.Arbitrary<SettlementPolicy> = fc.record({
   quoteIsDoubtful: fc.boolean(),
 });
 type Told = { fact: PaymentFact; policy: SettlementPolicy };
-const anyStory: fc.Arbitrary<Told[]> = fc.array(fc.record({ fact: anyFact, policy: anyPolicy }), {
-  maxLength: 14,
-});
+const anyStory: fc.Arbitrary<Told[]> = fc.array(fc.record({ fact: anyFact, policy: anyPolicy }), { maxLength: 14 });
 
 /** Folds a story of facts, showing each step with the order before it. */
 function tell(story: readonly Told[], show: (told: Step & Told & { before: Order }) => void): Order {
@@ -270,10 +253,7 @@ describe('settlement: any story of several payments', () => {
   it('pays no open order by an event alone where each completion is to be asked about', () => {
     fc.assert(
       fc.property(anyStory, fc.boolean(), (story, quoteIsDoubtful) => {
-        const asking = story.map(({ fact }) => ({
-          fact,
-          policy: { asks: 'always', quoteIsDoubtful } as const,
-        }));
+        const asking = story.map(({ fact }) => ({ fact, policy: { asks: 'always', quoteIsDoubtful } as const }));
         tell(asking, ({ before, made, fact }) => {
           if (fact.authority.by !== 'event' || !isOpen(before.state)) return;
           if (!['completed', 'unclear', 'refunded', 'disputed'].includes(fact.kind)) return;

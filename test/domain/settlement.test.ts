@@ -55,16 +55,13 @@ describe('settlement: a completed payment on an open order', () => {
     expect(order.settlement?.learnedBy).toBe('reconciliation');
   });
 
-  it.each(OPEN)(
-    'of money that a webhook does not name pays an order that is %s, flagged, and asks',
-    (state) => {
-      const { made, order } = step(orderIn(state), noMoney(), API);
-      expect(made).toMatchObject({ outcome: 'applied', rule: 'paid_money_unnamed', state: 'paid' });
-      expect(order.flags).toContain('money_unnamed');
-      expect(deeds(made)).toContain('check');
-      expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
-    },
-  );
+  it.each(OPEN)('of money that a webhook does not name pays an order that is %s, flagged, and asks', (state) => {
+    const { made, order } = step(orderIn(state), noMoney(), API);
+    expect(made).toMatchObject({ outcome: 'applied', rule: 'paid_money_unnamed', state: 'paid' });
+    expect(order.flags).toContain('money_unnamed');
+    expect(deeds(made)).toContain('check');
+    expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
+  });
 
   it('of money that nobody names is a matter for a person if nobody can be asked, until it is named', () => {
     const { made, order } = step(anOrder(), noMoney(), NO_API);
@@ -154,10 +151,7 @@ describe('settlement: a completed payment on an open order', () => {
     expect(payments(order)).toMatchObject([{ captured: { amountMinor: 9000, currency: 'USD' } }]);
     expect(order.flags).toEqual([]);
     expect(deeds(made)).toContain('attention amount_mismatch');
-    expect(orderAfter(order, aFact('refunded')).entries.at(-1)).toMatchObject({
-      amountMinor: -9000,
-      currency: 'USD',
-    });
+    expect(orderAfter(order, aFact('refunded')).entries.at(-1)).toMatchObject({ amountMinor: -9000, currency: 'USD' });
   });
 
   it('keeps its ledger and its flag where the money of another payment is named', () => {
@@ -183,8 +177,7 @@ describe('settlement: a completed payment on an open order', () => {
 });
 
 describe('settlement: what the customer paid', () => {
-  const withInterest = (amount: string, over = {}) =>
-    aFact('completed', { quoteMoney: stated(amount), ...over });
+  const withInterest = (amount: string, over = {}) => aFact('completed', { quoteMoney: stated(amount), ...over });
   const paidOf = (order: Order) => payments(order).map(({ customerPaid }) => customerPaid?.amount ?? null);
 
   it('may be said after the payment was counted: kept once, and nobody is told', () => {
@@ -213,10 +206,7 @@ describe('settlement: what the customer paid', () => {
   it('does not contradict an earlier version, which counted it', () => {
     const [entry] = orderIn('paid').entries;
     const counted = { ...orderIn('paid'), flags: ['overpaid' as const] };
-    const before = {
-      ...counted,
-      entries: [{ ...(entry as NonNullable<typeof entry>), amountMinor: 11_240 }],
-    };
+    const before = { ...counted, entries: [{ ...(entry as NonNullable<typeof entry>), amountMinor: 11_240 }] };
     const made = decide(before, withInterest('112.40', { authority: reading(1) }), API);
     expect(made).toMatchObject({ outcome: 'already_applied', effects: [] });
   });
@@ -226,17 +216,10 @@ describe('settlement: money that nobody named, of a payment that did not pay the
   const duplicate = orderAfter(orderIn('paid'), second('completed', { linkMoney: null }));
 
   it('is counted as the order asks, and corrected when it is named', () => {
-    const { made, order } = step(
-      duplicate,
-      second('completed', { quoteMoney: stated('60'), authority: reading(1) }),
-    );
+    const { made, order } = step(duplicate, second('completed', { quoteMoney: stated('60'), authority: reading(1) }));
     expect(made).toMatchObject({ outcome: 'applied', rule: 'money_named', state: 'paid' });
     expect(payments(order).map(({ captured }) => captured.amountMinor)).toEqual([10_000, 6000]);
-    expect(deeds(made)).toEqual([
-      'captured -4000 of pay_2',
-      'flag duplicate_payment',
-      'attention duplicate_payment',
-    ]);
+    expect(deeds(made)).toEqual(['captured -4000 of pay_2', 'flag duplicate_payment', 'attention duplicate_payment']);
   });
 
   it('is corrected once, and is asked for no more when it was as assumed', () => {
@@ -258,9 +241,7 @@ describe('settlement: money that nobody named, of a payment that did not pay the
     const held = orderAfter(anOrder(), aFact('unclear'), noMoney());
     const named = orderAfter(held, aFact('completed', { quoteMoney: stated('60'), authority: reading(1) }));
     expect(named.state).toBe('held');
-    expect(balanceOf(orderAfter(named, instruction('accept')))).toEqual([
-      { amountMinor: 6000, currency: 'BRL' },
-    ]);
+    expect(balanceOf(orderAfter(named, instruction('accept')))).toEqual([{ amountMinor: 6000, currency: 'BRL' }]);
   });
 
   it('is corrected when the order is paid by it, as a person accepted: a person is told', () => {
@@ -299,11 +280,7 @@ const MISMATCHES = [
   ['an amount with too many decimals', 'amount_mismatch', { linkMoney: stated('100.001') }],
   ['less by its quote', 'amount_mismatch', { quoteMoney: stated('99.99') }],
   ['another currency', 'currency_mismatch', { linkMoney: stated('100.00', 'USD') }],
-  [
-    'another currency without an amount',
-    'currency_mismatch',
-    { linkMoney: { amount: null, currency: 'USD' } },
-  ],
+  ['another currency without an amount', 'currency_mismatch', { linkMoney: { amount: null, currency: 'USD' } }],
   ['more', 'amount_mismatch', { linkMoney: stated('100.01') }],
   ['more by link and quote', 'amount_mismatch', { linkMoney: stated('120'), quoteMoney: stated('120') }],
   ['more by its quote alone', 'amount_mismatch', { linkMoney: null, quoteMoney: stated('112.40') }],
@@ -459,11 +436,7 @@ describe('settlement: more payments than anybody pays', () => {
     expect(deeds(fiftieth.made)).toContain('notice payment.duplicate');
     const { made, order } = step(fiftieth.order, next(51));
     expect(made).toMatchObject({ outcome: 'applied', rule: 'duplicate_payment', state: 'paid' });
-    expect(deeds(made)).toEqual([
-      'captured 10000 of pay_51',
-      'flag duplicate_payment',
-      'attention duplicate_payment',
-    ]);
+    expect(deeds(made)).toEqual(['captured 10000 of pay_51', 'flag duplicate_payment', 'attention duplicate_payment']);
     expect(order.entries).toHaveLength(51);
     expect(deeds(step(order, next(52)).made)).not.toContain('notice payment.duplicate');
   });
@@ -471,18 +444,10 @@ describe('settlement: more payments than anybody pays', () => {
   it('of a held order open no more holds after the fiftieth, and raise a matter in place of them', () => {
     const before = paidUpTo(orderIn('held'), 49);
     const fiftieth = step(before, next(50));
-    expect(deeds(fiftieth.made)).toEqual([
-      'captured 10000 of pay_50',
-      'hold further_payment',
-      'notice order.held',
-    ]);
+    expect(deeds(fiftieth.made)).toEqual(['captured 10000 of pay_50', 'hold further_payment', 'notice order.held']);
     const { made, order } = step(fiftieth.order, next(51));
     expect(made).toMatchObject({ outcome: 'held', rule: 'completion_while_held', state: 'held' });
-    expect(deeds(made)).toEqual([
-      'captured 10000 of pay_51',
-      'flag duplicate_payment',
-      'attention duplicate_payment',
-    ]);
+    expect(deeds(made)).toEqual(['captured 10000 of pay_51', 'flag duplicate_payment', 'attention duplicate_payment']);
     expect(order.holds).toHaveLength(50);
     expect(step(order, instruction('accept')).order).toMatchObject({ state: 'paid', holds: [] });
   });
@@ -561,22 +526,19 @@ describe.each(['refunded', 'disputed'] as const)('settlement: a %s payment', (ki
     expect(order.flags).toEqual(['duplicate_payment']);
   });
 
-  it.each(OPEN)(
-    'that was never counted on an order that is %s is completed first, in one decision',
-    (state) => {
-      const { made, order } = step(orderIn(state), aFact(kind));
-      expect(made).toMatchObject({ outcome: 'applied', state: kind });
-      expect(deeds(made)).toEqual([
-        'captured 10000 of pay_1',
-        'settle by pay_1',
-        ...(state === 'expired' ? ['flag late'] : []),
-        'notice order.paid',
-        `${kind} -10000 of pay_1`,
-        `notice order.${kind}`,
-      ]);
-      expect(order.settlement).not.toBeNull();
-    },
-  );
+  it.each(OPEN)('that was never counted on an order that is %s is completed first, in one decision', (state) => {
+    const { made, order } = step(orderIn(state), aFact(kind));
+    expect(made).toMatchObject({ outcome: 'applied', state: kind });
+    expect(deeds(made)).toEqual([
+      'captured 10000 of pay_1',
+      'settle by pay_1',
+      ...(state === 'expired' ? ['flag late'] : []),
+      'notice order.paid',
+      `${kind} -10000 of pay_1`,
+      `notice order.${kind}`,
+    ]);
+    expect(order.settlement).not.toBeNull();
+  });
 
   it('that was never counted and does not agree asks first', () => {
     const made = decide(anOrder(), aFact(kind, { linkMoney: stated('60') }), API);
@@ -590,10 +552,7 @@ describe.each(['refunded', 'disputed'] as const)('settlement: a %s payment', (ki
   });
 
   it('said twice is already applied', () => {
-    expect(decide(orderIn(kind), aFact(kind), API)).toMatchObject({
-      outcome: 'already_applied',
-      effects: [],
-    });
+    expect(decide(orderIn(kind), aFact(kind), API)).toMatchObject({ outcome: 'already_applied', effects: [] });
   });
 
   it('without an id asks where it could be one of several', () => {
@@ -624,11 +583,7 @@ describe('settlement: returns', () => {
   });
 
   it('an order whose other payment is refunded stays disputed while its first is in dispute', () => {
-    const disputed = orderAfter(
-      orderIn('paid'),
-      second('completed', { linkMoney: stated('40') }),
-      aFact('disputed'),
-    );
+    const disputed = orderAfter(orderIn('paid'), second('completed', { linkMoney: stated('40') }), aFact('disputed'));
     const { made } = step(disputed, second('refunded'));
     expect(made).toMatchObject({ outcome: 'applied', rule: 'return_recorded', state: 'disputed' });
   });
@@ -689,11 +644,7 @@ describe('settlement: a dispute that was won', () => {
 
   it('is not believed of a webhook: it moves a payment only forward', () => {
     const made = decide(disputedAt(1), aFact('completed'), API);
-    expect(made).toMatchObject({
-      outcome: 'already_applied',
-      rule: 'payment_moves_forward_only',
-      effects: [],
-    });
+    expect(made).toMatchObject({ outcome: 'already_applied', rule: 'payment_moves_forward_only', effects: [] });
   });
 
   it('makes a duplicate again of a payment that another one had replaced', () => {
@@ -771,26 +722,17 @@ describe('settlement: a link that is inactive and unpaid', () => {
     expect(deeds(made)).toEqual(['attention link_disabled']);
   });
 
-  it.each(OPEN)(
-    'by an event says nothing where the order is %s: links become inactive by being paid',
-    (state) => {
-      expect(decide(orderIn(state), aFact('disabled'), API)).toMatchObject({
-        rule: 'changes_nothing',
-        effects: [],
-      });
-    },
-  );
+  it.each(OPEN)('by an event says nothing where the order is %s: links become inactive by being paid', (state) => {
+    expect(decide(orderIn(state), aFact('disabled'), API)).toMatchObject({ rule: 'changes_nothing', effects: [] });
+  });
 });
 
 describe('settlement: a reading without a completed payment', () => {
-  it.each(['unpaid', 'disabled', 'pending'] as const)(
-    '(%s) leaves a paid order, and a person is told',
-    (kind) => {
-      const made = decide(orderIn('paid'), aFact(kind, { authority: reading(1) }), API);
-      expect(made).toMatchObject({ outcome: 'ignored', rule: 'service_disagrees', state: 'paid' });
-      expect(deeds(made)).toEqual(['attention service_disagrees']);
-    },
-  );
+  it.each(['unpaid', 'disabled', 'pending'] as const)('(%s) leaves a paid order, and a person is told', (kind) => {
+    const made = decide(orderIn('paid'), aFact(kind, { authority: reading(1) }), API);
+    expect(made).toMatchObject({ outcome: 'ignored', rule: 'service_disagrees', state: 'paid' });
+    expect(deeds(made)).toEqual(['attention service_disagrees']);
+  });
 
   it('that shows another payment pending disagrees with nothing', () => {
     const made = decide(orderIn('paid'), second('pending', { authority: reading(1) }), API);
@@ -810,13 +752,10 @@ describe('settlement: cancel', () => {
     expect(deeds(made)).toEqual(['notice order.cancelled']);
   });
 
-  it.each(other(['awaiting_payment', 'expired', 'cancelled']))(
-    'is refused where the order is %s',
-    (state) => {
-      const made = decide(orderIn(state), instruction('cancel'), API);
-      expect(made).toMatchObject({ outcome: 'ignored', rule: 'not_cancellable', state, effects: [] });
-    },
-  );
+  it.each(other(['awaiting_payment', 'expired', 'cancelled']))('is refused where the order is %s', (state) => {
+    const made = decide(orderIn(state), instruction('cancel'), API);
+    expect(made).toMatchObject({ outcome: 'ignored', rule: 'not_cancellable', state, effects: [] });
+  });
 
   it('said again changes nothing', () => {
     const made = decide(orderIn('cancelled'), instruction('cancel'), API);
@@ -930,10 +869,7 @@ describe('settlement: resolve', () => {
     ['reject', 'accept'],
   ] as const)('%s is refused after %s was decided otherwise', (wanted, decided) => {
     const resolved = orderAfter(orderIn('held'), instruction(decided));
-    expect(decide(resolved, instruction(wanted), API)).toMatchObject({
-      outcome: 'ignored',
-      rule: 'not_held',
-    });
+    expect(decide(resolved, instruction(wanted), API)).toMatchObject({ outcome: 'ignored', rule: 'not_held' });
   });
 
   it.each(other(['held']))('is refused where the order is %s', (state) => {
@@ -956,15 +892,7 @@ describe('settlement: identity', () => {
   it.each([8, 9])('a reading no newer than the last changes nothing, whatever it says: %i', (number) => {
     for (const state of ORDER_STATES) {
       const order = { ...orderIn(state), lastReading: 9 };
-      for (const kind of [
-        'pending',
-        'completed',
-        'unclear',
-        'refunded',
-        'disputed',
-        'expired',
-        'unpaid',
-      ] as const) {
+      for (const kind of ['pending', 'completed', 'unclear', 'refunded', 'disputed', 'expired', 'unpaid'] as const) {
         const made = decide(order, second(kind, { authority: reading(number) }), API);
         expect(made).toMatchObject({ outcome: 'ignored', rule: 'older_reading', state, effects: [] });
       }

@@ -44,9 +44,7 @@ describe('docs/states.md', () => {
 
   it('draws each transition, its edge naming every rule that makes it', () => {
     const edges = [...DOCUMENT.matchAll(/^ {2}([a-z_]+) --> ([a-z_]+): (.+)$/gm)];
-    const drawn = edges.map(
-      ([, from, to, rules]) => `${from} → ${to}: ${rules?.split(', ').sort().join(', ')}`,
-    );
+    const drawn = edges.map(([, from, to, rules]) => `${from} → ${to}: ${rules?.split(', ').sort().join(', ')}`);
     const made = [...explore().moves.values()].map(
       ({ from, to, rules }) => `${from} → ${to}: ${[...rules].sort().join(', ')}`,
     );

@@ -33,14 +33,7 @@ describe('the schedule of an open link', () => {
 
   it('asks after 2 m, 10 m, 1 h and 6 h, daily until expiry, just after it, and daily for a week', () => {
     const times = walk(link());
-    expect(since(CREATED, times.slice(0, 6))).toEqual([
-      2 * MINUTE,
-      10 * MINUTE,
-      HOUR,
-      6 * HOUR,
-      DAY,
-      2 * DAY,
-    ]);
+    expect(since(CREATED, times.slice(0, 6))).toEqual([2 * MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 2 * DAY]);
     const [past, ...week] = since(EXPIRES, times.slice(6));
     expect(past).toBeGreaterThan(0);
     expect(past).toBeLessThanOrEqual(MINUTE);
@@ -73,8 +66,7 @@ describe('the schedule of an open link', () => {
 
   it('goes on daily while the link can be paid, however long ago it should have expired', () => {
     const asked = [nextCheckAtMs(link({ mayBePaid: true }), EXPIRES + 7 * DAY + HOUR) as number];
-    for (let n = 0; n < 200; n++)
-      asked.push(nextCheckAtMs(link({ mayBePaid: true }), asked[n] as number) as number);
+    for (let n = 0; n < 200; n++) asked.push(nextCheckAtMs(link({ mayBePaid: true }), asked[n] as number) as number);
     const gaps = asked.slice(1).map((ms, index) => ms - (asked[index] as number));
     expect(new Set(gaps)).toEqual(new Set([DAY]));
     // An expiry that nobody can have meant.
@@ -135,10 +127,7 @@ describe('any schedule', () => {
   it('never ends, and never rests for more than a day, while an open link can be paid', () => {
     fc.assert(
       fc.property(anyLink, moments, (watched, afterMs) => {
-        const nextMs = nextCheckAtMs(
-          { ...watched, settledAtMs: null, mayBePaid: true },
-          Math.max(afterMs, CREATED),
-        );
+        const nextMs = nextCheckAtMs({ ...watched, settledAtMs: null, mayBePaid: true }, Math.max(afterMs, CREATED));
         expect(nextMs).not.toBeNull();
         expect((nextMs as number) - Math.max(afterMs, CREATED)).toBeLessThanOrEqual(DAY + MINUTE);
       }),

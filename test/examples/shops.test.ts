@@ -26,12 +26,7 @@ const MACHINES_PATH = (process.env.PATH ?? '')
 
 const SHOPS = [
   { name: 'Node', interpreter: 'node', serve: () => ['node', `${EXAMPLES}/node/shop.mjs`], feed: null },
-  {
-    name: 'Python',
-    interpreter: 'python3',
-    serve: () => ['python3', `${EXAMPLES}/python/shop.py`],
-    feed: null,
-  },
+  { name: 'Python', interpreter: 'python3', serve: () => ['python3', `${EXAMPLES}/python/shop.py`], feed: null },
   {
     name: 'PHP',
     interpreter: 'php',
@@ -84,9 +79,7 @@ describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
     expect(shop.packed()).toEqual([reference]);
   });
 
-  it('finds by the feed what it was not told, from where it had read, and after a restore', async ({
-    skip,
-  }) => {
+  it('finds by the feed what it was not told, from where it had read, and after a restore', async ({ skip }) => {
     skip(isMissing(interpreter), `${interpreter} is not installed`);
     const listen = `127.0.0.1:${await freePort()}`;
     const { settled, sandbox } = await startSettled(null);
@@ -124,9 +117,7 @@ describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
     await eventually(async () => expect((await restored.api('/v1/feed')).body.notices).toHaveLength(1));
     const told = await openAt(restored);
     await eventually(async () => expect(await told.heading(reference)).toBe('Your order is payment pending'));
-    expect([...packed, ...[before, after, again, told].flatMap((shop) => shop.packed())]).toEqual([
-      reference,
-    ]);
+    expect([...packed, ...[before, after, again, told].flatMap((shop) => shop.packed())]).toEqual([reference]);
   });
 });
 
@@ -249,9 +240,7 @@ async function sendAllAgain({ api }: TestApp): Promise<void> {
   const notices = await list();
   expect(notices.length).toBeGreaterThan(0);
   for (const { id } of notices) {
-    await eventually(async () =>
-      expect((await api(`/v1/notices/${id}/resend`, { method: 'POST' })).status).toBe(202),
-    );
+    await eventually(async () => expect((await api(`/v1/notices/${id}/resend`, { method: 'POST' })).status).toBe(202));
   }
   await eventually(async () => expect((await list()).filter(({ status }) => status !== 'done')).toEqual([]));
 }
@@ -289,10 +278,7 @@ function forgeries(body: string): Record<string, Record<string, string>> {
     'six minutes ago': signed('msg_f', body, minutes(-6)),
     'in six minutes': signed('msg_f', body, minutes(6)),
     'a time that is none': { ...right, 'webhook-timestamp': 'NaN' },
-    'another version': {
-      ...right,
-      'webhook-signature': `${right['webhook-signature']}`.replace('v1,', 'v2,'),
-    },
+    'another version': { ...right, 'webhook-signature': `${right['webhook-signature']}`.replace('v1,', 'v2,') },
     'a short signature': { ...right, 'webhook-signature': 'v1,' },
   };
 }

@@ -100,16 +100,10 @@ describe('POST /v1/orders/:reference/cancel', () => {
     const shop = theDeafShop();
     const reference = freshReference();
     const { id } = await openLink(shop, reference);
-    expect(await cancel(shop, reference)).toMatchObject({
-      status: 200,
-      body: { order: { state: 'cancelled' } },
-    });
+    expect(await cancel(shop, reference)).toMatchObject({ status: 200, body: { order: { state: 'cancelled' } } });
     const asked = (await requestsOf(shop.sandbox)).filter(({ path }) => path.endsWith(id));
     expect(asked).toHaveLength(1);
-    expect(await cancel(shop, reference)).toMatchObject({
-      status: 200,
-      body: { order: { state: 'cancelled' } },
-    });
+    expect(await cancel(shop, reference)).toMatchObject({ status: 200, body: { order: { state: 'cancelled' } } });
   });
 
   it.each([
@@ -177,18 +171,13 @@ describe('POST /v1/orders/:reference/cancel', () => {
     const shop = theDeafShop();
     const reference = freshReference();
     await createLink(shop.sandbox, { externalReference: reference });
-    expect(await openOrder(shop, reference)).toMatchObject({
-      status: 409,
-      body: { title: 'reference_taken' },
-    });
+    expect(await openOrder(shop, reference)).toMatchObject({ status: 409, body: { title: 'reference_taken' } });
     expect(await check(shop, reference)).toMatchObject({ status: 409, body: { title: 'link_unknown' } });
     expect((await cancel(shop, reference)).body.order).toMatchObject({ state: 'cancelled' });
   });
 
   it('goes on watching the open link of a cancelled order: money that comes is held', async () => {
-    const { shop, front } = await startFronted(startDeafShop, {
-      environment: { SETTLED_LINK_LIFETIME: '10d' },
-    });
+    const { shop, front } = await startFronted(startDeafShop, { environment: { SETTLED_LINK_LIFETIME: '10d' } });
     // Without the list the schedule alone finds it.
     front.answerWith(async ({ path }) =>
       path.includes('?page=') ? { status: 403, headers: {}, text: '' } : undefined,
@@ -219,11 +208,7 @@ describe('POST /v1/orders/:reference/cancel', () => {
       return unpaid;
     });
     expect(await cancel(shop, 'order-1')).toMatchObject({ status: 409, body: { title: 'not_cancellable' } });
-    expect(await shop.settled.order('order-1')).toMatchObject({
-      state: 'paid',
-      learnedBy: 'webhook',
-      holds: [],
-    });
+    expect(await shop.settled.order('order-1')).toMatchObject({ state: 'paid', learnedBy: 'webhook', holds: [] });
   });
 
   it('holds a payment whose news comes after the cancel', async () => {

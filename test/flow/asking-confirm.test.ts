@@ -71,11 +71,7 @@ describe('SETTLED_CONFIRM=always', () => {
     await pass(shop, 9 * MINUTE_MS, 30_000);
     expect((await orderOf(shop)).holds).toEqual([]);
     await pass(shop, 2 * MINUTE_MS, 30_000);
-    expect(await orderOf(shop)).toMatchObject({
-      state: 'held',
-      holds: [{ reason: 'unconfirmed' }],
-      payments: [],
-    });
+    expect(await orderOf(shop)).toMatchObject({ state: 'held', holds: [{ reason: 'unconfirmed' }], payments: [] });
     front.passAll();
     await check(shop, 'order-1');
     expect(await orderOf(shop)).toMatchObject({ state: 'held', payments: [{ status: 'completed' }] });

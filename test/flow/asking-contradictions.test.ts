@@ -41,9 +41,7 @@ describe('an order is not cancelled while the service contradicts itself about i
   });
 
   it('one is pending on an expired link, and none is listed', async () => {
-    const { shop, front } = await startFronted(startDeafShop, {
-      environment: { SETTLED_LINK_LIFETIME: '1h' },
-    });
+    const { shop, front } = await startFronted(startDeafShop, { environment: { SETTLED_LINK_LIFETIME: '1h' } });
     const link = await openLink(shop, 'order-1');
     await pass(shop, HOUR_MS + 2 * MINUTE_MS, 10 * MINUTE_MS);
     expect(await stateOf(shop)).toBe('expired');

@@ -23,10 +23,7 @@ const TEN_MEGABYTES = 10 * 1024 * 1024;
 /** What the details of one link are answered with, and the fault that this is. */
 const SICK: Readonly<Record<string, { fault: string; answer: Passed | 'hang' | 'cut' }>> = {
   failing: { fault: 'service_failed', answer: { status: 500, headers: JSON_TYPE, text: '{}' } },
-  html: {
-    fault: 'service_answer_unusable',
-    answer: { status: 200, headers: HTML, text: '<h1>Maintenance</h1>' },
-  },
+  html: { fault: 'service_answer_unusable', answer: { status: 200, headers: HTML, text: '<h1>Maintenance</h1>' } },
   huge: {
     fault: 'service_answer_too_large',
     answer: { status: 200, headers: JSON_TYPE, text: `{"x":"${'x'.repeat(TEN_MEGABYTES)}"}` },
@@ -44,9 +41,7 @@ async function startSickShop() {
     const answer = sick.get(path.split('/').at(-1) ?? '');
     if (answer === 'hang') return 'answered';
     if (answer !== 'cut') return answer;
-    response
-      .writeHead(200, { ...JSON_TYPE, 'content-length': 1_000 })
-      .write('{"success":', () => response.destroy());
+    response.writeHead(200, { ...JSON_TYPE, 'content-length': 1_000 }).write('{"success":', () => response.destroy());
     return 'answered';
   });
   return { shop, front, sick, lines };
@@ -81,18 +76,13 @@ it('names what is wrong with the answer about one link, asks again, and pays the
   await eventually(() => {
     for (const [reference, { fault }] of Object.entries(SICK)) {
       const told = lines.find(({ order, reason }) => order === reference && reason === 'scheduled');
-      expect(told).toMatchObject({
-        level: 'warn',
-        msg: 'a link could not be asked about',
-        fault: { code: fault },
-      });
+      expect(told).toMatchObject({ level: 'warn', msg: 'a link could not be asked about', fault: { code: fault } });
     }
   });
   for (const reference of Object.keys(SICK)) expect(await stateOf(shop, reference)).toBe('awaiting_payment');
 
   front.passAll();
-  const allPaid = async () =>
-    (await shop.settled.api('/v1/stats')).body.stats.orders.paid === references.length;
+  const allPaid = async () => (await shop.settled.api('/v1/stats')).body.stats.orders.paid === references.length;
   await passUntil(shop, allPaid, { withinMs: 5 * 60_000, stepMs: 5_000 });
 });
 
@@ -107,9 +97,7 @@ it('obeys a 429: nothing is asked until its Retry-After, and then everything', a
   const refused = await check(shop, 'other');
   expect([refused.status, refused.body.title]).toEqual([503, 'service_unavailable']);
   await pass(shop, 80_000, 80_000);
-  expect([await stateOf(shop, 'limited'), await stateOf(shop, 'other')]).toEqual(
-    Array(2).fill('awaiting_payment'),
-  );
+  expect([await stateOf(shop, 'limited'), await stateOf(shop, 'other')]).toEqual(Array(2).fill('awaiting_payment'));
   await pass(shop, 11_000);
   expect((await check(shop, 'other')).body.order.state).toBe('paid');
   await passUntil(shop, async () => (await stateOf(shop, 'limited')) === 'paid', { withinMs: 5 * 60_000 });
@@ -119,11 +107,7 @@ it('obeys a 429 to the second, whatever its rate headers say', async () => {
   const { shop, front, sick } = await startSickShop();
   const limited = await openLink(shop, 'limited');
   const headers = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '60' };
-  sick.set(limited.id, {
-    status: 429,
-    headers: { ...JSON_TYPE, ...headers, 'retry-after': '20' },
-    text: '{}',
-  });
+  sick.set(limited.id, { status: 429, headers: { ...JSON_TYPE, ...headers, 'retry-after': '20' }, text: '{}' });
   const askedAtMs = shop.sandbox.clock.nowMs();
   expect((await check(shop, 'limited')).status).toBe(503);
   const answeredAtMs = shop.sandbox.clock.nowMs();

@@ -4,15 +4,7 @@ import { expect, it } from 'vitest';
 import { act, deliveriesOf } from '../support/dispatch.ts';
 import { times } from '../support/length.ts';
 import { look } from '../support/peek.ts';
-import {
-  openLink,
-  openOrder,
-  pass,
-  requestsOf,
-  type Shop,
-  startFronted,
-  startShop,
-} from '../support/shop.ts';
+import { openLink, openOrder, pass, requestsOf, type Shop, startFronted, startShop } from '../support/shop.ts';
 
 const SECONDS = times(4, 10);
 const FORGED_PER_SECOND = 500;
@@ -128,10 +120,7 @@ it.each(Object.entries(CAUSES))(
     });
     await cause(shop, link);
     await pass(shop, 100_000, 5_000);
-    const readings = await look(
-      shop.settled,
-      'SELECT type FROM inbox WHERE reading IS NOT NULL ORDER BY key',
-    );
+    const readings = await look(shop.settled, 'SELECT type FROM inbox WHERE reading IS NOT NULL ORDER BY key');
     expect(readings).toEqual([{ type: reason }, { type: 'rejected' }]);
   },
 );

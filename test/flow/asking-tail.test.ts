@@ -35,8 +35,7 @@ async function decisions({ settled }: Shop): Promise<string[]> {
   return made.map(({ summary }: { summary: string }) => summary.replace(/:.*/, ''));
 }
 
-const driftOf = ({ settled }: Shop) =>
-  look(settled, 'SELECT rule, right_side, learned_by FROM drift ORDER BY key');
+const driftOf = ({ settled }: Shop) => look(settled, 'SELECT rule, right_side, learned_by FROM drift ORDER BY key');
 
 describe('a paid order', () => {
   it('shows at once that its link is inactive, and when the service is asked about it', async () => {
@@ -79,9 +78,7 @@ describe('a paid order', () => {
       holds: [],
     });
     expect((await decisions(shop)).at(-1)).toBe('paid → refunded');
-    expect(await driftOf(shop)).toEqual([
-      { rule: 'refunded', right_side: 'service', learned_by: 'scheduled' },
-    ]);
+    expect(await driftOf(shop)).toEqual([{ rule: 'refunded', right_side: 'service', learned_by: 'scheduled' }]);
   });
 
   it('is disputed by a later check, and paid again once the dispute is won', async () => {

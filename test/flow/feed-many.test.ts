@@ -40,9 +40,7 @@ it(`a reader that follows the feed sees each notice of ${ORDERS} orders once, th
   const typesOf = new Map<string, string[]>();
   for (const { reference, type } of seen) typesOf.set(reference, [...(typesOf.get(reference) ?? []), type]);
   expect(typesOf.size).toBe(ORDERS);
-  const wrong = [...typesOf].filter(
-    ([reference, types]) => String(types) !== String(expectedTypes(reference)),
-  );
+  const wrong = [...typesOf].filter(([reference, types]) => String(types) !== String(expectedTypes(reference)));
   expect(wrong).toEqual([]);
 });
 

@@ -30,9 +30,7 @@ async function startBoth(): Promise<{ shop: Shop; own: object; links: { id: stri
 }
 
 const failed = async ({ settled }: Shop) =>
-  Number(
-    /settled_deliveries_total\{outcome="failed"\} (\d+)/.exec((await settled.api('/metrics')).body)?.[1],
-  );
+  Number(/settled_deliveries_total\{outcome="failed"\} (\d+)/.exec((await settled.api('/metrics')).body)?.[1]);
 
 describe('a secrets key that is lost', () => {
   it('stops the start until a person gives it up; then orders are paid by asking', async () => {
@@ -47,10 +45,7 @@ describe('a secrets key that is lost', () => {
     });
     const given = await runSettled(['migrate', '--new-key', '--json'], environment);
     expect(given).toMatchObject({ code: 0, stderr: '' });
-    expect(JSON.parse(given.stdout).newKey).toMatchObject({
-      keyPlace: `${storePath}.key`,
-      undecipherable: 2,
-    });
+    expect(JSON.parse(given.stdout).newKey).toMatchObject({ keyPlace: `${storePath}.key`, undecipherable: 2 });
 
     const next = await startAgain(shop);
     // With its secret given again a link's own deliveries are taken.

@@ -39,11 +39,7 @@ describe('money as the service may say it', () => {
     for (const order of await settle(shop, api ? openLink : sell)) {
       const [state, captured, customerPaid] = PAYS[order.reference as keyof typeof PAYS];
       const { amount, currency } = order.payment;
-      expect([order.reference, order.state, `${amount} ${currency}`]).toEqual([
-        order.reference,
-        state,
-        captured,
-      ]);
+      expect([order.reference, order.state, `${amount} ${currency}`]).toEqual([order.reference, state, captured]);
       expect(order).toMatchObject({ flags: [], payment: { customerPaid } });
       expect(order.holds.map(({ reason }) => reason)).toEqual(state === 'held' ? ['amount_mismatch'] : []);
     }

@@ -27,10 +27,7 @@ describe('cancelling an order whose link is being opened', () => {
     await pass(shop, 300_000, 30_000);
     expect((await requestsOf(shop.sandbox)).filter(isCreation)).toHaveLength(before);
     expect((await shop.sandbox.control('/links')).body.links).toEqual([]);
-    expect(await openOrder(shop, 'order-1')).toMatchObject({
-      status: 409,
-      body: { title: 'order_cancelled' },
-    });
+    expect(await openOrder(shop, 'order-1')).toMatchObject({ status: 409, body: { title: 'order_cancelled' } });
   });
 
   it('says what it waits for where the service may have it, and when that is tried next', async () => {

@@ -107,11 +107,7 @@ describe('a service that answers the creation with what cannot be used', () => {
 
   it('429: is not asked again before its Retry-After', async () => {
     const shop = await startShop();
-    await plan(shop.sandbox, {
-      fault: 'rate-limit',
-      match: CREATION,
-      with: { retryAfterSeconds: 600 },
-    });
+    await plan(shop.sandbox, { fault: 'rate-limit', match: CREATION, with: { retryAfterSeconds: 600 } });
     const answered = openOrder(shop, 'order-1');
     // The sandbox's clock also runs by itself: there is room for a slow machine.
     await pass(shop, 300_000, 30_000);
@@ -299,10 +295,7 @@ async function keyFileEnvironment(file: string): Promise<Record<string, string>>
 
 describe('opening more links than the budget allows', () => {
   it('answers 202 to the rest, and opens them by itself within the limit', async () => {
-    const shop = await startShop({
-      rateLimit: 60,
-      environment: { SETTLED_API_BUDGET_PER_MINUTE: '10' },
-    });
+    const shop = await startShop({ rateLimit: 60, environment: { SETTLED_API_BUDGET_PER_MINUTE: '10' } });
     const references = Array.from({ length: 24 }, (_, index) => `order-${index}`);
     const opened = Promise.all(references.map((reference) => openOrder(shop, reference)));
     await pass(shop, 12_000);

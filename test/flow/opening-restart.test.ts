@@ -1,14 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Front, startFront } from '../../prove/front.ts';
-import {
-  openOrder,
-  pass,
-  passUntil,
-  type Shop,
-  startSettled,
-  startShop,
-  stopSettled,
-} from '../support/shop.ts';
+import { openOrder, pass, passUntil, type Shop, startSettled, startShop, stopSettled } from '../support/shop.ts';
 
 const NOBODY = { SETTLED_API_URL: 'https://service.invalid', SETTLED_API_KEY: 'key' };
 
@@ -30,35 +22,29 @@ async function whenAsked({ settled }: Shop): Promise<void> {
 }
 
 describe('an opening that outlives its process', () => {
-  it.each([true, false])(
-    'answers 202 when settled stops, and the next one goes on (link made: %s)',
-    async (makes) => {
-      const { shop, front } = await startUnanswered(makes);
-      const answered = openOrder(shop, 'order-1');
-      await whenAsked(shop);
-      void shop.settled.app.stop();
-      // The listener closes after a second; what cannot be answered by then is answered with what is known.
-      await shop.sandbox.clock.advance(1_000);
-      const answer = await answered;
-      await stopSettled(shop);
-      expect(answer).toMatchObject({ status: 202, body: { order: { link: null } } });
+  it.each([true, false])('answers 202 when settled stops, and the next one goes on (link made: %s)', async (makes) => {
+    const { shop, front } = await startUnanswered(makes);
+    const answered = openOrder(shop, 'order-1');
+    await whenAsked(shop);
+    void shop.settled.app.stop();
+    // The listener closes after a second; what cannot be answered by then is answered with what is known.
+    await shop.sandbox.clock.advance(1_000);
+    const answer = await answered;
+    await stopSettled(shop);
+    expect(answer).toMatchObject({ status: 202, body: { order: { link: null } } });
 
-      front.onCreation = async (creation) => {
-        await creation.carryOut();
-        creation.answer();
-      };
-      const { sandbox } = shop;
-      const environment = { SETTLED_API_URL: front.url, SETTLED_API_KEY: sandbox.apiKey };
-      const next = {
-        sandbox,
-        settled: await startSettled(sandbox, environment, { storePath: shop.settled.storePath }),
-      };
-      onTestFinished(() => stopSettled(next));
-      await passUntil(next, async () => (await next.settled.order('order-1')).link !== null);
-      expect((await sandbox.control('/links')).body.links).toHaveLength(1);
-      expect((await openOrder(next, 'order-1')).status).toBe(200);
-    },
-  );
+    front.onCreation = async (creation) => {
+      await creation.carryOut();
+      creation.answer();
+    };
+    const { sandbox } = shop;
+    const environment = { SETTLED_API_URL: front.url, SETTLED_API_KEY: sandbox.apiKey };
+    const next = { sandbox, settled: await startSettled(sandbox, environment, { storePath: shop.settled.storePath }) };
+    onTestFinished(() => stopSettled(next));
+    await passUntil(next, async () => (await next.settled.order('order-1')).link !== null);
+    expect((await sandbox.control('/links')).body.links).toHaveLength(1);
+    expect((await openOrder(next, 'order-1')).status).toBe(200);
+  });
 
   it('makes no link with another public address, to which the service cannot deliver', async () => {
     const { shop } = await startUnanswered(false);
@@ -69,10 +55,7 @@ describe('an opening that outlives its process', () => {
 
     const { sandbox } = shop;
     const environment = { SETTLED_PUBLIC_URL: 'https://10.0.0.1', ...NOBODY };
-    const next = {
-      sandbox,
-      settled: await startSettled(sandbox, environment, { storePath: shop.settled.storePath }),
-    };
+    const next = { sandbox, settled: await startSettled(sandbox, environment, { storePath: shop.settled.storePath }) };
     onTestFinished(() => stopSettled(next));
     await pass(next, 5_000);
     const { attention } = (await next.settled.api('/v1/attention')).body;

@@ -121,10 +121,7 @@ describe('a service that names a signing secret of its own', () => {
       secrets: 2,
       resealed: 2,
     });
-    const after = peek(
-      shop.settled.storePath,
-      'SELECT secrets_key_id AS a, service_secrets_key_id AS b FROM link',
-    );
+    const after = peek(shop.settled.storePath, 'SELECT secrets_key_id AS a, service_secrets_key_id AS b FROM link');
     expect(after).toEqual([{ a: after[0].a, b: after[0].a }]);
     expect(before[0].id).not.toBe(after[0].a);
     await stopSettled(shop);
@@ -133,10 +130,7 @@ describe('a service that names a signing secret of its own', () => {
     await quiet(next);
     const { events } = (await next.settled.api('/v1/events?reference=order-1')).body;
     expect(events.map(({ status }: { status: string }) => status)).toEqual(Array(4).fill('done'));
-    const bytes = peek(
-      next.settled.storePath,
-      'SELECT sealed_secret AS a, service_sealed_secret AS b FROM link',
-    );
+    const bytes = peek(next.settled.storePath, 'SELECT sealed_secret AS a, service_sealed_secret AS b FROM link');
     expect(Buffer.concat([bytes[0].a, bytes[0].b]).includes(named)).toBe(false);
     await payLink(next, { id });
     await expectPaid(next, 'order-1');
@@ -178,28 +172,25 @@ describe("a link whose creation's answer was lost", () => {
   it.each([
     ['own', 'reconciliation'],
     ['given', 'webhook'],
-  ] as const)(
-    'may have another secret: why says so until a delivery verifies (%s)',
-    async (secret, learnedBy) => {
-      const shop = await startSpeaking(`creation-secret=${secret}`);
-      const reference = freshReference();
-      await dropFirstEvents(shop);
-      await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
-      const opened = openOrder(shop, reference);
-      const isOpen = async () => ((await shop.settled.order(reference))?.link ?? null) !== null;
-      await passUntil(shop, isOpen, { withinMs: 60_000 });
-      const { link } = (await opened).body.order;
-      expect(await whyOf(shop, reference)).toContain(LOST);
-      await act(shop.sandbox, link, 'pay', { complete: false });
-      await shop.sandbox.idle();
-      await quiet(shop);
-      expect(ofOrder(await rejectionsOf(shop), reference)).toHaveLength(secret === 'own' ? 1 : 0);
-      expect((await whyOf(shop, reference)).includes(LOST)).toBe(secret === 'own');
-      await act(shop.sandbox, link, 'complete');
-      await passUntil(shop, async () => (await shop.settled.order(reference)).state === 'paid');
-      await expectPaid(shop, reference, { learnedBy });
-    },
-  );
+  ] as const)('may have another secret: why says so until a delivery verifies (%s)', async (secret, learnedBy) => {
+    const shop = await startSpeaking(`creation-secret=${secret}`);
+    const reference = freshReference();
+    await dropFirstEvents(shop);
+    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
+    const opened = openOrder(shop, reference);
+    const isOpen = async () => ((await shop.settled.order(reference))?.link ?? null) !== null;
+    await passUntil(shop, isOpen, { withinMs: 60_000 });
+    const { link } = (await opened).body.order;
+    expect(await whyOf(shop, reference)).toContain(LOST);
+    await act(shop.sandbox, link, 'pay', { complete: false });
+    await shop.sandbox.idle();
+    await quiet(shop);
+    expect(ofOrder(await rejectionsOf(shop), reference)).toHaveLength(secret === 'own' ? 1 : 0);
+    expect((await whyOf(shop, reference)).includes(LOST)).toBe(secret === 'own');
+    await act(shop.sandbox, link, 'complete');
+    await passUntil(shop, async () => (await shop.settled.order(reference)).state === 'paid');
+    await expectPaid(shop, reference, { learnedBy });
+  });
 
   it('says nothing of it if the answer came', async () => {
     const shop = await startSpeaking('creation-secret=given');

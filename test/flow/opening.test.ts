@@ -1,15 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { act, plan } from '../support/dispatch.ts';
-import {
-  expectPaid,
-  openOrder,
-  pass,
-  passUntil,
-  payLink,
-  requestsOf,
-  type Shop,
-  startShop,
-} from '../support/shop.ts';
+import { expectPaid, openOrder, pass, passUntil, payLink, requestsOf, type Shop, startShop } from '../support/shop.ts';
 
 const CREATION = { method: 'POST', path: '/api/v1/payment-links' };
 
@@ -166,9 +157,7 @@ describe('opening a link where the service lists none', () => {
 
     const [link] = await linksOf(shop);
     await act(shop.sandbox, link as { id: string }, 'events', { kind: 'payment_link.created' });
-    await passUntil(shop, async () => (await shop.settled.order('order-1')).link !== null, {
-      withinMs: 5_000,
-    });
+    await passUntil(shop, async () => (await shop.settled.order('order-1')).link !== null, { withinMs: 5_000 });
     expect((await shop.settled.order('order-1')).link).toMatchObject({ id: link?.id, status: 'ACTIVE' });
     expect(await attentionOf(shop)).toEqual([]);
     expect((await openOrder(shop, 'order-1')).status).toBe(200);
@@ -220,10 +209,6 @@ describe('opening a link where the service lists none', () => {
     await openWhilePassing(shop, 'order-1');
     await pass(shop, 1_800_000, 300_000);
     const requests = (await requestsOf(shop.sandbox)).filter(({ path }) => !path.endsWith('?page=1'));
-    expect(requests.map(({ method, status }) => `${method} ${status}`)).toEqual([
-      'POST null',
-      'POST 409',
-      'GET 403',
-    ]);
+    expect(requests.map(({ method, status }) => `${method} ${status}`)).toEqual(['POST null', 'POST 409', 'GET 403']);
   });
 });

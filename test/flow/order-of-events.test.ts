@@ -12,19 +12,11 @@ const theApp = sharedApp();
 describe('the order in which events arrive', () => {
   it('does not matter: every permutation of them, copies included, ends in the same state', async () => {
     const settled = theApp();
-    const sequences = permutations<Kind>([
-      'created',
-      'pending',
-      'pending',
-      'completed',
-      'completed',
-      'refunded',
-    ]);
+    const sequences = permutations<Kind>(['created', 'pending', 'pending', 'completed', 'completed', 'refunded']);
     expect(sequences).toHaveLength(180);
     await eachAtOnce(sequences.length, AT_ONCE, async (index) => {
       const link = await settled.reserve(`order-${index}`);
-      for (const kind of sequences[index] ?? [])
-        expect((await deliver(settled, link, kind)).status).toBe(200);
+      for (const kind of sequences[index] ?? []) expect((await deliver(settled, link, kind)).status).toBe(200);
     });
     await allSettled(settled);
     const orders = await Promise.all(sequences.map((_, index) => standing(settled, `order-${index}`)));
@@ -38,13 +30,10 @@ describe('the order in which events arrive', () => {
     const settled = theApp();
     const links = await Promise.all(Array.from({ length: 40 }, (_, n) => settled.reserve(`at-once-${n}`)));
     const kinds: Kind[] = ['refunded', 'completed', 'pending', 'created', 'completed', 'refunded', 'pending'];
-    const answers = await Promise.all(
-      links.flatMap((link) => kinds.map((kind) => deliver(settled, link, kind))),
-    );
+    const answers = await Promise.all(links.flatMap((link) => kinds.map((kind) => deliver(settled, link, kind))));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     await allSettled(settled);
-    for (const { reference } of links)
-      expect(await standing(settled, reference)).toEqual(refunded(reference));
+    for (const { reference } of links) expect(await standing(settled, reference)).toEqual(refunded(reference));
   });
 
   it('leaves a paid order paid whatever earlier news comes late', async () => {
@@ -68,11 +57,7 @@ function deliver(settled: TestApp, link: ReservedLink, kind: Kind): Promise<Resp
   const { reference } = link;
   const linkId = `pl_${reference}`;
   if (kind === 'created') {
-    const event = {
-      id: `${reference}_created`,
-      type: 'payment_link.created',
-      data: { paymentLink: { id: linkId } },
-    };
+    const event = { id: `${reference}_created`, type: 'payment_link.created', data: { paymentLink: { id: linkId } } };
     return settled.deliver(link, JSON.stringify(event));
   }
   const body = paymentEvent({

@@ -32,8 +32,7 @@ const PAGE_SIZE = 20;
 
 /** Runs the commands that docs/operations.md shows under Restore, where `data` is. */
 function restoreAsDocumented(folder: string): void {
-  const [, block = ''] =
-    /## Restore[\s\S]*?```sh\n([\s\S]*?)```/.exec(readFileSync(OPERATIONS, 'utf8')) ?? [];
+  const [, block = ''] = /## Restore[\s\S]*?```sh\n([\s\S]*?)```/.exec(readFileSync(OPERATIONS, 'utf8')) ?? [];
   execFileSync('bash', ['-euc', block], { cwd: folder });
 }
 
@@ -121,9 +120,7 @@ describe('a restored backup', () => {
     await expectPaid(shop, 'order-1');
     const gone = await settled.api(`/v1/feed?after=${cursor}`);
     expect([gone.status, gone.body.title]).toEqual([410, 'cursor_from_before_restore']);
-    expect((await settled.api(`/v1/feed?after=${(await settled.api('/v1/feed')).body.cursor}`)).status).toBe(
-      200,
-    );
+    expect((await settled.api(`/v1/feed?after=${(await settled.api('/v1/feed')).body.cursor}`)).status).toBe(200);
 
     await passUntil(shop, async () => restoredFrom(shop) === null, { withinMs: MINUTE_MS });
     const matters = await mattersOf(shop);
@@ -159,9 +156,7 @@ describe('a restored backup', () => {
     await runAdvised(shop.settled, (await mattersOf(shop))[0] as Matter);
     for (const reference of ['order-1', 'order-2']) expect((await check(shop, reference)).status).toBe(200);
     await pass(shop, MINUTE_MS);
-    await eventually(() =>
-      expect(keptOf(callback)).toEqual({ 'order-1': 'refunded', 'order-2': 'refunded' }),
-    );
+    await eventually(() => expect(keptOf(callback)).toEqual({ 'order-1': 'refunded', 'order-2': 'refunded' }));
   });
 
   it('says what a person has to look for where the service has no list, and says it once', async () => {
@@ -185,8 +180,6 @@ describe('a restored backup', () => {
 
   it('says so, too, where no API is configured', async () => {
     const shop = await loseAndRestore({ api: false }, { before: nothing, since: nothing });
-    await expect
-      .poll(() => mattersOf(shop))
-      .toMatchObject([{ detail: expect.stringContaining('SETTLED_API_URL') }]);
+    await expect.poll(() => mattersOf(shop)).toMatchObject([{ detail: expect.stringContaining('SETTLED_API_URL') }]);
   });
 });

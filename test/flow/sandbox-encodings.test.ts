@@ -4,16 +4,7 @@ import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts
 import { eventually } from '../support/eventually.ts';
 import { times } from '../support/length.ts';
 import { look } from '../support/peek.ts';
-import {
-  allSettled,
-  expectPaid,
-  pass,
-  passUntil,
-  payLink,
-  type Shop,
-  sell,
-  startShop,
-} from '../support/shop.ts';
+import { allSettled, expectPaid, pass, passUntil, payLink, type Shop, sell, startShop } from '../support/shop.ts';
 
 /** Spellings that differ from others by a prefix or padding alone: one delivery each is enough. */
 const VARIANTS = ['base64-unpadded', 'SHA256=hex', 'sha256:hex', 'hmac-sha256=hex', 't=,v1=hex'];
@@ -49,12 +40,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
           await payLink(shop, await sell(shop, reference));
           paid.push(reference);
         }
-        await plan(shop.sandbox, {
-          fault: 'drop',
-          match: { attempt: 1 },
-          count: null,
-          with: { forGood: false },
-        });
+        await plan(shop.sandbox, { fault: 'drop', match: { attempt: 1 }, count: null, with: { forGood: false } });
         const links = [];
         for (const envelope of envelopes) {
           await set(shop, { envelope });
@@ -67,10 +53,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
         }
         await turn(shop.sandbox, MINUTE_MS);
         for (const link of links) {
-          const attempts = (await deliveriesOf(shop.sandbox, link)).map(({ status, attempts }) => [
-            status,
-            attempts,
-          ]);
+          const attempts = (await deliveriesOf(shop.sandbox, link)).map(({ status, attempts }) => [status, attempts]);
           expect(attempts).toEqual(Array(4).fill(['acknowledged', 2]));
         }
         await shop.sandbox.control('/faults', { method: 'DELETE' });
@@ -132,11 +115,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
     await payLink(shop, link);
     await allSettled(shop);
     const [, , completed] = await deliveriesOf(shop.sandbox, link);
-    expect(JSON.parse(completed.body)).toMatchObject({
-      paymentLinkId: link.id,
-      amount: 149.9,
-      currency: 'BRL',
-    });
+    expect(JSON.parse(completed.body)).toMatchObject({ paymentLinkId: link.id, amount: 149.9, currency: 'BRL' });
     await expectPaid(shop, 'order-1', { amount: '149.90' });
   });
 
@@ -167,17 +146,11 @@ describe('settled with the sandbox, whatever the service means by its silences',
       await shop.sandbox.idle();
       await allSettled(shop);
       const told = (await deliveriesOf(shop.sandbox, link)).at(-1);
-      expect(JSON.parse(told.body).data).toMatchObject({
-        paymentStatus: 'COMPLETED',
-        latestPayment: { status },
-      });
+      expect(JSON.parse(told.body).data).toMatchObject({ paymentStatus: 'COMPLETED', latestPayment: { status } });
       expect((await shop.settled.order(what)).state).toBe('paid');
     }
     const { attention } = (await shop.settled.api('/v1/attention')).body;
-    const told = attention.map(({ reference, kind }: { reference: string; kind: string }) => [
-      reference,
-      kind,
-    ]);
+    const told = attention.map(({ reference, kind }: { reference: string; kind: string }) => [reference, kind]);
     expect(told.sort()).toEqual([
       ['dispute', 'status_unclear'],
       ['refund', 'status_unclear'],
@@ -190,19 +163,16 @@ describe('settled with the sandbox, whatever the service means by its silences',
   it.each([
     ['refund', 'refunded'],
     ['dispute', 'disputed'],
-  ] as const)(
-    'asks about a %s that is told as COMPLETED beside it, and follows the answer',
-    async (what, state) => {
-      const shop = await startShop({ silences: ['refund-event=aggregate'] });
-      const link = await sell(shop, what);
-      await payLink(shop, link);
-      await passUntil(shop, async () => (await shop.settled.order(what)).state === 'paid');
-      await act(shop.sandbox, link, what);
-      await pass(shop, 6 * MINUTE_MS, MINUTE_MS);
-      expect(await shop.settled.order(what)).toMatchObject({ state, payment: { status: state }, holds: [] });
-      expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
-    },
-  );
+  ] as const)('asks about a %s that is told as COMPLETED beside it, and follows the answer', async (what, state) => {
+    const shop = await startShop({ silences: ['refund-event=aggregate'] });
+    const link = await sell(shop, what);
+    await payLink(shop, link);
+    await passUntil(shop, async () => (await shop.settled.order(what)).state === 'paid');
+    await act(shop.sandbox, link, what);
+    await pass(shop, 6 * MINUTE_MS, MINUTE_MS);
+    expect(await shop.settled.order(what)).toMatchObject({ state, payment: { status: state }, holds: [] });
+    expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
+  });
 
   it('asks about money that the event does not name, and takes the flag back', async () => {
     const shop = await startShop({ silences: ['envelope=ids'] });

@@ -70,12 +70,8 @@ describe('settled with the sandbox, which loses, repeats and shuffles', () => {
     const link = await sell(shop, reference);
     await payLink(shop, link);
     await expectPaid(shop, reference);
-    const arrived = (await eventsAt(shop, reference))
-      .map(({ eventId }: { eventId: string }) => eventId)
-      .reverse();
-    const [created, pending, completed, used] = (await deliveriesOf(shop.sandbox, link)).map(
-      ({ event }) => event,
-    );
+    const arrived = (await eventsAt(shop, reference)).map(({ eventId }: { eventId: string }) => eventId).reverse();
+    const [created, pending, completed, used] = (await deliveriesOf(shop.sandbox, link)).map(({ event }) => event);
     expect(arrived).toEqual([created, completed, pending, used]);
   });
 
@@ -97,20 +93,17 @@ describe('settled with the sandbox, which forges and spoils', () => {
     ['wrong-secret', {}],
     ['truncate', { bytes: 1 }],
     ['truncate', { bytes: 1_000_000 }],
-  ])(
-    '%s %o: refused as not authentic, noted, and paid by the retry that is as it should be',
-    async (fault, takes) => {
-      const { shop, reference, completed } = await spoiled({ fault, with: takes });
-      expect(await stateOf(shop, reference)).toBe('payment_pending');
-      expect((await completed()).log).toMatchObject([{ faults: [fault], responseStatus: 401 }]);
-      expect((await shop.settled.api(`/v1/rejections?reference=${reference}`)).body.rejections).toMatchObject(
-        [{ reference, count: 1 }],
-      );
-      expect(await eventsAt(shop, reference)).toHaveLength(3);
-      await turn(shop.sandbox, MINUTE_MS);
-      await expectPaid(shop, reference);
-    },
-  );
+  ])('%s %o: refused as not authentic, noted, and paid by the retry that is as it should be', async (fault, takes) => {
+    const { shop, reference, completed } = await spoiled({ fault, with: takes });
+    expect(await stateOf(shop, reference)).toBe('payment_pending');
+    expect((await completed()).log).toMatchObject([{ faults: [fault], responseStatus: 401 }]);
+    expect((await shop.settled.api(`/v1/rejections?reference=${reference}`)).body.rejections).toMatchObject([
+      { reference, count: 1 },
+    ]);
+    expect(await eventsAt(shop, reference)).toHaveLength(3);
+    await turn(shop.sandbox, MINUTE_MS);
+    await expectPaid(shop, reference);
+  });
 
   it('tamper: a PENDING that is forged into COMPLETED pays nothing', async () => {
     const shop = theShop();
@@ -129,20 +122,17 @@ describe('settled with the sandbox, which forges and spoils', () => {
   it.each([
     ['an hour old', 60 * MINUTE_MS],
     ['an hour ahead', -60 * MINUTE_MS],
-  ])(
-    'stale-timestamp: refused where it is %s, kept as a hint, and paid by the fresh retry',
-    async (_name, ageMs) => {
-      const [{ last }] = await look(theShop().settled, 'SELECT coalesce(max(key), 0) AS last FROM hint');
-      const { shop, reference, completed } = await spoiled({ fault: 'stale-timestamp', with: { ageMs } });
-      expect(await stateOf(shop, reference)).toBe('payment_pending');
-      const { event, log } = await completed();
-      expect(log).toMatchObject([{ faults: ['stale-timestamp'], responseStatus: 400 }]);
-      const hints = await look(shop.settled, `SELECT event_id, timestamp FROM hint WHERE key > ${last}`);
-      expect(hints).toEqual([{ event_id: event, timestamp: log[0].timestamp }]);
-      await turn(shop.sandbox, MINUTE_MS);
-      await expectPaid(shop, reference);
-    },
-  );
+  ])('stale-timestamp: refused where it is %s, kept as a hint, and paid by the fresh retry', async (_name, ageMs) => {
+    const [{ last }] = await look(theShop().settled, 'SELECT coalesce(max(key), 0) AS last FROM hint');
+    const { shop, reference, completed } = await spoiled({ fault: 'stale-timestamp', with: { ageMs } });
+    expect(await stateOf(shop, reference)).toBe('payment_pending');
+    const { event, log } = await completed();
+    expect(log).toMatchObject([{ faults: ['stale-timestamp'], responseStatus: 400 }]);
+    const hints = await look(shop.settled, `SELECT event_id, timestamp FROM hint WHERE key > ${last}`);
+    expect(hints).toEqual([{ event_id: event, timestamp: log[0].timestamp }]);
+    await turn(shop.sandbox, MINUTE_MS);
+    await expectPaid(shop, reference);
+  });
 });
 
 describe('settled with the sandbox, whose API misbehaves at the creation', () => {

@@ -38,21 +38,18 @@ describe('a receiver that is down for two hours', () => {
   it.each([
     ['delays', [0, 1, 6, 21, 81, 321]],
     ['offsets', [0, 1, 5, 15, 60, 240]],
-  ])(
-    'is paid on the 4-hour retry, where retries are signed again and counted as %s',
-    async (schedule, minutes) => {
-      const { shop, link } = await outage({ silences: [`schedule=${schedule}`], api: false });
-      await turn(shop.sandbox, HOUR_MS);
-      expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
-      await turn(shop.sandbox, 3 * HOUR_MS);
-      await expectPaid(shop, 'order-1');
-      const [, , completed] = await deliveriesOf(shop.sandbox, link);
-      expect(offsetsMs(completed).map((ms) => Math.floor(ms / MINUTE_MS))).toEqual(minutes);
-      expect(completed.log.map((attempt: { responseStatus: number }) => attempt.responseStatus)).toEqual([
-        503, 503, 503, 503, 503, 200,
-      ]);
-    },
-  );
+  ])('is paid on the 4-hour retry, where retries are signed again and counted as %s', async (schedule, minutes) => {
+    const { shop, link } = await outage({ silences: [`schedule=${schedule}`], api: false });
+    await turn(shop.sandbox, HOUR_MS);
+    expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
+    await turn(shop.sandbox, 3 * HOUR_MS);
+    await expectPaid(shop, 'order-1');
+    const [, , completed] = await deliveriesOf(shop.sandbox, link);
+    expect(offsetsMs(completed).map((ms) => Math.floor(ms / MINUTE_MS))).toEqual(minutes);
+    expect(completed.log.map((attempt: { responseStatus: number }) => attempt.responseStatus)).toEqual([
+      503, 503, 503, 503, 503, 200,
+    ]);
+  });
 
   it('refuses the 4-hour retry as stale where it carries the signature of the first attempt, and keeps it as a hint', async () => {
     const { shop, link } = await outage({ silences: ['retries=signed-once'], api: false });
@@ -75,9 +72,7 @@ describe('a receiver that is down for two hours', () => {
     let heardOfIt = async () => false;
     let serviceUrl = '';
     const front = await startFront(() => serviceUrl);
-    front.answerWith(async () =>
-      (await heardOfIt()) ? undefined : { status: 503, headers: {}, text: 'down' },
-    );
+    front.answerWith(async () => ((await heardOfIt()) ? undefined : { status: 503, headers: {}, text: 'down' }));
     const { shop } = await outage({ silences: ['retries=signed-once'], apiUrl: front.url });
     serviceUrl = shop.sandbox.url;
     heardOfIt = async () => (await look(shop.settled, 'SELECT 1 FROM hint')).length > 0;
@@ -85,10 +80,7 @@ describe('a receiver that is down for two hours', () => {
     await passUntil(shop, isPaid, { withinMs: 5 * HOUR_MS, stepMs: 10 * MINUTE_MS });
     expect((await kept(shop)).hints).toHaveLength(4);
     await expectPaid(shop, 'order-1', { learnedBy: 'reconciliation' });
-    const [reading] = await look(
-      shop.settled,
-      'SELECT type FROM inbox WHERE reading IS NOT NULL ORDER BY reading',
-    );
+    const [reading] = await look(shop.settled, 'SELECT type FROM inbox WHERE reading IS NOT NULL ORDER BY reading');
     expect(reading).toEqual({ type: 'stale' });
   });
 });

@@ -6,17 +6,7 @@ import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { act, createLink, plan } from '../support/dispatch.ts';
 import { readableLog } from '../support/lines.ts';
 import { samples } from '../support/metrics.ts';
-import {
-  bindLink,
-  cancel,
-  check,
-  pass,
-  payLink,
-  reserveLink,
-  type Shop,
-  sell,
-  startShop,
-} from '../support/shop.ts';
+import { bindLink, cancel, check, pass, payLink, reserveLink, type Shop, sell, startShop } from '../support/shop.ts';
 
 /** Every surface must say the same of each cause, so long after it. */
 const WITHIN_MS = 10_000;
@@ -132,11 +122,7 @@ function isSignedWith(secret: string, notice: Parameters<typeof verified>[0]): b
   }
 }
 
-async function deliver(
-  link: { webhookUrl: string; webhookSecret: string },
-  body: string,
-  status = 200,
-): Promise<void> {
+async function deliver(link: { webhookUrl: string; webhookSecret: string }, body: string, status = 200): Promise<void> {
   const headers = { 'content-type': 'application/json', ...signedHeaders(link.webhookSecret, body) };
   expect((await fetch(link.webhookUrl, { method: 'POST', headers, body })).status).toBe(status);
 }
@@ -150,11 +136,7 @@ async function sellFor(shop: Shop, reference: string, { asked, link }: { asked: 
 }
 
 /** What each surface says of an order; throws if two of them differ in what both say. */
-async function lookEverywhere(
-  shop: Shop,
-  reference: string,
-  lines: readonly { msg: string }[],
-): Promise<string[]> {
+async function lookEverywhere(shop: Shop, reference: string, lines: readonly { msg: string }[]): Promise<string[]> {
   const { api } = shop.settled;
   const list = (await api('/v1/attention?limit=200')).body;
   const listed = (await api(`/v1/orders?q=${reference}`)).body.orders[0];
@@ -183,18 +165,11 @@ async function lookEverywhere(
   expect(shopFinding.status === 'failing').toBe(isRefused);
 
   // The id of a link comes with its registration or with its first event, whichever is first.
-  const about = lines.filter(
-    (line) => (line as { order?: string }).order === reference && line.msg !== 'link is open',
-  );
+  const about = lines.filter((line) => (line as { order?: string }).order === reference && line.msg !== 'link is open');
   // The shop is told while the service goes on, in whichever order the machine has it.
-  const [telling, events] = [
-    about.filter((line) => 'notice' in line),
-    about.filter((line) => !('notice' in line)),
-  ];
+  const [telling, events] = [about.filter((line) => 'notice' in line), about.filter((line) => !('notice' in line))];
   const logged = [...events, ...telling];
-  const others = (list.attention as Matter[])
-    .filter((matter) => matter.reference === null)
-    .map(({ kind }) => kind);
+  const others = (list.attention as Matter[]).filter((matter) => matter.reference === null).map(({ kind }) => kind);
   return [
     [...needs, ...others].join(', ') || '–',
     [...new Set([listed.state, ...held, ...listed.flags, ...listed.attention])].join(', '),
@@ -259,14 +234,11 @@ async function decideAll(shop: Shop): Promise<void> {
 }
 
 function withoutTimes(text: string): string {
-  return text
-    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'T')
-    .replace(/; the oldest has waited .+? (?:s|min|h|d)\./, '.');
+  return text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'T').replace(/; the oldest has waited .+? (?:s|min|h|d)\./, '.');
 }
 
 function markdown(rows: readonly Row[]): string {
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   return [
     line(HEADINGS),
     `|${'---|'.repeat(HEADINGS.length)}`,

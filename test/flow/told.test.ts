@@ -51,9 +51,7 @@ describe('telling the shop', () => {
     }
     const read = async () =>
       Promise.all(
-        ['notices', 'attention', 'feed', 'stats', 'admin/doctor'].map(
-          async (path) => (await api(`/v1/${path}`)).body,
-        ),
+        ['notices', 'attention', 'feed', 'stats', 'admin/doctor'].map(async (path) => (await api(`/v1/${path}`)).body),
       );
     await expect
       .poll(async () => (await read())[0].notices.filter(({ fault }: { fault: object }) => fault))

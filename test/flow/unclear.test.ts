@@ -25,11 +25,7 @@ describe('an authentic event that says COMPLETED, but not plainly', () => {
   it('is told to a person where its type is unknown', async () => {
     const settled = theApp();
     const link = await settled.reserve('order-2');
-    const body = JSON.stringify({
-      type: 'payment.captured',
-      paymentLinkId: 'pl_2',
-      paymentStatus: 'COMPLETED',
-    });
+    const body = JSON.stringify({ type: 'payment.captured', paymentLinkId: 'pl_2', paymentStatus: 'COMPLETED' });
     expect((await settled.deliver(link, body)).status).toBe(200);
     await eventually(async () => {
       const { attention } = (await settled.api('/v1/attention')).body;

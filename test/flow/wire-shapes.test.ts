@@ -70,11 +70,7 @@ async function lookAt(settled: TestApp, { about, status }: Sent): Promise<Ended>
   return { status, order, answer, next: next.join('\n'), lines };
 }
 
-function expectPaid(
-  ended: Ended,
-  learnedBy: 'webhook' | 'reconciliation',
-  flags: readonly string[] = [],
-): void {
+function expectPaid(ended: Ended, learnedBy: 'webhook' | 'reconciliation', flags: readonly string[] = []): void {
   expect(ended.order).toMatchObject({
     state: 'paid',
     learnedBy,
@@ -171,11 +167,7 @@ const PAID: Truth = (linkId) => paidWith(linkId, 100);
 const LESS: Truth = (linkId) => ({ ...paidWith(linkId, 50), amount: 50 });
 
 function paidWith(linkId: string, amount: number): object {
-  const payment = {
-    id: linkId.replace('pl_', 'pay_'),
-    status: 'COMPLETED',
-    quote: { amount, currency: 'BRL' },
-  };
+  const payment = { id: linkId.replace('pl_', 'pay_'), status: 'COMPLETED', quote: { amount, currency: 'BRL' } };
   return { status: 'INACTIVE', paymentStatus: 'COMPLETED', payments: [payment] };
 }
 

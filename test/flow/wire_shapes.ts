@@ -65,10 +65,7 @@ const envelopes: Shape[] = [
   shape('data', eventOf),
   shape('payload', (a) => ({ id: 'e', type: TYPE, payload: saidOf(a) })),
   shape('flat', (a) => ({ id: 'e', type: TYPE, ...saidOf(a) })),
-  shape('link under link', (a) => ({
-    type: TYPE,
-    data: { ...saidOf(a), paymentLink: null, link: linkOf(a) },
-  })),
+  shape('link under link', (a) => ({ type: TYPE, data: { ...saidOf(a), paymentLink: null, link: linkOf(a) } })),
   shape('the payment in the link', (a) => ({
     type: TYPE,
     data: { paymentLink: { ...linkOf(a), paymentStatus: 'COMPLETED', latestPayment: paymentOf(a) } },
@@ -120,10 +117,7 @@ const types: Shape[] = [
     is: 'unread',
     why: /its type/,
   }),
-  shape('the status in an event of the link', (a) => ({
-    ...eventOf(a),
-    type: 'payment_link.status_changed',
-  })),
+  shape('the status in an event of the link', (a) => ({ ...eventOf(a), type: 'payment_link.status_changed' })),
   shape('the status in the event of its creation', (a) => ({ ...eventOf(a), type: 'payment_link.created' })),
 ];
 
@@ -145,10 +139,7 @@ const spelled: Shape[] = [
   })),
   says(
     'statuses in small letters',
-    (a) => ({
-      paymentStatus: 'completed',
-      latestPayment: { ...paymentOf(a), status: 'Completed' },
-    }),
+    (a) => ({ paymentStatus: 'completed', latestPayment: { ...paymentOf(a), status: 'Completed' } }),
     PAID,
   ),
   says('names with escapes', () => ({}), PAID),
@@ -173,10 +164,7 @@ const money: Shape[] = [
   says('no link', () => ({ paymentLink: null }), PAID),
   says(
     'no money',
-    (a) => ({
-      paymentLink: { id: a.linkId },
-      latestPayment: { ...paymentOf(a), quote: null },
-    }),
+    (a) => ({ paymentLink: { id: a.linkId }, latestPayment: { ...paymentOf(a), quote: null } }),
     UNNAMED,
   ),
   says(
@@ -206,31 +194,18 @@ const money: Shape[] = [
   says(
     'an amount that is none',
     (a) => ({ paymentLink: { ...linkOf(a), amount: { value: 100 } }, latestPayment: null }),
-    {
-      is: 'held',
-      reason: 'amount_mismatch',
-    },
+    { is: 'held', reason: 'amount_mismatch' },
   ),
-  says(
-    'an amount in words',
-    (a) => ({ paymentLink: { ...linkOf(a), amount: 'R$ 100,00' }, latestPayment: null }),
-    {
-      is: 'held',
-      reason: 'amount_mismatch',
-    },
-  ),
+  says('an amount in words', (a) => ({ paymentLink: { ...linkOf(a), amount: 'R$ 100,00' }, latestPayment: null }), {
+    is: 'held',
+    reason: 'amount_mismatch',
+  }),
   says('two amounts', () => ({ amount: 1 }), HELD),
   says('two currencies', () => ({ currency: 'USD' }), HELD),
-  says(
-    'two quotes',
-    (a) => ({ paymentLink: { ...linkOf(a), latestPayment: { quote: { amount: 1 } } } }),
-    HELD,
-  ),
+  says('two quotes', (a) => ({ paymentLink: { ...linkOf(a), latestPayment: { quote: { amount: 1 } } } }), HELD),
   says(
     'the total with interest',
-    (a) => ({
-      latestPayment: { ...paymentOf(a), quote: { ...QUOTE, installments: 3, totalBRL: 103.98 } },
-    }),
+    (a) => ({ latestPayment: { ...paymentOf(a), quote: { ...QUOTE, installments: 3, totalBRL: 103.98 } } }),
     PAID,
   ),
 ];
@@ -250,11 +225,7 @@ const payments: Shape[] = [
   says('how many payments', () => ({ payments: 1 }), PAID),
   says('how many payments, by their status', () => ({ payments: { total: 1, completed: 1 } }), PAID),
   says('several payments', (a) => ({ payments: [paymentOf(a), { id: 'pay_2', status: 'COMPLETED' }] }), HELD),
-  says(
-    'payments of two statuses',
-    (a) => ({ payments: [{ ...paymentOf(a), status: 'FAILED' }, paymentOf(a)] }),
-    HELD,
-  ),
+  says('payments of two statuses', (a) => ({ payments: [{ ...paymentOf(a), status: 'FAILED' }, paymentOf(a)] }), HELD),
   says('a payment that is text', () => ({ payment: 'pay_1' }), HELD),
   says('payments of which one is text', () => ({ payments: ['pay_1'] }), HELD),
   ...['NOT_STARTED', 'PENDING'].flatMap((paymentStatus) => [
@@ -266,10 +237,7 @@ const payments: Shape[] = [
     ),
     shape(
       `${paymentStatus} beside a list of one payment in the link`,
-      (a) => ({
-        type: TYPE,
-        data: { paymentLink: { ...linkOf(a), paymentStatus, payments: [paymentOf(a)] } },
-      }),
+      (a) => ({ type: TYPE, data: { paymentLink: { ...linkOf(a), paymentStatus, payments: [paymentOf(a)] } } }),
       HELD,
     ),
     says(
@@ -281,17 +249,10 @@ const payments: Shape[] = [
   ...[STATUS_CHANGED, 'payment_link.created'].flatMap((type) => [
     shape(
       `${type} with a list of one payment`,
-      (a) => ({
-        type,
-        data: { paymentLink: { ...linkOf(a), status: 'INACTIVE', payments: [paymentOf(a)] } },
-      }),
+      (a) => ({ type, data: { paymentLink: { ...linkOf(a), status: 'INACTIVE', payments: [paymentOf(a)] } } }),
       HELD,
     ),
-    shape(
-      `${type} with a payment`,
-      (a) => ({ type, data: { payment_link: linkOf(a), payment: paymentOf(a) } }),
-      HELD,
-    ),
+    shape(`${type} with a payment`, (a) => ({ type, data: { payment_link: linkOf(a), payment: paymentOf(a) } }), HELD),
     shape(`${type} with closed text`, (a) => ({ id: 'e', type, data: closed(saidOf(a)) }), CLOSED),
     shape(`${type} with a list of closed text`, (a) => ({ type, payload: [closed(saidOf(a))] }), CLOSED),
     shape(`${type} with closed text as its object`, (a) => ({ type, object: closed(saidOf(a)) }), CLOSED),
@@ -317,11 +278,7 @@ const ownMoney: Shape[] = (
     ['the order, beside a quote', { amount: '100.00' }, PAID],
     ['more, as with interest', { amount: 103.98, currency: 'BRL', quote: null }, PAID],
     ['the order, beside a quote with interest', { ...MONEY, quote: { ...QUOTE, amount: 103.98 } }, PAID],
-    [
-      'the order, beside a quote that was converted',
-      { ...MONEY, quote: { amount: 18, currency: 'USD' } },
-      PAID,
-    ],
+    ['the order, beside a quote that was converted', { ...MONEY, quote: { amount: 18, currency: 'USD' } }, PAID],
     ['less', { amount: 50, currency: 'BRL', quote: null }, HELD],
     ['less, in no currency', { amount: 50, quote: null }, HELD],
     ['less than its quote', { amount: 50, currency: 'BRL' }, HELD],
@@ -340,50 +297,27 @@ const named: Shape[] = [
     reason: 'reference_mismatch',
   }),
   says('two references', () => ({ externalReference: 'another-order' }), HELD),
-  says(
-    'a reference that is an object',
-    (a) => ({ paymentLink: { ...linkOf(a), externalReference: {} } }),
-    HELD,
-  ),
+  says('a reference that is an object', (a) => ({ paymentLink: { ...linkOf(a), externalReference: {} } }), HELD),
   says('a reference that is a list', (a) => ({ externalReference: [a.reference] }), HELD),
   says('a reference that is true', () => ({ externalReference: true }), HELD),
-  says(
-    'a link id that is an object',
-    (a) => ({ paymentLink: { ...linkOf(a), id: { value: a.linkId } } }),
-    HELD,
-  ),
+  says('a link id that is an object', (a) => ({ paymentLink: { ...linkOf(a), id: { value: a.linkId } } }), HELD),
   says('a link id that is a list', (a) => ({ paymentLinkId: [a.linkId] }), HELD),
   says('a payment id that is false', (a) => ({ latestPayment: { ...paymentOf(a), id: false } }), HELD),
   says('a payment id that is an object', (a) => ({ latestPayment: { ...paymentOf(a), id: {} } }), HELD),
   says('a payment without an id', (a) => ({ latestPayment: { ...paymentOf(a), id: null } }), PAID),
   says('a payment id that is a number', (a) => ({ latestPayment: { ...paymentOf(a), id: 17 } }), PAID),
-  says('another link', () => ({ paymentLinkId: 'pl_of_another_order' }), {
-    is: 'attention',
-    kind: 'link_mismatch',
-  }),
+  says('another link', () => ({ paymentLinkId: 'pl_of_another_order' }), { is: 'attention', kind: 'link_mismatch' }),
   says('a link that is a list', (a) => ({ paymentLink: [linkOf(a)] }), HELD),
   says('a link that is its address', () => ({ paymentLink: null, link: 'https://pay.example/s/1' }), PAID),
   says('a latest payment that is text', () => ({ latestPayment: 'pay_1' }), HELD),
   says('a latest payment that is a list', (a) => ({ latestPayment: [paymentOf(a)] }), HELD),
-  says(
-    'a latest payment of another status',
-    (a) => ({ latestPayment: { ...paymentOf(a), status: 'PENDING' } }),
-    HELD,
-  ),
+  says('a latest payment of another status', (a) => ({ latestPayment: { ...paymentOf(a), status: 'PENDING' } }), HELD),
   says('COMPLETED at the payment alone', () => ({ paymentStatus: null }), HELD),
-  says(
-    'another status at the link',
-    (a) => ({ paymentLink: { ...linkOf(a), paymentStatus: 'PENDING' } }),
-    HELD,
-  ),
-  says(
-    'a status that nobody knows',
-    (a) => ({ paymentStatus: 'PAID', latestPayment: { id: `p_${a.reference}` } }),
-    {
-      is: 'unread',
-      why: /payment status PAID/,
-    },
-  ),
+  says('another status at the link', (a) => ({ paymentLink: { ...linkOf(a), paymentStatus: 'PENDING' } }), HELD),
+  says('a status that nobody knows', (a) => ({ paymentStatus: 'PAID', latestPayment: { id: `p_${a.reference}` } }), {
+    is: 'unread',
+    why: /payment status PAID/,
+  }),
   says('a status that is an object', () => ({ paymentStatus: { code: 'COMPLETED' }, latestPayment: null }), {
     is: 'unread',
     why: /payment status OBJECT/,
@@ -402,10 +336,7 @@ const unread: Shape[] = [
     is: 'unread',
     why: /a list of 2/,
   }),
-  shape('several under event', (a) => ({ ...eventOf(a), event: [{}, {}, {}] }), {
-    is: 'unread',
-    why: /a list of 3/,
-  }),
+  shape('several under event', (a) => ({ ...eventOf(a), event: [{}, {}, {}] }), { is: 'unread', why: /a list of 3/ }),
   shape('events', (a) => ({ events: [eventOf(a)] }), NO_STATUS),
   shape('other names', () => ({ evento: 'pagamento', situacao: 'PAGO', valor: 100 }), NO_STATUS),
   shape('an empty object', () => ({}), NO_STATUS),
@@ -445,10 +376,7 @@ const encodings: Shape[] = [
 type Mac = { mac: Buffer; timestamp: string };
 
 /** The two headers, by the test's own signer. */
-export function signedAs(
-  spell: (made: Mac) => string,
-  timestamp: (nowMs: number) => string = String,
-): Signer {
+export function signedAs(spell: (made: Mac) => string, timestamp: (nowMs: number) => string = String): Signer {
   return ({ secret, prefix, body, nowMs }) => {
     const at = timestamp(nowMs);
     const mac = createHmac('sha256', secret)
@@ -466,8 +394,7 @@ const signed = (name: string, headers: Signer, ends: End = PAID): Shape => ({
   headers,
   ends,
 });
-const spelling = (name: string, spell: (made: Mac) => string, ends?: End) =>
-  signed(name, signedAs(spell), ends);
+const spelling = (name: string, spell: (made: Mac) => string, ends?: End) => signed(name, signedAs(spell), ends);
 const refused = (reason: string, status = 401): End => ({ is: 'refused', reason, status });
 
 /** Signatures and the names of their headers. */
@@ -478,17 +405,9 @@ const signatures: Shape[] = [
   spelling('base64 without padding', (made) => base64(made).replace('=', '')),
   spelling('base64url', ({ mac }) => mac.toString('base64url')),
   spelling('base64url with padding', ({ mac }) => `${mac.toString('base64url')}=`),
-  ...[
-    'sha256=',
-    'SHA256=',
-    'Sha256=',
-    'hmac-sha256=',
-    'HMAC-SHA256=',
-    'sha256:',
-    'SHA256:',
-    'v1=',
-    'V1=',
-  ].map((prefix) => spelling(`${prefix}hex`, (made) => prefix + hex(made))),
+  ...['sha256=', 'SHA256=', 'Sha256=', 'hmac-sha256=', 'HMAC-SHA256=', 'sha256:', 'SHA256:', 'v1=', 'V1='].map(
+    (prefix) => spelling(`${prefix}hex`, (made) => prefix + hex(made)),
+  ),
   spelling('sha256=base64', (made) => `sha256=${base64(made)}`),
   spelling('hmac-sha256=base64 without padding', (made) => `hmac-sha256=${base64(made).replace('=', '')}`),
   spelling('v1,base64', (made) => `v1,${base64(made)}`),
@@ -519,9 +438,7 @@ const signatures: Shape[] = [
     refused('signature_wrong'),
   ),
   signed('names in capitals', (signing) =>
-    Object.fromEntries(
-      Object.entries(signedAs(hex)(signing)).map(([name, value]) => [name.toUpperCase(), value]),
-    ),
+    Object.fromEntries(Object.entries(signedAs(hex)(signing)).map(([name, value]) => [name.toUpperCase(), value])),
   ),
   signed(
     'under the names of another brand',

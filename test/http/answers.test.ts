@@ -126,16 +126,11 @@ describe('http: an error answer', () => {
 
   it('of a fault that passes is 503 with its sentence and when to come again', async () => {
     const url = await serve(() => {
-      throw new Fault('transient', 'store_busy', 'The database does not keep up.', {
-        cause: new Error('canary'),
-      });
+      throw new Fault('transient', 'store_busy', 'The database does not keep up.', { cause: new Error('canary') });
     });
     const answer = await fetch(url);
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
-    expect(await answer.json()).toMatchObject({
-      title: 'unavailable',
-      detail: 'The database does not keep up.',
-    });
+    expect(await answer.json()).toMatchObject({ title: 'unavailable', detail: 'The database does not keep up.' });
   });
 
   it('of a fault that does not pass hides its sentence, which is the operator’s', async () => {
@@ -148,11 +143,7 @@ describe('http: an error answer', () => {
   });
 
   it.each<[string, () => Promise<Response>, number]>([
-    [
-      'an address that cannot be decoded',
-      () => fetch(`${app().hooksUrl}/hooks/%zz`, { method: 'POST' }),
-      400,
-    ],
+    ['an address that cannot be decoded', () => fetch(`${app().hooksUrl}/hooks/%zz`, { method: 'POST' }), 400],
     ['an address that is not UTF-8', () => fetch(`${app().hooksUrl}/hooks/%ff`, { method: 'POST' }), 400],
     ['nothing there', () => fetch(`${app().apiUrl}/nothing`), 404],
     ['no token', () => fetch(`${app().apiUrl}/v1/orders`), 401],

@@ -143,9 +143,7 @@ describe('http: a body in chunks', () => {
       });
     }, 24);
     const chunks = `${'1\r\nx\r\n'.repeat(2_500)}0\r\n\r\n`;
-    const connections = await fill(
-      `POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
-    );
+    const connections = await fill(`POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`);
     for (const connection of connections) expect(await answered(connection)).toBe('answered');
     expect(all).toBe(24 * 2_500);
     expect(most).toBeLessThan(2_048);

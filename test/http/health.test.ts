@@ -28,12 +28,9 @@ describe('http: health', () => {
     }
   });
 
-  it.each(['/livez/', '/Livez', '/readyz/', '/READYZ'])(
-    'is at its own address only, not at %s',
-    async (path) => {
-      for (const url of listeners()) expect((await fetch(url + path)).status).toBe(404);
-    },
-  );
+  it.each(['/livez/', '/Livez', '/readyz/', '/READYZ'])('is at its own address only, not at %s', async (path) => {
+    for (const url of listeners()) expect((await fetch(url + path)).status).toBe(404);
+  });
 });
 
 describe('http: the health check of the image', () => {
@@ -72,10 +69,7 @@ describe('http: health of a process that is not ready', () => {
 
 describe('http: metrics', () => {
   const scrape = (token?: string) =>
-    fetch(
-      `${app().apiUrl}/metrics`,
-      token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } },
-    );
+    fetch(`${app().apiUrl}/metrics`, token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } });
 
   it('are shown to the operator on the private listener', async () => {
     const answer = await scrape(OPERATOR_TOKEN);

@@ -94,9 +94,7 @@ describe('http: the header of a request', () => {
   });
 
   it('is limited with its address', async () => {
-    expect((await fetch(`${app().hooksUrl}/hooks/${'x'.repeat(9_000)}`, { method: 'POST' })).status).toBe(
-      431,
-    );
+    expect((await fetch(`${app().hooksUrl}/hooks/${'x'.repeat(9_000)}`, { method: 'POST' })).status).toBe(431);
   });
 });
 

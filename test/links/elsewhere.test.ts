@@ -68,10 +68,7 @@ describe('a link that another replica opens', () => {
     ],
     [
       'has a reference that is taken',
-      {
-        order: UNOPENED,
-        opening: { ...PENDING, status: 'taken', fault: { code: 'x', message: 'By pl_9.' } },
-      },
+      { order: UNOPENED, opening: { ...PENDING, status: 'taken', fault: { code: 'x', message: 'By pl_9.' } } },
       { outcome: 'taken', detail: 'By pl_9.' },
     ],
     [

@@ -38,14 +38,11 @@ describe('a link whose address carries our token elsewhere than at its end', () 
   ])('is not adopted, nor asked about for the order: %s', async (change) => {
     const { shop, front } = await startFronted(startShop);
     await plan(shop.sandbox, { fault: 'drop', count: null });
-    const moved = (text: string) =>
-      text.replace(/"webhookUrl":"([^"]*)"/, (_, own) => `"webhookUrl":"${change(own)}"`);
+    const moved = (text: string) => text.replace(/"webhookUrl":"([^"]*)"/, (_, own) => `"webhookUrl":"${change(own)}"`);
     // Its creation is answered 409, as if an earlier answer had been lost.
     front.answerWith(async ({ method }, pass) => {
       const { status, headers, text } = await pass();
-      return method === 'POST'
-        ? { status: 409, headers, text: '{}' }
-        : { status, headers, text: moved(text) };
+      return method === 'POST' ? { status: 409, headers, text: '{}' } : { status, headers, text: moved(text) };
     });
     const { status, body } = await shop.settled.api('/v1/orders', { body: ASKED });
     expect([status, body.title]).toEqual([409, 'reference_taken']);
@@ -64,10 +61,7 @@ describe('a service that lists other links than those that it is asked for', () 
     const { shop, front } = await startFronted(startShop);
     await plan(shop.sandbox, { fault: 'drop', count: null });
     let creations = 0;
-    const others = Array.from({ length: 3 }, (_, at) => ({
-      id: `pl_${at}`,
-      externalReference: `other-${at}`,
-    }));
+    const others = Array.from({ length: 3 }, (_, at) => ({ id: `pl_${at}`, externalReference: `other-${at}` }));
     front.answerWith(async ({ method, path }, pass, response) => {
       const headers = { 'content-type': 'application/json' };
       if (method === 'POST') {

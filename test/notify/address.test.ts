@@ -82,12 +82,7 @@ describe('an address that only this network knows', () => {
 
   it('is not connected to although a name led elsewhere before: what was looked up is what is connected to', async () => {
     const shop = await startCallback();
-    const { asked, resolve } = resolver(
-      ['10.0.0.1'],
-      ['127.0.0.1'],
-      ['::1', '127.0.0.1'],
-      ['::ffff:127.0.0.1'],
-    );
+    const { asked, resolve } = resolver(['10.0.0.1'], ['127.0.0.1'], ['::1', '127.0.0.1'], ['::ffff:127.0.0.1']);
     const { clock, pass } = standingClock();
     const { post } = open(at(shop, 'shop.example.com', 'https'), { resolve, clock });
     for (let n = 1; n <= 4; n++) {
@@ -153,38 +148,20 @@ describe('an address without https', () => {
 describe('a shop that cannot be reached', () => {
   const reasons: [string, () => Promise<string>, string, Partial<TargetOptions>?][] = [
     ['because nobody listens', async () => `http://127.0.0.1:${await freePort()}/`, 'ECONNREFUSED'],
-    [
-      'because it speaks no TLS',
-      async () => (await startCallback()).url.replace('http:', 'https:'),
-      'ERR_SSL_|EPROTO',
-    ],
+    ['because it speaks no TLS', async () => (await startCallback()).url.replace('http:', 'https:'), 'ERR_SSL_|EPROTO'],
     ['because it speaks no HTTP', () => startSpeaking('SSH-2.0-OpenSSH\r\n'), 'HPE_'],
-    [
-      'because its answer has no end',
-      () => startSpeaking(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
-      'HPE_',
-    ],
-    [
-      'because its name is unknown',
-      async () => 'http://shop.example.com/',
-      'ENOTFOUND',
-      { resolve: unknown },
-    ],
+    ['because its answer has no end', () => startSpeaking(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`), 'HPE_'],
+    ['because its name is unknown', async () => 'http://shop.example.com/', 'ENOTFOUND', { resolve: unknown }],
   ];
 
-  it.each(reasons)(
-    'is a fault that gives the code and nothing secret: %s',
-    async (_, url, code, over = {}) => {
-      const { post } = open(`${await url()}?key=hidden-in-the-query`, { allowPrivate: true, ...over });
-      const fault = await faultOf(post());
-      expect(fault).toMatchObject({ kind: 'transient', code: 'shop_unreachable' });
-      expect(fault.message).toMatch(
-        new RegExp(
-          `^The shop gave no answer: (${code})[A-Z_]*. Check SETTLED_SHOP_URL, the shop and the network.$`,
-        ),
-      );
-    },
-  );
+  it.each(reasons)('is a fault that gives the code and nothing secret: %s', async (_, url, code, over = {}) => {
+    const { post } = open(`${await url()}?key=hidden-in-the-query`, { allowPrivate: true, ...over });
+    const fault = await faultOf(post());
+    expect(fault).toMatchObject({ kind: 'transient', code: 'shop_unreachable' });
+    expect(fault.message).toMatch(
+      new RegExp(`^The shop gave no answer: (${code})[A-Z_]*. Check SETTLED_SHOP_URL, the shop and the network.$`),
+    );
+  });
 });
 
 describe('a shop that goes on otherwise than by an answer', () => {
@@ -200,9 +177,7 @@ describe('a shop that goes on otherwise than by an answer', () => {
     const hint = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n';
     const last = 'HTTP/1.1 204 No Content\r\n\r\n';
     const over = { allowPrivate: true, deadlineMs: NEVER_MS };
-    expect(await open(await startSpeaking(hint.repeat(10) + last), over).post()).toMatchObject({
-      status: 204,
-    });
+    expect(await open(await startSpeaking(hint.repeat(10) + last), over).post()).toMatchObject({ status: 204 });
     expect(await open(await startSpeaking(hint.repeat(11)), over).post()).toMatchObject({ status: 103 });
   });
 });

@@ -70,9 +70,7 @@ describe('an answer of the shop', () => {
     });
     await stage.happen(await stage.newOrder());
     await stage.quiet();
-    expect(await stage.list()).toMatchObject([
-      { status: 'done', answer: { status: 202, body: 'the begin' } },
-    ]);
+    expect(await stage.list()).toMatchObject([{ status: 'done', answer: { status: 202, body: 'the begin' } }]);
   });
 
   it('counts from its first line, although the connection is reset in the middle of the rest', async () => {
@@ -98,9 +96,7 @@ describe('an answer of the shop', () => {
     });
     await stage.happen(await stage.newOrder());
     await stage.quiet();
-    expect(await stage.list()).toMatchObject([
-      { status: 'done', answer: { status: 200, body: 'x'.repeat(1_024) } },
-    ]);
+    expect(await stage.list()).toMatchObject([{ status: 'done', answer: { status: 200, body: 'x'.repeat(1_024) } }]);
   });
 
   it('is none where the connection is reset before its first line', async () => {
@@ -132,9 +128,7 @@ describe('an answer of the shop', () => {
     for (const status of statuses) {
       shop.answerWith({ status, body: `${'ä'.repeat(511)}x${'y'.repeat(100_000)}` });
       const { reference } = await newOrderTold();
-      const hint = [401, 403].includes(status)
-        ? ' Does the shop have the secret of SETTLED_SHOP_SECRET?'
-        : '';
+      const hint = [401, 403].includes(status) ? ' Does the shop have the secret of SETTLED_SHOP_SECRET?' : '';
       const message = `The shop answered ${status}; only 2xx takes a notice. Look at the shop's own log.${hint}`;
       expect((await list('pending')).find((notice) => notice.reference === reference)).toMatchObject({
         attempt: 1,
@@ -185,13 +179,7 @@ describe('an answer of the shop', () => {
     await happen(other);
     await quiet();
     expect(await list()).toMatchObject([
-      {
-        reference: 'order-1',
-        type: 'order.payment_pending',
-        status: 'dead',
-        attempt: 1,
-        fault: { code: 'shop_gone' },
-      },
+      { reference: 'order-1', type: 'order.payment_pending', status: 'dead', attempt: 1, fault: { code: 'shop_gone' } },
       { reference: 'order-1', type: 'order.paid', status: 'done' },
       { reference: 'order-2', type: 'order.paid', status: 'done' },
     ]);

@@ -45,8 +45,7 @@ describe('notices', () => {
     for (let n = 1; n <= 15; n++) await happen(await newOrder(`again-${n}`));
     await quiet();
     shop.answerWith((_, response) => void held.push(() => response.end()));
-    for (let n = 1; n <= 60; n++)
-      await happen(await newOrder(`new-${n}`), 'completed', { isHeard: n === 60 });
+    for (let n = 1; n <= 60; n++) await happen(await newOrder(`new-${n}`), 'completed', { isHeard: n === 60 });
     await shop.nth(15 + PLACES.new);
     await quiet(PLACES.new);
     expect(shop.busiest).toBe(PLACES.new);

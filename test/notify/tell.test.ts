@@ -24,11 +24,7 @@ async function attempt(status: number, said?: 'lost') {
   const { log, lines } = readableLog();
   const seconds: number[] = [];
   const options: TellOptions = {
-    store: {
-      finishNotice: () => write('done'),
-      retryNotice: () => write('pending'),
-      buryNotice: () => write('dead'),
-    },
+    store: { finishNotice: () => write('done'), retryNotice: () => write('pending'), buryNotice: () => write('dead') },
     target: {
       post: async () => {
         passedMs += 1_500;

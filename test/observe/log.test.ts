@@ -58,13 +58,11 @@ describe('log: by itself', () => {
     const given = JSON.stringify({ ...canaries, inner: canaries });
     const [line] = logged(`log.info(${given}, 'x');`);
     expect(JSON.stringify(line)).not.toContain('canary');
-    for (const name of names)
-      expect(line).toMatchObject({ [name]: '[redacted]', inner: { [name]: '[redacted]' } });
+    for (const name of names) expect(line).toMatchObject({ [name]: '[redacted]', inner: { [name]: '[redacted]' } });
   });
 
   it('writes a fault by its code and sentence, without its cause', () => {
-    const [line] =
-      logged(`log.error({ fault: Object.assign(new Error('no space', { cause: new Error('canary') }),
+    const [line] = logged(`log.error({ fault: Object.assign(new Error('no space', { cause: new Error('canary') }),
       { code: 'store_full' }) }, 'x');`);
     expect(line?.fault).toEqual({ code: 'store_full', message: 'no space' });
   });
@@ -165,11 +163,7 @@ describe('log: on a terminal and elsewhere', () => {
   it.each([
     ['JSON elsewhere', {}, '{"level":"info"'],
     ['text on a terminal', onTerminal({ colours: false }), READABLE],
-    [
-      'text in colours on a terminal that has them',
-      onTerminal({ colours: true }),
-      ' \u001b[32mINFO\u001b[39m: ',
-    ],
+    ['text in colours on a terminal that has them', onTerminal({ colours: true }), ' \u001b[32mINFO\u001b[39m: '],
     [
       'JSON on a terminal by SETTLED_LOG_FORMAT',
       { ...onTerminal({ colours: true }), SETTLED_LOG_FORMAT: 'json' },

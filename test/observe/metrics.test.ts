@@ -46,9 +46,7 @@ describe('metrics: what a scrape shows', () => {
   it('has a series for every outcome and state from the start, so that rates have a beginning', async () => {
     const now = await scrape(idle());
     const zeros = [
-      ...['recorded', 'duplicate', 'conflict', 'unreadable', 'stale', 'rejected', 'unknown_link'].map(
-        outcome,
-      ),
+      ...['recorded', 'duplicate', 'conflict', 'unreadable', 'stale', 'rejected', 'unknown_link'].map(outcome),
       ...['too_large', 'encoded', 'aborted', 'refused', 'shed', 'failed'].map(outcome),
       ...['awaiting_payment', 'payment_pending', 'paid', 'held', 'expired'].map(orders),
       ...['cancelled', 'refunded', 'disputed'].map(orders),
@@ -92,8 +90,7 @@ describe('metrics: what a scrape shows', () => {
     await app.deliver(link, body, { 'content-encoding': 'gzip' });
     const now = grown(await scrape(app), before);
     const ended = ['recorded', 'duplicate', 'conflict', 'unreadable', 'stale', 'rejected', 'unknown_link'];
-    for (const name of [...ended, 'too_large', 'encoded'])
-      expect([name, now[outcome(name)]]).toEqual([name, 1]);
+    for (const name of [...ended, 'too_large', 'encoded']) expect([name, now[outcome(name)]]).toEqual([name, 1]);
     expect(now.settled_delivery_seconds_count).toBe(9);
     expect(now['settled_delivery_seconds_bucket{le="+Inf"}']).toBe(9);
     expect(now.settled_delivery_seconds_sum).toBeGreaterThan(0);
@@ -157,9 +154,7 @@ describe('metrics: what a scrape shows', () => {
     await app.deliver(link, body);
     const less = await app.reserve(freshReference());
     await app.deliver(less, paymentEvent({ linkId: `pl_${less.reference}`, amount: '60.00' }));
-    await eventually(async () =>
-      expect(grown(await scrape(app), before)).toMatchObject({ [events('done')]: 2 }),
-    );
+    await eventually(async () => expect(grown(await scrape(app), before)).toMatchObject({ [events('done')]: 2 }));
     const decided = { decision: 'accept', reason: 'seen' };
     for (let n = 0; n < 2; n++) await app.api(`/v1/orders/${less.reference}/resolve`, { body: decided });
     expect(grown(await scrape(app), before)).toMatchObject({
@@ -175,9 +170,7 @@ describe('metrics: what a scrape shows', () => {
       const before = await scrapeSettled(app);
       const link = await app.reserve(freshReference());
       await app.deliver(link, paymentEvent({ linkId: `pl_${link.reference}`, amount: '100.00' }));
-      await eventually(async () =>
-        expect(grown(await scrape(app), before)).toMatchObject({ [orders('paid')]: 1 }),
-      );
+      await eventually(async () => expect(grown(await scrape(app), before)).toMatchObject({ [orders('paid')]: 1 }));
     };
     const behind = async () => (await scrape(app)).settled_feed_behind;
     await pay();
@@ -310,13 +303,7 @@ describe('metrics: by themselves', () => {
       shopFailures: 6,
       checksLagMs: { confirm: 1, hint: 1, janitor: 9_000 },
     };
-    const sources = {
-      ...SOURCES,
-      deliveryOutcomes: [],
-      stats: async () => stats,
-      canTell: false,
-      apiSlots: null,
-    };
+    const sources = { ...SOURCES, deliveryOutcomes: [], stats: async () => stats, canTell: false, apiSlots: null };
     expect(await scrapeOf(openMetrics(sources))).toMatchObject({
       settled_notices_lag_seconds: 0,
       settled_shop_failures: 0,

@@ -16,11 +16,7 @@ function openCounts() {
       return () => {};
     },
   };
-  return {
-    counts: countRefusals({ clock, log }),
-    lines,
-    endSecond: () => ends.splice(0).map((end) => end()),
-  };
+  return { counts: countRefusals({ clock, log }), lines, endSecond: () => ends.splice(0).map((end) => end()) };
 }
 
 describe('observe: refused deliveries', () => {
@@ -55,8 +51,7 @@ describe('observe: refused deliveries', () => {
     const { counts, lines, endSecond } = openCounts();
     for (let n = 0; n < 1_000; n++) counts.add({ reason: 'signature_wrong', order: `o-${n}` });
     endSecond();
-    const numbered = (from: number, to: number) =>
-      Array.from({ length: to - from }, (_, n) => `o-${from + n}`);
+    const numbered = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => `o-${from + n}`);
     expect(lines).toEqual([
       ...numbered(0, 10).map((order) => ({ order, reason: 'signature_wrong' })),
       { counts: { signature_wrong: 990 }, orders: numbered(10, 50) },

@@ -81,10 +81,7 @@ describe('log: the story of an order, by its reference', () => {
     expect(storyOf(lines, 'held')).toEqual([
       { level: 'info', amount: '100.00 BRL', msg: 'order registered' },
       { level: 'warn', ...held, by: 'webhook', event: 1, msg: 'money is held for a person' },
-      {
-        ...{ level: 'info', from: 'held', to: 'paid', rule: 'hold_accepted', by: 'person' },
-        msg: 'order is paid',
-      },
+      { ...{ level: 'info', from: 'held', to: 'paid', rule: 'hold_accepted', by: 'person' }, msg: 'order is paid' },
     ]);
   });
 });
@@ -97,9 +94,7 @@ async function send(link: { webhookUrl: string }, init: RequestInit): Promise<nu
 async function refuseEach(settled: TestApp): Promise<void> {
   const stale = await settled.reserve('stale');
   const body = paymentEvent();
-  expect(
-    await send(stale, { body, headers: signedHeaders(stale.webhookSecret, body, '1700000000000') }),
-  ).toBe(400);
+  expect(await send(stale, { body, headers: signedHeaders(stale.webhookSecret, body, '1700000000000') })).toBe(400);
   const forged = { body, headers: signedHeaders('a forger', body) };
   expect(await send(await settled.reserve('forged'), forged)).toBe(401);
   const packed = { body, headers: { 'content-encoding': 'gzip' } };

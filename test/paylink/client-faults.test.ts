@@ -92,18 +92,10 @@ describe('paylink: an answer that cannot be used', () => {
     ['success: "true"', { success: 'true', paymentLink: LINK_DETAILS }, 'its success is not true'],
     ['no link', { success: true }, 'its paymentLink is no object'],
     ['a link that is text', { paymentLink: 'pl_1' }, 'its paymentLink is no object'],
-    [
-      'a link without an id',
-      { paymentLink: { ...LINK_DETAILS, id: null } },
-      'its paymentLink.id is no usable id',
-    ],
+    ['a link without an id', { paymentLink: { ...LINK_DETAILS, id: null } }, 'its paymentLink.id is no usable id'],
     ['an id with NUL', { paymentLink: { ...LINK_DETAILS, id: 'a\0' } }, 'its paymentLink.id is no usable id'],
     ['no status', { paymentLink: { ...LINK_DETAILS, status: null } }, 'its paymentLink.status is no text'],
-    [
-      'a status that is a number',
-      { paymentLink: { ...LINK_DETAILS, status: 1 } },
-      'its paymentLink.status is no text',
-    ],
+    ['a status that is a number', { paymentLink: { ...LINK_DETAILS, status: 1 } }, 'its paymentLink.status is no text'],
     [
       'payments that are no list',
       { paymentLink: { ...LINK_DETAILS, payments: {} } },
@@ -192,11 +184,7 @@ describe('paylink: no whole answer', () => {
 
   it('is a connection that ends in the middle of the body', async () => {
     const peer = await startPeer((_request, response) => {
-      response.writeHead(200, {
-        'content-length': '1000',
-        'x-ratelimit-limit': '60',
-        'x-ratelimit-remaining': '7',
-      });
+      response.writeHead(200, { 'content-length': '1000', 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '7' });
       response.write('{"paymentLink":{"id":"pl_1"', () => response.destroy());
     });
     const client = openClient(peer.url);
@@ -242,10 +230,7 @@ describe('paylink: no whole answer', () => {
     await arrived.promise;
     client.service.close();
     expect(await failing).toMatchObject({ code: 'service_unreachable', mayHaveArrived: true });
-    expect(await failed(client, create)).toMatchObject({
-      code: 'service_unreachable',
-      mayHaveArrived: false,
-    });
+    expect(await failed(client, create)).toMatchObject({ code: 'service_unreachable', mayHaveArrived: false });
     expect(client.budget.taken).toHaveLength(1);
   });
 });
@@ -256,9 +241,7 @@ describe('paylink: what the service says of itself', () => {
     async (shape) => {
       const sandbox = await startTestSandbox({ apiKey: API_KEY, silences: [`error-body=${shape}`] });
       const client = openClient(`${sandbox.url}/api/v1`);
-      const fault = await failed(client, (service) =>
-        service.createLink({ ...NEW_LINK, title: '' }, 'create'),
-      );
+      const fault = await failed(client, (service) => service.createLink({ ...NEW_LINK, title: '' }, 'create'));
       expect(fault).toMatchObject({ code: 'service_refused', kind: 'terminal', status: 400 });
       expect(fault.message).toMatch(/^POST \/payment-links answered 400 \(title .+\)\. The same request/);
     },
@@ -280,10 +263,7 @@ describe('paylink: what the service says of itself', () => {
 
   it.each([
     [{ errors: [{ message: 'too little' }] }, 'too little'],
-    [
-      { errors: [{ field: 'amount', message: 'too little' }, 'and late', 7, null] },
-      'amount: too little; and late',
-    ],
+    [{ errors: [{ field: 'amount', message: 'too little' }, 'and late', 7, null] }, 'amount: too little; and late'],
     [{ message: 'Invalid', errors: [{ path: 'amount', msg: 'too little' }] }, 'Invalid: amount: too little'],
     [
       { error: { errors: { amount: ['too little', 'no'], title: 'is long' } } },
@@ -322,9 +302,7 @@ describe('paylink: what the service says of itself', () => {
   ])('is left out where it is %s', async (_name, body) => {
     const peer = await startAnswering(502, body);
     const { message } = await failed(openClient(peer.url), show);
-    expect(message).toBe(
-      `${SHOW} answered 502. The service failed; nothing is known to be wrong with the request.`,
-    );
+    expect(message).toBe(`${SHOW} answered 502. The service failed; nothing is known to be wrong with the request.`);
   });
 
   it('is kept whatever the shop wrote into its addresses', async () => {
@@ -337,9 +315,7 @@ describe('paylink: what the service says of itself', () => {
   it('never holds a key that no header can carry', async () => {
     const readKey = () => `${API_KEY}\u2026`;
     const peer = await startAnswering(200, { paymentLink: LINK_DETAILS });
-    expect(await failed(openClient(peer.url, { readKey }), show)).toMatchObject({
-      code: 'service_unreachable',
-    });
+    expect(await failed(openClient(peer.url, { readKey }), show)).toMatchObject({ code: 'service_unreachable' });
   });
 });
 
@@ -349,9 +325,7 @@ describe('paylink: what a fault promises', () => {
     async (status) => {
       const peer = await startAnswering(status, 'no JSON');
       for (const call of [create, show, (service: Service) => service.listLinks(1, 'janitor')]) {
-        expect((await failed(openClient(peer.url), call)).message).not.toMatch(
-          /tri(ed|es) again|trying again/i,
-        );
+        expect((await failed(openClient(peer.url), call)).message).not.toMatch(/tri(ed|es) again|trying again/i);
       }
     },
   );

@@ -18,11 +18,7 @@ const SERVICE_DATE = new Date(NOW_MS).toUTCString();
 
 /** What a slot is given back with after an answer with these headers. */
 async function returnedAfter(status: number, headers: Record<string, string>) {
-  const peer = await startAnswering(
-    status,
-    { paymentLink: LINK_DETAILS },
-    { date: SERVICE_DATE, ...headers },
-  );
+  const peer = await startAnswering(status, { paymentLink: LINK_DETAILS }, { date: SERVICE_DATE, ...headers });
   const { service, budget } = openClient(peer.url, { clock });
   const retryAtMs = await service.showLink('pl_1', 'hint').then(
     () => null,
@@ -95,11 +91,7 @@ describe('paylink: X-RateLimit-*', () => {
   });
 
   it.each(['seconds', 'epoch'])('is understood as the sandbox writes it: rate-reset=%s', async (written) => {
-    const sandbox = await startTestSandbox({
-      apiKey: API_KEY,
-      rateLimit: 1,
-      silences: [`rate-reset=${written}`],
-    });
+    const sandbox = await startTestSandbox({ apiKey: API_KEY, rateLimit: 1, silences: [`rate-reset=${written}`] });
     const { service, budget } = openClient(`${sandbox.url}/api/v1`);
     await service.profile('hint');
     const { seen, pause, nowMs } = budget.last();

@@ -17,19 +17,11 @@ describe('paylink: the calls', () => {
   it('read the profile', async () => {
     const { service, budget } = await startWithSandbox();
     const { value, number, dateMs } = await service.profile('hint');
-    expect(value).toEqual({
-      id: expect.stringMatching(/./),
-      businessName: 'Sandbox Merchant',
-      status: 'ACTIVE',
-    });
+    expect(value).toEqual({ id: expect.stringMatching(/./), businessName: 'Sandbox Merchant', status: 'ACTIVE' });
     expect(number).toBe(1);
     expect(Math.abs((dateMs as number) - Date.now())).toBeLessThan(5_000);
     expect(budget.taken).toMatchObject([{ class: 'hint', slots: 50, deadlineMs: 10_000 }]);
-    expect(budget.last()).toMatchObject({
-      seen: { limit: 60, remaining: 59 },
-      pause: null,
-      standing: 'well',
-    });
+    expect(budget.last()).toMatchObject({ seen: { limit: 60, remaining: 59 }, pause: null, standing: 'well' });
   });
 
   it('create a link with everything that was given, the amount to the cent', async () => {
@@ -133,10 +125,7 @@ describe('paylink: the calls', () => {
       const peer = await startPeer(({ url }, response) => {
         const page = shownOf(Number(new URL(`http://x${url}`).searchParams.get('page') ?? 1));
         const nth = totalPages === 99 ? 7 : 3;
-        const paymentLinks = [1, 2].map((at) => ({
-          id: `pl_${page}${at}`,
-          externalReference: `other-${page}${at}`,
-        }));
+        const paymentLinks = [1, 2].map((at) => ({ id: `pl_${page}${at}`, externalReference: `other-${page}${at}` }));
         if (page === nth) paymentLinks.push({ id: 'pl_300', externalReference: 'order 1' });
         const pagination = totalPages === null ? {} : { page, totalPages };
         response.writeHead(200, { 'content-type': 'application/json' });
@@ -152,9 +141,7 @@ describe('paylink: the calls', () => {
   it('list links, the newest first, page by page', async () => {
     const { service, sandbox } = await startWithSandbox({ rateLimit: null });
     for (let n = 0; n < 21; n++) {
-      await sandbox.call('/payment-links', {
-        body: { title: 'One', amount: 26, externalReference: `order-${n}` },
-      });
+      await sandbox.call('/payment-links', { body: { title: 'One', amount: 26, externalReference: `order-${n}` } });
     }
     const first = (await service.listLinks(1, 'janitor')).value;
     expect(first).toMatchObject({ page: 1, totalPages: 2 });
@@ -268,20 +255,17 @@ describe('paylink: the budget', () => {
     ['checks', (service) => service.showLink('pl_1', 'confirm')],
     ['checks of what was heard', (service) => service.showLink('pl_1', 'hint')],
     ['scheduled checks', (service) => service.listLinks(1, 'janitor')],
-  ])(
-    'sends nothing where no slot is left, and says when the next one is free for %s',
-    async (purpose, call) => {
-      const fault = await spent(call, null);
-      expect(fault).toMatchObject({
-        code: 'api_budget_spent',
-        kind: 'transient',
-        retryAtMs: RETRY_AT_MS,
-        mayHaveArrived: false,
-      });
-      expect(fault.message).toContain('was not sent');
-      expect(fault.message).toContain(`The next slot for ${purpose} is free at 2030-01-01T00:00:00.000Z.`);
-    },
-  );
+  ])('sends nothing where no slot is left, and says when the next one is free for %s', async (purpose, call) => {
+    const fault = await spent(call, null);
+    expect(fault).toMatchObject({
+      code: 'api_budget_spent',
+      kind: 'transient',
+      retryAtMs: RETRY_AT_MS,
+      mayHaveArrived: false,
+    });
+    expect(fault.message).toContain('was not sent');
+    expect(fault.message).toContain(`The next slot for ${purpose} is free at 2030-01-01T00:00:00.000Z.`);
+  });
 
   it('sends nothing while the API is paused, and says until when', async () => {
     const fault = await spent((service) => service.showLink('pl_1', 'confirm'), RETRY_AT_MS - 1_000);

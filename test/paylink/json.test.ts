@@ -14,14 +14,18 @@ const { value: jsonText } = fc.letrec<{ value: { text: string; numbers: string[]
     fc.record({ text: numberText }).map(({ text }) => ({ text, numbers: [text] })),
     fc.string().map((text) => ({ text: JSON.stringify(text), numbers: [] })),
     fc.constantFrom('"\\":1.50,[1.0"', 'null', 'true').map((text) => ({ text, numbers: [] })),
-    fc.tuple(fc.array(fc.tuple(space, tie('value'), space), { maxLength: 4 })).map(([items]) => ({
-      text: `[${items.map(([before, item, after]) => before + item.text + after).join(',')}]`,
-      numbers: items.flatMap(([, item]) => item.numbers),
-    })),
-    fc.array(fc.tuple(space, space, tie('value'), space), { maxLength: 4 }).map((items) => ({
-      text: `{${items.map(([a, b, item, c], n) => `${a}"k${n}"${b}:${c}${item.text}`).join(',')}}`,
-      numbers: items.flatMap(([, , item]) => item.numbers),
-    })),
+    fc
+      .tuple(fc.array(fc.tuple(space, tie('value'), space), { maxLength: 4 }))
+      .map(([items]) => ({
+        text: `[${items.map(([before, item, after]) => before + item.text + after).join(',')}]`,
+        numbers: items.flatMap(([, item]) => item.numbers),
+      })),
+    fc
+      .array(fc.tuple(space, space, tie('value'), space), { maxLength: 4 })
+      .map((items) => ({
+        text: `{${items.map(([a, b, item, c], n) => `${a}"k${n}"${b}:${c}${item.text}`).join(',')}}`,
+        numbers: items.flatMap(([, , item]) => item.numbers),
+      })),
   ),
 }));
 

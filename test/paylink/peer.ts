@@ -56,10 +56,7 @@ export function openClient(url: string, options: Partial<ServiceOptions> = {}): 
 
 type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
-export type Peer = {
-  url: string;
-  requests: { method: string; path: string; headers: object; body: string }[];
-};
+export type Peer = { url: string; requests: { method: string; path: string; headers: object; body: string }[] };
 
 /** A service that answers as the test wants, with `/api/v1` in its address. */
 export async function startPeer(handler: Handler): Promise<Peer & { connections: () => number }> {

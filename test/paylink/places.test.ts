@@ -2,13 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { PaymentFact } from '../../src/domain/fact.ts';
 import { OBJECT_PLACES, VALUE_PLACES } from '../../src/paylink/places.ts';
-import {
-  parseBody,
-  parseBodyExactly,
-  readEnvelope,
-  readEvent,
-  readUnverifiedLinkIds,
-} from '../../src/paylink/wire.ts';
+import { parseBody, parseBodyExactly, readEnvelope, readEvent, readUnverifiedLinkIds } from '../../src/paylink/wire.ts';
 
 const PAYMENT_CHANGED = 'payment_link.payment_status_changed';
 
@@ -58,19 +52,8 @@ describe('places: wrappings', () => {
   ])('in %s say all that they hold', (_name, said) => {
     for (const [name, wrapped] of WRAPPINGS) {
       const { linkIds, facts, unsure } = eventOf(wrapped(said));
-      const fact = {
-        kind: 'completed',
-        paymentId: 'pay_1',
-        reference: 'order-1',
-        linkMoney: MONEY,
-        quoteMoney: MONEY,
-      };
-      expect({ name, linkIds, facts, unsure }).toMatchObject({
-        name,
-        linkIds: ['pl_1'],
-        facts: [fact],
-        unsure: false,
-      });
+      const fact = { kind: 'completed', paymentId: 'pay_1', reference: 'order-1', linkMoney: MONEY, quoteMoney: MONEY };
+      expect({ name, linkIds, facts, unsure }).toMatchObject({ name, linkIds: ['pl_1'], facts: [fact], unsure: false });
       expect(envelopeOf(wrapped(said)).linkIds).toEqual(['pl_1']);
     }
   });
@@ -99,10 +82,7 @@ describe('places: wrappings', () => {
   });
 
   it('keep the amounts of their texts as they were sent', () => {
-    const { facts } = eventOf({
-      paymentStatus: 'COMPLETED',
-      data: '{"amount":9007199254740993.10,"currency":"BRL"}',
-    });
+    const { facts } = eventOf({ paymentStatus: 'COMPLETED', data: '{"amount":9007199254740993.10,"currency":"BRL"}' });
     expect(facts[0]?.linkMoney?.amount).toBe('9007199254740993.10');
   });
 
@@ -214,11 +194,7 @@ describe("places: an id that is the link's own is no event id", () => {
     ['by its route', { id: 'pl_1', paymentStatus: 'COMPLETED' }, 'pl_1'],
     ['by its link', { id: 'pl_1', paymentLink: { id: 'pl_1' } }, null],
     ['by its paymentLinkId, wrapped', { event: { id: 'pl_1', data: { payment_link_id: 'pl_1' } } }, null],
-    [
-      'by being the link itself',
-      { id: 'pl_1', status: 'INACTIVE', shortUrl: 'https://pay.example/s/1' },
-      null,
-    ],
+    ['by being the link itself', { id: 'pl_1', status: 'INACTIVE', shortUrl: 'https://pay.example/s/1' }, null],
   ])('known %s', (_name, body, linkId) => {
     expect(eventId(body, linkId)).toBeNull();
   });

@@ -11,10 +11,8 @@ const AUTHORITY = { by: 'reading', number: 7 };
 const LINK_MONEY = { amount: '100', currency: 'BRL' };
 const QUOTE = { amount: 100, currency: 'BRL', paymentMethod: 'PIX', installments: 1, totalBRL: 250 };
 
-const bytes = (body: unknown) =>
-  new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
-const readingOf = (link: object) =>
-  readReading(bytes({ success: true, paymentLink: { ...LINK_DETAILS, ...link } }), 7);
+const bytes = (body: unknown) => new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
+const readingOf = (link: object) => readReading(bytes({ success: true, paymentLink: { ...LINK_DETAILS, ...link } }), 7);
 /** The kinds of the facts of a reading whose payments have these statuses, and its link these words. */
 const kindsOf = (link: object, ...statuses: unknown[]) => {
   const payments = statuses.map((status, index) => ({ id: `pay_${index}`, status, quote: QUOTE }));
@@ -91,9 +89,14 @@ describe('a reading: its facts', () => {
   });
 
   it('come in the order in which they are applied', () => {
-    expect(
-      kindsOf(AGGREGATE, 'PENDING', 'REFUNDED', 'DISPUTED', 'COMPLETED', 'PENDING', 'COMPLETED'),
-    ).toEqual(['completed', 'completed', 'disputed', 'refunded', 'pending', 'pending']);
+    expect(kindsOf(AGGREGATE, 'PENDING', 'REFUNDED', 'DISPUTED', 'COMPLETED', 'PENDING', 'COMPLETED')).toEqual([
+      'completed',
+      'completed',
+      'disputed',
+      'refunded',
+      'pending',
+      'pending',
+    ]);
   });
 });
 
@@ -115,12 +118,7 @@ describe('a reading: what the statuses say', () => {
     ['disputed', AGGREGATE, ['DISPUTED'], ['disputed']],
     ['paid twice, one refunded', AGGREGATE, ['REFUNDED', 'COMPLETED'], ['completed', 'refunded']],
     ['completed, and none of those listed is', AGGREGATE, ['PENDING'], ['pending', 'unclear']],
-    [
-      'refunded, and none of those listed is',
-      { paymentStatus: 'REFUNDED' },
-      ['PENDING'],
-      ['pending', 'unclear'],
-    ],
+    ['refunded, and none of those listed is', { paymentStatus: 'REFUNDED' }, ['PENDING'], ['pending', 'unclear']],
     ['a failed attempt', { paymentStatus: 'PENDING' }, ['PENDING', 'FAILED'], ['pending', 'unpaid']],
     ['a failed attempt alone', { paymentStatus: 'NOT_STARTED' }, ['FAILED'], ['unpaid']],
     ['a payment of another status, no status over all', { paymentStatus: null }, ['LOST'], ['unclear']],
@@ -131,12 +129,7 @@ describe('a reading: what the statuses say', () => {
     ['one completed, one of another status', AGGREGATE, ['LOST', 'COMPLETED'], ['completed', 'unclear']],
     ['another status over all', { paymentStatus: 'SETTLED' }, [], ['unclear']],
     ['a status over all that is a number', { paymentStatus: 1 }, [], ['unclear']],
-    [
-      'another status over all, one completed',
-      { paymentStatus: 'PART' },
-      ['COMPLETED'],
-      ['completed', 'unclear'],
-    ],
+    ['another status over all, one completed', { paymentStatus: 'PART' }, ['COMPLETED'], ['completed', 'unclear']],
     ['several unclear things', { paymentStatus: 'PART' }, ['LOST', 'GONE'], ['unclear']],
   ])('%s', (_name, link, statuses, kinds) => {
     const payments = statuses.length === 0 && 'payments' in link ? [] : statuses;
@@ -215,11 +208,7 @@ describe('a reading: payments that are listed twice', () => {
       ['completed null', 'unclear null'],
     ],
     ['alone', [{ status: 'DISPUTED' }], ['disputed null']],
-    [
-      'beside one that only began',
-      [{ id: 'a', status: 'PENDING' }, { status: 'COMPLETED' }],
-      ['completed null'],
-    ],
+    ['beside one that only began', [{ id: 'a', status: 'PENDING' }, { status: 'COMPLETED' }], ['completed null']],
     [
       'that only began, beside one that came',
       [{ id: 'a', status: 'COMPLETED' }, { status: 'PENDING' }],
@@ -236,18 +225,8 @@ describe("a reading: the link's own status", () => {
     ['expired', { status: 'EXPIRED' }, [], ['unpaid', 'expired']],
     ['expired, be it by isExpired alone', { isExpired: true }, [], ['unpaid', 'expired']],
     ['not expired by a text', { isExpired: 'true' }, [], ['unpaid']],
-    [
-      'expired while a payment is pending',
-      { status: 'EXPIRED' },
-      ['PENDING'],
-      ['pending', 'unpaid', 'expired'],
-    ],
-    [
-      'expired after it was paid',
-      { status: 'EXPIRED', ...AGGREGATE },
-      ['COMPLETED'],
-      ['completed', 'expired'],
-    ],
+    ['expired while a payment is pending', { status: 'EXPIRED' }, ['PENDING'], ['pending', 'unpaid', 'expired']],
+    ['expired after it was paid', { status: 'EXPIRED', ...AGGREGATE }, ['COMPLETED'], ['completed', 'expired']],
     ['inactive and unpaid', { status: 'INACTIVE' }, [], ['unpaid', 'disabled']],
     ['inactive, in small letters', { status: 'inactive' }, [], ['unpaid', 'disabled']],
     ['inactive because it was paid', { status: 'INACTIVE', ...AGGREGATE }, ['COMPLETED'], ['completed']],
@@ -343,9 +322,7 @@ describe('a reading: of anything', () => {
     for (const kind of SAID.slice(4)) expect(kinds.filter((it) => it === kind).length).toBeLessThan(2);
     const moneyCame = kinds.some((kind) => SAID.indexOf(kind) < 3);
     expect(kinds.includes('unpaid')).toBe(!moneyCame && !kinds.includes('unclear'));
-    expect(
-      reading.facts.every(({ authority }) => JSON.stringify(authority) === JSON.stringify(AUTHORITY)),
-    ).toBe(true);
+    expect(reading.facts.every(({ authority }) => JSON.stringify(authority) === JSON.stringify(AUTHORITY))).toBe(true);
     expect(reading).toMatchObject({ unsure: false, linkChanged: false });
     expect(reading.linkIds).toEqual([reading.link.id]);
   }
@@ -379,47 +356,39 @@ describe('a reading: of anything', () => {
   });
 
   it('says no kind that only a person or settled itself says', () => {
-    expect(FACT_KINDS.filter((kind) => !SAID.includes(kind))).toEqual([
-      'unconfirmed',
-      'cancel',
-      'accept',
-      'reject',
-    ]);
+    expect(FACT_KINDS.filter((kind) => !SAID.includes(kind))).toEqual(['unconfirmed', 'cancel', 'accept', 'reject']);
   });
 });
 
 describe('a reading: of the sandbox', () => {
-  it.each(['not-expired', 'status-active'])(
-    'tells the life of a link with is-active=%s',
-    async (isActive) => {
-      const sandbox = await startTestSandbox({ apiKey: API_KEY, silences: [`is-active=${isActive}`] });
-      const { service } = openClient(`${sandbox.url}/api/v1`);
-      const { id } = (await service.createLink(NEW_LINK, 'create')).value;
-      const told = async () => {
-        const { body, number } = await service.showLink(id, 'janitor');
-        const { facts, link } = readReading(body, number);
-        return [link.status, ...facts.map(({ kind }) => kind)];
-      };
-      const act = (action: string, body: object = {}) => sandbox.control(`/links/${id}/${action}`, { body });
-      expect(await told()).toEqual(['ACTIVE', 'unpaid']);
-      await act('pay', { complete: false, method: 'CREDIT_CARD', installments: 3 });
-      expect(await told()).toEqual(['ACTIVE', 'pending', 'unpaid']);
-      await act('complete');
-      expect(await told()).toEqual(['INACTIVE', 'completed']);
+  it.each(['not-expired', 'status-active'])('tells the life of a link with is-active=%s', async (isActive) => {
+    const sandbox = await startTestSandbox({ apiKey: API_KEY, silences: [`is-active=${isActive}`] });
+    const { service } = openClient(`${sandbox.url}/api/v1`);
+    const { id } = (await service.createLink(NEW_LINK, 'create')).value;
+    const told = async () => {
       const { body, number } = await service.showLink(id, 'janitor');
-      expect(readReading(body, number).facts).toMatchObject([
-        {
-          authority: { by: 'reading', number },
-          paymentId: expect.stringMatching(/./),
-          linkMoney: { amount: '120.5', currency: 'BRL' },
-          quoteMoney: { amount: '120.5', currency: 'BRL' },
-          reference: 'order-1',
-        },
-      ]);
-      await act('dispute');
-      expect(await told()).toEqual(['INACTIVE', 'disputed']);
-    },
-  );
+      const { facts, link } = readReading(body, number);
+      return [link.status, ...facts.map(({ kind }) => kind)];
+    };
+    const act = (action: string, body: object = {}) => sandbox.control(`/links/${id}/${action}`, { body });
+    expect(await told()).toEqual(['ACTIVE', 'unpaid']);
+    await act('pay', { complete: false, method: 'CREDIT_CARD', installments: 3 });
+    expect(await told()).toEqual(['ACTIVE', 'pending', 'unpaid']);
+    await act('complete');
+    expect(await told()).toEqual(['INACTIVE', 'completed']);
+    const { body, number } = await service.showLink(id, 'janitor');
+    expect(readReading(body, number).facts).toMatchObject([
+      {
+        authority: { by: 'reading', number },
+        paymentId: expect.stringMatching(/./),
+        linkMoney: { amount: '120.5', currency: 'BRL' },
+        quoteMoney: { amount: '120.5', currency: 'BRL' },
+        reference: 'order-1',
+      },
+    ]);
+    await act('dispute');
+    expect(await told()).toEqual(['INACTIVE', 'disputed']);
+  });
 
   it.each([
     ['refund', ['INACTIVE', 'refunded']],

@@ -137,13 +137,10 @@ describe('wire: the envelope', () => {
     expect(envelopeOf({ id }).eventId).toBeNull();
   });
 
-  it.each([['[]'], ['[["evt_1"]]'], ['7'], ['"evt_1"'], ['null'], ['true']])(
-    'of %s holds nothing',
-    (text) => {
-      expect(readEnvelope(parseBody(bytes(text)))).toEqual({ eventId: null, type: null, linkIds: [] });
-      expect(eventOfText(text)).toEqual(NOTHING);
-    },
-  );
+  it.each([['[]'], ['[["evt_1"]]'], ['7'], ['"evt_1"'], ['null'], ['true']])('of %s holds nothing', (text) => {
+    expect(readEnvelope(parseBody(bytes(text)))).toEqual({ eventId: null, type: null, linkIds: [] });
+    expect(eventOfText(text)).toEqual(NOTHING);
+  });
 
   it('of a body that could not be parsed holds nothing', () => {
     expect(readEnvelope(undefined)).toEqual({ eventId: null, type: null, linkIds: [] });
@@ -192,10 +189,7 @@ describe.each(PAYLOAD_PLACES)('wire: a payload %s', (_name, at) => {
 
   it.each([
     ['itself', (latestPayment: object) => ({ paymentStatus: 'COMPLETED', latestPayment })],
-    [
-      'its paymentLink',
-      (latestPayment: object) => ({ paymentStatus: 'COMPLETED', paymentLink: { latestPayment } }),
-    ],
+    ['its paymentLink', (latestPayment: object) => ({ paymentStatus: 'COMPLETED', paymentLink: { latestPayment } })],
     ['its link', (latestPayment: object) => ({ paymentStatus: 'COMPLETED', link: { latestPayment } })],
   ])('has the latestPayment, its id and its quote in %s', (_place, payload) => {
     const latestPayment = { id: 'pay_1', status: 'COMPLETED', quote: { amount: 101.5, currency: 'brl' } };
@@ -227,11 +221,7 @@ describe('wire: link ids', () => {
   });
 
   it('are all named where they disagree', () => {
-    const body = {
-      paymentLinkId: 'pl_1',
-      data: { paymentLink: { id: 'pl_2' } },
-      payload: { linkId: 'pl_3' },
-    };
+    const body = { paymentLinkId: 'pl_1', data: { paymentLink: { id: 'pl_2' } }, payload: { linkId: 'pl_3' } };
     expect([...envelopeOf(body).linkIds].sort()).toEqual(['pl_1', 'pl_2', 'pl_3']);
   });
 
@@ -325,11 +315,7 @@ describe('wire: the type', () => {
   );
 
   it('payment_status_changed does not say that a link expired', () => {
-    const { facts } = eventOf({
-      type: PAYMENT_CHANGED,
-      paymentStatus: 'PENDING',
-      link: { status: 'EXPIRED' },
-    });
+    const { facts } = eventOf({ type: PAYMENT_CHANGED, paymentStatus: 'PENDING', link: { status: 'EXPIRED' } });
     expect(facts.map(({ kind }) => kind)).toEqual(['pending']);
   });
 });
@@ -360,27 +346,12 @@ describe('wire: the payment status', () => {
   });
 
   it.each([
-    [
-      'COMPLETED beside a payment PENDING',
-      { paymentStatus: 'COMPLETED', latestPayment: { status: 'PENDING' } },
-    ],
-    [
-      'COMPLETED beside a payment REFUNDED',
-      { paymentStatus: 'COMPLETED', latestPayment: { status: 'REFUNDED' } },
-    ],
-    [
-      'PENDING beside a payment COMPLETED',
-      { paymentStatus: 'PENDING', latestPayment: { status: 'COMPLETED' } },
-    ],
-    [
-      'NOT_STARTED beside a payment DISPUTED',
-      { paymentStatus: 'NOT_STARTED', latestPayment: { status: 'DISPUTED' } },
-    ],
+    ['COMPLETED beside a payment PENDING', { paymentStatus: 'COMPLETED', latestPayment: { status: 'PENDING' } }],
+    ['COMPLETED beside a payment REFUNDED', { paymentStatus: 'COMPLETED', latestPayment: { status: 'REFUNDED' } }],
+    ['PENDING beside a payment COMPLETED', { paymentStatus: 'PENDING', latestPayment: { status: 'COMPLETED' } }],
+    ['NOT_STARTED beside a payment DISPUTED', { paymentStatus: 'NOT_STARTED', latestPayment: { status: 'DISPUTED' } }],
     ['only a payment COMPLETED', { latestPayment: { status: 'COMPLETED' } }],
-    [
-      'COMPLETED beside something unknown',
-      { paymentStatus: 'COMPLETED', latestPayment: { status: 'FAILED' } },
-    ],
+    ['COMPLETED beside something unknown', { paymentStatus: 'COMPLETED', latestPayment: { status: 'FAILED' } }],
     ['two places that differ', { paymentStatus: 'COMPLETED', link: { paymentStatus: 'PENDING' } }],
     [
       'two latest payments that differ',
@@ -432,9 +403,7 @@ describe('wire: money', () => {
     'keeps %s as it was sent',
     (text) => {
       expect(moneyOf(`"amount":${text}`)).toEqual({ amount: text, currency: null });
-      const { facts } = eventOfText(
-        `{"paymentStatus":"COMPLETED","latestPayment":{"quote":{"amount":${text}}}}`,
-      );
+      const { facts } = eventOfText(`{"paymentStatus":"COMPLETED","latestPayment":{"quote":{"amount":${text}}}}`);
       expect(facts[0]?.quoteMoney?.amount).toBe(text);
     },
   );
@@ -463,10 +432,7 @@ describe('wire: money', () => {
   });
 
   it('of the payload serves where the link names a currency only', () => {
-    expect(moneyOf('"amount":1,"currency":"BRL","link":{"currency":"BRL"}')).toEqual({
-      amount: '1',
-      currency: 'BRL',
-    });
+    expect(moneyOf('"amount":1,"currency":"BRL","link":{"currency":"BRL"}')).toEqual({ amount: '1', currency: 'BRL' });
   });
 
   it('does not keep an endless currency', () => {
@@ -477,9 +443,7 @@ describe('wire: money', () => {
     const quote = { totalBRL: 130, amount: 100, currency: 'BRL' };
     const { quoteMoney } = factOf({ paymentStatus: 'COMPLETED', latestPayment: { quote } });
     expect(quoteMoney).toEqual({ amount: '100', currency: 'BRL' });
-    expect(
-      factOf({ paymentStatus: 'COMPLETED', latestPayment: { quote: { totalBRL: 130 } } }).quoteMoney,
-    ).toBeNull();
+    expect(factOf({ paymentStatus: 'COMPLETED', latestPayment: { quote: { totalBRL: 130 } } }).quoteMoney).toBeNull();
   });
 });
 
@@ -545,10 +509,7 @@ describe('wire: what is said in several places', () => {
 
   it('names the payment where one of them does', () => {
     const body = { paymentStatus: 'COMPLETED', latestPayment: {}, link: { latestPayment: payment } };
-    expect(factOf(body)).toMatchObject({
-      paymentId: 'pay_1',
-      quoteMoney: { amount: '100', currency: 'BRL' },
-    });
+    expect(factOf(body)).toMatchObject({ paymentId: 'pay_1', quoteMoney: { amount: '100', currency: 'BRL' } });
   });
 
   it('that is a status but no text leaves a completion unclear', () => {
@@ -559,36 +520,20 @@ describe('wire: what is said in several places', () => {
 
 describe('wire: an event is not understood', () => {
   it.each([
-    [
-      'its type, beside a status',
-      { type: 'payment.captured', paymentStatus: 'COMPLETED' },
-      /payment\.captured/,
-    ],
+    ['its type, beside a status', { type: 'payment.captured', paymentStatus: 'COMPLETED' }, /payment\.captured/],
     ['its type alone', { type: 'payment_link.viewed', link: { id: 'pl_1', amount: 100 } }, /its type/],
     ['a type that is no text', { type: { name: PAYMENT_CHANGED } }, /its type object/],
     ['a status that is unknown', { paymentStatus: 'FAILED' }, /payment status FAILED/],
     ['a status that is no text', { paymentStatus: ['COMPLETED'] }, /payment status OBJECT/],
-    [
-      'a latest payment without a status',
-      { type: STATUS_CHANGED, latestPayment: { id: 'p' } },
-      /without a status/,
-    ],
-    [
-      'a latest payment that is no object',
-      { type: STATUS_CHANGED, latestPayment: 'pay_1' },
-      /without a status/,
-    ],
+    ['a latest payment without a status', { type: STATUS_CHANGED, latestPayment: { id: 'p' } }, /without a status/],
+    ['a latest payment that is no object', { type: STATUS_CHANGED, latestPayment: 'pay_1' }, /without a status/],
     [
       'a payment of an order that nobody began to pay',
       { paymentStatus: 'NOT_STARTED', latestPayment: {} },
       /contradicts/,
     ],
     ['no status in an event about one', { type: PAYMENT_CHANGED }, /names no payment status/],
-    [
-      'two types',
-      { type: PAYMENT_CHANGED, event: 'webhook', paymentStatus: 'PENDING' },
-      /several types: .*, webhook$/,
-    ],
+    ['two types', { type: PAYMENT_CHANGED, event: 'webhook', paymentStatus: 'PENDING' }, /several types: .*, webhook$/],
     [
       'two statuses of its link',
       { type: STATUS_CHANGED, status: 'ACTIVE', link: { status: 'EXPIRED' } },
@@ -598,11 +543,7 @@ describe('wire: an event is not understood', () => {
     ['a list of several', [{ paymentStatus: 'COMPLETED' }, {}], /a list of 2/],
     ['a list of several under data', { paymentStatus: 'COMPLETED', data: [{}, {}, {}] }, /a list of 3/],
   ])('because of %s', (_name, body, why) => {
-    expect(eventOf(body)).toMatchObject({
-      facts: [],
-      unsure: true,
-      notUnderstood: expect.stringMatching(why),
-    });
+    expect(eventOf(body)).toMatchObject({ facts: [], unsure: true, notUnderstood: expect.stringMatching(why) });
   });
 
   it.each([
@@ -625,16 +566,7 @@ const { json } = fc.letrec<{ json: unknown }>((tie) => ({
   json: fc.oneof(
     { maxDepth: 5, depthSize: 'large' },
     fc.jsonValue(),
-    fc.constantFrom(
-      'COMPLETED',
-      'PENDING',
-      'REFUNDED',
-      'EXPIRED',
-      PAYMENT_CHANGED,
-      STATUS_CHANGED,
-      'BRL',
-      100,
-    ),
+    fc.constantFrom('COMPLETED', 'PENDING', 'REFUNDED', 'EXPIRED', PAYMENT_CHANGED, STATUS_CHANGED, 'BRL', 100),
     fc.dictionary(
       fc.constantFrom(
         ...['id', 'type', 'event', 'data', 'payload', 'paymentLink', 'link', 'linkId', 'paymentLinkId'],
@@ -665,13 +597,10 @@ describe('wire: any body', () => {
 
   it('of any bytes is read without a throw', () => {
     fc.assert(
-      fc.property(
-        fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.string({ unit: 'binary' }).map(bytes)),
-        (body) => {
-          readEvent(parseBodyExactly(body));
-          readEnvelope(parseBody(body));
-        },
-      ),
+      fc.property(fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.string({ unit: 'binary' }).map(bytes)), (body) => {
+        readEvent(parseBodyExactly(body));
+        readEnvelope(parseBody(body));
+      }),
       { numRuns: times(400, 2_000) },
     );
   });

@@ -45,9 +45,7 @@ export function smallDisk(folder: string, bytes: number): SmallDisk | null {
     ['unshare', '-Urm', 'sh', '-c', mount, folder],
     ['unshare', '-m', 'sh', '-c', mount, folder],
   ];
-  const through = ways.find(
-    ([command, ...rest]) => spawnSync(command as string, [...rest, 'true']).status === 0,
-  );
+  const through = ways.find(([command, ...rest]) => spawnSync(command as string, [...rest, 'true']).status === 0);
   if (through === undefined) return null;
   return { through, folder, folderOf: (pid) => `/proc/${pid}/root${folder}` };
 }

@@ -1,14 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  closeSync,
-  cpSync,
-  mkdtempSync,
-  openSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { chmodSync, closeSync, cpSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,11 +29,7 @@ describe('a start that cannot succeed', () => {
     const folder = testFolder();
     chmodSync(folder, 0o555);
     const path = join(folder, 'settled.db');
-    expectRefusal(await serve(path, {}, { through }), EXIT.notAllowed, [
-      path,
-      'cannot be written',
-      'write access',
-    ]);
+    expectRefusal(await serve(path, {}, { through }), EXIT.notAllowed, [path, 'cannot be written', 'write access']);
   });
 
   it('refuses a database that it may read but not write', async (context) => {
@@ -50,11 +37,7 @@ describe('a start that cannot succeed', () => {
     if (through === null) return context.skip(NO_FILE_MODES);
     const path = await someStore();
     chmodSync(path, 0o444);
-    expectRefusal(await serve(path, {}, { through }), EXIT.notAllowed, [
-      path,
-      'cannot be written',
-      'write access',
-    ]);
+    expectRefusal(await serve(path, {}, { through }), EXIT.notAllowed, [path, 'cannot be written', 'write access']);
   });
 
   it('refuses a file of garbage and says how to restore', async () => {
@@ -129,11 +112,7 @@ describe('a start that cannot succeed', () => {
   it('refuses to start without the secrets key that the database was made with', async () => {
     const path = await someStore();
     rmSync(`${path}.key`);
-    expectRefusal(await serve(path), EXIT.configuration, [
-      `${path}.key`,
-      'is missing',
-      'SETTLED_SECRETS_KEY',
-    ]);
+    expectRefusal(await serve(path), EXIT.configuration, [`${path}.key`, 'is missing', 'SETTLED_SECRETS_KEY']);
   });
 
   it('refuses another secrets key than the one that the database was made with', async () => {
@@ -175,11 +154,7 @@ function expectRefusal(end: Finished, exit: number, words: readonly string[]): v
   expect(end.stdout).not.toContain('settled is serving');
 }
 
-function serve(
-  path: string,
-  environment: Record<string, string> = {},
-  how?: SpawnOptions,
-): Promise<Finished> {
+function serve(path: string, environment: Record<string, string> = {}, how?: SpawnOptions): Promise<Finished> {
   return spawnSettled(['serve'], { ...serveEnvironment(path), ...environment }, how).finished;
 }
 

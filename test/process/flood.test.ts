@@ -6,15 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
-import {
-  completedEvent,
-  deliver,
-  exchange,
-  get,
-  type Reserved,
-  type Serving,
-  startServing,
-} from './serving.ts';
+import { completedEvent, deliver, exchange, get, type Reserved, type Serving, startServing } from './serving.ts';
 
 const BODY_BYTES_MAX = 256 * 1024;
 const FLOOD_MS = 4_000;
@@ -99,10 +91,7 @@ async function forge({ hooksPort }: Serving, link: Reserved | undefined, agent: 
 }
 
 /** Genuine for the first four hundred; then forged for a link or for none. */
-function largestBody(
-  link: Reserved,
-  n: number,
-): { path: string; headers: Record<string, string>; body: Buffer } {
+function largestBody(link: Reserved, n: number): { path: string; headers: Record<string, string>; body: Buffer } {
   const body = Buffer.alloc(BODY_BYTES_MAX, ' ');
   body.write(completedEvent(link));
   const genuine = n < 400;

@@ -128,8 +128,7 @@ class Supervisor {
     await this.#checkLately();
     const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
     const load = Array.from({ length: CONNECTIONS }, async () => {
-      for (let next = this.#waiting.pop(); next; next = this.#waiting.pop())
-        await this.#deliver(serving, agent, next);
+      for (let next = this.#waiting.pop(); next; next = this.#waiting.pop()) await this.#deliver(serving, agent, next);
     });
     await Promise.all(load);
     expect(this.#waiting).toEqual([]);

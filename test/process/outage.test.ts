@@ -37,11 +37,7 @@ describe('a store that fails while the process runs', () => {
     expect((await get(serving, '/readyz')).status).toBe(503);
     expect((await serving.api('/readyz')).status).toBe(503);
     const ready = (await serving.api('/v1/admin/doctor')).body.checks[0];
-    expect(ready).toMatchObject({
-      name: 'ready',
-      status: 'failing',
-      detail: expect.stringContaining('No space'),
-    });
+    expect(ready).toMatchObject({ name: 'ready', status: 'failing', detail: expect.stringContaining('No space') });
     const refused = await deliver(serving, owed[0] as Reserved, completedEvent(owed[0] as Reserved));
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/)]);
     expect((await get(serving, '/livez')).status).toBe(200);
@@ -74,10 +70,7 @@ describe('a store that fails while the process runs', () => {
     const end = await serving.finished;
     expect([end.code, fatalLine(end)]).toMatchObject([
       CANNOT_OPEN,
-      {
-        exit: CANNOT_OPEN,
-        fault: { message: expect.stringContaining(`${storePath} was removed or replaced`) },
-      },
+      { exit: CANNOT_OPEN, fault: { message: expect.stringContaining(`${storePath} was removed or replaced`) } },
     ]);
   });
 
@@ -107,9 +100,7 @@ describe('a store that fails while the process runs', () => {
     expect((await serving.api('/v1/orders/order-1')).status).toBe(200);
     other.exec('ROLLBACK');
     other.close();
-    await eventually(async () =>
-      expect((await deliver(serving, link, completedEvent(link))).status).toBe(200),
-    );
+    await eventually(async () => expect((await deliver(serving, link, completedEvent(link))).status).toBe(200));
     await expectPaidOnce(serving, [paid, link]);
   });
 

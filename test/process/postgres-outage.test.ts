@@ -7,14 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
 import { completedEvent, deliver, get, type Reserved, type Serving } from './serving.ts';
-import {
-  expectPaidOnce,
-  lapseLeases,
-  lookInto,
-  sharedEnvironment,
-  startReplicas,
-  storedEventIds,
-} from './sharing.ts';
+import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
 const UNREACHABLE = 69;
 /** The service waits for an answer so long. */

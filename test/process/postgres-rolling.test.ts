@@ -19,9 +19,7 @@ describe('a rolling restart under load', () => {
     const database = lookInto(url);
     const environment = sharedEnvironment(url);
     const replicas = await startReplicas(environment, REPLICAS);
-    const links = await Promise.all(
-      Array.from({ length: LINKS }, (_, n) => replicas[0].reserve(`order-${n + 1}`)),
-    );
+    const links = await Promise.all(Array.from({ length: LINKS }, (_, n) => replicas[0].reserve(`order-${n + 1}`)));
     const balancer = new Balancer(replicas);
     const load = startLoad(balancer, links);
     for (const [index, serving] of [...replicas].entries()) {
@@ -36,9 +34,7 @@ describe('a rolling restart under load', () => {
     const delivered = await load.end();
 
     const { failures, gaveWay } = balancer;
-    expect([...failures.keys()].filter((failure) => failure !== '503' && failure !== 'ECONNREFUSED')).toEqual(
-      [],
-    );
+    expect([...failures.keys()].filter((failure) => failure !== '503' && failure !== 'ECONNREFUSED')).toEqual([]);
     expect(gaveWay, 'replicas that said that they go').toBe(REPLICAS);
     const stored = await storedEventIds(database);
     expect(delivered.filter((eventId) => !stored.has(eventId))).toEqual([]);
@@ -114,10 +110,7 @@ function startLoad(balancer: Balancer, links: readonly Reserved[]) {
     /** Resolves when a good many more were acknowledged. */
     goesOn: async () => {
       const enough = delivered.length + 40;
-      await Promise.race([
-        Promise.all(working),
-        eventually(() => expect(delivered.length).toBeGreaterThan(enough)),
-      ]);
+      await Promise.race([Promise.all(working), eventually(() => expect(delivered.length).toBeGreaterThan(enough))]);
     },
     end: async () => {
       isOver = true;

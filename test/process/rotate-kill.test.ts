@@ -99,10 +99,7 @@ describe('a change of the secrets key that is cut off', () => {
     renameSync(file, `${aside}.new`);
     renameSync(aside, file);
     expect(await refusal(storePath)).toContain(`Missing: ${after.keyId}.`);
-    const [old, fresh] = [file, `${aside}.new`].map((path) => readFileSync(path, 'utf8').trim()) as [
-      string,
-      string,
-    ];
+    const [old, fresh] = [file, `${aside}.new`].map((path) => readFileSync(path, 'utf8').trim()) as [string, string];
     expect(await refusal(storePath, { SETTLED_SECRETS_KEY: old })).toContain(both);
 
     // Nothing was changed by being refused; with both it goes either way.

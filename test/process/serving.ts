@@ -128,9 +128,7 @@ export function exchange(options: {
         text += chunk;
       });
       response.once('error', reject);
-      response.once('end', () =>
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
-      );
+      response.once('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
     });
     sent.end(body);
   });

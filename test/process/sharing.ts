@@ -7,11 +7,7 @@ import { type Reserved, type Serving, serveEnvironment, whenServing } from './se
 
 /** What replicas are started with that share the database at this address. */
 export function sharedEnvironment(url: string): Record<string, string> {
-  return {
-    ...serveEnvironment(''),
-    SETTLED_STORE: url,
-    SETTLED_SECRETS_KEY: randomBytes(32).toString('base64'),
-  };
+  return { ...serveEnvironment(''), SETTLED_STORE: url, SETTLED_SECRETS_KEY: randomBytes(32).toString('base64') };
 }
 
 /** Starts so many replicas, and waits until they serve. */
@@ -36,10 +32,9 @@ export function lookInto(url: string): pg.Pool {
 export async function expectPaidOnce(database: pg.Pool, links: readonly Reserved[]): Promise<void> {
   const references = links.map(({ reference }) => reference);
   await eventually(async () => {
-    const { rows } = await database.query(
-      `SELECT reference FROM orders WHERE state = 'paid' AND reference = ANY($1)`,
-      [references],
-    );
+    const { rows } = await database.query(`SELECT reference FROM orders WHERE state = 'paid' AND reference = ANY($1)`, [
+      references,
+    ]);
     expect(rows).toHaveLength(links.length);
   });
   const { rows: entries } = await database.query(
@@ -53,9 +48,7 @@ export async function expectPaidOnce(database: pg.Pool, links: readonly Reserved
 
 /** The event ids that are stored with their bytes. */
 export async function storedEventIds(database: pg.Pool): Promise<Set<string>> {
-  const { rows } = await database.query(
-    'SELECT i.event_id FROM inbox i JOIN inbox_body b ON b.inbox_key = i.key',
-  );
+  const { rows } = await database.query('SELECT i.event_id FROM inbox i JOIN inbox_body b ON b.inbox_key = i.key');
   return new Set(rows.map(({ event_id }) => event_id));
 }
 

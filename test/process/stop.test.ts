@@ -8,15 +8,7 @@ import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
 import { freezableDisk } from './disk.ts';
-import {
-  completedEvent,
-  deliver,
-  type Exchanged,
-  get,
-  type Reserved,
-  type Serving,
-  startServing,
-} from './serving.ts';
+import { completedEvent, deliver, type Exchanged, get, type Reserved, type Serving, startServing } from './serving.ts';
 
 /** It ends itself after 4.9 s, which a busy machine may notice late. Containers are killed after ten. */
 const LIFE_AFTER_SIGTERM_MS = 10_000;
@@ -122,9 +114,7 @@ describe('a process that is told to stop', () => {
     const other = new Database(storePath);
     other.exec('BEGIN IMMEDIATE');
     const stopping = tell(serving, 'SIGTERM');
-    expect(
-      (await deliver(serving, link as Reserved, completedEvent(link as Reserved, 'evt_locked'))).status,
-    ).toBe(503);
+    expect((await deliver(serving, link as Reserved, completedEvent(link as Reserved, 'evt_locked'))).status).toBe(503);
     expect(await stopping.end).toMatchObject({ code: 0, inTime: true });
     other.exec('ROLLBACK');
     other.close();
@@ -172,13 +162,7 @@ function tell(serving: Serving, signal: 'SIGTERM' | 'SIGINT'): Stopping {
   return { toldAt, end };
 }
 
-type Attempt = {
-  eventId: string;
-  sentAt: number;
-  tookMs: number;
-  answer: Exchanged | null;
-  code: string | null;
-};
+type Attempt = { eventId: string; sentAt: number; tookMs: number; answer: Exchanged | null; code: string | null };
 
 function isRefusal({ code }: Attempt): boolean {
   return code === 'ECONNREFUSED';

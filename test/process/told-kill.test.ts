@@ -61,9 +61,7 @@ describe('a process killed between settlement and notice', () => {
     const repeated = books.reduce((sum, book) => sum + book.repeated, 0);
     console.log(`kill -9 of telling: ${repeated} notices came more than once`);
     // Otherwise the kills missed the moment at which only the shop knows.
-    expect(repeated).toBeGreaterThanOrEqual(
-      points.filter((point) => point === AFTER_THE_SHOP_TOOK_IT).length,
-    );
+    expect(repeated).toBeGreaterThanOrEqual(points.filter((point) => point === AFTER_THE_SHOP_TOOK_IT).length);
   });
 });
 
@@ -94,10 +92,7 @@ async function live(points: readonly string[], random: () => number): Promise<Bo
   expect(unpaid).toEqual([]);
   await eventually(async () => {
     const { stats } = (await serving.api('/v1/stats')).body;
-    expect(stats).toMatchObject({
-      orders: { paid: references.length },
-      notices: { done: references.length },
-    });
+    expect(stats).toMatchObject({ orders: { paid: references.length }, notices: { done: references.length } });
   });
   agent.destroy();
   book.check(references);
@@ -142,9 +137,7 @@ class Book {
     );
     shop.answerWith((notice) => {
       const { order, version } = JSON.parse(notice.body).data;
-      const committed = find.get(order.reference, notice.id) as
-        | { state: string; version: number }
-        | undefined;
+      const committed = find.get(order.reference, notice.id) as { state: string; version: number } | undefined;
       if (committed?.state !== 'paid' || committed.version < version) {
         this.#wrong.push(`${order.reference} was told before it was committed as paid`);
       }

@@ -3,13 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const PROOF = fileURLToPath(new URL('../../prove/replicas.ts', import.meta.url));
-const SMALL = {
-  links: 80,
-  openings: 6,
-  seconds: 2,
-  'kill-every': 500,
-  'postgres-kills': 2,
-};
+const SMALL = { links: 80, openings: 6, seconds: 2, 'kill-every': 500, 'postgres-kills': 2 };
 
 /** What `npm run prove:replicas` does with 20 000 links. */
 describe('replicas that share a database', () => {

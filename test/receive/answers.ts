@@ -16,12 +16,9 @@ export const SAID = {
   ),
   methodNotAllowed: problem(405, 'method_not_allowed', 'Deliveries are sent with POST.', { allow: 'POST' }),
   tooLarge: problem(413, 'body_too_large', 'A delivery has at most 262144 bytes.', { connection: 'close' }),
-  encoded: problem(
-    415,
-    'content_encoding',
-    'A delivery is signed as it is sent: send it without a content encoding.',
-    { connection: 'close' },
-  ),
+  encoded: problem(415, 'content_encoding', 'A delivery is signed as it is sent: send it without a content encoding.', {
+    connection: 'close',
+  }),
   unavailable: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', {
     'retry-after': '5',
   }),

@@ -19,11 +19,7 @@ const WRONG = 'ab'.repeat(32);
 
 type Parts = { rawHeaders?: string[]; body?: Buffer; secret?: string };
 
-function attempt({
-  rawHeaders = headers([RIGHT], [TIMESTAMP]),
-  body = BODY,
-  secret = SECRET,
-}: Parts): string {
+function attempt({ rawHeaders = headers([RIGHT], [TIMESTAMP]), body = BODY, secret = SECRET }: Parts): string {
   const verified = verify({ rawHeaders, headerNames: NAMES, body, credentials: { secret } });
   return verified.ok ? 'accepted' : verified.reason;
 }
@@ -146,10 +142,7 @@ describe('receive: the comparison', () => {
   it('is made by timingSafeEqual, once, on 32 bytes each', () => {
     expect(attempt({})).toBe('accepted');
     expect(compare.mock.calls.map((sides) => sides.map((side) => side.byteLength))).toEqual([[32, 32]]);
-    expect(compare.mock.calls[0]?.map((side) => Buffer.from(side as Buffer).toString('hex'))).toEqual([
-      RIGHT,
-      RIGHT,
-    ]);
+    expect(compare.mock.calls[0]?.map((side) => Buffer.from(side as Buffer).toString('hex'))).toEqual([RIGHT, RIGHT]);
   });
 
   it('is what decides', () => {

@@ -69,21 +69,14 @@ async function playRound(): Promise<Round> {
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
   const reserve = async (reference: string): Promise<Link> => {
-    const { link } = (await (
-      await api(round.handedOut, '/v1/links', { reference, amount: '100.00' })
-    ).json()) as {
+    const { link } = (await (await api(round.handedOut, '/v1/links', { reference, amount: '100.00' })).json()) as {
       link: Link;
     };
     const webhookUrl = link.webhookUrl.replace('127.0.0.1:8787', `127.0.0.1:${hooks.port}`);
     round.links.push({ ...link, webhookUrl });
     return { ...link, webhookUrl };
   };
-  const deliver = (
-    what: string,
-    link: Link,
-    body: string,
-    headers = signedHeaders(link.webhookSecret, body),
-  ) => {
+  const deliver = (what: string, link: Link, body: string, headers = signedHeaders(link.webhookSecret, body)) => {
     const { 'x-service-signature': signature = '' } = headers;
     round.signatures.push(signature, Buffer.from(signature, 'hex').toString('base64'));
     return ask(round.answers, what, link.webhookUrl, { method: 'POST', body, headers });
@@ -102,9 +95,9 @@ async function playRound(): Promise<Round> {
   expect(await status(deliver('forged', paid, body, forged))).toBe(401);
   const malformed = { 'x-service-signature': `canary ${FORGED}`, 'x-service-timestamp': now };
   expect(await status(deliver('malformed', paid, body, malformed))).toBe(401);
-  expect(
-    await status(deliver('stale', paid, body, signedHeaders(paid.webhookSecret, body, '1700000000000'))),
-  ).toBe(400);
+  expect(await status(deliver('stale', paid, body, signedHeaders(paid.webhookSecret, body, '1700000000000')))).toBe(
+    400,
+  );
   expect(await status(deliver('unreadable', paid, `${EMAIL} is not JSON`))).toBe(202);
   expect(await status(deliver('too large', paid, EMAIL.repeat(20_000)))).toBe(413);
   const gzip = { ...signedHeaders(paid.webhookSecret, body), 'content-encoding': 'gzip' };
@@ -119,24 +112,15 @@ async function playRound(): Promise<Round> {
   const held = await reserve('held');
   const less = withCustomer(paymentEvent({ linkId: 'pl_2', amount: '60.00' }));
   expect(await status(deliver('less money', held, less))).toBe(200);
-  expect(await status(deliver('another link', held, withCustomer(paymentEvent({ linkId: 'pl_1' }))))).toBe(
-    200,
-  );
+  expect(await status(deliver('another link', held, withCustomer(paymentEvent({ linkId: 'pl_1' }))))).toBe(200);
   await eventually(async () => {
-    const { order } = (await (await api(round.answers, '/v1/orders/held')).json()) as {
-      order: { state: string };
-    };
+    const { order } = (await (await api(round.answers, '/v1/orders/held')).json()) as { order: { state: string } };
     expect(order.state).toBe('held');
   });
   const accept = { decision: 'accept', reason: 'seen in the panel' };
   expect(await status(api(round.answers, '/v1/orders/held/resolve', accept))).toBe(200);
   // A link that exists, its secret corrected, and requests that are wrong in every way.
-  const registration = {
-    reference: 'registered',
-    amount: '100.00',
-    id: 'pl_3',
-    webhookSecret: REGISTERED_SECRET,
-  };
+  const registration = { reference: 'registered', amount: '100.00', id: 'pl_3', webhookSecret: REGISTERED_SECRET };
   expect(await status(api(round.handedOut, '/v1/links', registration))).toBe(201);
   const correction = { ...registration, webhookSecret: CORRECTED_SECRET };
   expect(await status(api(round.answers, '/v1/links', correction, SHOP_TOKEN))).toBe(403);
@@ -159,9 +143,7 @@ async function playRound(): Promise<Round> {
   db.close();
   expect(await status(deliver('store back', paid, locked))).toBe(200);
   await eventually(async () => {
-    const { stats } = (await (await api(round.answers, '/v1/stats')).json()) as {
-      stats: { rejections: number };
-    };
+    const { stats } = (await (await api(round.answers, '/v1/stats')).json()) as { stats: { rejections: number } };
     expect(stats.rejections).toBeGreaterThanOrEqual(2);
   });
 
@@ -214,16 +196,13 @@ describe('settled, after a round of good and bad requests', () => {
       places.flatMap(({ name, bytes }) =>
         canaries.filter((canary) => bytes.includes(canary)).map((canary) => `${canary} in ${name}`),
       );
-    const named = (answers: readonly Answer[]) =>
-      answers.map(({ what, text }) => ({ name: what, bytes: text }));
+    const named = (answers: readonly Answer[]) => answers.map(({ what, text }) => ({ name: what, bytes: text }));
 
     // The round did log, answer and store: there is something to search.
     expect(round.output.split('\n').length).toBeGreaterThan(10);
     expect(round.output).toContain('deliveries refused as not authentic');
     expect(round.answers.length).toBeGreaterThan(40);
-    expect(round.files.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['settled.db', 'settled.db-wal']),
-    );
+    expect(round.files.map(({ name }) => name)).toEqual(expect.arrayContaining(['settled.db', 'settled.db-wal']));
     expect(
       found(
         round.files.map(({ name, bytes }) => ({ name, bytes })),

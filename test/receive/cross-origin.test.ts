@@ -37,10 +37,7 @@ describe('receive: a page of the allowed origin', () => {
   it('may read the answer to its delivery', async () => {
     const link = await open().reserve(freshReference());
     const body = paymentEvent();
-    const answer = await open().deliver(link, body, {
-      ...signedHeaders(link.webhookSecret, body),
-      origin: ORIGIN,
-    });
+    const answer = await open().deliver(link, body, { ...signedHeaders(link.webhookSecret, body), origin: ORIGIN });
     expect(corsHeaders(answer)).toEqual({ 'access-control-allow-origin': ORIGIN, vary: 'origin' });
     await expectSaid(answer, SAID.recorded);
   });
@@ -60,19 +57,17 @@ describe('receive: a page of the allowed origin', () => {
 });
 
 describe('receive: a page of another origin', () => {
-  it.each([
-    'https://evil.example',
-    'https://sandbox.example.com.evil.example',
-    'http://sandbox.example.com',
-    'null',
-  ])('is allowed nothing: %s', async (origin) => {
-    const link = await open().reserve(freshReference());
-    const answer = await fetch(link.webhookUrl, { method: 'OPTIONS', headers: { origin, ...ASKS } });
-    expect(answer.headers.has('access-control-allow-origin')).toBe(false);
-    const body = paymentEvent();
-    const headers = { ...signedHeaders(link.webhookSecret, body), origin };
-    expect(corsHeaders(await open().deliver(link, body, headers))).toEqual({ vary: 'origin' });
-  });
+  it.each(['https://evil.example', 'https://sandbox.example.com.evil.example', 'http://sandbox.example.com', 'null'])(
+    'is allowed nothing: %s',
+    async (origin) => {
+      const link = await open().reserve(freshReference());
+      const answer = await fetch(link.webhookUrl, { method: 'OPTIONS', headers: { origin, ...ASKS } });
+      expect(answer.headers.has('access-control-allow-origin')).toBe(false);
+      const body = paymentEvent();
+      const headers = { ...signedHeaders(link.webhookSecret, body), origin };
+      expect(corsHeaders(await open().deliver(link, body, headers))).toEqual({ vary: 'origin' });
+    },
+  );
 });
 
 describe('receive: where no origin is allowed', () => {

@@ -36,10 +36,7 @@ describe('receive: freshness', () => {
   ])('lets a delivery pass that is %s', async (_name, offsetMs) => {
     const link = await reserved();
     const body = paymentEvent();
-    await expectSaid(
-      await app().deliver(link, body, signedAt(link, body, NOON_MS + offsetMs)),
-      SAID.recorded,
-    );
+    await expectSaid(await app().deliver(link, body, signedAt(link, body, NOON_MS + offsetMs)), SAID.recorded);
     expect(hintsOf(link)).toEqual([]);
   });
 
@@ -52,10 +49,7 @@ describe('receive: freshness', () => {
     const link = await reserved();
     const body = paymentEvent({ id: 'evt_stale' });
     const timestamp = String(NOON_MS + offsetMs);
-    await expectSaid(
-      await app().deliver(link, body, signedHeaders(link.webhookSecret, body, timestamp)),
-      SAID.stale,
-    );
+    await expectSaid(await app().deliver(link, body, signedHeaders(link.webhookSecret, body, timestamp)), SAID.stale);
     expect(hintsOf(link)).toEqual([{ event_id: 'evt_stale', body: Buffer.from(body), timestamp, count: 1 }]);
     expect(await eventsOf(app(), link.reference)).toEqual([]);
     expect((await app().order(link.reference)).state).toBe('awaiting_payment');
@@ -64,11 +58,7 @@ describe('receive: freshness', () => {
   it('queues a check for what it refuses', async () => {
     const link = await reserved();
     const token = link.webhookUrl.split('/').at(-1);
-    tamper(
-      app().storePath,
-      'DELETE FROM link_check WHERE link_key = (SELECT key FROM link WHERE token = ?)',
-      token,
-    );
+    tamper(app().storePath, 'DELETE FROM link_check WHERE link_key = (SELECT key FROM link WHERE token = ?)', token);
     const body = paymentEvent();
     for (let i = 0; i < 3; i++) {
       await expectSaid(await app().deliver(link, body, signedAt(link, body, NOON_MS - 400_000)), SAID.stale);

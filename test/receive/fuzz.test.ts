@@ -28,13 +28,7 @@ function generator(seed: number) {
 type Random = ReturnType<typeof generator>;
 
 /** A delivery while it is made: the header lists are written out last. */
-type Draft = {
-  secret: string;
-  timestamp: string;
-  body: Buffer;
-  signature: string;
-  headers: [string, string][];
-};
+type Draft = { secret: string; timestamp: string; body: Buffer; signature: string; headers: [string, string][] };
 
 const SECRETS = [
   'a-secret-of-at-least-24-bytes-1',
@@ -68,18 +62,7 @@ const SPELLINGS: ((hex: string) => string)[] = [
   (hex) => `${base64url(hex)}=`,
   (hex) => Buffer.from(hex, 'hex').toString('base64').replace('=', ''),
 ];
-const PREFIXES = [
-  '',
-  '',
-  'sha256=',
-  'v1=',
-  'v1,',
-  'hmac-sha256=',
-  'sha256:',
-  'Sha256=',
-  'HMAC-SHA256=',
-  'V1=',
-];
+const PREFIXES = ['', '', 'sha256=', 'v1=', 'v1,', 'hmac-sha256=', 'sha256:', 'Sha256=', 'HMAC-SHA256=', 'V1='];
 
 /** Signing is most of the work, so genuine deliveries are made beforehand and drawn from. */
 function genuineDeliveries(random: Random): Pick<Draft, 'secret' | 'timestamp' | 'body' | 'signature'>[] {
@@ -100,27 +83,7 @@ const ODD_PREFIXES = [
 
 type Mutation = (draft: Draft, random: Random) => void;
 
-const ODD = [
-  '',
-  ' ',
-  ',',
-  '\n',
-  '\r\n',
-  '\0',
-  '\t',
-  '=',
-  '0',
-  '9',
-  '+',
-  '/',
-  '-',
-  '_',
-  'A',
-  '.',
-  '１',
-  'é',
-  'v1,',
-];
+const ODD = ['', ' ', ',', '\n', '\r\n', '\0', '\t', '=', '0', '9', '+', '/', '-', '_', 'A', '.', '１', 'é', 'v1,'];
 
 function edit(text: string, random: Random): string {
   const at = random.below(text.length + 1);
@@ -156,11 +119,7 @@ const MUTATIONS: Record<string, Mutation> = {
     const at = random.below(draft.body.length + 1);
     const more = Buffer.from(random.pick(['\ufeff', '\n', '\0', ' ', '{}', 'x']));
     const rest = draft.body.subarray(at + random.below(3));
-    draft.body = Buffer.concat([
-      draft.body.subarray(0, at),
-      random.chance(0.5) ? more : Buffer.alloc(0),
-      rest,
-    ]);
+    draft.body = Buffer.concat([draft.body.subarray(0, at), random.chance(0.5) ? more : Buffer.alloc(0), rest]);
   },
   'body: the same text in other invalid bytes': (draft, random) => {
     draft.body = Buffer.concat([draft.body, Buffer.from([0xff])]);
@@ -176,15 +135,7 @@ const MUTATIONS: Record<string, Mutation> = {
   },
   'timestamp: another spelling, signed': (draft, random) => {
     const ms = draft.timestamp;
-    draft.timestamp = random.pick([
-      `+${ms}`,
-      `0${ms}`,
-      `${ms}.0`,
-      `${ms}n`,
-      ` ${ms}`,
-      `${ms}\n`,
-      ms.slice(0, 10),
-    ]);
+    draft.timestamp = random.pick([`+${ms}`, `0${ms}`, `${ms}.0`, `${ms}n`, ` ${ms}`, `${ms}\n`, ms.slice(0, 10)]);
     draft.signature = random.pick(SPELLINGS)(code(draft));
   },
   'timestamp: the delimiter moved': (draft, random) => {
@@ -265,13 +216,7 @@ const MUTATIONS: Record<string, Mutation> = {
       const hex = i === right ? code(draft) : randomCode(random);
       return random.pick(random.chance(0.5) ? [''] : PREFIXES) + random.pick(SPELLINGS)(hex);
     });
-    const separators = random.pick([
-      [' '],
-      [','],
-      [', '],
-      [' ', '  ', ',', ' ,', ' , '],
-      [' ', ',,', ';', '\t'],
-    ]);
+    const separators = random.pick([[' '], [','], [', '], [' ', '  ', ',', ' ,', ' , '], [' ', ',,', ';', '\t']]);
     draft.signature = elements.reduce((list, element) => list + random.pick(separators) + element);
     if (random.chance(0.05)) draft.signature += random.pick([' ', ',', ' ,']);
   },
@@ -280,14 +225,7 @@ const MUTATIONS: Record<string, Mutation> = {
     draft.signature = random.pick(SPELLINGS)(code({ ...draft, secret }));
   },
   'secret: too short, or nearly': (draft, random) => {
-    draft.secret = random.pick([
-      '',
-      'whsec_',
-      'fifteen-bytes-1',
-      'sixteen-bytes-16',
-      'ção-ção',
-      'çãoçãoçãoção',
-    ]);
+    draft.secret = random.pick(['', 'whsec_', 'fifteen-bytes-1', 'sixteen-bytes-16', 'ção-ção', 'çãoçãoçãoção']);
     draft.signature = random.pick(SPELLINGS)(code(draft));
   },
   'headers: one missing': (draft, random) => {

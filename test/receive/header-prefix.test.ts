@@ -14,11 +14,7 @@ const environment: Record<string, string> = { SETTLED_HEADER_PREFIX: 'X-Acme', S
 let sandbox: TestSandbox;
 beforeAll(async () => {
   const ends: (() => Promise<void>)[] = [];
-  sandbox = await startTestSandbox({
-    headerPrefix: 'X-Acme',
-    rateLimit: null,
-    atEnd: (end) => ends.push(end),
-  });
+  sandbox = await startTestSandbox({ headerPrefix: 'X-Acme', rateLimit: null, atEnd: (end) => ends.push(end) });
   const port = await freePort();
   environment.SETTLED_API_URL = sandbox.url;
   environment.SETTLED_API_KEY = sandbox.apiKey;
@@ -53,9 +49,7 @@ describe('receive: SETTLED_HEADER_PREFIX', () => {
     const link = await settled().reserve(freshReference());
     const asked = { origin: ORIGIN, 'access-control-request-method': 'POST' };
     const answer = await fetch(link.webhookUrl, { method: 'OPTIONS', headers: asked });
-    expect(answer.headers.get('access-control-allow-headers')).toBe(
-      'content-type, x-acme-signature, x-acme-timestamp',
-    );
+    expect(answer.headers.get('access-control-allow-headers')).toBe('content-type, x-acme-signature, x-acme-timestamp');
   });
 
   it("names the headers of doctor's own delivery", async () => {
@@ -66,9 +60,7 @@ describe('receive: SETTLED_HEADER_PREFIX', () => {
 
   it('is all that a service of another brand needs: an order that it opened is paid by webhook', async () => {
     const reference = freshReference();
-    const opened = await settled().api('/v1/orders', {
-      body: { reference, amount: '100.00', title: 'A chair' },
-    });
+    const opened = await settled().api('/v1/orders', { body: { reference, amount: '100.00', title: 'A chair' } });
     expect(opened.status).toBe(201);
     await act(sandbox, { id: opened.body.order.link.id }, 'pay');
     await sandbox.idle();

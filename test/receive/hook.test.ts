@@ -28,10 +28,7 @@ describe('receive: an authentic, fresh delivery', () => {
   it('is on the disk, byte for byte, when it is acknowledged', async () => {
     const link = await reserved();
     const body = Buffer.from('\ufeff{ "id": "evt_bytes", "note": "ção" }\r\n');
-    await expectSaid(
-      await post(link.webhookUrl, body, signedHeaders(link.webhookSecret, body)),
-      SAID.recorded,
-    );
+    await expectSaid(await post(link.webhookUrl, body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
     const [row] = peek(
       app().storePath,
       `SELECT b.body, i.event_id FROM inbox i JOIN inbox_body b ON b.inbox_key = i.key
@@ -86,17 +83,12 @@ describe('receive: an authentic, fresh delivery', () => {
     expect(event?.eventId).toMatch(/^sha256:[0-9a-f]{64}$/);
   });
 
-  it.each(['payment_link.created', 'payment_link.unheard_of', null])(
-    'of type %j is recorded',
-    async (type) => {
-      const link = await reserved();
-      const body = JSON.stringify({ id: 'evt_other', type });
-      await expectSaid(await app().deliver(link, body), SAID.recorded);
-      await eventually(async () =>
-        expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'done' }]),
-      );
-    },
-  );
+  it.each(['payment_link.created', 'payment_link.unheard_of', null])('of type %j is recorded', async (type) => {
+    const link = await reserved();
+    const body = JSON.stringify({ id: 'evt_other', type });
+    await expectSaid(await app().deliver(link, body), SAID.recorded);
+    await eventually(async () => expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'done' }]));
+  });
 });
 
 describe('receive: a duplicate', () => {
@@ -104,9 +96,7 @@ describe('receive: a duplicate', () => {
     const link = await reserved();
     const body = JSON.stringify({ linkId: 'pl_a', paymentLinkId: 'pl_b' });
     await app().deliver(link, body);
-    await eventually(async () =>
-      expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }]),
-    );
+    await eventually(async () => expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }]));
     const [dead] = await eventsOf(app(), link.reference);
     await expectSaid(await app().deliver(link, body), SAID.duplicate);
     await eventually(async () => {
@@ -127,18 +117,10 @@ describe('receive: a duplicate', () => {
     const link = await reserved();
     const body = paymentEvent();
     await app().deliver(link, body);
-    await eventually(async () =>
-      expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'done' }]),
-    );
+    await eventually(async () => expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'done' }]));
     const [before] = await eventsOf(app(), link.reference);
     const inAnHourMs = Date.now() + 3_600_000;
-    tamper(
-      app().storePath,
-      'UPDATE inbox SET status = ?, due_at_ms = ? WHERE key = ?',
-      status,
-      inAnHourMs,
-      before?.id,
-    );
+    tamper(app().storePath, 'UPDATE inbox SET status = ?, due_at_ms = ? WHERE key = ?', status, inAnHourMs, before?.id);
     const read = () => peek(app().storePath, 'SELECT * FROM inbox WHERE key = ?', before?.id)[0];
     const row = read();
     await expectSaid(await app().deliver(link, body), SAID.duplicate);
@@ -159,11 +141,7 @@ describe("receive: an event whose id is its link's", () => {
       return link;
     }
     const { body } = await app().api('/v1/links', { body: own });
-    return {
-      reference,
-      webhookSecret,
-      webhookUrl: body.link.webhookUrl.replace(/^.*(?=\/hooks)/, app().hooksUrl),
-    };
+    return { reference, webhookSecret, webhookUrl: body.link.webhookUrl.replace(/^.*(?=\/hooks)/, app().hooksUrl) };
   };
 
   it.each([
@@ -172,8 +150,7 @@ describe("receive: an event whose id is its link's", () => {
   ])('is known by its digest, and is no conflict: %s', async (name, isReserved) => {
     const id = `pl_${name.slice(0, 8)}_own_id`;
     const link = await registered(id, isReserved);
-    const says = (paymentStatus: string) =>
-      JSON.stringify({ id, paymentStatus, amount: 100, currency: 'BRL' });
+    const says = (paymentStatus: string) => JSON.stringify({ id, paymentStatus, amount: 100, currency: 'BRL' });
     for (const status of ['PENDING', 'COMPLETED']) {
       await expectSaid(await app().deliver(link, says(status)), SAID.recorded);
       await expectSaid(await app().deliver(link, says(status)), SAID.duplicate);
@@ -182,9 +159,7 @@ describe("receive: an event whose id is its link's", () => {
     const digest = { eventId: expect.stringMatching(/^sha256:/), conflict: false, duplicates: 1 };
     expect(await eventsOf(app(), link.reference)).toMatchObject([digest, digest]);
     const { attention } = (await app().api('/v1/attention')).body;
-    expect(attention.filter(({ reference }: { reference: string }) => reference === link.reference)).toEqual(
-      [],
-    );
+    expect(attention.filter(({ reference }: { reference: string }) => reference === link.reference)).toEqual([]);
   });
 });
 
@@ -199,15 +174,8 @@ describe('receive: an authentic delivery that cannot be read', () => {
     const link = await reserved();
     const token = link.webhookUrl.split('/').at(-1);
     // Registering queued a check already; without it the delivery must queue its own.
-    tamper(
-      app().storePath,
-      'DELETE FROM link_check WHERE link_key = (SELECT key FROM link WHERE token = ?)',
-      token,
-    );
-    await expectSaid(
-      await post(link.webhookUrl, body, signedHeaders(link.webhookSecret, body)),
-      SAID.unreadable,
-    );
+    tamper(app().storePath, 'DELETE FROM link_check WHERE link_key = (SELECT key FROM link WHERE token = ?)', token);
+    await expectSaid(await post(link.webhookUrl, body, signedHeaders(link.webhookSecret, body)), SAID.unreadable);
     const checks = peek(
       app().storePath,
       'SELECT reason FROM link_check c JOIN link l ON l.key = c.link_key WHERE l.token = ?',
@@ -393,9 +361,7 @@ describe('receive: the route', () => {
     const link = await reserved();
     const body = paymentEvent();
     const token = link.webhookUrl.split('/').at(-1) as string;
-    const changed = [...token]
-      .map((c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase()))
-      .join('');
+    const changed = [...token].map((c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase())).join('');
     const url = `${app().hooksUrl}/hooks/${changed}`;
     await expectSaid(await post(url, body, signedHeaders(link.webhookSecret, body)), SAID.unauthorized);
   });

@@ -33,10 +33,7 @@ describe('receive: what is signed for one link', () => {
     const [signer, target] = [links[from] as BoundLink, links[to] as BoundLink];
     for (const linkId of [signer.id, target.id]) {
       const body = paymentEvent({ linkId });
-      await expectSaid(
-        await app().deliver(target, body, signedHeaders(signer.webhookSecret, body)),
-        SAID.unauthorized,
-      );
+      await expectSaid(await app().deliver(target, body, signedHeaders(signer.webhookSecret, body)), SAID.unauthorized);
     }
     for (const { reference } of links) {
       expect(await eventsOf(app(), reference)).toEqual([]);
@@ -71,9 +68,7 @@ describe('receive: what is signed for one link', () => {
     const link = await bound(app());
     const body = paymentEvent({ linkId: link.id }).replace('"data":{', `"linkId":"pl_other","data":{`);
     await expectSaid(await app().deliver(link, body), SAID.recorded);
-    await eventually(async () =>
-      expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }]),
-    );
+    await eventually(async () => expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }]));
     expect((await app().order(link.reference)).state).toBe('awaiting_payment');
   });
 
@@ -100,13 +95,8 @@ describe('receive: a reserved link', () => {
   it('does not get the id of another order’s link', async () => {
     const [taken, link] = [await bound(app()), await app().reserve(freshReference())];
     await app().deliver(link, paymentEvent({ linkId: taken.id }));
-    await eventually(async () =>
-      expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }]),
-    );
-    expect(await app().order(link.reference)).toMatchObject({
-      state: 'awaiting_payment',
-      link: { id: null },
-    });
+    await eventually(async () => expect(await eventsOf(app(), link.reference)).toMatchObject([{ status: 'dead' }]));
+    expect(await app().order(link.reference)).toMatchObject({ state: 'awaiting_payment', link: { id: null } });
   });
 
   it('gets no id from a delivery that is not authentic', async () => {

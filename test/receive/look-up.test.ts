@@ -3,12 +3,7 @@ import { openLookUp } from '../../src/receive/look_up.ts';
 import type { Credentials, LinkCredentials } from '../../src/store/credentials.ts';
 import type { CredentialsKey } from '../../src/store/store.ts';
 
-const link = (token: string): LinkCredentials => ({
-  linkKey: 1,
-  reference: 'order-1',
-  token,
-  secret: 'x'.repeat(24),
-});
+const link = (token: string): LinkCredentials => ({ linkKey: 1, reference: 'order-1', token, secret: 'x'.repeat(24) });
 
 /** A store that answers when it is told to. `known` was named by a delivery before. */
 function openSlowly(known: readonly string[] = []) {

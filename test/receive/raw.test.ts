@@ -79,10 +79,7 @@ describe('receive: header lines', () => {
     const { lines, signature, link } = await genuine();
     const kept = lines.filter((line) => !/^(Content-Length|X-Service-Signature)/.test(line));
     const chunked = `${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\nX-Service-Signature: ${signature}\r\n\r\n`;
-    const answer = await sendRaw(
-      [...kept, 'Transfer-Encoding: chunked', 'Trailer: X-Service-Signature'],
-      chunked,
-    );
+    const answer = await sendRaw([...kept, 'Transfer-Encoding: chunked', 'Trailer: X-Service-Signature'], chunked);
     expectRaw(answer, SAID.unauthorized);
     expect(await eventsOf(app(), link.reference)).toEqual([]);
   });
@@ -93,10 +90,7 @@ describe('receive: requests that two servers could read in two ways', () => {
 
   it.each<[string, (lines: string[]) => string[]]>([
     ['a length and chunks', (lines) => [...lines, 'Transfer-Encoding: chunked']],
-    [
-      'chunks and something else',
-      (lines) => [...without(lines, 'Content-Length'), 'Transfer-Encoding: chunked, x'],
-    ],
+    ['chunks and something else', (lines) => [...without(lines, 'Content-Length'), 'Transfer-Encoding: chunked, x']],
     ['the same length twice', (lines) => [...lines, `Content-Length: ${length}`]],
     ['two lengths', (lines) => [...lines, 'Content-Length: 1']],
     [
@@ -114,10 +108,7 @@ describe('receive: requests that two servers could read in two ways', () => {
     ['a bare line feed', (lines) => [...lines, 'X-Note: one\nX-Other: two']],
     ['a bare carriage return', (lines) => [...lines, 'X-Note: one\rX-Other: two']],
     ['no host', (lines) => without(lines, 'Host')],
-    [
-      'another protocol',
-      (lines) => [(lines[0] as string).replace('HTTP/1.1', 'HTTP/9.9'), ...lines.slice(1)],
-    ],
+    ['another protocol', (lines) => [(lines[0] as string).replace('HTTP/1.1', 'HTTP/9.9'), ...lines.slice(1)]],
   ])('are refused, and the connection is closed: %s', async (_name, change) => {
     const { lines, link } = await genuine();
     const connection = await rawConnection(app().hooksUrl);
@@ -183,9 +174,7 @@ describe('receive: a body that is too large', () => {
     const { lines } = await genuine(body);
     const chunked = [...without(lines, 'Content-Length'), 'Transfer-Encoding: chunked'];
     const half = body.length / 2;
-    const chunks = [body.slice(0, half), body.slice(half)].map(
-      (part) => `${half.toString(16)}\r\n${part}\r\n`,
-    );
+    const chunks = [body.slice(0, half), body.slice(half)].map((part) => `${half.toString(16)}\r\n${part}\r\n`);
     expectRaw(await sendRaw(chunked, `${chunks.join('')}0\r\n\r\n`), SAID.recorded);
   });
 });
@@ -203,11 +192,7 @@ describe('receive: a sender that waits for 100 Continue', () => {
   it('is never told to go on with 100 gigabytes', async () => {
     const { lines } = await genuine();
     const connection = await rawConnection(app().hooksUrl);
-    const huge = [
-      ...without(lines, 'Content-Length'),
-      'Content-Length: 100000000000',
-      'Expect: 100-continue',
-    ];
+    const huge = [...without(lines, 'Content-Length'), 'Content-Length: 100000000000', 'Expect: 100-continue'];
     connection.send(`${huge.join('\r\n')}\r\n\r\n`);
     const received = await connection.closed;
     expect(received).toMatch(/^HTTP\/1\.1 413 /);

@@ -19,10 +19,7 @@ async function why(reference: string): Promise<{ answer: string; next: string[] 
 }
 
 const renamed = (secret: string, body: string, prefix: string) => {
-  const { 'x-service-signature': signature = '', 'x-service-timestamp': timestamp = '' } = signedHeaders(
-    secret,
-    body,
-  );
+  const { 'x-service-signature': signature = '', 'x-service-timestamp': timestamp = '' } = signedHeaders(secret, body);
   return { [`${prefix}-signature`]: signature, [`${prefix}-timestamp`]: timestamp };
 };
 
@@ -77,9 +74,7 @@ const CASES: Case[] = [
   ],
   [
     'stamped in seconds',
-    ({ webhookSecret }, body) => ({
-      headers: signedHeaders(webhookSecret, body, nowText().slice(0, 10)),
-    }),
+    ({ webhookSecret }, body) => ({ headers: signedHeaders(webhookSecret, body, nowText().slice(0, 10)) }),
     { reason: 'timestamp_malformed', diagnosis: { details: { fault: { fault: 'digits', length: 10 } } } },
     /has 10 digits, so it seems to be in seconds/,
     /Apart from that the signature is right/,
@@ -91,10 +86,7 @@ const CASES: Case[] = [
       const signature = `acme=${signatureHex(webhookSecret, timestamp, body)}`;
       return { headers: { 'x-service-signature': signature, 'x-service-timestamp': timestamp } };
     },
-    {
-      reason: 'signature_malformed',
-      diagnosis: { details: { fault: { fault: 'prefix', prefix: 'acme=' } } },
-    },
+    { reason: 'signature_malformed', diagnosis: { details: { fault: { fault: 'prefix', prefix: 'acme=' } } } },
     /has the prefix `acme=`/,
     /Apart from that the signature is right/,
   ],
@@ -122,9 +114,7 @@ describe('receive: a refused delivery is looked at when it is refused', () => {
     const link = await settled().reserve(freshReference());
     const { body = BODY, headers } = send(link, BODY);
     expect((await settled().deliver(link, body, headers)).status).toBe(401);
-    await eventually(async () =>
-      expect(await rejectionsOf(link.reference)).toMatchObject([{ count: 1, ...kept }]),
-    );
+    await eventually(async () => expect(await rejectionsOf(link.reference)).toMatchObject([{ count: 1, ...kept }]));
     const told = await why(link.reference);
     expect(told.answer).toMatch(answer);
     expect(told.next.join('\n')).toMatch(next);
@@ -136,15 +126,8 @@ describe('receive: a refused delivery is looked at when it is refused', () => {
 
   it('names headers in bounds: eight at most, none long, no value', async () => {
     const link = await settled().reserve(freshReference());
-    const many = Array.from({ length: 12 }, (_, i) => [
-      `x-brand${i}-signature`,
-      'a-value-that-stays-unknown',
-    ]);
-    const headers = {
-      ...Object.fromEntries(many),
-      [`${'x'.repeat(70)}-signature`]: '1',
-      'x`a$-signature': '1',
-    };
+    const many = Array.from({ length: 12 }, (_, i) => [`x-brand${i}-signature`, 'a-value-that-stays-unknown']);
+    const headers = { ...Object.fromEntries(many), [`${'x'.repeat(70)}-signature`]: '1', 'x`a$-signature': '1' };
     await settled().deliver(link, BODY, headers);
     await eventually(async () => {
       const [{ diagnosis }] = await rejectionsOf(link.reference);
@@ -188,19 +171,14 @@ describe('receive: a delivery that is refused unread', () => {
       { reason: 'body_too_large', diagnosis: { details: { bytes: 300_000 } } },
       /has 300000 bytes/,
     ],
-  ])(
-    '%s: is kept with its reason, and the service is asked',
-    async (_what, request, status, kept, answer) => {
-      const link = await settled().reserve(freshReference());
-      expect((await fetch(link.webhookUrl, request)).status).toBe(status);
-      await eventually(async () =>
-        expect(await rejectionsOf(link.reference)).toMatchObject([{ count: 1, ...kept }]),
-      );
-      const told = await why(link.reference);
-      expect(told.answer).toMatch(answer);
-      expect(told.next.join('\n')).toContain('(rejected)');
-    },
-  );
+  ])('%s: is kept with its reason, and the service is asked', async (_what, request, status, kept, answer) => {
+    const link = await settled().reserve(freshReference());
+    expect((await fetch(link.webhookUrl, request)).status).toBe(status);
+    await eventually(async () => expect(await rejectionsOf(link.reference)).toMatchObject([{ count: 1, ...kept }]));
+    const told = await why(link.reference);
+    expect(told.answer).toMatch(answer);
+    expect(told.next.join('\n')).toContain('(rejected)');
+  });
 
   it('too large, as it comes in pieces', async () => {
     const link = await settled().reserve(freshReference());
@@ -218,9 +196,7 @@ describe('receive: a delivery that is refused unread', () => {
     const link = await settled().reserve(freshReference());
     const connection = await rawConnection(link.webhookUrl);
     const { pathname } = new URL(link.webhookUrl);
-    connection.send(
-      `POST ${pathname} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 300000\r\n\r\n`,
-    );
+    connection.send(`POST ${pathname} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 300000\r\n\r\n`);
     expect((await connection.answer()).status).toBe(413);
     await eventually(async () =>
       expect(await rejectionsOf(link.reference)).toMatchObject([{ reason: 'body_too_large', count: 1 }]),
@@ -250,19 +226,13 @@ describe('receive: attention to refused deliveries', () => {
     const link = await other().reserve(freshReference());
     await other().deliver(link, BODY, renamed(link.webhookSecret, BODY, 'x-acme'));
     await eventually(async () => {
-      expect(await matters(other())).toMatchObject([
-        { subject: 'signature_missing', reference: null, count: 1 },
-      ]);
+      expect(await matters(other())).toMatchObject([{ subject: 'signature_missing', reference: null, count: 1 }]);
     });
     const [{ detail }] = await matters(other());
     expect(detail).toContain('carried `x-acme-signature` and `x-acme-timestamp`');
-    expect(detail).toContain(
-      "If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.",
-    );
+    expect(detail).toContain("If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.");
     const { next } = (await other().api(`/v1/orders/${link.reference}/timeline`)).body;
-    expect(next).toContain(
-      "If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.",
-    );
+    expect(next).toContain("If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.");
   });
 
   it('is not raised for headers that one link names once a delivery verified: anybody may send those', async () => {

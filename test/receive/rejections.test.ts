@@ -137,9 +137,7 @@ describe('receive: the rejection log', () => {
     for (let i = 0; i < 9; i++) clock.advance(1000);
     log.add(1, 'signature_wrong', diagnose);
     expect(diagnosed).toBe(13);
-    const [first, ...later] = written
-      .filter(({ linkKey }) => linkKey === 1)
-      .map(({ diagnosis }) => diagnosis);
+    const [first, ...later] = written.filter(({ linkKey }) => linkKey === 1).map(({ diagnosis }) => diagnosis);
     expect(JSON.parse(first ?? '')).toEqual({ code: 'body_size', bytes: 1 });
     expect(JSON.parse(later.at(-1) ?? '')).toEqual({ code: 'body_size', bytes: 13 });
   });
@@ -198,8 +196,7 @@ describe('receive: a delivery refused as not authentic', () => {
     tamper(settled.storePath, 'DELETE FROM link_check');
     const body = '{"id":"evt_never_to_be_kept"}';
     const headers = signedHeaders('another-secret-of-24-bytes', body);
-    for (let i = 0; i < 3; i++)
-      await expectSaid(await settled.deliver(link, body, headers), SAID.unauthorized);
+    for (let i = 0; i < 3; i++) await expectSaid(await settled.deliver(link, body, headers), SAID.unauthorized);
     await expectSaid(await settled.deliver(link, body, {}), SAID.unauthorized);
     await settled.app.stop();
     expect(peek(settled.storePath, 'SELECT reason, count FROM rejection ORDER BY reason')).toEqual([
@@ -222,8 +219,7 @@ describe('receive: a delivery refused as not authentic', () => {
     const dump = () => tables.map(({ name }) => [name, peek(settled.storePath, `SELECT * FROM ${name}`)]);
     const before = dump();
     const unknown = { ...link, webhookUrl: `${settled.hooksUrl}/hooks/${'A'.repeat(32)}` };
-    for (let i = 0; i < 20; i++)
-      await expectSaid(await settled.deliver(unknown, paymentEvent()), SAID.unauthorized);
+    for (let i = 0; i < 20; i++) await expectSaid(await settled.deliver(unknown, paymentEvent()), SAID.unauthorized);
     const gzip = { 'content-encoding': 'gzip' };
     const large = Buffer.alloc(300_000);
     for (const [method, body, headers, status] of [

@@ -40,32 +40,18 @@ function traces({ id }: Link) {
       `SELECT count(*) AS n FROM ${table} t JOIN link l ON l.key = t.link_key WHERE l.link_id = ?`,
       id,
     )[0].n;
-  return {
-    events: count('inbox'),
-    hints: count('hint'),
-    rejections: count('rejection'),
-    checks: count('link_check'),
-  };
+  return { events: count('inbox'), hints: count('hint'), rejections: count('rejection'), checks: count('link_check') };
 }
 
 const NONE = { events: 0, hints: 0, rejections: 0, checks: 0 };
 
 /** Registering queues a check; it is taken away to see whether a delivery queues one. */
 function forgetChecks({ id }: Link): void {
-  tamper(
-    app().storePath,
-    'DELETE FROM link_check WHERE link_key = (SELECT key FROM link WHERE link_id = ?)',
-    id,
-  );
+  tamper(app().storePath, 'DELETE FROM link_check WHERE link_key = (SELECT key FROM link WHERE link_id = ?)', id);
 }
 
 describe('receive: the shared route', () => {
-  const inLink = (id: unknown) => [
-    { paymentLink: { id } },
-    { link: { id } },
-    { paymentLinkId: id },
-    { linkId: id },
-  ];
+  const inLink = (id: unknown) => [{ paymentLink: { id } }, { link: { id } }, { paymentLinkId: id }, { linkId: id }];
   const places = (id: unknown) => [
     ...inLink(id),
     ...inLink(id).map((data) => ({ data })),
@@ -88,10 +74,7 @@ describe('receive: the shared route', () => {
 
   it.each([
     ['in a list of one', (id: string) => `[${completed({ linkId: id })}]`],
-    [
-      'in snake case, three objects deep',
-      (id: string) => `{"event":{"data":{"object":{"link_id":"${id}"}}}}`,
-    ],
+    ['in snake case, three objects deep', (id: string) => `{"event":{"data":{"object":{"link_id":"${id}"}}}}`],
   ])('finds a link id %s', async (_name, write) => {
     const link = await registered();
     const body = write(link.id);
@@ -121,10 +104,7 @@ describe('receive: the shared route', () => {
       'two link ids that disagree, the other one inside',
       (id) => completed({ paymentLink: { id }, data: { link: { id: 'pl_other' } } }),
     ],
-    [
-      'two link ids that disagree, ours inside',
-      (id) => completed({ linkId: 'pl_other', data: { link: { id } } }),
-    ],
+    ['two link ids that disagree, ours inside', (id) => completed({ linkId: 'pl_other', data: { link: { id } } })],
     ['the id of no link of ours', () => completed({ linkId: 'pl_nobody' })],
     ['a link id that differs in case', (id) => completed({ linkId: id.toUpperCase() })],
     ['nesting 33 deep', (id) => `{"linkId":"${id}","note":${'['.repeat(32)}${']'.repeat(32)}}`],
@@ -148,10 +128,7 @@ describe('receive: the shared route', () => {
 
   it.each<[string, (secret: string, body: string) => Record<string, string>]>([
     ['no signature', () => ({})],
-    [
-      'a malformed signature',
-      (secret, body) => ({ ...signedHeaders(secret, body), 'x-service-signature': 'x' }),
-    ],
+    ['a malformed signature', (secret, body) => ({ ...signedHeaders(secret, body), 'x-service-signature': 'x' })],
     ['the signature of another secret', (_secret, body) => signedHeaders('another-secret-of-24-bytes', body)],
     ['the signature of another body', (secret, body) => signedHeaders(secret, `${body} `)],
   ])('refuses %s, and keeps nothing of it', async (_name, headers) => {
@@ -238,9 +215,7 @@ describe('names that are written with escapes', () => {
     await layInWait(body, 'paymentStatus');
     const sent = escapedIn(body, 'paymentStatus');
     expect((await post(sent, signedHeaders(webhookSecret, sent))).status).toBe(200);
-    await eventually(async () =>
-      expect((await app().api(`/v1/orders/${reference}`)).body.order.state).toBe('paid'),
-    );
+    await eventually(async () => expect((await app().api(`/v1/orders/${reference}`)).body.order.state).toBe('paid'));
   });
 
   it('are read as they are meant in a request of the shop', async () => {

@@ -9,9 +9,7 @@ const vectors = JSON.parse(readFileSync(new URL('../vectors/signatures.json', im
 
 describe('docs/signature.md', () => {
   it('names every reason for which a delivery is refused, and no other', () => {
-    const named = [...DOCUMENT.matchAll(/`((?:signature|timestamp|secret)_[a-z]+)`/g)].map(
-      ([, reason]) => reason,
-    );
+    const named = [...DOCUMENT.matchAll(/`((?:signature|timestamp|secret)_[a-z]+)`/g)].map(([, reason]) => reason);
     expect([...new Set(named)].sort()).toEqual([...REJECTION_REASONS].sort());
   });
 
@@ -20,10 +18,7 @@ describe('docs/signature.md', () => {
       ['bash', '--version'],
       ['openssl', 'version'],
     ] as const) {
-      skip(
-        spawnSync(tool, [argument]).error !== undefined,
-        `${tool} is not installed, and the commands need it`,
-      );
+      skip(spawnSync(tool, [argument]).error !== undefined, `${tool} is not installed, and the commands need it`);
     }
     const script = [...DOCUMENT.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block).join('\n');
     const output = execFileSync('bash', ['-euc', script], { cwd: testFolder(), encoding: 'utf8' });

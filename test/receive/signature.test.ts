@@ -7,18 +7,9 @@ import { readSignatures } from '../../src/receive/signature.ts';
 import { signatureHex } from '../support/deliveries.ts';
 import spellings from '../vectors/spellings.json' with { type: 'json' };
 
-type Vector = {
-  name: string;
-  secret: string;
-  timestamp: string;
-  bodyHex: string;
-  hex: string;
-  base64: string;
-};
+type Vector = { name: string; secret: string; timestamp: string; bodyHex: string; hex: string; base64: string };
 
-const vectors = JSON.parse(
-  readFileSync(new URL('../vectors/signatures.json', import.meta.url), 'utf8'),
-) as Vector[];
+const vectors = JSON.parse(readFileSync(new URL('../vectors/signatures.json', import.meta.url), 'utf8')) as Vector[];
 
 const base64url = ({ base64 }: Vector) => base64.replaceAll('+', '-').replaceAll('/', '_');
 
@@ -154,10 +145,7 @@ describe('receive: the signature header is refused as malformed', () => {
     ['base64 of 31 bytes', Buffer.alloc(31, 1).toString('base64')],
     ['base64 of 33 bytes', Buffer.alloc(33, 1).toString('base64')],
     ['a character that base64 decoders skip', `${BASE64.slice(0, 20)}!${BASE64.slice(20)}`],
-    [
-      'a character that base64 decoders skip, instead of a digit',
-      `${BASE64.slice(0, 20)}!${BASE64.slice(21)}`,
-    ],
+    ['a character that base64 decoders skip, instead of a digit', `${BASE64.slice(0, 20)}!${BASE64.slice(21)}`],
     ['a newline within', `${BASE64.slice(0, 20)}\n${BASE64.slice(20)}`],
     ['a newline after', `${HEX}\n`],
     ['a carriage return after', `${HEX}\r`],

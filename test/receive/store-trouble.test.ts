@@ -104,10 +104,7 @@ describe('receive: while a signing secret cannot be deciphered', () => {
       tamper(storePath, `UPDATE link SET ${damage} WHERE key = ?`, intact[index]?.key);
     });
     settled = await start();
-    links = links.map((link) => ({
-      ...link,
-      webhookUrl: settled.hooksUrl + new URL(link.webhookUrl).pathname,
-    }));
+    links = links.map((link) => ({ ...link, webhookUrl: settled.hooksUrl + new URL(link.webhookUrl).pathname }));
     return () => {
       stop();
       rmSync(folder, { recursive: true, force: true });

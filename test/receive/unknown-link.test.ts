@@ -24,10 +24,7 @@ const hmacs = vi.mocked(createHmac);
 
 const app = sharedApp();
 const BODY = paymentEvent();
-const FORGED = {
-  'x-service-signature': 'ab'.repeat(32),
-  'x-service-timestamp': String(Date.now()),
-};
+const FORGED = { 'x-service-signature': 'ab'.repeat(32), 'x-service-timestamp': String(Date.now()) };
 const unknownPath = `/hooks/${'A'.repeat(32)}`;
 
 describe('receive: a delivery for no link of ours', () => {
@@ -76,11 +73,7 @@ describe('receive: a delivery for no link of ours', () => {
     });
     // Another delivery is answered meanwhile; this one is not, as long as a byte is missing.
     connection.send(BODY.slice(0, -1));
-    const other = await fetch(`${app().hooksUrl}${unknownPath}`, {
-      method: 'POST',
-      body: BODY,
-      headers: FORGED,
-    });
+    const other = await fetch(`${app().hooksUrl}${unknownPath}`, { method: 'POST', body: BODY, headers: FORGED });
     await expectSaid(other, SAID.unauthorized);
     expect(answered).toBe(false);
     connection.send(BODY.slice(-1));

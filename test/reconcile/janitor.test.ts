@@ -103,12 +103,7 @@ describe('what the janitor learns', () => {
 
   it('that the service knows no such link, and tells a person', async () => {
     const shop = await startShop();
-    const body = {
-      reference: 'order-1',
-      amount: '100',
-      id: 'pl_wrong',
-      webhookSecret: 'a secret of this link',
-    };
+    const body = { reference: 'order-1', amount: '100', id: 'pl_wrong', webhookSecret: 'a secret of this link' };
     expect((await shop.settled.api('/v1/links', { body })).status).toBe(201);
     await pass(shop, 2_000);
     expect(await attentionOf(shop)).toEqual(['link_missing']);
@@ -130,32 +125,29 @@ describe('a service that does not take our key', () => {
   it.each([
     ['api_key_refused', 401, 1],
     ['merchant_inactive', 403, 10],
-  ] as const)(
-    '%s: the janitor pauses and tells a person, until all is well',
-    async (kind, status, pauseMinutes) => {
-      const { shop, front } = await startFronted(startDeafShop);
-      for (let n = 1; n <= 5; n++) await act(shop.sandbox, await openLink(shop, `order-${n}`), 'pay');
-      const refusedMs: number[] = [];
-      front.answerWith(async ({ path }) => {
-        // The list alone may be forbidden.
-        if (!path.includes('?page=')) refusedMs.push(shop.sandbox.clock.nowMs());
-        return { status, headers: { 'content-type': 'application/json' }, text: '{}' };
-      });
-      await pass(shop, 125_000, 5_000);
-      expect(await attentionOf(shop)).toEqual([kind]);
-      await pass(shop, 6 * pauseMinutes * MINUTE_MS, pauseMinutes * 15_000);
-      expect(await attentionOf(shop)).toEqual([kind]);
-      // What is claimed together is refused together; then nothing is sent for the length of the pause.
-      const gapsMs = refusedMs.slice(1).map((ms, index) => ms - (refusedMs[index] as number));
-      const pausesMs = gapsMs.filter((ms) => ms > 2_000);
-      expect(pausesMs.length).toBeGreaterThan(0);
-      expect(Math.min(...pausesMs)).toBeGreaterThan(pauseMinutes * MINUTE_MS - 2_000);
-      front.passAll();
-      const allPaid = async () => (await shop.settled.api('/v1/stats')).body.stats.orders.paid === 5;
-      await passUntil(shop, allPaid, { withinMs: 90 * MINUTE_MS, stepMs: MINUTE_MS });
-      expect(await attentionOf(shop)).toEqual([]);
-    },
-  );
+  ] as const)('%s: the janitor pauses and tells a person, until all is well', async (kind, status, pauseMinutes) => {
+    const { shop, front } = await startFronted(startDeafShop);
+    for (let n = 1; n <= 5; n++) await act(shop.sandbox, await openLink(shop, `order-${n}`), 'pay');
+    const refusedMs: number[] = [];
+    front.answerWith(async ({ path }) => {
+      // The list alone may be forbidden.
+      if (!path.includes('?page=')) refusedMs.push(shop.sandbox.clock.nowMs());
+      return { status, headers: { 'content-type': 'application/json' }, text: '{}' };
+    });
+    await pass(shop, 125_000, 5_000);
+    expect(await attentionOf(shop)).toEqual([kind]);
+    await pass(shop, 6 * pauseMinutes * MINUTE_MS, pauseMinutes * 15_000);
+    expect(await attentionOf(shop)).toEqual([kind]);
+    // What is claimed together is refused together; then nothing is sent for the length of the pause.
+    const gapsMs = refusedMs.slice(1).map((ms, index) => ms - (refusedMs[index] as number));
+    const pausesMs = gapsMs.filter((ms) => ms > 2_000);
+    expect(pausesMs.length).toBeGreaterThan(0);
+    expect(Math.min(...pausesMs)).toBeGreaterThan(pauseMinutes * MINUTE_MS - 2_000);
+    front.passAll();
+    const allPaid = async () => (await shop.settled.api('/v1/stats')).body.stats.orders.paid === 5;
+    await passUntil(shop, allPaid, { withinMs: 90 * MINUTE_MS, stepMs: MINUTE_MS });
+    expect(await attentionOf(shop)).toEqual([]);
+  });
 });
 
 describe('one link that our key may not see', () => {
@@ -198,18 +190,14 @@ describe('an outage of our own', () => {
     const shop = { sandbox, settled };
     onTestFinished(() => stopSettled(shop));
     await quiet(shop);
-    expect(lines.find(({ msg }) => msg.startsWith('asking the service about every link that'))).toMatchObject(
-      {
-        level: 'info',
-        links: 30,
-        within: '2 min',
-      },
-    );
+    expect(lines.find(({ msg }) => msg.startsWith('asking the service about every link that'))).toMatchObject({
+      level: 'info',
+      links: 30,
+      within: '2 min',
+    });
     const allPaid = async () => (await settled.api('/v1/stats')).body.stats.orders.paid === 30;
     await passUntil(shop, allPaid, { withinMs: 2 * MINUTE_MS + 10_000, stepMs: 2_000 });
-    const details = (await requestsOf(sandbox)).filter(
-      ({ number, path }) => number > before && !path.includes('?'),
-    );
+    const details = (await requestsOf(sandbox)).filter(({ number, path }) => number > before && !path.includes('?'));
     expect(details).toHaveLength(30);
     expect(peek(storePath, 'SELECT count(*) AS n FROM drift')).toEqual([{ n: 30 }]);
   });
@@ -223,12 +211,7 @@ describe('POST /v1/admin/reconcile', () => {
     await act(shop.sandbox, { id: 'order-2' }, 'pay');
     const reconcile = (body: object) => shop.settled.api('/v1/admin/reconcile', { body });
     const before = (await requestsOf(shop.sandbox)).length;
-    expect((await reconcile({ dryRun: true })).body).toEqual({
-      dryRun: true,
-      links: 3,
-      requests: 3,
-      etaSeconds: 60,
-    });
+    expect((await reconcile({ dryRun: true })).body).toEqual({ dryRun: true, links: 3, requests: 3, etaSeconds: 60 });
     await pass(shop, 2_000);
     expect((await requestsOf(shop.sandbox)).length).toBe(before);
     expect((await reconcile({})).body).toEqual({ dryRun: false, links: 3, requests: 3, etaSeconds: 60 });
@@ -242,14 +225,12 @@ describe('POST /v1/admin/reconcile', () => {
     const link = await openLink(shop, 'order-1');
     await act(shop.sandbox, link, 'pay');
     const body = { reference: 'order-1' };
-    expect((await shop.settled.api('/v1/admin/reconcile', { body: { ...body, dryRun: true } })).body).toEqual(
-      {
-        dryRun: true,
-        links: 1,
-        requests: 1,
-        etaSeconds: 0,
-      },
-    );
+    expect((await shop.settled.api('/v1/admin/reconcile', { body: { ...body, dryRun: true } })).body).toEqual({
+      dryRun: true,
+      links: 1,
+      requests: 1,
+      etaSeconds: 0,
+    });
     expect(await stateOf(shop)).toBe('awaiting_payment');
     expect((await shop.settled.api('/v1/admin/reconcile', { body })).status).toBe(200);
     expect(await stateOf(shop)).toBe('paid');

@@ -38,9 +38,7 @@ describe("the customer's return", () => {
     expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
     expect(answer.headers.get('cache-control')).toBe('no-store');
     expect(await answer.text()).toBe('');
-    await passUntil(shop, async () => (await shop.settled.order('order-1')).state === 'paid', {
-      withinMs: 5_000,
-    });
+    await passUntil(shop, async () => (await shop.settled.order('order-1')).state === 'paid', { withinMs: 5_000 });
     expect((await shop.settled.order('order-1')).learnedBy).toBe('reconciliation');
   });
 

@@ -45,10 +45,7 @@ describe('the sweep', () => {
     // The service says how many there are: none is read behind the last.
     expect(lists.filter(({ path }) => Number(path.split('=').at(-1)) > pages)).toEqual([]);
     expect(asked.length - lists.length).toBe(2);
-    const drift = peek(
-      shop.settled.storePath,
-      'SELECT ours, theirs, rule, right_side, learned_by FROM drift',
-    );
+    const drift = peek(shop.settled.storePath, 'SELECT ours, theirs, rule, right_side, learned_by FROM drift');
     expect(drift).toHaveLength(2);
     expect(drift[0]).toMatchObject({ rule: 'paid', right_side: 'service', learned_by: 'listed' });
     expect(drift[0].ours).toContain('awaiting_payment');
@@ -76,10 +73,7 @@ describe('the sweep', () => {
     await act(shop.sandbox, link, 'pay');
     const paid = async () => (await stateOf(shop, 'order-1')) === 'paid';
     await passUntil(shop, paid, { withinMs: SWEEP_MS + MINUTE_MS, stepMs: 20_000 });
-    expect(await shop.settled.order('order-1')).toMatchObject({
-      learnedBy: 'reconciliation',
-      link: { id: link.id },
-    });
+    expect(await shop.settled.order('order-1')).toMatchObject({ learnedBy: 'reconciliation', link: { id: link.id } });
     expect(peek(shop.settled.storePath, 'SELECT type FROM inbox')).toEqual([{ type: 'listed' }]);
   });
 
@@ -104,8 +98,7 @@ describe('the sweep', () => {
       });
       expect(status).toBe(200);
     }
-    const lists = async () =>
-      (await requestsOf(shop.sandbox)).filter((one) => isList(one) && one.status === 200);
+    const lists = async () => (await requestsOf(shop.sandbox)).filter((one) => isList(one) && one.status === 200);
     await passUntil(shop, async () => (await lists()).length >= 3, { withinMs: 2 * HOUR_MS, stepMs: 30_000 });
     const pages = (await lists()).map(({ path }) => path.split('=').at(-1));
     expect(pages.slice(0, 3)).toEqual(['1', '2', '3']);

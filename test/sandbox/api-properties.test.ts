@@ -97,10 +97,7 @@ function isTaken(amount: string): boolean {
 describe('the rate limit', () => {
   it('never accepts more than 60 in any 60 s, and refuses nothing else', async () => {
     const step = fc.record({
-      advanceMs: fc.oneof(
-        fc.constantFrom(0, 1, 999, 1_000, 30_000, 59_999, 60_000, 60_001),
-        fc.nat({ max: 90_000 }),
-      ),
+      advanceMs: fc.oneof(fc.constantFrom(0, 1, 999, 1_000, 30_000, 59_999, 60_000, 60_001), fc.nat({ max: 90_000 })),
       requests: fc.oneof(fc.nat({ max: 10 }), fc.nat({ max: 70 })),
     });
     let refusals = 0;

@@ -45,11 +45,7 @@ describe('the rate limit', () => {
     ['seconds', 40, 40],
     ['epoch', 40, 40],
   ])('tells the reset as %s', async (reading, retryAfter, resetAfter) => {
-    const sandbox = await startTestSandbox({
-      rateLimit: 2,
-      timeScale: STILL,
-      silences: [`rate-reset=${reading}`],
-    });
+    const sandbox = await startTestSandbox({ rateLimit: 2, timeScale: STILL, silences: [`rate-reset=${reading}`] });
     const startSeconds = reading === 'epoch' ? sandbox.clock.nowMs() / 1_000 : 0;
     const startReset = async () => Number((await sandbox.call(PROFILE)).headers.get('x-ratelimit-reset'));
     expect(await startReset()).toBe(Math.ceil(startSeconds + 60));
@@ -111,10 +107,7 @@ describe('a creation', () => {
     ['amount', [undefined, null, '30', '30.00', 25, 0, -30, 30.001, 1e13, true, [30]]],
     ['externalReference', ['', 7, {}]],
     ['description', [7, []]],
-    [
-      'expiresAt',
-      ['', 'tomorrow', '2099-01-01', '2099-01-01T00:00:00', '2099-02-30T00:00:00Z', 4_102_444_800_000],
-    ],
+    ['expiresAt', ['', 'tomorrow', '2099-01-01', '2099-01-01T00:00:00', '2099-02-30T00:00:00Z', 4_102_444_800_000]],
     ['metadata', ['{}', [], 7]],
     [
       'webhookUrl',
@@ -143,13 +136,7 @@ describe('a creation', () => {
 
   it('ignores fields that the spec does not name, the currency among them', async () => {
     const sandbox = await startTestSandbox();
-    const link = await create(sandbox, {
-      ...BARE,
-      currency: 'USD',
-      isMultiUse: true,
-      status: 'EXPIRED',
-      x: 1,
-    });
+    const link = await create(sandbox, { ...BARE, currency: 'USD', isMultiUse: true, status: 'EXPIRED', x: 1 });
     expect(link).toMatchObject({ currency: 'BRL', isMultiUse: false, status: 'ACTIVE' });
     expect(link).not.toHaveProperty('x');
   });
@@ -158,11 +145,7 @@ describe('a creation', () => {
     const sandbox = await startTestSandbox();
     const nothing = Object.fromEntries(Object.keys(RICH).map((field) => [field, null]));
     const link = await create(sandbox, { ...nothing, ...BARE });
-    expect(link).toMatchObject({
-      externalReference: null,
-      metadata: null,
-      webhookSecret: expect.any(String),
-    });
+    expect(link).toMatchObject({ externalReference: null, metadata: null, webhookSecret: expect.any(String) });
   });
 
   it.each(['200', '201'])('answers %s where the switch says so', async (status) => {

@@ -199,8 +199,7 @@ describe('seed', () => {
       const links = [];
       for (const externalReference of ['one', 'two']) {
         const body = { title: 'Order', amount: 100, externalReference };
-        const { id, shortUrl, webhookSecret } = (await sandbox.call('/payment-links', { body })).body
-          .paymentLink;
+        const { id, shortUrl, webhookSecret } = (await sandbox.call('/payment-links', { body })).body.paymentLink;
         links.push({ id, short: shortUrl.split('/').at(-1), webhookSecret });
       }
       const paid = await sandbox.control('/links/one/pay', { method: 'POST' });

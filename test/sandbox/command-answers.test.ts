@@ -43,9 +43,7 @@ describe('command: what it shows of deliveries', () => {
     const text = `{"error":"stale_timestamp","detail":"${'x'.repeat(300)}"}`;
     await createLink(sandbox, 'order-1', { webhookUrl: await startReceiver(400, text) });
     const told = await say(sandbox, 'pay', 'order-1');
-    expect(told).toMatch(
-      /^payment_status_changed COMPLETED was answered 400 {"error":"stale_timestamp".*…$/m,
-    );
+    expect(told).toMatch(/^payment_status_changed COMPLETED was answered 400 {"error":"stale_timestamp".*…$/m);
   });
 
   it('says that nobody is told where the link has no webhookUrl', async () => {
@@ -72,30 +70,20 @@ describe('command: what it shows of deliveries', () => {
   it('says that nobody is told by itself in environment `sandbox`', async () => {
     const sandbox = await startTestSandbox({ environment: 'sandbox' });
     await createLink(sandbox, 'order-1', { webhookUrl: 'http://127.0.0.1:9/' });
-    expect(await say(sandbox, 'expire', 'order-1')).toContain(
-      'environment `sandbox` events go out from the panel',
-    );
+    expect(await say(sandbox, 'expire', 'order-1')).toContain('environment `sandbox` events go out from the panel');
   });
 
   it('tells what holds a delivery back, and every attempt of one', async () => {
     const sandbox = await startTestSandbox();
     await sandbox.control('/faults', { body: { fault: 'reorder', with: { by: 5 } } });
-    await sandbox.control('/faults', {
-      body: { fault: 'duplicate', match: { event: 'payment_link.status_changed' } },
-    });
+    await sandbox.control('/faults', { body: { fault: 'duplicate', match: { event: 'payment_link.status_changed' } } });
     await createLink(sandbox, 'order-1', { webhookUrl: await startReceiver(202, 'taken') });
-    expect(await say(sandbox, 'pay', 'order-1')).toMatch(
-      /created +waiting .* until 2 more of its link are sent/,
-    );
+    expect(await say(sandbox, 'pay', 'order-1')).toMatch(/created +waiting .* until 2 more of its link are sent/);
     const { deliveries } = (await sandbox.control('/deliveries')).body;
     const told = await say(sandbox, 'deliveries', deliveries.at(-1).id);
     expect(told).toMatch(/SANDBOX TIME +ATTEMPT +FAULTS +RESPONSE\n/);
-    expect(told).toMatch(
-      /Z +1, copy 1 of 2 +duplicate +202 taken\n.*Z +1, copy 2 of 2 +duplicate +202 taken\n/,
-    );
-    expect(await say(sandbox, 'events', 'order-1')).toMatch(
-      /evt_\w+ +payment_status_changed COMPLETED +pl_\w+ +\S+Z/,
-    );
+    expect(told).toMatch(/Z +1, copy 1 of 2 +duplicate +202 taken\n.*Z +1, copy 2 of 2 +duplicate +202 taken\n/);
+    expect(await say(sandbox, 'events', 'order-1')).toMatch(/evt_\w+ +payment_status_changed COMPLETED +pl_\w+ +\S+Z/);
   });
 });
 
@@ -123,9 +111,7 @@ describe('command: what it does at a running sandbox', () => {
     const sandbox = await startTestSandbox();
     expect(await say(sandbox, 'clock')).toMatch(/^\S+Z\n$/);
     const turned = await say(sandbox, 'clock', '1d2h');
-    expect(turned).toMatch(
-      /^turned by 1d2h, now \S+Z\nThe sandbox is 1d2h ahead .* silences timestamps=true\n$/s,
-    );
+    expect(turned).toMatch(/^turned by 1d2h, now \S+Z\nThe sandbox is 1d2h ahead .* silences timestamps=true\n$/s);
     await say(sandbox, 'silences', 'timestamps=true');
     expect(await say(sandbox, 'clock')).toContain('stamped by the true one');
   });
@@ -154,11 +140,7 @@ describe('command: what it says is wrong', () => {
     const cases: [string[], number, string][] = [
       [['clock', '5x'], 64, 'BY is "5x". Write BY as 17h, 90m, 2h30m, 1d'],
       [['clock', '-1h'], 64, 'The clock never goes back'],
-      [
-        ['faults', '{"fault":"duplicate","with":{"times":1}}'],
-        64,
-        'times must be a whole number from 2 to 100',
-      ],
+      [['faults', '{"fault":"duplicate","with":{"times":1}}'], 64, 'times must be a whole number from 2 to 100'],
       [['faults', '1'], 64, 'JSON object'],
       [['faults', '{"fault":"drop"}', '--clear'], 64, 'one thing at a time'],
       [['faults', '--remove', 'one'], 64, '--remove is "one"'],
@@ -188,10 +170,7 @@ describe('command: what it says is wrong', () => {
       message: expect.stringContaining('"nobody"'),
       exit: 66,
     });
-    expect(await told('links', '--url', 'http://127.0.0.1:1')).toMatchObject({
-      code: 'sandbox_unreachable',
-      exit: 69,
-    });
+    expect(await told('links', '--url', 'http://127.0.0.1:1')).toMatchObject({ code: 'sandbox_unreachable', exit: 69 });
     expect(await told('links', '--url', await startReceiver(200, '{}'))).toMatchObject({
       code: 'no_sandbox',
       exit: 69,

@@ -17,10 +17,7 @@ const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
 type Running = RunningProcess & { url: string; apiKey: string; seed: string };
 
 /** `settled sandbox` as a process of its own, on a free port. */
-async function start(
-  args: readonly string[] = [],
-  environment: Record<string, string> = {},
-): Promise<Running> {
+async function start(args: readonly string[] = [], environment: Record<string, string> = {}): Promise<Running> {
   const running = spawnSandbox(['--listen', '127.0.0.1:0', '--json', ...args], environment);
   return { ...running, ...JSON.parse(await running.line(/"url"/)) };
 }
@@ -103,11 +100,7 @@ describe('command: serving', () => {
 describe('command: what it refuses', () => {
   it('listens beyond loopback only where that is said', async () => {
     const refused = await run('--listen', '0.0.0.0:0');
-    expect(refused).toMatchObject({
-      code: 64,
-      stdout: '',
-      stderr: expect.stringContaining('--allow-remote'),
-    });
+    expect(refused).toMatchObject({ code: 64, stdout: '', stderr: expect.stringContaining('--allow-remote') });
     const allowed = spawnSandbox(['--listen', '0.0.0.0:0', '--allow-remote', '--json']);
     expect(JSON.parse(await allowed.line(/"url"/)).url).toMatch(/^http:\/\/0\.0\.0\.0:/);
   });
@@ -116,10 +109,7 @@ describe('command: what it refuses', () => {
     const data = join(testFolder(), 'sandbox.db');
     const { url } = await start(['--data', data]);
     const address = await run('--listen', new URL(url).host);
-    expect(address).toMatchObject({
-      code: 75,
-      stderr: expect.stringContaining(`${new URL(url).host} is in use`),
-    });
+    expect(address).toMatchObject({ code: 75, stderr: expect.stringContaining(`${new URL(url).host} is in use`) });
     const file = await run('--listen', '127.0.0.1:0', '--data', data);
     expect(file).toMatchObject({ code: 75, stderr: expect.stringContaining(`${data} is in use`) });
   });
@@ -149,11 +139,7 @@ describe('command: what it refuses', () => {
     ['an address', ['--listen', '8790'], ['HOST:PORT']],
     ['a time scale', ['--time-scale', '0'], ['above 0']],
     ['an API key', ['--api-key', 'two words'], ['printable']],
-    [
-      'an amount',
-      ['play', 'happy', '--webhook-url', 'http://x/', '--webhook-secret', 's', '--amount', '25'],
-      ['25'],
-    ],
+    ['an amount', ['play', 'happy', '--webhook-url', 'http://x/', '--webhook-secret', 's', '--amount', '25'], ['25']],
     ['a play without receiver', ['play', 'happy'], ['--webhook-url', '--webhook-secret']],
     ['a payment without link', ['pay'], ['LINK']],
     ['one word too much', ['pay', 'one', 'two'], ['two']],
@@ -180,10 +166,7 @@ describe('command: what it refuses', () => {
     expect(unknown).toMatchObject({ code: 66, stderr: expect.stringContaining('"order-1"') });
     await createLink(running, 'order-1');
     const unpaid = await run('refund', 'order-1', '--url', running.url);
-    expect(unpaid).toMatchObject({
-      code: 66,
-      stderr: expect.stringContaining('no payment that is COMPLETED'),
-    });
+    expect(unpaid).toMatchObject({ code: 66, stderr: expect.stringContaining('no payment that is COMPLETED') });
     await say(running, 'expire', 'order-1');
     const expired = await run('pay', 'order-1', '--url', running.url);
     expect(expired).toMatchObject({ code: 1, stderr: expect.stringContaining('EXPIRED') });
@@ -199,16 +182,7 @@ describe('command: a running sandbox', () => {
     const running = await start();
     for (const name of ['one', 'two', 'three']) await createLink(running, name, { webhookUrl });
 
-    const paid = await run(
-      'pay',
-      'one',
-      '--url',
-      running.url,
-      '--method',
-      'CREDIT_CARD',
-      '--installments',
-      '3',
-    );
+    const paid = await run('pay', 'one', '--url', running.url, '--method', 'CREDIT_CARD', '--installments', '3');
     expect(paid).toMatchObject({ code: 0, stderr: '' });
     expect(paid.stdout).toMatch(/payment status +COMPLETED/);
     expect(paid.stdout).toMatch(/payment_status_changed COMPLETED +acknowledged +1 +1 +- +202/);
@@ -222,10 +196,7 @@ describe('command: a running sandbox', () => {
     expect(pending.link.paymentStatus).toBe('PENDING');
     const abroad = await say(running, 'pay', 'three', '--money', 'other-currency');
     expect(abroad.link.payments[0].quote).toMatchObject({ amount: 18, currency: 'USD' });
-    const [disputed, expired] = await Promise.all([
-      say(running, 'dispute', 'three'),
-      say(running, 'expire', 'two'),
-    ]);
+    const [disputed, expired] = await Promise.all([say(running, 'dispute', 'three'), say(running, 'expire', 'two')]);
     expect(disputed.link.payments[0].status).toBe('DISPUTED');
     expect(expired.link.status).toBe('EXPIRED');
     const won = await say(running, 'win', 'three');
@@ -239,11 +210,7 @@ describe('command: a running sandbox', () => {
     await createLink(running, 'order-1', { webhookUrl: 'http://127.0.0.1:1/' });
     const before = await say(running, 'deliveries', 'order-1');
     expect(before.deliveries).toMatchObject([{ kind: 'payment_link.created', status: 'waiting' }]);
-    const { faults } = await say(
-      running,
-      'faults',
-      '{"fault": "drop", "count": null, "with": {"forGood": true}}',
-    );
+    const { faults } = await say(running, 'faults', '{"fault": "drop", "count": null, "with": {"forGood": true}}');
     expect(faults).toMatchObject([{ fault: 'drop', remaining: null }]);
     await say(running, 'clock', '17h');
     const [byDelivery, byEvent] = await Promise.all(

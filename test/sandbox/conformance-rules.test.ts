@@ -39,10 +39,7 @@ describe('section 5', () => {
   });
 
   it('5: an old key is refused once the sandbox has another', async () => {
-    const [before, after] = [
-      await startTestSandbox({ apiKey: 'old' }),
-      await startTestSandbox({ apiKey: 'new' }),
-    ];
+    const [before, after] = [await startTestSandbox({ apiKey: 'old' }), await startTestSandbox({ apiKey: 'new' })];
     expect((await before.call(PROFILE)).status).toBe(200);
     expect((await after.call(PROFILE, { headers: { 'x-api-key': 'old' } })).status).toBe(401);
   });
@@ -137,19 +134,16 @@ describe('section 8', () => {
 });
 
 describe('section 9', () => {
-  it.each(['production', 'sandbox'] as const)(
-    'the version is the path prefix /api/v1 in %s',
-    async (environment) => {
-      const sandbox = await startTestSandbox({ environment });
-      const headers = { 'x-api-key': sandbox.apiKey };
-      const statuses = await Promise.all(
-        ['/api/v1', '/api/v2', '/api', ''].map(async (prefix) => {
-          return (await fetch(`${sandbox.url}${prefix}${PROFILE}`, { headers })).status;
-        }),
-      );
-      expect(statuses).toEqual([200, 404, 404, 404]);
-    },
-  );
+  it.each(['production', 'sandbox'] as const)('the version is the path prefix /api/v1 in %s', async (environment) => {
+    const sandbox = await startTestSandbox({ environment });
+    const headers = { 'x-api-key': sandbox.apiKey };
+    const statuses = await Promise.all(
+      ['/api/v1', '/api/v2', '/api', ''].map(async (prefix) => {
+        return (await fetch(`${sandbox.url}${prefix}${PROFILE}`, { headers })).status;
+      }),
+    );
+    expect(statuses).toEqual([200, 404, 404, 404]);
+  });
 });
 
 async function bareCall(
@@ -161,9 +155,5 @@ async function bareCall(
 ): Promise<Response> {
   const type = { 'content-type': 'application/json' };
   const content = body === undefined ? {} : { body: JSON.stringify(body) };
-  return await fetch(`${sandbox.url}/api/v1${path}`, {
-    method,
-    headers: { ...type, ...headers },
-    ...content,
-  });
+  return await fetch(`${sandbox.url}/api/v1${path}`, { method, headers: { ...type, ...headers }, ...content });
 }

@@ -18,11 +18,7 @@ describe('section 3, link status', () => {
     await act(sandbox, id, 'pay', { complete: false });
     expect(await details(sandbox, id)).toMatchObject({ status: 'ACTIVE' });
     await act(sandbox, id, 'complete');
-    expect(await details(sandbox, id)).toMatchObject({
-      status: 'INACTIVE',
-      isActive: true,
-      isExpired: false,
-    });
+    expect(await details(sandbox, id)).toMatchObject({ status: 'INACTIVE', isActive: true, isExpired: false });
     expect(await deliveredKinds(sandbox, id)).toContain('payment_link.status_changed');
     const again = await sandbox.control(`/links/${id}/pay`, { body: {} });
     expect(again).toMatchObject({ status: 403, body: { error: { code: 'link_not_active' } } });
@@ -51,10 +47,7 @@ describe('section 3, aggregate paymentStatus', () => {
   it('goes from NOT_STARTED over PENDING to COMPLETED, and each step is told', async () => {
     const sandbox = await startTestSandbox();
     const { id } = await create(sandbox, RICH);
-    const step = async () => [
-      (await details(sandbox, id)).paymentStatus,
-      await paymentStatusesTold(sandbox, id),
-    ];
+    const step = async () => [(await details(sandbox, id)).paymentStatus, await paymentStatusesTold(sandbox, id)];
     expect(await step()).toEqual(['NOT_STARTED', []]);
     await act(sandbox, id, 'pay', { complete: false });
     expect(await step()).toEqual(['PENDING', ['PENDING']]);

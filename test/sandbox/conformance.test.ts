@@ -10,8 +10,7 @@ import { act, BARE, create, details, RICH } from './client.ts';
 
 const TEXT = expect.stringMatching(/./);
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-const ADDRESS = (start: string) =>
-  expect.stringMatching(new RegExp(`^http://127\\.0\\.0\\.1:\\d+${start}\\w+$`));
+const ADDRESS = (start: string) => expect.stringMatching(new RegExp(`^http://127\\.0\\.0\\.1:\\d+${start}\\w+$`));
 
 const CARD = { method: 'CREDIT_CARD', installments: 3, customer: { name: 'Ana', email: 'ana@shop.example' } };
 
@@ -49,12 +48,7 @@ async function twoLinks() {
   const created = await create(sandbox, RICH);
   const bare = await create(sandbox, BARE);
   await act(sandbox, created.id, 'pay', CARD);
-  return {
-    sandbox,
-    created,
-    rich: await details(sandbox, created.id),
-    bare: await details(sandbox, bare.id),
-  };
+  return { sandbox, created, rich: await details(sandbox, created.id), bare: await details(sandbox, bare.id) };
 }
 
 describe('section 2, PaymentLink', () => {
@@ -94,9 +88,7 @@ describe('section 2, PaymentLink', () => {
 
   it('webhookSecret is generated where it is omitted, another for each link', async () => {
     const sandbox = await startTestSandbox();
-    const secrets = [await create(sandbox, BARE), await create(sandbox, BARE)].map(
-      (link) => link.webhookSecret,
-    );
+    const secrets = [await create(sandbox, BARE), await create(sandbox, BARE)].map((link) => link.webhookSecret);
     expect(secrets).toEqual([expect.stringMatching(/.{32}/), expect.stringMatching(/.{32}/)]);
     expect(new Set(secrets).size).toBe(2);
   });

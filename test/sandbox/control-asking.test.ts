@@ -20,9 +20,7 @@ describe('control: the requests to the API', () => {
       { number: 4, method: 'GET', path: '/api/v1/merchant/profile', status: 401 },
     ]);
     expect(total).toBe(4);
-    const secondsAfter = requests.map(({ epochMs }: { epochMs: number }) =>
-      Math.floor((epochMs - atMs) / 10_000),
-    );
+    const secondsAfter = requests.map(({ epochMs }: { epochMs: number }) => Math.floor((epochMs - atMs) / 10_000));
     expect(secondsAfter).toEqual([0, 0, 3, 3]);
     expect(Date.parse(requests[0].at)).toBe(requests[0].epochMs);
   });

@@ -6,9 +6,7 @@ import type { TestSandbox } from '../support/sandbox.ts';
 type Received = { event: { id: string; type: string }; signature: string };
 
 /** A receiver that answers each delivery with the next status, and 200 when there are no more. */
-export async function startReceiver(
-  ...statuses: number[]
-): Promise<{ webhookUrl: string; received: Received[] }> {
+export async function startReceiver(...statuses: number[]): Promise<{ webhookUrl: string; received: Received[] }> {
   const received: Received[] = [];
   const server = createServer(async (incoming, response) => {
     let text = '';

@@ -34,9 +34,7 @@ describe('control: deliveries', () => {
   it('counts from the time at which a retry was held back', async () => {
     const { webhookUrl } = await startReceiver(500);
     const sandbox = await startTestSandbox();
-    await sandbox.control('/faults', {
-      body: { fault: 'reorder', match: { attempt: 2 }, with: { by: 2 } },
-    });
+    await sandbox.control('/faults', { body: { fault: 'reorder', match: { attempt: 2 }, with: { by: 2 } } });
     await createLink(sandbox, { webhookUrl });
     await sandbox.control('/idle', { method: 'POST' });
     await sandbox.control('/links/order-1/pay', { method: 'POST' });

@@ -31,11 +31,7 @@ describe('control: faults', () => {
       'match.method',
       'duplicate is done to deliveries, match by event, link, attempt.',
     ],
-    [
-      { fault: 'slow', match: { attempt: 1 } },
-      'match.attempt',
-      'slow is done to requests, match by method, path.',
-    ],
+    [{ fault: 'slow', match: { attempt: 1 } }, 'match.attempt', 'slow is done to requests, match by method, path.'],
   ] as const)('says in words what is wrong with the plan %j', async ([plan, field, message]) => {
     const sandbox = await startTestSandbox();
     const { status, body } = await sandbox.control('/faults', { body: plan });

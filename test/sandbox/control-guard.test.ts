@@ -45,8 +45,7 @@ describe('control: pages of others', () => {
 
   it('are kept from the API as well, whatever key they send', async () => {
     const sandbox = await startTestSandbox();
-    const ask = (host: string) =>
-      send(`${sandbox.url}/api/v1/payment-links`, 'GET', { host, 'x-api-key': 'sk_any' });
+    const ask = (host: string) => send(`${sandbox.url}/api/v1/payment-links`, 'GET', { host, 'x-api-key': 'sk_any' });
     expect(await ask('evil.example')).toBe(403);
     expect(await ask('localhost.evil.com:8790')).toBe(403);
     expect(await ask('localhost')).not.toBe(403);

@@ -100,8 +100,7 @@ describe('control: links', () => {
 
   it('pays by PIX, in instalments, and in two steps', async () => {
     const sandbox = await startTestSandbox();
-    for (const reference of ['pix', 'card', 'later'])
-      await createLink(sandbox, { externalReference: reference });
+    for (const reference of ['pix', 'card', 'later']) await createLink(sandbox, { externalReference: reference });
     const pix = await sandbox.control('/links/pix/pay', { method: 'POST' });
     expect(pix.body).toMatchObject({
       status: 'INACTIVE',
@@ -177,10 +176,7 @@ describe('control: links', () => {
     await createLink(sandbox);
     for (const name of ['pay', 'complete']) {
       const { status, body } = await sandbox.control(`/links/order-1/${name}`, { method: 'POST' });
-      expect([status, body.error.message]).toEqual([
-        403,
-        expect.stringContaining('--environment production'),
-      ]);
+      expect([status, body.error.message]).toEqual([403, expect.stringContaining('--environment production')]);
     }
   });
 

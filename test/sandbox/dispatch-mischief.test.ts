@@ -1,15 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import {
-  act,
-  createLink,
-  firstDelivery,
-  HOUR_MS,
-  MINUTE_MS,
-  plan,
-  startPair,
-  turn,
-} from '../support/dispatch.ts';
+import { act, createLink, firstDelivery, HOUR_MS, MINUTE_MS, plan, startPair, turn } from '../support/dispatch.ts';
 import type { Received } from '../support/hook.ts';
 import { CREATED, isGenuine, PAYMENT_STATUS, SECRET } from './genuine.ts';
 
@@ -105,12 +96,7 @@ describe('sandbox: mischief with whether and when a delivery is sent', () => {
     expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'waiting', attempts: 0, dueAt: null });
     await act(sandbox, link, 'pay');
     await sandbox.idle();
-    expect(receiver.kinds().slice(1)).toEqual([
-      PAYMENT_STATUS,
-      CREATED,
-      PAYMENT_STATUS,
-      'payment_link.status_changed',
-    ]);
+    expect(receiver.kinds().slice(1)).toEqual([PAYMENT_STATUS, CREATED, PAYMENT_STATUS, 'payment_link.status_changed']);
     expect(receiver.received.slice(1).every(isGenuine)).toBe(true);
     expect((await firstDelivery(sandbox, link)).log).toMatchObject([{ faults: ['reorder'] }]);
   });
@@ -144,11 +130,7 @@ describe('sandbox: mischief with whether and when a delivery is sent', () => {
   });
 
   it('delay: sent later, once, and stamped when it is sent', async () => {
-    const { sandbox, receiver, link } = await planned({
-      fault: 'delay',
-      with: { ms: 90 * MINUTE_MS },
-      count: null,
-    });
+    const { sandbox, receiver, link } = await planned({ fault: 'delay', with: { ms: 90 * MINUTE_MS }, count: null });
     const createdMs = sandbox.clock.nowMs();
     await turn(sandbox, 89 * MINUTE_MS);
     expect(receiver.received).toEqual([]);
@@ -210,14 +192,11 @@ describe('sandbox: mischief with what a delivery says', () => {
     expect(sent.body.toString()).toBe(original.slice(0, -25));
   });
 
-  it.each([1_000, 1_000_000])(
-    'truncate: of a body that is shorter than %i nothing is left',
-    async (bytes) => {
-      const { sent, original } = await changed({ fault: 'truncate', with: { bytes } });
-      expect(original.length).toBeLessThan(1_000);
-      expect(sent.body).toHaveLength(0);
-    },
-  );
+  it.each([1_000, 1_000_000])('truncate: of a body that is shorter than %i nothing is left', async (bytes) => {
+    const { sent, original } = await changed({ fault: 'truncate', with: { bytes } });
+    expect(original.length).toBeLessThan(1_000);
+    expect(sent.body).toHaveLength(0);
+  });
 
   it('wrong-secret: signed with another', async () => {
     const { sandbox, receiver, link } = await planned({ fault: 'wrong-secret' });

@@ -17,8 +17,7 @@ describe('sandbox: plans of mischief', () => {
   it('are done to the attempt they name alone, and the next is as it should be, also where it is signed once', async () => {
     const { sandbox, receiver } = await startPair({ silences: ['retries=signed-once'] });
     receiver.answerWith(503);
-    for (const fault of ['tamper', 'wrong-secret', 'stale-timestamp', 'truncate'])
-      await plan(sandbox, { fault });
+    for (const fault of ['tamper', 'wrong-secret', 'stale-timestamp', 'truncate']) await plan(sandbox, { fault });
     await plan(sandbox, { fault: 're-encode', match: { attempt: 3 } });
     const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
     await turn(sandbox, HOUR_MS);
@@ -102,11 +101,7 @@ describe('sandbox: plans of mischief', () => {
     await sandbox.control(`/deliveries/${id}/resend`, { method: 'POST' });
     await sandbox.idle();
     expect(receiver.received.map(isGenuine)).toEqual([false, false, true]);
-    expect((await deliveriesOf(sandbox, link)).map(({ origin }) => origin)).toEqual([
-      'panel',
-      'resend',
-      'resend',
-    ]);
+    expect((await deliveriesOf(sandbox, link)).map(({ origin }) => origin)).toEqual(['panel', 'resend', 'resend']);
   });
 
   it('leave the schedule as it is: a retry is counted from the attempt that was spoiled', async () => {

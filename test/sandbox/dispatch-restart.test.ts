@@ -31,17 +31,7 @@ function dataFile(): string {
 
 /** A sandbox as a process of its own, and what calls it. */
 async function spawnSandbox(data: string) {
-  const args = [
-    MAIN,
-    'serve',
-    '--listen',
-    '127.0.0.1:0',
-    '--data',
-    data,
-    '--seed',
-    'test',
-    '--no-rate-limit',
-  ];
+  const args = [MAIN, 'serve', '--listen', '127.0.0.1:0', '--data', data, '--seed', 'test', '--no-rate-limit'];
   const child = spawn(process.execPath, [...args, '--json'], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const line = await new Promise<string>((resolve) => {
@@ -176,9 +166,7 @@ describe('sandbox: deliveries over a restart', () => {
     const after = await restart(data);
     await after.idle();
     const deliveries = await deliveriesOf(after, link);
-    expect(deliveries.map(({ status, attempts }) => [status, attempts])).toEqual(
-      Array(4).fill(['acknowledged', 1]),
-    );
+    expect(deliveries.map(({ status, attempts }) => [status, attempts])).toEqual(Array(4).fill(['acknowledged', 1]));
     const ids = receiver.received.map(({ event }) => event.id);
     expect(ids).toEqual([deliveries[0].event, ...deliveries.map(({ event }) => event)]);
   });

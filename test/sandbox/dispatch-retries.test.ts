@@ -60,11 +60,7 @@ describe('sandbox: retries', () => {
     await eventually(() => expect(receiver.received).toHaveLength(3));
     await sandbox.idle();
     const [first, second, third] = offsetsMs(await firstDelivery(sandbox, link));
-    expect([first, (second as number) >= MINUTE_MS, (third as number) >= 6 * MINUTE_MS]).toEqual([
-      0,
-      true,
-      true,
-    ]);
+    expect([first, (second as number) >= MINUTE_MS, (third as number) >= 6 * MINUTE_MS]).toEqual([0, true, true]);
   });
 
   it('are counted from the end of the attempt before, not from its start', async () => {
@@ -88,11 +84,7 @@ describe('sandbox: retries', () => {
     const { sandbox, receiver, link } = await failing();
     await turn(sandbox, 72 * HOUR_MS);
     expect(receiver.received).toHaveLength(7);
-    expect(await firstDelivery(sandbox, link)).toMatchObject({
-      status: 'given_up',
-      attempts: 7,
-      dueAt: null,
-    });
+    expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'given_up', attempts: 7, dueAt: null });
   });
 
   it.each([
@@ -113,9 +105,7 @@ describe('sandbox: retries', () => {
     await turn(sandbox, 72 * HOUR_MS);
     const { status, log } = await firstDelivery(sandbox, link);
     expect(status).toBe('acknowledged');
-    expect(log.map(({ responseStatus }: { responseStatus: number }) => responseStatus)).toEqual([
-      503, 503, 503, 200,
-    ]);
+    expect(log.map(({ responseStatus }: { responseStatus: number }) => responseStatus)).toEqual([503, 503, 503, 200]);
   });
 
   it('log each attempt with what came of it', async () => {
@@ -130,12 +120,7 @@ describe('sandbox: retries', () => {
       { attempt: 1, responseStatus: 503, responseBody: '', error: null },
       { attempt: 2, responseStatus: 503 },
       { attempt: 3, responseStatus: 500, responseBody: 'database is gone', error: null },
-      {
-        attempt: 4,
-        responseStatus: null,
-        responseBody: null,
-        error: expect.stringContaining('ECONNREFUSED'),
-      },
+      { attempt: 4, responseStatus: null, responseBody: null, error: expect.stringContaining('ECONNREFUSED') },
     ]);
   });
 });

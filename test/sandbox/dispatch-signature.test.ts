@@ -17,8 +17,7 @@ const ENCODINGS: Record<string, (digest: Buffer, timestamp: string) => string> =
   hex: (digest) => digest.toString('hex'),
   'hex-upper': (digest) => digest.toString('hex').toUpperCase(),
   base64: (digest) => digest.toString('base64'),
-  base64url: (digest) =>
-    digest.toString('base64').replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', ''),
+  base64url: (digest) => digest.toString('base64').replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', ''),
   'base64-unpadded': (digest) => digest.toString('base64').replaceAll('=', ''),
   'sha256=hex': (digest) => `sha256=${digest.toString('hex')}`,
   'sha256=base64': (digest) => `sha256=${digest.toString('base64')}`,
@@ -35,19 +34,16 @@ describe('sandbox: the signature', () => {
     expect(Object.keys(ENCODINGS)).toEqual([...SILENCES.signature.values]);
   });
 
-  it.each(SILENCES.signature.values)(
-    'is HMAC-SHA256 over timestamp, full stop and body, as %s',
-    async (encoding) => {
-      const { sandbox, receiver } = await startPair({ silences: [`signature=${encoding}`] });
-      const title = 'Cadeira “de balanço” 🪑';
-      await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET, title });
-      await sandbox.idle();
-      const [delivery] = receiver.received as [Received];
-      expect(delivery.headers['x-service-signature']).toBe(
-        ENCODINGS[encoding]?.(mac(delivery), String(delivery.headers['x-service-timestamp'])),
-      );
-    },
-  );
+  it.each(SILENCES.signature.values)('is HMAC-SHA256 over timestamp, full stop and body, as %s', async (encoding) => {
+    const { sandbox, receiver } = await startPair({ silences: [`signature=${encoding}`] });
+    const title = 'Cadeira “de balanço” 🪑';
+    await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET, title });
+    await sandbox.idle();
+    const [delivery] = receiver.received as [Received];
+    expect(delivery.headers['x-service-signature']).toBe(
+      ENCODINGS[encoding]?.(mac(delivery), String(delivery.headers['x-service-timestamp'])),
+    );
+  });
 
   it('comes under the brand that the sandbox is given', async () => {
     const { sandbox, receiver } = await startPair({ headerPrefix: 'X-Acme' });

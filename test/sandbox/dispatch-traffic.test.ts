@@ -50,10 +50,7 @@ describe('sandbox: traffic that never ends', () => {
     expect(links.length).toBeGreaterThan(1);
     for (const link of links) {
       const [, retryMs] = offsetsMs(await firstDelivery(sandbox, link));
-      expect([(retryMs as number) >= MINUTE_MS, (retryMs as number) < MINUTE_MS + SLACK_MS]).toEqual([
-        true,
-        true,
-      ]);
+      expect([(retryMs as number) >= MINUTE_MS, (retryMs as number) < MINUTE_MS + SLACK_MS]).toEqual([true, true]);
     }
   });
 });

@@ -100,10 +100,7 @@ describe('sandbox: one delivery', () => {
   it('is a POST of the event as JSON, with both headers and the bytes that were stored', async () => {
     const { sandbox, receiver } = await startPair();
     const beforeMs = sandbox.clock.nowMs();
-    const link = await createLink(sandbox, {
-      webhookUrl: `${receiver.url}?shop=1`,
-      title: 'Poltrona “São João” 🪑',
-    });
+    const link = await createLink(sandbox, { webhookUrl: `${receiver.url}?shop=1`, title: 'Poltrona “São João” 🪑' });
     await sandbox.idle();
     const [{ method, path, headers, body, event }] = receiver.received as [(typeof receiver.received)[0]];
     expect([method, path, headers['content-type']]).toEqual(['POST', '/hook?shop=1', 'application/json']);
@@ -134,11 +131,7 @@ describe('sandbox: one delivery', () => {
     receiver.answerWith(status);
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
     await sandbox.idle();
-    expect(await firstDelivery(sandbox, link)).toMatchObject({
-      status: 'acknowledged',
-      attempts: 1,
-      dueAt: null,
-    });
+    expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'acknowledged', attempts: 1, dueAt: null });
   });
 
   it.each([304, 400, 401, 404, 410, 500, 503])('has failed where the answer is %i', async (status) => {
@@ -178,9 +171,7 @@ describe('sandbox: one delivery', () => {
       responseBody: null,
       error: 'socket hang up',
     });
-    expect((await firstDelivery(sandbox, refused)).log[0].error).toContain(
-      `ECONNREFUSED 127.0.0.1:${receiver.port}`,
-    );
+    expect((await firstDelivery(sandbox, refused)).log[0].error).toContain(`ECONNREFUSED 127.0.0.1:${receiver.port}`);
   });
 
   it('has failed where no answer comes within 20 seconds of the sandbox', async () => {

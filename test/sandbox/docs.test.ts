@@ -87,9 +87,7 @@ describe('sandbox/README.md', () => {
     expect(output).toMatch(/pay_\w+ REFUNDED/);
     expect(output).not.toContain('No event was sent');
     expect(output).toMatch(/^turned by 18h, now .*\nThe sandbox is 18h ahead/m);
-    expect(output.match(/payment_status_changed \w+ +given_up +7 +7 +- +connect ECONNREFUSED/g)).toHaveLength(
-      3,
-    );
+    expect(output.match(/payment_status_changed \w+ +given_up +7 +7 +- +connect ECONNREFUSED/g)).toHaveLength(3);
     expect(output).toContain('"status":"REFUNDED"');
     expect(output).toContain('"signature":"base64"');
   });

@@ -49,11 +49,7 @@ describe('a request that the page cannot take', () => {
     const sandbox = production();
     const { id } = await createLink(sandbox);
     const body = name.endsWith('too long') ? `method=PIX&name=${'x'.repeat(5_000)}` : 'method=PIX';
-    const answer = await fetch(`${sandbox.url}${path.replace('{id}', id)}`, {
-      method: 'POST',
-      headers,
-      body,
-    });
+    const answer = await fetch(`${sandbox.url}${path.replace('{id}', id)}`, { method: 'POST', headers, body });
     expect(answer.status).toBe(status);
     expect(answer.headers.get('content-security-policy')).toBe(POLICY);
     const text = await answer.text();
@@ -76,10 +72,7 @@ describe('a request that the page cannot take', () => {
     }
     expect((await details(sandbox, link)).payments).toEqual([]);
     const name = `${'x'.repeat(198)}😀`;
-    await fetch(`${link.url}/payments`, {
-      method: 'POST',
-      body: new URLSearchParams({ method: 'PIX', name }),
-    });
+    await fetch(`${link.url}/payments`, { method: 'POST', body: new URLSearchParams({ method: 'PIX', name }) });
     expect((await details(sandbox, link)).payments).toMatchObject([{ customer: { name } }]);
   });
 });

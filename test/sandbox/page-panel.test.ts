@@ -5,11 +5,7 @@ import { signatureHex } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
 import { createLink, details, sharedSandbox, startSite } from './page-order.ts';
 
-const KINDS = [
-  'payment_link.created',
-  'payment_link.status_changed',
-  'payment_link.payment_status_changed',
-] as const;
+const KINDS = ['payment_link.created', 'payment_link.status_changed', 'payment_link.payment_status_changed'] as const;
 const SECRET = 'secret-of-the-panel';
 
 const open = useBrowser();
@@ -45,11 +41,7 @@ describe('the Sandbox panel', () => {
     const link = await createLink(sandbox);
     const tab = await open();
     await tab.goto(link.url);
-    const shown = {
-      EXPIRED: 'This link has expired',
-      INACTIVE: 'This link is closed',
-      ACTIVE: 'How would you like',
-    };
+    const shown = { EXPIRED: 'This link has expired', INACTIVE: 'This link is closed', ACTIVE: 'How would you like' };
     for (const [status, heading] of Object.entries(shown)) {
       await button(tab, status).click();
       await tab.getByRole('heading', { name: heading }).waitFor();
@@ -134,9 +126,7 @@ describe('the Sandbox panel', () => {
         await entry(tab, kind).getByText(`heard ${kind}`).waitFor();
         await entry(tab, kind).getByText(`from the ${from}`).waitFor();
       }
-      const told = receiver.requests
-        .filter(({ method }) => method === 'POST')
-        .map(({ body }) => JSON.parse(body).type);
+      const told = receiver.requests.filter(({ method }) => method === 'POST').map(({ body }) => JSON.parse(body).type);
       expect(told).toEqual(KINDS);
       expect(receiver.requests.some(({ method }) => method === 'OPTIONS')).toBe(from === 'browser');
       expect(tab.wrongs).toEqual([]);
@@ -231,29 +221,26 @@ describe('the Sandbox panel', () => {
 });
 
 describe('the panel and settled', () => {
-  it.each(['server', 'browser'] as const)(
-    'turns an order paid by an event sent from the %s',
-    async (from) => {
-      const sandbox = simulated();
-      const reference = `order-${from}`;
-      const settled = await startTestApp({ environment: { SETTLED_HOOKS_CORS: sandbox.url } });
-      const { webhookUrl, webhookSecret } = await settled.reserve(reference, '149.90');
-      const link = await createLink(sandbox, { externalReference: reference, webhookUrl, webhookSecret });
-      const tab = await open();
-      await tab.goto(link.url);
-      if (from === 'browser') await tab.getByLabel('this browser').check();
-      await button(tab, 'COMPLETED').click();
-      await entry(tab, 'payment status: COMPLETED').waitFor();
-      await button(tab, 'payment_link.payment_status_changed').click();
-      const told = entry(tab, 'payment_link.payment_status_changed');
-      await told.getByText('200', { exact: true }).waitFor();
-      await told.getByText('"received":true').waitFor();
-      await eventually(async () => expect((await settled.order(reference)).state).toBe('paid'));
-      await tab.reload();
-      await told.getByText('"received":true').waitFor();
-      expect(tab.wrongs).toEqual([]);
-    },
-  );
+  it.each(['server', 'browser'] as const)('turns an order paid by an event sent from the %s', async (from) => {
+    const sandbox = simulated();
+    const reference = `order-${from}`;
+    const settled = await startTestApp({ environment: { SETTLED_HOOKS_CORS: sandbox.url } });
+    const { webhookUrl, webhookSecret } = await settled.reserve(reference, '149.90');
+    const link = await createLink(sandbox, { externalReference: reference, webhookUrl, webhookSecret });
+    const tab = await open();
+    await tab.goto(link.url);
+    if (from === 'browser') await tab.getByLabel('this browser').check();
+    await button(tab, 'COMPLETED').click();
+    await entry(tab, 'payment status: COMPLETED').waitFor();
+    await button(tab, 'payment_link.payment_status_changed').click();
+    const told = entry(tab, 'payment_link.payment_status_changed');
+    await told.getByText('200', { exact: true }).waitFor();
+    await told.getByText('"received":true').waitFor();
+    await eventually(async () => expect((await settled.order(reference)).state).toBe('paid'));
+    await tab.reload();
+    await told.getByText('"received":true').waitFor();
+    expect(tab.wrongs).toEqual([]);
+  });
 });
 
 function button(tab: Tab, name: string) {

@@ -13,14 +13,7 @@ describe('paying on the hosted page', () => {
     const tab = await open();
     await tab.goto(link.url);
     const order = tab.getByRole('region', { name: 'Your order' });
-    for (const text of [
-      'Two tickets',
-      'R$ 149.90',
-      'Row F',
-      'order-7',
-      'Sandbox Merchant',
-      'no time limit',
-    ]) {
+    for (const text of ['Two tickets', 'R$ 149.90', 'Row F', 'order-7', 'Sandbox Merchant', 'no time limit']) {
       await order.getByText(text).first().waitFor();
     }
     await tab.getByLabel('Name optional').fill('Ana');
@@ -179,15 +172,9 @@ describe('a link that cannot be paid', () => {
     await heading(one, 'This link is already paid');
 
     const payment = new URL(address).searchParams.get('payment') as string;
-    const late = await fetch(`${link.url}/complete`, {
-      method: 'POST',
-      body: new URLSearchParams({ payment }),
-    });
+    const late = await fetch(`${link.url}/complete`, { method: 'POST', body: new URLSearchParams({ payment }) });
     expect(await late.text()).toContain('already paid');
-    const again = await fetch(`${link.url}/payments`, {
-      method: 'POST',
-      body: new URLSearchParams({ method: 'PIX' }),
-    });
+    const again = await fetch(`${link.url}/payments`, { method: 'POST', body: new URLSearchParams({ method: 'PIX' }) });
     expect(await again.text()).toContain('already paid');
     const { payments } = await details(sandbox, link);
     expect(payments.map(({ status }: { status: string }) => status)).toEqual(['PENDING', 'COMPLETED']);
@@ -217,10 +204,7 @@ describe('a link that cannot be paid', () => {
     await heading(tab, 'How would you like to pay?');
     await sandbox.clock.advance(3_600_000);
     await heading(tab, 'This link has expired');
-    const late = await fetch(`${link.url}/payments`, {
-      method: 'POST',
-      body: new URLSearchParams({ method: 'PIX' }),
-    });
+    const late = await fetch(`${link.url}/payments`, { method: 'POST', body: new URLSearchParams({ method: 'PIX' }) });
     expect(await late.text()).toContain('This link has expired');
     expect((await details(sandbox, link)).payments).toEqual([]);
   });
@@ -278,10 +262,7 @@ describe('a link that cannot be paid', () => {
       redirect: 'manual',
     });
     const payment = started.headers.get('location')?.split('payment=')[1] as string;
-    const answer = await fetch(`${link.url}/complete`, {
-      method: 'POST',
-      body: new URLSearchParams({ payment }),
-    });
+    const answer = await fetch(`${link.url}/complete`, { method: 'POST', body: new URLSearchParams({ payment }) });
     expect(answer.status).toBe(404);
     expect((await details(sandbox, other)).paymentStatus).toBe('PENDING');
   });

@@ -192,10 +192,7 @@ function post(
 ): Promise<Posted> {
   const type = { 'content-type': 'application/x-www-form-urlencoded' };
   return new Promise((resolve, reject) => {
-    const asked = request(url, {
-      method: 'POST',
-      headers: { ...type, ...headers } as Record<string, string>,
-    });
+    const asked = request(url, { method: 'POST', headers: { ...type, ...headers } as Record<string, string> });
     asked.on('error', reject);
     asked.on('response', (response) => {
       response.resume();

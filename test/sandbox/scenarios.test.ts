@@ -178,9 +178,6 @@ describe('sandbox: scenarios played at receivers that are not honest', () => {
     const receiver = { webhookUrl: 'http://127.0.0.1:1/', webhookSecret: 's', reference: 'order-1' };
     const { code, attempts } = await playAt('happy', receiver);
     expect(code).toBe(1);
-    expect(attempts[0]).toMatchObject({
-      responseStatus: null,
-      error: expect.stringContaining('ECONNREFUSED'),
-    });
+    expect(attempts[0]).toMatchObject({ responseStatus: null, error: expect.stringContaining('ECONNREFUSED') });
   });
 });

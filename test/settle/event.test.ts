@@ -9,8 +9,7 @@ const TIMESTAMP = '1700000000000';
 
 function stored(body: unknown, reading: number | null): ClaimedEvent {
   const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
-  const mac =
-    reading === null ? deliveryMac(SECRET, TIMESTAMP, bytes) : createHash('sha256').update(bytes).digest();
+  const mac = reading === null ? deliveryMac(SECRET, TIMESTAMP, bytes) : createHash('sha256').update(bytes).digest();
   return {
     eventKey: 3,
     attempt: 1,
@@ -24,9 +23,7 @@ function stored(body: unknown, reading: number | null): ClaimedEvent {
 }
 
 const read = (event: ClaimedEvent) =>
-  event.reading === null
-    ? readStoredEvent(event, { secret: SECRET })
-    : readStoredReading(event, event.reading);
+  event.reading === null ? readStoredEvent(event, { secret: SECRET }) : readStoredReading(event, event.reading);
 const EVENT = { id: 'evt_1', paymentLinkId: 'pl_1', paymentStatus: 'COMPLETED' };
 const READING = {
   paymentLink: {
@@ -87,9 +84,7 @@ describe('a stored row', () => {
     const { mac: digest } = stored(EVENT, 41);
     expect(() => read({ ...stored(EVENT, null), mac: digest })).toThrow(/do not carry their signature/);
     const { mac: signature } = stored(READING, null);
-    expect(() => read({ ...stored(READING, 41), timestamp: TIMESTAMP, mac: signature })).toThrow(
-      /are not those/,
-    );
+    expect(() => read({ ...stored(READING, 41), timestamp: TIMESTAMP, mac: signature })).toThrow(/are not those/);
   });
 
   it.each([

@@ -8,9 +8,7 @@ describe('the address of a PostgreSQL', () => {
     'postgres://settled:pass@/settled?host=one,two&target_session_attrs=read-write',
     'postgres:///settled?host=one,two',
   ])('names one server, because the driver takes a list for a name: %s', (url) => {
-    expect(() => postgresAddress(url)).toThrow(
-      /names several servers; name one address that leads to the primary/,
-    );
+    expect(() => postgresAddress(url)).toThrow(/names several servers; name one address that leads to the primary/);
   });
 
   it('may have a comma in its password', () => {

@@ -34,13 +34,7 @@ describe('the credentials of links', () => {
   }
 
   it('finds a link’s secret, and keeps it by token and by key', async () => {
-    const found = {
-      linkKey: 1,
-      reference: 'order-1',
-      token: 'token-1',
-      linkId: null,
-      secret: 'secret of link 1',
-    };
+    const found = { linkKey: 1, reference: 'order-1', token: 'token-1', linkId: null, secret: 'secret of link 1' };
     expect(credentials.cachedByToken('token-1')).toBeUndefined();
     expect(await credentials.find({ token: 'token-1' })).toEqual(found);
     expect(credentials.cachedByToken('token-1')).toEqual(found);
@@ -70,9 +64,7 @@ describe('the credentials of links', () => {
   it('does not keep what cannot be deciphered, and says so each time', async () => {
     rows = [{ ...row(1, 'secret'), reference: 'order-of-another' }];
     for (let time = 0; time < 2; time++) {
-      await expect(credentials.find({ token: 'token-1' })).rejects.toMatchObject({
-        code: 'secret_undecipherable',
-      });
+      await expect(credentials.find({ token: 'token-1' })).rejects.toMatchObject({ code: 'secret_undecipherable' });
     }
     expect(credentials.cachedByToken('token-1')).toBeUndefined();
     expect(findCredentials).toHaveBeenCalledTimes(2);

@@ -2,12 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, wr
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { operatorTokenPath } from '../../src/store/address.ts';
-import {
-  olderKeyFiles,
-  operatorTokenFile,
-  replaceSecretsKeyFile,
-  secretsKeyFile,
-} from '../../src/store/files.ts';
+import { olderKeyFiles, operatorTokenFile, replaceSecretsKeyFile, secretsKeyFile } from '../../src/store/files.ts';
 import { testFolder } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeDatabase, startChild, thrownBy } from './sqlite/opening.ts';
@@ -66,10 +61,7 @@ describe('the files beside the database', () => {
     it.each(['', 'c2hvcnQ=', 'x'.repeat(100)])('is refused where its file holds %j', (text) => {
       mkdirSync(join(folder, 'data'));
       writeFileSync(`${path}.key`, text);
-      expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({
-        code: 'secrets_key_wrong',
-        kind: 'terminal',
-      });
+      expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({ code: 'secrets_key_wrong', kind: 'terminal' });
     });
 
     it('is one and the same for processes that start at once', async () => {
@@ -79,9 +71,7 @@ describe('the files beside the database', () => {
       await eventually(() => expect(ready()).toHaveLength(3));
       writeFileSync(`${at}.go`, '');
       const [first, second, third] = await Promise.all(children.map(({ line }) => line));
-      expect(first).toEqual(
-        Array.from({ length: 20 }, (_, n) => secretsKeyFile(`${at}.${n}`).toString('hex')),
-      );
+      expect(first).toEqual(Array.from({ length: 20 }, (_, n) => secretsKeyFile(`${at}.${n}`).toString('hex')));
       expect([second, third]).toEqual([first, first]);
     });
 
@@ -121,10 +111,7 @@ describe('the files beside the database', () => {
 
     it('says where it cannot be made', () => {
       writeFileSync(join(folder, 'data'), 'a file where a folder should be');
-      expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({
-        code: 'store_unwritable',
-        kind: 'terminal',
-      });
+      expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({ code: 'store_unwritable', kind: 'terminal' });
     });
   });
 
@@ -167,9 +154,7 @@ describe('the files beside the database', () => {
       symlinkSync(`settled.db.key.${keyId}`, `${path}.key.${keyId}`);
       const fault = thrownBy(() => olderKeyFiles(path));
       expect(fault).toMatchObject({ code: 'secrets_key_wrong', kind: 'terminal' });
-      expect(fault.message).toContain(
-        `${path}.key.${keyId} has the name of an older secrets key, and cannot be read`,
-      );
+      expect(fault.message).toContain(`${path}.key.${keyId} has the name of an older secrets key, and cannot be read`);
     });
   });
 

@@ -48,9 +48,7 @@ describe('the keyring', () => {
     const beside = { ...resting, sealedSecret: named.sealed };
     expect(keyring.open(beside, 'service')).toBe(SECRET);
     refused(beside);
-    expect(() => keyring.open(resting, 'service')).toThrow(
-      expect.objectContaining({ code: 'secret_undecipherable' }),
-    );
+    expect(() => keyring.open(resting, 'service')).toThrow(expect.objectContaining({ code: 'secret_undecipherable' }));
   });
 
   it('refuses any changed byte', () => {

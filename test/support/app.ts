@@ -140,11 +140,7 @@ export async function startTestApp(
       return { webhookUrl, webhookSecret: body.link.webhookSecret, reference };
     },
     deliver: (link, body, headers) =>
-      ask(link.webhookUrl, {
-        method: 'POST',
-        body,
-        headers: headers ?? signedHeaders(link.webhookSecret, body),
-      }),
+      ask(link.webhookUrl, { method: 'POST', body, headers: headers ?? signedHeaders(link.webhookSecret, body) }),
     order: async (reference) => (await api(`/v1/orders/${encodeURIComponent(reference)}`)).body.order,
   };
 }

@@ -9,11 +9,7 @@ const agent = new Agent({ keepAlive: true });
  */
 export function ask(
   url: string,
-  {
-    method = 'GET',
-    headers = {},
-    body,
-  }: { method?: string; headers?: OutgoingHttpHeaders; body?: string } = {},
+  { method = 'GET', headers = {}, body }: { method?: string; headers?: OutgoingHttpHeaders; body?: string } = {},
 ): Promise<Response> {
   return new Promise((resolve, reject) => {
     const sending = request(url, { method, agent, headers }, (incoming) => {
@@ -32,7 +28,6 @@ export function ask(
 
 function answerOf(status: number, rawHeaders: readonly string[], text: string): Response {
   const headers = new Headers();
-  for (let i = 0; i < rawHeaders.length; i += 2)
-    headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string);
+  for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string);
   return new Response(text === '' ? null : text, { status, headers });
 }

@@ -77,11 +77,7 @@ export async function startCallback({
 
   return {
     url,
-    environment: {
-      SETTLED_SHOP_URL: url,
-      SETTLED_SHOP_SECRET: secret,
-      SETTLED_SHOP_ALLOW_PRIVATE: 'true',
-    },
+    environment: { SETTLED_SHOP_URL: url, SETTLED_SHOP_SECRET: secret, SETTLED_SHOP_ALLOW_PRIVATE: 'true' },
     notices,
     get busiest() {
       return sums.busiest;

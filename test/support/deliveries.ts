@@ -32,14 +32,7 @@ export function paymentEvent(
     currency?: string;
   } = {},
 ): string {
-  const {
-    id = `evt_${++lastEvent}`,
-    linkId,
-    status = 'COMPLETED',
-    paymentId = 'pay_1',
-    amount,
-    currency,
-  } = options;
+  const { id = `evt_${++lastEvent}`, linkId, status = 'COMPLETED', paymentId = 'pay_1', amount, currency } = options;
   const money = amount === undefined ? '' : `,"amount":${amount},"currency":"${currency ?? 'BRL'}"`;
   const link = linkId === undefined ? '' : `"paymentLink":{"id":"${linkId}"${money}},`;
   const payment = paymentId === null ? '' : `,"latestPayment":{"id":"${paymentId}","status":"${status}"}`;

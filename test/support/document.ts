@@ -57,9 +57,7 @@ function faultsOfAnswer(answered: Answered): string[] {
   const title = (body as { title?: string } | null)?.title;
   const codes = contentType?.startsWith('application/problem+json') ? ` ${title}` : '';
   if (route === undefined) {
-    return ELSEWHERE[status] === title
-      ? faults(DOCUMENT.components.schemas.Problem ?? {}, body)
-      : ['no such route'];
+    return ELSEWHERE[status] === title ? faults(DOCUMENT.components.schemas.Problem ?? {}, body) : ['no such route'];
   }
   SEEN.add(`${route.method} ${route.path} ${status}${codes}`);
   const response = responseOf(route.operation, status);
@@ -74,9 +72,7 @@ function faultsOfAnswer(answered: Answered): string[] {
 export function responseOf(operation: ApiOperation, status: number | string): ApiResponse | null {
   const given = operation.responses[status];
   if (given === undefined) return null;
-  return '$ref' in given
-    ? (DOCUMENT.components.responses[given.$ref.split('/').at(-1) ?? ''] ?? null)
-    : given;
+  return '$ref' in given ? (DOCUMENT.components.responses[given.$ref.split('/').at(-1) ?? ''] ?? null) : given;
 }
 
 /** Expects a line of `GET /v1/tail` to be one that the document has. */
@@ -103,9 +99,6 @@ function faultsOfHeaders({ status, header }: Answered, title: string | undefined
 export function problemsOf(operation: ApiOperation): { status: number; code: string }[] {
   return Object.keys(operation.responses).flatMap((status) => {
     const schema = responseOf(operation, status)?.content['application/problem+json']?.schema;
-    return ((schema?.properties?.title?.enum ?? []) as string[]).map((code) => ({
-      status: Number(status),
-      code,
-    }));
+    return ((schema?.properties?.title?.enum ?? []) as string[]).map((code) => ({ status: Number(status), code }));
   });
 }

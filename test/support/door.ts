@@ -19,11 +19,7 @@ export async function startDoor(onPassed: () => void = () => {}): Promise<Door> 
   const open = () =>
     door.answerWith(({ path, headers, body }, response) => {
       const { host: _, connection: __, 'content-length': ___, ...kept } = headers;
-      const sent = fetch(`${origin}${path}`, {
-        method: 'POST',
-        headers: kept as Record<string, string>,
-        body,
-      });
+      const sent = fetch(`${origin}${path}`, { method: 'POST', headers: kept as Record<string, string>, body });
       void sent.then(async (answer) => {
         const text = await answer.text();
         onPassed();

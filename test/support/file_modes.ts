@@ -3,8 +3,7 @@ import { spawnSync } from 'node:child_process';
 /** Root without its privileges: still the owner of its files, but file modes bind it. */
 const WITHOUT_PRIVILEGES = ['setpriv', '--bounding-set=-all', '--inh-caps=-all'];
 
-export const NO_FILE_MODES =
-  'file modes do not bind root, and setpriv (util-linux) cannot drop its privileges here';
+export const NO_FILE_MODES = 'file modes do not bind root, and setpriv (util-linux) cannot drop its privileges here';
 
 /**
  * What to put before a command so that it may not write a file whose mode forbids it. Root runs it as itself without its

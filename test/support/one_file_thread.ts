@@ -23,8 +23,7 @@ const REPLACED = [
   ["import { Worker } from 'node:worker_threads'", `import { Worker } from ${JSON.stringify(POOL)}`],
 ] as const;
 /** In the thread: its port and its data are those of its use. */
-const OWN =
-  "import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';";
+const OWN = "import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';";
 const OF_USE =
   "import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';" +
   'const { parentPort, workerData } = globalThis.settledThread;';

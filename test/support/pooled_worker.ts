@@ -1,11 +1,5 @@
 import { EventEmitter } from 'node:events';
-import {
-  MessageChannel,
-  type MessagePort,
-  type Transferable,
-  Worker,
-  type WorkerOptions,
-} from 'node:worker_threads';
+import { MessageChannel, type MessagePort, type Transferable, Worker, type WorkerOptions } from 'node:worker_threads';
 
 /**
  * What stands in the place of `Worker` for the database threads of the apps of tests: a test starts two with each app, and

@@ -35,8 +35,7 @@ export type Fatal = { level: 'fatal'; exit: number; msg: string; fault: { code?:
 export function fatalLine({ stdout, stderr }: Finished): Fatal {
   const lines = stdout.split('\n').filter((line) => line.startsWith('{"level":"fatal"'));
   const [line] = lines;
-  if (line === undefined || lines.length > 1 || stderr !== '')
-    throw new Error(JSON.stringify({ stdout, stderr }));
+  if (line === undefined || lines.length > 1 || stderr !== '') throw new Error(JSON.stringify({ stdout, stderr }));
   return JSON.parse(line);
 }
 
@@ -112,10 +111,7 @@ export function spawnProgram(
 }
 
 /** Runs a command to its end. What only a process does is `serve`; every other is run in this one. */
-export async function runSettled(
-  args: readonly string[],
-  environment: Record<string, string> = {},
-): Promise<Finished> {
+export async function runSettled(args: readonly string[], environment: Record<string, string> = {}): Promise<Finished> {
   if (args[0] === 'serve') return spawnSettled(args, environment).finished;
   let stdout = '';
   let stderr = '';
@@ -133,10 +129,7 @@ export async function runSettled(
 }
 
 /** Starts `settled sandbox` as a process of its own. */
-export function spawnSandbox(
-  args: readonly string[],
-  environment: Record<string, string> = {},
-): RunningProcess {
+export function spawnSandbox(args: readonly string[], environment: Record<string, string> = {}): RunningProcess {
   return spawnSettled(args, environment, { script: SANDBOX_MAIN });
 }
 

@@ -22,14 +22,6 @@ export const details = fc.record({
   externalReference: fc.constantFrom('order-1', 'order-1', undefined, 'order-2'),
   amount: fc.oneof({ weight: 3, arbitrary: fc.constant(100) }, amounts),
   currency: fc.oneof({ weight: 3, arbitrary: fc.constant('BRL') }, currencies),
-  paymentStatus: fc.constantFrom(
-    'COMPLETED',
-    'COMPLETED',
-    'PENDING',
-    'NOT_STARTED',
-    'REFUNDED',
-    'ODD',
-    undefined,
-  ),
+  paymentStatus: fc.constantFrom('COMPLETED', 'COMPLETED', 'PENDING', 'NOT_STARTED', 'REFUNDED', 'ODD', undefined),
   payments: fc.array(payment, { maxLength: 4 }),
 });

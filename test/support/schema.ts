@@ -35,8 +35,7 @@ const KEYWORDS = [
 export function faultsBySchema(schema: JsonSchema, value: unknown, context: Context, at = ''): string[] {
   const unknown = Object.keys(schema).filter((keyword) => !KEYWORDS.includes(keyword));
   if (unknown.length > 0) throw new Error(`the checker does not know ${unknown.join(', ')}`);
-  const bySibling =
-    schema.$ref === undefined ? [] : faultsBySchema(resolve(schema, context), value, context, at);
+  const bySibling = schema.$ref === undefined ? [] : faultsBySchema(resolve(schema, context), value, context, at);
   return [
     ...bySibling,
     ...faultsOfChoice(schema, value, context, at),
@@ -65,8 +64,7 @@ function faultsOfChoice(schema: JsonSchema, value: unknown, context: Context, at
   if (types !== null && !types.some((name) => isOfType(name, value))) {
     faults.push(`${at}: is no ${types.join(' or ')}`);
   }
-  if (names !== undefined && !names.includes(value))
-    faults.push(`${at}: ${value} is none of ${names.join(', ')}`);
+  if (names !== undefined && !names.includes(value)) faults.push(`${at}: ${value} is none of ${names.join(', ')}`);
   if (only !== undefined && only !== value) faults.push(`${at}: is not ${only}`);
   const options = anyOf ?? oneOf;
   if (options !== undefined) {
@@ -104,8 +102,7 @@ function faultsOfText(schema: JsonSchema, text: string, at: string): string[] {
     if (length < (minLength ?? 0) || length > (maxLength ?? Number.POSITIVE_INFINITY))
       faults.push(`${at}: has ${length} characters`);
   }
-  if (pattern !== undefined && !new RegExp(pattern, 'u').test(text))
-    faults.push(`${at}: is not like ${pattern}`);
+  if (pattern !== undefined && !new RegExp(pattern, 'u').test(text)) faults.push(`${at}: is not like ${pattern}`);
   if (format === undefined) return faults;
   const isSo = FORMATS[format];
   if (isSo === undefined) throw new Error(`the checker does not know the format ${format}`);
@@ -113,28 +110,17 @@ function faultsOfText(schema: JsonSchema, text: string, at: string): string[] {
 }
 
 function faultsOfNumber(schema: JsonSchema, value: number, at: string): string[] {
-  const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = schema as Record<
-    string,
-    never
-  >;
+  const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = schema as Record<string, never>;
   return value < minimum || value > maximum ? [`${at}: is not from ${minimum} to ${maximum}`] : [];
 }
 
-function faultsOfObject(
-  schema: JsonSchema,
-  value: Record<string, unknown>,
-  context: Context,
-  at: string,
-): string[] {
+function faultsOfObject(schema: JsonSchema, value: Record<string, unknown>, context: Context, at: string): string[] {
   const { properties, required = [], additionalProperties, $ref } = schema;
-  const missing = required
-    .filter((name) => !Object.hasOwn(value, name))
-    .map((name) => `${at}/${name}: is missing`);
+  const missing = required.filter((name) => !Object.hasOwn(value, name)).map((name) => `${at}/${name}: is missing`);
   const wrong = Object.entries(properties ?? {}).flatMap(([name, one]) =>
     Object.hasOwn(value, name) ? faultsBySchema(one, value[name], context, `${at}/${name}`) : [],
   );
-  const closed =
-    additionalProperties === false || (context.strict && properties !== undefined && $ref === undefined);
+  const closed = additionalProperties === false || (context.strict && properties !== undefined && $ref === undefined);
   const open = additionalProperties === true || isObject(additionalProperties);
   const unnamed =
     closed && !open

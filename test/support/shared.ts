@@ -10,9 +10,7 @@ import { type Shop, type ShopOptions, startShop } from './shop.ts';
  * One settled for all tests of a file, because starting one takes longer than most tests. Each test works on orders of
  * its own. The folder is removed at the end; a test that must be looked at afterwards is run with `startTestApp`.
  */
-export function sharedApp(
-  options: { environment?: Record<string, string>; clock?: Clock } = {},
-): () => TestApp {
+export function sharedApp(options: { environment?: Record<string, string>; clock?: Clock } = {}): () => TestApp {
   let shared: TestApp | undefined;
   beforeAll(async () => {
     const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));

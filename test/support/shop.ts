@@ -82,10 +82,7 @@ export async function startAgain({ sandbox, settled }: Shop): Promise<Shop> {
     SETTLED_HOOKS_LISTEN: settled.hooksUrl.slice('http://'.length),
     SETTLED_PUBLIC_URL: settled.hooksUrl,
   };
-  const next = {
-    sandbox,
-    settled: await startSettled(sandbox, environment, { storePath: settled.storePath }),
-  };
+  const next = { sandbox, settled: await startSettled(sandbox, environment, { storePath: settled.storePath }) };
   onTestFinished(() => stopSettled(next));
   return next;
 }
@@ -119,8 +116,7 @@ async function step(shop: Shop, byMs: number): Promise<void> {
   const lastMs = byMs > 2 * POLL_MS ? POLL_MS : byMs;
   const { clock } = shop.sandbox;
   if (byMs > lastMs) {
-    for (let leftMs = byMs - lastMs; leftMs > 0; leftMs -= AWAKE_MS)
-      await clock.advance(Math.min(AWAKE_MS, leftMs));
+    for (let leftMs = byMs - lastMs; leftMs > 0; leftMs -= AWAKE_MS) await clock.advance(Math.min(AWAKE_MS, leftMs));
     await quiet(shop);
   }
   await clock.advance(lastMs);
@@ -184,13 +180,7 @@ export async function requestsOf({ control }: TestSandbox): Promise<LoggedReques
   }
 }
 
-export type LoggedRequest = {
-  number: number;
-  epochMs: number;
-  method: string;
-  path: string;
-  status: number | null;
-};
+export type LoggedRequest = { number: number; epochMs: number; method: string; path: string; status: number | null };
 
 /** The most requests in any 60 seconds. */
 export function busiestMinute(requests: readonly Pick<LoggedRequest, 'epochMs'>[]): number {
@@ -251,11 +241,7 @@ type LinkOptions = {
 };
 
 /** An order at settled with its link at the sandbox, as a shop makes them: reserved, created, bound. */
-export async function sell(
-  shop: Shop,
-  reference: string,
-  options: LinkOptions = {},
-): Promise<{ id: string }> {
+export async function sell(shop: Shop, reference: string, options: LinkOptions = {}): Promise<{ id: string }> {
   const fields = await reserveLink(shop, reference, options);
   const link = await createLink(shop.sandbox, fields);
   await bindLink(shop, reference, link, options);

@@ -25,8 +25,7 @@ function showTotals() {
   const show = () => {
     const { total, interest } = select.selectedOptions[0].dataset;
     for (const place of document.querySelectorAll('[data-total]:not(option)')) place.textContent = total;
-    for (const place of document.querySelectorAll('[data-interest]:not(option)'))
-      place.textContent = interest;
+    for (const place of document.querySelectorAll('[data-interest]:not(option)')) place.textContent = interest;
   };
   select.addEventListener('change', show);
   show();
@@ -201,10 +200,7 @@ function openLog(panel, key) {
 
   return {
     add: (entry) => {
-      entries = [{ ...entry, body: entry.body?.slice(0, EXCERPT_LENGTH) }, ...read()].slice(
-        0,
-        LOG_ENTRIES_MAX,
-      );
+      entries = [{ ...entry, body: entry.body?.slice(0, EXCERPT_LENGTH) }, ...read()].slice(0, LOG_ENTRIES_MAX);
       keep();
       draw();
       announce.textContent = `${entry.what}: ${entry.error ?? entry.status ?? 'done'}`;

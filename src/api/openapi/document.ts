@@ -62,10 +62,9 @@ export type ApiResponse = {
 
 const problem = z
   .strictObject({
-    type: z.string().meta({
-      description: '`urn:settled:problem:` and the code.',
-      examples: ['urn:settled:problem:not_found'],
-    }),
+    type: z
+      .string()
+      .meta({ description: '`urn:settled:problem:` and the code.', examples: ['urn:settled:problem:not_found'] }),
     title: z.enum(PROBLEM_CODES).describe('The code.'),
     status: z.int(),
     detail: z.string().describe('What happened, to what, and what to do next.'),
@@ -87,14 +86,12 @@ const SCHEMES = {
 
 const HEADERS = {
   'X-Request-Id': {
-    description:
-      "The request's own `X-Request-Id` where it is plain text of at most 64 characters, else a new one.",
+    description: "The request's own `X-Request-Id` where it is plain text of at most 64 characters, else a new one.",
     required: true,
     schema: { type: 'string' },
   },
   'Retry-After': {
-    description:
-      'Seconds after which trying again makes sense. Where it is missing, nothing changes by itself.',
+    description: 'Seconds after which trying again makes sense. Where it is missing, nothing changes by itself.',
     schema: { type: 'integer', minimum: 1 },
   },
   'WWW-Authenticate': { description: 'How to send a token.', schema: { type: 'string' } },
@@ -135,9 +132,7 @@ export function describeApi(routes: readonly Documented[]): OpenApi {
     webhooks,
     components: {
       schemas: writer.named(),
-      responses: Object.fromEntries(
-        Object.entries(responses).sort(([one], [other]) => (one < other ? -1 : 1)),
-      ),
+      responses: Object.fromEntries(Object.entries(responses).sort(([one], [other]) => (one < other ? -1 : 1))),
       headers: HEADERS,
       securitySchemes: SCHEMES,
     },

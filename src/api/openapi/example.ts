@@ -4,10 +4,7 @@ import type { Documented } from './rules.ts';
 type Named = { name: string; in: string; schema: JsonSchema };
 
 /** A call of the route in a shell. `$API` and `$AUTH` are set in the introduction. */
-export function exampleCall(
-  { method, path, allowed, operation }: Documented,
-  parameters: readonly Named[],
-): string {
+export function exampleCall({ method, path, allowed, operation }: Documented, parameters: readonly Named[]): string {
   const { query, body } = operation.example ?? {};
   const place = path.replace(/:(\w+)/g, (_, name: string) => {
     const schema = parameters.find((parameter) => parameter.in === 'path' && parameter.name === name)?.schema;

@@ -71,26 +71,20 @@ function typeOf(schema: JsonSchema): Html[] {
     return [html`one of `, ...joined(names, ', ')];
   }
   if (type === 'array') return [html`list of `, ...(items === undefined ? [html`anything`] : typeOf(items))];
-  const base = Array.isArray(type)
-    ? type.map((one) => nameOfType(one)).join(' or ')
-    : nameOfType(type, schema);
+  const base = Array.isArray(type) ? type.map((one) => nameOfType(one)).join(' or ') : nameOfType(type, schema);
   return [html`${[base, limits(schema), usual === undefined ? '' : `, ${usual} if left out`].join('')}`];
 }
 
 function nameOfType(type: string | undefined, { format }: JsonSchema = {}): string {
   if (format === 'date-time') return 'time';
   if (format === 'uri') return 'web address';
-  return (
-    { string: 'text', integer: 'whole number', boolean: 'true or false' }[type ?? ''] ?? type ?? 'anything'
-  );
+  return { string: 'text', integer: 'whole number', boolean: 'true or false' }[type ?? ''] ?? type ?? 'anything';
 }
 
 function limits({ type, minLength, maxLength, minimum, maximum }: JsonSchema): string {
   if (type === 'string' && maxLength !== undefined) {
     if (minLength === undefined) return ` of at most ${maxLength} characters`;
-    return minLength === maxLength
-      ? ` of ${maxLength} characters`
-      : ` of ${minLength} to ${maxLength} characters`;
+    return minLength === maxLength ? ` of ${maxLength} characters` : ` of ${minLength} to ${maxLength} characters`;
   }
   return minimum !== undefined && maximum !== undefined ? ` from ${minimum} to ${maximum}` : '';
 }

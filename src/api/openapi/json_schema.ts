@@ -45,8 +45,7 @@ export function schemaWriter(): {
   return {
     input: (schema) => write(schema, 'input'),
     output: (schema) => write(schema, 'output'),
-    named: () =>
-      Object.fromEntries([...found].sort(([one], [other]) => (one < other ? -1 : 1)).map(parseSecond)),
+    named: () => Object.fromEntries([...found].sort(([one], [other]) => (one < other ? -1 : 1)).map(parseSecond)),
   };
 }
 

@@ -60,10 +60,7 @@ function route(document: OpenApi, { method, path, operation }: Placed): Html {
   const { operationId, summary, description, security, parameters, requestBody, responses } = operation;
   const who = security.flatMap((one) => Object.keys(one));
   const body = requestBody?.content['application/json']?.schema;
-  const answers = Object.entries(responses).map(([status, given]) => ({
-    status,
-    ...resolve(document, given),
-  }));
+  const answers = Object.entries(responses).map(([status, given]) => ({ status, ...resolve(document, given) }));
   const isProblem = ({ content }: ApiResponse) => 'application/problem+json' in content;
   return html`<section id="${operationId}">
 <h3><span class="verb ${method}">${method.toUpperCase()}</span> <code>${path}</code></h3>

@@ -76,9 +76,7 @@ export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (cal
       reject,
       isOver: false,
     };
-    const cancel = clock.after(timeoutMs, () =>
-      reject(busy('The database', `no answer within ${timeoutMs} ms`)),
-    );
+    const cancel = clock.after(timeoutMs, () => reject(busy('The database', `no answer within ${timeoutMs} ms`)));
     waiting.push(waits);
     schedule();
     try {

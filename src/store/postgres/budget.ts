@@ -71,14 +71,9 @@ const PAUSE_ALL = statement('UPDATE api_state SET paused_until_ms = greatest(pau
 const PAUSE_ASKING = statement(
   'UPDATE api_state SET asking_paused_until_ms = greatest(asking_paused_until_ms, @untilMs)',
 );
-const END_PAUSE = statement(
-  'UPDATE api_state SET asking_paused_until_ms = 0 WHERE asking_paused_until_ms > 0',
-);
+const END_PAUSE = statement('UPDATE api_state SET asking_paused_until_ms = 0 WHERE asking_paused_until_ms > 0');
 
-const returnBudget: InTransaction<ApiBudget>['returnBudget'] = async (
-  tx,
-  { number, seen, pause, standing, nowMs },
-) => {
+const returnBudget: InTransaction<ApiBudget>['returnBudget'] = async (tx, { number, seen, pause, standing, nowMs }) => {
   const windowEndMs = nowMs + BUDGET_WINDOW_MS;
   tx.send(HOLD);
   tx.send(GIVE, { number, freeAtMs: windowEndMs });

@@ -12,11 +12,7 @@ const RETIRE = statement(
 );
 
 /** Retires a leased row and raises the matter for a person; false where the lease is not the caller's any more. */
-export async function bury(
-  tx: Transaction,
-  { eventKey, attempt }: ClaimRef,
-  burial: Burial,
-): Promise<boolean> {
+export async function bury(tx: Transaction, { eventKey, attempt }: ClaimRef, burial: Burial): Promise<boolean> {
   const { replica } = tx;
   const { fault, nowMs } = burial;
   type Retired = { linkKey: number; reading: number | null; reference: string };

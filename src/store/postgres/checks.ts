@@ -47,9 +47,7 @@ const QUEUED = queued(
   `unnest(@ranks::int[]) AS place (rank) CROSS JOIN LATERAL (SELECT * FROM link_check c WHERE c.rank = place.rank AND ${DUE}
      ORDER BY c.due_at_ms, c.link_key LIMIT ${SEEN_MAX}) AS c`,
 );
-const QUEUED_OF = queued(
-  `(SELECT * FROM link_check c WHERE c.link_key = ANY(@linkKeys::bigint[]) AND ${DUE}) AS c`,
-);
+const QUEUED_OF = queued(`(SELECT * FROM link_check c WHERE c.link_key = ANY(@linkKeys::bigint[]) AND ${DUE}) AS c`);
 
 const scheduled = (links: string) =>
   statement(
@@ -107,10 +105,7 @@ const claimChecks: CheckVerbs['claimChecks'] = async (tx, { limit, slots, nowMs,
 };
 
 function due(inQueue: readonly QueuedRow[], inSchedule: readonly ScheduledRow[]): DueChecks {
-  return {
-    ofRank: (rank) => inQueue.filter((row) => row.rank === rank),
-    bySchedule: () => inSchedule,
-  };
+  return { ofRank: (rank) => inQueue.filter((row) => row.rank === rank), bySchedule: () => inSchedule };
 }
 
 /** The links that a plan changes anything of. */

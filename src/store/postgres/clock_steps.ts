@@ -57,9 +57,7 @@ const PLAN = statement(
   `UPDATE link SET next_check_at_ms = planned.next_at_ms
    FROM unnest(@linkKeys::bigint[], @nextAtMs::bigint[]) AS planned (link_key, next_at_ms) WHERE key = planned.link_key`,
 );
-const ENDS = statement(
-  'SELECT (SELECT max(key) FROM outbox) AS noticeKeys, (SELECT max(key) FROM link) AS linkKeys',
-);
+const ENDS = statement('SELECT (SELECT max(key) FROM outbox) AS noticeKeys, (SELECT max(key) FROM link) AS linkKeys');
 
 const mendTimes: ClockStepVerbs['mendTimes'] = async (tx, { stepMs, nowMs, after, limit }) => {
   const slice = { nowMs, after, to: after + limit };

@@ -247,7 +247,6 @@ const getTypeParser: typeof pg.types.getTypeParser = ((oid: number, format: 'tex
 
 function wholeNumber(text: string): number {
   const number = Number(text);
-  if (!Number.isSafeInteger(number))
-    throw new Error(`${text} from the database is no whole number below 2^53`);
+  if (!Number.isSafeInteger(number)) throw new Error(`${text} from the database is no whole number below 2^53`);
   return number;
 }

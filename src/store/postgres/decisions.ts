@@ -32,13 +32,7 @@ const INSERT_NOTICE = statement(
  * Writes what a decision did: the order's row, ledger, settlement, holds, history, attention and notices. The caller holds
  * the order. Returns the order as it stands after it.
  */
-export function writeDecision(
-  tx: Transaction,
-  loaded: LoadedOrder,
-  made: Decision,
-  cause: Cause,
-  atMs: number,
-): Order {
+export function writeDecision(tx: Transaction, loaded: LoadedOrder, made: Decision, cause: Cause, atMs: number): Order {
   const { orderKey, order } = loaded;
   const after = apply(order, made, atMs);
   for (const effect of made.effects) writeEffect(tx, { ...loaded, order: after }, effect, atMs);
@@ -77,9 +71,7 @@ const INSERT_SETTLEMENT = statement(
 const INSERT_HOLD = statement(
   'INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (@orderKey, @id, @reason, @atMs)',
 );
-const END_HOLDS = statement(
-  'UPDATE hold SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL',
-);
+const END_HOLDS = statement('UPDATE hold SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL');
 
 /** Writes an effect beside the order's own row; `order`: as it stands after it. */
 function writeEffect(

@@ -58,10 +58,7 @@ const WRITES: InTransaction<Writes> = {
 /** Each sees one moment of the database: an order never disagrees with its ledger. */
 const READS: InTransaction<Reads> = { ...queryVerbs, ...replicaVerbs };
 
-export type StoreParts = Replica & {
-  clock: DatabaseClock;
-  hints: Hints;
-};
+export type StoreParts = Replica & { clock: DatabaseClock; hints: Hints };
 
 /** The verbs of the contract on a database that is open; deliveries have connections of their own. */
 export function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {

@@ -11,9 +11,7 @@ const ID_TAKEN_MEANWHILE = { code: '23505', constraint: 'link_link_id_key' };
 export function isWorthRerunning(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
   const { code = '', constraint } = error;
-  return (
-    RERUN.has(code) || (code === ID_TAKEN_MEANWHILE.code && constraint === ID_TAKEN_MEANWHILE.constraint)
-  );
+  return RERUN.has(code) || (code === ID_TAKEN_MEANWHILE.code && constraint === ID_TAKEN_MEANWHILE.constraint);
 }
 
 /** Whether a statement was not carried out because one before it in its transaction had failed. */
@@ -42,12 +40,10 @@ export function connectionFault(error: unknown, { url, name }: { url: string; na
   const cause = { cause: error };
   if (error instanceof DatabaseError) {
     if (code === '42501') {
-      const remedy =
-        'Give the role the right (GRANT CONNECT ON DATABASE), or name its own database in SETTLED_STORE.';
+      const remedy = 'Give the role the right (GRANT CONNECT ON DATABASE), or name its own database in SETTLED_STORE.';
       return refused(name, message, remedy, cause);
     }
-    if (REFUSED_PARAMETER.has(code))
-      return refused(name, message, 'Check `options` in SETTLED_STORE.', cause);
+    if (REFUSED_PARAMETER.has(code)) return refused(name, message, 'Check `options` in SETTLED_STORE.', cause);
     return error;
   }
   // Of a socket as well, and then the file is not what is missing.
@@ -63,8 +59,7 @@ export function connectionFault(error: unknown, { url, name }: { url: string; na
     return unusable(`${what} Check sslmode, sslrootcert and the host's name in SETTLED_STORE.`, cause);
   }
   if (message === NO_TLS) {
-    const remedy =
-      'Set ssl = on at the server; or sslmode=disable in SETTLED_STORE where the network is yours alone.';
+    const remedy = 'Set ssl = on at the server; or sslmode=disable in SETTLED_STORE where the network is yours alone.';
     return unusable(`${name} offers no TLS. ${remedy}`, cause);
   }
   if (isOfFile || TLS.test(code) || message.includes('sslnegotiation')) {
@@ -80,8 +75,7 @@ export function connectionFault(error: unknown, { url, name }: { url: string; na
 /** The parameters that are sent when a connection begins. */
 const REFUSED_PARAMETER = new Set(['42704', '42601', '22023']);
 const FILE = /^(ENOENT|EISDIR|EACCES|EPERM)$/;
-const UNTRUSTED =
-  /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|INVALID_CA|INVALID_PURPOSE|HOSTNAME_)/;
+const UNTRUSTED = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|INVALID_CA|INVALID_PURPOSE|HOSTNAME_)/;
 const TLS = new RegExp(`^ERR_O?SSL_|${UNTRUSTED.source}`);
 /** What `pg` says where the server answers that it has none. */
 const NO_TLS = 'The server does not support SSL connections';
@@ -125,8 +119,7 @@ export function storeFault(error: unknown, name: string): unknown {
   }
   if (UNPREPARED.has(code)) {
     const what = `A pooler before ${name} lends a session for one transaction, and loses prepared statements (${message}).`;
-    const remedy =
-      'Use pgbouncer 1.21 or later with max_prepared_statements above 0, or name the server itself.';
+    const remedy = 'Use pgbouncer 1.21 or later with max_prepared_statements above 0, or name the server itself.';
     return unusable(`${what} ${remedy}`, cause);
   }
   if (code === '53300') {

@@ -59,9 +59,7 @@ export async function openInstance(
   return { instanceId: row.instanceId, secretsKeyIds, restoredFromMs, created: false };
 }
 
-const FLOOR = statement(
-  'SELECT CASE WHEN generation = 1 THEN 0 ELSE generation END AS "versionFloor" FROM instance',
-);
+const FLOOR = statement('SELECT CASE WHEN generation = 1 THEN 0 ELSE generation END AS "versionFloor" FROM instance');
 
 /**
  * What every version of an order that is given from now on is above: 0, and after a restore a number above all that were

@@ -35,8 +35,7 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
       return 'linkKey' in by ? byLinkKey(by.linkKey) : byReference(by.reference);
     },
     // What cannot be read asks for a check as well, which belongs to the same transaction.
-    recordDelivery: (delivery) =>
-      delivery.readable ? record(delivery) : db.write((tx) => recordOne(tx, delivery)),
+    recordDelivery: (delivery) => (delivery.readable ? record(delivery) : db.write((tx) => recordOne(tx, delivery))),
     recordHint: (hint) => db.write((tx) => recordHint(tx, hint)),
     recordRejection: (rejection) => db.write((tx) => recordRejection(tx, rejection)),
   };
@@ -95,10 +94,7 @@ const INSERT_NEW = statement(
 );
 
 /** Records what is new in one statement. What came before, in whatever way, is for a transaction of its own. */
-async function recordAll(
-  db: Database,
-  deliveries: readonly Delivery[],
-): Promise<(Recorded | Promise<Recorded>)[]> {
+async function recordAll(db: Database, deliveries: readonly Delivery[]): Promise<(Recorded | Promise<Recorded>)[]> {
   const rows = await db.once(
     (tx) => tx.all<{ key: number; n: number }>(INSERT_NEW, columnsOf(deliveries)),
     deliveries.length,

@@ -102,10 +102,7 @@ const FORGET_ORDER = ['history', 'attention', 'link'].map((table) =>
 const FORGET = statement('DELETE FROM orders WHERE key = @orderKey');
 
 /** The end of an opening whose link the service refuses to make. */
-export const closeOpening: InTransaction<Openings>['closeOpening'] = async (
-  tx,
-  { linkKey, attempt, nowMs },
-) => {
+export const closeOpening: InTransaction<Openings>['closeOpening'] = async (tx, { linkKey, attempt, nowMs }) => {
   const lease = { linkKey, attempt, replica: tx.replica };
   const [, row, heard] = await Promise.all([
     tx.run(LOCK_WHOLE, { linkKey }),

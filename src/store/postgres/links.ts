@@ -120,16 +120,10 @@ async function carryOut(
   if (linkId !== null) attention.end(tx, 'link_not_known', linkId, atMs);
 }
 
-const resolveOrder: InTransaction<Orders>['resolveOrder'] = async (
-  tx,
-  { reference, decision, reason, atMs },
-) => {
+const resolveOrder: InTransaction<Orders>['resolveOrder'] = async (tx, { reference, decision, reason, atMs }) => {
   const [, loaded] = await Promise.all([lockReference(tx, reference), orders.byReference(tx, reference)]);
   if (loaded === null) return null;
-  const made = decide(loaded.order, bareFact(decision, { by: 'person' }), {
-    asks: 'never',
-    quoteIsDoubtful: false,
-  });
+  const made = decide(loaded.order, bareFact(decision, { by: 'person' }), { asks: 'never', quoteIsDoubtful: false });
   const order = writeDecision(tx, loaded, made, { kind: 'person', id: reason }, atMs);
   const outcome = made.outcome as 'applied' | 'already_applied' | 'ignored';
   return { outcome, rule: made.rule, order, learnedBy: learnedBy(made) };

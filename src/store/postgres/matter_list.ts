@@ -104,10 +104,7 @@ export const listMatters: InTransaction<Queries>['listMatters'] = async (tx, pag
 
 /** Sums the money of the orders that the filter lets through, kind by kind and in all. */
 async function readSums(tx: Transaction, filter: Filter): Promise<SumRow[]> {
-  return tx.all<SumRow>(SUMS[filter.state === null ? 'any' : 'one'], {
-    ...filter,
-    holds: wantsHolds(filter),
-  });
+  return tx.all<SumRow>(SUMS[filter.state === null ? 'any' : 'one'], { ...filter, holds: wantsHolds(filter) });
 }
 
 /** Reads a page of one kind, the oldest first. */

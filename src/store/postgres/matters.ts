@@ -37,10 +37,7 @@ const FALL_BACK = statement(
  * takes the place of a weaker one and is due at once; any other only says that something new was heard, and takes its
  * place where the answer came too early for it.
  */
-export function requestCheck(
-  tx: Transaction,
-  { linkKey, reason, atMs, confirms = false }: CheckRequest,
-): void {
+export function requestCheck(tx: Transaction, { linkKey, reason, atMs, confirms = false }: CheckRequest): void {
   const confirmSinceMs = confirms ? atMs : null;
   tx.send(REQUEST_CHECK, { linkKey, reason, rank: checkRank(reason), atMs, confirmSinceMs });
 }
@@ -137,9 +134,7 @@ const END_BY_PERSON = statement(
   `UPDATE attention SET ended_at_ms = @atMs, detail = detail || @ending WHERE key = @key AND ended_at_ms IS NULL
    RETURNING kind, subject, order_key AS orderKey`,
 );
-const END_SEARCH = statement(
-  'UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = @restoredFromMs',
-);
+const END_SEARCH = statement('UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = @restoredFromMs');
 const SET_FLAGS = statement(
   'UPDATE orders SET flags = @flags, version = @version, updated_at_ms = @atMs WHERE key = @orderKey',
 );

@@ -18,32 +18,27 @@ const MIGRATION_TIMEOUT_MS = 15 * 60_000;
  */
 export async function migrate(db: Migrator, name: string): Promise<string[]> {
   const known = readMigrations('postgres');
-  return db.alone(
-    { turn: TURN, lockTimeoutMs: LOCK_TIMEOUT_MS, timeoutMs: MIGRATION_TIMEOUT_MS },
-    async (run) => {
-      await refuseForeign(run, name);
-      await run(
-        `CREATE TABLE IF NOT EXISTS migration (
+  return db.alone({ turn: TURN, lockTimeoutMs: LOCK_TIMEOUT_MS, timeoutMs: MIGRATION_TIMEOUT_MS }, async (run) => {
+    await refuseForeign(run, name);
+    await run(
+      `CREATE TABLE IF NOT EXISTS migration (
            number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, expands BOOLEAN NOT NULL)`,
-      );
-      const applied = (await run(
-        'SELECT number, name, sha256, expands FROM migration ORDER BY number',
-      )) as Applied[];
-      const missing = missingMigrations(known, applied, name);
-      for (const { number, name: file, sql, sha256, expands } of missing) {
-        await run(sql);
-        await run('INSERT INTO migration VALUES ($1, $2, $3, $4)', [number, file, sha256, expands]);
-      }
-      return missing.map((migration) => migration.name);
-    },
-  );
+    );
+    const applied = (await run('SELECT number, name, sha256, expands FROM migration ORDER BY number')) as Applied[];
+    const missing = missingMigrations(known, applied, name);
+    for (const { number, name: file, sql, sha256, expands } of missing) {
+      await run(sql);
+      await run('INSERT INTO migration VALUES ($1, $2, $3, $4)', [number, file, sha256, expands]);
+    }
+    return missing.map((migration) => migration.name);
+  });
 }
 
 /** A table of ours that is another program's would be used as if it were ours. */
 async function refuseForeign(run: (sql: string) => Promise<unknown[]>, name: string): Promise<void> {
-  const tables = (await run(
-    'SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()',
-  )) as { tablename: string }[];
+  const tables = (await run('SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()')) as {
+    tablename: string;
+  }[];
   const names = tables.map(({ tablename }) => tablename);
   if (names.length === 0 || names.includes('migration')) return;
   throw new Fault(

@@ -95,11 +95,7 @@ export const tellingVerbs: InTransaction<Telling> = {
     const { id, failed: failedBefore } = ended;
     await countFailure(tx, { ...failed, failedBefore });
     const { kind, subject } = DEAD;
-    attention.raiseForNoOrder(tx, kind, {
-      subject,
-      detail: deadDetail(id, failed.fault),
-      atMs: failed.nowMs,
-    });
+    attention.raiseForNoOrder(tx, kind, { subject, detail: deadDetail(id, failed.fault), atMs: failed.nowMs });
     return 'dead';
   },
   resendNotice,
@@ -215,8 +211,7 @@ export const noticeQueries: InTransaction<Pick<Queries, 'listNotices' | 'findNot
   },
   findNotice: async (tx, id) => {
     const name = readNoticeName(id);
-    const row =
-      name === null ? undefined : await tx.one<NoticeRow & Pick<NoticeDetail, 'body'>>(FIND_WHOLE, name);
+    const row = name === null ? undefined : await tx.one<NoticeRow & Pick<NoticeDetail, 'body'>>(FIND_WHOLE, name);
     return row === undefined ? null : noticeDetail(row);
   },
 };

@@ -12,12 +12,7 @@ const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting
   current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby"`;
 const VERSION_MIN = 140_000;
 
-type Inspected = {
-  fsync: string | null;
-  version: number;
-  encoding: string;
-  isStandby: boolean;
-};
+type Inspected = { fsync: string | null; version: number; encoding: string; isStandby: boolean };
 
 /**
  * Throws where a connection must not be used: its server is a standby, too old, or would acknowledge what a crash of its
@@ -61,10 +56,7 @@ export type OpenedDatabase = Opened & {
 
 /** Migrates a database and reads its instance row. Faults: those of `assertUsable`, `store_foreign`, `store_newer`. */
 export async function openDatabase(db: Database, url: string, options: OpenOptions): Promise<OpenedDatabase> {
-  const migrated = await migrate(
-    { alone: (turn, work) => alone(url, options.name, turn, work) },
-    options.name,
-  );
+  const migrated = await migrate({ alone: (turn, work) => alone(url, options.name, turn, work) }, options.name);
   const opened = await db.write(async (tx) => {
     await options.before?.(tx);
     return openInstance(tx, options);

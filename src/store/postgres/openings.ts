@@ -109,10 +109,7 @@ const keepServiceSecret: InTransaction<Openings>['keepServiceSecret'] = async (
   tx,
   { linkKey, token, secret, flaw, nowMs },
 ) => {
-  const [, row] = await Promise.all([
-    lockOrderOfLink(tx, linkKey),
-    tx.one<Keeping>(FIND_SECRET, { linkKey, token }),
-  ]);
+  const [, row] = await Promise.all([lockOrderOfLink(tx, linkKey), tx.one<Keeping>(FIND_SECRET, { linkKey, token })]);
   if (row === undefined || row.isKnown) return;
   if (secret !== null) {
     await holdSecretsKey(tx, secret.keyId);
@@ -124,9 +121,7 @@ const keepServiceSecret: InTransaction<Openings>['keepServiceSecret'] = async (
   noteHistory(tx, { orderKey: row.orderKey, atMs: nowMs, what: secretNote(flaw), by: 'reading' });
 };
 
-const OWNER = statement(
-  'SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.link_id = @id',
-);
+const OWNER = statement('SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.link_id = @id');
 
 /** The reference of the order whose link has an id. */
 async function ownerOf(tx: Transaction, { id }: ServiceLink): Promise<string | undefined> {
@@ -146,13 +141,7 @@ const CHECK_NOW = statement(
   'UPDATE link_check SET due_at_ms = @nowMs WHERE link_key = @linkKey AND due_at_ms > @nowMs',
 );
 
-type Binding = {
-  withheld: string | null;
-  answerLost: boolean;
-  note: string;
-  by: 'person' | 'reading';
-  nowMs: number;
-};
+type Binding = { withheld: string | null; answerLost: boolean; note: string; by: 'person' | 'reading'; nowMs: number };
 
 /** Gives an order's link what the service made, and ends its opening. */
 async function bind(
@@ -191,10 +180,7 @@ const retryOpening: InTransaction<Openings>['retryOpening'] = async (
   attention.raiseForOrder(tx, 'link_not_opened', matter);
 };
 
-const parkOpening: InTransaction<Openings>['parkOpening'] = async (
-  tx,
-  { fault, foreignId, nowMs, ...opening },
-) => {
+const parkOpening: InTransaction<Openings>['parkOpening'] = async (tx, { fault, foreignId, nowMs, ...opening }) => {
   const row = await findLeased(tx, opening);
   if (row !== null) await park(tx, row, { fault, foreignId, nowMs });
 };

@@ -13,9 +13,7 @@ import { HAS_MATTERS, ORDER_COLUMNS } from './rows.ts';
 import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 
-const BY_REFERENCE = statement(
-  `SELECT ${ORDER_COLUMNS}, ${HAS_MATTERS} FROM orders WHERE reference = @reference`,
-);
+const BY_REFERENCE = statement(`SELECT ${ORDER_COLUMNS}, ${HAS_MATTERS} FROM orders WHERE reference = @reference`);
 const BY_KEY = statement(`SELECT ${ORDER_COLUMNS}, ${HAS_MATTERS} FROM orders WHERE key = @orderKey`);
 // A link that settled opened itself is shown once its address is known, and not while it is withheld.
 const LINK = statement(
@@ -88,12 +86,7 @@ async function complete(tx: Transaction, row: OrderRow): Promise<Order> {
     tx.one<OrderLink>(LINK, { key }),
     versionFloor(tx),
   ]);
-  const beside = {
-    settlement: settlement ?? null,
-    entries: entries.map(readEntry),
-    holds,
-    link: link ?? null,
-  };
+  const beside = { settlement: settlement ?? null, entries: entries.map(readEntry), holds, link: link ?? null };
   return completeOrder(row, beside, floor);
 }
 

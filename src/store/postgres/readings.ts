@@ -84,11 +84,7 @@ async function tellOfUnanswered(
 const failCheck: ReadingVerbs['failCheck'] = async (tx, { linkKey, dueAtMs, missing, sent, nowMs }) => {
   const orderKey = await lockOrderOfLink(tx, linkKey);
   if (orderKey === null) return null;
-  await tellOfUnanswered(tx, {
-    linkKey,
-    sinceMs: unansweredSince(dueAtMs === null || missing, nowMs),
-    nowMs,
-  });
+  await tellOfUnanswered(tx, { linkKey, sinceMs: unansweredSince(dueAtMs === null || missing, nowMs), nowMs });
   if (dueAtMs !== null) {
     const failed = { linkKey, dueAtMs, counted: sent ? 1 : 0 };
     tx.send(DELAY, failed);
@@ -99,15 +95,10 @@ const failCheck: ReadingVerbs['failCheck'] = async (tx, { linkKey, dueAtMs, miss
 
 type Absence = { linkKey: number; orderKey: number; missing: boolean; nowMs: number };
 
-const CONFIRMS_SINCE = statement(
-  'SELECT confirm_since_ms AS sinceMs FROM link_check WHERE link_key = @linkKey',
-);
+const CONFIRMS_SINCE = statement('SELECT confirm_since_ms AS sinceMs FROM link_check WHERE link_key = @linkKey');
 
 /** Leaves a link that is not at the service to its schedule. A completion that waits to be confirmed goes on waiting. */
-async function giveUp(
-  tx: Transaction,
-  { linkKey, orderKey, missing, nowMs }: Absence,
-): Promise<StateChange | null> {
+async function giveUp(tx: Transaction, { linkKey, orderKey, missing, nowMs }: Absence): Promise<StateChange | null> {
   const [check, loaded] = await Promise.all([
     tx.one<{ sinceMs: number | null }>(CONFIRMS_SINCE, { linkKey }),
     orders.byKey(tx, orderKey),
@@ -133,22 +124,14 @@ const FIND_RETURN = statement(
 );
 const NOTE_RETURN = statement('UPDATE link SET returned_at_ms = @nowMs WHERE key = @linkKey');
 
-type Returning = {
-  linkKey: number;
-  orderKey: number;
-  callbackUrl: string | null;
-  returnedAtMs: number | null;
-};
+type Returning = { linkKey: number; orderKey: number; callbackUrl: string | null; returnedAtMs: number | null };
 
 const recordReturn: ReadingVerbs['recordReturn'] = async (tx, { returnToken, nowMs }) => {
   const found = await tx.one<Returning>(FIND_RETURN, { returnToken });
   if (found === undefined || found.callbackUrl === null) return null;
   const { linkKey, orderKey, callbackUrl } = found;
   if (turnOfReturn(found.returnedAtMs, nowMs) === 'nothing') return { callbackUrl };
-  const [, row] = await Promise.all([
-    lockOrder(tx, orderKey),
-    tx.one<Returning>(FIND_RETURN, { returnToken }),
-  ]);
+  const [, row] = await Promise.all([lockOrder(tx, orderKey), tx.one<Returning>(FIND_RETURN, { returnToken })]);
   // Another replica may have noted it meanwhile.
   const { returnedAtMs } = row ?? found;
   const turn = turnOfReturn(returnedAtMs, nowMs);

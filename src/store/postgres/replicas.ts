@@ -93,9 +93,7 @@ export async function leave(tx: Transaction): Promise<void> {
   tx.send(LEAVE, { replica });
 }
 
-const LIST_ALIVE = statement(
-  'SELECT name FROM replica WHERE alive_at_ms > @sinceMs ORDER BY started_at_ms, name',
-);
+const LIST_ALIVE = statement('SELECT name FROM replica WHERE alive_at_ms > @sinceMs ORDER BY started_at_ms, name');
 
 /** The names of those that may be working on the database. */
 export async function aliveReplicas(tx: Transaction, nowMs: number): Promise<string[]> {

@@ -59,9 +59,7 @@ function tellOnce(tx: Transaction, subject: string, detail: string, atMs: number
   return tx.run(TELL_ONCE, { subject, detail, atMs });
 }
 
-const CLEAR = statement(
-  'UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = @restoredFromMs',
-);
+const CLEAR = statement('UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = @restoredFromMs');
 
 const endRestore: RestoreVerbs['endRestore'] = async (tx, { nowMs }) => {
   const restoredFromMs = await restoredFrom(tx);

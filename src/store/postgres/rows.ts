@@ -51,9 +51,7 @@ const LOCK_ORDER_OF_LINK = statement(
   `SELECT o.key AS orderKey FROM orders o JOIN link l ON l.order_key = o.key WHERE l.key = @linkKey
    FOR NO KEY UPDATE OF o`,
 );
-const LOCK_REFERENCE = statement(
-  'SELECT key AS orderKey FROM orders WHERE reference = @reference FOR NO KEY UPDATE',
-);
+const LOCK_REFERENCE = statement('SELECT key AS orderKey FROM orders WHERE reference = @reference FOR NO KEY UPDATE');
 
 /*
  * How transactions keep out of each other's way: whoever changes an order, or what belongs to it (its links, their checks

@@ -19,9 +19,7 @@ export async function countUnopenable(tx: Transaction, keyIds: readonly string[]
 }
 
 const OTHERS = "string_to_array(secrets_key_others, ' ')";
-const HOLD = statement(
-  `SELECT 1 FROM instance WHERE secrets_key_id = @keyId OR @keyId = ANY(${OTHERS}) FOR KEY SHARE`,
-);
+const HOLD = statement(`SELECT 1 FROM instance WHERE secrets_key_id = @keyId OR @keyId = ANY(${OTHERS}) FOR KEY SHARE`);
 
 /**
  * Holds a key under which a secret is about to rest: whoever gives it up waits, and then sees the secret. Throws where it

@@ -65,9 +65,7 @@ type HeldLease = Lease & { opened: boolean };
 
 const OF_EVENT = `(SELECT l.order_key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey)`;
 const LOCK_ORDER_OF_EVENT = statement(`SELECT 1 FROM orders WHERE key = ${OF_EVENT} FOR NO KEY UPDATE`);
-const FIND_ORDER_OF_EVENT = statement(
-  `SELECT ${ORDER_COLUMNS}, ${HAS_MATTERS} FROM orders WHERE key = ${OF_EVENT}`,
-);
+const FIND_ORDER_OF_EVENT = statement(`SELECT ${ORDER_COLUMNS}, ${HAS_MATTERS} FROM orders WHERE key = ${OF_EVENT}`);
 const HOLD_LEASE = statement(
   `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened, i.outcome AS outcomeBefore,
      i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore
@@ -107,12 +105,7 @@ async function refuse(tx: Transaction, job: SettleJob, linkKey: number): Promise
 }
 
 /** Decides each fact in turn and writes what it does. */
-async function applyFacts(
-  tx: Transaction,
-  loadedBefore: LoadedOrder,
-  lease: Lease,
-  job: SettleJob,
-): Promise<Applied> {
+async function applyFacts(tx: Transaction, loadedBefore: LoadedOrder, lease: Lease, job: SettleJob): Promise<Applied> {
   const { eventKey, facts, policy, nowMs } = job;
   const cause = causeOf(lease, eventKey);
   let applied = nothingApplied(loadedBefore, job);

@@ -1,12 +1,6 @@
 import { REFUSES_AFTER, type ShopFailures } from '../../domain/shop_failures.ts';
 import { attemptColumns, type Ended } from '../notices.ts';
-import {
-  FAILURES_COLUMNS,
-  type FailuresRow,
-  refusalMatter,
-  SHOP_REFUSES,
-  shopFailures,
-} from '../shop_failures.ts';
+import { FAILURES_COLUMNS, type FailuresRow, refusalMatter, SHOP_REFUSES, shopFailures } from '../shop_failures.ts';
 import { attention } from './matters.ts';
 import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
@@ -30,8 +24,7 @@ const COUNT = statement(
 );
 
 /** Whether an earlier attempt to send a notice failed: in the statement that writes this one, it reads the row before that. */
-export const FAILED_BEFORE =
-  '(SELECT attempt > 1 AND fault_code IS NOT NULL FROM outbox WHERE key = @noticeKey)';
+export const FAILED_BEFORE = '(SELECT attempt > 1 AND fault_code IS NOT NULL FROM outbox WHERE key = @noticeKey)';
 
 /** For the statement that ends a notice that was taken: nothing is deleted if the lease was lost. */
 export const FORGET_FAILURES = 'DELETE FROM shop_failure WHERE EXISTS (SELECT 1 FROM ended) RETURNING one';

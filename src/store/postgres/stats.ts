@@ -52,9 +52,7 @@ const OPENINGS = statement(
   `SELECT ${OPENING_STATUSES.map((name) => `(SELECT count(*) FROM opening WHERE status = '${name}') AS ${name}`)}`,
 );
 // Each rank is the beginning of an index.
-const CHECKS = statement(
-  'SELECT rank, count(*) AS n, min(due_at_ms) AS dueAtMs FROM link_check GROUP BY rank',
-);
+const CHECKS = statement('SELECT rank, count(*) AS n, min(due_at_ms) AS dueAtMs FROM link_check GROUP BY rank');
 const OLDEST = statement(
   `SELECT (SELECT min(due_at_ms) FROM inbox WHERE status = 'pending') AS eventMs,
      (SELECT min(due_at_ms) FROM outbox WHERE status = 'pending' AND attempt = 0 AND due_at_ms IS NOT NULL) AS newNoticeMs,
@@ -80,19 +78,18 @@ type Statuses = Record<string, number> & { every: number };
 type Check = RankCount & { dueAtMs: number };
 
 export const stats: InTransaction<Queries>['stats'] = async (tx, nowMs) => {
-  const [states, events, notices, openings, checks, oldest, counts, budget, feed, matters] =
-    await Promise.all([
-      tx.all<Named>(BY_STATE),
-      tx.one<Statuses>(EVENTS) as Promise<Statuses>,
-      tx.one<Statuses>(NOTICES) as Promise<Statuses>,
-      tx.one<Stats['openings']>(OPENINGS) as Promise<Stats['openings']>,
-      tx.all<Check>(CHECKS),
-      tx.one<Omit<Oldest, 'queued'>>(OLDEST) as Promise<Omit<Oldest, 'queued'>>,
-      tx.one<Counts>(COUNTS, webhookWeek(nowMs)) as Promise<Counts>,
-      readBudget(tx, nowMs),
-      tx.one<Stats['feed']>(FEED) as Promise<Stats['feed']>,
-      matterGroups(tx, EVERY_MATTER),
-    ]);
+  const [states, events, notices, openings, checks, oldest, counts, budget, feed, matters] = await Promise.all([
+    tx.all<Named>(BY_STATE),
+    tx.one<Statuses>(EVENTS) as Promise<Statuses>,
+    tx.one<Statuses>(NOTICES) as Promise<Statuses>,
+    tx.one<Stats['openings']>(OPENINGS) as Promise<Stats['openings']>,
+    tx.all<Check>(CHECKS),
+    tx.one<Omit<Oldest, 'queued'>>(OLDEST) as Promise<Omit<Oldest, 'queued'>>,
+    tx.one<Counts>(COUNTS, webhookWeek(nowMs)) as Promise<Counts>,
+    readBudget(tx, nowMs),
+    tx.one<Stats['feed']>(FEED) as Promise<Stats['feed']>,
+    matterGroups(tx, EVERY_MATTER),
+  ]);
   return {
     orders: tally(states),
     events: statusCounts(events),

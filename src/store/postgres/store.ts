@@ -31,8 +31,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const unusable = tlsFilesFault(url, name);
   if (unusable !== null) throw unusable;
   const [db, intake] = [CONNECTIONS.work, CONNECTIONS.intake].map(
-    (connections) =>
-      new Database({ ...options, connections, assertUsable: (client) => assertUsable(client, name) }),
+    (connections) => new Database({ ...options, connections, assertUsable: (client) => assertUsable(client, name) }),
   ) as [Database, Database];
   try {
     const clock = await databaseClock(intake, machine);

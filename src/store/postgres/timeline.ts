@@ -36,9 +36,7 @@ const REJECTIONS = newest(
    FROM rejection r JOIN link l ON l.key = r.link_key WHERE ${MINE} ORDER BY r.key`,
 );
 const MATTERS = newest(`${ATTENTION} WHERE a.order_key = @orderKey AND a.ended_at_ms IS NULL ORDER BY a.key`);
-const NOTICES = newest(
-  `SELECT ${NOTICE_COLUMNS} FROM ${NOTICE_TABLES} WHERE n.order_key = @orderKey ORDER BY n.key`,
-);
+const NOTICES = newest(`SELECT ${NOTICE_COLUMNS} FROM ${NOTICE_TABLES} WHERE n.order_key = @orderKey ORDER BY n.key`);
 const CHECK = statement(
   `SELECT c.reason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
    FROM link_check c JOIN link l ON l.key = c.link_key WHERE ${MINE} LIMIT 1`,

@@ -56,8 +56,7 @@ function linkUpdater(db: Database): (linkKey: number, job: SettleJob) => void {
     const opening = openingStatus.get(linkKey) as OpeningState['status'] | undefined;
     if (opening === 'pending' || opening === 'leased') return;
     // Of a link that settled opens itself, the address is shown only after its details were compared with the order.
-    if (opening !== 'taken')
-      noteAddress.run({ linkKey, url: link?.url ?? null, shortUrl: link?.shortUrl ?? null });
+    if (opening !== 'taken') noteAddress.run({ linkKey, url: link?.url ?? null, shortUrl: link?.shortUrl ?? null });
     watch.reschedule(linkKey, nowMs);
   };
 }

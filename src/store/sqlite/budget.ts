@@ -62,12 +62,8 @@ function budgetReturner(db: Database): Synchronous<ApiBudget>['returnBudget'] {
   const countOwn = db.prepare('SELECT count(*) FROM api_request WHERE free_at_ms > ?').pluck();
   const noteForeign = db.prepare('UPDATE api_state SET foreign_slots = ?, foreign_until_ms = ?');
   const pauseAll = db.prepare('UPDATE api_state SET paused_until_ms = max(paused_until_ms, ?)');
-  const pauseAsking = db.prepare(
-    'UPDATE api_state SET asking_paused_until_ms = max(asking_paused_until_ms, ?)',
-  );
-  const endPause = db.prepare(
-    'UPDATE api_state SET asking_paused_until_ms = 0 WHERE asking_paused_until_ms > 0',
-  );
+  const pauseAsking = db.prepare('UPDATE api_state SET asking_paused_until_ms = max(asking_paused_until_ms, ?)');
+  const endPause = db.prepare('UPDATE api_state SET asking_paused_until_ms = 0 WHERE asking_paused_until_ms > 0');
   const attention = attentionVerbs(db);
   return ({ number, seen, pause, standing, nowMs }) => {
     give.run(nowMs + BUDGET_WINDOW_MS, number);

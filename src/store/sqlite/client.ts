@@ -174,17 +174,9 @@ function copied(arg: unknown): unknown {
 }
 
 function busy(why: string): Fault {
-  return new Fault(
-    'transient',
-    'store_busy',
-    `The database does not keep up: ${why}. Check the disk; try again.`,
-  );
+  return new Fault('transient', 'store_busy', `The database does not keep up: ${why}. Check the disk; try again.`);
 }
 
 function ended(): Fault {
-  return new Fault(
-    'terminal',
-    'store_failed',
-    'The thread that holds the database ended. Start settled again.',
-  );
+  return new Fault('terminal', 'store_failed', 'The thread that holds the database ended. Start settled again.');
 }

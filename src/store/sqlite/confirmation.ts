@@ -7,9 +7,7 @@ import { linkChecks } from './matters.ts';
 
 /** Whether a completion that an event told of waits for the API to confirm it. */
 export function completionAwaited(db: Database): (linkKey: number) => boolean {
-  const awaited = db
-    .prepare('SELECT confirm_since_ms IS NOT NULL FROM link_check WHERE link_key = ?')
-    .pluck();
+  const awaited = db.prepare('SELECT confirm_since_ms IS NOT NULL FROM link_check WHERE link_key = ?').pluck();
   return (linkKey) => awaited.get(linkKey) === 1;
 }
 

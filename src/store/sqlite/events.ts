@@ -31,18 +31,18 @@ export function eventQueries(db: Database): Pick<Synchronous<Queries>, 'listEven
       const byTime = sinceMs === null ? '' : ' AND i.key >= @from AND i.received_at_ms >= @sinceMs';
       const sql = `SELECT ${EVENT_COLUMNS} FROM ${EVENT_TABLES} WHERE i.key < @after${byStatus}${byReference}${byTime}
         ORDER BY i.key DESC LIMIT @limit`;
-      const rows = db.prepare(sql).all({
-        after: after ?? KEY_MAX,
-        limit,
-        ...(reference === null ? {} : { reference }),
-        ...(sinceMs === null ? {} : { sinceMs, from: firstSince(sinceMs) }),
-      }) as EventRow[];
+      const rows = db
+        .prepare(sql)
+        .all({
+          after: after ?? KEY_MAX,
+          limit,
+          ...(reference === null ? {} : { reference }),
+          ...(sinceMs === null ? {} : { sinceMs, from: firstSince(sinceMs) }),
+        }) as EventRow[];
       return rows.map(eventSummary);
     },
     findEvent: (eventKey) => {
-      const row = find.get(eventKey) as
-        | (EventRow & Pick<EventDetail, 'timestamp' | 'body' | 'bodySha256'>)
-        | undefined;
+      const row = find.get(eventKey) as (EventRow & Pick<EventDetail, 'timestamp' | 'body' | 'bodySha256'>) | undefined;
       if (row === undefined) return null;
       const { timestamp, body, bodySha256, ...summary } = row;
       return { ...eventSummary(summary), timestamp, body, bodySha256 };

@@ -14,23 +14,13 @@ export function storeFault(error: unknown, path: string): unknown {
     return new Fault('transient', 'store_full', `No space is left for ${path}. Free some.`, cause);
   }
   if (code.startsWith('SQLITE_READONLY') || code === 'SQLITE_PERM') {
-    return new Fault(
-      'transient',
-      'store_unwritable',
-      `${path} cannot be written (${message}). ${UNWRITABLE}`,
-      cause,
-    );
+    return new Fault('transient', 'store_unwritable', `${path} cannot be written (${message}). ${UNWRITABLE}`, cause);
   }
   if (code.startsWith('SQLITE_BUSY') || code === 'SQLITE_LOCKED') {
     return new Fault('transient', 'store_busy', `${path} is locked by another program (${message}).`, cause);
   }
   if (code === 'SQLITE_CANTOPEN') {
-    return new Fault(
-      'terminal',
-      'store_unwritable',
-      `${path} cannot be opened (${message}). ${UNWRITABLE}`,
-      cause,
-    );
+    return new Fault('terminal', 'store_unwritable', `${path} cannot be opened (${message}). ${UNWRITABLE}`, cause);
   }
   if (code.startsWith('SQLITE_IOERR')) {
     return new Fault(

@@ -55,9 +55,7 @@ function claimer(db: Database): Synchronous<Inbox>['claimEvents'] {
      FROM inbox i LEFT JOIN inbox_body b ON b.inbox_key = i.key
      WHERE i.status = 'pending' AND i.due_at_ms <= +? ORDER BY i.due_at_ms, i.key LIMIT +?`,
   );
-  const lease = db.prepare(
-    `UPDATE inbox SET status = 'leased', attempt = attempt + 1, due_at_ms = ? WHERE key = ?`,
-  );
+  const lease = db.prepare(`UPDATE inbox SET status = 'leased', attempt = attempt + 1, due_at_ms = ? WHERE key = ?`);
   return ({ limit, nowMs, leaseMs }) => {
     lapse.run(nowMs);
     const claimed: ClaimedEvent[] = [];

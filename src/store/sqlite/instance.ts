@@ -9,11 +9,7 @@ export type InstanceOptions = Omit<KeysGiven, 'name' | 'keyPlaces'> & {
   isRestored?: boolean;
 };
 
-type Row = KeysNoted & {
-  instanceId: string;
-  isCopy: 0 | 1;
-  restoredFromMs: number | null;
-};
+type Row = KeysNoted & { instanceId: string; isCopy: 0 | 1; restoredFromMs: number | null };
 
 /** Reads the instance row, refuses a database whose secrets cannot be opened, and notes that a copy is put to use. */
 export function openInstance(db: Database, options: InstanceOptions): Instance {
@@ -34,9 +30,10 @@ export function openInstance(db: Database, options: InstanceOptions): Instance {
   const [restsUnder, ...others] = secretsKeyIds;
   // The first write: it finds a disk that can be read but not written. By a millisecond only, because the first heartbeat
   // is to find for how long nobody was alive. The row names a key before any secret is sealed under it.
-  db.prepare(
-    'UPDATE instance SET alive_at_ms = alive_at_ms + 1, secrets_key_id = ?, secrets_key_others = ?',
-  ).run(restsUnder, others.join(' '));
+  db.prepare('UPDATE instance SET alive_at_ms = alive_at_ms + 1, secrets_key_id = ?, secrets_key_others = ?').run(
+    restsUnder,
+    others.join(' '),
+  );
   if (row.isCopy === 1 || isRestored) putToUse(db, nowMs);
   const { instanceId, restoredFromMs } = select.get() as Row;
   return { instanceId, secretsKeyIds, restoredFromMs };

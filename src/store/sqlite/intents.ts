@@ -64,9 +64,7 @@ function intentWriter(db: Database): (intent: Intent) => number {
 }
 
 /** Inserts an order that nobody has paid; returns its key. */
-export function orderInserter(
-  db: Database,
-): (reference: string, amount: Intent['amount'], atMs: number) => number {
+export function orderInserter(db: Database): (reference: string, amount: Intent['amount'], atMs: number) => number {
   const insert = db.prepare(
     `INSERT INTO orders (reference, amount_minor, currency, state, version, created_at_ms, updated_at_ms)
      VALUES (?, ?, ?, 'awaiting_payment', ?, ?, ?)`,
@@ -89,9 +87,7 @@ export function linkHeard(db: Database): (linkKey: number) => boolean {
 
 function closer(db: Database, findLeased: LeaseFinder): Synchronous<Openings>['closeOpening'] {
   const isHeard = linkHeard(db);
-  const keep = db.prepare(
-    `UPDATE opening SET status = 'pending', may_exist = 1, due_at_ms = ? WHERE link_key = ?`,
-  );
+  const keep = db.prepare(`UPDATE opening SET status = 'pending', may_exist = 1, due_at_ms = ? WHERE link_key = ?`);
   const remember = db.prepare('UPDATE forgotten_link SET highest_key = max(highest_key, ?)');
   const ofLink = ['opening', 'link_check', 'rejection'].map((table) =>
     db.prepare(`DELETE FROM ${table} WHERE link_key = ?`),

@@ -119,10 +119,7 @@ function linkChanger(
   };
 }
 
-export function orderVerbs(
-  db: Database,
-  newId: () => string,
-): Synchronous<Orders & Pick<Checks, 'cancelOrder'>> {
+export function orderVerbs(db: Database, newId: () => string): Synchronous<Orders & Pick<Checks, 'cancelOrder'>> {
   const orders = orderLoader(db);
   const write = decisionWriter(db, newId);
   const byPerson = { by: 'person' } as const;

@@ -116,8 +116,7 @@ function rowReader(db: Database): (kind: MatterKind, page: MatterPage) => Listed
   const open = openIn('');
   const openInState = openIn(IN_STATE);
   const orderRow = db.prepare('SELECT * FROM orders WHERE key = ?');
-  const orderOf = (key: number | null): Order | null =>
-    key === null ? null : complete(orderRow.get(key) as OrderRow);
+  const orderOf = (key: number | null): Order | null => (key === null ? null : complete(orderRow.get(key) as OrderRow));
   return (kind, page) => {
     const values = { ...placeWithin(kind, page), kind, limit: page.limit };
     if (kind === 'hold') return (held.all(values) as HoldRow[]).map((row) => heldMatter(row, complete(row)));

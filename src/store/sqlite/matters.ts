@@ -73,13 +73,9 @@ export function attentionVerbs(db: Database) {
     ON CONFLICT (kind, subject) WHERE ended_at_ms IS NULL
     DO UPDATE SET count = count + 1, last_at_ms = excluded.last_at_ms, detail = excluded.detail`;
   const raiseForOrder = db.prepare(upsert.replace('ORDER_KEY', '@orderKey'));
-  const raiseForLink = db.prepare(
-    upsert.replace('ORDER_KEY', '(SELECT order_key FROM link WHERE key = @linkKey)'),
-  );
+  const raiseForLink = db.prepare(upsert.replace('ORDER_KEY', '(SELECT order_key FROM link WHERE key = @linkKey)'));
   const raiseForNoOrder = db.prepare(upsert.replace('ORDER_KEY', 'NULL'));
-  const end = db.prepare(
-    'UPDATE attention SET ended_at_ms = ? WHERE kind = ? AND subject = ? AND ended_at_ms IS NULL',
-  );
+  const end = db.prepare('UPDATE attention SET ended_at_ms = ? WHERE kind = ? AND subject = ? AND ended_at_ms IS NULL');
   const endOfOrder = db.prepare(
     `UPDATE attention SET ended_at_ms = @atMs
      WHERE kind = @kind AND subject = @subject AND order_key = @orderKey AND ended_at_ms IS NULL`,

@@ -10,9 +10,7 @@ type ThreadRole = 'writer' | 'reader' | 'backup';
 export type ThreadStart = OpenOptions & { role: ThreadRole; backupTo: string | null };
 
 export type NumberedCall = Call & { id: number };
-export type NumberedAnswer =
-  | { id: number; ok: true; value: unknown }
-  | { id: number; ok: false; error: SentError };
+export type NumberedAnswer = { id: number; ok: true; value: unknown } | { id: number; ok: false; error: SentError };
 
 export type ToThread = { calls: NumberedCall[]; packed: Packed } | { close: true };
 export type FromThread =
@@ -41,8 +39,7 @@ export type SentError = {
 };
 
 export function sendError(error: unknown): SentError {
-  if (error instanceof Fault)
-    return { code: error.code, kind: error.kind, message: error.message, stack: null };
+  if (error instanceof Fault) return { code: error.code, kind: error.kind, message: error.message, stack: null };
   if (!(error instanceof Error)) return { code: null, kind: 'terminal', message: String(error), stack: null };
   return { code: null, kind: 'terminal', message: error.message, stack: error.stack ?? null };
 }

@@ -13,18 +13,13 @@ export function migrate(db: Database.Database, path: string): string[] {
   );
   const applied = db.prepare('SELECT number, name, sha256 FROM migration ORDER BY number').all() as Applied[];
   const version = Number(db.pragma('user_version', { simple: true }));
-  if (version > (known.at(-1)?.number ?? 0))
-    throw newer(path, `has version ${version}, made by a newer settled`);
+  if (version > (known.at(-1)?.number ?? 0)) throw newer(path, `has version ${version}, made by a newer settled`);
   const missing = missingMigrations(known, applied, path);
   for (const migration of missing) {
     db.exec('BEGIN IMMEDIATE');
     try {
       change(db, migration.sql);
-      db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(
-        migration.number,
-        migration.name,
-        migration.sha256,
-      );
+      db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(migration.number, migration.name, migration.sha256);
       db.pragma(`user_version = ${migration.number}`);
       db.exec('COMMIT');
     } catch (error) {

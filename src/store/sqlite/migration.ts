@@ -25,11 +25,7 @@ export function migrateSqlite(options: MigrateOptions & { path: string }): Migra
     const names = { path, secretsKeyId: keyId, olderKeyIds: keyIds.slice(1), newInstanceId: '' };
     const opening = { ...names, adoptsKey: keyIsLost, isRestored, nowMs: clock.nowMs() };
     const { db, migrated, restoredFromMs } = openForWriting(opening, lock);
-    const newKey = {
-      keyId,
-      keyPlace: secretsKeyPlace(options),
-      undecipherable: countUnopenable(db, keyIds),
-    };
+    const newKey = { keyId, keyPlace: secretsKeyPlace(options), undecipherable: countUnopenable(db, keyIds) };
     db.close();
     return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
   } finally {

@@ -63,9 +63,7 @@ export function tellingVerbs(db: Database): Synchronous<Telling> {
 }
 
 function claimer(db: Database, raiseOld: (nowMs: number) => void): Synchronous<Telling>['claimNotices'] {
-  const lapse = db.prepare(
-    `UPDATE outbox SET status = 'pending' WHERE status = 'leased' AND due_at_ms <= +?`,
-  );
+  const lapse = db.prepare(`UPDATE outbox SET status = 'pending' WHERE status = 'leased' AND due_at_ms <= +?`);
   const due = (attempts: string) =>
     db.prepare(
       `SELECT n.key AS noticeKey, n.attempt + 1 AS attempt, n.notice_id AS random, o.reference, n.type, n.body,
@@ -153,9 +151,7 @@ export const NOTICE_TABLES = 'outbox n JOIN orders o ON o.key = n.order_key';
 export function noticeQueries(
   db: Database,
 ): Pick<Synchronous<Queries>, 'listNotices' | 'findNotice' | 'readFeed' | 'findFeedEnd'> {
-  const find = db.prepare(
-    `SELECT ${NOTICE_COLUMNS}, n.body FROM ${NOTICE_TABLES} WHERE n.key = ? AND n.notice_id = ?`,
-  );
+  const find = db.prepare(`SELECT ${NOTICE_COLUMNS}, n.body FROM ${NOTICE_TABLES} WHERE n.key = ? AND n.notice_id = ?`);
   const generation = db.prepare('SELECT generation FROM instance').pluck();
   const newest = db.prepare('SELECT coalesce(max(key), 0) FROM outbox').pluck();
   const after = db.prepare(
@@ -204,8 +200,7 @@ function noticeLister(db: Database): Synchronous<Queries>['listNotices'] {
 }
 
 export function shopStateQuery(db: Database): Synchronous<Queries>['shopState'] {
-  const of = (status: string) =>
-    `FROM outbox n JOIN orders o ON o.key = n.order_key WHERE n.status = '${status}'`;
+  const of = (status: string) => `FROM outbox n JOIN orders o ON o.key = n.order_key WHERE n.status = '${status}'`;
   const oldest = ['pending', 'leased', 'dead'].map((status) =>
     db.prepare(`SELECT created_at_ms FROM outbox WHERE status = '${status}' ORDER BY key LIMIT 1`).pluck(),
   );
@@ -221,9 +216,7 @@ export function shopStateQuery(db: Database): Synchronous<Queries>['shopState'] 
   const failures = shopFailuresQuery(db);
   return () => {
     const times = oldest.map((query) => query.get() as number | undefined).filter((ms) => ms !== undefined);
-    const row = failed
-      .map((query) => query.get() as NoticeRow | undefined)
-      .find((found) => found !== undefined);
+    const row = failed.map((query) => query.get() as NoticeRow | undefined).find((found) => found !== undefined);
     return {
       untakenSinceMs: times.length === 0 ? null : Math.min(...times),
       failure: failureOf(row),

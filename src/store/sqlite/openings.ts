@@ -79,11 +79,7 @@ function claimer(db: Database): Synchronous<Openings>['claimOpenings'] {
   const lease = db.prepare(
     `UPDATE opening SET status = 'leased', attempt = attempt + 1, due_at_ms = ? WHERE link_key = ?`,
   );
-  type Row = Omit<ClaimedOpening, 'amount' | 'mayExist'> & {
-    amountMinor: number;
-    currency: string;
-    mayExist: number;
-  };
+  type Row = Omit<ClaimedOpening, 'amount' | 'mayExist'> & { amountMinor: number; currency: string; mayExist: number };
   return ({ limit, nowMs, leaseMs }) => {
     lapse.run(nowMs);
     return (due.all(nowMs, limit) as Row[]).map(({ amountMinor, currency, mayExist, ...row }) => {
@@ -140,13 +136,7 @@ function secretKeeper(db: Database): Synchronous<Openings>['keepServiceSecret'] 
 
 type Keeping = { orderKey: number; reference: string; isKnown: 0 | 1 };
 
-type Binding = {
-  withheld: string | null;
-  answerLost: boolean;
-  note: string;
-  by: 'person' | 'reading';
-  nowMs: number;
-};
+type Binding = { withheld: string | null; answerLost: boolean; note: string; by: 'person' | 'reading'; nowMs: number };
 
 /** Gives an order's link what the service made, and ends its opening. Where it cannot be, says why and changes nothing. */
 function linkBinder(db: Database): (row: OpeningRow, link: ServiceLink, binding: Binding) => string | null {
@@ -212,13 +202,7 @@ function adopter(db: Database): Synchronous<Openings>['adoptLink'] {
     if (row === undefined) return 'not_parked';
     if (!isOpen(row.state)) return 'not_open';
     if (!isAdoptable(row, row.mayExist === 1)) return 'not_parked';
-    const refusal = bind(row, link, {
-      withheld: null,
-      answerLost: true,
-      note: 'adopted',
-      by: 'person',
-      nowMs,
-    });
+    const refusal = bind(row, link, { withheld: null, answerLost: true, note: 'adopted', by: 'person', nowMs });
     if (refusal !== null) return 'taken';
     fence.run(row.linkKey);
     for (const kind of ENDED_BY_ADOPTION) attention.end(kind, reference, nowMs);

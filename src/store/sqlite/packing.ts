@@ -42,10 +42,7 @@ export function pack(records: readonly unknown[]): Packed {
 }
 
 /** Puts the byte arrays back into the same records; they are views into one buffer. */
-export function unpack(
-  records: readonly unknown[],
-  { fields, records: owners, lengths, bytes }: Packed,
-): void {
+export function unpack(records: readonly unknown[], { fields, records: owners, lengths, bytes }: Packed): void {
   let at = 0;
   for (const [index, field] of fields.entries()) {
     const length = lengths[index] as number;

@@ -51,14 +51,16 @@ function orderLister(db: Database): Synchronous<Queries>['listOrders'] {
     ];
     const sql = `SELECT * FROM orders o WHERE ${conditions.join(' AND ')} ORDER BY o.key DESC LIMIT @limit`;
     const until = untilMs === null ? KEY_MAX : firstSince(firstMsAfter(untilMs));
-    const rows = db.prepare(sql).all({
-      limit,
-      before: Math.min(after ?? KEY_MAX, until),
-      ...(state === null ? {} : { state }),
-      ...(search === null ? {} : { search: containing(search), exact: search }),
-      ...(sinceMs === null ? {} : { sinceMs, from: firstSince(sinceMs) }),
-      ...(untilMs === null ? {} : { untilMs }),
-    }) as OrderRow[];
+    const rows = db
+      .prepare(sql)
+      .all({
+        limit,
+        before: Math.min(after ?? KEY_MAX, until),
+        ...(state === null ? {} : { state }),
+        ...(search === null ? {} : { search: containing(search), exact: search }),
+        ...(sinceMs === null ? {} : { sinceMs, from: firstSince(sinceMs) }),
+        ...(untilMs === null ? {} : { untilMs }),
+      }) as OrderRow[];
     return rows.map((row): ListedOrder => {
       const { key } = row;
       return { key, value: complete(row), attention: openKinds.all(key) as string[] };

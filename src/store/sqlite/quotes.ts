@@ -7,12 +7,7 @@ import { decide } from '../../domain/settlement.ts';
 import { DOUBTFUL_DETAIL, DOUBTFUL_FROM, isQuoteCounted, QUOTES } from '../quotes.ts';
 import { attentionVerbs } from './matters.ts';
 
-type Decider = (
-  order: Order,
-  fact: PaymentFact,
-  policy: Pick<SettlementPolicy, 'asks'>,
-  nowMs: number,
-) => Decision;
+type Decider = (order: Order, fact: PaymentFact, policy: Pick<SettlementPolicy, 'asks'>, nowMs: number) => Decision;
 
 /** Decides a fact, and counts the quotes in a row that named other money than their links. */
 export function decider(db: Database): Decider {

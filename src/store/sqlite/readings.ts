@@ -21,11 +21,7 @@ import type { Synchronous } from './synchronous.ts';
 type ReadingVerbs = Pick<Synchronous<Checks>, 'recordReading' | 'failCheck' | 'recordReturn'>;
 
 export function readingVerbs(db: Database, newId: () => string): ReadingVerbs {
-  return {
-    recordReading: readingRecorder(db),
-    failCheck: failureNoter(db, newId),
-    recordReturn: returnRecorder(db),
-  };
+  return { recordReading: readingRecorder(db), failCheck: failureNoter(db, newId), recordReturn: returnRecorder(db) };
 }
 
 function readingRecorder(db: Database): (reading: Reading) => ClaimedEvent | null {
@@ -76,9 +72,7 @@ function failureNoter(db: Database, newId: () => string): Synchronous<Checks>['f
 }
 
 /** Tells a person of an event that was not understood and that the service cannot be asked about, once. */
-function unansweredTeller(
-  db: Database,
-): (unanswered: { linkKey: number; sinceMs: number; nowMs: number }) => void {
+function unansweredTeller(db: Database): (unanswered: { linkKey: number; sinceMs: number; nowMs: number }) => void {
   const find = db.prepare(
     `SELECT i.key AS eventKey, i.fault_message AS why, o.key AS orderKey, o.reference AS subject
      FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key

@@ -45,9 +45,7 @@ export function restoreVerbs(db: Database) {
 
 /** Raises a matter unless it was raised before: what a person has ended stays so. */
 function onceTeller(db: Database): (subject: string, detail: string, atMs: number) => boolean {
-  const told = db
-    .prepare("SELECT 1 FROM attention WHERE kind = 'link_not_known' AND subject = ? LIMIT 1")
-    .pluck();
+  const told = db.prepare("SELECT 1 FROM attention WHERE kind = 'link_not_known' AND subject = ? LIMIT 1").pluck();
   const attention = attentionVerbs(db);
   return (subject, detail, atMs) => {
     if (told.get(subject) !== undefined) return false;

@@ -10,9 +10,7 @@ export function watcher(db: Database) {
      FROM link l LEFT JOIN settlement s ON s.order_key = l.order_key WHERE l.key = ?`,
   );
   const schedule = db.prepare('UPDATE link SET next_check_at_ms = ? WHERE key = ?');
-  const begin = db.prepare(
-    'UPDATE link SET next_check_at_ms = ? WHERE order_key = +? AND next_check_at_ms IS NULL',
-  );
+  const begin = db.prepare('UPDATE link SET next_check_at_ms = ? WHERE order_key = +? AND next_check_at_ms IS NULL');
   return {
     /** Sets a link's next time after `afterMs`, or none where the schedule is over. */
     reschedule(linkKey: number, afterMs: number): void {

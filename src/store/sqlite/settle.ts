@@ -133,9 +133,7 @@ function eventNoter(db: Database): (lease: Lease, job: SettleJob) => null {
 function unreadTeller(db: Database): (job: SettleJob, lease: Lease, applied: Applied) => void {
   const kind = 'event_not_understood';
   const attention = attentionVerbs(db);
-  const findWaiting = db.prepare(
-    `SELECT 1 FROM inbox WHERE link_key = +? AND fault_code IN ${UNREAD_FAULTS} LIMIT 1`,
-  );
+  const findWaiting = db.prepare(`SELECT 1 FROM inbox WHERE link_key = +? AND fault_code IN ${UNREAD_FAULTS} LIMIT 1`);
   return (job, lease, applied) => {
     const { nowMs: atMs } = job;
     const { hasMatters, order } = applied.loaded;

@@ -1,20 +1,12 @@
 import type { Database } from 'better-sqlite3';
 import { REFUSES_AFTER, type ShopFailures } from '../../domain/shop_failures.ts';
 import { attemptColumns, type Ended } from '../notices.ts';
-import {
-  FAILURES_COLUMNS,
-  type FailuresRow,
-  refusalMatter,
-  SHOP_REFUSES,
-  shopFailures,
-} from '../shop_failures.ts';
+import { FAILURES_COLUMNS, type FailuresRow, refusalMatter, SHOP_REFUSES, shopFailures } from '../shop_failures.ts';
 import { attentionVerbs } from './matters.ts';
 
 /** Counts the attempts to tell the shop that failed in a row, and opens and ends the matter for a person. */
 export function shopFailureVerbs(db: Database) {
-  const failedBefore = db
-    .prepare('SELECT attempt > 1 AND fault_code IS NOT NULL FROM outbox WHERE key = ?')
-    .pluck();
+  const failedBefore = db.prepare('SELECT attempt > 1 AND fault_code IS NOT NULL FROM outbox WHERE key = ?').pluck();
   const count = db.prepare(
     `INSERT INTO shop_failure
        (one, attempts, since_ms, last_at_ms, fault_code, fault_message, answer_status, answer_body, raised)

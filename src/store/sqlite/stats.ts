@@ -71,9 +71,7 @@ function oldestQueries(db: Database): () => Oldest {
   const newNotice = oldest(
     `SELECT min(due_at_ms) FROM outbox WHERE status = 'pending' AND attempt = 0 AND due_at_ms IS NOT NULL`,
   );
-  const triedNotice = oldest(
-    `SELECT min(first_tried_at_ms) FROM outbox WHERE status = 'pending' AND attempt > 0`,
-  );
+  const triedNotice = oldest(`SELECT min(first_tried_at_ms) FROM outbox WHERE status = 'pending' AND attempt > 0`);
   const queued = oldest('SELECT min(due_at_ms) FROM link_check WHERE rank = ?');
   const scheduled = oldest('SELECT min(next_check_at_ms) FROM link WHERE next_check_at_ms IS NOT NULL');
   const at = (query: Statement, ...values: number[]) => query.get(...values) as number | null;

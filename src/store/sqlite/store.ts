@@ -5,10 +5,7 @@ import { runBackup, startThread, type ThreadClient, type ThreadClientOptions } f
 import type { ThreadStart } from './messages.ts';
 import type { OpenOptions } from './open.ts';
 
-export type SqliteStoreOptions = Pick<
-  OpenOptions,
-  'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'
-> &
+export type SqliteStoreOptions = Pick<OpenOptions, 'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
   Omit<ThreadClientOptions, 'start'>;
 
 /** Verbs that only read; they are answered by a thread of their own, which no commit waits for. */
@@ -93,14 +90,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     backupTo: null,
   };
   const writer = await startThread({ ...options, start });
-  const reader = await startThread({
-    ...options,
-    onBatch: () => {},
-    start: { ...start, role: 'reader' },
-  }).catch(async (error) => {
-    await writer.close();
-    throw error;
-  });
+  const reader = await startThread({ ...options, onBatch: () => {}, start: { ...start, role: 'reader' } }).catch(
+    async (error) => {
+      await writer.close();
+      throw error;
+    },
+  );
   const store = {
     ...storeVerbs({ reader, writer }),
     backup: ({ path: to }: { path: string }) => runBackup({ ...start, role: 'backup', backupTo: to }),

@@ -62,15 +62,12 @@ export function sweepVerbs(
 /** The open link that the list shows otherwise than it is known: another status, or an id that nobody told. */
 function differenceFinder(db: Database): (item: ListedLink, nowMs: number) => number | null {
   const byId = db
-    .prepare(
-      `SELECT l.key FROM ${OPEN_LINKS} AND l.link_id = @id AND coalesce(l.status, 'ACTIVE') <> @status`,
-    )
+    .prepare(`SELECT l.key FROM ${OPEN_LINKS} AND l.link_id = @id AND coalesce(l.status, 'ACTIVE') <> @status`)
     .pluck();
   // The plus keeps SQLite from looking for the order among all links without an id.
   const byReference = db
     .prepare(`SELECT l.key FROM ${OPEN_LINKS} AND o.reference = @reference AND +l.link_id IS NULL`)
     .pluck();
   return ({ id, reference, status }, nowMs) =>
-    ((byId.get({ id, status, nowMs }) ?? byReference.get({ reference, nowMs })) as number | undefined) ??
-    null;
+    ((byId.get({ id, status, nowMs }) ?? byReference.get({ reference, nowMs })) as number | undefined) ?? null;
 }

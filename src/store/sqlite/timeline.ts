@@ -37,9 +37,7 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
      FROM rejection r JOIN link l ON l.key = r.link_key WHERE ${mine} ORDER BY r.key`,
   );
   const attention = newest(`${ATTENTION} WHERE a.order_key = ? AND a.ended_at_ms IS NULL ORDER BY a.key`);
-  const notices = newest(
-    `SELECT ${NOTICE_COLUMNS} FROM ${NOTICE_TABLES} WHERE n.order_key = ? ORDER BY n.key`,
-  );
+  const notices = newest(`SELECT ${NOTICE_COLUMNS} FROM ${NOTICE_TABLES} WHERE n.order_key = ? ORDER BY n.key`);
   const check = db.prepare(
     `SELECT c.reason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
      FROM link_check c JOIN link l ON l.key = c.link_key WHERE ${mine} LIMIT 1`,

@@ -9,9 +9,7 @@ import { completionAwaited } from './confirmation.ts';
 export function webhookNoter(db: Database): (heard: Heard & { linkKey: number }) => void {
   const isAwaited = completionAwaited(db);
   const miss = db.prepare('UPDATE settlement SET webhook_missing = 1 WHERE order_key = ?');
-  const found = db.prepare(
-    'UPDATE settlement SET webhook_missing = 0 WHERE order_key = ? AND webhook_missing = 1',
-  );
+  const found = db.prepare('UPDATE settlement SET webhook_missing = 0 WHERE order_key = ? AND webhook_missing = 1');
   return (heard) => {
     const { orderKey } = heard.before;
     const is = webhookIs(heard);

@@ -1,11 +1,6 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
-import {
-  BUDGET_WINDOW_MS,
-  PAUSE_MS_MAX,
-  REQUEST_CLASSES,
-  type RequestClass,
-} from '../../../src/domain/budget.ts';
+import { BUDGET_WINDOW_MS, PAUSE_MS_MAX, REQUEST_CLASSES, type RequestClass } from '../../../src/domain/budget.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { times } from '../../support/length.ts';
 import { openAttention } from '../../support/matters.ts';
@@ -159,10 +154,7 @@ export function budgetContract({ shared, fresh }: Worlds): void {
         const untilMs = world.nowMs + 600_000;
         await give(one, { pause: { untilMs, spares: 'create' } });
         await give(other, { pause: { untilMs: world.nowMs + 300_000, spares: null } });
-        expect(await take('create', 50)).toMatchObject({
-          outcome: 'spent',
-          retryAtMs: world.nowMs + 300_000,
-        });
+        expect(await take('create', 50)).toMatchObject({ outcome: 'spent', retryAtMs: world.nowMs + 300_000 });
         expect(await take('create', 50, world.nowMs + 300_000)).toMatchObject({ outcome: 'taken' });
         expect(await take('confirm', 50, untilMs - 1)).toMatchObject({ outcome: 'spent' });
       });
@@ -270,9 +262,7 @@ export function budgetContract({ shared, fresh }: Worlds): void {
         /** Where it is refused: how much before the time that it is told its sender tries again; null: it gives up. */
         earlyMs: fc.option(fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 600 })), { freq: 8 }),
         /** Null: its sender died. */
-        tookMs: fc.option(fc.oneof(fc.constant(DEADLINE_MS), fc.integer({ min: 0, max: DEADLINE_MS })), {
-          freq: 2,
-        }),
+        tookMs: fc.option(fc.oneof(fc.constant(DEADLINE_MS), fc.integer({ min: 0, max: DEADLINE_MS })), { freq: 2 }),
         /** Where between its sending and its end the service counted it. */
         counted: fc.oneof(fc.constantFrom(0, 1), fc.double({ min: 0, max: 1, noNaN: true })),
       });
@@ -296,11 +286,7 @@ export function budgetContract({ shared, fresh }: Worlds): void {
               expect(inMinute.length).toBeLessThanOrEqual(SLOTS);
             }
 
-            async function sendAt(
-              atMs: number,
-              as: RequestClass,
-              earlyMs: number | null,
-            ): Promise<number | null> {
+            async function sendAt(atMs: number, as: RequestClass, earlyMs: number | null): Promise<number | null> {
               await passTo(atMs);
               const answer = await take(as, SLOTS);
               if (answer.outcome === 'taken') return answer.number;

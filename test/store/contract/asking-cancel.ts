@@ -83,11 +83,7 @@ export function cancelContract({ shared }: Worlds): void {
       expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
       world.tick(DAY_MS);
       await expect(world.claimOpening(link)).rejects.toThrow('is not due');
-      expect(await cancel(link)).toMatchObject({
-        outcome: 'decided',
-        rule: 'already_cancelled',
-        from: 'cancelled',
-      });
+      expect(await cancel(link)).toMatchObject({ outcome: 'decided', rule: 'already_cancelled', from: 'cancelled' });
     });
 
     it.each<[string, (link: Link) => Promise<unknown>]>([

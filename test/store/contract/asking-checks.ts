@@ -19,10 +19,7 @@ export function checksContract({ shared }: Worlds): void {
 
     /** An order whose link is known, with nothing that asks about it before its schedule does. */
     async function quietLink(): Promise<Known> {
-      return world.openNew({
-        returnToken: world.name('return'),
-        callbackUrl: 'https://shop.example.com/back',
-      });
+      return world.openNew({ returnToken: world.name('return'), callbackUrl: 'https://shop.example.com/back' });
     }
 
     /** What makes each reason wait, as far as a delivery or a person does. */
@@ -66,17 +63,14 @@ export function checksContract({ shared }: Worlds): void {
     const keysOf = (links: readonly { linkKey: number }[]) => links.map(({ linkKey }) => linkKey);
 
     describe('the queue of checks', () => {
-      it.each(CHECK_REASONS.filter((reason) => reason !== 'registered'))(
-        'holds a link that is %s',
-        async (reason) => {
-          const link = await waiting(reason);
-          const { check } = await world.timeline(link);
-          expect(check?.reason).toBe(reason);
-          expect(check?.dueAtMs).toBe(check?.requestedAtMs);
-          // Money that nobody named is asked about although the order is paid.
-          expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason, failures: 0 }]);
-        },
-      );
+      it.each(CHECK_REASONS.filter((reason) => reason !== 'registered'))('holds a link that is %s', async (reason) => {
+        const link = await waiting(reason);
+        const { check } = await world.timeline(link);
+        expect(check?.reason).toBe(reason);
+        expect(check?.dueAtMs).toBe(check?.requestedAtMs);
+        // Money that nobody named is asked about although the order is paid.
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason, failures: 0 }]);
+      });
 
       it('keeps the strongest reason, which is due at once', async () => {
         const link = await quietLink();
@@ -334,9 +328,7 @@ export function checksContract({ shared }: Worlds): void {
         for (let n = 0; n < 14; n++) links.push(await waiting('rejected'));
         expect(keysOf(await world.claimChecks({ slots: 55 }))).toEqual(keysOf(links.slice(0, 10)));
         world.tick(MINUTE_MS - 1);
-        const inTheMinute = (await world.claimChecks({ slots: 55 })).filter(
-          ({ class: name }) => name === 'hint',
-        );
+        const inTheMinute = (await world.claimChecks({ slots: 55 })).filter(({ class: name }) => name === 'hint');
         expect(inTheMinute).toEqual([]);
         world.tick(1);
         const after = (await world.claimChecks({ slots: 55 })).filter(({ class: name }) => name === 'hint');
@@ -550,13 +542,7 @@ export function checksContract({ shared }: Worlds): void {
         const link = await world.newLink();
         await world.claimChecks();
         const { linkKey } = link;
-        await world.store.failCheck({
-          linkKey,
-          dueAtMs: null,
-          missing: false,
-          sent: true,
-          nowMs: world.nowMs,
-        });
+        await world.store.failCheck({ linkKey, dueAtMs: null, missing: false, sent: true, nowMs: world.nowMs });
         expect(await world.timeline(link)).toMatchObject({
           attention: [],
           check: null,
@@ -566,11 +552,7 @@ export function checksContract({ shared }: Worlds): void {
 
       describe('after an event that was not understood', () => {
         const HOUR_MS = 60 * MINUTE_MS;
-        const unread = {
-          unsure: true,
-          notUnderstood: 'it says nothing',
-          policy: { asks: 'in-doubt' },
-        } as const;
+        const unread = { unsure: true, notUnderstood: 'it says nothing', policy: { asks: 'in-doubt' } } as const;
         const told = async (link: Link) => {
           const { attention } = await world.timeline(link);
           return attention.map(({ kind, subject, detail }) => [kind, subject === link.reference, detail]);
@@ -598,10 +580,7 @@ export function checksContract({ shared }: Worlds): void {
           const link = await quietLink();
           await settleNow(link, unread);
           await fail(link, { missing: true });
-          expect((await told(link)).map(([kind]) => kind).sort()).toEqual([
-            'event_not_understood',
-            'link_missing',
-          ]);
+          expect((await told(link)).map(([kind]) => kind).sort()).toEqual(['event_not_understood', 'link_missing']);
         });
 
         it('tells a person once asking has failed for an hour, and ends that with the next answer', async () => {
@@ -677,10 +656,7 @@ export function checksContract({ shared }: Worlds): void {
         const firstAtMs = world.nowMs;
         world.tick(MINUTE_MS - 1);
         expect(await come()).toEqual({ callbackUrl });
-        expect((await world.timeline(link)).check).toMatchObject({
-          reason: 'returned',
-          requestedAtMs: firstAtMs,
-        });
+        expect((await world.timeline(link)).check).toMatchObject({ reason: 'returned', requestedAtMs: firstAtMs });
         world.tick(1);
         await come();
         expect((await world.timeline(link)).check).toMatchObject({ requestedAtMs: world.nowMs });

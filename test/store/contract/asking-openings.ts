@@ -68,9 +68,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         const intent = world.intent();
         const first = await world.store.openIntent(intent);
         const before = await world.timeline(intent);
-        const again = await world.store.openIntent(
-          world.intent({ ...intent, token: 'other', atMs: world.tick() }),
-        );
+        const again = await world.store.openIntent(world.intent({ ...intent, token: 'other', atMs: world.tick() }));
         expect(again).toEqual({ ...first, outcome: 'same' });
         expect(await world.timeline(intent)).toEqual(before);
         expect(await world.store.findCredentials({ token: 'other' })).toBeNull();
@@ -80,9 +78,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         const intent = world.intent();
         const link = await world.intend(intent);
         await retry(link, { dueAtMs: world.nowMs + 1000 });
-        expect(await world.store.openIntent(intent)).toMatchObject({
-          opening: { status: 'pending', fault: FAULT },
-        });
+        expect(await world.store.openIntent(intent)).toMatchObject({ opening: { status: 'pending', fault: FAULT } });
         world.tick(1000);
         await finish(link, world.made(), 'Its currency is USD.');
         expect(await world.store.openIntent(intent)).toMatchObject({
@@ -101,9 +97,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
 
       it('refuses the reference of a registered link', async () => {
         const { reference } = await world.newLink();
-        expect(await world.store.openIntent(world.intent({ reference }))).toMatchObject({
-          outcome: 'conflict',
-        });
+        expect(await world.store.openIntent(world.intent({ reference }))).toMatchObject({ outcome: 'conflict' });
       });
 
       it('keeps its orders from registerLink, for the same money too', async () => {
@@ -217,8 +211,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         world = await fresh();
         const links = [await world.intend(), await world.intend({ atMs: world.tick() })];
         await world.intend({ atMs: world.nowMs + 1 });
-        const claim = (limit: number) =>
-          world.store.claimOpenings({ limit, nowMs: world.nowMs, leaseMs: LEASE_MS });
+        const claim = (limit: number) => world.store.claimOpenings({ limit, nowMs: world.nowMs, leaseMs: LEASE_MS });
         expect((await claim(1)).map(({ linkKey }) => linkKey)).toEqual([links[0]?.linkKey]);
         expect((await claim(9)).map(({ linkKey }) => linkKey)).toEqual([links[1]?.linkKey]);
         expect(await claim(9)).toEqual([]);
@@ -228,10 +221,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
       });
 
       it('brings all that is needed to open the link', async () => {
-        const intent = world.intent({
-          returnToken: world.name('return'),
-          callbackUrl: 'https://shop.example.com',
-        });
+        const intent = world.intent({ returnToken: world.name('return'), callbackUrl: 'https://shop.example.com' });
         const link = await world.intend(intent);
         const { sealedSecret, ...claimed } = await world.claimOpening(link);
         const { reference, amount, request, token, returnToken, expiresAtMs, atMs, secret } = intent;
@@ -362,20 +352,8 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         const late = { linkKey, attempt, link: world.made(), withheld: null, nowMs: world.nowMs };
         expect(await world.store.finishOpening(late)).toBe('lost');
         expect(await world.store.closeOpening({ linkKey, attempt, nowMs: world.nowMs })).toBe('lost');
-        await world.store.parkOpening({
-          linkKey,
-          attempt,
-          fault: FAULT,
-          foreignId: null,
-          nowMs: world.nowMs,
-        });
-        const given = {
-          dueAtMs: world.nowMs,
-          mayExist: false,
-          waits: true,
-          fault: FAULT,
-          nowMs: world.nowMs,
-        };
+        await world.store.parkOpening({ linkKey, attempt, fault: FAULT, foreignId: null, nowMs: world.nowMs });
+        const given = { dueAtMs: world.nowMs, mayExist: false, waits: true, fault: FAULT, nowMs: world.nowMs };
         await world.store.retryOpening({ linkKey, attempt, ...given });
         expect(await world.timeline(link)).toEqual(before);
       });
@@ -513,10 +491,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         const told = await world.timeline(link);
         expect(told.order.link).toMatchObject({ id: made.id, url: made.url });
         expect(told.opening).toMatchObject({ status: 'done', fault: null });
-        expect(told.history.at(-1)).toMatchObject({
-          what: `link ${made.id} adopted`,
-          cause: { kind: 'person' },
-        });
+        expect(told.history.at(-1)).toMatchObject({ what: `link ${made.id} adopted`, cause: { kind: 'person' } });
         expect(told.attention).toEqual([]);
         expect(told.check).toMatchObject({ reason: 'registered', dueAtMs: world.nowMs });
         expect(await adopt(link)).toBe('not_parked');

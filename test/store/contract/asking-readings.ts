@@ -72,13 +72,7 @@ export function readingsContract({ shared }: Worlds): void {
         const intended = await world.intend();
         const { attempt } = await world.claimOpening(intended);
         const fault = { code: 'service_timeout', message: 'no answer' };
-        const later = {
-          dueAtMs: world.nowMs + MINUTE_MS,
-          mayExist: true,
-          waits: false,
-          fault,
-          nowMs: world.nowMs,
-        };
+        const later = { dueAtMs: world.nowMs + MINUTE_MS, mayExist: true, waits: false, fault, nowMs: world.nowMs };
         await world.store.retryOpening({ linkKey: intended.linkKey, attempt, ...later });
         const linkId = world.name('plink');
         await world.answer({ ...intended, linkId }, []);
@@ -88,10 +82,7 @@ export function readingsContract({ shared }: Worlds): void {
       });
 
       it.each([
-        [
-          'another order’s link has the id',
-          async () => ({ ...(await world.newLink()), linkId: link.linkId }),
-        ],
+        ['another order’s link has the id', async () => ({ ...(await world.newLink()), linkId: link.linkId })],
         ['the link has another id', async () => ({ ...link, linkId: world.name('plink') })],
         ['the link is not there', async () => ({ ...link, linkKey: 987_654 })],
       ])('keeps nothing where %s', async (_where, arrange) => {
@@ -106,10 +97,7 @@ export function readingsContract({ shared }: Worlds): void {
 
     describe('a reading', () => {
       it('makes an order paid, as an event does, and says how it was learned', async () => {
-        expect(await world.answer(link, [said('completed')])).toMatchObject({
-          outcome: 'applied',
-          notices: 1,
-        });
+        expect(await world.answer(link, [said('completed')])).toMatchObject({ outcome: 'applied', notices: 1 });
         const { order, history, notices } = await world.timeline(link);
         expect(order).toMatchObject({ state: 'paid', settlement: { learnedBy: 'reconciliation' } });
         expect(history.at(-1)).toMatchObject({ cause: { kind: 'reading', id: String(order.lastReading) } });
@@ -156,10 +144,7 @@ export function readingsContract({ shared }: Worlds): void {
           const result = await world.answer(link, [said('completed')], { reading: { number } });
           expect(result).toMatchObject({ outcome: 'ignored', rule: 'older_reading', notices: 0 });
           const { order, nextCheckAtMs } = await world.timeline(link);
-          expect({ order, nextCheckAtMs }).toEqual({
-            order: before.order,
-            nextCheckAtMs: before.nextCheckAtMs,
-          });
+          expect({ order, nextCheckAtMs }).toEqual({ order: before.order, nextCheckAtMs: before.nextCheckAtMs });
           // The dispute is won where the service says so after the event.
           await world.answer(link, [said('completed')]);
           expect(await state()).toBe('paid');
@@ -211,10 +196,7 @@ export function readingsContract({ shared }: Worlds): void {
         const url = 'https://pay.example.com/new';
         const made = { status: 'INACTIVE', url, shortUrl: 'https://p.example.com/n' };
         await world.answer(link, [], { made });
-        expect((await world.timeline(link)).order).toMatchObject({
-          version: 1,
-          link: { id: link.linkId, ...made },
-        });
+        expect((await world.timeline(link)).order).toMatchObject({ version: 1, link: { id: link.linkId, ...made } });
         // What an answer does not hold stays as it was.
         await world.answer(link, [], { made: { status: 'ACTIVE', url: null, shortUrl: null } });
         expect((await world.timeline(link)).order.link).toMatchObject({ ...made, status: 'ACTIVE' });
@@ -477,13 +459,7 @@ export function readingsContract({ shared }: Worlds): void {
       it('changes nothing where one of its payments has no id, and is disputed', async () => {
         const payments = [{ id: 'a', status: 'COMPLETED' }, { status: 'DISPUTED' }];
         const amount = { amount: 100, currency: 'BRL' };
-        const answer = {
-          id: link.linkId,
-          status: 'INACTIVE',
-          paymentStatus: 'COMPLETED',
-          ...amount,
-          payments,
-        };
+        const answer = { id: link.linkId, status: 'INACTIVE', paymentStatus: 'COMPLETED', ...amount, payments };
         for (let n = 0; n < 3; n++) await read(answer);
         const { rest, notices, attention } = await seen();
         expect(rest).toMatchObject({ state: 'paid', version: 2 });
@@ -639,21 +615,13 @@ export function quotesContract({ shared }: Worlds): void {
       it.each([
         ['more, as with interest', { quoteMoney: stated('112.40') }],
         ['another currency', { quoteMoney: stated('18.20', 'USD') }],
-      ])(
-        'are no matter where they name %s, and no evidence that quotes are read well',
-        async (_name, over) => {
-          const higher = said('completed', over);
-          expect([await pay(higher), await pay(higher), await pay(higher)]).toEqual(Array(3).fill('paid'));
-          expect(await isDoubtful()).toBe(false);
-          expect([await pay(), await pay(higher), await pay(), await pay()]).toEqual([
-            'held',
-            'paid',
-            'held',
-            'paid',
-          ]);
-          expect(await isDoubtful()).toBe(true);
-        },
-      );
+      ])('are no matter where they name %s, and no evidence that quotes are read well', async (_name, over) => {
+        const higher = said('completed', over);
+        expect([await pay(higher), await pay(higher), await pay(higher)]).toEqual(Array(3).fill('paid'));
+        expect(await isDoubtful()).toBe(false);
+        expect([await pay(), await pay(higher), await pay(), await pay()]).toEqual(['held', 'paid', 'held', 'paid']);
+        expect(await isDoubtful()).toBe(true);
+      });
 
       it('are no matter of links that differ themselves', async () => {
         const differs = said('completed', { linkMoney: stated('90.00'), quoteMoney: stated('90.00') });

@@ -47,9 +47,7 @@ export function restoreContract(open: () => Promise<Restored>): void {
         `settled links reserve 'order of ours' --amount 100.00 --currency BRL && settled links add 'order of ours' ` +
           `--amount 100.00 --currency BRL --id ${lost.id}.`,
       );
-      expect(found?.detail).toContain(
-        `reference_taken: settled orders adopt 'order of ours' --id ${lost.id}.`,
-      );
+      expect(found?.detail).toContain(`reference_taken: settled orders adopt 'order of ours' --id ${lost.id}.`);
       await world.store.endAttention({ key: found?.key ?? 0, reason: 'not ours', atMs: world.nowMs });
       expect(await compare(lost)).toMatchObject({ notKnown: 0 });
       expect(await matterOf(lost)).toBeUndefined();
@@ -64,9 +62,7 @@ export function restoreContract(open: () => Promise<Restored>): void {
         listed({ reference: reserved.reference }),
       );
       expect(answer).toMatchObject({ notKnown: 0, differing: 1, restoredFromMs: COPIED_AT_MS });
-      expect(await compare(listed({ createdAtMs: COPIED_AT_MS - 9 * MINUTE_MS }))).toMatchObject({
-        notKnown: 1,
-      });
+      expect(await compare(listed({ createdAtMs: COPIED_AT_MS - 9 * MINUTE_MS }))).toMatchObject({ notKnown: 1 });
     });
 
     it('has a person look where the order has another link', async () => {

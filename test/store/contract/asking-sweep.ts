@@ -54,12 +54,7 @@ export function sweepContract({ shared, fresh }: Worlds): void {
       it('leaves paid orders and unknown links alone', async () => {
         const paid = await world.openNew();
         await world.settle(paid, [said('completed')]);
-        const unknown = {
-          ...aLink,
-          id: world.name('plink'),
-          reference: world.name('order'),
-          status: 'INACTIVE',
-        };
+        const unknown = { ...aLink, id: world.name('plink'), reference: world.name('order'), status: 'INACTIVE' };
         expect((await compare(listed(paid, 'INACTIVE'), unknown)).differing).toBe(0);
         expect(await world.check(paid)).toBeNull();
       });

@@ -44,9 +44,7 @@ export function concurrencyContract({ fresh, shared }: Worlds): void {
       const recorded = await Promise.all(times(40, () => world.deliver(link)));
       const claimed = await Promise.all(times(12, () => world.claim(5)));
       const keys = claimed.flat().map(({ eventKey }) => eventKey);
-      expect(keys.sort((a, b) => a - b)).toEqual(
-        recorded.map(({ eventKey }) => eventKey).sort((a, b) => a - b),
-      );
+      expect(keys.sort((a, b) => a - b)).toEqual(recorded.map(({ eventKey }) => eventKey).sort((a, b) => a - b));
     });
 
     it('settle one claim once', async () => {
@@ -74,9 +72,7 @@ export function concurrencyContract({ fresh, shared }: Worlds): void {
     it('fail alone: one that cannot be carried out takes nothing from the others', async () => {
       const world = shared();
       const link = await world.newLink();
-      const calls = times(30, (index) =>
-        world.deliver(index % 10 === 5 ? { ...link, linkKey: 987_654 } : link),
-      );
+      const calls = times(30, (index) => world.deliver(index % 10 === 5 ? { ...link, linkKey: 987_654 } : link));
       const ended = await Promise.allSettled(calls);
       expect(ended.filter(({ status }) => status === 'rejected')).toHaveLength(3);
       expect((await world.timeline(link)).events).toHaveLength(27);

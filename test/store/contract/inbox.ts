@@ -43,8 +43,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       const own = await fresh();
       const mine = await own.newLink();
       const keys: number[] = [];
-      for (let n = 0; n < 24; n++)
-        keys.push((await own.deliver(mine, { body: randomBytes(262_144) })).eventKey);
+      for (let n = 0; n < 24; n++) keys.push((await own.deliver(mine, { body: randomBytes(262_144) })).eventKey);
       const claims: number[][] = [];
       for (let left = keys.length; left > 0; left -= claims.at(-1)?.length ?? 0) {
         claims.push((await own.claim()).map(({ eventKey }) => eventKey));
@@ -58,11 +57,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       const own = await fresh();
       const { eventKey } = await own.deliver(await own.newLink());
       expect(await own.claim()).toMatchObject([{ eventKey, attempt: 1 }]);
-      expect(await own.event(eventKey)).toMatchObject({
-        status: 'leased',
-        attempt: 1,
-        dueAtMs: own.nowMs + LEASE_MS,
-      });
+      expect(await own.event(eventKey)).toMatchObject({ status: 'leased', attempt: 1, dueAtMs: own.nowMs + LEASE_MS });
       own.tick(LEASE_MS - 1);
       expect(await own.claim()).toEqual([]);
       own.tick(1);
@@ -354,11 +349,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       expect(await world.store.settle(job)).toEqual({ outcome: 'link_mismatch' });
 
       const { order, history, notices, attention, check } = await world.timeline(link);
-      expect({ order, history, notices }).toEqual({
-        order: before.order,
-        history: before.history,
-        notices: [],
-      });
+      expect({ order, history, notices }).toEqual({ order: before.order, history: before.history, notices: [] });
       expect(attention.map(({ kind }) => kind).sort()).toEqual(['link_mismatch']);
       expect(check?.reason).toBe('link_mismatch');
       expect(await world.event(claimed.eventKey)).toMatchObject({
@@ -381,12 +372,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       const { eventKey, attempt } = await world.claimNew(link);
       const dueAtMs = world.nowMs + 5000;
       await world.store.retryEvent({ eventKey, attempt, dueAtMs, fault: FAULT });
-      expect(await world.event(eventKey)).toMatchObject({
-        status: 'pending',
-        attempt: 1,
-        dueAtMs,
-        fault: FAULT,
-      });
+      expect(await world.event(eventKey)).toMatchObject({ status: 'pending', attempt: 1, dueAtMs, fault: FAULT });
       world.tick(4999);
       await expect(world.claimOne(eventKey)).rejects.toThrow('is not due');
       world.tick(1);
@@ -406,11 +392,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
   describe('buryEvent', () => {
     it('retires a row for a person: dead, with what went wrong, never claimed again', async () => {
       const eventKey = await buried();
-      expect(await world.event(eventKey)).toMatchObject({
-        status: 'dead',
-        fault: FAULT,
-        endedAtMs: world.nowMs,
-      });
+      expect(await world.event(eventKey)).toMatchObject({ status: 'dead', fault: FAULT, endedAtMs: world.nowMs });
       expect((await world.timeline(link)).attention).toMatchObject([
         { kind: 'event_dead', subject: String(eventKey), reference: link.reference, count: 1 },
       ]);

@@ -42,14 +42,12 @@ export function intakeContract({ shared }: Worlds): void {
       expect(found.map((credentials) => credentials?.linkKey)).toEqual(keys);
     });
 
-    it.each([
-      { token: 'nobody has this' },
-      { linkId: 'pl_nobody' },
-      { linkKey: 987_654 },
-      { reference: 'nobody' },
-    ])('finds nothing by %j', async (by) => {
-      expect(await world.store.findCredentials(by)).toBeNull();
-    });
+    it.each([{ token: 'nobody has this' }, { linkId: 'pl_nobody' }, { linkKey: 987_654 }, { reference: 'nobody' }])(
+      'finds nothing by %j',
+      async (by) => {
+        expect(await world.store.findCredentials(by)).toBeNull();
+      },
+    );
   });
 
   describe('recordDelivery', () => {
@@ -104,10 +102,7 @@ export function intakeContract({ shared }: Worlds): void {
       const again = { ...delivery, timestamp: '1700000000999', mac: randomBytes(32) };
       expect(await world.store.recordDelivery(again)).toEqual({ ...first, outcome: 'duplicate' });
       expect((await world.timeline(link)).events).toHaveLength(1);
-      expect(await world.event(first.eventKey)).toMatchObject({
-        duplicates: 1,
-        timestamp: delivery.timestamp,
-      });
+      expect(await world.event(first.eventKey)).toMatchObject({ duplicates: 1, timestamp: delivery.timestamp });
     });
 
     it('knows a duplicate after the store was opened again', async () => {
@@ -138,9 +133,7 @@ export function intakeContract({ shared }: Worlds): void {
       for (const body of contents) {
         rows.push((await world.deliver(link, { eventId: 'evt_1', body })).eventKey);
       }
-      const again = await Promise.all(
-        contents.map((body) => world.deliver(link, { eventId: 'evt_1', body })),
-      );
+      const again = await Promise.all(contents.map((body) => world.deliver(link, { eventId: 'evt_1', body })));
       expect(again).toEqual(rows.map((eventKey) => ({ outcome: 'duplicate', eventKey })));
       expect(new Set(rows).size).toBe(4);
     });
@@ -351,13 +344,7 @@ export function intakeContract({ shared }: Worlds): void {
         const { linkKey } = await world.newLink();
         const matter = { detail: 'set x-evil', fromLinks: 3, atFirst: true };
         const { nowMs: lastAtMs } = world;
-        await world.store.recordRejection({
-          linkKey,
-          reason: 'signature_repeated',
-          count: 1,
-          lastAtMs,
-          matter,
-        });
+        await world.store.recordRejection({ linkKey, reason: 'signature_repeated', count: 1, lastAtMs, matter });
       };
       await link();
       await link();

@@ -32,13 +32,7 @@ export function linksContract({ shared }: Worlds): void {
       const [listed] = await world.store.listSecrets({ after: linkKey - 1, limit: 1 });
       const was = listed?.sealedSecret ?? Buffer.of();
       const reseal = (sealed: string) =>
-        world.store.resealSecret({
-          linkKey,
-          was,
-          sealed: Buffer.from(sealed),
-          keyId: 'key-1',
-          fingerprint: was,
-        });
+        world.store.resealSecret({ linkKey, was, sealed: Buffer.from(sealed), keyId: 'key-1', fingerprint: was });
       await reseal('sealed anew');
       expect(await secretOf(token)).toBe(hex(Buffer.from('sealed anew')));
       await reseal('too late');
@@ -198,11 +192,7 @@ export function linksContract({ shared }: Worlds): void {
     });
 
     it('refuses a correction by a caller who may not, and binds nothing either', async () => {
-      const refused = {
-        secret: sealedSecret('forged'),
-        linkId: world.name('pl'),
-        mayCorrect: false,
-      };
+      const refused = { secret: sealedSecret('forged'), linkId: world.name('pl'), mayCorrect: false };
       const { again, token, before, registration } = await registerTwice({}, refused);
       expect(again).toEqual({ outcome: 'correction_forbidden', order: before.order });
       expect(await secretOf(token)).toBe(hex(registration.freshSecret.sealed));

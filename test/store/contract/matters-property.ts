@@ -80,9 +80,7 @@ async function perform(world: World, links: readonly Link[], deed: Deed): Promis
   switch (deed.do) {
     case 'say': {
       const { kind, payment: paymentId, amount, currency } = deed;
-      await world.settle(link, [
-        said(kind, { paymentId, linkMoney: stated(amount, currency), reference: null }),
-      ]);
+      await world.settle(link, [said(kind, { paymentId, linkMoney: stated(amount, currency), reference: null })]);
       return;
     }
     case 'decide':
@@ -132,9 +130,7 @@ async function check(world: World, links: readonly Link[]): Promise<void> {
 /** The sums of the list against those of its rows. */
 function checkMoney({ rows, money, groups }: Matters): void {
   const isMoney = new Set(groups.filter(({ sums }) => sums.length > 0).map(({ kind }) => kind));
-  const orders = new Map(
-    rows.filter(({ kind }) => isMoney.has(kind)).map(({ order }) => [order?.reference, order]),
-  );
+  const orders = new Map(rows.filter(({ kind }) => isMoney.has(kind)).map(({ order }) => [order?.reference, order]));
   const sums = new Map<string, bigint>();
   for (const order of orders.values()) {
     for (const { amountMinor, currency } of order?.entries ?? []) {
@@ -150,8 +146,7 @@ async function clear(world: World): Promise<void> {
   for (const { kind, key, order } of (await listed(world)).rows) {
     const atMs = world.tick();
     const reference = order?.reference ?? '';
-    if (kind === 'hold')
-      await world.store.resolveOrder({ reference, decision: 'reject', reason: 'no', atMs });
+    if (kind === 'hold') await world.store.resolveOrder({ reference, decision: 'reject', reason: 'no', atMs });
     else await world.store.endAttention({ key, reason: 'seen', atMs });
   }
   for (const { key, kind } of (await listed(world)).rows) {

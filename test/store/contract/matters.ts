@@ -40,17 +40,12 @@ export function mattersContract({ fresh }: Worlds): void {
     world.store.listMatters({ ...EVERY, ...over });
   const shown = ({ rows }: Matters) => rows.map(({ kind, order }) => `${kind} ${order?.reference}`);
   const grouped = ({ groups }: Matters) => groups.map(nameOf);
-  const nameOf = ({ kind, reason, count }: MatterGroup) =>
-    `${count} ${kind}${reason === null ? '' : ` ${reason}`}`;
+  const nameOf = ({ kind, reason, count }: MatterGroup) => `${count} ${kind}${reason === null ? '' : ` ${reason}`}`;
 
   it('says nothing of a store in which nothing needs a person', async () => {
     const link = await world.newLink();
     await world.settle(link, [said('completed')]);
-    expect(await list()).toEqual({
-      groups: [],
-      money: { orders: 0, sums: [], isWhole: true },
-      rows: [],
-    });
+    expect(await list()).toEqual({ groups: [], money: { orders: 0, sums: [], isWhole: true }, rows: [] });
   });
 
   it('lists money first, then the oldest first, whatever came last', async () => {
@@ -131,11 +126,7 @@ export function mattersContract({ fresh }: Worlds): void {
     expect(groups).toMatchObject([
       { kind: 'hold', count: 2, sums: [{ currency: 'BRL', asked: 20_000n, balance: 16_000n }] },
     ]);
-    expect(money).toEqual({
-      orders: 2,
-      sums: [{ currency: 'BRL', asked: 20_000n, balance: 16_000n }],
-      isWhole: true,
-    });
+    expect(money).toEqual({ orders: 2, sums: [{ currency: 'BRL', asked: 20_000n, balance: 16_000n }], isWhole: true });
     expect(after.groups).toMatchObject([
       { kind: 'hold', sums: [{ asked: 10_000n, balance: 6_000n }] },
       { kind: 'duplicate_payment', sums: [{ asked: 10_000n, balance: 10_000n }] },
@@ -168,9 +159,7 @@ export function mattersContract({ fresh }: Worlds): void {
     const { holds } = (await world.timeline(link)).order;
     expect(holds.length).toBeGreaterThan(1);
     expect(groups).toMatchObject([{ reason: 'amount_mismatch', count: 1, oldestAtMs: openedAtMs }]);
-    expect(rows).toMatchObject([
-      { reason: 'amount_mismatch', count: holds.length, openedAtMs, lastAtMs: world.nowMs },
-    ]);
+    expect(rows).toMatchObject([{ reason: 'amount_mismatch', count: holds.length, openedAtMs, lastAtMs: world.nowMs }]);
   });
 
   it('filters groups, sums and rows alike by kind and by the state of the order', async () => {
@@ -188,11 +177,7 @@ export function mattersContract({ fresh }: Worlds): void {
     expect(ofHeld.money).toMatchObject({ orders: 1, sums: [{ asked: 10_000n, balance: 6_000n }] });
     expect(await list({ state: 'cancelled' })).toMatchObject({ groups: [], rows: [], money: { orders: 0 } });
     expect(shown(await list({ kind: 'event_dead', state: 'held' }))).toEqual([`event_dead ${a.reference}`]);
-    expect(await list({ kind: 'hold', state: 'paid' })).toMatchObject({
-      groups: [],
-      rows: [],
-      money: { orders: 0 },
-    });
+    expect(await list({ kind: 'hold', state: 'paid' })).toMatchObject({ groups: [], rows: [], money: { orders: 0 } });
   });
 
   it('lists what concerns no order', async () => {

@@ -154,9 +154,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
         ['a', 'timestamp_missing'],
         ['b', 'signature_wrong'],
       ]);
-      expect(await list(2, first[1]?.key ?? 0)).toMatchObject([
-        { reference: 'a', reason: 'signature_wrong' },
-      ]);
+      expect(await list(2, first[1]?.key ?? 0)).toMatchObject([{ reference: 'a', reason: 'signature_wrong' }]);
       expect((await list(9, null, 'a')).map(({ reference }) => reference)).toEqual(['a', 'a']);
       expect(await list(9, null, 'nobody')).toEqual([]);
     });
@@ -259,10 +257,8 @@ export function queriesContract({ fresh, shared }: Worlds): void {
 
   describe('endAttention', () => {
     let link: Link;
-    const end = (key: number, reason = 'seen') =>
-      world.store.endAttention({ key, reason, atMs: world.nowMs });
-    const conflict = async (of: Link, text: string) =>
-      world.deliver(of, { eventId: 'evt_1', body: Buffer.from(text) });
+    const end = (key: number, reason = 'seen') => world.store.endAttention({ key, reason, atMs: world.nowMs });
+    const conflict = async (of: Link, text: string) => world.deliver(of, { eventId: 'evt_1', body: Buffer.from(text) });
     const matters = async (of: Link) => (await world.timeline(of)).attention;
 
     beforeEach(async () => {

@@ -18,9 +18,7 @@ export function settlementContract({ shared }: Worlds): void {
     return {
       state: order.state,
       flags: order.flags,
-      ledger: order.entries.map(
-        (entry) => `${entry.kind} ${entry.amountMinor} ${entry.currency} ${entry.paymentKey}`,
-      ),
+      ledger: order.entries.map((entry) => `${entry.kind} ${entry.amountMinor} ${entry.currency} ${entry.paymentKey}`),
       holds: order.holds.map(({ reason }) => reason),
       notices: notices.map(({ type }) => type),
       attention: attention.map(({ kind }) => kind),
@@ -41,15 +39,7 @@ export function settlementContract({ shared }: Worlds): void {
         state: 'paid',
         version: 2,
         settlement: { paidAtMs, paymentKey: 'pay_1', learnedBy: 'webhook' },
-        entries: [
-          {
-            paymentKey: 'pay_1',
-            kind: 'captured',
-            occurrence: 1,
-            amountMinor: 10_000,
-            currency: 'BRL',
-          },
-        ],
+        entries: [{ paymentKey: 'pay_1', kind: 'captured', occurrence: 1, amountMinor: 10_000, currency: 'BRL' }],
       });
       expect(history.at(-1)).toMatchObject({
         atMs: paidAtMs,
@@ -60,9 +50,7 @@ export function settlementContract({ shared }: Worlds): void {
         cause: { kind: 'event', id: String(claimed.eventKey) },
       });
       expect(history.at(-1)?.effects).toContain('ledger: captured 100.00 BRL, payment pay_1');
-      expect(notices).toMatchObject([
-        { type: 'order.paid', version: 2, status: 'pending', createdAtMs: paidAtMs },
-      ]);
+      expect(notices).toMatchObject([{ type: 'order.paid', version: 2, status: 'pending', createdAtMs: paidAtMs }]);
       expect(await world.store.findOrder(link.reference)).toEqual(order);
     });
 
@@ -104,11 +92,7 @@ export function settlementContract({ shared }: Worlds): void {
     it('marks an order paid that had expired, as late', async () => {
       await world.settle(link, [said('expired')]);
       await world.settle(link, [said('completed')]);
-      expect(await story()).toMatchObject({
-        state: 'paid',
-        flags: ['late'],
-        notices: ['order.expired', 'order.paid'],
-      });
+      expect(await story()).toMatchObject({ state: 'paid', flags: ['late'], notices: ['order.expired', 'order.paid'] });
     });
 
     it('marks an order paid whose money nobody named, and queues a check', async () => {
@@ -165,23 +149,20 @@ export function settlementContract({ shared }: Worlds): void {
       });
     });
 
-    it.each(['refunded', 'disputed'] as const)(
-      'takes money back that is %s, and keeps paidAt',
-      async (kind) => {
-        await world.settle(link, [said('completed')]);
-        const { settlement } = (await world.timeline(link)).order;
-        await world.settle(link, [said(kind)]);
-        expect(await story()).toEqual({
-          state: kind,
-          flags: [],
-          ledger: ['captured 10000 BRL pay_1', `${kind} -10000 BRL pay_1`],
-          holds: [],
-          notices: ['order.paid', `order.${kind}`],
-          attention: [],
-        });
-        expect((await world.timeline(link)).order.settlement).toEqual(settlement);
-      },
-    );
+    it.each(['refunded', 'disputed'] as const)('takes money back that is %s, and keeps paidAt', async (kind) => {
+      await world.settle(link, [said('completed')]);
+      const { settlement } = (await world.timeline(link)).order;
+      await world.settle(link, [said(kind)]);
+      expect(await story()).toEqual({
+        state: kind,
+        flags: [],
+        ledger: ['captured 10000 BRL pay_1', `${kind} -10000 BRL pay_1`],
+        holds: [],
+        notices: ['order.paid', `order.${kind}`],
+        attention: [],
+      });
+      expect((await world.timeline(link)).order.settlement).toEqual(settlement);
+    });
 
     it('applies a completion that was never heard of before its refund', async () => {
       await world.settle(link, [said('refunded')]);
@@ -203,9 +184,7 @@ export function settlementContract({ shared }: Worlds): void {
 
     it('keeps what the customer paid beside what counts, when the store is opened again too', async () => {
       await world.settle(link, [said('completed', { quoteMoney: stated('112.4') })]);
-      await world.settle(link, [
-        said('completed', { paymentId: 'pay_2', quoteMoney: stated('18.123', 'USD') }),
-      ]);
+      await world.settle(link, [said('completed', { paymentId: 'pay_2', quoteMoney: stated('18.123', 'USD') })]);
       const before = (await world.timeline(link)).order;
       expect(before).toMatchObject({ state: 'paid', flags: ['duplicate_payment'] });
       const paid = before.entries.map(({ amountMinor, customerPaid }) => [amountMinor, customerPaid]);
@@ -234,9 +213,7 @@ export function settlementContract({ shared }: Worlds): void {
         'captured 8000 USD pay_3',
       ]);
       expect(attention).toEqual(['duplicate_payment']);
-      const again = await world.settle(link, [
-        said('completed', { paymentId: 'pay_2', quoteMoney: stated('60') }),
-      ]);
+      const again = await world.settle(link, [said('completed', { paymentId: 'pay_2', quoteMoney: stated('60') })]);
       expect(again).toMatchObject({ outcome: 'already_applied' });
     });
 
@@ -328,12 +305,7 @@ export function settlementContract({ shared }: Worlds): void {
     });
 
     it('finds no order by an unknown reference', async () => {
-      const resolution = {
-        reference: 'nobody',
-        decision: 'accept',
-        reason: '',
-        atMs: world.nowMs,
-      } as const;
+      const resolution = { reference: 'nobody', decision: 'accept', reason: '', atMs: world.nowMs } as const;
       expect(await world.store.resolveOrder(resolution)).toBeNull();
     });
   });

@@ -15,12 +15,7 @@ export function statsContract({ fresh }: Worlds): void {
 
   describe('stats: how long notices are due', () => {
     const claim = async (tried: boolean) => {
-      const [notice] = await world.store.claimNotices({
-        tried,
-        limit: 1,
-        nowMs: world.nowMs,
-        leaseMs: LEASE_MS,
-      });
+      const [notice] = await world.store.claimNotices({ tried, limit: 1, nowMs: world.nowMs, leaseMs: LEASE_MS });
       if (notice === undefined) throw new Error('no notice is due');
       return notice;
     };

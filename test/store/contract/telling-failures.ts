@@ -42,11 +42,7 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       nowMs: world.nowMs,
     });
   const finish = (claimed: ClaimedNotice | undefined) =>
-    world.store.finishNotice({
-      ...(claimed as ClaimedNotice),
-      answer: { status: 204, body: '' },
-      nowMs: world.nowMs,
-    });
+    world.store.finishNotice({ ...(claimed as ClaimedNotice), answer: { status: 204, body: '' }, nowMs: world.nowMs });
   const failures = async () => (await world.store.shopState()).failures;
   const attempts = async () => {
     const [row, { shopFailures }] = [await failures(), await world.store.stats(world.nowMs)];
@@ -158,10 +154,7 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       );
       await retry(fourth, { fault: UNREACHED, answer: null });
       expect(await matters()).toMatchObject([
-        {
-          count: 2,
-          detail: expect.stringMatching(/: 4 attempts .*; the last attempt: .*ECONNREFUSED\. See/),
-        },
+        { count: 2, detail: expect.stringMatching(/: 4 attempts .*; the last attempt: .*ECONNREFUSED\. See/) },
       ]);
     });
 

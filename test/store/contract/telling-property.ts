@@ -33,14 +33,8 @@ const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
       which: fc.nat(3),
     }),
   },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: fc.constant('resend' as const), order: anyOrder, which: fc.nat(99) }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 5_000, LEASE_MS) }),
-  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('resend' as const), order: anyOrder, which: fc.nat(99) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 5_000, LEASE_MS) }) },
 );
 
 export function tellingPropertyContract({ fresh }: Worlds): void {
@@ -203,8 +197,7 @@ class Story {
     const matters = await openAttention(this.#world.store);
     const open = matters.filter(({ kind }) => kind === 'notices_dead');
     if (dead > 0) expect(open).toHaveLength(1);
-    else
-      expect((await this.#world.store.stats(this.#world.nowMs)).notices.dead === 0).toBe(open.length === 0);
+    else expect((await this.#world.store.stats(this.#world.nowMs)).notices.dead === 0).toBe(open.length === 0);
   }
 
   /** The shop takes everything from now on. */

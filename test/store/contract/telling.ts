@@ -63,10 +63,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
         createdAtMs: written?.createdAtMs,
         firstTriedAtMs: world.nowMs,
       });
-      expect(JSON.parse(claimed.body)).toMatchObject({
-        type: 'order.paid',
-        data: { order: { state: 'paid' } },
-      });
+      expect(JSON.parse(claimed.body)).toMatchObject({ type: 'order.paid', data: { order: { state: 'paid' } } });
       expect(await notices()).toMatchObject([{ status: 'leased', attempt: 1, dueAtMs: null }]);
       expect(await claim()).toEqual([]);
     });
@@ -159,14 +156,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       await told(1);
       expect(await retry(await claimOne(), 7_000)).toBe('pending');
       const dueAtMs = world.nowMs + 7_000;
-      const kept = {
-        status: 'pending',
-        attempt: 1,
-        dueAtMs,
-        endedAtMs: null,
-        fault: REFUSED,
-        answer: ANSWER_500,
-      };
+      const kept = { status: 'pending', attempt: 1, dueAtMs, endedAtMs: null, fault: REFUSED, answer: ANSWER_500 };
       expect(await notices()).toMatchObject([kept]);
     });
 
@@ -220,9 +210,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
         await bury(claimed);
       }
       const [first, second] = dead as [ClaimedNotice, ClaimedNotice];
-      expect(await matter()).toMatchObject([
-        { count: 2, reference: null, detail: expect.stringContaining(second.id) },
-      ]);
+      expect(await matter()).toMatchObject([{ count: 2, reference: null, detail: expect.stringContaining(second.id) }]);
       await resend(first);
       expect(await matter()).toHaveLength(1);
       await resend(second);
@@ -234,20 +222,17 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     it.each([
       ['done', finish],
       ['dead', bury],
-    ])(
-      'sends one that is %s once more, under the same id and from its first attempt on',
-      async (_status, end) => {
-        await told(1);
-        const before = await claimOne();
-        await end(before);
-        world.tick(10_000);
-        expect(await resend(before)).toEqual({ dueAtMs: world.nowMs, waitsFor: null });
-        expect(await notices()).toMatchObject([{ status: 'pending', dueAtMs: world.nowMs, endedAtMs: null }]);
-        const again = await claimOne();
-        expect(again).toEqual({ ...before, attempt: 1, firstTriedAtMs: world.nowMs });
-        expect(await finish(again)).toBe('done');
-      },
-    );
+    ])('sends one that is %s once more, under the same id and from its first attempt on', async (_status, end) => {
+      await told(1);
+      const before = await claimOne();
+      await end(before);
+      world.tick(10_000);
+      expect(await resend(before)).toEqual({ dueAtMs: world.nowMs, waitsFor: null });
+      expect(await notices()).toMatchObject([{ status: 'pending', dueAtMs: world.nowMs, endedAtMs: null }]);
+      const again = await claimOne();
+      expect(again).toEqual({ ...before, attempt: 1, firstTriedAtMs: world.nowMs });
+      expect(await finish(again)).toBe('done');
+    });
 
     it('leaves one alone that is under way, due, or waits for another', async () => {
       const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
@@ -328,23 +313,17 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     it.each([
       ['waits for its turn', false],
       ['is on its way', true],
-    ])(
-      'an earlier one that is sent again while a later one %s has its turn after it',
-      async (_what, leased) => {
-        const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
-        await finish(await claimOne());
-        const later = leased ? await claimOne() : null;
-        expect(await resend(first)).toEqual({ dueAtMs: null, waitsFor: second.id });
-        expect(await notices()).toMatchObject([
-          { dueAtMs: null },
-          leased ? { status: 'leased' } : { status: 'pending' },
-        ]);
-        const sent = later ?? (await claimOne());
-        expect(sent.id).toBe(second.id);
-        await finish(sent);
-        expect(await claimOne()).toMatchObject({ id: first.id });
-      },
-    );
+    ])('an earlier one that is sent again while a later one %s has its turn after it', async (_what, leased) => {
+      const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
+      await finish(await claimOne());
+      const later = leased ? await claimOne() : null;
+      expect(await resend(first)).toEqual({ dueAtMs: null, waitsFor: second.id });
+      expect(await notices()).toMatchObject([{ dueAtMs: null }, leased ? { status: 'leased' } : { status: 'pending' }]);
+      const sent = later ?? (await claimOne());
+      expect(sent.id).toBe(second.id);
+      await finish(sent);
+      expect(await claimOne()).toMatchObject({ id: first.id });
+    });
 
     it('a later one that is sent again while an earlier one is tried again waits for it', async () => {
       const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
@@ -429,9 +408,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       await told(1, b);
       await told(2, a);
       const all = await world.store.readFeed({ after: 0, limit: 9, bytesMax: 1_000_000 });
-      const written = [...(await notices(a)), ...(await notices(b))].sort(
-        (one, other) => one.key - other.key,
-      );
+      const written = [...(await notices(a)), ...(await notices(b))].sort((one, other) => one.key - other.key);
       expect(ids(all.notices)).toEqual(written.map(({ id }) => id));
       expect(all.notices[0]).toEqual({
         id: written[0]?.id,
@@ -453,8 +430,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     it('ends a page before its bodies come to more than so many bytes, with one notice at least', async () => {
       world = await fresh();
       await told(5, await world.newLink());
-      const read = (after: number, bytesMax: number, limit = 9) =>
-        world.store.readFeed({ after, limit, bytesMax });
+      const read = (after: number, bytesMax: number, limit = 9) => world.store.readFeed({ after, limit, bytesMax });
       const all = await read(0, 1_000_000);
       const sizes = all.notices.map(({ body }) => Buffer.byteLength(body));
       const [one = 0, two = 0, three = 0] = sizes;

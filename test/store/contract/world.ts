@@ -1,13 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { RequestClass } from '../../../src/domain/budget.ts';
 import type { FactKind, PaymentFact } from '../../../src/domain/fact.ts';
-import type {
-  ClaimedCheck,
-  ClaimedOpening,
-  Intent,
-  Reading,
-  ServiceLink,
-} from '../../../src/store/asking.ts';
+import type { ClaimedCheck, ClaimedOpening, Intent, Reading, ServiceLink } from '../../../src/store/asking.ts';
 import type { EventDetail, Timeline } from '../../../src/store/queries.ts';
 import type {
   ClaimedEvent,
@@ -39,11 +33,7 @@ export type ContractStore = {
 /** The store that most tests share, and stores of one's own. */
 export type Worlds = { shared: () => World; fresh: () => Promise<World> };
 
-type AnswerOptions = {
-  made?: Partial<ServiceLink>;
-  reading?: Partial<Reading>;
-  job?: Partial<SettleJob>;
-};
+type AnswerOptions = { made?: Partial<ServiceLink>; reading?: Partial<Reading>; job?: Partial<SettleJob> };
 
 export type Link = { reference: string; token: string; linkKey: number };
 
@@ -64,12 +54,7 @@ export class World {
 
   /** A delivery for the link was refused as not authentic. */
   reject({ linkKey }: Link): Promise<void> {
-    return this.store.recordRejection({
-      linkKey,
-      reason: 'signature_wrong',
-      count: 1,
-      lastAtMs: this.nowMs,
-    });
+    return this.store.recordRejection({ linkKey, reason: 'signature_wrong', count: 1, lastAtMs: this.nowMs });
   }
 
   name(kind: string): string {
@@ -167,10 +152,7 @@ export class World {
     return this.claimOne((await this.deliver(link)).eventKey);
   }
 
-  job(
-    { eventKey, attempt }: { eventKey: number; attempt: number },
-    over: Partial<SettleJob> = {},
-  ): SettleJob {
+  job({ eventKey, attempt }: { eventKey: number; attempt: number }, over: Partial<SettleJob> = {}): SettleJob {
     const policy = { asks: 'never' } as const;
     return {
       eventKey,
@@ -256,14 +238,7 @@ export class World {
     const { linkKey, linkId } = link;
     const body = Buffer.from(this.name('answer'));
     const number = over.number ?? (await this.slot());
-    const asked = {
-      linkKey,
-      linkId,
-      reason: 'scheduled',
-      body,
-      nowMs: this.nowMs,
-      leaseMs: LEASE_MS,
-    } as const;
+    const asked = { linkKey, linkId, reason: 'scheduled', body, nowMs: this.nowMs, leaseMs: LEASE_MS } as const;
     const claimed = await this.store.recordReading({ ...asked, ...over, number });
     if (claimed === null) throw new Error(`link ${linkId} is another order's`);
     return claimed;

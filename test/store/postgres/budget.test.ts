@@ -44,9 +44,7 @@ describe('the API budget of two replicas on PostgreSQL', () => {
     const first = Math.min(...numbers);
     expect(numbers.sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, n) => first + n));
     const retryAtMs = nowMs + DEADLINE_MS + BUDGET_WINDOW_MS;
-    expect(spent).toEqual(
-      Array.from({ length: 30 }, () => ({ outcome: 'spent', retryAtMs, pausedUntilMs: null })),
-    );
+    expect(spent).toEqual(Array.from({ length: 30 }, () => ({ outcome: 'spent', retryAtMs, pausedUntilMs: null })));
   });
 
   it('counts a slot that one gives back for both', async () => {
@@ -80,9 +78,7 @@ describe('the API budget of two replicas on PostgreSQL', () => {
   it('raises one matter for a person where both find the key refused at once', async () => {
     const { numbers } = await takeAtOnce(1, 50);
     const refused = { seen: null, pause: null, standing: 'api_key_refused', nowMs } as const;
-    await Promise.all(
-      replicas.map((replica, n) => replica.returnBudget({ ...refused, number: numbers[n] as number })),
-    );
+    await Promise.all(replicas.map((replica, n) => replica.returnBudget({ ...refused, number: numbers[n] as number })));
     const listed = await openAttention(one);
     expect(listed).toMatchObject([{ kind: 'api_key_refused', count: 2 }]);
   });
@@ -93,10 +89,7 @@ describe('the API budget of two replicas on PostgreSQL', () => {
     gapMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 40_000 })),
     each: fc.integer({ min: 1, max: 4 }),
     /** How long each request takes; null: its replica died. */
-    tookMs: fc.array(fc.option(fc.integer({ min: 0, max: DEADLINE_MS }), { freq: 4 }), {
-      minLength: 8,
-      maxLength: 8,
-    }),
+    tookMs: fc.array(fc.option(fc.integer({ min: 0, max: DEADLINE_MS }), { freq: 4 }), { minLength: 8, maxLength: 8 }),
     /** Where between its sending and its end the service counted it. */
     counted: fc.double({ min: 0, max: 1, noNaN: true }),
     /** By how much the clock of the one is behind that of the other. */
@@ -132,8 +125,7 @@ describe('the API budget of two replicas on PostgreSQL', () => {
               const lastsMs = tookMs[r * 4 + n] ?? null;
               countedAtMs.push(nowMs + Math.floor((lastsMs ?? DEADLINE_MS) * counted));
               const { number } = answer;
-              if (lastsMs !== null)
-                returns.push({ atMs: nowMs + lastsMs, number, replica, behindMs: lateMs });
+              if (lastsMs !== null) returns.push({ atMs: nowMs + lastsMs, number, replica, behindMs: lateMs });
             }),
           );
           await Promise.all(asked);

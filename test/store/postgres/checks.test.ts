@@ -31,8 +31,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     return replica.claimChecks({ limit, slots: 55, nowMs: world.nowMs, leaseMs: LEASE_MS });
   }
 
-  const keysOf = (links: readonly { linkKey: number }[]) =>
-    links.map(({ linkKey }) => linkKey).sort((a, b) => a - b);
+  const keysOf = (links: readonly { linkKey: number }[]) => links.map(({ linkKey }) => linkKey).sort((a, b) => a - b);
 
   /** Links whose check waits since they were registered. */
   function newLinks(count: number): Promise<Link[]> {
@@ -85,10 +84,7 @@ describe('asking about links by two replicas on PostgreSQL', () => {
 
   it('leaves a link to the next claim while its order is being changed', async () => {
     const [busy, free] = (await newLinks(2)) as [Link, Link];
-    const holder = await holding(
-      url,
-      `SELECT 1 FROM orders WHERE reference = '${busy.reference}' FOR NO KEY UPDATE`,
-    );
+    const holder = await holding(url, `SELECT 1 FROM orders WHERE reference = '${busy.reference}' FOR NO KEY UPDATE`);
     expect(keysOf(await claim(one))).toEqual([free.linkKey]);
     expect(await claim(other)).toEqual([]);
     await holder.query('COMMIT');

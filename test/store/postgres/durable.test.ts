@@ -48,23 +48,20 @@ describe('what a commit waits for', () => {
     ['remote_write', 'on'],
     ['on', 'on'],
     ['remote_apply', 'remote_apply'],
-  ])(
-    'with synchronous_commit = %s is raised and never lowered, in every transaction: %s',
-    async (set, waitsFor) => {
-      const url = await newDatabase();
-      await runIn(url, `ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET synchronous_commit = ${set}`);
-      const { store } = await open(url);
-      await runIn(url, NOTE_COMMITS);
-      await acknowledgeAll(worldOf(store));
-      const client = await connectTo(url);
-      const { rows } = await client.query('SELECT DISTINCT verb, waits_for FROM commit_note ORDER BY verb');
-      expect(rows).toEqual(
-        ['hint', 'inbox', 'instance', 'orders', 'rejection'].map((verb) => ({ verb, waits_for: waitsFor })),
-      );
-      // Of the session, and of whoever has it next behind a pooler, nothing was changed.
-      expect((await client.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: set }]);
-    },
-  );
+  ])('with synchronous_commit = %s is raised and never lowered, in every transaction: %s', async (set, waitsFor) => {
+    const url = await newDatabase();
+    await runIn(url, `ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET synchronous_commit = ${set}`);
+    const { store } = await open(url);
+    await runIn(url, NOTE_COMMITS);
+    await acknowledgeAll(worldOf(store));
+    const client = await connectTo(url);
+    const { rows } = await client.query('SELECT DISTINCT verb, waits_for FROM commit_note ORDER BY verb');
+    expect(rows).toEqual(
+      ['hint', 'inbox', 'instance', 'orders', 'rejection'].map((verb) => ({ verb, waits_for: waitsFor })),
+    );
+    // Of the session, and of whoever has it next behind a pooler, nothing was changed.
+    expect((await client.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: set }]);
+  });
 });
 
 describe('a server that is told otherwise while settled serves', () => {
@@ -108,9 +105,7 @@ describe('a server that is told otherwise while settled serves', () => {
     const refused = {
       code: 'store_not_durable',
       kind: 'transient',
-      message: expect.stringMatching(
-        /would lose what it acknowledged .* fsync is off\. Set it on at the server\.$/,
-      ),
+      message: expect.stringMatching(/would lose what it acknowledged .* fsync is off\. Set it on at the server\.$/),
     };
     await eventually(() => expect(world.deliver(link)).rejects.toMatchObject(refused));
     await expect(world.store.heartbeat(world.nowMs)).rejects.toMatchObject(refused);
@@ -141,10 +136,7 @@ describe('a server that cannot be used', () => {
   it('is refused when its database is not encoded as UTF-8, and the sentence names both', async () => {
     const name = `test_${randomUUID()}`;
     const url = sharedServer().url(name);
-    await runIn(
-      sharedServer().url('postgres'),
-      `CREATE DATABASE "${name}" ENCODING 'LATIN1' TEMPLATE template0`,
-    );
+    await runIn(sharedServer().url('postgres'), `CREATE DATABASE "${name}" ENCODING 'LATIN1' TEMPLATE template0`);
     onTestFinished(() => sharedServer().drop(name));
     await expect(openTestPostgres(url)).rejects.toMatchObject({
       code: 'configuration_invalid',
@@ -156,9 +148,7 @@ describe('a server that cannot be used', () => {
   /** A server that says this of itself, where it differs from one that can be used. */
   const saying = (over: object) =>
     ({
-      query: async () => ({
-        rows: [{ fsync: 'on', version: 140_000, encoding: 'UTF8', isStandby: false, ...over }],
-      }),
+      query: async () => ({ rows: [{ fsync: 'on', version: 140_000, encoding: 'UTF8', isStandby: false, ...over }] }),
     }) as unknown as pg.ClientBase;
 
   it('is refused when it is older than PostgreSQL 14, and no newer one is', async () => {

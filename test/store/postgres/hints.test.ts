@@ -82,10 +82,7 @@ describe('hints between replicas', () => {
     const server = new URL(url);
     server.pathname = 'postgres';
     await runIn(server.href, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS false`);
-    await runIn(
-      server.href,
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`,
-    );
+    await runIn(server.href, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
     await eventually(() => expect(delays.slice(0, 6)).toEqual([200, 400, 800, 1600, 3200, 6400]));
     await hints.close();
     const { length } = delays;

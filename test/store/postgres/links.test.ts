@@ -21,8 +21,7 @@ describe('links on two replicas at once', () => {
     return replicas.close;
   });
 
-  const onBoth = <T>(call: (store: Store, n: number) => Promise<T>): Promise<T[]> =>
-    Promise.all(stores.map(call));
+  const onBoth = <T>(call: (store: Store, n: number) => Promise<T>): Promise<T[]> => Promise.all(stores.map(call));
 
   it('register one order and one link of a reference', async () => {
     for (const _ of ROUNDS) {

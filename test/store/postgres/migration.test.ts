@@ -49,11 +49,7 @@ describe('settled migrate of PostgreSQL', () => {
     });
     await store.close();
     const given = await migrate(url, { key: NEXT_KEY, keyIsLost: true });
-    expect(given.newKey).toEqual({
-      keyId: keyId(NEXT_KEY),
-      keyPlace: 'SETTLED_SECRETS_KEY',
-      undecipherable: 1,
-    });
+    expect(given.newKey).toEqual({ keyId: keyId(NEXT_KEY), keyPlace: 'SETTLED_SECRETS_KEY', undecipherable: 1 });
     await expect(migrate(url)).rejects.toMatchObject({ code: 'secrets_key_wrong' });
   });
 

@@ -23,10 +23,7 @@ export function newDatabase(): Promise<string> {
 export const TEMPLATE = 'settled_template';
 
 /** Opens the shared store as the tests of it do. */
-export function openTestPostgres(
-  url: string,
-  over: Partial<PostgresStoreOptions> = {},
-): Promise<OpenedPostgresStore> {
+export function openTestPostgres(url: string, over: Partial<PostgresStoreOptions> = {}): Promise<OpenedPostgresStore> {
   return openPostgresStore({
     url,
     name: 'the database of the test',

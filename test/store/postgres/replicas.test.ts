@@ -154,10 +154,7 @@ describe('two replicas on one database', () => {
         jobs.push(() => replica.settle(world.job({ eventKey, attempt }, { linkIds: ['plink-1'] })));
       }
       const settled = await Promise.all(jobs.map((job) => job()));
-      expect(settled.map(({ outcome }) => outcome).sort()).toEqual([
-        'ignored',
-        ...Array(9).fill('link_mismatch'),
-      ]);
+      expect(settled.map(({ outcome }) => outcome).sort()).toEqual(['ignored', ...Array(9).fill('link_mismatch')]);
     });
   });
 

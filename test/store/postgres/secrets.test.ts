@@ -75,9 +75,7 @@ describe('the secrets key of two replicas', () => {
     await before.store.close();
     await expect(adopt()).rejects.toThrow('Secrets rest under another key than new (1)');
     await adopt(1);
-    await expect(openTestPostgres(url, { secretsKeyId: 'new', replica: 'third' }).then(close)).resolves.toBe(
-      undefined,
-    );
+    await expect(openTestPostgres(url, { secretsKeyId: 'new', replica: 'third' }).then(close)).resolves.toBe(undefined);
   });
 
   it("is not the only one while a link's secret of the service rests under the one before", async () => {

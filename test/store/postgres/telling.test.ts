@@ -51,13 +51,7 @@ describe('two replicas that tell one shop', () => {
   const bury = (replica: Store, claimed: ClaimedNotice) =>
     replica.buryNotice({ ...claimed, fault: REFUSED, answer: null, nowMs: world.nowMs });
   const retry = (replica: Store, claimed: ClaimedNotice) =>
-    replica.retryNotice({
-      ...claimed,
-      dueAtMs: world.nowMs,
-      fault: REFUSED,
-      answer: null,
-      nowMs: world.nowMs,
-    });
+    replica.retryNotice({ ...claimed, dueAtMs: world.nowMs, fault: REFUSED, answer: null, nowMs: world.nowMs });
   const resend = (replica: Store, { id }: { id: string }) => replica.resendNotice({ id, nowMs: world.nowMs });
 
   describe('claims', () => {
@@ -141,14 +135,11 @@ describe('two replicas that tell one shop', () => {
 
     it('stays where one dies while the last other one is sent again', async () => {
       const [first, second] = [await told(1), await told(1)];
-      for (const claimed of await claim(one))
-        if (claimed.id === first.notices[0]?.id) await bury(one, claimed);
+      for (const claimed of await claim(one)) if (claimed.id === first.notices[0]?.id) await bury(one, claimed);
       expect(await matters()).toEqual([1]);
-      const burying = await holding(
-        url,
-        "UPDATE outbox SET status = 'dead', due_at_ms = NULL WHERE key = $1",
-        [second.notices[0]?.key],
-      );
+      const burying = await holding(url, "UPDATE outbox SET status = 'dead', due_at_ms = NULL WHERE key = $1", [
+        second.notices[0]?.key,
+      ]);
       await burying.query("UPDATE attention SET count = count + 1 WHERE kind = 'notices_dead'");
       const sending = resend(other, first.notices[0] as NoticeSummary);
       await untilBehind(burying);
@@ -173,8 +164,7 @@ describe('two replicas that tell one shop', () => {
     };
     const attempts = async () => (await one.shopState()).failures?.attempts ?? 0;
     /** The row, held by another program that counts an attempt. */
-    const counting = () =>
-      holding(url, 'UPDATE shop_failure SET attempts = attempts + 1, raised = attempts + 1 >= 3');
+    const counting = () => holding(url, 'UPDATE shop_failure SET attempts = attempts + 1, raised = attempts + 1 >= 3');
     const RAISED = `INSERT INTO attention (kind, subject, detail, opened_at_ms, last_at_ms)
       VALUES ('shop_refuses_notices', 'shop', '', 0, 0)`;
 
@@ -310,9 +300,7 @@ describe('two replicas that tell one shop', () => {
       expect(new Set(read.map(({ id }) => id))).toEqual(new Set(written.map(({ id }) => id)));
       for (const same of others) expect(same).toEqual(read);
       for (const { reference } of links) {
-        const keys = new Map(
-          written.filter((notice) => notice.reference === reference).map((n) => [n.id, n.key]),
-        );
+        const keys = new Map(written.filter((notice) => notice.reference === reference).map((n) => [n.id, n.key]));
         const inFeed = read.flatMap(({ id }) => keys.get(id) ?? []);
         expect(inFeed).toEqual([...inFeed].sort((a, b) => a - b));
       }
@@ -419,9 +407,7 @@ describe('two replicas that tell one shop', () => {
 
   it('lists what came since a time although keys have gaps', async () => {
     const { link } = await told(1);
-    await (await connectTo(url)).query(
-      "SELECT setval('inbox_key_seq', 5000), setval('outbox_key_seq', 7000)",
-    );
+    await (await connectTo(url)).query("SELECT setval('inbox_key_seq', 5000), setval('outbox_key_seq', 7000)");
     const sinceMs = world.tick(10_000_000);
     await pay(link);
     const page = { limit: 10, after: null, status: null, reference: null, sinceMs };

@@ -88,12 +88,7 @@ async function workAsEver(world: World): Promise<unknown[]> {
 async function tellShop(world: World): Promise<void> {
   const { store } = world;
   for (;;) {
-    const notices = await store.claimNotices({
-      tried: false,
-      limit: 10,
-      nowMs: world.tick(),
-      leaseMs: 30_000,
-    });
+    const notices = await store.claimNotices({ tried: false, limit: 10, nowMs: world.tick(), leaseMs: 30_000 });
     if (notices.length === 0) return;
     for (const { noticeKey, attempt } of notices) {
       const answer = { status: 204, body: '' };

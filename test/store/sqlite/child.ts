@@ -57,13 +57,7 @@ async function fillDisk() {
     (error) => error.code,
   );
   const files = readdirSync(dirname(path)).filter((name) => /backup|ballast/.test(name));
-  const events = await store.listEvents({
-    limit: 1000,
-    after: null,
-    status: null,
-    reference: null,
-    sinceMs: null,
-  });
+  const events = await store.listEvents({ limit: 1000, after: null, status: null, reference: null, sinceMs: null });
   rmSync(ballast);
   acknowledged.push(await record(store, linkKey));
   await store.close();

@@ -48,13 +48,7 @@ describe('the client of a database thread', () => {
     clockMs = 0;
     ticks = [];
     onFailed.mockClear();
-    client = await startThread({
-      start: {} as never,
-      clock,
-      callTimeoutMs: 10_000,
-      onBatch: () => {},
-      onFailed,
-    });
+    client = await startThread({ start: {} as never, clock, callTimeoutMs: 10_000, onBatch: () => {}, onFailed });
     thread = FakeThread.last;
   });
 

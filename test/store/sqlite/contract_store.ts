@@ -7,9 +7,7 @@ import type { Store } from '../../../src/store/store.ts';
 import type { ContractStore } from '../contract/world.ts';
 
 /** A store in a folder of its own, as the contract asks for it. */
-export async function contractStore(
-  open: (path: string, nowMs?: number) => Promise<Store>,
-): Promise<ContractStore> {
+export async function contractStore(open: (path: string, nowMs?: number) => Promise<Store>): Promise<ContractStore> {
   const folder = mkdtempSync(join(tmpdir(), 'settled-contract-'));
   const path = join(folder, 'settled.db');
   let store = await open(path);
@@ -42,10 +40,7 @@ function expectCountsToBeRight(path: string): void {
   try {
     for (const [counts, name, table] of COUNTED) {
       const counted = rows(`SELECT ${name}, n FROM ${counts} WHERE n <> 0 ORDER BY 1`);
-      expect([counts, counted]).toEqual([
-        counts,
-        rows(`SELECT ${name}, count(*) FROM ${table} GROUP BY 1 ORDER BY 1`),
-      ]);
+      expect([counts, counted]).toEqual([counts, rows(`SELECT ${name}, count(*) FROM ${table} GROUP BY 1 ORDER BY 1`)]);
     }
   } finally {
     db.close();

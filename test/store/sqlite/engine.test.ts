@@ -3,13 +3,7 @@ import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import {
-  type Answer,
-  type Call,
-  openReader,
-  openWriter,
-  type Writer,
-} from '../../../src/store/sqlite/engine.ts';
+import { type Answer, type Call, openReader, openWriter, type Writer } from '../../../src/store/sqlite/engine.ts';
 import { type OpenedDatabase, openForReading, openForWriting } from '../../../src/store/sqlite/open.ts';
 import type { SealedCredentials } from '../../../src/store/store.ts';
 import { testFolder } from '../../support/app.ts';
@@ -171,9 +165,7 @@ describe('the SQLite engine', () => {
     it('acknowledges no call of a batch whose work is not there afterwards', () => {
       leaveSpace(60);
       const answers = ran(...Array.from({ length: 12 }, () => delivery(bytes())));
-      const kept = answers.flatMap((answer) =>
-        answer.ok ? [(answer.value as { eventKey: number }).eventKey] : [],
-      );
+      const kept = answers.flatMap((answer) => (answer.ok ? [(answer.value as { eventKey: number }).eventKey] : []));
       expect(answers.some(({ ok }) => !ok)).toBe(true);
       expect(rows('inbox').map((row) => (row as { key: number }).key)).toEqual(kept);
     });

@@ -121,9 +121,7 @@ describe('migrations', () => {
       db.unsafeMode();
       for (const file of old) db.exec(readFileSync(new URL(file, FOLDER), 'utf8'));
       db.unsafeMode(false);
-      db.exec(
-        'CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT',
-      );
+      db.exec('CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT');
       for (const [index, name] of old.entries()) {
         const sha256 = createHash('sha256')
           .update(readFileSync(new URL(name, FOLDER)))
@@ -185,18 +183,11 @@ describe('migrations', () => {
         }
       });
       expect(using((db) => migrate(db, path))).toEqual(FILES.slice(5));
-      const columns =
-        'notice_id AS id, status, attempt, due_at_ms AS dueAtMs, first_tried_at_ms AS triedAtMs';
+      const columns = 'notice_id AS id, status, attempt, due_at_ms AS dueAtMs, first_tried_at_ms AS triedAtMs';
       const rows = using((db) => db.prepare(`SELECT ${columns} FROM outbox ORDER BY key`).all());
       const dueAt = [2000, 2001, null, null, null];
       expect(rows).toEqual(
-        dueAt.map((dueAtMs, n) => ({
-          id: `notice-${n}`,
-          status: 'pending',
-          attempt: 0,
-          dueAtMs,
-          triedAtMs: null,
-        })),
+        dueAt.map((dueAtMs, n) => ({ id: `notice-${n}`, status: 'pending', attempt: 0, dueAtMs, triedAtMs: null })),
       );
     });
   });
@@ -352,9 +343,7 @@ describe('migrations', () => {
       ['another number', 'UPDATE migration SET number = 77 WHERE number = 1', 'store_newer'],
     ])('are refused: %s', (_what, sql, code) => {
       using((db) => db.exec(sql));
-      expect(() => using((db) => migrate(db, path))).toThrow(
-        expect.objectContaining({ code, kind: 'terminal' }),
-      );
+      expect(() => using((db) => migrate(db, path))).toThrow(expect.objectContaining({ code, kind: 'terminal' }));
     });
   });
 });

@@ -12,21 +12,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import {
-  assertDurable,
-  isFirstStart,
-  openForReading,
-  openForWriting,
-} from '../../../src/store/sqlite/open.ts';
+import { assertDurable, isFirstStart, openForReading, openForWriting } from '../../../src/store/sqlite/open.ts';
 import { testFolder } from '../../support/app.ts';
-import {
-  changeAsAnother,
-  makeDatabase,
-  openOptions,
-  openTestStore,
-  startChild,
-  thrownBy,
-} from './opening.ts';
+import { changeAsAnother, makeDatabase, openOptions, openTestStore, startChild, thrownBy } from './opening.ts';
 
 describe('opening a SQLite store', () => {
   let folder: string;
@@ -94,10 +82,7 @@ describe('opening a SQLite store', () => {
       expect(first).toMatchObject({ created: true, instanceId: 'instance-1' });
       first.db.close();
       first.lock.close();
-      expect(open({ newInstanceId: 'instance-2' })).toMatchObject({
-        created: false,
-        instanceId: 'instance-1',
-      });
+      expect(open({ newInstanceId: 'instance-2' })).toMatchObject({ created: false, instanceId: 'instance-1' });
     });
 
     it('makes the folders that are missing, for their owner alone', () => {
@@ -166,10 +151,7 @@ describe('opening a SQLite store', () => {
 
     it('is told from a file of another kind', () => {
       makeDatabase(path);
-      writeFileSync(
-        `${path}.lock`,
-        'not a lock file, and long enough to be looked at as a database'.repeat(20),
-      );
+      writeFileSync(`${path}.lock`, 'not a lock file, and long enough to be looked at as a database'.repeat(20));
       const fault = thrownBy(() => open());
       expect(fault).toMatchObject({ code: 'store_corrupt' });
       expect(fault.message).toContain(`${path}.lock is not a lock file`);

@@ -36,9 +36,7 @@ const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
 /** Starts child.ts in a process of its own; `line` resolves with the value that it prints. */
 export function startChild(args: readonly string[], { command = [] }: { command?: readonly string[] } = {}) {
   const [file = '', ...rest] = [...command, process.execPath, CHILD, ...args];
-  const child = spawn(file, rest, {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(file, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {

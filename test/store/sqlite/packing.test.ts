@@ -6,13 +6,7 @@ const bytes = (text: string) => Buffer.from(text);
 
 describe('byte arrays between threads', () => {
   it('come back into the records that they were taken from', () => {
-    const make = () => [
-      { body: bytes('one'), n: 1 },
-      null,
-      'text',
-      { mac: bytes(''), body: bytes('three') },
-      7,
-    ];
+    const make = () => [{ body: bytes('one'), n: 1 }, null, 'text', { mac: bytes(''), body: bytes('three') }, 7];
     const records = make();
     const packed = pack(records);
     expect(records[0]).toEqual({ body: null, n: 1 });
@@ -37,11 +31,7 @@ describe('byte arrays between threads', () => {
     const answers = [
       { id: 1, ok: true as const, value: { secret: bytes('value') } },
       { id: 2, ok: true as const, value: [{ body: bytes('row 1') }, { body: bytes('row 2') }] },
-      {
-        id: 3,
-        ok: false as const,
-        error: { code: null, kind: 'terminal' as const, message: '', stack: null },
-      },
+      { id: 3, ok: false as const, error: { code: null, kind: 'terminal' as const, message: '', stack: null } },
     ];
     expect(Buffer.from(pack(recordsOfCalls(calls)).bytes).toString()).toBe('call');
     expect(Buffer.from(pack(recordsOfAnswers(answers)).bytes).toString()).toBe('valuerow 1row 2');

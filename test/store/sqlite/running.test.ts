@@ -44,18 +44,15 @@ describe('a running SQLite store', () => {
       ],
     ];
 
-    it.each(ways)(
-      'finds at its next heartbeat that it was %s, and says so once and for all',
-      async (_what, take) => {
-        await opened.store.heartbeat(1);
-        take();
-        await expect(opened.store.heartbeat(2)).rejects.toMatchObject({ code: 'store_lost' });
-        await eventually(() => expect(onFailed).toHaveBeenCalled());
-        expect(onFailed.mock.calls).toMatchObject([[{ code: 'store_lost', kind: 'terminal' }]]);
-        await expect(opened.store.heartbeat(3)).rejects.toMatchObject({ code: 'store_lost' });
-        await opened.store.close();
-      },
-    );
+    it.each(ways)('finds at its next heartbeat that it was %s, and says so once and for all', async (_what, take) => {
+      await opened.store.heartbeat(1);
+      take();
+      await expect(opened.store.heartbeat(2)).rejects.toMatchObject({ code: 'store_lost' });
+      await eventually(() => expect(onFailed).toHaveBeenCalled());
+      expect(onFailed.mock.calls).toMatchObject([[{ code: 'store_lost', kind: 'terminal' }]]);
+      await expect(opened.store.heartbeat(3)).rejects.toMatchObject({ code: 'store_lost' });
+      await opened.store.close();
+    });
 
     it('acknowledges no delivery that nobody could ever read', async () => {
       const link = await world.newLink();
@@ -94,10 +91,7 @@ describe('a running SQLite store', () => {
       const before = await world.timeline(link);
       await opened.store.close();
       const copy = await openTestStore(to);
-      expect((await worldOf(copy.store).timeline(link)).order).toEqual({
-        ...before.order,
-        version: NEW_VERSION,
-      });
+      expect((await worldOf(copy.store).timeline(link)).order).toEqual({ ...before.order, version: NEW_VERSION });
       await copy.store.close();
     });
 
@@ -109,9 +103,7 @@ describe('a running SQLite store', () => {
 
     it('fails alone: the store works on', async () => {
       const nowhere = join(folder, 'nowhere', 'backup.db');
-      await expect(opened.store.backup({ path: nowhere })).rejects.toMatchObject({
-        code: 'store_unwritable',
-      });
+      await expect(opened.store.backup({ path: nowhere })).rejects.toMatchObject({ code: 'store_unwritable' });
       await expect(world.deliver(link)).resolves.toMatchObject({ outcome: 'recorded' });
       await opened.store.close();
     });
@@ -147,20 +139,11 @@ describe('a running SQLite store', () => {
   });
 
   describe('on a small disk', () => {
-    it('refuses deliveries while it is full, keeps the acknowledged ones, and recovers by itself', async ({
-      skip,
-    }) => {
+    it('refuses deliveries while it is full, keeps the acknowledged ones, and recovers by itself', async ({ skip }) => {
       await opened.store.close();
       const disk = join(folder, 'disk');
       mkdirSync(disk);
-      const mount = [
-        'unshare',
-        '-Urm',
-        'sh',
-        '-c',
-        `mount -t tmpfs -o size=4m tmpfs ${disk} && exec "$@"`,
-        '-',
-      ];
+      const mount = ['unshare', '-Urm', 'sh', '-c', `mount -t tmpfs -o size=4m tmpfs ${disk} && exec "$@"`, '-'];
       const told = await startChild(['fill', join(disk, 'settled.db')], { command: mount }).line.catch(
         (error: Error) => error,
       );

@@ -34,10 +34,7 @@ export const openOrder: Operation = {
   body: orderRequest,
   answers: {
     201: { when: 'The link is open.', schema: orderAnswer },
-    200: {
-      when: 'The same was asked for before: the order as it stands, with its link.',
-      schema: orderAnswer,
-    },
+    200: { when: 'The same was asked for before: the order as it stands, with its link.', schema: orderAnswer },
     202: {
       when: 'It takes longer than 10 s, and goes on by itself. The same request finds it.',
       schema: openingAnswer,
@@ -69,8 +66,7 @@ export const openOrder: Operation = {
 export const registerLink: Operation = {
   id: 'registerLink',
   group,
-  summary:
-    'Reserve a link that the shop makes itself, register one, bind or correct its id, correct its secret',
+  summary: 'Reserve a link that the shop makes itself, register one, bind or correct its id, correct its secret',
   description:
     'Without `id` it reserves: pass the `webhookUrl` and `webhookSecret` of the answer to the service when you make the ' +
     'link. Called again with `id` it binds the link to the order. With `id` and `webhookSecret` it registers a link that ' +
@@ -112,8 +108,7 @@ export const showTimeline: Operation = {
   id: 'showTimeline',
   group,
   summary: 'Why an order stands where it stands',
-  description:
-    'The answer first, then everything that is known, then what follows. `settled why ORDER` prints it.',
+  description: 'The answer first, then everything that is known, then what follows. `settled why ORDER` prints it.',
   answers: { 200: { when: 'The order and its story.', schema: timelineAnswer } },
 };
 
@@ -165,9 +160,7 @@ export const verifyDelivery: Operation = {
   body: verifyRequest,
   answers: { 200: { when: 'What the delivery turned out to be.', schema: verdictAnswer } },
   problems: [[429, 'rate_limited']],
-  example: {
-    body: { signature: 'ab'.repeat(32), timestamp: '1760000000000', bodyBase64: 'eyJpZCI6ImV2dF8xIn0=' },
-  },
+  example: { body: { signature: 'ab'.repeat(32), timestamp: '1760000000000', bodyBase64: 'eyJpZCI6ImV2dF8xIn0=' } },
 };
 
 export const resolveOrder: Operation = {

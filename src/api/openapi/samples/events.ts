@@ -71,11 +71,7 @@ const DEAD_NOTICE = {
   answer: { status: 500, body: 'the database is down' },
   endedAt: '2030-02-07T12:00:00.000Z',
 };
-const TOLD = {
-  type: 'order.paid',
-  timestamp: AT,
-  data: { order: PAID, version: PAID.version },
-};
+const TOLD = { type: 'order.paid', timestamp: AT, data: { order: PAID, version: PAID.version } };
 
 export const EVENT_SAMPLES = {
   listEvents: { 200: { events: [DEAD_EVENT], nextCursor: null } },
@@ -111,8 +107,7 @@ export const EVENT_SAMPLES = {
   listAttention: {
     200: {
       summary: {
-        sentence:
-          '1 matter needs a person; the oldest has waited 2 h 10 min. Money: BRL 60.00 captured on 1 order.',
+        sentence: '1 matter needs a person; the oldest has waited 2 h 10 min. Money: BRL 60.00 captured on 1 order.',
         matters: 1,
         oldestAt: AT,
         money: { orders: 1, sums: [HELD_SUM], isWhole: true },
@@ -153,9 +148,7 @@ export const EVENT_SAMPLES = {
 } satisfies Samples;
 
 export const NOTICE_SAMPLES = {
-  readFeed: {
-    200: { notices: [{ cursor: 'ZjEuMTc', id: NOTICE_ID, ...TOLD }], cursor: 'ZjEuMTc', more: false },
-  },
+  readFeed: { 200: { notices: [{ cursor: 'ZjEuMTc', id: NOTICE_ID, ...TOLD }], cursor: 'ZjEuMTc', more: false } },
   listNotices: {
     200: {
       notices: [DEAD_NOTICE],

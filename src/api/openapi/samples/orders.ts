@@ -27,13 +27,7 @@ const RESERVED_LINK = {
   ...UNKNOWN_LINK,
   webhookUrl: 'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4Y29ycGdlZ2FycGx5',
 };
-const SMALL = {
-  id: 'pay_8001',
-  status: 'completed',
-  amount: '60.00',
-  currency: 'BRL',
-  customerPaid: null,
-} as const;
+const SMALL = { id: 'pay_8001', status: 'completed', amount: '60.00', currency: 'BRL', customerPaid: null } as const;
 const ACCEPTED: Order = {
   ...PAID,
   flags: ['underpaid'],
@@ -61,12 +55,7 @@ const TIMELINE = {
     `Order ${REFERENCE} (100.00 BRL) is paid. The service reported 100.00 BRL in an authentic webhook; settled marked it ` +
     'paid at 2030-01-31T12:00:00.000Z.',
   entries: [
-    {
-      at: '2030-01-31T11:58:20.131Z',
-      kind: 'registration',
-      summary: 'link pl_8001 opened',
-      details: [],
-    },
+    { at: '2030-01-31T11:58:20.131Z', kind: 'registration', summary: 'link pl_8001 opened', details: [] },
     {
       at: '2030-01-31T11:59:59.992Z',
       kind: 'delivery',
@@ -95,8 +84,7 @@ const TIMELINE = {
 export const DIAGNOSIS = {
   code: 'wrong_secret_or_altered_body',
   details: { clockAheadMs: 4 },
-  answer:
-    'The signature matches neither this body under this secret nor any of the usual mistakes with them.',
+  answer: 'The signature matches neither this body under this secret nor any of the usual mistakes with them.',
   advice: ['Either the secret is of another link, or the body was changed by more than a character.'],
 };
 
@@ -113,18 +101,13 @@ export const ORDER_SAMPLES = {
     },
   },
   registerLink: {
-    201: {
-      link: { ...RESERVED_LINK, webhookSecret: 'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRlIGZvciB0aGlz' },
-      order: RESERVED,
-    },
+    201: { link: { ...RESERVED_LINK, webhookSecret: 'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRlIGZvciB0aGlz' }, order: RESERVED },
     200: { link: RESERVED_LINK, order: RESERVED },
   },
   listOrders: { 200: { orders: [{ ...OPEN, attention: [] }], nextCursor: 'azEyMw' } },
   showOrder: { 200: { order: PAID } },
   showTimeline: { 200: TIMELINE },
-  checkOrder: {
-    200: { order: OPEN, service: { linkStatus: 'ACTIVE', paymentStatus: 'NOT_STARTED' } },
-  },
+  checkOrder: { 200: { order: OPEN, service: { linkStatus: 'ACTIVE', paymentStatus: 'NOT_STARTED' } } },
   cancelOrder: { 200: { order: { ...OPEN, state: 'cancelled', version: 2 } } },
   adoptLink: {
     200: {

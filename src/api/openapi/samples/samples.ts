@@ -6,9 +6,4 @@ import { UPKEEP_SAMPLES } from './upkeep.ts';
 export type Samples = Readonly<Record<string, Readonly<Record<number, object | string>>>>;
 
 /** All of them: the document and its page take theirs from here, and a test holds each against its schema. */
-export const SAMPLES: Samples = {
-  ...ORDER_SAMPLES,
-  ...EVENT_SAMPLES,
-  ...NOTICE_SAMPLES,
-  ...UPKEEP_SAMPLES,
-};
+export const SAMPLES: Samples = { ...ORDER_SAMPLES, ...EVENT_SAMPLES, ...NOTICE_SAMPLES, ...UPKEEP_SAMPLES };

@@ -5,13 +5,7 @@ const AT = '2030-01-31T12:00:00.000Z';
 
 /** Two lines of a stream. */
 const LINES = [
-  {
-    at: AT,
-    reference: REFERENCE,
-    what: 'accepted',
-    event: '17',
-    type: 'payment_link.payment_status_changed',
-  },
+  { at: AT, reference: REFERENCE, what: 'accepted', event: '17', type: 'payment_link.payment_status_changed' },
   {
     at: AT,
     reference: REFERENCE,

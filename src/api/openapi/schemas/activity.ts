@@ -13,12 +13,7 @@ const reading = z.int().nullable().describe('Null for an event.');
 const end = (names: string) => z.string().describe(names);
 
 const happened = z.discriminatedUnion('what', [
-  z.strictObject({
-    ...common,
-    what: z.enum(['accepted', 'duplicate', 'conflict', 'unreadable']),
-    event,
-    type,
-  }),
+  z.strictObject({ ...common, what: z.enum(['accepted', 'duplicate', 'conflict', 'unreadable']), event, type }),
   z.strictObject({ ...common, what: z.literal('stale'), type }),
   z.strictObject({ ...common, what: z.literal('rejected'), reason: z.enum(REJECTION_REASONS) }),
   z.strictObject({ ...common, what: z.literal('refused'), reason: z.string() }),

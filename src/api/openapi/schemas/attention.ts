@@ -29,9 +29,7 @@ const sums = z.array(
 
 const summary = z
   .strictObject({
-    sentence: z
-      .string()
-      .describe('The answer for a person. "Nothing needs a person." is said only if that is so.'),
+    sentence: z.string().describe('The answer for a person. "Nothing needs a person." is said only if that is so.'),
     matters: count.describe('That the filters let through.'),
     oldestAt: timeOrNull,
     money: z
@@ -40,9 +38,7 @@ const summary = z
         sums,
         isWhole: z
           .boolean()
-          .describe(
-            'False if there are more than 10 000 such matters: then orders and sums are of 10 000 of them.',
-          ),
+          .describe('False if there are more than 10 000 such matters: then orders and sums are of 10 000 of them.'),
       })
       .describe('Over the matters of the concern `money`.'),
   })
@@ -58,10 +54,7 @@ const group = z
     oldestAt: time.describe('Since when the oldest of them has waited.'),
     sums: sums.describe('Of their orders, if they are about money.'),
   })
-  .meta({
-    id: 'MatterGroup',
-    description: 'Matters that are alike: of one kind and, for holds, of one reason.',
-  });
+  .meta({ id: 'MatterGroup', description: 'Matters that are alike: of one kind and, for holds, of one reason.' });
 
 const matter = z
   .strictObject({

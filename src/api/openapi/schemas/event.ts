@@ -26,10 +26,12 @@ export const rowId = z.string().meta({ description: "settled's own id.", example
 
 const summary = {
   id: rowId,
-  eventId: z.string().meta({
-    description: "The service's, or `sha256:` and the body's digest where it named none.",
-    examples: ['evt_8001'],
-  }),
+  eventId: z
+    .string()
+    .meta({
+      description: "The service's, or `sha256:` and the body's digest where it named none.",
+      examples: ['evt_8001'],
+    }),
   type: z
     .string()
     .nullable()
@@ -43,10 +45,7 @@ const summary = {
     .nullable()
     .meta({ examples: ['pl_8001'] }),
   status: rowStatus,
-  outcome: z
-    .enum(OUTCOMES)
-    .nullable()
-    .describe('What became of what it says; null before, and where it says nothing.'),
+  outcome: z.enum(OUTCOMES).nullable().describe('What became of what it says; null before, and where it says nothing.'),
   rule: names('Rule', [...RULES, ...PAST_RULES], words.rule)
     .nullable()
     .describe('By which rule that was decided.'),
@@ -73,32 +72,23 @@ export const eventAnswer = z.strictObject({
   event: z
     .strictObject({
       ...summary,
-      timestamp: z.string().meta({
-        description: "The timestamp header's characters: epoch milliseconds.",
-        examples: ['1896087600000'],
-      }),
+      timestamp: z
+        .string()
+        .meta({ description: "The timestamp header's characters: epoch milliseconds.", examples: ['1896087600000'] }),
       bodySha256: z.string().regex(/^[0-9a-f]{64}$/),
-      bodyBase64: z.string().nullable().meta({
-        description: 'The bytes as they came; null where they were dropped.',
-        contentEncoding: 'base64',
-      }),
-      bodyText: z
+      bodyBase64: z
         .string()
         .nullable()
-        .describe('The same as text; null where it is not UTF-8, or was dropped.'),
+        .meta({ description: 'The bytes as they came; null where they were dropped.', contentEncoding: 'base64' }),
+      bodyText: z.string().nullable().describe('The same as text; null where it is not UTF-8, or was dropped.'),
       bodyDropped: z
         .boolean()
         .describe('Whether the bytes were dropped, as the event is older than SETTLED_KEEP_BODIES.'),
     })
-    .meta({
-      id: 'EventWithBody',
-      description: 'An event with its body, byte for byte. Never its signature.',
-    }),
+    .meta({ id: 'EventWithBody', description: 'An event with its body, byte for byte. Never its signature.' }),
 });
 
-export const replayAnswer = z.strictObject({
-  event: z.strictObject({ id: rowId, status: z.literal('pending') }),
-});
+export const replayAnswer = z.strictObject({ event: z.strictObject({ id: rowId, status: z.literal('pending') }) });
 
 const KEPT_REASONS = Object.keys(REJECTIONS) as (keyof typeof REJECTIONS)[];
 /** Of deliveries that could be verified. */
@@ -135,8 +125,7 @@ export const rejectionsPage = z.strictObject({
       })
       .meta({
         id: 'Rejection',
-        description:
-          "Deliveries to one order's link that were refused for one reason. Their bodies are not kept.",
+        description: "Deliveries to one order's link that were refused for one reason. Their bodies are not kept.",
       }),
   ),
   nextCursor,

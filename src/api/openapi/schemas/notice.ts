@@ -6,11 +6,12 @@ import { order } from './order.ts';
 import { count, names, nextCursor, reference, time, timeOrNull } from './values.ts';
 
 const type = names('NoticeType', NOTICE_TYPES, words.notice);
-export const noticeId = z.string().meta({
-  description:
-    'The same over all attempts, and in the feed: do once what it asks for. It is the `webhook-id`.',
-  examples: ['msg_17_8f14e45fceea167a'],
-});
+export const noticeId = z
+  .string()
+  .meta({
+    description: 'The same over all attempts, and in the feed: do once what it asks for. It is the `webhook-id`.',
+    examples: ['msg_17_8f14e45fceea167a'],
+  });
 const version = z.int().min(1).describe('Of the order, when this happened.');
 const cursor = z.string().meta({ examples: ['ZjEuMTc'] });
 
@@ -69,10 +70,9 @@ export const noticesPage = z.strictObject({
 });
 
 export const noticeAnswer = z.strictObject({
-  notice: z.strictObject({ ...summary, body: notice }).meta({
-    id: 'NoticeWithBody',
-    description: 'A notice with its body as it is sent. Never its signature.',
-  }),
+  notice: z
+    .strictObject({ ...summary, body: notice })
+    .meta({ id: 'NoticeWithBody', description: 'A notice with its body as it is sent. Never its signature.' }),
 });
 
 export const resendAnswer = z.strictObject({
@@ -92,8 +92,6 @@ export const feedPage = z.strictObject({
         .meta({ id: 'FeedNotice', description: 'A notice at its place in the feed.' }),
     )
     .describe('Oldest first.'),
-  cursor: cursor.describe(
-    'Give it back as `after`. Keep it in the transaction that does what the notices ask for.',
-  ),
+  cursor: cursor.describe('Give it back as `after`. Keep it in the transaction that does what the notices ask for.'),
   more: z.boolean().describe('Whether there are notices behind it already.'),
 });

@@ -11,16 +11,7 @@ import {
 } from '../../../domain/order.ts';
 import { ENTRY_KINDS } from '../../chronicle.ts';
 import { words } from '../../words.ts';
-import {
-  amount,
-  currency,
-  names,
-  nextCursor,
-  reference,
-  statedCurrency,
-  time,
-  timeOrNull,
-} from './values.ts';
+import { amount, currency, names, nextCursor, reference, statedCurrency, time, timeOrNull } from './values.ts';
 
 const STATES: Readonly<Record<OrderState, string>> = {
   awaiting_payment: 'nobody has begun to pay',
@@ -42,18 +33,13 @@ const payment = z
     id: z
       .string()
       .nullable()
-      .meta({
-        description: "The service's id; null where it has not named one so far.",
-        examples: ['pay_8001'],
-      }),
+      .meta({ description: "The service's id; null where it has not named one so far.", examples: ['pay_8001'] }),
     status: z.enum(['completed', 'refunded', 'disputed']) satisfies z.ZodType<Payment['status']>,
     amount: amount.describe("What counts of it for the order: the link's money."),
     currency: statedCurrency,
     customerPaid: z
       .strictObject({
-        amount: z
-          .string()
-          .meta({ description: 'As the service said it, in this currency.', examples: ['112.40'] }),
+        amount: z.string().meta({ description: 'As the service said it, in this currency.', examples: ['112.40'] }),
         currency: statedCurrency,
       })
       .nullable()
@@ -76,10 +62,7 @@ const link = {
   id: z
     .string()
     .nullable()
-    .meta({
-      description: "The service's id; null while it is not known.",
-      examples: ['pl_8001'],
-    }),
+    .meta({ description: "The service's id; null while it is not known.", examples: ['pl_8001'] }),
   url: z
     .string()
     .nullable()
@@ -114,9 +97,7 @@ export const order = z
     learnedBy: (z.enum(['webhook', 'reconciliation', 'person']) satisfies z.ZodType<LearnedBy>)
       .nullable()
       .describe('By which door settled learned that it was paid.'),
-    payment: payment
-      .nullable()
-      .describe('The payment by which the order became paid, or the first that was counted.'),
+    payment: payment.nullable().describe('The payment by which the order became paid, or the first that was counted.'),
     payments: z
       .array(payment)
       .max(PAYMENTS_LISTED_MAX)
@@ -217,10 +198,12 @@ export const adoptAnswer = z.strictObject({
 export const linkAnswer = z.strictObject({
   link: z.strictObject({
     ...link,
-    webhookUrl: z.string().meta({
-      description: 'Give it to the service as `webhookUrl`.',
-      examples: ['https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4'],
-    }),
+    webhookUrl: z
+      .string()
+      .meta({
+        description: 'Give it to the service as `webhookUrl`.',
+        examples: ['https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4'],
+      }),
     webhookSecret: z
       .string()
       .optional()
@@ -240,12 +223,7 @@ export const timelineAnswer = z.strictObject({
   entries: z
     .array(
       z
-        .strictObject({
-          at: time,
-          kind: z.enum(ENTRY_KINDS),
-          summary: z.string(),
-          details: z.array(z.string()),
-        })
+        .strictObject({ at: time, kind: z.enum(ENTRY_KINDS), summary: z.string(), details: z.array(z.string()) })
         .meta({ id: 'TimelineEntry', description: 'One thing that happened to an order.' }),
     )
     .describe('Everything known of the order, in order of time: at most 500 of a kind, the newest.'),

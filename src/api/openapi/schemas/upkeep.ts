@@ -23,15 +23,10 @@ export const statsAnswer = z.strictObject({
         )
         .describe('What needs a person, as `/v1/attention` groups it.'),
       checks: count.describe('Links that wait to be asked about, their schedule aside.'),
-      checksByClass: each(['confirm', 'hint', 'janitor']).describe(
-        'The same by the class of their requests.',
-      ),
+      checksByClass: each(['confirm', 'hint', 'janitor']).describe('The same by the class of their requests.'),
       openings: each(['pending', 'leased', 'taken']).describe('Links that are being opened, by status.'),
       drift: count.describe('Where the service knew something else.'),
-      api: z.strictObject({
-        slotsInUse: count.describe('Of the API budget.'),
-        pausedUntil: timeOrNull,
-      }),
+      api: z.strictObject({ slotsInUse: count.describe('Of the API budget.'), pausedUntil: timeOrNull }),
       rejections: count.describe('Deliveries that were refused as not authentic.'),
       lagSeconds: z.number().min(0).describe('How long the oldest event that is due has waited.'),
       noticesLagSeconds: z

@@ -5,10 +5,9 @@ import { z } from 'zod';
 export const time = z.iso.datetime().meta({ examples: ['2030-01-31T12:00:00.000Z'] });
 export const timeOrNull = time.nullable();
 
-export const reference = z.string().meta({
-  description: "The order's name, and the `externalReference` of its link.",
-  examples: ['order-8001'],
-});
+export const reference = z
+  .string()
+  .meta({ description: "The order's name, and the `externalReference` of its link.", examples: ['order-8001'] });
 
 export const amount = z
   .string()
@@ -31,17 +30,10 @@ export const count = z.int().min(0);
 export const nextCursor = z
   .string()
   .nullable()
-  .meta({
-    description: 'Give it back as `cursor` for the next page; null on the last one.',
-    examples: ['azEyMw'],
-  });
+  .meta({ description: 'Give it back as `cursor` for the next page; null on the last one.', examples: ['azEyMw'] });
 
 /** Names of a closed list, each with its meaning. */
-export function names<const Name extends string>(
-  id: string,
-  list: readonly Name[],
-  mean: (name: Name) => string,
-) {
+export function names<const Name extends string>(id: string, list: readonly Name[], mean: (name: Name) => string) {
   const lines = list.map((name) => `- \`${name}\`: ${mean(name).replace(` (${name})`, '')}`);
   return z.enum(list).meta({ id, description: lines.join('\n') });
 }
