@@ -1,5 +1,5 @@
 import type { RequestHandler, Response } from 'express';
-import { agreement } from '../domain/agreement.ts';
+import { agreement } from '../domain/comparison.ts';
 import type { Money } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { sendProblem } from '../http/problem.ts';

@@ -1,5 +1,5 @@
 import { ENDED_BY_ANY } from '../domain/advice.ts';
-import type { AskReason } from '../domain/check.ts';
+import type { AskReason } from '../domain/check_queue.ts';
 import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
 import type { AttentionKind, Flag, HoldReason } from '../domain/order.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';

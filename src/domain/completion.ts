@@ -1,4 +1,4 @@
-import { agreement } from './agreement.ts';
+import { agreement } from './comparison.ts';
 import { differs, learnCustomerPaid, nameMoney } from './correction.ts';
 import {
   apply,

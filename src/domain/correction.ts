@@ -1,4 +1,4 @@
-import { type Agreement, agreement } from './agreement.ts';
+import { type Agreement, agreement } from './comparison.ts';
 import { type Decision, DUPLICATE, decision, type Effect, REFUND_DUE } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
 import { isWorth, nextEntry, type Payment } from './ledger.ts';

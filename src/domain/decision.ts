@@ -1,4 +1,4 @@
-import type { Agreement } from './agreement.ts';
+import type { Agreement } from './comparison.ts';
 import type { Authority, PaymentFact } from './fact.ts';
 import { isWorth, type LedgerEntry, nextEntry, UNNAMED } from './ledger.ts';
 import {

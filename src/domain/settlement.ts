@@ -1,10 +1,10 @@
-import { quoteAgrees } from './agreement.ts';
+import { quoteAgrees } from './comparison.ts';
 import { completed, countedPayment } from './completion.ts';
 import { ask, type Cell, canBeAsked, type Decision, decision, openHold, type SettlementPolicy } from './decision.ts';
 import type { FactKind, PaymentFact } from './fact.ts';
 import { accept, cancel, reject } from './instruction.ts';
 import { isOpen, mayBeUnconfirmed, type Order, type OrderState } from './order.ts';
-import { returned } from './return.ts';
+import { returned } from './reversal.ts';
 
 /**
  * Decides what a fact means for an order. Total over every state and kind of fact, pure, and by state rather than by

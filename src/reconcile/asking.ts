@@ -1,5 +1,5 @@
 import type { RequestClass } from '../domain/budget.ts';
-import type { AskReason } from '../domain/check.ts';
+import type { AskReason } from '../domain/check_queue.ts';
 import { carriesToken, type LinkSeen, type Service } from '../paylink/service.ts';
 import type { WatchedLink } from '../store/asking.ts';
 import type { ClaimedEvent, Store } from '../store/store.ts';

@@ -1,5 +1,5 @@
 import type { BudgetAsk, BudgetReturn, BudgetTaken, RequestClass } from '../domain/budget.ts';
-import type { AskReason } from '../domain/check.ts';
+import type { AskReason } from '../domain/check_queue.ts';
 import type { Rule } from '../domain/decision.ts';
 import type { Money, StatedMoney } from '../domain/money.ts';
 import type { Order, OrderState } from '../domain/order.ts';

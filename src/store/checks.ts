@@ -5,9 +5,9 @@ import {
   checkRank,
   HINT_EVERY_MS,
   HINTS_PER_MINUTE_MAX,
-} from '../domain/check.ts';
+} from '../domain/check_queue.ts';
+import { firstCheckAtMs } from '../domain/check_schedule.ts';
 import type { OrderState } from '../domain/order.ts';
-import { firstCheckAtMs } from '../domain/watch.ts';
 import type { ClaimedCheck, WatchedLink } from './asking.ts';
 import type { BudgetUse } from './budget.ts';
 

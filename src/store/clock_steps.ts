@@ -1,4 +1,4 @@
-import { nextCheckFromNowMs, type Watched } from '../domain/watch.ts';
+import { nextCheckFromNowMs, type Watched } from '../domain/check_schedule.ts';
 
 /** What is done to rows because the clock stepped. The rules of store.ts hold: a verb is a transaction. */
 export type ClockMending = {

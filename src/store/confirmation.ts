@@ -1,4 +1,4 @@
-import { confirmAgainAtMs, UNCONFIRMED_AFTER_MS } from '../domain/check.ts';
+import { confirmAgainAtMs, UNCONFIRMED_AFTER_MS } from '../domain/check_queue.ts';
 import type { Decision } from '../domain/decision.ts';
 import { bareFact } from '../domain/fact.ts';
 import type { Order } from '../domain/order.ts';

@@ -1,5 +1,5 @@
 import { END_MATTER } from '../domain/advice.ts';
-import type { CheckReason } from '../domain/check.ts';
+import type { CheckReason } from '../domain/check_queue.ts';
 import type { Delivery } from './store.ts';
 
 /** A request for a check; `confirms`: a completion waits for the API's answer, and is held if that never comes. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { RETURN_EVERY_MS } from '../domain/check.ts';
+import { RETURN_EVERY_MS } from '../domain/check_queue.ts';
 import type { Reading } from './asking.ts';
 import type { Matter } from './matters.ts';
 import { unreadDetail } from './settle.ts';

@@ -1,5 +1,5 @@
 import { END_MATTER } from '../domain/advice.ts';
-import type { CheckReason } from '../domain/check.ts';
+import type { CheckReason } from '../domain/check_queue.ts';
 import { type Decision, learnedBy, type Outcome } from '../domain/decision.ts';
 import type { PaymentFact } from '../domain/fact.ts';
 import type { AttentionKind, LearnedBy, Order } from '../domain/order.ts';

@@ -1,4 +1,4 @@
-import { CHECK_CLASSES, CHECK_REASONS, checkRank } from '../domain/check.ts';
+import { CHECK_CLASSES, CHECK_REASONS, checkRank } from '../domain/check_queue.ts';
 import type { Stats } from './queries.ts';
 
 const DAY_MS = 86_400_000;

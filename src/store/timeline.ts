@@ -1,6 +1,6 @@
-import type { CheckReason } from '../domain/check.ts';
+import type { CheckReason } from '../domain/check_queue.ts';
+import { firstCheckAtMs } from '../domain/check_schedule.ts';
 import type { OrderState } from '../domain/order.ts';
-import { firstCheckAtMs } from '../domain/watch.ts';
 import { isMoot } from './checks.ts';
 import { type OpeningColumns, openingState } from './openings.ts';
 import type { HistoryRow, Timeline } from './queries.ts';

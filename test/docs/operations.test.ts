@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { nextCheckAtMs } from '../../src/domain/watch.ts';
+import { nextCheckAtMs } from '../../src/domain/check_schedule.ts';
 import { anchorsOf, targetsOf } from '../support/markdown.ts';
 
 const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');

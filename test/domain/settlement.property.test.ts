@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { quoteAgrees } from '../../src/domain/agreement.ts';
+import { quoteAgrees } from '../../src/domain/comparison.ts';
 import type { SettlementPolicy } from '../../src/domain/decision.ts';
 import { FACT_KINDS, type PaymentFact } from '../../src/domain/fact.ts';
 import { balances, payments, UNNAMED } from '../../src/domain/ledger.ts';

@@ -1,7 +1,7 @@
+import { nextCheckAtMs } from '../../domain/check_schedule.ts';
 import { learnedBy } from '../../domain/decision.ts';
 import { bareFact } from '../../domain/fact.ts';
 import { decide } from '../../domain/settlement.ts';
-import { nextCheckAtMs } from '../../domain/watch.ts';
 import type { Checks } from '../asking.ts';
 import {
   type Change,

@@ -1,5 +1,5 @@
 import { readSearchSubject } from '../../domain/advice.ts';
-import { checkRank } from '../../domain/check.ts';
+import { checkRank } from '../../domain/check_queue.ts';
 import { type AttentionKind, debtEnded } from '../../domain/order.ts';
 import type { CheckRequest, Matter, MootBy } from '../matters.ts';
 import type { Orders } from '../store.ts';

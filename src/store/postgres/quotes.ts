@@ -1,4 +1,4 @@
-import { quoteAgrees } from '../../domain/agreement.ts';
+import { quoteAgrees } from '../../domain/comparison.ts';
 import type { Decision, SettlementPolicy } from '../../domain/decision.ts';
 import type { PaymentFact } from '../../domain/fact.ts';
 import type { Order } from '../../domain/order.ts';

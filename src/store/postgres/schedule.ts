@@ -1,4 +1,4 @@
-import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/watch.ts';
+import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
 import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 

@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import { quoteAgrees } from '../../domain/agreement.ts';
+import { quoteAgrees } from '../../domain/comparison.ts';
 import type { Decision, SettlementPolicy } from '../../domain/decision.ts';
 import type { PaymentFact } from '../../domain/fact.ts';
 import type { Order } from '../../domain/order.ts';

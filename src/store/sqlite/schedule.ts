@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/watch.ts';
+import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
 
 type WatchedRow = Omit<Watched, 'mayBePaid'> & { status: string | null };
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CHECK_REASONS, type CheckReason, checkRank } from '../../../src/domain/check.ts';
+import { CHECK_REASONS, type CheckReason, checkRank } from '../../../src/domain/check_queue.ts';
 import { stated } from '../../support/orders.ts';
 import { type Link, said, type World, type Worlds } from './world.ts';
 

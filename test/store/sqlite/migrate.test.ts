@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CHECK_REASONS, checkRank } from '../../../src/domain/check.ts';
+import { CHECK_REASONS, checkRank } from '../../../src/domain/check_queue.ts';
 import { migrate } from '../../../src/store/sqlite/migrate.ts';
 import { testFolder } from '../../support/app.ts';
 

@@ -9,7 +9,7 @@ import {
   checkRank,
   confirmAgainAtMs,
   UNCONFIRMED_AFTER_MS,
-} from '../../src/domain/check.ts';
+} from '../../src/domain/check_queue.ts';
 
 const classesOf = (reason: CheckReason) =>
   CHECK_CLASSES.filter(({ from, to }) => from <= checkRank(reason) && checkRank(reason) <= to).map((one) => one.class);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { agreement, quoteAgrees } from '../../src/domain/agreement.ts';
+import { agreement, quoteAgrees } from '../../src/domain/comparison.ts';
 import type { StatedMoney } from '../../src/domain/money.ts';
 import { aFact, anOrder, stated } from '../support/orders.ts';
 

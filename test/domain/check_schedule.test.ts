@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { firstCheckAtMs, nextCheckAtMs, nextCheckFromNowMs, type Watched } from '../../src/domain/watch.ts';
+import { firstCheckAtMs, nextCheckAtMs, nextCheckFromNowMs, type Watched } from '../../src/domain/check_schedule.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,4 +1,4 @@
-import { agreement } from './agreement.ts';
+import { agreement } from './comparison.ts';
 import { adoption, completed, countedPayment } from './completion.ts';
 import { nameMoney } from './correction.ts';
 import {
