@@ -1,6 +1,5 @@
 import { MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
-import { mayBeUnconfirmed, type Order } from '../domain/order.ts';
-import type { Applied } from './settle.ts';
+import { type AttentionKind, type LearnedBy, mayBeUnconfirmed, type Order } from '../domain/order.ts';
 
 /** The check that a reading may answer: since when a completion waits, and after which request each thing was heard. */
 export type Waiting = { confirmSinceMs: number | null; reasonAfter: number; heardAfter: number };
@@ -32,7 +31,15 @@ export function answers(
  * request left: it is what the order's payment was learned from, and it raised no matter. An order that was paid before
  * says nothing of such an event: it may have told of another payment, or of another link's.
  */
-export function tellsAll({ loaded: { order }, learnedBy, raised }: Applied): boolean {
+export function tellsAll({
+  loaded: { order },
+  learnedBy,
+  raised,
+}: {
+  loaded: { order: Order };
+  learnedBy: LearnedBy | null;
+  raised: readonly AttentionKind[];
+}): boolean {
   const isSettled = order.state === 'paid' || order.state === 'refunded' || order.state === 'disputed';
   return isSettled && learnedBy !== null && raised.length === 0;
 }

@@ -4,15 +4,13 @@ import type { PaymentFact } from '../domain/fact.ts';
 import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
-import type { LoadedOrder } from './orders.ts';
-import type { AnsweredReading } from './settle.ts';
 
 export type Found = {
-  before: LoadedOrder;
+  before: { orderKey: number; order: Order };
   after: Order;
   made: Decision;
   fact: PaymentFact;
-  reading: AnsweredReading;
+  reading: { reading: number; type: string };
   nowMs: number;
 };
 

@@ -1,8 +1,8 @@
 import { BUDGET_WINDOW_MS, foreignUse, PAUSE_MS_MAX } from '../../domain/budget.ts';
 import type { ApiBudget } from '../asking.ts';
 import { API, type ApiState, type BudgetUse, budgetUse, type SlotInUse, STANDING_DETAIL } from '../budget.ts';
+import { statement } from '../statement.ts';
 import { attention } from './matters.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 /** Whoever takes a slot or gives one back holds this row: one after the other, over all replicas. */

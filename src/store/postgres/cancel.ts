@@ -2,12 +2,12 @@ import { bareFact } from '../../domain/fact.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { Cancelled, Checks } from '../asking.ts';
 import { ENDED_BY_CANCEL, type FoundOpening, openingAtCancel } from '../openings.ts';
+import { statement } from '../statement.ts';
 import { writeDecision } from './decisions.ts';
 import { isHeard } from './intents.ts';
 import { attention, noteHistory } from './matters.ts';
 import { orders } from './orders.ts';
 import { lockReference } from './rows.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 const POLICY = { asks: 'never', quoteIsDoubtful: false } as const;

@@ -11,9 +11,9 @@ import {
   type ScheduledCheck,
   SEEN_MAX,
 } from '../checks.ts';
+import { statement } from '../statement.ts';
 import { readBudget } from './budget.ts';
 import { dropCheck, fallBackCheck } from './matters.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 type CheckVerbs = InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>>;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../work/clock.ts';
+import { statement } from '../statement.ts';
 import type { Database } from './database.ts';
-import { statement } from './statement.ts';
 
 const NOW = statement('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS nowMs');
 export type DatabaseClock = Clock & {

@@ -1,6 +1,6 @@
 import { LEASE_LAPSES_MS, linksToMend, nextKey, PLANNED_AHEAD_MS, type PutOffLink } from '../clock_steps.ts';
+import { statement } from '../statement.ts';
 import type { Keeping } from '../store.ts';
-import { statement } from './statement.ts';
 import type { InTransaction } from './transaction.ts';
 
 type ClockStepVerbs = InTransaction<Pick<Keeping, 'hastenDue' | 'mendTimes'>>;

@@ -4,10 +4,10 @@ import { noticeBody } from '../../domain/notice.ts';
 import type { Order } from '../../domain/order.ts';
 import { type Cause, describeEffects } from '../effects.ts';
 import type { LoadedOrder } from '../orders.ts';
+import { statement } from '../statement.ts';
 import { attention } from './matters.ts';
 import { LAST_ASKED } from './rows.ts';
 import { watch } from './schedule.ts';
-import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 
 const SET_ORDER = `UPDATE orders SET state = @state, flags = @flags, version = @version,

@@ -5,26 +5,26 @@ import type { Refusals } from '../rejections.ts';
 import type { Sharing } from '../replicas.ts';
 import type { Inbox, Intake, Keeping, Links, Orders, Store } from '../store.ts';
 import type { Telling } from '../telling.ts';
-import { budgetVerbs } from './budget.ts';
+import type { Work } from '../transaction.ts';
+import { READ, WORK } from '../verbs/table.ts';
 import { checkVerbs } from './checks.ts';
+import { claimVerbs } from './claims.ts';
 import type { DatabaseClock } from './clock.ts';
 import { clockStepVerbs } from './clock_steps.ts';
 import type { Database } from './database.ts';
 import { feedVerbs } from './feed.ts';
 import { type Gate, openGate } from './gate.ts';
 import { HINTS, type Hints } from './hints.ts';
-import { inboxVerbs } from './inbox.ts';
 import { endRefusals, intakeVerbs } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
 import { tellingVerbs } from './notices.ts';
 import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
-import { readingVerbs } from './readings.ts';
 import { heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { retentionVerbs } from './retention.ts';
 import { secretVerbs } from './secrets.ts';
 import { catchUp, sweepVerbs } from './sweep.ts';
-import type { InTransaction, Transaction } from './transaction.ts';
+import { finish, type Transaction } from './transaction.ts';
 
 type FeedVerb = keyof typeof feedVerbs;
 type Writes = Links &
@@ -38,15 +38,13 @@ type Writes = Links &
 type Reads = Omit<Queries, FeedVerb> & Sharing;
 
 /** Each in a transaction of its own. */
-const WRITES: InTransaction<Writes> = {
+const WRITES = {
+  ...claimVerbs,
   ...linkVerbs,
-  ...inboxVerbs,
   ...orderVerbs,
   endRefusals,
-  ...budgetVerbs,
   ...openingVerbs,
   ...checkVerbs,
-  ...readingVerbs,
   ...sweepVerbs,
   ...tellingVerbs,
   ...feedVerbs,
@@ -56,7 +54,7 @@ const WRITES: InTransaction<Writes> = {
 };
 
 /** Each sees one moment of the database: an order never disagrees with its ledger. */
-const READS: InTransaction<Reads> = { ...queryVerbs, ...replicaVerbs };
+const READS = { ...queryVerbs, ...replicaVerbs };
 
 export type StoreParts = Replica & { clock: DatabaseClock; hints: Hints };
 
@@ -67,17 +65,19 @@ export function storeVerbs({ db, intake }: { db: Database; intake: Database }, p
   let closed: Promise<void> | undefined;
   return {
     ...(bound(WRITES, (work) => gate.enter(() => db.write(work))) as Writes),
+    ...(bound(READ, (work) => gate.enter(() => db.read(work))) as Pick<Store, keyof typeof READ>),
+    ...(bound(WORK, (work) => gate.enter(() => db.write(work))) as Pick<Store, keyof typeof WORK>),
     ...(bound(READS, (work) => gate.enter(() => db.read(work))) as Reads),
     ...entered(intakeVerbs(intake, clock), gate),
-    catchUp: (options) => gate.enter(() => catchUp(db, options)),
-    heartbeat: (atMs) =>
+    catchUp: (options: Parameters<Store['catchUp']>[0]) => gate.enter(() => catchUp(db, options)),
+    heartbeat: (atMs: number) =>
       gate.enter(async () => {
         await clock.measure();
         return intake.write((tx) => heartbeat(tx, { ...parts, skewMs: clock.skewMs }, atMs));
       }),
     backup: () => Promise.reject(notOursToCopy(db.name)),
     close: () => (closed ??= close()),
-  };
+  } as unknown as Store;
 
   async function close(): Promise<void> {
     await gate.shut();
@@ -99,13 +99,20 @@ function entered(verbs: Intake, gate: Gate): Intake {
   };
 }
 
-type Verb = (tx: Transaction, ...args: unknown[]) => Promise<unknown>;
+type Verb = (tx: Transaction, ...args: unknown[]) => Promise<unknown> | Work<unknown>;
 
 /** The same verbs, each in the transaction that `carryOut` gives it. */
 function bound(verbs: object, carryOut: <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>): unknown {
   const names = Object.entries(verbs) as [string, Verb][];
   return Object.fromEntries(
-    names.map(([name, verb]) => [name, (...args: unknown[]) => carryOut((tx) => verb(tx, ...args))]),
+    names.map(([name, verb]) => [
+      name,
+      (...args: unknown[]) =>
+        carryOut((tx) => {
+          const work = verb(tx, ...args);
+          return 'next' in work ? finish(work) : work;
+        }),
+    ]),
   );
 }
 

@@ -1,8 +1,8 @@
 import { type EventRow, eventSummary } from '../events.ts';
 import { KEY_MAX } from '../lists.ts';
 import type { EventDetail, Queries } from '../queries.ts';
+import { statement } from '../statement.ts';
 import { firstKeySince } from './rows.ts';
-import { statement } from './statement.ts';
 import type { InTransaction } from './transaction.ts';
 
 export const EVENT_COLUMNS = `i.key, i.event_id AS eventId, i.type, o.reference, l.link_id AS linkId, i.status, i.outcome,

@@ -1,6 +1,6 @@
 import { type FeedRow, feedNotice } from '../notices.ts';
 import type { FeedEnd, FeedPage, Queries } from '../queries.ts';
-import { statement } from './statement.ts';
+import { statement } from '../statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 /** The verbs of the feed: each may give positions, so each is a transaction that writes. */

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { Cancel, Clock } from '../../work/clock.ts';
+import { statement } from '../statement.ts';
 import { connectionOptions, type Database } from './database.ts';
-import { statement } from './statement.ts';
 
 /** What another replica may have work with: events that it recorded, notices that it wrote. */
 export const HINTS = ['events', 'notices'] as const;

@@ -1,6 +1,6 @@
 import { Fault } from '../../fault.ts';
 import { type Instance, type KeysGiven, type KeysNoted, keysInUse } from '../instance.ts';
-import { statement } from './statement.ts';
+import { statement } from '../statement.ts';
 import type { Transaction } from './transaction.ts';
 
 export type InstanceOptions = Omit<KeysGiven, 'keyPlaces'> & {

@@ -1,12 +1,12 @@
 import type { Clock } from '../../work/clock.ts';
 import { conflictMatter } from '../matters.ts';
 import { ENDED_BY_ANY_SQL, REFUSED_WITHIN_MS, type Refusals } from '../rejections.ts';
+import { type Statement, statement } from '../statement.ts';
 import type { Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
 import { type BatchOptions, batched } from './batches.ts';
 import type { Database } from './database.ts';
 import { attention, requestCheck } from './matters.ts';
 import { lockOrderOfLink, SEALED_COLUMNS, SEALED_TABLES } from './rows.ts';
-import { type Statement, statement } from './statement.ts';
 import { type InTransaction, type Transaction, WAIT_FOR_DISK } from './transaction.ts';
 
 /** Stale deliveries kept per link; beyond it the oldest go. */

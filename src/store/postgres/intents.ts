@@ -1,10 +1,10 @@
 import type { Intended, Intent, OpeningState, Openings } from '../asking.ts';
 import { KEPT_AGAIN_MS, type OpeningColumns, openingState } from '../openings.ts';
+import { statement } from '../statement.ts';
 import { noteHistory } from './matters.ts';
 import { orders } from './orders.ts';
 import { lockReference } from './rows.ts';
 import { holdSecretsKey } from './secrets.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 const FIND = statement(

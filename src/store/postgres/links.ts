@@ -11,6 +11,7 @@ import {
   createdNote,
   type KnownLink,
 } from '../links.ts';
+import { statement } from '../statement.ts';
 import type { Links, Orders, Registered, Registration } from '../store.ts';
 import { cancelOrder } from './cancel.ts';
 import { writeDecision } from './decisions.ts';
@@ -20,7 +21,6 @@ import { orders } from './orders.ts';
 import { lockReference } from './rows.ts';
 import { watch } from './schedule.ts';
 import { holdSecretsKey } from './secrets.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 const NEWEST_LINK = statement(

@@ -16,9 +16,9 @@ import {
   withSums,
 } from '../matter_list.ts';
 import type { ListedMatter, MatterPage, Queries } from '../queries.ts';
+import { statement } from '../statement.ts';
 import { orders } from './orders.ts';
 import { ORDER_COLUMNS } from './rows.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 /** A held order once, by its oldest hold. */

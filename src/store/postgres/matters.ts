@@ -2,10 +2,10 @@ import { readSearchSubject } from '../../domain/advice.ts';
 import { checkRank } from '../../domain/check_queue.ts';
 import { type AttentionKind, debtEnded } from '../../domain/order.ts';
 import type { CheckRequest, Matter, MootBy } from '../matters.ts';
+import { statement } from '../statement.ts';
 import type { Orders } from '../store.ts';
 import { orders } from './orders.ts';
 import { LAST_ASKED, lockOrder } from './rows.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 const REQUEST_CHECK = statement(

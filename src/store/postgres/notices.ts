@@ -16,6 +16,7 @@ import {
   resent,
 } from '../notices.ts';
 import type { NoticeDetail, Queries, ShopState } from '../queries.ts';
+import { type Statement, statement } from '../statement.ts';
 import type { Telling } from '../telling.ts';
 import { attention } from './matters.ts';
 import { firstKeySince } from './rows.ts';
@@ -27,7 +28,6 @@ import {
   raiseOldFailures,
   readShopFailures,
 } from './shop_failures.ts';
-import { type Statement, statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 // Whoever ends a lease at this moment need not be waited for.

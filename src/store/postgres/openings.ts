@@ -13,13 +13,13 @@ import {
   waitsDetail,
   withheldDetail,
 } from '../openings.ts';
+import { statement } from '../statement.ts';
 import type { FaultNote } from '../store.ts';
 import { closeOpening, openIntent } from './intents.ts';
 import { attention, noteHistory, requestCheck } from './matters.ts';
 import { LAPSE_OPENINGS, lockOrderOfLink, lockReference } from './rows.ts';
 import { watch } from './schedule.ts';
 import { holdSecretsKey } from './secrets.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 type OpeningRow = FoundOpening & { mayExist: boolean };

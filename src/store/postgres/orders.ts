@@ -8,9 +8,9 @@ import {
   type OrderRow,
   readEntry,
 } from '../orders.ts';
+import { statement } from '../statement.ts';
 import { versionFloor } from './instance.ts';
 import { HAS_MATTERS, ORDER_COLUMNS } from './rows.ts';
-import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 
 const BY_REFERENCE = statement(`SELECT ${ORDER_COLUMNS}, ${HAS_MATTERS} FROM orders WHERE reference = @reference`);

@@ -1,7 +1,7 @@
 import { OUTAGE_MS } from '../instance.ts';
 import type { LeaseCounts, ReplicaSummary, Sharing } from '../replicas.ts';
+import { statement } from '../statement.ts';
 import type { Keeping } from '../store.ts';
-import { statement } from './statement.ts';
 import { countOldRows } from './stats.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 

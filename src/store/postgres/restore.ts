@@ -1,8 +1,8 @@
 import { searchSubject } from '../../domain/advice.ts';
 import type { Checks, ListedLink } from '../asking.ts';
 import { isMadeSince, knowledgeOf, noListDetail, unknownLinkDetail } from '../restore.ts';
+import { statement } from '../statement.ts';
 import { attention } from './matters.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 type RestoreVerbs = InTransaction<Pick<Checks, 'endRestore' | 'noteNoList'>>;

@@ -1,6 +1,6 @@
 import { type BodyRow, bodiesToDrop, hintsToDrop } from '../retention.ts';
+import { statement } from '../statement.ts';
 import type { BodiesDropped, BodyDrop, Keeping } from '../store.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 /** Replicas drop one after the other. */

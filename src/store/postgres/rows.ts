@@ -1,5 +1,5 @@
 import { CLOCK_STEP_MS } from '../lists.ts';
-import { statement } from './statement.ts';
+import { statement } from '../statement.ts';
 import type { Transaction } from './transaction.ts';
 
 /**

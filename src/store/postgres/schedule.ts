@@ -1,5 +1,5 @@
 import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
-import { statement } from './statement.ts';
+import { statement } from '../statement.ts';
 import type { Transaction } from './transaction.ts';
 
 type WatchedRow = Omit<Watched, 'mayBePaid'> & { status: string | null };

@@ -1,8 +1,8 @@
 import { Fault } from '../../fault.ts';
+import { statement } from '../statement.ts';
 import type { Keeping, SealedCredentials } from '../store.ts';
 import { ALIVE_MS } from './replicas.ts';
 import { SEALED_COLUMNS, SEALED_TABLES } from './rows.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 type SecretVerbs = Pick<Keeping, 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey'>;

@@ -1,8 +1,8 @@
 import { REFUSES_AFTER, type ShopFailures } from '../../domain/shop_failures.ts';
 import { attemptColumns, type Ended } from '../notices.ts';
 import { FAILURES_COLUMNS, type FailuresRow, refusalMatter, SHOP_REFUSES, shopFailures } from '../shop_failures.ts';
+import { statement } from '../statement.ts';
 import { attention } from './matters.ts';
-import { statement } from './statement.ts';
 import type { Transaction } from './transaction.ts';
 
 /**

@@ -1,5 +1,6 @@
 import { EVERY_MATTER } from '../matter_list.ts';
 import type { Queries, Stats } from '../queries.ts';
+import { statement } from '../statement.ts';
 import {
   checkCounts,
   lags,
@@ -14,7 +15,6 @@ import {
 } from '../stats.ts';
 import { readBudget } from './budget.ts';
 import { matterGroups } from './matter_list.ts';
-import { statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 const BY_STATE = statement('SELECT state AS name, count(*) AS n FROM orders GROUP BY state');

@@ -1,9 +1,9 @@
 import type { Checks } from '../asking.ts';
+import { statement } from '../statement.ts';
 import type { Database } from './database.ts';
 import { requestCheck } from './matters.ts';
 import { aliveReplicas, endOutage, findOutage } from './replicas.ts';
 import { restoredFrom, restoreVerbs, tellOfUnknown } from './restore.ts';
-import { statement } from './statement.ts';
 import type { InTransaction } from './transaction.ts';
 
 type SweepVerbs = InTransaction<Pick<Checks, 'compareListed' | 'sweepBounds' | 'endRestore' | 'noteNoList'>>;

@@ -1,6 +1,7 @@
 import { type EventRow, eventSummary } from '../events.ts';
 import { type NoticeRow, noticeSummary } from '../notices.ts';
 import type { AttentionSummary, DriftRow, Queries, RejectionSummary, Timeline } from '../queries.ts';
+import { type Statement, statement } from '../statement.ts';
 import {
   type CheckColumns,
   type HistoryColumns,
@@ -16,7 +17,6 @@ import { EVENT_COLUMNS, EVENT_TABLES_OF_ORDER } from './events.ts';
 import { NOTICE_COLUMNS, NOTICE_TABLES } from './notices.ts';
 import { orders } from './orders.ts';
 import { ATTENTION } from './rows.ts';
-import { type Statement, statement } from './statement.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
 const newest = (sql: string) => statement(`${sql} DESC LIMIT ${TIMELINE_ROWS_MAX}`);

@@ -1,26 +1,17 @@
 import type { ClientBase, QueryResult } from 'pg';
+import type { Statement } from '../statement.ts';
+import { type Answer, Awaited, type Transaction as SharedTransaction, type Work } from '../transaction.ts';
+import { queryOf } from './dialect.ts';
 import { isAfterFailure } from './faults.ts';
-import { type Statement, valuesOf } from './statement.ts';
 
-/**
- * One transaction, as the verbs of this engine see it. Statements are carried out in the order in which they are called,
- * awaited or not, and travel without waiting for each other's answers.
- */
-export type Transaction = {
-  /** Every row of the answer. */
-  all<Row>(statement: Statement, values?: object): Promise<Row[]>;
-  /** The first row of the answer. */
-  one<Row>(statement: Statement, values?: object): Promise<Row | undefined>;
-  /** How many rows it changed. */
-  run(statement: Statement, values?: object): Promise<number>;
-  /** For a change whose answer nobody needs. Where it fails, the transaction does. */
-  send(statement: Statement, values?: object): void;
-  /** Who holds the leases that are taken here: no other process ever had the name. */
-  readonly replica: string;
-  newId(): string;
+/** As the verbs that are asynchronous functions see it. */
+export type Transaction = Omit<SharedTransaction, 'all' | 'one' | 'run'> & {
+  all<Row>(statement: Statement, values?: object): PendingAnswer<Row[]>;
+  one<Row>(statement: Statement, values?: object): PendingAnswer<Row | undefined>;
+  run(statement: Statement, values?: object): PendingAnswer<number>;
 };
 
-/** The same verbs as they run inside the engine: in a transaction that is given. */
+/** Verbs that are asynchronous functions. */
 export type InTransaction<T> = {
   [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R>
     ? (tx: Transaction, ...args: A) => Promise<R>
@@ -55,21 +46,24 @@ export class OpenTransaction implements Transaction {
     this.#client = client;
   }
 
-  async all<Row>(statement: Statement, values: object = {}): Promise<Row[]> {
-    return (await this.#query(statement, values)).rows as Row[];
+  all<Row>(statement: Statement, values: object = {}): PendingAnswer<Row[]> {
+    return this.#ask(statement, values, ({ rows }) => rows as Row[]);
   }
 
-  async one<Row>(statement: Statement, values: object = {}): Promise<Row | undefined> {
-    return (await this.#query(statement, values)).rows[0] as Row | undefined;
+  one<Row>(statement: Statement, values: object = {}): PendingAnswer<Row | undefined> {
+    return this.#ask(statement, values, ({ rows }) => rows[0] as Row | undefined);
   }
 
-  async run(statement: Statement, values: object = {}): Promise<number> {
-    return (await this.#query(statement, values)).rowCount ?? 0;
+  run(statement: Statement, values: object = {}): PendingAnswer<number> {
+    return this.#ask(statement, values, ({ rowCount }) => rowCount ?? 0);
   }
 
   send(statement: Statement, values: object = {}): void {
-    // The commit throws its failure.
-    this.#query(statement, values).catch(() => {});
+    this.run(statement, values);
+  }
+
+  lock(statement: Statement, values: object = {}): void {
+    this.run(statement, values);
   }
 
   /** Nothing is sent before it is answered: where it fails, what came after it would be kept at once, each for itself. */
@@ -97,12 +91,14 @@ export class OpenTransaction implements Transaction {
     this.#hasEnded = true;
   }
 
-  #query(statement: Statement, values: object): Promise<QueryResult> {
-    const { name, text } = statement;
-    return this.#carryOut(() => {
-      if (this.#hasEnded) throw new Error(`the transaction has ended before: ${text}`);
-      return this.#client.query({ name, text, values: valuesOf(statement, values) });
-    });
+  #ask<T>(statement: Statement, values: object, read: (result: QueryResult) => T): PendingAnswer<T> {
+    const answer = this.#carryOut(() => {
+      if (this.#hasEnded) throw new Error(`the transaction has ended before: ${statement.sql}`);
+      return this.#client.query(queryOf(statement, values));
+    }).then(read);
+    // The commit throws its failure, read or not.
+    answer.catch(() => {});
+    return pending(answer);
   }
 
   /** Notes the first failure: statements fail in the order in which they were called. */
@@ -114,4 +110,25 @@ export class OpenTransaction implements Transaction {
       throw error;
     }
   }
+}
+
+/** An answer on its way. */
+export type PendingAnswer<T> = Promise<T> & Answer<T>;
+
+export function pending<T>(promise: Promise<T>): PendingAnswer<T> {
+  return Object.assign(promise, {
+    *[Symbol.iterator](): Generator<Awaited, T, unknown> {
+      return (yield new Awaited(promise)) as T;
+    },
+  });
+}
+
+/** Runs a verb to its end, waiting for each answer that it reads. */
+export async function finish<T>(work: Work<T>): Promise<T> {
+  let step = work.next();
+  while (step.done !== true) {
+    const answer = await step.value.promise;
+    step = work.next(answer);
+  }
+  return step.value;
 }

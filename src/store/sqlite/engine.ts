@@ -4,16 +4,15 @@ import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Asking } from '../asking.ts';
 import type { Opened } from '../instance.ts';
-import type { Queries } from '../queries.ts';
 import type { Refusals } from '../rejections.ts';
-import type { Sharing } from '../replicas.ts';
 import type { Inbox, Intake, Keeping, Links, Orders } from '../store.ts';
 import type { Telling } from '../telling.ts';
-import { budgetVerbs } from './budget.ts';
+import type { Work } from '../transaction.ts';
+import { READ, WORK } from '../verbs/table.ts';
 import { checkVerbs } from './checks.ts';
+import { claimVerbs } from './claims.ts';
 import { clockStepVerbs } from './clock_steps.ts';
 import { storeFault } from './faults.ts';
-import { inboxVerbs } from './inbox.ts';
 import { markCopy } from './instance.ts';
 import { intakeVerbs, refusalEnder } from './intake.ts';
 import { linkVerbs, orderVerbs } from './links.ts';
@@ -21,17 +20,16 @@ import { tellingVerbs } from './notices.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
 import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
-import { readingVerbs } from './readings.ts';
 import { replicaVerbs } from './replicas.ts';
 import { retentionVerbs } from './retention.ts';
 import { secretVerbs } from './secrets.ts';
 import { sweepVerbs } from './sweep.ts';
 import type { Synchronous } from './synchronous.ts';
+import { type Connection, connection, finish, OpenTransaction } from './transaction.ts';
 
 type WriteVerbs = Synchronous<
   Intake & Links & Inbox & Orders & Refusals & Asking & Telling & Omit<Keeping, 'backup' | 'close'>
 >;
-type ReadVerbs = Synchronous<Queries & Sharing>;
 
 export type Call = { verb: string; args: readonly unknown[] };
 export type Answer = { ok: true; value: unknown } | { ok: false; error: unknown };
@@ -50,16 +48,13 @@ export function openWriter(
 ): Writer {
   const { path, newId } = options;
   const { db, lock, migrated: _, ...found } = opened;
-  const verbs: WriteVerbs = {
+  const verbs = {
     ...intakeVerbs(db),
     ...linkVerbs(db),
-    ...inboxVerbs(db, newId),
     ...orderVerbs(db, newId),
     endRefusals: refusalEnder(db),
-    ...budgetVerbs(db),
     ...openingVerbs(db),
     ...checkVerbs(db),
-    ...readingVerbs(db, newId),
     ...sweepVerbs(db),
     ...tellingVerbs(db),
     ...retentionVerbs(db),
@@ -69,7 +64,13 @@ export function openWriter(
   };
   return {
     opened: found,
-    run: batchRunner({ db, verbs, path, assertInPlace: placeKeeper(path) }),
+    run: batchRunner({
+      db,
+      verbs: { ...verbs, ...WORK, ...claimVerbs },
+      path,
+      assertInPlace: placeKeeper(path),
+      of: connection(db, { replica: newId(), newId }),
+    }),
     close: () => {
       db.close();
       lock.close();
@@ -91,8 +92,9 @@ export type Reader = { run(call: Call): Answer; close(): void };
 
 /** The reading half. A verb's statements see one moment of the database: an order never disagrees with its ledger. */
 export function openReader(path: string, db: Database.Database = openForReading(path)): Reader {
-  const verbs: ReadVerbs = { ...queryVerbs(db), ...replicaVerbs(db) };
-  const inOneSnapshot = db.transaction((call: Call) => invoke(verbs, call));
+  const verbs = { ...queryVerbs(db), ...replicaVerbs(db), ...READ };
+  const of = connection(db, { replica: '', newId: () => '' });
+  const inOneSnapshot = db.transaction((call: Call) => invoke(verbs, call, of));
   return {
     run: (call) => {
       try {
@@ -146,10 +148,12 @@ function batchRunner({
   verbs,
   path,
   assertInPlace,
+  of,
 }: {
   db: Database.Database;
-  verbs: WriteVerbs;
+  verbs: object;
   path: string;
+  of: Connection;
   assertInPlace: () => void;
 }): (calls: readonly Call[]) => Answer[] {
   const begin = db.prepare('BEGIN IMMEDIATE');
@@ -160,7 +164,7 @@ function batchRunner({
   const rollbackTo = db.prepare('ROLLBACK TO call');
 
   function run(call: Call): Answer {
-    return { ok: true, value: invoke(verbs, call) };
+    return { ok: true, value: invoke(verbs, call, of) };
   }
 
   function runGuarded(call: Call): Answer {
@@ -220,9 +224,20 @@ function batchRunner({
   };
 }
 
-function invoke(verbs: object, { verb, args }: Call): unknown {
+function invoke(verbs: object, { verb, args }: Call, of: Connection): unknown {
   if (!Object.hasOwn(verbs, verb)) throw new Error(`the store has no verb ${verb}`);
-  return (verbs as Record<string, (...args: unknown[]) => unknown>)[verb]?.(...args) ?? null;
+  if (!isShared(verb)) return (verbs as Record<string, (...args: unknown[]) => unknown>)[verb]?.(...args) ?? null;
+  if (of.bug !== null) throw of.bug;
+  const tx = new OpenTransaction(of);
+  const value = finish(
+    (verbs as Record<string, (...args: unknown[]) => Work<unknown>>)[verb]?.(tx, ...args) as Work<unknown>,
+  );
+  tx.end();
+  return value ?? null;
+}
+
+function isShared(verb: string): boolean {
+  return Object.hasOwn(claimVerbs, verb) || Object.hasOwn(WORK, verb) || Object.hasOwn(READ, verb);
 }
 
 /** An unlinked file goes on accepting commits that nobody will ever read: none of them may be acknowledged. */

@@ -12,7 +12,7 @@ export const ATTENTION = `SELECT a.key, a.kind, a.subject, o.reference, a.detail
   a.opened_at_ms AS openedAtMs, a.last_at_ms AS lastAtMs FROM attention a LEFT JOIN orders o ON o.key = a.order_key`;
 
 /** The number of the last request to the API that left, or is about to; 0 before the first. */
-export const LAST_ASKED = `coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'api_request'), 0)`;
+export const LAST_ASKED = '(SELECT last_request FROM api_state)';
 
 /** Whoever held a lease of an opening that lapsed may have sent a request, and had no answer. */
 export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', may_exist = 1 WHERE status = 'leased'`;

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
+import { queryOf } from '../../../src/store/postgres/dialect.ts';
 import { listMatters } from '../../../src/store/postgres/matter_list.ts';
-import { type Statement, valuesOf } from '../../../src/store/postgres/statement.ts';
 import type { Transaction } from '../../../src/store/postgres/transaction.ts';
 import type { MatterPage } from '../../../src/store/queries.ts';
+import type { Statement } from '../../../src/store/statement.ts';
 import { fillingStatements, LARGE_TABLES } from '../../support/many_matters.ts';
 import { connectTo, newDatabase, openTestDatabase } from './opening.ts';
 
@@ -25,12 +26,11 @@ it('reads what needs a person by index, whatever is asked for, and no table as a
   for (const sql of fillingStatements(many, { series: SERIES, bytes: "'x'::bytea" })) await client.query(sql);
   await client.query('COMMIT');
   await client.query('ANALYZE');
-  const asked: { text: string; values: unknown[] }[] = [];
+  const asked: { text: string; values?: unknown[] }[] = [];
   const db = openTestDatabase(url);
   const list = (over: Partial<MatterPage>) =>
     db.read((tx) => {
-      const note = (statement: Statement, values: object = {}) =>
-        void asked.push({ text: statement.text, values: valuesOf(statement, values) });
+      const note = (statement: Statement, values: object = {}) => void asked.push(queryOf(statement, values));
       const recording: Transaction = {
         ...tx,
         all: (statement, values) => {

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { settle } from '../../../src/store/postgres/settle.ts';
-import type { Statement } from '../../../src/store/postgres/statement.ts';
-import type { Transaction } from '../../../src/store/postgres/transaction.ts';
+import { finish, type PendingAnswer, pending, type Transaction } from '../../../src/store/postgres/transaction.ts';
+import { type Statement, statement } from '../../../src/store/statement.ts';
 import type { ClaimedEvent, Store } from '../../../src/store/store.ts';
+import { settle } from '../../../src/store/verbs/settle.ts';
 import { openAttention } from '../../support/matters.ts';
 import { stated } from '../../support/orders.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
@@ -193,12 +193,14 @@ describe('two replicas on one database', () => {
       const db = openTestDatabase(url, { connections: 1 });
       onTestFinished(() => db.close());
       const late = db.write((tx) =>
-        settle(
-          withoutLocks(tx, () => {
-            stalled.resolve();
-            return goOn.promise;
-          }),
-          job,
+        finish(
+          settle(
+            withoutLocks(tx, () => {
+              stalled.resolve();
+              return goOn.promise;
+            }),
+            job,
+          ),
         ),
       );
       await stalled.promise;
@@ -296,24 +298,23 @@ describe('two replicas on one database', () => {
   });
 });
 
-/** Carries out the same statements without their locks, and stalls where the order was read. */
+/** Carries out the same statements without their locks, and stalls once the order was read. */
 function withoutLocks(tx: Transaction, stall: () => Promise<void>): Transaction {
-  const unlocked = ({ name, text, names }: Statement): Statement => ({
-    name: `${name} unlocked`,
-    text: text.replace(/FOR NO KEY UPDATE(?: OF \w+)?/, ''),
-    names,
-  });
+  const unlocked = ({ sql }: Statement): Statement => statement(sql.replace(/FOR NO KEY UPDATE(?: OF \w+)?/, ''));
   return {
-    replica: tx.replica,
-    newId: tx.newId,
-    all: (statement, values) => tx.all(unlocked(statement), values),
-    run: (statement, values) => tx.run(unlocked(statement), values),
-    send: (statement, values) => tx.send(unlocked(statement), values),
-    one: async <Row>(statement: Statement, values?: object) => {
-      const row = await tx.one<Row>(unlocked(statement), values);
+    ...{ replica: tx.replica, newId: tx.newId },
+    all: (asked, values) => tx.all(unlocked(asked), values),
+    run: (asked, values) => tx.run(unlocked(asked), values),
+    send: (asked, values) => tx.send(unlocked(asked), values),
+    lock: () => {},
+    one: <Row>(asked: Statement, values?: object) => {
+      const row = tx.one<Row>(unlocked(asked), values);
       // The last of what an order is read from.
-      if (statement.text.includes('versionFloor')) await stall();
-      return row;
+      return asked.sql.includes('short_url AS shortUrl') ? stalled(row, stall) : row;
     },
   };
+}
+
+function stalled<T>(answer: PendingAnswer<T>, stall: () => Promise<void>): PendingAnswer<T> {
+  return pending(answer.then((row) => stall().then(() => row)));
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/store/postgres/database.ts';
-import { statement } from '../../../src/store/postgres/statement.ts';
+import { statement } from '../../../src/store/statement.ts';
 import { runIn } from './contract_store.ts';
 import { newDatabase, openTestDatabase } from './opening.ts';
 

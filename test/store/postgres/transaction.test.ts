@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/store/postgres/database.ts';
-import { statement } from '../../../src/store/postgres/statement.ts';
+import { statement } from '../../../src/store/statement.ts';
 import { newDatabase, openTestDatabase } from './opening.ts';
 
 const NOTE = statement('INSERT INTO rejection_note VALUES (@text)');

@@ -1,0 +1,37 @@
+import { CLAIM_BYTES_MAX } from '../inbox.ts';
+import { statement } from '../statement.ts';
+import type { ClaimedEvent, Inbox } from '../store.ts';
+import type { InTransaction } from '../transaction.ts';
+
+// Who is in the middle of settling a row holds it: its lease lapses when he is done, or gone.
+const LAPSE_EVENTS = statement(
+  `UPDATE inbox SET status = 'pending', holder = NULL WHERE key IN (
+     SELECT key FROM inbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`,
+);
+// A row that lost its bytes is claimed as well: its signature does not fit no bytes, and it is dead-lettered.
+const CLAIM_EVENTS = statement(
+  `WITH due AS MATERIALIZED (
+     SELECT key, due_at_ms FROM inbox WHERE status = 'pending' AND due_at_ms <= @nowMs
+     ORDER BY due_at_ms, key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED
+   ), given AS (
+     SELECT d.key, d.due_at_ms, coalesce(b.body, '') AS body,
+       sum(coalesce(length(b.body), 0)) OVER (ORDER BY d.due_at_ms, d.key ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)
+         AS bytes_before
+     FROM due d LEFT JOIN inbox_body b ON b.inbox_key = d.key
+   ), claimed AS (
+     UPDATE inbox i SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
+     FROM given g WHERE i.key = g.key AND coalesce(g.bytes_before, 0) < ${CLAIM_BYTES_MAX}
+     RETURNING i.key, i.attempt, i.link_key, g.body, i.timestamp, i.mac, i.received_at_ms, i.reading,
+       g.due_at_ms AS was_due_at_ms
+   )
+   SELECT key AS eventKey, attempt, link_key AS linkKey, body, timestamp, mac, received_at_ms AS receivedAtMs, reading
+   FROM claimed ORDER BY was_due_at_ms, key`,
+);
+
+export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'>> = {
+  *claimEvents(tx, { limit, nowMs, leaseMs }) {
+    tx.send(LAPSE_EVENTS, { nowMs });
+    const lease = { limit, nowMs, untilMs: nowMs + leaseMs, replica: tx.replica };
+    return yield* tx.all<ClaimedEvent>(CLAIM_EVENTS, lease);
+  },
+};

@@ -1,0 +1,51 @@
+import type { Database, Statement as Prepared } from 'better-sqlite3';
+import { type Statement, type Value, valueGiven } from '../statement.ts';
+
+/** A statement prepared on one connection. */
+export type Compiled = {
+  prepared: Prepared;
+  /** The name of each `?`, in order. */
+  names: readonly string[];
+  /** Columns of the answer that hold 0 or 1 for a boolean. */
+  booleans: readonly string[];
+};
+
+/**
+ * PostgreSQL's words in SQLite's. Values are bound as `+?` (decision 0007). Row locks fall away: SQLite has one writer.
+ */
+export function inSqlite(sql: string): string {
+  return sql
+    .replace(/::\w+(\[\])?/g, '')
+    .replace(/\bFOR (NO KEY )?UPDATE( OF \w+)?( SKIP LOCKED)?/g, '')
+    .replace(/= ANY\(@(\w+)\)/g, 'IN (SELECT value FROM json_each(@$1))')
+    .replace(/\bgreatest\(/g, 'max(')
+    .replace(/\bleast\(/g, 'min(');
+}
+
+export function compile(db: Database, { sql }: Statement): Compiled {
+  const names: string[] = [];
+  const text = inSqlite(sql).replace(/@([a-z]\w*)/gi, (_, name: string) => {
+    names.push(name);
+    return '+?';
+  });
+  const prepared = db.prepare(text);
+  const columns = prepared.reader ? prepared.columns().map(({ name }) => name) : [];
+  return { prepared, names, booleans: columns.filter((name) => /^(is|has)[A-Z]/.test(name)) };
+}
+
+/** The values of a statement, in the order of its marks. */
+export function bindings(statement: Statement, { names }: Compiled, given: object): unknown[] {
+  return names.map((name) => storable(valueGiven(given, name, statement)));
+}
+
+function storable(value: Value): unknown {
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  return Array.isArray(value) ? JSON.stringify(value) : value;
+}
+
+/** A row with booleans in the places where SQLite keeps 0 and 1. */
+export function readRow(row: unknown, { booleans }: Compiled): unknown {
+  const columns = row as Record<string, unknown>;
+  for (const name of booleans) if (columns[name] !== null) columns[name] = columns[name] === 1;
+  return row;
+}

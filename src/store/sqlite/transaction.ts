@@ -1,0 +1,107 @@
+import type { Database } from 'better-sqlite3';
+import { Fault } from '../../fault.ts';
+import type { Statement } from '../statement.ts';
+import type { Answer, Awaited, Transaction, Work } from '../transaction.ts';
+import { bindings, type Compiled, compile, readRow } from './dialect.ts';
+
+/** A connection with the statements that were prepared on it, by their ids. */
+export type Connection = Pick<Transaction, 'replica' | 'newId'> & {
+  db: Database;
+  compiled: (Compiled | undefined)[];
+  /** A bug after which no batch may be committed: a verb's statement came after its end. */
+  bug: Error | null;
+};
+
+export function connection(db: Database, names: Pick<Transaction, 'replica' | 'newId'>): Connection {
+  return { db, compiled: [], bug: null, ...names };
+}
+
+/** The transaction of one call. It ends with the call; a statement after that is a bug that stops the writer. */
+export class OpenTransaction implements Transaction {
+  readonly replica: string;
+  readonly newId: () => string;
+  readonly #connection: Connection;
+  #failure: { error: unknown } | null = null;
+  #hasEnded = false;
+
+  constructor(of: Connection) {
+    this.replica = of.replica;
+    this.newId = of.newId;
+    this.#connection = of;
+  }
+
+  all<Row>(statement: Statement, values: object = {}): Answer<Row[]> {
+    return this.#carryOut(statement, values, (compiled, bound) => {
+      const rows = compiled.prepared.all(bound);
+      if (compiled.booleans.length > 0) for (const row of rows) readRow(row, compiled);
+      return rows as Row[];
+    });
+  }
+
+  one<Row>(statement: Statement, values: object = {}): Answer<Row | undefined> {
+    return this.#carryOut(statement, values, (compiled, bound) => {
+      const row = compiled.prepared.get(bound);
+      return (row === undefined ? undefined : readRow(row, compiled)) as Row | undefined;
+    });
+  }
+
+  run(statement: Statement, values: object = {}): Answer<number> {
+    return this.#carryOut(statement, values, ({ prepared }, bound) => prepared.run(bound).changes);
+  }
+
+  send(statement: Statement, values: object = {}): void {
+    this.run(statement, values);
+  }
+
+  lock(): void {}
+
+  /** Throws the first failure: a verb that went on after it is taken back as well. */
+  end(): void {
+    this.#hasEnded = true;
+    if (this.#failure !== null) throw this.#failure.error;
+  }
+
+  #carryOut<T>(statement: Statement, values: object, query: (compiled: Compiled, bound: unknown[]) => T): Answer<T> {
+    const { db, compiled } = this.#connection;
+    try {
+      this.#assertOpen(statement);
+      const prepared = compiled[statement.id] ?? compile(db, statement);
+      compiled[statement.id] = prepared;
+      return new Answered(query(prepared, bindings(statement, prepared, values)));
+    } catch (error) {
+      this.#failure ??= { error };
+      throw error;
+    }
+  }
+
+  #assertOpen({ sql }: Statement): void {
+    if (!this.#hasEnded) return;
+    this.#connection.bug ??= new Error(`the transaction ended before: ${sql}`);
+    throw this.#connection.bug;
+  }
+}
+
+/** An answer that is there: reading it never pauses a verb. */
+class Answered<T> implements Answer<T> {
+  readonly done = true;
+  readonly value: T;
+
+  constructor(value: T) {
+    this.value = value;
+  }
+
+  [Symbol.iterator](): Iterator<Awaited, T, unknown> {
+    return this as unknown as Iterator<Awaited, T, unknown>;
+  }
+
+  next(): this {
+    return this;
+  }
+}
+
+/** Runs a verb from its beginning to its end: whatever it waited for, the batch would stay open meanwhile. */
+export function finish<T>(work: Work<T>): T {
+  const step = work.next();
+  if (step.done === true) return step.value;
+  throw new Fault('terminal', 'store_failed', 'A verb of the store waited for something else than its own statements.');
+}

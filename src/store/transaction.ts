@@ -1,0 +1,61 @@
+import type { Statement } from './statement.ts';
+
+/**
+ * One transaction, as the verbs see it. Statements are carried out in the order in which they are called, whether their
+ * answers are read or not; on PostgreSQL they travel without waiting for each other. Once a statement fails, nothing of
+ * the transaction is kept, whatever the verb makes of it.
+ */
+export type Transaction = {
+  /** Every row of the answer. */
+  all<Row>(statement: Statement, values?: object): Answer<Row[]>;
+  /** The first row of the answer. */
+  one<Row>(statement: Statement, values?: object): Answer<Row | undefined>;
+  /** How many rows it changed. It returns no rows. */
+  run(statement: Statement, values?: object): Answer<number>;
+  /** A change whose answer is not needed. It returns no rows. */
+  send(statement: Statement, values?: object): void;
+  /** Locks the rows it selects until the end. SQLite has one writer and skips it. */
+  lock(statement: Statement, values?: object): void;
+  /** The holder of the leases that are taken here. No other process ever had the name. */
+  readonly replica: string;
+  newId(): string;
+};
+
+/** An answer that PostgreSQL has not given yet; on SQLite no verb ever meets one. */
+export class Awaited {
+  readonly promise: Promise<unknown>;
+
+  constructor(promise: Promise<unknown>) {
+    this.promise = promise;
+  }
+}
+
+/** What a statement answers: a verb reads it by `yield*`. */
+export type Answer<T> = { [Symbol.iterator](): Iterator<Awaited, T, unknown> };
+
+/**
+ * A verb at work. Verbs are generators, so that one text serves both engines: SQLite has each answer at once and runs a
+ * verb from beginning to end; PostgreSQL's runner waits for what is yielded. A verb can wait for nothing but its own
+ * statements, and it changes nothing but the database, because a transaction may be run again.
+ */
+export type Work<T> = Generator<Awaited, T, unknown>;
+
+/** The verbs of a contract as they are written: in a transaction that is given. */
+export type InTransaction<T> = {
+  [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R>
+    ? (tx: Transaction, ...args: A) => Work<R>
+    : never;
+};
+
+/** Runs parts of a verb side by side, so that their statements share round trips; in fixed turns, so that locks have an order. */
+export function* together<T extends readonly unknown[]>(...works: { [K in keyof T]: Work<T[K]> }): Work<T> {
+  const steps = works.map((work) => work.next());
+  for (;;) {
+    const waiting = steps.flatMap(({ done, value }) => (done === true ? [] : [(value as Awaited).promise]));
+    if (waiting.length === 0) return steps.map(({ value }) => value) as unknown as T;
+    const answers = (yield new Awaited(Promise.all(waiting))) as unknown[];
+    for (const [index, work] of works.entries()) {
+      if (steps[index]?.done !== true) steps[index] = work.next(answers.shift());
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import { BUDGET_WINDOW_MS, foreignUse, PAUSE_MS_MAX } from '../../domain/budget.ts';
+import type { ApiBudget } from '../asking.ts';
+import { API, type ApiState, type BudgetUse, budgetUse, type SlotInUse, STANDING_DETAIL } from '../budget.ts';
+import { statement } from '../statement.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { attention } from './attention.ts';
+
+/** Whoever takes a slot or gives one back holds this row: one after the other, over all replicas. */
+const HOLD = statement('SELECT last_request AS lastRequest FROM api_state FOR NO KEY UPDATE');
+const FREE = statement('DELETE FROM api_request WHERE free_at_ms <= @nowMs');
+const COUNT_UP = statement('UPDATE api_state SET last_request = @number');
+const TAKE = statement(
+  `INSERT INTO api_request (number, class, started_at_ms, free_at_ms)
+   VALUES (@number, @requestClass, @nowMs, @freeAtMs)`,
+);
+
+const STEP_BACK_SLOTS = statement(
+  `UPDATE api_request SET started_at_ms = least(started_at_ms, @nowMs), free_at_ms = @freeAtMs
+   WHERE free_at_ms > @freeAtMs`,
+);
+const STEP_BACK_PAUSES = statement(
+  `UPDATE api_state SET paused_until_ms = least(paused_until_ms, @pauseMs),
+     asking_paused_until_ms = least(asking_paused_until_ms, @pauseMs),
+     foreign_until_ms = least(foreign_until_ms, @foreignMs)
+   WHERE greatest(paused_until_ms, asking_paused_until_ms) > @pauseMs OR foreign_until_ms > @foreignMs`,
+);
+
+/** Where the clock was set back, slots and pauses would last for as long as it was. */
+function stepBack(tx: Transaction, nowMs: number, freeAtMs: number): void {
+  tx.send(STEP_BACK_SLOTS, { nowMs, freeAtMs });
+  tx.send(STEP_BACK_PAUSES, { pauseMs: nowMs + PAUSE_MS_MAX, foreignMs: nowMs + BUDGET_WINDOW_MS });
+}
+
+const STATE = statement(
+  `SELECT paused_until_ms AS pausedUntilMs, asking_paused_until_ms AS askingPausedUntilMs,
+     foreign_slots AS foreignSlots, foreign_until_ms AS foreignUntilMs FROM api_state`,
+);
+const IN_USE = statement(
+  'SELECT class AS requestClass, free_at_ms AS freeAtMs FROM api_request WHERE free_at_ms > @nowMs ORDER BY free_at_ms',
+);
+
+/** How the budget is used at a moment. */
+export function* readBudget(tx: Transaction, nowMs: number): Work<BudgetUse> {
+  const state = tx.one<ApiState>(STATE);
+  const taken = tx.all<SlotInUse>(IN_USE, { nowMs });
+  return budgetUse((yield* state) as ApiState, yield* taken, nowMs);
+}
+
+const GIVE = statement('UPDATE api_request SET free_at_ms = @freeAtMs WHERE number = @number');
+const COUNT_OWN = statement('SELECT count(*) AS own FROM api_request WHERE free_at_ms > @nowMs');
+const NOTE_FOREIGN = statement('UPDATE api_state SET foreign_slots = @slots, foreign_until_ms = @untilMs');
+const PAUSE_ALL = statement('UPDATE api_state SET paused_until_ms = greatest(paused_until_ms, @untilMs)');
+const PAUSE_ASKING = statement(
+  'UPDATE api_state SET asking_paused_until_ms = greatest(asking_paused_until_ms, @untilMs)',
+);
+const END_PAUSE = statement('UPDATE api_state SET asking_paused_until_ms = 0 WHERE asking_paused_until_ms > 0');
+
+export const budgetVerbs: InTransaction<ApiBudget> = {
+  *takeBudget(tx, { class: requestClass, slots, deadlineMs, nowMs }) {
+    const freeAtMs = nowMs + deadlineMs + BUDGET_WINDOW_MS;
+    const held = tx.one<{ lastRequest: number }>(HOLD);
+    stepBack(tx, nowMs, freeAtMs);
+    tx.send(FREE, { nowMs });
+    const { admitsAtMs, pauseOf } = yield* readBudget(tx, nowMs);
+    const admittedAtMs = admitsAtMs(requestClass, slots);
+    if (admittedAtMs > nowMs) {
+      return { outcome: 'spent', retryAtMs: admittedAtMs, pausedUntilMs: pauseOf(requestClass) };
+    }
+    const number = ((yield* held)?.lastRequest ?? 0) + 1;
+    tx.send(COUNT_UP, { number });
+    tx.send(TAKE, { number, requestClass, nowMs, freeAtMs });
+    return { outcome: 'taken', number };
+  },
+  *returnBudget(tx, { number, seen, pause, standing, nowMs }) {
+    const windowEndMs = nowMs + BUDGET_WINDOW_MS;
+    tx.send(HOLD);
+    tx.send(GIVE, { number, freeAtMs: windowEndMs });
+    if (seen !== null) {
+      const { own } = (yield* tx.one<{ own: number }>(COUNT_OWN, { nowMs })) as { own: number };
+      const untilMs = Math.min(windowEndMs, seen.resetAtMs ?? windowEndMs);
+      tx.send(NOTE_FOREIGN, { slots: foreignUse(seen, own), untilMs });
+    }
+    if (pause !== null) tx.send(pause.spares === null ? PAUSE_ALL : PAUSE_ASKING, pause);
+    if (standing === 'well') {
+      tx.send(END_PAUSE);
+      attention.end(tx, 'api_key_refused', API, nowMs);
+      attention.end(tx, 'merchant_inactive', API, nowMs);
+    } else if (standing !== 'unknown') {
+      const detail = STANDING_DETAIL[standing];
+      attention.raiseForNoOrder(tx, standing, { subject: API, detail, atMs: nowMs });
+    }
+  },
+};

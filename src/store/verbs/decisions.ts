@@ -1,0 +1,151 @@
+import { attentionSentence } from '../../domain/advice.ts';
+import { quoteAgrees } from '../../domain/comparison.ts';
+import { apply, changesOrder, type Decision, type Effect, type NoticeType } from '../../domain/decision.ts';
+import type { PaymentFact } from '../../domain/fact.ts';
+import { noticeBody } from '../../domain/notice.ts';
+import type { Order } from '../../domain/order.ts';
+import { type Cause, describeEffects } from '../effects.ts';
+import { DOUBTFUL_DETAIL, DOUBTFUL_FROM, isQuoteCounted, QUOTES } from '../quotes.ts';
+import { statement } from '../statement.ts';
+import type { Transaction, Work } from '../transaction.ts';
+import { attention } from './attention.ts';
+import { checkSchedule } from './check_queue.ts';
+import type { LoadedOrder } from './orders.ts';
+
+const SET_ORDER = `UPDATE orders SET state = @state, flags = @flags, version = @version,
+  adopted_payment_id = @adoptedPaymentId, resolution = @resolution, updated_at_ms = @atMs`;
+const UPDATE_ORDER = statement(`${SET_ORDER} WHERE key = @orderKey`);
+// An answer to a request that left before the event was settled may be older than the event.
+const UPDATE_ORDER_BY_EVENT = statement(
+  `${SET_ORDER}, last_reading = nullif(greatest(coalesce(last_reading, 0), (SELECT last_request FROM api_state)), 0)
+   WHERE key = @orderKey`,
+);
+const INSERT_HISTORY = statement(
+  `INSERT INTO history (order_key, at_ms, what, outcome, from_state, to_state, cause_kind, cause_id, effects)
+   VALUES (@orderKey, @atMs, @rule, @outcome, @from, @to, @causeKind, @causeId, @effects)`,
+);
+
+/**
+ * Writes what a decision did: the order's row, ledger, settlement, holds, history, attention and notices. The caller has
+ * locked the order. Returns the order as it is now.
+ */
+export function writeDecision(tx: Transaction, loaded: LoadedOrder, made: Decision, cause: Cause, atMs: number): Order {
+  const { orderKey, order } = loaded;
+  const after = apply(order, made, atMs);
+  for (const effect of made.effects) writeEffect(tx, { ...loaded, order: after }, effect, atMs);
+  if (changesOrder(order, made)) {
+    const { state, version, adoptedPaymentId, resolution } = after;
+    const row = { state, version, adoptedPaymentId, resolution, flags: after.flags.join(',') };
+    tx.send(cause.kind === 'event' ? UPDATE_ORDER_BY_EVENT : UPDATE_ORDER, { ...row, atMs, orderKey });
+  }
+  if (made.effects.length > 0) {
+    const { rule, outcome } = made;
+    const moved = { from: order.state, to: after.state, causeKind: cause.kind, causeId: cause.id };
+    tx.send(INSERT_HISTORY, { orderKey, atMs, rule, outcome, ...moved, effects: describeEffects(made.effects) });
+  }
+  for (const effect of made.effects) {
+    if (effect.do === 'notice') writeNotice(tx, orderKey, effect.type, after, atMs);
+  }
+  return after;
+}
+
+const INSERT_ENTRY = statement(
+  `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms, is_assumed,
+     customer_amount, customer_currency)
+   VALUES (@orderKey, @paymentKey, @kind, @occurrence, @number, @amountMinor, @currency, @atMs, @isAssumed,
+     @customerAmount, @customerCurrency)`,
+);
+// The line that marks an order paid. Its primary key is the order: a second settlement cannot be written.
+const INSERT_SETTLEMENT = statement(
+  `INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by)
+   VALUES (@orderKey, @atMs, @paymentKey, @learnedBy)`,
+);
+const INSERT_HOLD = statement(
+  'INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (@orderKey, @id, @reason, @atMs)',
+);
+const END_HOLDS = statement('UPDATE hold SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL');
+
+/** Writes an effect beside the order's own row; `order`: as it is after it. */
+function writeEffect(
+  tx: Transaction,
+  { orderKey, order, hasMatters }: LoadedOrder,
+  effect: Effect,
+  atMs: number,
+): void {
+  switch (effect.do) {
+    case 'entry': {
+      const number = order.entries.indexOf(effect.entry) + 1;
+      const { customerPaid, ...entry } = effect.entry;
+      const customerAmount = customerPaid?.amount ?? null;
+      const customerCurrency = customerPaid?.currency ?? null;
+      tx.send(INSERT_ENTRY, { ...entry, customerAmount, customerCurrency, orderKey, number, atMs });
+      return;
+    }
+    case 'settle': {
+      const { paymentKey, learnedBy } = effect;
+      tx.send(INSERT_SETTLEMENT, { orderKey, atMs, paymentKey, learnedBy });
+      checkSchedule.beginTail(tx, orderKey, atMs);
+      if (hasMatters) attention.end(tx, 'link_withheld', order.reference, atMs);
+      return;
+    }
+    case 'hold':
+      tx.send(INSERT_HOLD, { orderKey, ...effect.hold, atMs });
+      return;
+    case 'end_holds':
+      tx.send(END_HOLDS, { atMs, orderKey });
+      if (hasMatters) attention.end(tx, 'link_withheld', order.reference, atMs);
+      return;
+    case 'attention': {
+      const detail = attentionSentence(effect.kind, order);
+      attention.raiseForOrder(tx, effect.kind, { subject: order.reference, orderKey, detail, atMs });
+      return;
+    }
+    case 'end_attention':
+      attention.end(tx, effect.kind, order.reference, atMs);
+      return;
+    default:
+  }
+}
+
+// While another notice of its order is owed, the turn of this one has not come.
+const INSERT_NOTICE = statement(
+  `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms, due_at_ms)
+   VALUES (@id, @orderKey, @type, @version, @body, @atMs::bigint, CASE WHEN NOT EXISTS (
+     SELECT 1 FROM outbox WHERE order_key = @orderKey AND status IN ('pending', 'leased')) THEN @atMs::bigint END)`,
+);
+
+function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, after: Order, atMs: number): void {
+  const body = noticeBody(type, after, atMs);
+  tx.send(INSERT_NOTICE, { id: tx.newId(), orderKey, type, version: after.version, body, atMs });
+}
+
+// Locked until the end: what two replicas hear at once is counted one after the other.
+const QUOTE_MISMATCHES = statement('SELECT quote_mismatches AS mismatches FROM api_state FOR NO KEY UPDATE');
+const SET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = @mismatches');
+const RESET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = 0 WHERE quote_mismatches <> 0');
+
+/** How many quotes in a row name other money than their links, this fact's among them; 0 if it agrees or quotes none. */
+export function* countMismatches(tx: Transaction, order: Order, fact: PaymentFact): Work<number> {
+  if (quoteAgrees(order, fact) !== false) return 0;
+  const row = yield* tx.one<{ mismatches: number }>(QUOTE_MISMATCHES);
+  return (row?.mismatches ?? 0) + 1;
+}
+
+/** Keeps that count after a decision that it counts for, and tells a person when so many in a row are doubtful. */
+export function noteMismatches(
+  tx: Transaction,
+  { order, fact, made, mismatches }: { order: Order; fact: PaymentFact; made: Decision; mismatches: number },
+  atMs: number,
+): void {
+  const kind = 'quote_reading_doubtful';
+  if (quoteAgrees(order, fact) === null || !isQuoteCounted(order, fact, made)) return;
+  if (mismatches === 0) {
+    tx.send(RESET_MISMATCHES);
+    attention.end(tx, kind, QUOTES, atMs);
+    return;
+  }
+  tx.send(SET_MISMATCHES, { mismatches });
+  if (mismatches === DOUBTFUL_FROM) {
+    attention.raiseForNoOrder(tx, kind, { subject: QUOTES, detail: DOUBTFUL_DETAIL, atMs });
+  }
+}

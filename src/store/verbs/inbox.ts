@@ -1,0 +1,69 @@
+import { type Burial, burialMatter } from '../burial.ts';
+import { statement } from '../statement.ts';
+import type { ClaimRef, Inbox } from '../store.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { attention } from './attention.ts';
+import { requestCheck } from './check_queue.ts';
+
+/** The row, if its lease is the caller's. */
+const MINE = `key = @eventKey AND attempt = @attempt AND holder = @replica AND status = 'leased'`;
+const RELEASE = statement(
+  `UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = @dueAtMs, fault_code = @code,
+     fault_message = @message WHERE ${MINE}`,
+);
+const KEEP_SETTLED = statement(
+  `UPDATE inbox SET status = 'done', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
+   WHERE ${MINE} AND outcome IS NOT NULL`,
+);
+const HOLD = statement('SELECT status FROM inbox WHERE key = @eventKey FOR NO KEY UPDATE');
+// Looked for once the row is locked: dropping its bytes locks it as well.
+const FIND_BODY = statement('SELECT 1 FROM inbox_body WHERE inbox_key = @eventKey');
+const REQUEUE = statement(
+  `UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = @nowMs, ended_at_ms = NULL WHERE key = @eventKey`,
+);
+
+export const inboxVerbs: InTransaction<Pick<Inbox, 'retryEvent' | 'buryEvent' | 'requeueEvent'>> = {
+  *retryEvent(tx, { eventKey, attempt, dueAtMs, fault }) {
+    tx.send(RELEASE, { eventKey, attempt, replica: tx.replica, dueAtMs, ...fault });
+  },
+  *buryEvent(tx, { eventKey, attempt, nowMs, fault }) {
+    const kept = yield* tx.run(KEEP_SETTLED, { eventKey, attempt, replica: tx.replica, nowMs, ...fault });
+    if (kept === 1) return 'done';
+    return (yield* bury(tx, { eventKey, attempt }, { fault, kind: 'event_dead', nowMs })) ? 'dead' : 'lost';
+  },
+  *requeueEvent(tx, { eventKey, nowMs }) {
+    const held = tx.one<{ status: string }>(HOLD, { eventKey });
+    const found = tx.one(FIND_BODY, { eventKey });
+    const row = yield* held;
+    const body = yield* found;
+    if (row === undefined) return 'unknown';
+    if (row.status === 'leased' || row.status === 'pending') return 'in_work';
+    if (body === undefined) return 'body_dropped';
+    tx.send(REQUEUE, { eventKey, nowMs });
+    attention.endForEvent(tx, eventKey, nowMs);
+    return 'requeued';
+  },
+};
+
+const RETIRE = statement(
+  `UPDATE inbox SET status = 'dead', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
+   WHERE ${MINE} RETURNING link_key AS linkKey, reading,
+     (SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = link_key) AS reference`,
+);
+
+/** Retires a leased row and raises attention; false if the lease is no longer the caller's. */
+export function* bury(tx: Transaction, { eventKey, attempt }: ClaimRef, burial: Burial): Work<boolean> {
+  const { replica } = tx;
+  const { fault, nowMs } = burial;
+  type Retired = { linkKey: number; reading: number | null; reference: string };
+  const row = yield* tx.one<Retired>(RETIRE, { eventKey, attempt, replica, nowMs, ...fault });
+  if (row === undefined) return false;
+  const { linkKey, reading, reference } = row;
+  const { kind, ...matter } = burialMatter(eventKey, reference, burial);
+  attention.raiseForLink(tx, kind, { ...matter, linkKey, atMs: nowMs });
+  // The check that its receipt queued may have been answered before there was a matter to end.
+  if (kind === 'event_not_understood' && reading === null) {
+    requestCheck(tx, { linkKey, reason: 'unreadable', atMs: nowMs });
+  }
+  return true;
+}

@@ -1,0 +1,214 @@
+import type { LedgerEntry } from '../../domain/ledger.ts';
+import {
+  type Flag,
+  type Hold,
+  isOpen,
+  type Order,
+  type OrderLink,
+  type OrderState,
+  type Settlement,
+} from '../../domain/order.ts';
+import { statement } from '../statement.ts';
+import type { Answer, Transaction, Work } from '../transaction.ts';
+
+/*
+ * How transactions keep out of each other's way on PostgreSQL (decision 0021): whoever changes an order, or what belongs to
+ * it (links, their checks and openings, ledger, holds, notices), locks the order's row before reading what the change is
+ * decided by. Rows of no order come after it: `api_state`, then `attention`. A transaction that takes them in another order
+ * may meet one that waits for it; then one of the two is run again.
+ *
+ * One verb needs no order: making every open link due locks links alone, by their keys. It waits for no order, and asking
+ * about an order that changes at this moment does no harm.
+ */
+const LOCK_ORDER = statement('SELECT 1 FROM orders WHERE key = @orderKey FOR NO KEY UPDATE');
+const LOCK_REFERENCE = statement('SELECT 1 FROM orders WHERE reference = @reference FOR NO KEY UPDATE');
+const LOCK_ORDER_OF_LINK = statement(
+  `SELECT o.key AS orderKey FROM orders o JOIN link l ON l.order_key = o.key WHERE l.key = @linkKey
+   FOR NO KEY UPDATE OF o`,
+);
+
+export function lockOrder(tx: Transaction, orderKey: number): void {
+  tx.lock(LOCK_ORDER, { orderKey });
+}
+
+/** Locks the order of a reference, if there is one. */
+export function lockReference(tx: Transaction, reference: string): void {
+  tx.lock(LOCK_REFERENCE, { reference });
+}
+
+/** Locks the order of a link and answers its key; no row if there is no such link. */
+export function lockOrderOfLink(tx: Transaction, linkKey: number): Answer<{ orderKey: number } | undefined> {
+  return tx.one<{ orderKey: number }>(LOCK_ORDER_OF_LINK, { linkKey });
+}
+
+/** An order as loaded, with the key of its row. `hasMatters`: whether attention about it is open. */
+export type LoadedOrder = { orderKey: number; order: Order; hasMatters: boolean };
+
+/** A row of `ORDER`. */
+export type OrderRow = {
+  key: number;
+  reference: string;
+  amountMinor: number;
+  currency: string;
+  state: OrderState;
+  flags: string;
+  version: number;
+  adoptedPaymentId: string | null;
+  resolution: 'accept' | 'reject' | null;
+  lastReading: number | null;
+  createdAtMs: number;
+  generation: number;
+  hasMatters: boolean;
+};
+
+/** Columns are named in every statement: PostgreSQL refuses a prepared one once a newer replica adds a column to `*`. */
+export const ORDER = `SELECT key, reference, amount_minor AS amountMinor, currency, state, flags, version,
+  adopted_payment_id AS adoptedPaymentId, resolution, last_reading AS lastReading, created_at_ms AS createdAtMs,
+  (SELECT generation FROM instance) AS generation,
+  EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS hasMatters FROM orders`;
+
+const BY_REFERENCE = statement(`${ORDER} WHERE reference = @reference`);
+const BY_KEY = statement(`${ORDER} WHERE key = @orderKey`);
+const BY_KEYS = statement(`${ORDER} WHERE key = ANY(@keys::bigint[])`);
+
+/** Loads orders whole: row, newest link, settlement, ledger and open holds. */
+export const loadOrder = {
+  *byReference(tx: Transaction, reference: string): Work<LoadedOrder | null> {
+    const row = yield* tx.one<OrderRow>(BY_REFERENCE, { reference });
+    return row === undefined ? null : yield* complete(tx, row);
+  },
+  *byKey(tx: Transaction, orderKey: number): Work<LoadedOrder> {
+    const row = (yield* tx.one<OrderRow>(BY_KEY, { orderKey })) as OrderRow;
+    return yield* complete(tx, row);
+  },
+  *byKeys(tx: Transaction, keys: ReadonlySet<number>): Work<Map<number, Order>> {
+    const rows = keys.size === 0 ? [] : yield* tx.all<OrderRow>(BY_KEYS, { keys: [...keys] });
+    const orders = yield* completeAll(tx, rows);
+    return new Map(rows.map(({ key }, index) => [key, orders[index] as Order]));
+  },
+};
+
+// A link that settled opened itself is shown once its address is known, and not while it is withheld.
+const SHOWN = '(NOT opened OR (url IS NOT NULL AND withheld IS NULL))';
+const LINK = statement(
+  `SELECT link_id AS id, url, short_url AS shortUrl, status FROM link
+   WHERE order_key = @key AND ${SHOWN} ORDER BY key DESC LIMIT 1`,
+);
+const SETTLEMENT = statement(
+  `SELECT paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
+   FROM settlement WHERE order_key = @key`,
+);
+const ENTRY = `payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency,
+  is_assumed AS isAssumed, customer_amount AS customerAmount, customer_currency AS customerCurrency FROM ledger`;
+const ENTRIES = statement(`SELECT ${ENTRY} WHERE order_key = @key ORDER BY number`);
+const HOLDS = statement(
+  'SELECT id, reason FROM hold WHERE order_key = @key AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id',
+);
+
+/** Completes an order's row from the tables beside it. */
+export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
+  const { key, state, hasMatters } = row;
+  const link = tx.one<OrderLink>(LINK, { key });
+  // Money is counted and settled only by leaving the open states, so an open order has neither.
+  const open = isOpen(state);
+  const settlement = open ? null : tx.one<Settlement>(SETTLEMENT, { key });
+  const entries = open ? null : tx.all<EntryRow>(ENTRIES, { key });
+  const holds = state === 'held' ? tx.all<Hold>(HOLDS, { key }) : null;
+  const order = assembleOrder(row, {
+    link: (yield* link) ?? null,
+    settlement: settlement === null ? null : ((yield* settlement) ?? null),
+    entries: entries === null ? [] : (yield* entries).map(readEntry),
+    holds: holds === null ? [] : yield* holds,
+  });
+  return { orderKey: key, order, hasMatters };
+}
+
+// As above, of many orders.
+const LINKS = statement(
+  `SELECT order_key AS orderKey, link_id AS id, url, short_url AS shortUrl, status FROM link
+   WHERE key IN (SELECT max(key) FROM link WHERE order_key = ANY(@keys::bigint[]) AND ${SHOWN} GROUP BY order_key)`,
+);
+const SETTLEMENTS = statement(
+  `SELECT order_key AS orderKey, paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
+   FROM settlement WHERE order_key = ANY(@keys::bigint[])`,
+);
+const ALL_ENTRIES = statement(
+  `SELECT order_key AS orderKey, ${ENTRY} WHERE order_key = ANY(@keys::bigint[]) ORDER BY number`,
+);
+const ALL_HOLDS = statement(
+  `SELECT order_key AS orderKey, id, reason FROM hold WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL
+   ORDER BY opened_at_ms, length(id), id`,
+);
+
+/** As `complete`, of many orders by as many statements as of one. */
+export function* completeAll(tx: Transaction, rows: readonly OrderRow[]): Work<Order[]> {
+  const keys = rows.map(({ key }) => key);
+  const asked = {
+    links: tx.all<Of<OrderLink>>(LINKS, { keys }),
+    settlements: tx.all<Of<Settlement>>(SETTLEMENTS, { keys }),
+    entries: tx.all<Of<EntryRow>>(ALL_ENTRIES, { keys }),
+    holds: tx.all<Of<Hold>>(ALL_HOLDS, { keys }),
+  };
+  const linkOf = byOrder(yield* asked.links);
+  const settlementOf = byOrder(yield* asked.settlements);
+  const entriesOf = byOrder(yield* asked.entries);
+  const holdsOf = byOrder(yield* asked.holds);
+  return rows.map((row) => {
+    const { key, state } = row;
+    return assembleOrder(row, {
+      link: linkOf(key)[0] ?? null,
+      settlement: settlementOf(key)[0] ?? null,
+      entries: isOpen(state) ? [] : entriesOf(key).map(readEntry),
+      holds: state === 'held' ? holdsOf(key) : [],
+    });
+  });
+}
+
+type Of<Row> = Row & { orderKey: number };
+
+function byOrder<Row extends object>(rows: readonly Of<Row>[]): (orderKey: number) => Row[] {
+  const found = Map.groupBy(rows, ({ orderKey }) => orderKey);
+  return (key) => (found.get(key) ?? []).map(({ orderKey: _, ...row }) => row as unknown as Row);
+}
+
+type EntryRow = Omit<LedgerEntry, 'customerPaid'> & { customerAmount: string | null; customerCurrency: string | null };
+
+function readEntry({ customerAmount, customerCurrency, ...entry }: EntryRow): LedgerEntry {
+  const isSaid = customerAmount !== null && customerCurrency !== null;
+  return { ...entry, customerPaid: isSaid ? { amount: customerAmount, currency: customerCurrency } : null };
+}
+
+function assembleOrder(row: OrderRow, beside: Pick<Order, 'link' | 'settlement' | 'entries' | 'holds'>): Order {
+  return {
+    reference: row.reference,
+    amount: { amountMinor: row.amountMinor, currency: row.currency },
+    state: row.state,
+    flags: row.flags === '' ? [] : (row.flags.split(',') as Flag[]),
+    version: Math.max(row.version, versionFloor(row.generation)),
+    createdAtMs: row.createdAtMs,
+    adoptedPaymentId: row.adoptedPaymentId,
+    resolution: row.resolution,
+    lastReading: row.lastReading,
+    ...beside,
+  };
+}
+
+/**
+ * What every version of an order is above from now on: 0, and after a restore a number above all that were given before.
+ * A generation is a time in seconds, and no order changes every second of the time between two restores.
+ */
+export function versionFloor(generation: number): number {
+  return generation === 1 ? 0 : generation;
+}
+
+const NOTE_HISTORY = statement(
+  'INSERT INTO history (order_key, at_ms, what, cause_kind, cause_id) VALUES (@orderKey, @atMs, @what, @by, @reason)',
+);
+
+/** Notes in an order's history what is no decision: what was done to its link, or about it; `reason` in a person's words. */
+export function noteHistory(
+  tx: Transaction,
+  note: { orderKey: number; atMs: number; what: string; by?: 'person' | 'reading'; reason?: string | null },
+): void {
+  tx.send(NOTE_HISTORY, { by: 'person', reason: null, ...note });
+}

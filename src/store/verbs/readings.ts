@@ -1,0 +1,260 @@
+import type { Decision } from '../../domain/decision.ts';
+import type { PaymentFact } from '../../domain/fact.ts';
+import {
+  type AttentionKind,
+  ENDED_BY_READINGS,
+  type LearnedBy,
+  mayBeUnconfirmed,
+  type Order,
+} from '../../domain/order.ts';
+import { answers, isOvertaken, tellsAll, type Waiting } from '../answered.ts';
+import type { Checks, OpeningState } from '../asking.ts';
+import { type Unconfirmed, whileUnconfirmed } from '../confirmation.ts';
+import { driftOf } from '../drift.ts';
+import {
+  linkMissingDetail,
+  readingColumns,
+  turnOfReturn,
+  type Unanswered,
+  unansweredMatter,
+  unansweredSince,
+} from '../readings.ts';
+import { UNREAD_FAULTS } from '../settle.ts';
+import { statement } from '../statement.ts';
+import type { SettleJob, StateChange } from '../store.ts';
+import { type InTransaction, type Transaction, together, type Work } from '../transaction.ts';
+import { attention } from './attention.ts';
+import { COMPLETION_AWAITED, checkSchedule, dropCheck, fallBackCheck, requestCheck } from './check_queue.ts';
+import { writeDecision } from './decisions.ts';
+import { bindId } from './links.ts';
+import { type LoadedOrder, loadOrder, lockOrder, lockOrderOfLink } from './orders.ts';
+
+/** A reading under settlement: its number, and why the service was asked. */
+export type AnsweredReading = { linkKey: number; reading: number; type: string };
+
+const SET_LAST_READING = statement('UPDATE orders SET last_reading = @reading WHERE key = @orderKey');
+
+/**
+ * What follows from a reading beside its facts: the link as the service shows it, the next scheduled time, and the end of
+ * the check that it answers. The caller has locked the order. Returns the decision that holds a completion which the
+ * service does not confirm, once that went on for too long.
+ */
+export function* finishReading(
+  tx: Transaction,
+  applied: { loaded: LoadedOrder; learnedBy: LearnedBy | null; raised: readonly AttentionKind[] },
+  answered: AnsweredReading,
+  job: SettleJob,
+): Work<Decision | null> {
+  const { reading, linkKey } = answered;
+  const { loaded, raised } = applied;
+  // What overtook it knows more. The check's lease expires, and the link is asked about again.
+  if (isOvertaken(loaded.order, reading)) return null;
+  const { orderKey, order } = loaded;
+  const { reference } = order;
+  const { nowMs: atMs } = job;
+  tx.send(SET_LAST_READING, { reading, orderKey });
+  attention.end(tx, 'link_missing', reference, atMs);
+  for (const kind of ENDED_BY_READINGS) {
+    if (!raised.includes(kind)) attention.end(tx, kind, reference, atMs);
+  }
+  attention.endMoot(tx, { orderKey, reading, atMs, tellsAll: tellsAll(applied) });
+  const [held] = yield* together(endCheck(tx, loaded, answered, job), updateLink(tx, linkKey, job));
+  return held;
+}
+
+const FIND_CHECK = statement(
+  `SELECT confirm_since_ms AS confirmSinceMs, reason_after AS reasonAfter, heard_after AS heardAfter
+   FROM link_check WHERE link_key = @linkKey`,
+);
+const CONFIRMED = statement('UPDATE link_check SET confirm_since_ms = NULL WHERE link_key = @linkKey');
+
+/** Ends the check that a reading answers, unless something new was heard since it was requested, or it is to be confirmed. */
+function* endCheck(
+  tx: Transaction,
+  loaded: LoadedOrder,
+  { linkKey, reading }: AnsweredReading,
+  { facts, nowMs }: SettleJob,
+): Work<Decision | null> {
+  const waiting = yield* tx.one<Waiting>(FIND_CHECK, { linkKey });
+  if (waiting === undefined) return null;
+  const then = answers(loaded.order, reading, facts, waiting);
+  if (typeof then === 'object') {
+    return goOnUnconfirmed(tx, loaded, { linkKey, sinceMs: then.sinceMs, reading, nowMs });
+  }
+  if (then === 'ended') dropCheck(tx, linkKey);
+  else if (then === 'waits_on' || !(yield* fallBackCheck(tx, linkKey, nowMs))) {
+    tx.send(CONFIRMED, { linkKey });
+  }
+  return null;
+}
+
+const AGAIN = statement('UPDATE link_check SET due_at_ms = @againAtMs, failures = 0 WHERE link_key = @linkKey');
+
+/** Returns the decision that holds a completion which the service does not show; null while it still waits. */
+function goOnUnconfirmed(tx: Transaction, loaded: LoadedOrder, unconfirmed: Unconfirmed): Decision | null {
+  const { linkKey, nowMs } = unconfirmed;
+  const next = whileUnconfirmed(loaded.order, unconfirmed);
+  if ('againAtMs' in next) {
+    tx.send(AGAIN, { againAtMs: next.againAtMs, linkKey });
+    return null;
+  }
+  dropCheck(tx, linkKey);
+  writeDecision(tx, loaded, next.held, next.cause, nowMs);
+  return next.held;
+}
+
+const NOTE_LINK = statement(
+  `UPDATE link SET status = coalesce(@status, status), expires_at_ms = coalesce(@expiresAtMs, expires_at_ms),
+     checked_at_ms = @nowMs, check_failures = 0 WHERE key = @linkKey`,
+);
+const OPENING_STATUS = statement('SELECT status FROM opening WHERE link_key = @linkKey');
+const NOTE_ADDRESS = statement(
+  'UPDATE link SET url = coalesce(@url, url), short_url = coalesce(@shortUrl, short_url) WHERE key = @linkKey',
+);
+
+function* updateLink(tx: Transaction, linkKey: number, { link, nowMs }: SettleJob): Work<void> {
+  const { status = null, expiresAtMs = null, url = null, shortUrl = null } = link ?? {};
+  tx.send(NOTE_LINK, { linkKey, nowMs, status, expiresAtMs });
+  const opening = (yield* tx.one<Pick<OpeningState, 'status'>>(OPENING_STATUS, { linkKey }))?.status;
+  if (opening === 'pending' || opening === 'leased') return;
+  // Of a link that settled opens itself, the address is shown only after its details were compared with the order.
+  if (opening !== 'taken') tx.send(NOTE_ADDRESS, { linkKey, url, shortUrl });
+  yield* checkSchedule.plan(tx, linkKey, nowMs);
+}
+
+// What is undecided is found again by every reading, and noted once, whatever else became known meanwhile.
+const INSERT_DRIFT = statement(
+  `INSERT INTO drift (order_key, reading, at_ms, ours, theirs, rule, right_side, learned_by)
+   SELECT @orderKey, @number, @nowMs, @ours, @theirs, @rule, @rightSide, @learnedBy
+   WHERE NOT ${COMPLETION_AWAITED}
+     AND NOT EXISTS (SELECT 1 FROM drift WHERE order_key = @orderKey AND right_side = 'undecided'
+       AND theirs = @theirs AND rule = @rule AND EXISTS (
+         SELECT 1 FROM attention WHERE order_key = @orderKey AND kind = 'service_disagrees' AND ended_at_ms IS NULL
+           AND count > 1))`,
+);
+
+/** Notes what a reading showed that was not known: see `driftOf`. A completion that waited for the reading was known. */
+export function noteDrift(
+  tx: Transaction,
+  found: {
+    before: LoadedOrder;
+    after: Order;
+    made: Decision;
+    fact: PaymentFact;
+    reading: AnsweredReading;
+    nowMs: number;
+  },
+): void {
+  const drift = driftOf(found);
+  if (drift !== null) tx.send(INSERT_DRIFT, { ...drift, linkKey: found.reading.linkKey });
+}
+
+const FIND_LINK = statement('SELECT link_id AS linkId, opened AS isOpened FROM link WHERE key = @linkKey');
+const INSERT = statement(
+  `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, status, attempt, holder, received_at_ms,
+     due_at_ms, reading)
+   VALUES (@linkKey, @eventId, @mac, @timestamp, @mac, @reason, 'leased', 1, @holder, @nowMs, @dueAtMs, @number)
+   RETURNING key`,
+);
+const INSERT_BODY = statement('INSERT INTO inbox_body (inbox_key, body) VALUES (@eventKey, @body)');
+const DELAY = statement(
+  'UPDATE link_check SET due_at_ms = @dueAtMs, failures = failures + @counted WHERE link_key = @linkKey',
+);
+// A queued check leaves the schedule as it is, unless that would ask before it: forged hints must not use its slots.
+const DELAY_SCHEDULE = statement(
+  `UPDATE link SET check_failures = check_failures + @counted, next_check_at_ms =
+     CASE WHEN next_check_at_ms IS NULL THEN NULL
+     WHEN EXISTS (SELECT 1 FROM link_check WHERE link_key = @linkKey) THEN greatest(next_check_at_ms, @dueAtMs::bigint)
+     ELSE @dueAtMs::bigint END
+   WHERE key = @linkKey`,
+);
+const FIND_RETURN = statement(
+  `SELECT key AS linkKey, order_key AS orderKey, callback_url AS callbackUrl, returned_at_ms AS returnedAtMs
+   FROM link WHERE return_token = @returnToken`,
+);
+const NOTE_RETURN = statement('UPDATE link SET returned_at_ms = @nowMs WHERE key = @linkKey');
+
+type Returning = { linkKey: number; orderKey: number; callbackUrl: string | null; returnedAtMs: number | null };
+
+export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failCheck' | 'recordReturn'>> = {
+  *recordReading(tx, reading) {
+    const { number, linkKey, linkId, body, nowMs } = reading;
+    lockOrderOfLink(tx, linkKey);
+    const link = yield* tx.one<{ linkId: string | null; isOpened: boolean }>(FIND_LINK, { linkKey });
+    if (link === undefined) return null;
+    if (link.linkId === null && !(yield* bindId(tx, { ...link, linkKey }, linkId, nowMs))) return null;
+    if (link.linkId !== null && link.linkId !== linkId) return null;
+    const columns = readingColumns(reading);
+    const { timestamp, mac } = columns;
+    const row = yield* tx.one<{ key: number }>(INSERT, { ...columns, holder: tx.replica });
+    const { key: eventKey } = row as { key: number };
+    tx.send(INSERT_BODY, { eventKey, body });
+    return { eventKey, attempt: 1, linkKey, body, timestamp, mac, receivedAtMs: nowMs, reading: number };
+  },
+  *failCheck(tx, { linkKey, dueAtMs, missing, sent, nowMs }) {
+    const order = yield* lockOrderOfLink(tx, linkKey);
+    if (order === undefined) return null;
+    const isGivenUp = dueAtMs === null || missing;
+    yield* tellOfUnanswered(tx, { linkKey, sinceMs: unansweredSince(isGivenUp, nowMs), nowMs });
+    if (dueAtMs !== null) {
+      const failed = { linkKey, dueAtMs, counted: sent ? 1 : 0 };
+      tx.send(DELAY, failed);
+      tx.send(DELAY_SCHEDULE, failed);
+    }
+    return isGivenUp ? yield* giveUp(tx, { linkKey, ...order, missing, nowMs }) : null;
+  },
+  *recordReturn(tx, { returnToken, nowMs }) {
+    const found = yield* tx.one<Returning>(FIND_RETURN, { returnToken });
+    if (found === undefined || found.callbackUrl === null) return null;
+    const { linkKey, orderKey, callbackUrl } = found;
+    if (turnOfReturn(found.returnedAtMs, nowMs) === 'nothing') return { callbackUrl };
+    lockOrder(tx, orderKey);
+    // Another replica may have noted it meanwhile.
+    const { returnedAtMs } = (yield* tx.one<Returning>(FIND_RETURN, { returnToken })) ?? found;
+    const turn = turnOfReturn(returnedAtMs, nowMs);
+    if (turn !== 'nothing') tx.send(NOTE_RETURN, { nowMs, linkKey });
+    if (turn === 'check') requestCheck(tx, { linkKey, reason: 'returned', atMs: nowMs });
+    return { callbackUrl };
+  },
+};
+
+const UNANSWERED = statement(
+  `SELECT i.key AS eventKey, i.fault_message AS why, o.key AS orderKey, o.reference AS subject
+   FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key
+   WHERE i.link_key = @linkKey AND i.reading IS NULL AND i.fault_code IN ${UNREAD_FAULTS}
+     AND i.received_at_ms <= @sinceMs AND i.received_at_ms > coalesce(l.checked_at_ms, -1)
+     AND NOT EXISTS (SELECT 1 FROM attention a WHERE a.kind = 'event_not_understood' AND a.subject = o.reference
+       AND (a.ended_at_ms IS NULL OR a.last_at_ms >= i.received_at_ms))
+   ORDER BY i.key LIMIT 1`,
+);
+
+/** Raises, once, an event that was not understood and that the service cannot be asked about. */
+function* tellOfUnanswered(
+  tx: Transaction,
+  { nowMs, ...since }: { linkKey: number; sinceMs: number; nowMs: number },
+): Work<void> {
+  const row = yield* tx.one<Unanswered>(UNANSWERED, since);
+  if (row !== undefined) attention.raiseForOrder(tx, 'event_not_understood', unansweredMatter(row, nowMs));
+}
+
+type Absence = { linkKey: number; orderKey: number; missing: boolean; nowMs: number };
+
+const CONFIRMS_SINCE = statement('SELECT confirm_since_ms AS sinceMs FROM link_check WHERE link_key = @linkKey');
+
+/** Leaves a link that is not at the service to its schedule. A completion that waits to be confirmed goes on waiting. */
+function* giveUp(tx: Transaction, { linkKey, orderKey, missing, nowMs }: Absence): Work<StateChange | null> {
+  const confirms = tx.one<{ sinceMs: number | null }>(CONFIRMS_SINCE, { linkKey });
+  const [loaded] = yield* together(loadOrder.byKey(tx, orderKey), checkSchedule.plan(tx, linkKey, nowMs));
+  const { reference, state } = loaded.order;
+  if (missing) {
+    const detail = linkMissingDetail(reference);
+    attention.raiseForOrder(tx, 'link_missing', { subject: reference, orderKey, detail, atMs: nowMs });
+  }
+  const sinceMs = (yield* confirms)?.sinceMs ?? null;
+  if (sinceMs === null || !mayBeUnconfirmed(state)) {
+    dropCheck(tx, linkKey);
+    return null;
+  }
+  const held = goOnUnconfirmed(tx, loaded, { linkKey, sinceMs, reading: null, nowMs });
+  return held === null || held.state === state ? null : { from: state, rule: held.rule };
+}

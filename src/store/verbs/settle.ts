@@ -1,0 +1,253 @@
+import { type Decision, learnedBy, type Outcome } from '../../domain/decision.ts';
+import { MONEY_CAME, type PaymentFact } from '../../domain/fact.ts';
+import type { AttentionKind, LearnedBy, Order } from '../../domain/order.ts';
+import { decide } from '../../domain/settlement.ts';
+import type { Cause } from '../effects.ts';
+import { DOUBTFUL_FROM } from '../quotes.ts';
+import { UNREAD_FAULTS, unreadMatter, unreadNote } from '../settle.ts';
+import { statement } from '../statement.ts';
+import type { FaultNote, Inbox, SettleJob, SettleResult, StateChange } from '../store.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { attention } from './attention.ts';
+import { COMPLETION_AWAITED, requestCheck } from './check_queue.ts';
+import { countMismatches, noteMismatches, writeDecision } from './decisions.ts';
+import { bury } from './inbox.ts';
+import { bindId } from './links.ts';
+import { complete, type LoadedOrder, ORDER, type OrderRow } from './orders.ts';
+import { type AnsweredReading, finishReading, noteDrift } from './readings.ts';
+
+/** A claimed row under settlement. */
+type Lease = {
+  linkKey: number;
+  orderKey: number;
+  linkId: string | null;
+  /** Whether settled opens the link itself. */
+  isOpened: boolean;
+  outcomeBefore: Outcome | null;
+  /** The number of a reading; null for an event. */
+  reading: number | null;
+  /** Of a reading: why the service was asked. */
+  type: string | null;
+  receivedAtMs: number;
+  /** The fault that was noted when the row was worked at before. */
+  faultBefore: string | null;
+};
+
+/** What the facts of a row did to its order. */
+type Applied = {
+  loaded: LoadedOrder;
+  last: Decision | null;
+  /** The state before them, and the rule that changed it last; null while it is unchanged. */
+  change: StateChange | null;
+  notices: number;
+  /** If a fact made the order paid. */
+  learnedBy: LearnedBy | null;
+  raised: readonly AttentionKind[];
+};
+
+const FINISH = statement(
+  `UPDATE inbox SET status = 'done', holder = NULL, outcome = @outcome, rule = @rule, ended_at_ms = @nowMs,
+     fault_code = @code, fault_message = @message WHERE key = @eventKey`,
+);
+
+/** Settles one claimed event or reading. See `Inbox.settle` in store.ts. */
+export const settle: InTransaction<Inbox>['settle'] = function* (tx, job) {
+  const claimed = yield* holdClaimed(tx, job);
+  if (claimed === null) return { outcome: 'lost' };
+  const { lease, row } = claimed;
+  if (!(yield* bindLink(tx, lease, job))) {
+    yield* refuse(tx, job, lease.linkKey);
+    return { outcome: 'link_mismatch' };
+  }
+  // Completed now, because its document shows the id of its link.
+  const before = yield* complete(tx, row);
+  const applied = yield* applyFacts(tx, before, lease, job);
+  noteWebhook(tx, lease, before.order, job.facts, applied);
+  const held = isReading(lease) ? yield* finishReading(tx, applied, lease, job) : noteEvent(tx, lease, job);
+  const result = resultOf(before, applied, held);
+  const { outcome, rule } = result;
+  const { code = null, message = null } = unreadNote(job) ?? {};
+  tx.send(FINISH, { outcome, rule, code, message, nowMs: job.nowMs, eventKey: job.eventKey });
+  yield* tellOfUnread(tx, job, lease, applied);
+  return result;
+};
+
+function isReading(lease: Lease): lease is Lease & AnsweredReading {
+  return lease.reading !== null;
+}
+
+const OF_EVENT = '(SELECT l.order_key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey)';
+const LOCK_ORDER_OF_EVENT = statement(`SELECT 1 FROM orders WHERE key = ${OF_EVENT} FOR NO KEY UPDATE`);
+const ORDER_OF_EVENT = statement(`${ORDER} WHERE key = ${OF_EVENT}`);
+const HOLD_LEASE = statement(
+  `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened AS isOpened,
+     i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore
+   FROM inbox i JOIN link l ON l.key = i.link_key
+   WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
+   FOR NO KEY UPDATE OF i`,
+);
+
+/** Locks the row's order, then the row; null if its lease is no longer the caller's. */
+function* holdClaimed(tx: Transaction, { eventKey, attempt }: SettleJob): Work<{ lease: Lease; row: OrderRow } | null> {
+  tx.lock(LOCK_ORDER_OF_EVENT, { eventKey });
+  const lease = tx.one<Lease>(HOLD_LEASE, { eventKey, attempt, replica: tx.replica });
+  const order = tx.one<OrderRow>(ORDER_OF_EVENT, { eventKey });
+  const held = yield* lease;
+  const row = yield* order;
+  return held === undefined ? null : { lease: held, row: row as OrderRow };
+}
+
+/** Binds the link id that an authentic event or a reading names; false if it names another link than the one it came for. */
+function* bindLink(tx: Transaction, lease: Lease, job: SettleJob): Work<boolean> {
+  const ids = namedLinkIds(job);
+  const [named] = ids;
+  if (named === undefined) return true;
+  if (!ids.every((id) => id === (lease.linkId ?? named))) return false;
+  return lease.linkId !== null || (yield* bindId(tx, lease, named, job.nowMs));
+}
+
+/** Every id that a row names its link by. */
+function namedLinkIds({ link, linkIds }: SettleJob): readonly string[] {
+  return link === null ? linkIds : [link.id, ...linkIds];
+}
+
+function* refuse(tx: Transaction, job: SettleJob, linkKey: number): Work<void> {
+  const { nowMs } = job;
+  const message = `It is signed for this order's link but names link ${namedLinkIds(job).join(', ')}.`;
+  const fault: FaultNote = { code: 'link_mismatch', message };
+  yield* bury(tx, job, { fault, kind: 'link_mismatch', nowMs });
+  requestCheck(tx, { linkKey, reason: 'link_mismatch', atMs: nowMs });
+}
+
+/** Decides each fact in turn and writes what it does. */
+function* applyFacts(tx: Transaction, loaded: LoadedOrder, lease: Lease, job: SettleJob): Work<Applied> {
+  const { eventKey, facts, policy, notUnderstood, nowMs } = job;
+  const { reading, linkKey } = lease;
+  const cause: Cause = isReading(lease)
+    ? { kind: 'reading', id: String(reading) }
+    : { kind: 'event', id: String(eventKey) };
+  const raised: AttentionKind[] = notUnderstood === null ? [] : ['event_not_understood'];
+  let applied: Applied = { loaded, last: null, change: null, notices: 0, learnedBy: null, raised };
+  for (const said of facts) {
+    const { loaded: before } = applied;
+    const { order } = before;
+    const fact = reading === null ? said : { ...said, authority: { by: 'reading' as const, number: reading } };
+    const mismatches = yield* countMismatches(tx, order, fact);
+    const made = decide(order, fact, { asks: policy.asks, quoteIsDoubtful: mismatches >= DOUBTFUL_FROM });
+    noteMismatches(tx, { order, fact, made, mismatches }, nowMs);
+    const after = writeDecision(tx, before, made, cause, nowMs);
+    if (isReading(lease)) noteDrift(tx, { before, after, made, fact, reading: lease, nowMs });
+    // A reading answers a check and asks for none.
+    else if (made.effects.some((effect) => effect.do === 'check')) {
+      requestCheck(tx, { linkKey, reason: 'doubtful_money', atMs: nowMs, confirms: made.outcome === 'ask' });
+    }
+    applied = alsoApplied(applied, made, after);
+  }
+  return applied;
+}
+
+/** What was done before and what one more decision does; `order`: as that leaves it. */
+function alsoApplied(before: Applied, made: Decision, order: Order): Applied {
+  const raised = made.effects.flatMap((effect) => (effect.do === 'attention' ? [effect.kind] : []));
+  return {
+    loaded: { ...before.loaded, order },
+    last: made,
+    change: changeOf(before, made),
+    notices: before.notices + countNotices(made),
+    learnedBy: before.learnedBy ?? learnedBy(made),
+    raised: before.raised.concat(raised),
+  };
+}
+
+/** How a decision changes the state of an order; `change`: what those before it did. */
+function changeOf({ loaded: { order }, change }: Applied, { state, rule }: Decision): StateChange | null {
+  return state === order.state ? change : { from: change?.from ?? order.state, rule };
+}
+
+function countNotices(made: Decision | null): number {
+  return made?.effects.filter((effect) => effect.do === 'notice').length ?? 0;
+}
+
+const MISS_WEBHOOK = statement(
+  `UPDATE settlement SET webhook_missing = true WHERE order_key = @orderKey AND NOT ${COMPLETION_AWAITED}`,
+);
+const FIND_WEBHOOK = statement(
+  'UPDATE settlement SET webhook_missing = false WHERE order_key = @orderKey AND webhook_missing',
+);
+
+/** Marks a settlement that was learned from the API before any webhook reported it, until a webhook does. */
+function noteWebhook(
+  tx: Transaction,
+  { reading, orderKey, linkKey }: Lease,
+  before: Order,
+  facts: readonly PaymentFact[],
+  { learnedBy }: Applied,
+): void {
+  if (learnedBy === 'reconciliation') tx.send(MISS_WEBHOOK, { orderKey, linkKey });
+  else if (
+    reading === null &&
+    before.settlement?.learnedBy === 'reconciliation' &&
+    facts.some(({ kind }) => MONEY_CAME.has(kind))
+  ) {
+    tx.send(FIND_WEBHOOK, { orderKey });
+  }
+}
+
+const NOTE_STATUS = statement(
+  `UPDATE link SET status = @linkStatus WHERE key = @linkKey
+     AND (checked_at_ms IS NULL OR checked_at_ms < @receivedAtMs)`,
+);
+
+/**
+ * What follows from an event beside its facts: the link's own status as it names it, unless something newer was read since
+ * it came, and a check if it says too little. It never holds an order by itself.
+ */
+function noteEvent(tx: Transaction, { linkKey, receivedAtMs }: Lease, job: SettleJob): null {
+  const { linkStatus, unsure, linkChanged, nowMs: atMs } = job;
+  if (linkStatus !== null) tx.send(NOTE_STATUS, { linkStatus, linkKey, receivedAtMs });
+  if (unsure) requestCheck(tx, { linkKey, reason: 'not_understood', atMs });
+  else if (linkChanged) requestCheck(tx, { linkKey, reason: 'link_changed', atMs });
+  return null;
+}
+
+const FIND_UNREAD = statement(
+  `SELECT 1 FROM inbox WHERE link_key = @linkKey AND fault_code IN ${UNREAD_FAULTS} LIMIT 1`,
+);
+
+/** Tells a person of an event that was not understood while nothing can be asked; ends that when it is over. */
+function* tellOfUnread(tx: Transaction, job: SettleJob, lease: Lease, applied: Applied): Work<void> {
+  const kind = 'event_not_understood';
+  const { eventKey, nowMs: atMs } = job;
+  const { linkKey, orderKey } = lease;
+  const { hasMatters, order } = applied.loaded;
+  const { reference } = order;
+  const { raises, adds, ends } = unreadMatter(job, lease, applied);
+  if (raises !== null) {
+    attention.raiseForOrder(tx, kind, { subject: reference, orderKey, detail: raises, atMs });
+  }
+  if (adds !== null && hasMatters) attention.add(tx, kind, reference, adds);
+  if (!ends) return;
+  // Matters of an earlier version have the event for their subject.
+  attention.endOfOrder(tx, kind, String(eventKey), orderKey, atMs);
+  if ((yield* tx.one(FIND_UNREAD, { linkKey })) === undefined) attention.end(tx, kind, reference, atMs);
+}
+
+/** @param held the decision that held the order because a reading did not confirm its completion, if it did */
+function resultOf(
+  { order }: LoadedOrder,
+  applied: Applied,
+  held: Decision | null,
+): Extract<SettleResult, { rule: unknown }> {
+  const { last, notices, learnedBy } = applied;
+  const made = held ?? last;
+  return {
+    outcome: made?.outcome ?? 'ignored',
+    rule: made?.rule ?? null,
+    reference: order.reference,
+    state: made?.state ?? order.state,
+    change: held === null ? applied.change : changeOf(applied, held),
+    notices: notices + countNotices(held),
+    learnedBy,
+    raised: applied.raised,
+  };
+}

@@ -1,0 +1,20 @@
+import type { Store } from '../store.ts';
+import type { InTransaction } from '../transaction.ts';
+import { endAttention } from './attention.ts';
+import { budgetVerbs } from './budget.ts';
+import { inboxVerbs } from './inbox.ts';
+import { readingVerbs } from './readings.ts';
+import { settle } from './settle.ts';
+
+/*
+ * The verbs that are written once, by lane. To add one: its type in a contract, its text in a file of this folder, its name
+ * here. An engine adds the verbs that it has texts of its own for.
+ */
+
+/** Verbs that change something and wait behind deliveries. */
+export const WORK = { settle, ...inboxVerbs, ...readingVerbs, ...budgetVerbs, endAttention } satisfies Partial<
+  InTransaction<Store>
+>;
+
+/** Verbs that only read: each sees one moment of the database. */
+export const READ = {} satisfies Partial<InTransaction<Store>>;
