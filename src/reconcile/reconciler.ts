@@ -74,7 +74,7 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
   async function checkNow(reference: string): Promise<Checked> {
     const watched = await store.findLink(reference);
     if (watched === null) return { outcome: 'no_order' };
-    if (watched.opening && watched.linkId === null) return { outcome: 'opening' };
+    if (watched.isOpening && watched.linkId === null) return { outcome: 'opening' };
     return ask(options, watched, { as: 'confirm', reason: 'person' });
   }
 

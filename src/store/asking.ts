@@ -198,7 +198,7 @@ export type WatchedLink = {
   token: string;
   linkId: string | null;
   /** Whether settled opens it and has not got its address so far. */
-  opening: boolean;
+  isOpening: boolean;
 };
 
 export type ClaimedCheck = WatchedLink & { class: RequestClass; reason: AskReason; failures: number };

@@ -137,17 +137,17 @@ function planScheduled(plan: ClaimPlan, check: ScheduledCheck, nowMs: number): v
   } else plan.putOffInSchedule.push({ linkKey, ...turn });
 }
 
-function watchedLink({ linkKey, reference, token, linkId, opening }: WatchedLink): WatchedLink {
-  return { linkKey, reference, token, linkId, opening };
+function watchedLink({ linkKey, reference, token, linkId, isOpening }: WatchedLink): WatchedLink {
+  return { linkKey, reference, token, linkId, isOpening };
 }
 
 /** What becomes of a check whose turn has come in the queue: it is asked, not asked at all, or asked later. */
 function turnInQueue(
-  { rank, reason, state, opening, hintedAtMs }: QueuedCheck,
+  { rank, reason, state, isOpening, hintedAtMs }: QueuedCheck,
   nowMs: number,
 ): 'ask' | 'drop' | { untilMs: number } {
   if (isMoot(reason, state)) return 'drop';
-  if (opening) return { untilMs: nowMs + OPENING_WAIT_MS };
+  if (isOpening) return { untilMs: nowMs + OPENING_WAIT_MS };
   if (!canBeForged(rank) || hintedAtMs === null) return 'ask';
   const againAtMs = hintedAtMs + HINT_EVERY_MS;
   return againAtMs > nowMs ? { untilMs: againAtMs } : 'ask';
@@ -155,7 +155,7 @@ function turnInQueue(
 
 /** What becomes of a link whose scheduled time has come. One that was paid meanwhile has the schedule of paid orders. */
 function turnInSchedule(check: ScheduledCheck, nowMs: number): 'ask' | { untilMs: number } {
-  if (check.opening) return { untilMs: nowMs + OPENING_WAIT_MS };
+  if (check.isOpening) return { untilMs: nowMs + OPENING_WAIT_MS };
   // Money of the future was counted while the clock was ahead: that says nothing of when to ask.
   const isAhead = check.settledAtMs !== null && check.settledAtMs > nowMs;
   const atMs = isAhead ? nowMs : firstCheckAtMs(check, check.plannedMs);

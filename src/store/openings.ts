@@ -1,6 +1,6 @@
 import { unusableSecretNote } from '../domain/advice.ts';
 import type { AttentionKind, OrderState } from '../domain/order.ts';
-import type { OpeningState, ServiceLink } from './asking.ts';
+import type { ClaimedOpening, OpeningState, ServiceLink } from './asking.ts';
 import type { FaultNote } from './store.ts';
 
 /** An opening that could not be closed, because the service has its link, is tried again after this time. */
@@ -31,6 +31,13 @@ export type OpeningColumns = {
 export function openingState({ status, withheld, faultCode, faultMessage }: OpeningColumns): OpeningState {
   const fault = faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' };
   return { status, withheld, fault };
+}
+
+/** A claimed opening, as a row has it. */
+export type OpeningRow = Omit<ClaimedOpening, 'amount'> & ClaimedOpening['amount'];
+
+export function claimedOpening({ amountMinor, currency, ...row }: OpeningRow): ClaimedOpening {
+  return { ...row, amount: { amountMinor, currency } };
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * A text of SQL for both engines: PostgreSQL's words, of which each engine's `dialect.ts` makes its own. Values are named
- * `@likeThis`; `AS likeThis` names a column of the answer, and `AS isThis` or `AS hasThis` is answered as a boolean.
+ * `@likeThis`; `AS likeThis` names a column of the answer, and `AS isThis`, `hasThis` or `mayThis` is answered as a boolean.
  */
 export type Statement = { readonly id: number; readonly sql: string };
 

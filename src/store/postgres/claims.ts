@@ -1,4 +1,6 @@
+import type { Openings } from '../asking.ts';
 import { CLAIM_BYTES_MAX } from '../inbox.ts';
+import { claimedOpening, type OpeningRow } from '../openings.ts';
 import { statement } from '../statement.ts';
 import type { ClaimedEvent, Inbox } from '../store.ts';
 import type { InTransaction } from '../transaction.ts';
@@ -28,10 +30,38 @@ const CLAIM_EVENTS = statement(
    FROM claimed ORDER BY was_due_at_ms, key`,
 );
 
-export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'>> = {
+// Who is writing the end of an attempt holds its row: the lease lapses when he is done, or gone.
+const LAPSE_OPENINGS = statement(
+  `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
+   WHERE link_key IN (SELECT link_key FROM opening WHERE status = 'leased' AND due_at_ms <= @nowMs
+     FOR NO KEY UPDATE SKIP LOCKED)`,
+);
+const CLAIM_OPENINGS = statement(
+  `WITH due AS MATERIALIZED (
+     SELECT link_key, attempt > 0 AS was_tried, due_at_ms FROM opening
+     WHERE status = 'pending' AND due_at_ms <= @nowMs ORDER BY attempt > 0, due_at_ms, link_key LIMIT @limit
+     FOR NO KEY UPDATE SKIP LOCKED
+   ), claimed AS (
+     UPDATE opening p SET status = 'leased', holder = @replica, attempt = p.attempt + 1, due_at_ms = @untilMs
+     FROM due WHERE p.link_key = due.link_key
+     RETURNING p.link_key, p.attempt, p.request, p.may_exist, due.was_tried, due.due_at_ms
+   )
+   SELECT p.link_key AS linkKey, p.attempt, o.reference, o.amount_minor AS amountMinor, o.currency, p.request, l.token,
+     l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.link_id AS linkId,
+     p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
+   FROM claimed p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
+   ORDER BY p.was_tried, p.due_at_ms, p.link_key`,
+);
+
+export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Openings, 'claimOpenings'>> = {
   *claimEvents(tx, { limit, nowMs, leaseMs }) {
     tx.send(LAPSE_EVENTS, { nowMs });
     const lease = { limit, nowMs, untilMs: nowMs + leaseMs, replica: tx.replica };
     return yield* tx.all<ClaimedEvent>(CLAIM_EVENTS, lease);
+  },
+  *claimOpenings(tx, { limit, nowMs, leaseMs }) {
+    tx.send(LAPSE_OPENINGS, { nowMs });
+    const claim = { replica: tx.replica, limit, nowMs, untilMs: nowMs + leaseMs };
+    return (yield* tx.all<OpeningRow>(CLAIM_OPENINGS, claim)).map(claimedOpening);
   },
 };

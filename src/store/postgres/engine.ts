@@ -7,7 +7,6 @@ import type { Inbox, Intake, Keeping, Links, Orders, Store } from '../store.ts';
 import type { Telling } from '../telling.ts';
 import type { Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
-import { checkVerbs } from './checks.ts';
 import { claimVerbs } from './claims.ts';
 import type { DatabaseClock } from './clock.ts';
 import { clockStepVerbs } from './clock_steps.ts';
@@ -16,9 +15,7 @@ import { feedVerbs } from './feed.ts';
 import { type Gate, openGate } from './gate.ts';
 import { HINTS, type Hints } from './hints.ts';
 import { endRefusals, intakeVerbs } from './intake.ts';
-import { linkVerbs, orderVerbs } from './links.ts';
 import { tellingVerbs } from './notices.ts';
-import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
 import { heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { retentionVerbs } from './retention.ts';
@@ -40,11 +37,7 @@ type Reads = Omit<Queries, FeedVerb> & Sharing;
 /** Each in a transaction of its own. */
 const WRITES = {
   ...claimVerbs,
-  ...linkVerbs,
-  ...orderVerbs,
   endRefusals,
-  ...openingVerbs,
-  ...checkVerbs,
   ...sweepVerbs,
   ...tellingVerbs,
   ...feedVerbs,

@@ -1,4 +1,6 @@
+import type { Openings } from '../asking.ts';
 import { CLAIM_BYTES_MAX } from '../inbox.ts';
+import { claimedOpening, type OpeningRow } from '../openings.ts';
 import { statement } from '../statement.ts';
 import type { ClaimedEvent, Inbox } from '../store.ts';
 import type { InTransaction } from '../transaction.ts';
@@ -18,7 +20,23 @@ const LEASE_EVENT = statement(
    WHERE key = @eventKey`,
 );
 
-export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'>> = {
+/** A holder of an opening's lease that expired may have sent a request and had no answer. */
+export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
+  WHERE status = 'leased'`;
+const LAPSE_DUE_OPENINGS = statement(`${LAPSE_OPENINGS} AND due_at_ms <= @nowMs`);
+const DUE_OPENINGS = statement(
+  `SELECT p.link_key AS linkKey, p.attempt + 1 AS attempt, o.reference, o.amount_minor AS amountMinor, o.currency,
+     p.request, l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId,
+     l.link_id AS linkId, p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
+   FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
+   WHERE p.status = 'pending' AND p.due_at_ms <= @nowMs ORDER BY p.attempt > 0, p.due_at_ms, p.link_key LIMIT @limit`,
+);
+const LEASE_OPENING = statement(
+  `UPDATE opening SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
+   WHERE link_key = @linkKey`,
+);
+
+export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Openings, 'claimOpenings'>> = {
   *claimEvents(tx, { limit, nowMs, leaseMs }) {
     tx.send(LAPSE_EVENTS, { nowMs });
     const claimed: ClaimedEvent[] = [];
@@ -30,5 +48,13 @@ export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'>> = {
       tx.send(LEASE_EVENT, { eventKey: event.eventKey, untilMs: nowMs + leaseMs, replica: tx.replica });
     }
     return claimed;
+  },
+  *claimOpenings(tx, { limit, nowMs, leaseMs }) {
+    tx.send(LAPSE_DUE_OPENINGS, { nowMs });
+    const due = yield* tx.all<OpeningRow>(DUE_OPENINGS, { nowMs, limit });
+    for (const { linkKey } of due) {
+      tx.send(LEASE_OPENING, { linkKey, untilMs: nowMs + leaseMs, replica: tx.replica });
+    }
+    return due.map(claimedOpening);
   },
 };

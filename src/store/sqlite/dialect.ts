@@ -16,7 +16,7 @@ export type Compiled = {
 export function inSqlite(sql: string): string {
   return sql
     .replace(/::\w+(\[\])?/g, '')
-    .replace(/\bFOR (NO KEY )?UPDATE( OF \w+)?( SKIP LOCKED)?/g, '')
+    .replace(/\bFOR (NO KEY UPDATE|UPDATE|KEY SHARE)( OF \w+)?( SKIP LOCKED)?/g, '')
     .replace(/= ANY\(@(\w+)\)/g, 'IN (SELECT value FROM json_each(@$1))')
     .replace(/\bgreatest\(/g, 'max(')
     .replace(/\bleast\(/g, 'min(');
@@ -30,7 +30,7 @@ export function compile(db: Database, { sql }: Statement): Compiled {
   });
   const prepared = db.prepare(text);
   const columns = prepared.reader ? prepared.columns().map(({ name }) => name) : [];
-  return { prepared, names, booleans: columns.filter((name) => /^(is|has)[A-Z]/.test(name)) };
+  return { prepared, names, booleans: columns.filter((name) => /^(is|has|may)[A-Z]/.test(name)) };
 }
 
 /** The values of a statement, in the order of its marks. */

@@ -9,16 +9,13 @@ import type { Inbox, Intake, Keeping, Links, Orders } from '../store.ts';
 import type { Telling } from '../telling.ts';
 import type { Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
-import { checkVerbs } from './checks.ts';
 import { claimVerbs } from './claims.ts';
 import { clockStepVerbs } from './clock_steps.ts';
 import { storeFault } from './faults.ts';
 import { markCopy } from './instance.ts';
 import { intakeVerbs, refusalEnder } from './intake.ts';
-import { linkVerbs, orderVerbs } from './links.ts';
 import { tellingVerbs } from './notices.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
-import { openingVerbs } from './openings.ts';
 import { queryVerbs } from './queries.ts';
 import { replicaVerbs } from './replicas.ts';
 import { retentionVerbs } from './retention.ts';
@@ -50,11 +47,7 @@ export function openWriter(
   const { db, lock, migrated: _, ...found } = opened;
   const verbs = {
     ...intakeVerbs(db),
-    ...linkVerbs(db),
-    ...orderVerbs(db, newId),
     endRefusals: refusalEnder(db),
-    ...openingVerbs(db),
-    ...checkVerbs(db),
     ...sweepVerbs(db),
     ...tellingVerbs(db),
     ...retentionVerbs(db),

@@ -13,11 +13,11 @@ import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Opened } from '../instance.ts';
+import { LAPSE_OPENINGS } from './claims.ts';
 import { asOpenFault } from './faults.ts';
 import { APPLICATION_ID, refuseForeign } from './foreign.ts';
 import { type InstanceOptions, openInstance } from './instance.ts';
 import { migrate } from './migrate.ts';
-import { LAPSE_OPENINGS } from './rows.ts';
 
 const BUSY_TIMEOUT_MS = 250;
 /** Small, because each commit looks through all of it; enough for the inner pages of indexes over millions of rows. */
@@ -151,10 +151,10 @@ function openLocked(options: OpenOptions, lock: Database.Database): OpenedDataba
 /** One process per file, so at its start nobody holds a lease. The time of its lapse must not delay the row. */
 function voidLeases(db: Database.Database): void {
   db.exec(`
-    UPDATE inbox SET status = 'pending', due_at_ms = received_at_ms WHERE status = 'leased';
+    UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = received_at_ms WHERE status = 'leased';
     UPDATE opening SET due_at_ms = (SELECT created_at_ms FROM link WHERE key = link_key) WHERE status = 'leased';
     ${LAPSE_OPENINGS};
-    UPDATE outbox SET status = 'pending', due_at_ms = created_at_ms WHERE status = 'leased';
+    UPDATE outbox SET status = 'pending', holder = NULL, due_at_ms = created_at_ms WHERE status = 'leased';
     UPDATE link_check SET due_at_ms = requested_at_ms WHERE due_at_ms > requested_at_ms;
   `);
 }

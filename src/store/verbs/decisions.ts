@@ -1,16 +1,21 @@
 import { attentionSentence } from '../../domain/advice.ts';
 import { quoteAgrees } from '../../domain/comparison.ts';
-import { apply, changesOrder, type Decision, type Effect, type NoticeType } from '../../domain/decision.ts';
-import type { PaymentFact } from '../../domain/fact.ts';
+import { apply, changesOrder, type Decision, type Effect, learnedBy, type NoticeType } from '../../domain/decision.ts';
+import { bareFact, type PaymentFact } from '../../domain/fact.ts';
 import { noticeBody } from '../../domain/notice.ts';
 import type { Order } from '../../domain/order.ts';
+import { decide } from '../../domain/settlement.ts';
+import type { Checks } from '../asking.ts';
 import { type Cause, describeEffects } from '../effects.ts';
+import { ENDED_BY_CANCEL } from '../openings.ts';
 import { DOUBTFUL_DETAIL, DOUBTFUL_FROM, isQuoteCounted, QUOTES } from '../quotes.ts';
 import { statement } from '../statement.ts';
-import type { Transaction, Work } from '../transaction.ts';
+import type { Orders } from '../store.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { checkSchedule } from './check_queue.ts';
-import type { LoadedOrder } from './orders.ts';
+import { endOpening } from './intents.ts';
+import { type LoadedOrder, loadOrder, lockReference } from './orders.ts';
 
 const SET_ORDER = `UPDATE orders SET state = @state, flags = @flags, version = @version,
   adopted_payment_id = @adoptedPaymentId, resolution = @resolution, updated_at_ms = @atMs`;
@@ -149,3 +154,35 @@ export function noteMismatches(
     attention.raiseForNoOrder(tx, kind, { subject: QUOTES, detail: DOUBTFUL_DETAIL, atMs });
   }
 }
+
+/** A person's decision asks nothing, and quotes are no part of it. */
+const BY_PERSON = { asks: 'never', quoteIsDoubtful: false } as const;
+
+/** See `Orders.resolveOrder` in store.ts. */
+export const resolveOrder: InTransaction<Orders>['resolveOrder'] = function* (
+  tx,
+  { reference, decision, reason, atMs },
+) {
+  lockReference(tx, reference);
+  const loaded = yield* loadOrder.byReference(tx, reference);
+  if (loaded === null) return null;
+  const made = decide(loaded.order, bareFact(decision, { by: 'person' }), BY_PERSON);
+  const order = writeDecision(tx, loaded, made, { kind: 'person', id: reason }, atMs);
+  const outcome = made.outcome as 'applied' | 'already_applied' | 'ignored';
+  return { outcome, rule: made.rule, order, learnedBy: learnedBy(made) };
+};
+
+/** See `Checks.cancelOrder` in asking.ts. */
+export const cancelOrder: InTransaction<Checks>['cancelOrder'] = function* (tx, { reference, atMs }) {
+  lockReference(tx, reference);
+  const loaded = yield* loadOrder.byReference(tx, reference);
+  if (loaded === null) return null;
+  const made = decide(loaded.order, bareFact('cancel', { by: 'person' }), BY_PERSON);
+  const { rule } = made;
+  if (rule === 'cancelled' && !(yield* endOpening(tx, loaded.orderKey, atMs))) {
+    return { outcome: 'opening', order: loaded.order };
+  }
+  const order = writeDecision(tx, loaded, made, { kind: 'person', id: null }, atMs);
+  if (rule === 'cancelled') for (const kind of ENDED_BY_CANCEL) attention.end(tx, kind, reference, atMs);
+  return { outcome: 'decided', rule, order, from: loaded.order.state };
+};

@@ -1,6 +1,110 @@
+import { nextCheckAtMs } from '../../domain/check_schedule.ts';
+import {
+  changedOutcome,
+  changeNotes,
+  compareRegistration,
+  createdNote,
+  type KnownLink,
+  type LinkChange,
+} from '../../domain/registration.ts';
 import { statement } from '../statement.ts';
-import type { Transaction, Work } from '../transaction.ts';
+import type { Links, Registered, Registration } from '../store.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
 import { attention } from './attention.ts';
+import { checkSchedule, requestCheck } from './check_queue.ts';
+import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
+import { holdSecretsKey } from './secrets.ts';
+
+const NEWEST_LINK = statement(
+  `SELECT l.key AS linkKey, l.link_id AS linkId, l.token, l.secrets_key_id AS keyId,
+     l.secret_fingerprint AS fingerprint, l.opened AS isOpened
+   FROM link l JOIN orders o ON o.key = l.order_key WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`,
+);
+const OWNER = statement('SELECT order_key AS orderKey FROM link WHERE link_id = @linkId');
+
+/** See `Links.registerLink` in store.ts. */
+export const registerLink: InTransaction<Links>['registerLink'] = function* (tx, registration) {
+  const { reference, linkId } = registration;
+  lockReference(tx, reference);
+  const newest = tx.one<KnownLink>(NEWEST_LINK, { reference });
+  const owned = linkId === null ? null : tx.one<{ orderKey: number }>(OWNER, { linkId });
+  const loaded = yield* loadOrder.byReference(tx, reference);
+  const link = yield* newest;
+  const owner = owned === null ? undefined : yield* owned;
+  const taken = owner !== undefined && owner.orderKey !== loaded?.orderKey ? owner : null;
+  if (loaded === null || link === undefined) {
+    if (taken !== null) return yield* takenBy(tx, taken.orderKey);
+    // Null if another transaction registered the reference just now.
+    return (yield* create(tx, registration)) ?? (yield* registerLink(tx, registration));
+  }
+  const { order, orderKey } = loaded;
+  const change = compareRegistration(order, link, registration, taken !== null);
+  if (change === 'link_id_taken' && taken !== null) return yield* takenBy(tx, taken.orderKey);
+  if (typeof change === 'string') return { outcome: change, order };
+  yield* carryOut(tx, orderKey, link, registration, change);
+  const after = yield* loadOrder.byKey(tx, orderKey);
+  return { outcome: changedOutcome(change), order: after.order, token: link.token, linkKey: link.linkKey };
+};
+
+function* takenBy(tx: Transaction, orderKey: number): Work<Registered> {
+  return { outcome: 'link_id_taken', order: (yield* loadOrder.byKey(tx, orderKey)).order };
+}
+
+const INSERT = statement(
+  `INSERT INTO link (order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, next_check_at_ms,
+     created_at_ms)
+   VALUES (@orderKey, @linkId, @token, @sealed, @keyId, @fingerprint, @nextCheckAtMs, @atMs) RETURNING key AS linkKey`,
+);
+
+/** Null if the reference is in use. */
+function* create(tx: Transaction, registration: Registration): Work<Registered | null> {
+  const { reference, amount, linkId, token, secret, freshSecret, atMs } = registration;
+  const sealed = secret ?? freshSecret;
+  yield* holdSecretsKey(tx, sealed.keyId);
+  const orderKey = yield* insertOrder(tx, { reference, amount, atMs });
+  if (orderKey === null) return null;
+  const watched = { createdAtMs: atMs, expiresAtMs: null, settledAtMs: null, mayBePaid: false };
+  const link = { orderKey, linkId, token, ...sealed, nextCheckAtMs: nextCheckAtMs(watched, atMs), atMs };
+  const { linkKey } = (yield* tx.one<{ linkKey: number }>(INSERT, link)) as { linkKey: number };
+  noteHistory(tx, { orderKey, atMs, what: createdNote(registration) });
+  requestCheck(tx, { linkKey, reason: 'registered', atMs });
+  if (linkId !== null) attention.end(tx, 'link_not_known', linkId, atMs);
+  const { order } = yield* loadOrder.byKey(tx, orderKey);
+  return { outcome: 'created', order, token, linkKey };
+}
+
+const SET_ID = statement('UPDATE link SET link_id = @linkId WHERE key = @linkKey');
+const CORRECT_ID = statement(
+  `UPDATE link SET link_id = @linkId, url = NULL, short_url = NULL, status = NULL, expires_at_ms = NULL
+   WHERE key = @linkKey`,
+);
+const CORRECT_SECRET = statement(
+  `UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId, secret_fingerprint = @fingerprint
+   WHERE key = @linkKey`,
+);
+
+function* carryOut(
+  tx: Transaction,
+  orderKey: number,
+  link: KnownLink,
+  registration: Registration,
+  change: LinkChange,
+): Work<void> {
+  const { linkId, secret, atMs } = registration;
+  const { linkKey } = link;
+  if (change.binds) tx.send(SET_ID, { linkId, linkKey });
+  if (change.correctsId) {
+    tx.send(CORRECT_ID, { linkId, linkKey });
+    yield* checkSchedule.plan(tx, linkKey, atMs);
+  }
+  if (change.correctsSecret && secret !== null) {
+    yield* holdSecretsKey(tx, secret.keyId);
+    tx.send(CORRECT_SECRET, { ...secret, linkKey });
+  }
+  for (const what of changeNotes(change, link, registration)) noteHistory(tx, { orderKey, atMs, what });
+  requestCheck(tx, { linkKey, reason: 'registered', atMs });
+  if (linkId !== null) attention.end(tx, 'link_not_known', linkId, atMs);
+}
 
 const TAKEN = statement('SELECT 1 FROM link WHERE link_id = @linkId');
 const BIND = statement('UPDATE link SET link_id = @linkId WHERE key = @linkKey AND link_id IS NULL');

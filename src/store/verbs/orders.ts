@@ -1,4 +1,5 @@
 import type { LedgerEntry } from '../../domain/ledger.ts';
+import type { Money } from '../../domain/money.ts';
 import {
   type Flag,
   type Hold,
@@ -199,6 +200,22 @@ function assembleOrder(row: OrderRow, beside: Pick<Order, 'link' | 'settlement' 
  */
 export function versionFloor(generation: number): number {
   return generation === 1 ? 0 : generation;
+}
+
+const INSERT_ORDER = statement(
+  `INSERT INTO orders (reference, amount_minor, currency, state, version, created_at_ms, updated_at_ms)
+   SELECT @reference, @amountMinor, @currency, 'awaiting_payment',
+     1 + CASE WHEN generation = 1 THEN 0 ELSE generation END, @atMs, @atMs FROM instance WHERE true
+   ON CONFLICT (reference) DO NOTHING RETURNING key`,
+);
+
+/** Inserts an order that is not paid, and returns its key; null if its reference is in use, once that is committed. */
+export function* insertOrder(
+  tx: Transaction,
+  { reference, amount, atMs }: { reference: string; amount: Money; atMs: number },
+): Work<number | null> {
+  const row = yield* tx.one<{ key: number }>(INSERT_ORDER, { reference, ...amount, atMs });
+  return row?.key ?? null;
 }
 
 const NOTE_HISTORY = statement(

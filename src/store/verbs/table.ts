@@ -2,7 +2,12 @@ import type { Store } from '../store.ts';
 import type { InTransaction } from '../transaction.ts';
 import { endAttention } from './attention.ts';
 import { budgetVerbs } from './budget.ts';
+import { checkVerbs } from './check_claims.ts';
+import { cancelOrder, resolveOrder } from './decisions.ts';
 import { inboxVerbs } from './inbox.ts';
+import { closeOpening, openIntent } from './intents.ts';
+import { registerLink } from './links.ts';
+import { openingVerbs } from './openings.ts';
 import { readingVerbs } from './readings.ts';
 import { settle } from './settle.ts';
 
@@ -12,9 +17,20 @@ import { settle } from './settle.ts';
  */
 
 /** Verbs that change something and wait behind deliveries. */
-export const WORK = { settle, ...inboxVerbs, ...readingVerbs, ...budgetVerbs, endAttention } satisfies Partial<
-  InTransaction<Store>
->;
+export const WORK = {
+  settle,
+  registerLink,
+  resolveOrder,
+  cancelOrder,
+  endAttention,
+  openIntent,
+  closeOpening,
+  ...inboxVerbs,
+  ...readingVerbs,
+  ...budgetVerbs,
+  ...checkVerbs,
+  ...openingVerbs,
+} satisfies Partial<InTransaction<Store>>;
 
 /** Verbs that only read: each sees one moment of the database. */
 export const READ = {} satisfies Partial<InTransaction<Store>>;

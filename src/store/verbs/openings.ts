@@ -1,11 +1,15 @@
 import { isOpen } from '../../domain/order.ts';
-import type { ClaimedOpening, OpeningRef, Openings, ServiceLink } from '../asking.ts';
+import type { Intended, Intent, OpeningRef, OpeningState, Openings, ServiceLink } from '../asking.ts';
 import {
   bindingRefusal,
   ENDED_BY_ADOPTION,
   type FoundOpening,
   isAdoptable,
+  KEPT_AGAIN_MS,
   notItsLink,
+  type OpeningColumns,
+  openingAtCancel,
+  openingState,
   SECRET_SUBJECT,
   secretDetail,
   secretNote,
@@ -15,12 +19,11 @@ import {
 } from '../openings.ts';
 import { statement } from '../statement.ts';
 import type { FaultNote } from '../store.ts';
-import { closeOpening, openIntent } from './intents.ts';
-import { attention, noteHistory, requestCheck } from './matters.ts';
-import { LAPSE_OPENINGS, lockOrderOfLink, lockReference } from './rows.ts';
-import { watch } from './schedule.ts';
+import { type InTransaction, type Transaction, together, type Work } from '../transaction.ts';
+import { attention } from './attention.ts';
+import { checkSchedule, requestCheck } from './check_queue.ts';
+import { insertOrder, loadOrder, lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
 import { holdSecretsKey } from './secrets.ts';
-import type { InTransaction, Transaction } from './transaction.ts';
 
 type OpeningRow = FoundOpening & { mayExist: boolean };
 
@@ -33,61 +36,26 @@ const FIND_LEASED = statement(
 );
 
 /** Holds the order of an opening that the caller holds; null where its lease went to somebody else. */
-async function findLeased(
-  tx: Transaction,
-  { linkKey, attempt }: OpeningRef,
-): Promise<(OpeningRow & OpeningRef) | null> {
+function* findLeased(tx: Transaction, { linkKey, attempt }: OpeningRef): Work<(OpeningRow & OpeningRef) | null> {
   const { replica } = tx;
-  const [, row] = await Promise.all([
-    lockOrderOfLink(tx, linkKey),
-    tx.one<OpeningRow>(FIND_LEASED, { linkKey, attempt, replica }),
-  ]);
+  lockOrderOfLink(tx, linkKey);
+  const row = yield* tx.one<OpeningRow>(FIND_LEASED, { linkKey, attempt, replica });
   return row === undefined ? null : { ...row, attempt };
 }
 
-// Who is writing the end of an attempt holds its row: the lease lapses when he is done, or gone.
-const LAPSE = statement(
-  `${LAPSE_OPENINGS} AND link_key IN (SELECT link_key FROM opening WHERE status = 'leased' AND due_at_ms <= @nowMs
-     FOR NO KEY UPDATE SKIP LOCKED)`,
-);
-const CLAIM = statement(
-  `WITH due AS MATERIALIZED (
-     SELECT link_key, attempt > 0 AS was_tried, due_at_ms FROM opening
-     WHERE status = 'pending' AND due_at_ms <= @nowMs ORDER BY attempt > 0, due_at_ms, link_key LIMIT @limit
-     FOR NO KEY UPDATE SKIP LOCKED
-   ), claimed AS (
-     UPDATE opening p SET status = 'leased', holder = @replica, attempt = p.attempt + 1, due_at_ms = @untilMs
-     FROM due WHERE p.link_key = due.link_key
-     RETURNING p.link_key, p.attempt, p.request, p.may_exist, due.was_tried, due.due_at_ms
-   )
-   SELECT p.link_key AS linkKey, p.attempt, o.reference, o.amount_minor AS amountMinor, o.currency, p.request, l.token,
-     l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.link_id AS linkId,
-     p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
-   FROM claimed p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
-   ORDER BY p.was_tried, p.due_at_ms, p.link_key`,
-);
-
-const claimOpenings: InTransaction<Openings>['claimOpenings'] = async (tx, { limit, nowMs, leaseMs }) => {
-  tx.send(LAPSE, { nowMs });
-  type Row = Omit<ClaimedOpening, 'amount'> & ClaimedOpening['amount'];
-  const claim = { replica: tx.replica, limit, nowMs, untilMs: nowMs + leaseMs };
-  const rows = await tx.all<Row>(CLAIM, claim);
-  return rows.map(({ amountMinor, currency, ...row }) => ({ ...row, amount: { amountMinor, currency } }));
-};
-
-const finishOpening: InTransaction<Openings>['finishOpening'] = async (
+const finishOpening: InTransaction<Openings>['finishOpening'] = function* (
   tx,
   { link, withheld, answerLost = false, nowMs, ...opening },
-) => {
-  const [row, owner] = await Promise.all([findLeased(tx, opening), ownerOf(tx, link)]);
+) {
+  const [row, owner] = yield* together(findLeased(tx, opening), ownerOf(tx, link));
   if (row === null) return 'lost';
   const { orderKey, reference } = row;
   const refusal = bindingRefusal(row, link, owner);
   if (refusal !== null) {
-    await park(tx, row, { fault: notItsLink(row, link, refusal), foreignId: link.id, nowMs });
+    yield* park(tx, row, { fault: notItsLink(row, link, refusal), foreignId: link.id, nowMs });
     return 'taken';
   }
-  await bind(tx, row, link, { withheld, answerLost, note: 'opened', by: 'reading', nowMs });
+  yield* bind(tx, row, link, { withheld, answerLost, note: 'opened', by: 'reading', nowMs });
   attention.end(tx, 'link_not_opened', reference, nowMs);
   if (withheld !== null) {
     const detail = withheldDetail(row, link, withheld);
@@ -105,14 +73,15 @@ const FIND_SECRET = statement(
 );
 type Keeping = { orderKey: number; reference: string; isKnown: boolean };
 
-const keepServiceSecret: InTransaction<Openings>['keepServiceSecret'] = async (
+const keepServiceSecret: InTransaction<Openings>['keepServiceSecret'] = function* (
   tx,
   { linkKey, token, secret, flaw, nowMs },
-) => {
-  const [, row] = await Promise.all([lockOrderOfLink(tx, linkKey), tx.one<Keeping>(FIND_SECRET, { linkKey, token })]);
+) {
+  lockOrderOfLink(tx, linkKey);
+  const row = yield* tx.one<Keeping>(FIND_SECRET, { linkKey, token });
   if (row === undefined || row.isKnown) return;
   if (secret !== null) {
-    await holdSecretsKey(tx, secret.keyId);
+    yield* holdSecretsKey(tx, secret.keyId);
     tx.send(KEEP_SECRET, { linkKey, sealed: secret.sealed, keyId: secret.keyId });
   } else {
     const detail = secretDetail(row.reference, flaw ?? '');
@@ -124,8 +93,8 @@ const keepServiceSecret: InTransaction<Openings>['keepServiceSecret'] = async (
 const OWNER = statement('SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.link_id = @id');
 
 /** The reference of the order whose link has an id. */
-async function ownerOf(tx: Transaction, { id }: ServiceLink): Promise<string | undefined> {
-  return (await tx.one<{ reference: string }>(OWNER, { id }))?.reference;
+function* ownerOf(tx: Transaction, { id }: ServiceLink): Work<string | undefined> {
+  return (yield* tx.one<{ reference: string }>(OWNER, { id }))?.reference;
 }
 
 const BIND = statement(
@@ -144,17 +113,17 @@ const CHECK_NOW = statement(
 type Binding = { withheld: string | null; answerLost: boolean; note: string; by: 'person' | 'reading'; nowMs: number };
 
 /** Gives an order's link what the service made, and ends its opening. */
-async function bind(
+function* bind(
   tx: Transaction,
   { linkKey, orderKey }: OpeningRow,
   link: ServiceLink,
   { withheld, answerLost, note, by, nowMs }: Binding,
-): Promise<void> {
+): Work<void> {
   tx.send(BIND, { ...link, withheld, linkKey });
   tx.send(FINISH, { nowMs, answerLost, linkKey });
   tx.send(CHECK_NOW, { nowMs, linkKey });
   noteHistory(tx, { orderKey, atMs: nowMs, what: `link ${link.id} ${note}`, by });
-  await watch.reschedule(tx, linkKey, nowMs);
+  yield* checkSchedule.plan(tx, linkKey, nowMs);
   attention.end(tx, 'link_not_known', link.id, nowMs);
 }
 
@@ -167,11 +136,11 @@ const RELEASE = statement(
    WHERE link_key = @linkKey`,
 );
 
-const retryOpening: InTransaction<Openings>['retryOpening'] = async (
+const retryOpening: InTransaction<Openings>['retryOpening'] = function* (
   tx,
   { dueAtMs, mayExist, waits, fault, nowMs, ...opening },
-) => {
-  const row = await findLeased(tx, opening);
+) {
+  const row = yield* findLeased(tx, opening);
   if (row === null) return;
   const { linkKey, orderKey, reference } = row;
   tx.send(RELEASE, { linkKey, dueAtMs, mayExist, ...fault });
@@ -180,9 +149,9 @@ const retryOpening: InTransaction<Openings>['retryOpening'] = async (
   attention.raiseForOrder(tx, 'link_not_opened', matter);
 };
 
-const parkOpening: InTransaction<Openings>['parkOpening'] = async (tx, { fault, foreignId, nowMs, ...opening }) => {
-  const row = await findLeased(tx, opening);
-  if (row !== null) await park(tx, row, { fault, foreignId, nowMs });
+const parkOpening: InTransaction<Openings>['parkOpening'] = function* (tx, { fault, foreignId, nowMs, ...opening }) {
+  const row = yield* findLeased(tx, opening);
+  if (row !== null) yield* park(tx, row, { fault, foreignId, nowMs });
 };
 
 const PARK = statement(
@@ -193,11 +162,11 @@ const PARK = statement(
 type Parking = { fault: FaultNote; foreignId: string | null; nowMs: number };
 
 /** Parks an opening for a person: the service has another link under its reference. */
-async function park(tx: Transaction, row: OpeningRow, { fault, foreignId, nowMs }: Parking): Promise<void> {
+function* park(tx: Transaction, row: OpeningRow, { fault, foreignId, nowMs }: Parking): Work<void> {
   const { linkKey, orderKey, reference, linkId } = row;
   tx.send(PARK, { linkKey, nowMs, ...fault });
   // Authentic events named another link, which may be paid.
-  if (linkId !== null) await watch.reschedule(tx, linkKey, nowMs);
+  if (linkId !== null) yield* checkSchedule.plan(tx, linkKey, nowMs);
   const detail = takenDetail(row, fault, foreignId);
   attention.end(tx, 'link_not_opened', reference, nowMs);
   attention.raiseForOrder(tx, 'reference_taken', { subject: reference, orderKey, detail, atMs: nowMs });
@@ -208,31 +177,27 @@ const FIND_NEWEST = statement(
 );
 const FENCE = statement('UPDATE opening SET attempt = attempt + 1 WHERE link_key = @linkKey');
 
-const adoptLink: InTransaction<Openings>['adoptLink'] = async (tx, { reference, link, nowMs }) => {
-  const [, row, owner] = await Promise.all([
-    lockReference(tx, reference),
-    tx.one<OpeningRow>(FIND_NEWEST, { reference }),
-    ownerOf(tx, link),
-  ]);
+const adoptLink: InTransaction<Openings>['adoptLink'] = function* (tx, { reference, link, nowMs }) {
+  lockReference(tx, reference);
+  const newest = tx.one<OpeningRow>(FIND_NEWEST, { reference });
+  const owner = yield* ownerOf(tx, link);
+  const row = yield* newest;
   if (row === undefined) return 'not_parked';
   if (!isOpen(row.state)) return 'not_open';
   if (!isAdoptable(row, row.mayExist)) return 'not_parked';
   if (bindingRefusal(row, link, owner) !== null) return 'taken';
   const { linkKey } = row;
   tx.send(FENCE, { linkKey });
-  await bind(tx, row, link, { withheld: null, answerLost: true, note: 'adopted', by: 'person', nowMs });
+  yield* bind(tx, row, link, { withheld: null, answerLost: true, note: 'adopted', by: 'person', nowMs });
   requestCheck(tx, { linkKey, reason: 'registered', atMs: nowMs });
   for (const kind of ENDED_BY_ADOPTION) attention.end(tx, kind, reference, nowMs);
   return 'adopted';
 };
 
-export const openingVerbs: InTransaction<Openings> = {
-  openIntent,
-  claimOpenings,
+export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openIntent' | 'closeOpening'>> = {
   finishOpening,
   keepServiceSecret,
   retryOpening,
   parkOpening,
-  closeOpening,
   adoptLink,
 };

@@ -12,54 +12,49 @@ import {
   SEEN_MAX,
 } from '../checks.ts';
 import { statement } from '../statement.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
 import { readBudget } from './budget.ts';
-import { dropCheck, fallBackCheck } from './matters.ts';
-import type { InTransaction, Transaction } from './transaction.ts';
-
-type CheckVerbs = InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>>;
+import { dropCheck, fallBackCheck } from './check_queue.ts';
 
 /** An opening whose reference belongs to another link waits for a person: the order's own link is asked about as any other. */
 const GOES_ON = `EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status IN ('pending', 'leased'))`;
-const WATCHED = `l.key AS linkKey, o.reference, l.token, l.link_id AS linkId, ${GOES_ON} AS opening`;
+const WATCHED = `l.key AS linkKey, o.reference, l.token, l.link_id AS linkId, ${GOES_ON} AS isOpening`;
 
-const FIND = statement(
+const FIND_LINK = statement(
   `SELECT ${WATCHED} FROM orders o JOIN link l ON l.order_key = o.key WHERE o.reference = @reference
    ORDER BY l.key DESC LIMIT 1`,
 );
 
-const findLink: CheckVerbs['findLink'] = async (tx, reference) =>
-  (await tx.one<WatchedLink>(FIND, { reference })) ?? null;
-
-/** The number by which those who claim checks take turns: hints are counted over all replicas. */
+/** The number of the lock by which replicas claim checks one after the other: hints are counted over all of them. */
 const TURN = 1_667_785_067;
 const TAKE_TURN = statement('SELECT pg_advisory_xact_lock(@turn)');
 const STEP_BACK_HINTS = statement('UPDATE link SET hinted_at_ms = @nowMs WHERE hinted_at_ms > @nowMs');
 const COUNT_HINTS = statement('SELECT count(*) AS followed FROM link WHERE hinted_at_ms > @sinceMs');
 
-const DUE = `(c.due_at_ms <= @nowMs OR c.requested_at_ms > @nowMs::bigint + ${REQUESTED_AHEAD_MS})`;
 const queued = (checks: string) =>
   statement(
-    `SELECT ${WATCHED}, o.key AS orderKey, c.rank, c.reason, c.due_at_ms AS dueAtMs, c.failures, c.again_reason AS againReason,
-       o.state, l.hinted_at_ms AS hintedAtMs
-     FROM ${checks} JOIN link l ON l.key = c.link_key JOIN orders o ON o.key = l.order_key`,
+    `SELECT ${WATCHED}, o.key AS orderKey, c.rank, c.reason, c.due_at_ms AS dueAtMs, c.failures,
+       c.again_reason AS againReason, o.state, l.hinted_at_ms AS hintedAtMs
+     FROM (SELECT link_key, rank, reason, due_at_ms, failures, again_reason FROM link_check
+       WHERE ${checks} AND (due_at_ms <= @nowMs OR requested_at_ms > @nowMs::bigint + ${REQUESTED_AHEAD_MS})
+       ORDER BY due_at_ms, link_key LIMIT ${SEEN_MAX}) AS c
+     JOIN link l ON l.key = c.link_key JOIN orders o ON o.key = l.order_key ORDER BY c.due_at_ms, c.link_key`,
   );
-const QUEUED = queued(
-  `unnest(@ranks::int[]) AS place (rank) CROSS JOIN LATERAL (SELECT * FROM link_check c WHERE c.rank = place.rank AND ${DUE}
-     ORDER BY c.due_at_ms, c.link_key LIMIT ${SEEN_MAX}) AS c`,
-);
-const QUEUED_OF = queued(`(SELECT * FROM link_check c WHERE c.link_key = ANY(@linkKeys::bigint[]) AND ${DUE}) AS c`);
+const QUEUED = queued('rank = @rank');
+const QUEUED_OF = queued('link_key = ANY(@linkKeys::bigint[])');
 
 const scheduled = (links: string) =>
   statement(
     `SELECT ${WATCHED}, o.key AS orderKey, l.check_failures AS failures, s.paid_at_ms AS settledAtMs,
        l.next_check_at_ms AS plannedMs
-     FROM (SELECT * FROM link WHERE ${links}next_check_at_ms <= @nowMs ORDER BY next_check_at_ms, key LIMIT ${SEEN_MAX}) AS l
+     FROM (SELECT key, order_key, token, link_id, check_failures, next_check_at_ms FROM link
+       WHERE ${links}next_check_at_ms <= @nowMs ORDER BY next_check_at_ms, key LIMIT ${SEEN_MAX}) AS l
      JOIN orders o ON o.key = l.order_key LEFT JOIN settlement s ON s.order_key = l.order_key
      ORDER BY l.next_check_at_ms, l.key`,
   );
 const SCHEDULED = scheduled('');
 const SCHEDULED_OF = scheduled('key = ANY(@linkKeys::bigint[]) AND ');
-// Whoever else holds an order may be about to answer, or to end, what was asked about it.
+// A transaction that holds an order may be about to answer, or to end, what was requested about it.
 const LOCK_ORDERS = statement(
   'SELECT key FROM orders WHERE key = ANY(@orderKeys::bigint[]) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED',
 );
@@ -68,40 +63,41 @@ type OfOrder = { orderKey: number };
 type QueuedRow = QueuedCheck & OfOrder;
 type ScheduledRow = ScheduledCheck & OfOrder;
 
-/**
- * Claims by what stands in the rows of orders that are held: what is due is read, its orders are locked, and it is read
- * again. Checks of orders that somebody else holds are left to the next claim.
- */
-const claimChecks: CheckVerbs['claimChecks'] = async (tx, { limit, slots, nowMs, leaseMs }) => {
-  tx.send(TAKE_TURN, { turn: TURN });
-  tx.send(STEP_BACK_HINTS, { nowMs });
-  const [hints, budget] = await Promise.all([
-    tx.one<{ followed: number }>(COUNT_HINTS, { sinceMs: nowMs - HINT_WINDOW_MS }),
-    readBudget(tx, nowMs),
-  ]);
-  const rooms = claimRooms(budget, { limit, slots }, hints?.followed ?? 0);
-  const ranks = ranksWithRoom(rooms);
-  if (rooms.janitor <= 0 && ranks.length === 0) return [];
-  const [inQueue, inSchedule] = await Promise.all([
-    tx.all<QueuedRow>(QUEUED, { ranks, nowMs }),
-    rooms.janitor > 0 ? tx.all<ScheduledRow>(SCHEDULED, { nowMs }) : [],
-  ]);
-  const touched = linksOf(planClaim(due(inQueue, inSchedule), rooms, nowMs));
-  if (touched.size === 0) return [];
+export const checkVerbs: InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>> = {
+  *findLink(tx, reference) {
+    return (yield* tx.one<WatchedLink>(FIND_LINK, { reference })) ?? null;
+  },
+  /**
+   * Claims by rows whose orders are locked: what is due is read, its orders are locked, and it is read again. Checks of
+   * orders that another transaction holds are left to the next claim.
+   */
+  *claimChecks(tx, { limit, slots, nowMs, leaseMs }) {
+    tx.lock(TAKE_TURN, { turn: TURN });
+    tx.send(STEP_BACK_HINTS, { nowMs });
+    const hints = tx.one<{ followed: number }>(COUNT_HINTS, { sinceMs: nowMs - HINT_WINDOW_MS });
+    const budget = yield* readBudget(tx, nowMs);
+    const rooms = claimRooms(budget, { limit, slots }, (yield* hints)?.followed ?? 0);
+    const ofRanks = ranksWithRoom(rooms).map((rank) => tx.all<QueuedRow>(QUEUED, { rank, nowMs }));
+    const bySchedule = rooms.janitor > 0 ? tx.all<ScheduledRow>(SCHEDULED, { nowMs }) : null;
+    const inQueue: QueuedRow[] = [];
+    for (const ofRank of ofRanks) inQueue.push(...(yield* ofRank));
+    const inSchedule = bySchedule === null ? [] : yield* bySchedule;
+    const touched = linksOf(planClaim(due(inQueue, inSchedule), rooms, nowMs));
+    if (touched.size === 0) return [];
 
-  const linkKeys = [...touched];
-  const ofTouched = [...inQueue, ...inSchedule].filter(({ linkKey }) => touched.has(linkKey));
-  const orderKeys = ofTouched.map(({ orderKey }) => orderKey);
-  const [locked, queuedNow, scheduledNow] = await Promise.all([
-    tx.all<{ key: number }>(LOCK_ORDERS, { orderKeys }),
-    tx.all<QueuedRow>(QUEUED_OF, { linkKeys, nowMs }),
-    rooms.janitor > 0 ? tx.all<ScheduledRow>(SCHEDULED_OF, { linkKeys, nowMs }) : [],
-  ]);
-  const held = new Set(locked.map(({ key }) => key));
-  const isHeld = ({ orderKey }: OfOrder) => held.has(orderKey);
-  const plan = planClaim(due(queuedNow.filter(isHeld), scheduledNow.filter(isHeld)), rooms, nowMs);
-  await carryOut(tx, plan, nowMs, leaseMs);
-  return plan.claimed;
+    const linkKeys = [...touched];
+    const ofTouched = [...inQueue, ...inSchedule].filter(({ linkKey }) => touched.has(linkKey));
+    const locked = tx.all<{ key: number }>(LOCK_ORDERS, { orderKeys: ofTouched.map(({ orderKey }) => orderKey) });
+    const again = tx.all<QueuedRow>(QUEUED_OF, { linkKeys, nowMs });
+    const scheduledAgain = rooms.janitor > 0 ? tx.all<ScheduledRow>(SCHEDULED_OF, { linkKeys, nowMs }) : null;
+    const held = new Set((yield* locked).map(({ key }) => key));
+    const isHeld = ({ orderKey }: OfOrder) => held.has(orderKey);
+    const queuedNow = (yield* again).filter(isHeld);
+    const scheduledNow = scheduledAgain === null ? [] : (yield* scheduledAgain).filter(isHeld);
+    const plan = planClaim(due(queuedNow, scheduledNow), rooms, nowMs);
+    yield* carryOut(tx, plan, nowMs, leaseMs);
+    return plan.claimed;
+  },
 };
 
 function due(inQueue: readonly QueuedRow[], inSchedule: readonly ScheduledRow[]): DueChecks {
@@ -131,10 +127,10 @@ const LEASE_IN_SCHEDULE = statement(
    WHERE key = ANY(@linkKeys::bigint[]) AND next_check_at_ms < @untilMs`,
 );
 
-/** Neither its place in the queue nor its schedule gives a link that is claimed to somebody else. */
-async function carryOut(tx: Transaction, plan: ClaimPlan, nowMs: number, leaseMs: number): Promise<void> {
+/** A claimed link is due again only when its lease expires, in the queue and in the schedule. */
+function* carryOut(tx: Transaction, plan: ClaimPlan, nowMs: number, leaseMs: number): Work<void> {
   const { claimed, followed, fallBacks, drops, putOff, putOffInSchedule } = plan;
-  const fallenBack = Promise.all(fallBacks.map((linkKey) => fallBackCheck(tx, linkKey, nowMs)));
+  for (const linkKey of fallBacks) yield* fallBackCheck(tx, linkKey, nowMs);
   for (const linkKey of drops) dropCheck(tx, linkKey);
   for (const later of putOff) tx.send(PUT_OFF, { ...later, nowMs });
   for (const later of putOffInSchedule) tx.send(PUT_OFF_IN_SCHEDULE, later);
@@ -144,7 +140,4 @@ async function carryOut(tx: Transaction, plan: ClaimPlan, nowMs: number, leaseMs
     tx.send(LEASE_IN_SCHEDULE, leased);
   }
   if (followed.length > 0) tx.send(NOTE_HINTS, { linkKeys: followed, nowMs });
-  await fallenBack;
 }
-
-export const checkVerbs: CheckVerbs = { findLink, claimChecks };

@@ -1,0 +1,130 @@
+import type { Intended, Intent, OpeningState, Openings } from '../asking.ts';
+import { type FoundOpening, KEPT_AGAIN_MS, type OpeningColumns, openingAtCancel, openingState } from '../openings.ts';
+import { statement } from '../statement.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
+import { holdSecretsKey } from './secrets.ts';
+
+const NEWEST = statement(
+  `SELECT l.key AS linkKey, p.request, p.status, p.fault_code AS faultCode, p.fault_message AS faultMessage, l.withheld
+   FROM orders o JOIN link l ON l.order_key = o.key LEFT JOIN opening p ON p.link_key = l.key
+   WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`,
+);
+
+type IntentColumns = { linkKey: number; request: string | null };
+
+/** The beginning of an opening. */
+export const openIntent: InTransaction<Openings>['openIntent'] = function* (tx, intent) {
+  const { reference } = intent;
+  lockReference(tx, reference);
+  const newest = tx.one<OpeningColumns & IntentColumns>(NEWEST, { reference });
+  const loaded = yield* loadOrder.byReference(tx, reference);
+  const found = yield* newest;
+  if (loaded === null || found === undefined) {
+    // Null if another transaction opened the reference just now.
+    return (yield* create(tx, intent)) ?? (yield* openIntent(tx, intent));
+  }
+  const { order } = loaded;
+  const { linkKey, request, ...row } = found;
+  if (request !== intent.request) return { outcome: 'conflict', order, request };
+  return { outcome: 'same', order, linkKey, opening: openingState(row) };
+};
+
+const INSERT_LINK = statement(
+  `INSERT INTO link (order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, opened, callback_url,
+     return_token, expires_at_ms, created_at_ms)
+   VALUES (@orderKey, @token, @sealed, @keyId, @fingerprint, true, @callbackUrl, @returnToken, @expiresAtMs, @atMs)
+   RETURNING key AS linkKey`,
+);
+const INSERT_OPENING = statement(
+  'INSERT INTO opening (link_key, request, due_at_ms) VALUES (@linkKey, @request, @atMs)',
+);
+
+/** Null if the reference is in use. */
+function* create(tx: Transaction, intent: Intent): Work<Intended | null> {
+  const { request, secret, atMs } = intent;
+  yield* holdSecretsKey(tx, secret.keyId);
+  const orderKey = yield* insertOrder(tx, intent);
+  if (orderKey === null) return null;
+  const link = { ...intent, ...secret, orderKey };
+  const { linkKey } = (yield* tx.one<{ linkKey: number }>(INSERT_LINK, link)) as { linkKey: number };
+  tx.send(INSERT_OPENING, { linkKey, request, atMs });
+  noteHistory(tx, { orderKey, atMs, what: 'link is to be opened' });
+  const { order } = yield* loadOrder.byKey(tx, orderKey);
+  const opening: OpeningState = { status: 'pending', withheld: null, fault: null };
+  return { outcome: 'created', order, linkKey, opening };
+}
+
+const HEARD = statement(
+  `SELECT EXISTS (SELECT 1 FROM inbox WHERE link_key = @linkKey)
+     OR EXISTS (SELECT 1 FROM hint WHERE link_key = @linkKey) AS isHeard`,
+);
+
+/** Whether an authentic delivery came for a link, be it stale: then the service has it. */
+function* isHeard(tx: Transaction, linkKey: number): Work<boolean> {
+  return (yield* tx.one<{ isHeard: boolean }>(HEARD, { linkKey }))?.isHeard === true;
+}
+
+// A delivery holds the row of its link: none can be under way while this is held.
+const LOCK_WHOLE = statement(
+  'SELECT 1 FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey FOR UPDATE',
+);
+const FIND_LEASED_WHOLE = statement(
+  `SELECT l.order_key AS orderKey, l.link_id AS linkId FROM opening p JOIN link l ON l.key = p.link_key
+   WHERE p.link_key = @linkKey AND p.attempt = @attempt AND p.holder = @replica AND p.status = 'leased'
+   FOR UPDATE OF p`,
+);
+const KEEP_OPENING = statement(
+  `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true, due_at_ms = @dueAtMs
+   WHERE link_key = @linkKey`,
+);
+const FORGET_LINK = ['opening', 'link_check', 'rejection'].map((table) =>
+  statement(`DELETE FROM ${table} WHERE link_key = @linkKey`),
+);
+const FORGET_ORDER = ['history', 'attention', 'link'].map((table) =>
+  statement(`DELETE FROM ${table} WHERE order_key = @orderKey`),
+);
+const FORGET = statement('DELETE FROM orders WHERE key = @orderKey');
+
+/** The end of an opening whose link the service refuses to make. */
+export const closeOpening: InTransaction<Openings>['closeOpening'] = function* (tx, { linkKey, attempt, nowMs }) {
+  const lease = { linkKey, attempt, replica: tx.replica };
+  tx.lock(LOCK_WHOLE, { linkKey });
+  const leased = tx.one<{ orderKey: number; linkId: string | null }>(FIND_LEASED_WHOLE, lease);
+  const heard = yield* isHeard(tx, linkKey);
+  const row = yield* leased;
+  if (row === undefined) return 'lost';
+  const { orderKey, linkId } = row;
+  if (linkId !== null || heard) {
+    tx.send(KEEP_OPENING, { dueAtMs: nowMs + KEPT_AGAIN_MS, linkKey });
+    return 'kept';
+  }
+  for (const each of FORGET_LINK) tx.send(each, { linkKey });
+  for (const each of FORGET_ORDER) tx.send(each, { orderKey });
+  tx.send(FORGET, { orderKey });
+  return 'closed';
+};
+
+// The row is locked, because claims lock no order: no attempt begins while it is decided whether there was one.
+const FIND_OPENING = statement(
+  `SELECT p.link_key AS linkKey, l.link_id AS linkId, p.status, p.may_exist AS mayExist
+   FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey FOR NO KEY UPDATE OF p`,
+);
+const END = statement(
+  `UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @atMs, fault_code = NULL, fault_message = NULL
+   WHERE link_key = @linkKey`,
+);
+
+/** Ends the opening of an order that is cancelled while it waits for its link; false if that link may exist. */
+export function* endOpening(tx: Transaction, orderKey: number, atMs: number): Work<boolean> {
+  type Row = Pick<FoundOpening, 'linkKey' | 'linkId' | 'status'> & { mayExist: boolean };
+  const opening = yield* tx.one<Row>(FIND_OPENING, { orderKey });
+  if (opening === undefined) return true;
+  const { linkKey } = opening;
+  const at = openingAtCancel(opening, opening.mayExist, yield* isHeard(tx, linkKey));
+  if (at === 'ends') {
+    tx.send(END, { atMs, linkKey });
+    noteHistory(tx, { orderKey, atMs, what: 'link is not opened any more' });
+  }
+  return at !== 'waits';
+}
