@@ -1,0 +1,30 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { anchorsOf } from '../support/markdown.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const folders = ['docs', 'examples', 'sandbox'].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
+);
+const pages = ['README.md', 'CHANGELOG.md', ...folders].filter((file) => file.endsWith('.md'));
+const text = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const places = new Map(pages.map((page) => [page, new Set(anchorsOf(text(page), /#+/))]));
+
+/** The links of a page that name a heading: the page which each leads to, and the heading. */
+function linksOf(page: string): { to: string; heading: string }[] {
+  return [...text(page).matchAll(/\]\((?!\w+:)([^)#]*)#([^)]+)\)/g)].map(([, file = '', heading = '']) => ({
+    to: file === '' ? page : relative(ROOT, join(ROOT, dirname(page), file)),
+    heading,
+  }));
+}
+
+it.each(pages)('%s links only to headings that exist', (page) => {
+  expect(linksOf(page).filter(({ to, heading }) => !places.get(to)?.has(heading))).toEqual([]);
+});
+
+it('the glossary explains words that other pages link to', () => {
+  const used = pages.filter((page) => linksOf(page).some(({ to }) => to === 'docs/glossary.md'));
+  expect(used.length).toBeGreaterThan(5);
+});
