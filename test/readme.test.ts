@@ -19,6 +19,11 @@ describe('the README', () => {
   it('names only commands and files that are there', () => {
     const links = [...README.matchAll(/\]\(([^)#]+)\)/g)].map(([, target]) => target as string);
     expect(links.filter((target) => !target.startsWith('http') && !existsSync(join(ROOT, target)))).toEqual([]);
+    const folders = [...sectionOf('Find your way in the source').matchAll(/`(\w+\/[\w/.]*)`/g)].map(
+      ([, path]) => path as string,
+    );
+    expect(folders.length).toBeGreaterThan(15);
+    expect(folders.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['demo', 'start', 'test', 'settled', 'sandbox']));
   });
