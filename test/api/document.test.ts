@@ -130,7 +130,8 @@ describe('docs/operations.md', () => {
   });
 
   it('speaks of metrics that there are', async () => {
-    expect(spokenIn('operations.md').difference(await shownMetrics())).toEqual(new Set());
+    const shown = await shownMetrics();
+    expect([...spokenIn('operations.md')].filter((name) => !shown.has(name))).toEqual([]);
   });
 });
 
