@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { testFolder } from './support/app.ts';
+import { freePort } from './support/port.ts';
 import { spawnSandbox, spawnSettled } from './support/process.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -18,6 +19,11 @@ describe('the README', () => {
   it('names only commands and files that are there', () => {
     const links = [...README.matchAll(/\]\(([^)#]+)\)/g)].map(([, target]) => target as string);
     expect(links.filter((target) => !target.startsWith('http') && !existsSync(join(ROOT, target)))).toEqual([]);
+    const folders = [...sectionOf('Find your way in the source').matchAll(/`(\w+\/[\w/.]*)`/g)].map(
+      ([, path]) => path as string,
+    );
+    expect(folders.length).toBeGreaterThan(15);
+    expect(folders.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['demo', 'start', 'test', 'settled', 'sandbox']));
   });
@@ -52,24 +58,39 @@ describe('the README', () => {
     expect(blocksOf('Test it')).toEqual(['npm ci && npm test\n']);
   });
 
-  it('shows commands that open an order and find its payment when they are pasted', async ({ skip }) => {
+  it('shows commands that open an order, pay it, and find a payment whose webhooks are lost when they are pasted', async ({
+    skip,
+  }) => {
     skipWithout(skip, ['bash', 'curl']);
-    const [startSandbox = '', startSettled = '', rest = ''] = blocksOf('Open an order');
+    const [startSandbox = '', startSettled = '', pay = ''] = blocksOf('Open an order');
     const [, options = ''] = /^npm run -s sandbox -- (.*)\n$/.exec(startSandbox) ?? [];
     const sandbox = spawnSandbox([...options.split(' '), '--listen', '127.0.0.1:0', '--json']);
     const { url } = JSON.parse(await sandbox.line(/"url"/));
     const [, apiUrl, apiKey = ''] =
       /^SETTLED_API_URL=(\S+) SETTLED_API_KEY=(\S+) npm start\n$/.exec(startSettled) ?? [];
     expect(apiUrl).toBe('http://127.0.0.1:8790');
-    const served = await serve({ SETTLED_API_URL: url, SETTLED_API_KEY: apiKey });
+    const hooks = `127.0.0.1:${await freePort()}`;
+    const served = await serve({
+      SETTLED_API_URL: url,
+      SETTLED_API_KEY: apiKey,
+      SETTLED_HOOKS_LISTEN: hooks,
+      SETTLED_PUBLIC_URL: `http://${hooks}`,
+    });
+    const [lose = ''] = blocksOf('When webhooks are lost');
     const [readFeed = ''] = blocksOf('Tell your shop');
-    const script = atTest(rest + readFeed, served).replaceAll('http://127.0.0.1:8790', url);
-    const output = paste(script, served.environment);
-    expect(output).toContain(`"url":"${url}/pay/`);
-    expect(output).toContain('"state":"awaiting_payment"');
-    expect(output).toContain('"learnedBy":"reconciliation"');
-    expect(output).toMatch(/Order order-1001 .*is paid/);
-    expect(output).toMatch(/\{"notices":\[.*"type":"order\.paid"/);
+    const script = atTest([pay, lose, readFeed].join("printf '\\n--\\n'\n"), served);
+    const output = paste(script.replaceAll('http://127.0.0.1:8790', url), served.environment);
+    const [paid = '', lost = '', feed = ''] = output.split('\n--\n');
+    expect(paid).toContain(`"url":"${url}/pay/`);
+    expect(paid).toContain('"state":"awaiting_payment"');
+    expect(paid).toMatch(/Order order-1001 .*is paid/);
+    expect(lost).toContain('"learnedBy":"reconciliation"');
+    expect(lost).toMatch(/Order order-1002 .*is paid/);
+    expect(feed.match(/"type":"order\.paid"/g)).toHaveLength(2);
+    const orders = await fetch(`http://127.0.0.1:${served.operator.port}/v1/orders/order-1001`, {
+      headers: { authorization: `Bearer ${readFileSync(`${served.folder}/data/settled.db.operator-token`, 'utf8')}` },
+    });
+    expect(await orders.json()).toMatchObject({ order: { learnedBy: 'webhook' } });
   });
 
   it('shows how a callback is configured', ({ skip }) => {
@@ -188,10 +209,10 @@ async function serve(
   { folder = testFolder(), ...options }: { folder?: string; atEnd?: (kill: () => void) => void } = {},
 ): Promise<Served> {
   const environment = {
-    ...more,
     SETTLED_STORE: `sqlite:${folder}/data/settled.db`,
     SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
     SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+    ...more,
   };
   const served = spawnSettled(['serve'], environment, options);
   const { hooks, operator } = JSON.parse(await served.line(/settled is serving/));

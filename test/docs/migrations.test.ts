@@ -12,7 +12,7 @@ const CONTRACTS =
   /\b(DROP\s+(TABLE|COLUMN|INDEX|CONSTRAINT)|RENAME|ALTER\s+COLUMN\s+\w+\s+(TYPE|SET\s+(NOT\s+NULL|DATA))|TRUNCATE|DELETE\s+FROM)\b/i;
 const ADDED_WITHOUT_DEFAULT = /ADD\s+COLUMN\s+(?:(?!DEFAULT)[^,;])*NOT\s+NULL(?:(?!DEFAULT)[^,;])*[,;]/i;
 
-describe('migrations: the rule of docs/postgres.md', () => {
+describe('migrations: the rule of docs/migrations.md', () => {
   it('are paired: the same numbers and names for both engines', () => {
     expect(files('postgres')).toEqual(files('sqlite'));
     const numbers = files('postgres').map((name) => Number(/^(\d{4})_[a-z_]+\.sql$/.exec(name)?.[1]));

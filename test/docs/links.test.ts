@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { anchorsOf } from '../support/markdown.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const folders = ['docs', 'examples', 'sandbox'].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
+);
+const pages = ['README.md', 'CHANGELOG.md', ...folders].filter((file) => file.endsWith('.md'));
+const text = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const places = new Map(pages.map((page) => [page, new Set(anchorsOf(text(page), /#+/))]));
+
+/** The links of a page that name a heading: the page which each leads to, and the heading. */
+function linksOf(page: string): { to: string; heading: string }[] {
+  return [...text(page).matchAll(/\]\((?!\w+:)([^)#]*)#([^)]+)\)/g)].map(([, file = '', heading = '']) => ({
+    to: file === '' ? page : relative(ROOT, join(ROOT, dirname(page), file)),
+    heading,
+  }));
+}
+
+it('links of the documents lead only to headings that exist', () => {
+  const broken = pages.flatMap((page) =>
+    linksOf(page)
+      .filter(({ to, heading }) => !places.get(to)?.has(heading))
+      .map(({ to, heading }) => `${page} -> ${to}#${heading}`),
+  );
+  expect(broken).toEqual([]);
+});
+
+it('pages link the words of the glossary', () => {
+  const used = pages.filter((page) => linksOf(page).some(({ to }) => to === 'docs/glossary.md'));
+  expect(used.length).toBeGreaterThan(5);
+});
