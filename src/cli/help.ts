@@ -1,25 +1,40 @@
 import { nearest } from '../nearest.ts';
-import { COMMON_OPTIONS, UsageError } from './arguments.ts';
-import type { Command, Group, Options, Report } from './command.ts';
-import { EXIT_MEANINGS } from './exit.ts';
+import { type Command, type Option, optionsOf, type Report } from './command.ts';
+import { EXIT_MEANINGS, UsageError } from './exit.ts';
 
 /** What `settled`, `settled help` and `settled COMMAND --help` print, all from the one table of commands. */
 
-const WIDTH = 110;
+/** Commands that a person looks for together. */
+export type Group = { readonly heading: string; readonly commands: readonly Command[] };
+
+const COLUMNS = 110;
+
+/** Help on one command, or on all that begin with the words given. Throws `UsageError` if there is none. */
+export function helpOn(groups: readonly Group[], words: readonly string[]): Report {
+  if (words.length === 0) return overview(groups);
+  const commands = groups.flatMap((group) => group.commands);
+  const asked = words.join(' ');
+  const exact = commands.find(({ name }) => name === asked);
+  if (exact !== undefined) return { data: describe(exact), lines: commandHelp(exact) };
+  const group = commands.filter(({ name }) => name.startsWith(`${asked} `));
+  if (group.length === 0) throw noSuchCommand(commands, words);
+  return { data: { commands: group.map(describe) }, lines: columnLines(group.map(usageRow)) };
+}
 
 export function overview(groups: readonly Group[]): Report {
   const exits = Object.entries(EXIT_MEANINGS);
+  const rows = groups.flatMap(({ commands }) => commands.map(usageRow));
   return {
     data: { commands: groups.flatMap(({ commands }) => commands.map(describe)), exitCodes: Object.fromEntries(exits) },
     lines: [
       'settled marks the orders of a shop paid: once, durably, and for the right money.',
       '',
       'Usage: settled COMMAND [OPTION...]',
-      ...groupLines(groups),
+      ...groups.flatMap(({ heading, commands }) => ['', `${heading}:`, ...columnLines(commands.map(usageRow), rows)]),
       '',
       'Every command takes --json and --help. `settled help COMMAND` says more about one; `settled --version` says which',
-      'settled this is. The configuration is in the environment, SETTLED_*: all commands but `verify` and `help` need the',
-      "server's own.",
+      'settled this is. The configuration is in the environment, SETTLED_*: every command except `verify` and `help` needs',
+      "the server's own.",
       '',
       'In a checkout, `settled sandbox` starts a payment-link service of your own to try settled with: `settled sandbox help`.',
       '`settled demo` starts that, settled and a tiny shop together: `settled demo --help`.',
@@ -30,32 +45,7 @@ export function overview(groups: readonly Group[]): Report {
   };
 }
 
-/** Every command under the heading of its group, in columns that go through all groups. */
-function groupLines(groups: readonly Group[]): string[] {
-  const rows = groups.flatMap(({ commands }) => commands).map(usageRow);
-  const indent = indentOf(rows);
-  return groups.flatMap(({ heading, commands }) => ['', `${heading}:`, ...columnLines(commands.map(usageRow), indent)]);
-}
-
-function usageRow(command: Command): Row {
-  return [usageOf(command), command.about];
-}
-
-/** Help on one command, or on all that begin with the words given. Throws `UsageError` where there is none. */
-export function helpOn(groups: readonly Group[], words: readonly string[]): Report {
-  if (words.length === 0) return overview(groups);
-  const commands = groups.flatMap((group) => group.commands);
-  const asked = words.join(' ');
-  const exact = commands.find(({ name }) => name === asked);
-  if (exact !== undefined) return { data: describe(exact), lines: commandHelp(exact) };
-  const group = commands.filter(({ name }) => name.startsWith(`${asked} `));
-  if (group.length === 0) throw noSuchCommand(commands, words);
-  const rows = group.map(usageRow);
-  const lines = columnLines(rows, indentOf(rows));
-  return { data: { commands: group.map(describe) }, lines };
-}
-
-/** The error that lists what there is: of a group where its first word is known, else everything. */
+/** The error that lists the commands: those of a group if its first word is known, else all. */
 export function noSuchCommand(commands: readonly Command[], words: readonly string[]): UsageError {
   const [first = ''] = words;
   const group = commands.filter(({ name }) => name.startsWith(`${first} `));
@@ -71,37 +61,55 @@ export function noSuchCommand(commands: readonly Command[], words: readonly stri
 }
 
 function commandHelp(command: Command): string[] {
-  const options: Options = { ...command.options, ...COMMON_OPTIONS };
-  const rows = Object.entries(options).map(
-    ([name, { value, choices, about }]): Row => [
-      value === undefined ? `--${name}` : `--${name} ${value}`,
-      choices === undefined ? about : `${about}: ${choices.join(', ')}`,
-    ],
-  );
+  const { name, about, details, examples } = command;
+  const rows = Object.entries(optionsOf(command)).map(([option, given]): Row => {
+    const { value, choices } = given;
+    const meaning = aboutOption(given);
+    return [
+      value === undefined ? `--${option}` : `--${option} ${value}`,
+      choices === undefined ? meaning : `${meaning}: ${choices.join(', ')}`,
+    ];
+  });
   return [
-    `settled ${command.name}: ${command.about}`,
+    `settled ${name}: ${about}`,
     '',
     `Usage: ${usageOf(command)} [OPTION...]`,
     '',
-    ...columnLines(rows, indentOf(rows)),
-    ...(command.details === undefined ? [] : ['', ...command.details]),
-    ...(command.examples === undefined ? [] : ['', 'Examples:', ...command.examples.map((line) => `  ${line}`)]),
+    ...columnLines(rows),
+    ...(details === undefined ? [] : ['', ...details]),
+    ...(examples === undefined ? [] : ['', 'Examples:', ...examples.map((line) => `  ${line}`)]),
   ];
 }
 
+/** The same for a program. */
+function describe(command: Command): object {
+  const { name, positionals, about } = command;
+  const options = Object.entries(optionsOf(command)).map(([option, given]) => {
+    const { value, choices } = given;
+    return [option, { value, choices, about: aboutOption(given) }];
+  });
+  return { name, positionals, about, options: Object.fromEntries(options) };
+}
+
+function aboutOption({ about, needed }: Option): string {
+  return needed === undefined ? about : `${about}; needed`;
+}
+
 function usageOf({ name, positionals }: Command): string {
-  return `settled ${name}${positionals === '' ? '' : ` ${positionals}`}`;
+  return `settled ${name} ${positionals}`.trimEnd();
 }
 
 type Row = readonly [left: string, right: string];
 
-function indentOf(rows: readonly Row[]): number {
-  return Math.max(...rows.map(([left]) => left.length)) + 4;
+function usageRow(command: Command): Row {
+  return [usageOf(command), command.about];
 }
 
-function columnLines(rows: readonly Row[], indent: number): string[] {
+/** Rows in two columns, which are aligned with those of `all`. */
+function columnLines(rows: readonly Row[], all: readonly Row[] = rows): string[] {
+  const indent = Math.max(...all.map(([left]) => left.length)) + 4;
   return rows.flatMap(([left, right]) => {
-    const [first = '', ...more] = wrap(right, WIDTH - indent);
+    const [first = '', ...more] = wrap(right, COLUMNS - indent);
     return [`  ${left.padEnd(indent - 2)}${first}`, ...more.map((line) => ' '.repeat(indent) + line)];
   });
 }
@@ -116,8 +124,4 @@ function wrap(text: string, columns: number): string[] {
     } else line = line === '' ? word : `${line} ${word}`;
   }
   return [...lines, line];
-}
-
-function describe({ name, positionals, about, options }: Command): object {
-  return { name, positionals, about, options: { ...options, ...COMMON_OPTIONS } };
 }

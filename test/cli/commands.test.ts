@@ -186,7 +186,7 @@ describe('cli: the state of the installation', () => {
     const human = await runSettled(['rotate-key'], environmentOf(app));
     expect(human).toMatchObject({ code: 0, stderr: '' });
     expect(human.stdout).toMatch(
-      /^The secrets key is a new one\. Under it: 1 signing secret, all of them sealed now\.\n.*copy/,
+      /^The secrets key is a new one\. Re-encrypted with it: 1 signing secret, all of them\.\n.*copy/,
     );
     expect(human.stdout).toMatch(new RegExp(`^key before +${rotation.keyId}$`, 'm'));
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readArguments } from '../../src/cli/arguments.ts';
+import { readArguments } from '../../src/cli/command.ts';
 import { COMMANDS, GROUPS } from '../../src/cli/commands.ts';
 import { EXIT, EXIT_MEANINGS } from '../../src/cli/exit.ts';
 import { helpOn } from '../../src/cli/help.ts';
@@ -56,7 +56,7 @@ describe('cli: a command that comes to no end', () => {
     const nothingIsWritten = '--import=data:text/javascript,process.stdout.write=()=>true';
     const end = await spawnSettled(['--version'], { NODE_OPTIONS: nothingIsWritten }).finished;
     expect(end.code).toBe(EXIT.bug);
-    expect(end.stderr).toContain('This is a bug in settled. Please report it.\nError: the command came to no end');
+    expect(end.stderr).toContain('This is a bug in settled. Please report it.\nError: the command did not finish');
   });
 });
 
