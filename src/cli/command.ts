@@ -86,8 +86,8 @@ type Arguments = { positionals: string[]; options: Record<string, string | true>
 export function readArguments(command: Command, args: readonly string[]): Arguments {
   const known = optionsOf(command);
   const types = Object.entries(known).map(([name, { value }]) => {
-    const type: 'string' | 'boolean' = value === undefined ? 'boolean' : 'string';
-    return [name, name === 'help' ? { type, short: 'h' } : { type }] as const;
+    const type = value === undefined ? ('boolean' as const) : ('string' as const);
+    return [name, name === 'help' ? { type, short: 'h' } : { type }];
   });
   const options = Object.fromEntries(types);
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
@@ -96,7 +96,10 @@ export function readArguments(command: Command, args: readonly string[]): Argume
     if (token.kind === 'positional') read.positionals.push(token.value);
     if (token.kind !== 'option') continue;
     const option = Object.hasOwn(known, token.name) ? known[token.name] : undefined;
-    if (option === undefined) throw unknownOption(command, token.rawName);
+    if (option === undefined) {
+      const list = Object.keys(known).map((name) => `--${name}`);
+      throw new UsageError(`\`settled ${command.name}\` has no option ${token.rawName}. It has: ${list.join(', ')}.`);
+    }
     if (read.options[token.name] !== undefined) {
       throw new UsageError(`--${token.name} is given twice. Give it once.`);
     }
@@ -107,11 +110,6 @@ export function readArguments(command: Command, args: readonly string[]): Argume
     checkNeeded(command, read.options);
   }
   return read;
-}
-
-function unknownOption(command: Command, given: string): UsageError {
-  const list = Object.keys(optionsOf(command)).map((option) => `--${option}`);
-  return new UsageError(`\`settled ${command.name}\` has no option ${given}. It has: ${list.join(', ')}.`);
 }
 
 function readValue(

@@ -1,27 +1,19 @@
-import type { RowStatus } from '../domain/row.ts';
+import { bulkCommand } from './bulk.ts';
 import { defineCommand } from './command.ts';
-import { bulkCommand, list, rowOptions } from './lists.ts';
+import { faultWords, list, type Row, rowOptions, statusWords } from './lists.ts';
 import { printableLines, record, table } from './output.ts';
 
 /** The commands about recorded events: what the service said, by a webhook or when it was asked. */
 
-/** An event as the API lists it. */
-type EventRow = {
-  id: string;
+type EventRow = Row & {
   eventId: string;
   type: string | null;
-  reference: string;
   linkId: string | null;
-  status: RowStatus;
   outcome: string | null;
   rule: string | null;
-  attempt: number;
   conflict: boolean;
   duplicates: number;
   receivedAt: string;
-  dueAt: string | null;
-  endedAt: string | null;
-  fault: { code: string; message: string } | null;
 };
 type EventDetail = EventRow & {
   timestamp: string;
@@ -50,16 +42,12 @@ function eventTable(events: readonly EventRow[]): string[] {
     event.receivedAt,
     event.reference,
     event.type,
-    statusWords(event),
+    statusWords(event, 'in work'),
     event.fault?.code ?? event.rule ?? event.outcome,
     event.eventId,
   ]);
   const headings = ['id', 'received', 'order', 'type', 'status', 'result', 'event id'];
   return table(headings, rows, 'No such events.');
-}
-
-function statusWords({ status }: EventRow): string {
-  return status === 'leased' ? 'in work' : status;
 }
 
 export const eventsShow = defineCommand({
@@ -77,7 +65,7 @@ export const eventsShow = defineCommand({
       ['type', event.type],
       ['received', event.receivedAt],
       ['signed', new Date(Number(event.timestamp)).toISOString()],
-      ['status', statusWords(event)],
+      ['status', statusWords(event, 'in work')],
       ['outcome', event.outcome],
       ['rule', event.rule],
       ['attempts', event.attempt],
@@ -85,7 +73,7 @@ export const eventsShow = defineCommand({
       ['ended', event.endedAt],
       ['came again', event.duplicates],
       ['conflict', event.conflict ? 'this event id came before with another body' : 'no'],
-      ['fault', event.fault === null ? null : `${event.fault.code}: ${event.fault.message}`],
+      ['fault', faultWords(event)],
       ['body SHA-256', event.bodySha256],
     ]);
     return { data: answer, lines: [...lines, '', ...bodyLines(event)] };

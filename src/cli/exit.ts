@@ -137,9 +137,7 @@ export class Refusal extends Error implements Failure {
 /** What an error means for the person at the command line. An error that no code foresees is a bug. */
 export function failure(error: unknown): Failure {
   if (error instanceof Fault) return { code: error.code, message: error.message, exit: exitOfFault(error.code) };
-  if (error instanceof CommandError || error instanceof Refusal) {
-    return { code: error.code, message: error.message, exit: error.exit };
-  }
+  if (error instanceof CommandError || error instanceof Refusal) return error;
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { code: 'bug', message: `This is a bug in settled. Please report it.\n${stack}`, exit: EXIT.bug };
 }

@@ -1,24 +1,16 @@
-import type { RowStatus } from '../domain/row.ts';
 import { inARow } from '../domain/shop_failures.ts';
+import { bulkCommand } from './bulk.ts';
 import { defineCommand } from './command.ts';
 import type { Connection, Query } from './connection.ts';
-import { bulkCommand, listRows, moreLine, queryOf, rowOptions } from './lists.ts';
+import { faultWords, listRows, moreLine, queryOf, type Row, rowOptions, statusWords } from './lists.ts';
 import { printable, printableLines, record, table } from './output.ts';
 
 /** The commands about notices: what settled tells the shop. */
 
-/** A notice as the API lists it. */
-type NoticeRow = {
-  id: string;
-  reference: string;
+type NoticeRow = Row & {
   type: string;
   version: number;
-  status: RowStatus;
-  attempt: number;
   createdAt: string;
-  dueAt: string | null;
-  endedAt: string | null;
-  fault: { code: string; message: string } | null;
   answer: { status: number; body: string } | null;
 };
 type NoticeDetail = NoticeRow & { body: unknown };
@@ -83,17 +75,13 @@ function noticeTable(notices: readonly NoticeRow[], shop?: ShopOfNotices): strin
     notice.createdAt,
     notice.reference,
     notice.type,
-    statusWords(notice),
+    statusWords(notice, 'being sent'),
     notice.attempt,
     lastAnswer(notice),
-    shop === null ? feedOnly(notice) : nextAttempt(notice, notices),
+    notice.status !== 'pending' ? null : shop === null ? 'feed only' : nextAttempt(notice, notices),
   ]);
   const headings = ['id', 'created', 'order', 'type', 'status', 'attempts', 'last answer', 'next'];
   return table(headings, rows, 'No such notices.');
-}
-
-function statusWords({ status }: NoticeRow): string {
-  return status === 'leased' ? 'being sent' : status;
 }
 
 const ANSWER_COLUMNS = 40;
@@ -106,13 +94,8 @@ function lastAnswer({ answer, fault }: NoticeRow): string | null {
   return characters.length <= ANSWER_COLUMNS ? said : `${characters.slice(0, ANSWER_COLUMNS - 1).join('')}…`;
 }
 
-function feedOnly({ status }: NoticeRow): string | null {
-  return status === 'pending' ? 'feed only' : null;
-}
-
 /** The time of the next attempt, or what it waits for: settled sends the notices of an order one at a time. */
-function nextAttempt({ status, dueAt, reference }: NoticeRow, shown: readonly NoticeRow[]): string | null {
-  if (status !== 'pending') return null;
+function nextAttempt({ dueAt, reference }: NoticeRow, shown: readonly NoticeRow[]): string {
   if (dueAt !== null) return dueAt;
   const turn = shown.find(
     (other) =>
@@ -136,12 +119,12 @@ export const noticesShow = defineCommand({
       ['order version', notice.version],
       ['type', notice.type],
       ['created', notice.createdAt],
-      ['status', statusWords(notice)],
+      ['status', statusWords(notice, 'being sent')],
       ['attempts', notice.attempt],
       ['next attempt', notice.dueAt],
       ['ended', notice.endedAt],
       ['shop answered', notice.answer?.status ?? null],
-      ['fault', notice.fault === null ? null : `${notice.fault.code}: ${notice.fault.message}`],
+      ['fault', faultWords(notice)],
     ]);
     const body = JSON.stringify(notice.body, null, 2).split('\n').map(printable);
     const said = notice.answer?.body ? ['', 'The shop answered:', ...printableLines(notice.answer.body)] : [];

@@ -37,9 +37,10 @@ export const ordersOpen = defineCommand({
     'callback-url': { value: 'URL', about: 'where the customer is sent after paying' },
   },
   async run({ first: reference, options, server }) {
-    const { 'expires-at': expiresAt, 'metadata-file': file, 'callback-url': callbackUrl, ...texts } = options;
+    const { title, amount, currency, description } = options;
+    const { 'expires-at': expiresAt, 'metadata-file': file, 'callback-url': callbackUrl } = options;
     const metadata = file === undefined ? undefined : readMetadata(file);
-    const body = { reference, ...texts, expiresAt, metadata, callbackUrl };
+    const body = { reference, title, amount, currency, description, expiresAt, metadata, callbackUrl };
     const answer = await server().post<OpenAnswer>('/v1/orders', body);
     if (answer.order.link !== null) return report(answer);
     const later = [

@@ -2,10 +2,9 @@ import { readConfig } from '../config.ts';
 import type { Environment } from '../environment.ts';
 import { releaseVersion } from '../release.ts';
 import { type Command, type Report, readArguments } from './command.ts';
-import { COMMANDS, GROUPS } from './commands.ts';
+import { COMMANDS, helpOn, noSuchCommand } from './commands.ts';
 import { connect } from './connection.ts';
 import { EXIT, type ExitCode, failure } from './exit.ts';
-import { helpOn, noSuchCommand, overview } from './help.ts';
 import { failureText, reportText } from './output.ts';
 
 /** What a command has of the process in which it runs. */
@@ -42,23 +41,24 @@ export function isForProgram(args: readonly string[]): boolean {
 async function dispatch(all: readonly string[], { environment, print }: Surroundings): Promise<Report | ExitCode> {
   const first = all.findIndex((word) => word !== '--json');
   const words = first < 0 ? [] : all.slice(first);
-  if (words.length === 0) throw noSuchCommand(COMMANDS, []);
-  if (words[0] === '--help' || words[0] === '-h') return overview(GROUPS);
+  if (words.length === 0) throw noSuchCommand([]);
+  if (words[0] === '--help' || words[0] === '-h') return helpOn([]);
   if (words[0] === '--version' || words[0] === '-V') return version();
   const command = findCommand(words);
   if (command === undefined) {
     const group = words.slice(0, 1);
-    if (words.includes('--help') || words.includes('-h')) return helpOn(GROUPS, group);
-    throw noSuchCommand(COMMANDS, group);
+    if (words.includes('--help') || words.includes('-h')) return helpOn(group);
+    throw noSuchCommand(group);
   }
   const name = command.name.split(' ');
   const { positionals, options } = readArguments(command, words.slice(name.length));
-  if (options.help !== undefined) return helpOn(GROUPS, name);
+  const { help, json: _, ...own } = options;
+  if (help !== undefined) return helpOn(name);
   const config = () => readConfig(environment);
   return command.run({
     positionals,
     first: positionals[0] ?? '',
-    options: options as Record<string, never>,
+    options: own as Record<string, never>,
     json: isForProgram(all),
     config,
     server: () => connect(config()),
