@@ -33,9 +33,10 @@ export const attention = defineCommand({
   details: [
     'Held orders, refunds that are due and all other matters are one list. Each says what happened and what to do.',
     `More than ${ALIKE_MAX} of one kind are counted; --kind, --limit or --all list them one by one, the oldest first.`,
-    'Many matters end without you; docs/states.md says which, and when. A hold ends when you decide it: settled orders',
-    'resolve ORDER. End the others when they are over: settled attention end ID --reason TEXT',
-    'A refund or a dispute that the service made is not a matter: settled orders list --state disputed',
+    'Many matters end without you; docs/states.md says which, and when.',
+    'A hold ends when you decide it: settled orders resolve ORDER.',
+    'End the others when they are over: settled attention end ID --reason TEXT.',
+    'A refund or a dispute that the service made is not a matter: settled orders list --state disputed.',
     '--exit-code is for cron and scripts: the command then ends with 3 if something needs a person.',
   ],
   examples: ['settled attention --kind hold', 'settled attention --exit-code'],
@@ -125,7 +126,8 @@ export const attentionEnd = defineCommand({
   details: [
     'The history of its order keeps the reason. What settled finds again it raises again.',
     'Ending refund_due or duplicate_payment says that the refund was made: the order loses that flag.',
-    'The command ends with 66 if there is no such matter, or if it has ended. A hold has no ID: settled orders resolve ORDER',
+    'The command ends with 66 if there is no such matter, or if it has ended.',
+    'A hold has no ID: settled orders resolve ORDER.',
   ],
   examples: ['settled attention end 12 --reason "both events named the same payment"'],
   options: { reason: { value: 'TEXT', needed: true, about: 'why it is over' } },

@@ -29,9 +29,10 @@ export function bulkCommand<R extends Row>(bulk: Bulk<R>): Command {
     about,
     details: [
       ...details,
-      `With IDs, the ${one}s are ${done} at once. Otherwise --failed, --order and --since select those that match all of`,
-      'them; the command counts them, and without --yes it does nothing and ends with 1. It takes the oldest first. If one',
-      'is refused it goes on with the others; the exit code is that of the first refusal.',
+      `With IDs, the ${one}s are ${done} at once.`,
+      'Otherwise the command takes those that match all of --failed, --order and --since, the oldest first;',
+      'without --yes it only counts them, does nothing and ends with 1.',
+      'If one is refused it goes on with the others; the exit code is that of the first refusal.',
     ],
     examples,
     options: {
@@ -55,7 +56,8 @@ export function bulkCommand<R extends Row>(bulk: Bulk<R>): Command {
       if (rows !== null && rows.length > 0 && !options.yes) {
         throw new CommandError(
           'not_confirmed',
-          `${count(rows.length, one)} would be ${done}, and nothing was done. Add --dry-run to look at them, or --yes to do it.`,
+          `${count(rows.length, one)} would be ${done}, and nothing was done. ` +
+            'Add --dry-run to look at them, or --yes to do it.',
         );
       }
       return doAll(connection, bulk, rows?.map(({ id }) => id) ?? ids);

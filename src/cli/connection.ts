@@ -6,7 +6,7 @@ import type { ListenAddress } from '../settings.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { Refusal } from './exit.ts';
 
-/** Not imported: an import reads every name of the module, one of which loads all of WebSocket, 30 ms of each command. */
+/** Not imported: an import reads every name of the module, one of which loads all of WebSocket, 30 ms a command. */
 const { request } = process.getBuiltinModule('node:http');
 
 const ANSWER_TIMEOUT_MS = 30_000;

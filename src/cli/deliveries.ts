@@ -54,8 +54,9 @@ export const verifyDelivery = defineCommand({
   name: 'verify',
   about: 'say whether a captured delivery is authentic, and if it is not, what is wrong with it',
   details: [
-    'Works without a server if you have the secret. The secret of an order that settled opened is never shown: with --order',
-    'the running server verifies, and shows neither the secret nor the right code.',
+    'It works without a server if you have the secret.',
+    'The secret of a link that settled opened is never shown: with --order the running server verifies,',
+    'and shows neither the secret nor the right code.',
     'The body must be the bytes as they came: save them with a tool that changes nothing.',
     'A delivery that was captured some time ago is stale now: give the time at which it came as --now.',
     'A secret on the command line can be seen by other users of the machine: prefer --secret-file.',

@@ -36,7 +36,7 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   78: 'the configuration cannot be used',
 };
 
-/** Codes of the command itself, beside those of faults and of the API, and how each ends it. docs/errors.md lists them. */
+/** Codes of the command itself, beside those of faults and of the API. docs/errors.md lists them. */
 export const EXIT_OF_COMMAND = {
   usage: EXIT.usage,
   not_confirmed: EXIT.refused,
@@ -44,7 +44,7 @@ export const EXIT_OF_COMMAND = {
   bug: EXIT.bug,
 } as const;
 
-/** How a fault ends the process. Every other fault concerns one request or event: if it ends a process, that is a bug. */
+/** How a fault ends the process. The others concern one request or event: if one ends a process, that is a bug. */
 const EXIT_OF_FAULT: Readonly<Partial<Record<FaultCode, ExitCode>>> = {
   configuration_invalid: EXIT.configuration,
   address_in_use: EXIT.tryAgain,
@@ -146,8 +146,8 @@ export function failure(error: unknown): Failure {
 const MAY_HANG = /^(GetAddrInfo|FS)Req/;
 
 /**
- * Ends this process. `process.exit` waits for threads: one that looks a name up or waits for a disk would delay it for as
- * long as that takes. In that case the process replaces itself by one that ends with the same code at once.
+ * Ends this process. `process.exit` waits for threads: one that looks a name up or waits for a disk would delay it for
+ * as long as that takes. In that case the process replaces itself by one that ends with the same code at once.
  */
 export function endProcess(exit: ExitCode): never {
   // Added last, so that other listeners have written what they write.

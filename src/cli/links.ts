@@ -4,7 +4,7 @@ import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { UsageError } from './exit.ts';
 import { count, record } from './output.ts';
 
-/** The commands about links that you make at the service yourself, and the one that asks the service about all links. */
+/** The commands about links that you make at the service yourself, and the one that asks about all links. */
 
 type LinkAnswer = { link: { id: string | null; webhookUrl: string; webhookSecret?: string }; order: OrderDocument };
 
@@ -67,7 +67,8 @@ export const linksReserve = defineCommand({
       answer,
       answer.link.webhookSecret === undefined
         ? `Order ${reference} has its link already. Its secret was shown when it was reserved, and is not shown again.`
-        : 'Give both to the service when you create the link; one that exists keeps its own. The secret is shown this once.',
+        : 'Give both to the service when you create the link; one that exists keeps its own. ' +
+            'The secret is shown this once.',
     );
   },
 });
@@ -94,8 +95,8 @@ export const reconcile = defineCommand({
   name: 'reconcile',
   about: 'ask the service about every link that can still be paid, or about one',
   details: [
-    'settled asks at the pace of the API budget, and other requests go first; the command says how long that takes.',
-    "settled looks for reserved links whose id it does not know in the service's list; with --order for that one at once.",
+    'settled asks at the pace of the API budget, and other requests go first; the command says how long it takes.',
+    "It looks for reserved links whose id is not known in the service's list; with --order for that one at once.",
     'With --order it asks at once, and the command ends when the answer is settled.',
   ],
   examples: ['settled reconcile --dry-run', 'settled reconcile --order order-8001'],

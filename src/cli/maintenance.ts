@@ -11,8 +11,9 @@ export const migrateDatabase = defineCommand({
   name: 'migrate',
   about: 'bring the database to the newest schema without serving; `settled serve` does this at its start',
   details: [
-    'With SQLite, stop the server first: one process works on one database. With PostgreSQL, replicas of the version before',
-    'continue to serve meanwhile and after; for --restored and --new-key stop every replica.',
+    'With SQLite, stop the server first: one process works on one database.',
+    'With PostgreSQL, replicas of the version before continue to serve meanwhile and after.',
+    'For --restored and --new-key, stop every replica.',
     '--restored is for copies that settled did not make itself: backups of `settled backup` say what they are.',
     '--new-key gives up the secrets that the lost key encrypts: docs/operations.md, Keys.',
   ],
@@ -71,9 +72,9 @@ export const backup = defineCommand({
   name: 'backup',
   about: 'write a consistent copy of the database beside it, while the server serves',
   details: [
-    'The copy does not contain the secrets key, and cannot be used without it: the answer says where the key is. Copy the key',
-    'once, and keep it apart. docs/operations.md has the restore, command by command. The command makes no copy of',
-    'PostgreSQL and ends with 78: docs/postgres.md says how to back that up.',
+    'The copy does not contain the secrets key, and cannot be used without it: the answer says where the key is.',
+    'Copy the key once, and keep it apart. docs/operations.md has the restore, command by command.',
+    'The command makes no copy of PostgreSQL and ends with 78: docs/postgres.md says how to back that up.',
   ],
   async run({ server }) {
     const answer = await server().post<BackupAnswer>('/v1/admin/backup', undefined, LONG_TIMEOUT_MS);
@@ -90,10 +91,11 @@ export const rotateKey = defineCommand({
   name: 'rotate-key',
   about: 'make a new secrets key, and encrypt all signing secrets with it, while the server serves',
   details: [
-    'The secrets key encrypts the signing secrets in the database; links and what they sign do not change. It may take a',
-    'while: no delivery waits for it. It ends with 78 if SETTLED_SECRETS_KEY gives the key, and then says how to change it',
-    'there; with 75 if that change continues but cannot end yet, as while another replica encrypts with the key before.',
-    'Afterwards copy the new key file, apart from the backups; earlier backups still need the old one.',
+    'The secrets key encrypts the signing secrets in the database; links and what they sign do not change.',
+    'It may take a while: no delivery waits for it.',
+    'It ends with 78 if SETTLED_SECRETS_KEY gives the key, and then says how to change it there;',
+    'with 75 if that change continues but cannot end yet, as while another replica encrypts with the key before.',
+    'Afterwards copy the new key file, apart from the backups. Earlier backups still need the old one.',
   ],
   async run({ server }) {
     const answer = await server().post<RotationAnswer>('/v1/admin/rotate-key', undefined, LONG_TIMEOUT_MS);

@@ -1,13 +1,15 @@
 import { Fault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';
-import { defineCommand, type Report } from './command.ts';
+import { defineCommand } from './command.ts';
 import type { Connection } from './connection.ts';
-import { EXIT, type ExitCode, exitOfFault } from './exit.ts';
+import { EXIT, exitOfFault } from './exit.ts';
 import { count, jsonLine, padded, printable, record, table } from './output.ts';
 
 /** The commands that show how this installation does: its checks, its counts, and what happens now. */
 
 type Check = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
+/** `store`: the one on which the server works. */
+type DoctorAnswer = { store: string; checks: Check[] };
 
 export const doctor = defineCommand({
   name: 'doctor',
@@ -16,37 +18,38 @@ export const doctor = defineCommand({
   async run({ config, server }) {
     const { store, envFile } = config();
     const connection = server();
-    const { checks, exit, store: served } = await askServer(connection);
-    const isOther = served !== undefined && served !== wholeName(store);
-    const configuration: Check = {
-      name: 'configuration',
-      status: isOther ? 'warning' : 'ok',
-      detail: isOther
-        ? `the store is ${store.name}, and the server at ${connection.url} works on ${served}: the checks below are of that ` +
-          "one. Run this command with the server's SETTLED_STORE"
-        : `the store is ${store.name}${envFile === null ? '' : `; ${envFile.path} gave ${envFile.names.join(', ')}`}`,
+    const { url } = connection;
+    const answer = await connection.get<DoctorAnswer>('/v1/admin/doctor').catch(faultOf);
+    const isDown = answer instanceof Fault;
+    const isOther = !isDown && answer.store !== wholeName(store);
+    const settings = envFile === null ? '' : `; ${envFile.path} gave ${envFile.names.join(', ')}`;
+    const checks: Check[] = [
+      {
+        name: 'configuration',
+        status: isOther ? 'warning' : 'ok',
+        detail: isOther
+          ? `the store is ${store.name}, and the server at ${url} works on ${answer.store}: the checks below are of that ` +
+            "one. Run this command with the server's SETTLED_STORE"
+          : `the store is ${store.name}${settings}`,
+      },
+      isDown
+        ? { name: 'server', status: 'failing', detail: answer.message }
+        : { name: 'server', status: 'ok', detail: `settled answers at ${url}` },
+      ...(isDown ? [] : answer.checks),
+    ];
+    const rows = checks.map(({ name, status, detail }) => [status, name, detail]);
+    const exit = checks.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok;
+    return {
+      data: { checks },
+      lines: table(['status', 'check', 'detail'], rows, ''),
+      exit: isDown ? exitOfFault(answer.code) : exit,
     };
-    return checkReport([configuration, ...checks], exit);
   },
 });
 
-/** `store`: the one on which the server works, if it answers. */
-async function askServer(server: Connection): Promise<{ checks: Check[]; exit: ExitCode; store?: string }> {
-  try {
-    const { store, checks } = await server.get<{ store: string; checks: Check[] }>('/v1/admin/doctor');
-    const answers: Check = { name: 'server', status: 'ok', detail: `settled answers at ${server.url}` };
-    const failing = checks.some(({ status }) => status === 'failing');
-    return { store, checks: [answers, ...checks], exit: failing ? EXIT.refused : EXIT.ok };
-  } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    const checks: Check[] = [{ name: 'server', status: 'failing', detail: error.message }];
-    return { checks, exit: exitOfFault(error.code) };
-  }
-}
-
-function checkReport(checks: Check[], exit: ExitCode): Report {
-  const rows = checks.map(({ name, status, detail }) => [status, name, detail]);
-  return { data: { checks }, lines: table(['status', 'check', 'detail'], rows, ''), exit };
+function faultOf(error: unknown): Fault {
+  if (error instanceof Fault) return error;
+  throw error;
 }
 
 type Stats = {
@@ -104,9 +107,10 @@ export const tail = defineCommand({
   name: 'tail',
   about: 'show what happens, as it happens: deliveries, settlements, notices, links that are opened',
   details: [
-    'It begins with the moment of the call: `settled events list` and `settled why ORDER` show what was before. Ctrl-C ends',
-    'it. If settled stops, or the connection breaks, it ends with 69: give it again. With --json each line is a JSON',
-    'object; docs/api.md has their fields. With several replicas, each shows what happens in itself.',
+    'It begins with the moment of the call: `settled events list` and `settled why ORDER` show what was before.',
+    'Ctrl-C ends it. If settled stops, or the connection breaks, it ends with 69: give it again.',
+    'With --json each line is a JSON object; docs/api.md has their fields.',
+    'With several replicas, each shows what happens in itself.',
   ],
   examples: ['settled tail --order order-8001', 'settled tail --json | grep \'"what":"rejected"\''],
   options: { order: { value: 'REFERENCE', about: 'only what happens to this order' } },

@@ -22,11 +22,14 @@ export const noticesList = defineCommand({
   name: 'notices list',
   about: 'list what settled tells the shop, the newest first',
   details: [
-    'pending: it waits for its next attempt, or until the shop was told an earlier notice of its order; those that are being',
-    'sent at this moment (leased) are shown among them. done: the shop took it. dead: settled gave it up after 7 days, or',
-    'because the shop answered 410, and does not retry it. LAST ANSWER is what the shop said to the last attempt, or why',
-    'there is no answer; `settled notices show ID` has the whole. The line below the table says where notices are sent, and',
-    'whether the shop takes them. Without SETTLED_SHOP_URL nothing is sent: the shop reads the feed.',
+    'pending: it waits for its next attempt, or until the shop was told an earlier notice of its order.',
+    'Those that are being sent at this moment (leased) are shown among the pending ones.',
+    'done: the shop took it.',
+    'dead: settled gave it up after 7 days, or because the shop answered 410, and does not retry it.',
+    'LAST ANSWER is what the shop said to the last attempt, or why there is no answer;',
+    '`settled notices show ID` has the whole answer.',
+    'The line below the table says where notices are sent, and whether the shop takes them.',
+    'Without SETTLED_SHOP_URL nothing is sent: the shop reads the feed.',
   ],
   examples: ['settled notices list --status dead', 'settled notices list --order order-8001'],
   options: rowOptions('notices'),
@@ -42,8 +45,8 @@ export const noticesList = defineCommand({
 });
 
 /**
- * The newest first. Those being sent are few: as many as there are connections to the shop. One that was claimed between
- * the two lists is in both.
+ * The newest first. Those being sent are few: as many as there are connections to the shop. One that was claimed
+ * between the two lists is in both.
  */
 async function withThoseBeingSent(server: Connection, pending: NoticeRow[], query: Query): Promise<NoticeRow[]> {
   const { rows: leased } = await listRows<NoticeRow>(server, 'notices', { ...query, status: 'leased' }, { all: true });
@@ -136,9 +139,10 @@ export const noticesResend = bulkCommand<NoticeRow>({
   name: 'notices resend',
   about: 'send notices to the shop again, with the same ids: those named, or all that are selected',
   details: [
-    'A shop that follows docs/integrate.md does nothing twice. When the shop is well again, --failed sends at once what',
-    'settled would retry within the hour. A notice that the shop took, or that settled gave up, begins anew: its attempts',
-    'count from 1 again, and its 7 days begin again.',
+    'A shop that follows docs/integrate.md does nothing twice.',
+    'When the shop is well again, --failed sends at once what settled would retry within the hour.',
+    'A notice that the shop took, or that settled gave up, begins anew:',
+    'its attempts count from 1 again, and its 7 days begin again.',
   ],
   examples: [
     'settled notices resend --failed --dry-run',

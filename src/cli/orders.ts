@@ -19,8 +19,9 @@ export const ordersOpen = defineCommand({
   about: 'open a payment link for an order, and show its address',
   details: [
     'The same command again shows the link that it made, and makes no other.',
-    'It ends with 75 if the link is not there after 10 s: settled continues to open it. It ends with 1 if the order was',
-    'cancelled, the reference is in use, or the service refuses; with 78 if no API or public address is configured.',
+    'It ends with 75 if the link is not there after 10 s: settled continues to open it.',
+    'It ends with 1 if the order was cancelled, the reference is in use, or the service refuses;',
+    'with 78 if no API or public address is configured.',
     'For a link that you make at the service yourself: settled links reserve.',
   ],
   examples: ['settled orders open order-8001 --title "A chair" --amount 100.00'],
@@ -124,8 +125,8 @@ export const why = defineCommand({
   positionals: 'ORDER',
   about: "explain an order's state: how it got there and what happens next",
   details: [
-    'First the answer; then everything that is known of the order, in order of time; then what settled does next, and what',
-    'a person should do.',
+    'First the answer; then everything that is known of the order, in order of time;',
+    'then what settled does next, and what a person should do.',
   ],
   async run({ first, server }) {
     const explained = await server().get<Explained>(`${orderPath(first)}/timeline`);
@@ -150,9 +151,9 @@ export const ordersCheck = defineCommand({
   positionals: 'REFERENCE',
   about: 'ask the service about the link of an order now, and settle its answer',
   details: [
-    'It ends with 0 once the answer is settled, whatever it says; with 66 if there is no such order; with 75 if the',
-    'service cannot be asked now, the link is still being opened, or the service has none; with 78 if no API is',
-    'configured.',
+    'It ends with 0 once the answer is settled, whatever it says; with 66 if there is no such order;',
+    'with 75 if the service cannot be asked now, the link is still being opened, or the service has none;',
+    'with 78 if no API is configured.',
   ],
   async run({ first, server }) {
     const answer = await server().post<CheckAnswer>(`${orderPath(first)}/check`);
@@ -169,9 +170,10 @@ export const ordersCancel = defineCommand({
   about: 'cancel an unpaid order; settled asks the service first',
   details: [
     'Its link stays open at the service until it expires: money that is paid on it is held for a person.',
-    'It ends with 0 once the order is cancelled, now or before; with 1 if it is paid, being paid, held, refunded or',
-    'disputed; with 66 if there is no such order; with 75 if the service cannot be asked now, or may have a link',
-    'that is still being opened; with 78 if no API is configured.',
+    'It ends with 0 once the order is cancelled, now or before;',
+    'with 1 if it is paid, being paid, held, refunded or disputed; with 66 if there is no such order;',
+    'with 75 if the service cannot be asked now, or may have a link that is still being opened;',
+    'with 78 if no API is configured.',
   ],
   async run({ first, server }) {
     const answer = await server().post<OrderAnswer>(`${orderPath(first)}/cancel`);
@@ -210,10 +212,11 @@ export const ordersAdopt = defineCommand({
   positionals: 'REFERENCE',
   about: 'give an order a link that exists at the service: one that settled did not make, or cannot find',
   details: [
-    'The link must ask for the money of the order. If settled did not request the link, no customer may have begun to pay',
-    'it, and settled does not have its signing secret: it refuses the webhooks of the link, and asks the service about it.',
-    'It ends with 0 once the order has the link, with 1 if it cannot have it, 66 if there is no such order, 75 if',
-    'the service cannot be asked now, and 78 if no API is configured.',
+    'The link must ask for the money of the order.',
+    'If settled did not request the link, no customer may have begun to pay it.',
+    "settled then does not have its signing secret: it refuses the link's webhooks, and asks the service instead.",
+    'It ends with 0 once the order has the link, with 1 if it cannot have it, with 66 if there is no such order,',
+    'with 75 if the service cannot be asked now, and with 78 if no API is configured.',
   ],
   options: { id: { value: 'ID', needed: true, about: "the link's id at the service" } },
   async run({ first, options: { id }, server }) {

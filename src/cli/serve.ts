@@ -20,8 +20,8 @@ export const serve = defineCommand({
   name: 'serve',
   about: 'receive deliveries and settle them, until SIGTERM or SIGINT',
   details: [
-    'The log goes to standard output: as text on a terminal, otherwise and with --json as lines of JSON. It also says why',
-    'the server ends. docs/errors.md lists the exit codes.',
+    'The log goes to standard output: as text on a terminal, otherwise and with --json as lines of JSON.',
+    'It also says why the server ends. docs/errors.md lists the exit codes.',
   ],
   async run({ config, json }) {
     // The database, its log and its backups hold what customers paid: other users of this machine must not read them.
@@ -104,8 +104,8 @@ function describeApp({ hooksAddress, operatorAddress, replica }: App, config: Co
 }
 
 /**
- * Says once what ends the process: in the log, which programs and people read; on standard error only if the log is to say
- * nothing at all. Returns the exit code.
+ * Says once what ends the process: in the log, which programs and people read; on standard error only if the log is to
+ * say nothing at all. Returns the exit code.
  */
 function logFatal(log: Log, fault: unknown, what: string): ExitCode {
   const failed = failure(fault);
@@ -130,8 +130,8 @@ async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promi
 }
 
 /**
- * A thread that hangs in a system call, as on a disk that does not answer, would delay `process.exit` without end. Only a
- * kill ends it; what is lost by that was never acknowledged.
+ * A thread that hangs in a system call, as on a disk that does not answer, would delay `process.exit` without end. Only
+ * a kill ends it; what is lost by that was never acknowledged.
  */
 async function stopInTime(app: App, log: Log): Promise<void> {
   const cancel = systemClock.after(STOP_DEADLINE_MS, () => {

@@ -103,7 +103,7 @@ describe('cli: what needs a person', () => {
     });
   });
 
-  it('attention counts what is held for several reasons as one kind, and lists none of it if they are many', async () => {
+  it('attention counts holds for several reasons as one kind, and lists none of them if they are many', async () => {
     const app = await startTestApp();
     for (const reference of ['a', 'b', 'c']) await heldOrder(app, reference);
     const link = await app.reserve('d');

@@ -103,7 +103,7 @@ describe('cli: notices', () => {
     await eventually(() => expect(said()).toBe(4));
   });
 
-  it("that wait are listed with the shop's answer and the time of the next attempt, or the notice that they wait for", async () => {
+  it("that wait are listed with the shop's answer, and with the next attempt or the notice before them", async () => {
     const body = `database\tis down\u001b[31m, ${'and so '.repeat(9)}`;
     const { app } = await toldTo({ status: 500, body });
     const link = await app.reserve('c');

@@ -11,7 +11,7 @@ import { environmentOf, failing, say } from './settled.ts';
 
 const PASSWORD = 'password-canary';
 
-/** What a replica is started with. The server accepts every user with any password, because the tests look at the address alone. */
+/** What a replica is started with. The server accepts every user with any password: only the address is tested. */
 function environmentAt(database: string): Record<string, string> {
   const url = new URL(serverAt(inject('postgres')).url(database));
   url.password = PASSWORD;

@@ -17,10 +17,10 @@ function environment(over: Record<string, string> = {}): Record<string, string> 
   };
 }
 
-/** How many listeners these have once `serve` listens: for bugs the command line has one as well, which only prints them. */
+/** How many listeners these have once `serve` listens: the command line has one for bugs as well, which prints them. */
 const LISTENERS = { uncaughtException: 2, SIGTERM: 1 } as const;
 
-/** Runs a line of JavaScript in the process as soon as `serve` listens for an event: earlier, Node would handle it alone. */
+/** Runs a line of JavaScript in the process as soon as `serve` listens for an event: earlier, Node would handle it. */
 function planted(code: string, event: keyof typeof LISTENERS): Record<string, string> {
   const look = `if (process.listenerCount('${event}') < ${LISTENERS[event]}) return; clearInterval(looking); ${code}`;
   const later = `const looking = setInterval(() => { ${look} }, 1).unref()`;

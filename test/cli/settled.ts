@@ -18,7 +18,7 @@ export type Said = {
   data: any;
 };
 
-/** Runs a command twice at once, for a person and with --json; both must end with `code` and leave standard error empty. */
+/** Runs a command twice at once, for a person and with --json; both must end with `code` and print no error. */
 export async function say(args: readonly string[], environment: Record<string, string>, code = 0): Promise<Said> {
   const [human, machine] = await Promise.all([
     runSettled(args, environment),
