@@ -2,7 +2,7 @@ import { MATTER_KINDS } from '../domain/matter.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { defineCommand } from './command.ts';
-import type { Connection, Query } from './connection.ts';
+import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
 import { listRows, moreLine, PAGE_OPTIONS } from './lists.ts';
 import { capturedWords } from './orders.ts';
@@ -72,7 +72,7 @@ const PATH = '/v1/attention';
 const KNOWN_KINDS: ReadonlySet<string> = new Set(MATTER_KINDS);
 
 /** Every matter of each kind that has at most `ALIKE_MAX`. */
-async function fewOfEach(connection: Connection, groups: readonly Group[], query: Query): Promise<Matter[]> {
+async function fewOfEach(connection: ServerApi, groups: readonly Group[], query: Query): Promise<Matter[]> {
   const few = [...new Set(groups.map(({ kind }) => kind))].filter(
     (kind) => KNOWN_KINDS.has(kind) && countOf(groups, kind) <= ALIKE_MAX,
   );

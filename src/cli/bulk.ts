@@ -1,5 +1,5 @@
 import { type Command, defineCommand, type Report } from './command.ts';
-import type { Connection } from './connection.ts';
+import type { ServerApi } from './connection.ts';
 import { CommandError, EXIT, type ExitCode, failure, Refusal, UsageError } from './exit.ts';
 import { listRows, queryOf, type Row, SINCE } from './lists.ts';
 import { count, table } from './output.ts';
@@ -68,7 +68,7 @@ export function bulkCommand<R extends Row>(bulk: Bulk<R>): Command {
 type Selection = { failed?: true; order?: string; since?: string };
 
 /** The oldest first. */
-async function select<R extends Row>(server: Connection, bulk: Bulk<R>, selection: Selection) {
+async function select<R extends Row>(server: ServerApi, bulk: Bulk<R>, selection: Selection) {
   const { one, failed, at } = bulk;
   const { failed: onlyFailed, order, since } = selection;
   const query = queryOf({ order, since });
@@ -88,7 +88,7 @@ function isRepeatable<R extends Row>({ failed }: Bulk<R>, row: R): boolean {
   return row.status === 'done' || failed.is(row);
 }
 
-async function fetchNamed<R extends Row>(server: Connection, { one }: Bulk<R>, ids: readonly string[]): Promise<R[]> {
+async function fetchNamed<R extends Row>(server: ServerApi, { one }: Bulk<R>, ids: readonly string[]): Promise<R[]> {
   const rows: R[] = [];
   for (const id of ids) {
     const answer = await server.get<Record<string, R>>(`/v1/${one}s/${encodeURIComponent(id)}`);
@@ -111,7 +111,7 @@ function dryRun<R extends Row>(bulk: Bulk<R>, rows: readonly R[]): Report {
 
 type Done = { id: string; result: string; exit: ExitCode };
 
-async function doAll<R extends Row>(server: Connection, bulk: Bulk<R>, ids: readonly string[]): Promise<Report> {
+async function doAll<R extends Row>(server: ServerApi, bulk: Bulk<R>, ids: readonly string[]): Promise<Report> {
   const { one, done } = bulk;
   const results: Done[] = [];
   for (const id of ids) {
@@ -137,7 +137,7 @@ async function doAll<R extends Row>(server: Connection, bulk: Bulk<R>, ids: read
 }
 
 /** Throws if the next would fare no better. */
-async function doOne<R extends Row>(server: Connection, { one, action, result }: Bulk<R>, id: string): Promise<Done> {
+async function doOne<R extends Row>(server: ServerApi, { one, action, result }: Bulk<R>, id: string): Promise<Done> {
   try {
     const path = `/v1/${one}s/${encodeURIComponent(id)}/${action}`;
     const answer = await server.post<Record<string, Parameters<typeof result>[0]>>(path);

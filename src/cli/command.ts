@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Config } from '../config.ts';
-import type { Connection } from './connection.ts';
+import type { ServerApi } from './connection.ts';
 import { type ExitCode, UsageError } from './exit.ts';
 
 /** A command of `settled`. Dispatch, help and the errors about the command line are all made from this. */
@@ -39,7 +39,7 @@ export type Report = {
   readonly exit?: ExitCode;
 };
 
-export type Call<O extends Options> = {
+type Call<O extends Options> = {
   readonly positionals: readonly string[];
   /** The first positional; the empty text if none was given. */
   readonly first: string;
@@ -49,7 +49,7 @@ export type Call<O extends Options> = {
   /** Reads the configuration. Faults: `configuration_invalid`. */
   readonly config: () => Config;
   /** Connects to the running server, at the address in the configuration. */
-  readonly server: () => Connection;
+  readonly server: () => ServerApi;
   /** Prints what cannot wait for the report; false if the reader is gone. */
   readonly print: (text: string) => Promise<boolean>;
 };

@@ -12,7 +12,7 @@ const { request } = process.getBuiltinModule('node:http');
 const ANSWER_TIMEOUT_MS = 30_000;
 
 /** The running server's private API, as the operator. */
-export type Connection = {
+export type ServerApi = {
   readonly url: string;
   /** Faults: `server_unreachable`, `not_authorized`; throws `Refusal` for every other answer but 2xx. */
   get<T>(path: string, query?: Query): Promise<T>;
@@ -27,7 +27,7 @@ export type Connection = {
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
 /** Connects by the server's own configuration, which has its address and token. Makes neither. */
-export function connect(config: Config): Connection {
+export function connect(config: Config): ServerApi {
   const server = serverOf(config);
   return {
     url: server.url,

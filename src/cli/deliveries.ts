@@ -2,7 +2,7 @@ import { diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import { systemClock } from '../work/clock.ts';
 import { defineCommand, readGivenFile, wholeNumber } from './command.ts';
-import type { Connection } from './connection.ts';
+import type { ServerApi } from './connection.ts';
 import { EXIT, UsageError } from './exit.ts';
 import { readSecret, SECRET_OPTIONS } from './links.ts';
 import { list, PAGE_OPTIONS } from './lists.ts';
@@ -127,7 +127,7 @@ function verifyHere(secret: string, { atMs, ...captured }: Captured, toleranceSe
 /** As much as fits into a request to the server. */
 const BODY_BYTES_MAX = 45_000;
 
-async function verifyThere(server: Connection, order: string, captured: Captured): Promise<Found> {
+async function verifyThere(server: ServerApi, order: string, captured: Captured): Promise<Found> {
   const { body, signature, timestamp, atMs } = captured;
   if (body.length > BODY_BYTES_MAX) {
     throw new UsageError(`The body has ${body.length} bytes; with --order it may have ${BODY_BYTES_MAX} at most.`);

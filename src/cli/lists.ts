@@ -2,7 +2,7 @@ import { ROW_STATUSES, type RowStatus } from '../domain/row.ts';
 import { duration } from '../settings.ts';
 import { systemClock } from '../work/clock.ts';
 import { type Report, wholeNumber } from './command.ts';
-import type { Connection, Query } from './connection.ts';
+import type { Query, ServerApi } from './connection.ts';
 import { UsageError } from './exit.ts';
 
 /** What the commands that list have in common: filters, pages, and the rows of events and notices. */
@@ -53,7 +53,7 @@ type ListName = 'orders' | 'events' | 'notices' | 'rejections' | 'attention';
 
 /** Runs a command that only lists: `lines` shows the rows to a person. */
 export async function list<R>(
-  { options, server }: { options: ListOptions; server: () => Connection },
+  { options, server }: { options: ListOptions; server: () => ServerApi },
   name: ListName,
   lines: (rows: R[]) => string[],
 ): Promise<Report> {
@@ -95,7 +95,7 @@ const PAGE_MAX = 200;
 
 /** Follows a list page by page until there are as many rows as the options ask for. `page` is the last one. */
 export async function listRows<R>(
-  server: Connection,
+  server: ServerApi,
   name: ListName,
   query: Query,
   { limit, all }: { limit?: string; all?: true },

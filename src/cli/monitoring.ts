@@ -1,7 +1,7 @@
 import { Fault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';
 import { defineCommand } from './command.ts';
-import type { Connection } from './connection.ts';
+import type { ServerApi } from './connection.ts';
 import { EXIT, exitOfFault } from './exit.ts';
 import { count, jsonLine, padded, printable, record, table } from './output.ts';
 
@@ -129,7 +129,7 @@ export const tail = defineCommand({
   },
 });
 
-function stopping({ url }: Connection): Fault {
+function stopping({ url }: ServerApi): Fault {
   return new Fault(
     'transient',
     'server_unreachable',

@@ -1,7 +1,7 @@
 import { inARow } from '../domain/shop_failures.ts';
 import { bulkCommand } from './bulk.ts';
 import { defineCommand } from './command.ts';
-import type { Connection, Query } from './connection.ts';
+import type { Query, ServerApi } from './connection.ts';
 import { faultWords, listRows, moreLine, queryOf, type Row, rowOptions, statusWords } from './lists.ts';
 import { printable, printableLines, record, table } from './output.ts';
 
@@ -48,7 +48,7 @@ export const noticesList = defineCommand({
  * The newest first. Those being sent are few: as many as there are connections to the shop. One that was claimed
  * between the two lists is in both.
  */
-async function withThoseBeingSent(server: Connection, pending: NoticeRow[], query: Query): Promise<NoticeRow[]> {
+async function withThoseBeingSent(server: ServerApi, pending: NoticeRow[], query: Query): Promise<NoticeRow[]> {
   const { rows: leased } = await listRows<NoticeRow>(server, 'notices', { ...query, status: 'leased' }, { all: true });
   const waiting = pending.filter(({ id }) => !leased.some((notice) => notice.id === id));
   return [...waiting, ...leased].sort((one, other) => keyOf(other) - keyOf(one));
