@@ -22,7 +22,7 @@ type Matter = {
   openedAt: string;
   order: OrderDocument | null;
 };
-type Page = { summary: { sentence: string; matters: number }; groups: Group[]; attention: Matter[] };
+type Page = { summary: { sentence: string }; groups: Group[]; attention: Matter[] };
 
 /** Up to this number, matters of one kind are shown one by one; of more, only how many there are. */
 const ALIKE_MAX = 3;
@@ -133,7 +133,7 @@ export const attentionEnd = defineCommand({
   options: { reason: { value: 'TEXT', needed: true, about: 'why it is over' } },
   async run({ first, options: { reason }, server }) {
     const path = `${PATH}/${encodeURIComponent(first)}/end`;
-    const answer = await server().post<{ attention: { id: string; endedAt: string } }>(path, { reason });
+    const answer = await server().post<{ attention: { id: string } }>(path, { reason });
     return { data: answer, lines: [`Matter ${answer.attention.id} has ended.`] };
   },
 });

@@ -12,7 +12,6 @@ import { printable, table } from './output.ts';
 /** The commands about deliveries that settled refuses. */
 
 type RejectionRow = {
-  id: string;
   reference: string;
   reason: string;
   count: number;
@@ -35,14 +34,9 @@ export const rejections = defineCommand({
 });
 
 function rejectionLines(rows: readonly RejectionRow[]): string[] {
-  const cells = rows.map(({ reference, reason, count, firstAt, lastAt }) => {
-    return [reference, reason, count, firstAt, lastAt];
-  });
-  const [heading = '', ...lines] = table(
-    ['order', 'reason', 'times', 'first', 'last'],
-    cells,
-    'No delivery was refused.',
-  );
+  const cells = rows.map((row) => [row.reference, row.reason, row.count, row.firstAt, row.lastAt]);
+  const headings = ['order', 'reason', 'times', 'first', 'last'];
+  const [heading = '', ...lines] = table(headings, cells, 'No delivery was refused.');
   const diagnosed = lines.flatMap((line, at) => {
     const diagnosis = rows[at]?.diagnosis ?? null;
     return diagnosis === null ? [line] : [line, `  ${printable(diagnosis.answer)}`];

@@ -15,13 +15,7 @@ type EventRow = Row & {
   duplicates: number;
   receivedAt: string;
 };
-type EventDetail = EventRow & {
-  timestamp: string;
-  bodySha256: string;
-  bodyBase64: string | null;
-  bodyText: string | null;
-  bodyDropped: boolean;
-};
+type EventDetail = EventRow & { timestamp: string; bodySha256: string; bodyText: string | null; bodyDropped: boolean };
 
 export const eventsList = defineCommand({
   name: 'events list',

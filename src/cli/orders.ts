@@ -11,7 +11,7 @@ import { printable, record, table } from './output.ts';
 
 type OrderAnswer = { order: OrderDocument };
 /** `opening`: what a link that is not there yet waits for. */
-type OpenAnswer = OrderAnswer & { opening?: { detail: string; nextAttemptAt: string | null } };
+type OpenAnswer = OrderAnswer & { opening?: { detail: string } };
 
 export const ordersOpen = defineCommand({
   name: 'orders open',
@@ -114,7 +114,6 @@ export const ordersShow = defineCommand({
 });
 
 type Explained = {
-  order: OrderDocument;
   answer: string;
   entries: { at: string; kind: string; summary: string; details: string[] }[];
   next: string[];

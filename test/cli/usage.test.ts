@@ -88,6 +88,11 @@ describe('cli: help', () => {
       /Usage: settled orders list \[OPTION\.\.\.\]\n\n +--state STATE .*awaiting_payment/,
     );
   });
+
+  it('says which options a command needs', () => {
+    const needed = helpOn(['links', 'add']).lines.filter((line) => line.endsWith('; needed'));
+    expect(needed.map((line) => line.trim().split(' ')[0])).toEqual(['--amount', '--id']);
+  });
 });
 
 describe('cli: examples in help', () => {
