@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Finds a Node that can run settled, and runs a script with it. Plain JavaScript that any Node since 18 can read,
-// because its whole purpose is to be started by a Node that is too old (better-sqlite3 13 crashes below 22).
+// because a Node that is too old must be able to start it (better-sqlite3 13 crashes below 22).
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import module from 'node:module';
@@ -10,7 +10,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const OLDEST = [22, 18];
 const EXIT_NO_FITTING_NODE = 69;
 
-/** The path of a fitting Node: this one where it fits, else the pinned one that `npm ci` installed; or undefined. */
+/** The path of a suitable Node: this one if it is, else the pinned one that `npm ci` installed; or undefined. */
 export function fittingNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return process.execPath;
@@ -22,14 +22,14 @@ export function fittingNode() {
 
 /**
  * Node strips the types of every file at every start, in every thread, which costs 20 MB and 100 ms each. With a
- * compile cache it does so once. It lies in the checkout, where nobody else can put code into it.
+ * compile cache it does so once. The cache is in the checkout, so that only its owner can put code into it.
  */
 const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url));
 
 /**
- * Runs `script` with a fitting Node. In this process if this Node fits; otherwise in a child that gets this one's limits
- * of memory, and whose output, signals and exit status are passed on. The child notices by its IPC channel when this
- * process is killed, and stops.
+ * Runs `script` with a suitable Node: in this process if this Node is suitable, otherwise in a child. The child gets
+ * this process's limits of memory and its signals; its output and exit status are passed on. If this process is killed,
+ * the child notices that by its IPC channel, and stops.
  */
 export async function runWithFittingNode(script, args) {
   const node = fittingNode();
@@ -56,7 +56,7 @@ export async function runWithFittingNode(script, args) {
   child.on('exit', (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)));
 }
 
-/** Other options need not be known to another Node, and what they ask for may be there once. */
+/** No others: another Node may not know them, and some take what only one process can have, as a port. */
 function limitsOfNode() {
   return process.execArgv.filter((option) => option.startsWith('--max-'));
 }

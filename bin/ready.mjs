@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// The health check of the image: whether settled is ready, asked of its private listener, at the address that the
-// environment gives it. The public one may have no connection left, and does not say why.
+// The health check of the image: asks the private listener, at the address in the environment, if settled is ready.
+// The public listener may have no connection left, and does not say why settled is not ready.
 import { readFileSync } from 'node:fs';
 
-/** Where to connect to a listener of this address: one listens on every address, but connects to one. */
+/** Where to connect to a listener of this address: a server may listen on every one, but a client connects to one. */
 function readyUrl({ SETTLED_OPERATOR_LISTEN: given, SETTLED_OPERATOR_LISTEN_FILE: file }) {
   const address = given || (file ? readFileSync(file, 'utf8').trim() : '') || '127.0.0.1:8788';
   const reachable = address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');

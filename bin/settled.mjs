@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The `settled` command, for any Node: the work is done by src/cli/main.ts on a Node that fits. `settled sandbox` and
-// `settled demo` are programs of their own, which may be left out of an installation.
+// The `settled` command, for any Node: src/cli/main.ts does the work on a suitable Node. `settled sandbox` and `settled
+// demo` are programs of their own, which an installation may leave out.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { runWithFittingNode } from './fitting-node.mjs';
@@ -19,7 +19,7 @@ else {
   process.exit(EXIT_NO_SUCH_PROGRAM);
 }
 
-/** The program that is named, and what follows its name; `settled help NAME` asks it for its help. Else undefined. */
+/** The program that is named, with its arguments; `settled help NAME` asks it for its help. Else undefined. */
 function askedProgram(given) {
   const before = given.findIndex((word) => word !== '--json');
   const json = given.slice(0, Math.max(0, before));

@@ -1,13 +1,14 @@
 import { MATTER_KINDS } from '../domain/matter.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
-import { UsageError } from './arguments.ts';
 import { defineCommand } from './command.ts';
-import type { Connection, Query } from './connection.ts';
+import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
-import { table } from './layout.ts';
+import { listRows, moreLine, PAGE_OPTIONS } from './lists.ts';
 import { capturedWords } from './orders.ts';
-import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
+import { table } from './output.ts';
+
+/** The commands about what needs a person. */
 
 type Sum = { currency: string; asked: string; balance: string };
 type Group = { kind: string; reason: string | null; meaning: string; count: number; oldestAt: string; sums: Sum[] };
@@ -21,21 +22,21 @@ type Matter = {
   openedAt: string;
   order: OrderDocument | null;
 };
-type List = { summary: { sentence: string; matters: number }; groups: Group[]; attention: Matter[] };
+type Page = { summary: { sentence: string }; groups: Group[]; attention: Matter[] };
 
-/** Alike matters are shown one by one up to this number; of more, only how many there are. */
+/** Up to this number, matters of one kind are shown one by one; of more, only how many there are. */
 const ALIKE_MAX = 3;
 
 export const attention = defineCommand({
   name: 'attention',
-  positionals: '',
   about: 'list what needs a person, money first',
   details: [
     'Held orders, refunds that are due and all other matters are one list. Each says what happened and what to do.',
-    `More than ${ALIKE_MAX} that are alike are counted; --kind, --limit or --all list them one by one, the oldest first.`,
-    'Many matters end by themselves; docs/states.md says which, and when. A hold ends when you decide it: settled orders',
-    'resolve ORDER. End the others when they are over: settled attention end ID --reason TEXT',
-    'A refund or a dispute that the service made is not a matter: settled orders list --state disputed',
+    `More than ${ALIKE_MAX} of one kind are counted; --kind, --limit or --all list them one by one, the oldest first.`,
+    'Many matters end without you; docs/states.md says which, and when.',
+    'A hold ends when you decide it: settled orders resolve ORDER.',
+    'End the others when they are over: settled attention end ID --reason TEXT.',
+    'A refund or a dispute that the service made is not a matter: settled orders list --state disputed.',
     '--exit-code is for cron and scripts: the command then ends with 3 if something needs a person.',
   ],
   examples: ['settled attention --kind hold', 'settled attention --exit-code'],
@@ -50,11 +51,9 @@ export const attention = defineCommand({
     const { kind, state } = options;
     const connection = server();
     const isEach = kind !== undefined || options.limit !== undefined || options.all === true;
-    const first = await connection.get<List>(PATH, { kind, state, limit: 1 });
-    const { summary, groups } = first;
-    const list = { path: PATH, field: 'attention', query: { kind, state } };
+    const { summary, groups } = await connection.get<Page>(PATH, { kind, state, limit: 1 });
     const { rows, more } = isEach
-      ? await listRows<Matter>(connection, list, options)
+      ? await listRows<Matter>(connection, 'attention', { kind, state }, options)
       : { rows: await fewOfEach(connection, groups, { state }), more: false };
     const exit = options['exit-code'] === true && groups.length > 0 ? EXIT.needsPerson : EXIT.ok;
     const lines = [
@@ -69,15 +68,15 @@ export const attention = defineCommand({
 
 const PATH = '/v1/attention';
 
-/** A server cannot be asked for a kind that another version wrote, or that this one does not know. */
-const CAN_BE_ASKED: ReadonlySet<string> = new Set(MATTER_KINDS);
+/** A server of another version may write other kinds, for which it cannot be asked from here. */
+const KNOWN_KINDS: ReadonlySet<string> = new Set(MATTER_KINDS);
 
-/** Every matter of the kinds that few are of. */
-async function fewOfEach(connection: Connection, groups: readonly Group[], query: Query): Promise<Matter[]> {
+/** Every matter of each kind that has at most `ALIKE_MAX`. */
+async function fewOfEach(connection: ServerApi, groups: readonly Group[], query: Query): Promise<Matter[]> {
   const few = [...new Set(groups.map(({ kind }) => kind))].filter(
-    (kind) => CAN_BE_ASKED.has(kind) && countOf(groups, kind) <= ALIKE_MAX,
+    (kind) => KNOWN_KINDS.has(kind) && countOf(groups, kind) <= ALIKE_MAX,
   );
-  const pages = few.map((kind) => connection.get<List>(PATH, { ...query, kind, limit: ALIKE_MAX }));
+  const pages = few.map((kind) => connection.get<Page>(PATH, { ...query, kind, limit: ALIKE_MAX }));
   return (await Promise.all(pages)).flatMap((page) => page.attention);
 }
 
@@ -92,13 +91,13 @@ function groupLines(groups: readonly Group[]): string[] {
     oldestAt,
     sums.map(({ asked, currency }) => `${asked} ${currency}`).join(', '),
     sums.map(({ balance, currency }) => `${balance} ${currency}`).join(', '),
-    `${meaning}${whereListed(kind, countOf(groups, kind))}`,
+    `${meaning}${howToList(kind, countOf(groups, kind))}`,
   ]);
   return table(['kind', 'count', 'oldest since', 'asked', 'captured', 'meaning'], cells, '');
 }
 
-function whereListed(kind: string, count: number): string {
-  if (!CAN_BE_ASKED.has(kind)) return '. Another version of settled wrote this. List all: settled attention --all';
+function howToList(kind: string, count: number): string {
+  if (!KNOWN_KINDS.has(kind)) return '. Another version of settled wrote this. List all: settled attention --all';
   return count > ALIKE_MAX ? `. List them: settled attention --kind ${kind}` : '';
 }
 
@@ -123,18 +122,18 @@ function kindWords(kind: string, reason: string | null): string {
 export const attentionEnd = defineCommand({
   name: 'attention end',
   positionals: 'ID',
-  about: 'end a matter that needs a person, because it is over or was looked at',
+  about: 'end a matter that needs a person, because it is over or a person looked at it',
   details: [
-    'The reason stands in the history of its order. What settled finds again it raises again.',
+    'The history of its order keeps the reason. What settled finds again it raises again.',
     'Ending refund_due or duplicate_payment says that the refund was made: the order loses that flag.',
-    'The command ends with 66 if there is no such matter, or if it has ended. A hold has no ID: settled orders resolve ORDER',
+    'The command ends with 66 if there is no such matter, or if it has ended.',
+    'A hold has no ID: settled orders resolve ORDER.',
   ],
   examples: ['settled attention end 12 --reason "both events named the same payment"'],
-  options: { reason: { value: 'TEXT', about: 'why it is over; needed' } },
-  async run({ first: id, options: { reason }, server }) {
-    if (reason === undefined) throw new UsageError('`settled attention end` needs --reason TEXT.');
-    const path = `/v1/attention/${encodeURIComponent(id)}/end`;
-    const answer = await server().post<{ attention: { id: string; endedAt: string } }>(path, { reason });
+  options: { reason: { value: 'TEXT', needed: true, about: 'why it is over' } },
+  async run({ first, options: { reason }, server }) {
+    const path = `${PATH}/${encodeURIComponent(first)}/end`;
+    const answer = await server().post<{ attention: { id: string } }>(path, { reason });
     return { data: answer, lines: [`Matter ${answer.attention.id} has ended.`] };
   },
 });

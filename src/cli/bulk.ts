@@ -1,130 +1,124 @@
-import { UsageError } from './arguments.ts';
 import { type Command, defineCommand, type Report } from './command.ts';
-import { type Connection, type Query, Refusal } from './connection.ts';
-import { EXIT, type ExitCode } from './exit.ts';
-import { failure, NotConfirmed } from './failure.ts';
-import { count, table } from './layout.ts';
-import { listRows } from './pages.ts';
-import { SINCE, sinceTime } from './since.ts';
+import type { ServerApi } from './connection.ts';
+import { CommandError, EXIT, type ExitCode, failure, Refusal, UsageError } from './exit.ts';
+import { listRows, queryOf, type Row, SINCE } from './lists.ts';
+import { count, table } from './output.ts';
 
-/** What a person may have done once more, to one or to many: events are replayed, notices are sent again. */
-export type Bulk<Row> = Pick<Command, 'name' | 'about' | 'details' | 'examples'> & {
+/** A command that repeats something for one row or for many: events are replayed, notices are sent again. */
+type Bulk<R extends Row> = Pick<Command, 'name' | 'about' | 'details' | 'examples'> & {
   /** One row in words; with an s it is the name of the list in the API. */
   one: 'event' | 'notice';
   /** The last part of the route that does it. */
   action: 'replay' | 'resend';
   done: string;
-  /** What becomes of a row for which it was done, from the API's answer about it. */
+  /** What becomes of a row, from the API's answer about it. */
   result: (answer: { waitsFor?: string | null }) => string;
   /** What --failed selects; all of them have one of the statuses. */
-  failed: { about: string; statuses: readonly string[]; is: (row: Row) => boolean };
-  /** When it came about. */
-  at: (row: Row) => string;
-  table: (rows: readonly Row[]) => string[];
+  failed: { about: string; statuses: readonly string[]; is: (row: R) => boolean };
+  /** When the row was created. */
+  at: (row: R) => string;
+  table: (rows: readonly R[]) => string[];
 };
 
-type Again = { id: string; status: string };
-
-const OPTIONS = {
-  failed: { about: 'all that failed' },
-  order: { value: 'REFERENCE', about: 'all of this order that are done or failed' },
-  since: SINCE,
-  'dry-run': { about: 'only list which they would be' },
-  yes: { about: 'do it for all that --failed, --order and --since select' },
-} as const;
-
-/** A command that counts first, and does nothing to what was not named without --yes. */
-export function bulkCommand<Row extends Again>(bulk: Bulk<Row>): Command {
-  const { name, about, details = [], examples = [], one, done } = bulk;
+/** A command that counts first, and does nothing to rows that are not named without --yes. */
+export function bulkCommand<R extends Row>(bulk: Bulk<R>): Command {
+  const { name, about, details = [], examples = [], one, done, failed } = bulk;
   return defineCommand({
     name,
     positionals: '[ID...]',
     about,
     details: [
       ...details,
-      `${capital(one)}s that are named by ID are ${done} at once. Others are selected: what --failed, --order and --since`,
-      'have in common; then it says how many there are, and ends with 1 without --yes: nothing is done. The oldest goes first.',
-      'One that is refused does not hold up the others; the exit code is that of the first that was refused.',
+      `With IDs, the ${one}s are ${done} at once.`,
+      'Otherwise the command takes those that match all of --failed, --order and --since, the oldest first;',
+      'without --yes it only counts them, does nothing and ends with 1.',
+      'If one is refused it goes on with the others; the exit code is that of the first refusal.',
     ],
     examples,
-    options: { ...OPTIONS, failed: { about: bulk.failed.about } },
-    async run(call) {
-      const { positionals, options } = call;
+    options: {
+      failed: { about: failed.about },
+      order: { value: 'REFERENCE', about: 'all of this order that are done or failed' },
+      since: SINCE,
+      'dry-run': { about: 'only list which they would be' },
+      yes: { about: 'do it for all that --failed, --order and --since select' },
+    },
+    async run({ positionals: ids, options, server }) {
       const selects = Boolean(options.failed ?? options.order ?? options.since);
-      if (positionals.length > 0 && selects) {
+      if (ids.length > 0 && selects) {
         throw new UsageError(`Name ${one}s by ID, or select them by --failed, --order and --since: not both.`);
       }
-      if (positionals.length === 0 && !selects) {
+      if (ids.length === 0 && !selects) {
         throw new UsageError(`\`settled ${name}\` needs ID..., or --failed, --order or --since.`);
       }
-      const query = { reference: options.order, since: sinceTime(options.since) };
-      const server = call.server();
-      const rows = selects ? await select(server, bulk, query, options.failed === true) : null;
-      if (options['dry-run']) return dryRun(bulk, rows ?? (await fetchNamed(server, bulk, positionals)));
+      const connection = server();
+      const rows = selects ? await select(connection, bulk, options) : null;
+      if (options['dry-run']) return dryRun(bulk, rows ?? (await fetchNamed(connection, bulk, ids)));
       if (rows !== null && rows.length > 0 && !options.yes) {
-        throw new NotConfirmed(
-          `${count(rows.length, one)} would be ${done}, and nothing was done. Add --dry-run to look at them, or --yes to do it.`,
+        throw new CommandError(
+          'not_confirmed',
+          `${count(rows.length, one)} would be ${done}, and nothing was done. ` +
+            'Add --dry-run to look at them, or --yes to do it.',
         );
       }
-      return doAll(server, bulk, rows?.map(({ id }) => id) ?? positionals);
+      return doAll(connection, bulk, rows?.map(({ id }) => id) ?? ids);
     },
   });
 }
 
+type Selection = { failed?: true; order?: string; since?: string };
+
 /** The oldest first. */
-async function select<Row extends Again>(
-  server: Connection,
-  bulk: Bulk<Row>,
-  query: Query,
-  onlyFailed: boolean,
-): Promise<Row[]> {
+async function select<R extends Row>(server: ServerApi, bulk: Bulk<R>, selection: Selection) {
   const { one, failed, at } = bulk;
-  const selected: Row[] = [];
+  const { failed: onlyFailed, order, since } = selection;
+  const query = queryOf({ order, since });
+  const selected: R[] = [];
   for (const status of onlyFailed ? failed.statuses : [undefined]) {
-    const list = { path: `/v1/${one}s`, field: `${one}s`, query: { ...query, status } };
-    const { rows } = await listRows<Row>(server, list, { all: true });
+    const { rows } = await listRows<R>(server, `${one}s`, { ...query, status }, { all: true });
+    // Equal times stay in this order.
     selected.push(...rows.reverse());
   }
   return selected
-    .filter((row) => (onlyFailed ? failed.is(row) : mayBeDone(bulk, row)))
+    .filter((row) => (onlyFailed ? failed.is(row) : isRepeatable(bulk, row)))
     .sort((one, other) => Date.parse(at(one)) - Date.parse(at(other)));
 }
 
-/** The others are in work, or will be by themselves. */
-function mayBeDone<Row extends Again>({ failed }: Bulk<Row>, row: Row): boolean {
+/** The others are in work, or wait for it. */
+function isRepeatable<R extends Row>({ failed }: Bulk<R>, row: R): boolean {
   return row.status === 'done' || failed.is(row);
 }
 
-async function fetchNamed<Row>(server: Connection, { one }: Bulk<Row>, ids: readonly string[]): Promise<Row[]> {
-  const rows: Row[] = [];
+async function fetchNamed<R extends Row>(server: ServerApi, { one }: Bulk<R>, ids: readonly string[]): Promise<R[]> {
+  const rows: R[] = [];
   for (const id of ids) {
-    const answer = await server.get<Record<string, Row>>(`/v1/${one}s/${encodeURIComponent(id)}`);
-    rows.push(answer[one] as Row);
+    const answer = await server.get<Record<string, R>>(`/v1/${one}s/${encodeURIComponent(id)}`);
+    rows.push(answer[one] as R);
   }
   return rows;
 }
 
-function dryRun<Row extends Again>(bulk: Bulk<Row>, rows: readonly Row[]): Report {
-  const { one, done, table } = bulk;
-  const would = rows.filter((row) => mayBeDone(bulk, row));
-  const lines = [`${count(would.length, one)} would be ${done}. Nothing was done.`];
-  if (rows.length > 0) lines.push('', ...table(rows));
+function dryRun<R extends Row>(bulk: Bulk<R>, rows: readonly R[]): Report {
+  const { one, done } = bulk;
+  const would = rows.filter((row) => isRepeatable(bulk, row));
   return {
     data: { dryRun: true, count: would.length, [`${one}s`]: would.map(({ id }) => ({ id, result: null })) },
-    lines,
+    lines: [
+      `${count(would.length, one)} would be ${done}. Nothing was done.`,
+      ...(rows.length === 0 ? [] : ['', ...bulk.table(rows)]),
+    ],
   };
 }
 
 type Done = { id: string; result: string; exit: ExitCode };
 
-async function doAll<Row>(server: Connection, bulk: Bulk<Row>, ids: readonly string[]): Promise<Report> {
+async function doAll<R extends Row>(server: ServerApi, bulk: Bulk<R>, ids: readonly string[]): Promise<Report> {
   const { one, done } = bulk;
   const results: Done[] = [];
   for (const id of ids) {
     try {
       results.push(await doOne(server, bulk, id));
     } catch (error) {
-      // What was done before must be told, whatever ends it.
+      // What was done before must be reported, whatever ends the command.
       if (results.length === 0) throw error;
       const { message, exit } = failure(error);
       results.push({ id, result: `${message} It ended here.`, exit });
@@ -142,8 +136,8 @@ async function doAll<Row>(server: Connection, bulk: Bulk<Row>, ids: readonly str
   };
 }
 
-/** Throws where the next would fare no better. */
-async function doOne<Row>(server: Connection, { one, action, result }: Bulk<Row>, id: string): Promise<Done> {
+/** Throws if the next would fare no better. */
+async function doOne<R extends Row>(server: ServerApi, { one, action, result }: Bulk<R>, id: string): Promise<Done> {
   try {
     const path = `/v1/${one}s/${encodeURIComponent(id)}/${action}`;
     const answer = await server.post<Record<string, Parameters<typeof result>[0]>>(path);
@@ -152,8 +146,4 @@ async function doOne<Row>(server: Connection, { one, action, result }: Bulk<Row>
     if (!(error instanceof Refusal) || error.exit === EXIT.tryAgain) throw error;
     return { id, result: error.message, exit: error.exit };
   }
-}
-
-function capital(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }

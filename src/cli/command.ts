@@ -1,49 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import type { Config } from '../config.ts';
-import type { Connection } from './connection.ts';
-import type { ExitCode } from './exit.ts';
-
-export type Option = {
-  /** What its value is called in help; an option without one is a switch. */
-  readonly value?: string;
-  /** The only values that it takes. */
-  readonly choices?: readonly string[];
-  readonly about: string;
-};
-export type Options = Readonly<Record<string, Option>>;
-
-/** The options that were given: a text each, or true for a switch. */
-type Given<O extends Options> = {
-  readonly [Name in keyof O]?: O[Name] extends { readonly value: string } ? string : true;
-};
-
-type Call<O extends Options> = {
-  readonly positionals: readonly string[];
-  /** The first positional; the empty text where the command takes none or none was given. */
-  readonly first: string;
-  readonly options: Given<O>;
-  /** Whether a program reads what the command prints. */
-  readonly json: boolean;
-  /** Reads the configuration. Faults: `configuration_invalid`. */
-  readonly config: () => Config;
-  /** Connects to the running server, as the configuration has it. */
-  readonly server: () => Connection;
-  /** Prints what cannot wait for the report; false if the reader is gone. */
-  readonly print: (text: string) => Promise<boolean>;
-};
-
-/** What a command found: for a machine, and the same for a person. */
-export type Report = {
-  readonly data: unknown;
-  readonly lines: readonly string[];
-  /** `EXIT.ok` where it is not given. */
-  readonly exit?: ExitCode;
-};
+import type { ServerApi } from './connection.ts';
+import { type ExitCode, UsageError } from './exit.ts';
 
 /** A command of `settled`. Dispatch, help and the errors about the command line are all made from this. */
 export type Command<O extends Options = Options> = {
   /** One word or two: `orders list`. */
   readonly name: string;
-  /** `REFERENCE`, `ID...`, in brackets where it may be left out, or empty. */
+  /** `REFERENCE`, `ID...`, in brackets if it is optional, or empty. */
   readonly positionals: string;
   readonly about: string;
   /** Further lines of help. */
@@ -51,14 +16,157 @@ export type Command<O extends Options = Options> = {
   /** Command lines for help to show. */
   readonly examples?: readonly string[];
   readonly options: O;
-  /** An exit code alone if the command has said everything itself; null: then it is `EXIT.ok`. */
-  run(call: Call<O>): Promise<Report | ExitCode | null>;
+  /** Returns an exit code alone if the command has printed everything itself. */
+  run(call: Call<O>): Promise<Report | ExitCode>;
 };
 
-/** Commands that a person looks for together. */
-export type Group = { readonly heading: string; readonly commands: readonly Command[] };
+export type Options = Readonly<Record<string, Option>>;
+export type Option = {
+  /** What its value is called in help; an option without one is a switch. */
+  readonly value?: string;
+  /** The only values that it takes. */
+  readonly choices?: readonly string[];
+  /** The command needs it; a text says what to do without it. */
+  readonly needed?: true | string;
+  readonly about: string;
+};
+
+/** What a command found: for a program, and the same for a person. */
+export type Report = {
+  readonly data: unknown;
+  readonly lines: readonly string[];
+  /** `EXIT.ok` if left out. */
+  readonly exit?: ExitCode;
+};
+
+type Call<O extends Options> = {
+  readonly positionals: readonly string[];
+  /** The first positional; the empty text if none was given. */
+  readonly first: string;
+  readonly options: Given<O>;
+  /** Whether a program reads what the command prints. */
+  readonly json: boolean;
+  /** Reads the configuration. Faults: `configuration_invalid`. */
+  readonly config: () => Config;
+  /** Connects to the running server, at the address in the configuration. */
+  readonly server: () => ServerApi;
+  /** Prints what cannot wait for the report; false if the reader is gone. */
+  readonly print: (text: string) => Promise<boolean>;
+};
+
+/** The options that were given: a text each, or true for a switch. Those that the command needs are there. */
+type Given<O extends Options> = {
+  readonly [Name in keyof O]?: O[Name] extends { readonly value: string } ? string : true;
+} & { readonly [Name in keyof O as O[Name] extends { readonly needed: true | string } ? Name : never]: string };
 
 /** Types `run` by the options of the command, then forgets them, so that all commands fit in one table. */
-export function defineCommand<const O extends Options>(command: Command<O>): Command {
-  return command as unknown as Command;
+export function defineCommand<const O extends Options = Record<never, Option>>(definition: Definition<O>): Command {
+  return { positionals: '', options: {}, ...(definition as unknown as Omit<Command, 'positionals' | 'options'>) };
+}
+
+/** A command without `positionals` takes none; one without `options` takes only those that every command takes. */
+type Definition<O extends Options> = Omit<Command<O>, 'positionals' | 'options'> & {
+  positionals?: string;
+  options?: O;
+};
+
+/** Options that every command takes. */
+const COMMON_OPTIONS: Options = {
+  json: { about: 'print JSON for a program, and errors as JSON on standard error' },
+  help: { about: 'print how the command is used' },
+};
+
+export function optionsOf(command: Command): Options {
+  return { ...command.options, ...COMMON_OPTIONS };
+}
+
+type Arguments = { positionals: string[]; options: Record<string, string | true> };
+
+/** Reads what follows the command's name. Throws `UsageError`. */
+export function readArguments(command: Command, args: readonly string[]): Arguments {
+  const known = optionsOf(command);
+  const types = Object.entries(known).map(([name, { value }]) => {
+    const type = value === undefined ? ('boolean' as const) : ('string' as const);
+    return [name, name === 'help' ? { type, short: 'h' } : { type }];
+  });
+  const options = Object.fromEntries(types);
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
+  const read: Arguments = { positionals: [], options: {} };
+  for (const token of tokens) {
+    if (token.kind === 'positional') read.positionals.push(token.value);
+    if (token.kind !== 'option') continue;
+    const option = Object.hasOwn(known, token.name) ? known[token.name] : undefined;
+    if (option === undefined) {
+      const list = Object.keys(known).map((name) => `--${name}`);
+      throw new UsageError(`\`settled ${command.name}\` has no option ${token.rawName}. It has: ${list.join(', ')}.`);
+    }
+    if (read.options[token.name] !== undefined) {
+      throw new UsageError(`--${token.name} is given twice. Give it once.`);
+    }
+    read.options[token.name] = readValue(option, token);
+  }
+  if (read.options.help === undefined) {
+    checkPositionals(command, read.positionals);
+    checkNeeded(command, read.options);
+  }
+  return read;
+}
+
+function readValue(
+  option: Option,
+  { name, value, inlineValue }: { name: string; value: string | undefined; inlineValue: boolean | undefined },
+): string | true {
+  if (option.value === undefined) {
+    if (value === undefined) return true;
+    throw new UsageError(`--${name} is a switch and takes no value.`);
+  }
+  if (value === undefined) throw new UsageError(`--${name} needs a value: --${name} ${option.value}.`);
+  if (!inlineValue && value.startsWith('-') && value !== '-') {
+    throw new UsageError(
+      `--${name} needs a value, and ${value} looks like an option. Give a value that begins with a dash as ` +
+        `--${name}=${value}.`,
+    );
+  }
+  if (option.choices !== undefined && !option.choices.includes(value)) {
+    throw new UsageError(`--${name} is "${value}". Choose one of: ${option.choices.join(', ')}.`);
+  }
+  return value;
+}
+
+function checkPositionals({ name, positionals }: Command, given: readonly string[]): void {
+  const isOptional = positionals.startsWith('[');
+  const isMany = /\.\.\.\]?$/.test(positionals);
+  const word = positionals.replace(/[[\].]/g, '');
+  if (given.length === 0 && positionals !== '' && !isOptional) {
+    throw new UsageError(`\`settled ${name}\` needs ${word}. Usage: settled ${name} ${positionals}`);
+  }
+  if (given.includes('')) throw new UsageError(`${word || 'An argument'} must not be empty.`);
+  const most = positionals === '' ? 0 : isMany ? Number.POSITIVE_INFINITY : 1;
+  if (given.length > most) {
+    const takes = most === 0 ? 'takes no argument' : `takes one ${word}`;
+    throw new UsageError(`\`settled ${name}\` ${takes}, so "${given[most]}" is too much. See: settled help ${name}`);
+  }
+}
+
+function checkNeeded({ name, options }: Command, given: Arguments['options']): void {
+  for (const [option, { value, needed }] of Object.entries(options)) {
+    if (needed === undefined || given[option] !== undefined) continue;
+    throw new UsageError(`\`settled ${name}\` needs --${option} ${value}.${needed === true ? '' : ` ${needed}`}`);
+  }
+}
+
+/** An option's value as a whole number from `min` on. */
+export function wholeNumber(name: string, text: string, min: number): number {
+  const value = Number(text);
+  if (/^[0-9]{1,15}$/.test(text) && value >= min) return value;
+  throw new UsageError(`--${name} is "${text}". Write a whole number from ${min} on.`);
+}
+
+/** Reads the file that an option names; `-` is standard input. */
+export function readGivenFile(option: string, path: string): Buffer {
+  try {
+    return readFileSync(path === '-' ? 0 : path);
+  } catch (error) {
+    throw new UsageError(`--${option} ${path} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+  }
 }

@@ -4,74 +4,65 @@ import type { Config } from '../config.ts';
 import { Fault } from '../fault.ts';
 import type { ListenAddress } from '../settings.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
-import { EXIT, EXIT_OF_PROBLEM, type ExitCode } from './exit.ts';
+import { Refusal } from './exit.ts';
 
-/** Not imported: an import reads every name of the module, one of which loads all of WebSocket, 30 ms of each command. */
+/** Not imported: an import reads every name of the module, one of which loads all of WebSocket, 30 ms a command. */
 const { request } = process.getBuiltinModule('node:http');
 
 const ANSWER_TIMEOUT_MS = 30_000;
 
 /** The running server's private API, as the operator. */
-export type Connection = {
+export type ServerApi = {
   readonly url: string;
   /** Faults: `server_unreachable`, `not_authorized`; throws `Refusal` for every other answer but 2xx. */
   get<T>(path: string, query?: Query): Promise<T>;
   /** `timeoutMs`: for an answer that may take longer than usual. */
   post<T>(path: string, body?: object, timeoutMs?: number): Promise<T>;
   /**
-   * The lines of an answer that goes on, as they come, until the server ends it or `stop` is aborted. Fails as the others
-   * do, and with `server_unreachable` where the connection breaks, or is silent for too long.
+   * Yields the lines of a continuing answer as they come, until the server ends it or `stop` is aborted. Fails as the
+   * others do, and with `server_unreachable` if the connection breaks or is silent for too long.
    */
   follow(path: string, query: Query, stop: AbortSignal): AsyncIterable<string>;
 };
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** The server understood and refused. */
-export class Refusal extends Error {
-  readonly code: string;
-  readonly exit: ExitCode;
-
-  constructor(code: string, detail: string) {
-    super(detail);
-    this.code = code;
-    this.exit = Object.hasOwn(EXIT_OF_PROBLEM, code)
-      ? EXIT_OF_PROBLEM[code as keyof typeof EXIT_OF_PROBLEM]
-      : EXIT.refused;
-  }
+/** Connects by the server's own configuration, which has its address and token. Makes neither. */
+export function connect(config: Config): ServerApi {
+  const server = serverOf(config);
+  return {
+    url: server.url,
+    get: (path, query = {}) => ask(server, { method: 'GET', path: path + queryText(query) }),
+    post: (path, body, timeoutMs) => ask(server, { method: 'POST', path, body, timeoutMs }),
+    follow: (path, query, stop) => follow(server, { method: 'GET', path: path + queryText(query), stop }),
+  };
 }
+
+type Server = {
+  address: ListenAddress;
+  url: string;
+  token: string | Fault;
+  /** The settings with which a person may give the token. */
+  tokenPlaces: string;
+};
 
 type Sent = {
   method: 'GET' | 'POST';
   path: string;
   body?: object | undefined;
-  /** Of silence. */
+  /** Limits silence, not the whole answer. */
   timeoutMs?: number | undefined;
   stop?: AbortSignal;
 };
 
-/** Connects with the address and token that the server has from the same configuration. Makes neither. */
-export function connect(config: Config): Connection {
-  const address = reachable(config.operatorListen);
-  const url = urlOf(address);
-  const tokenPlaces =
-    config.store.engine === 'postgres'
-      ? 'SETTLED_OPERATOR_TOKEN, the same for all replicas'
-      : 'SETTLED_OPERATOR_TOKEN, or the SETTLED_STORE beside which its token file is kept';
-  const open = async (): Promise<Server> => {
-    const token = config.operatorToken ?? readToken(storeFile(config.store));
-    if (!(token instanceof Error)) return { address, url, token, tokenPlaces };
-    // First things first: where no server is, no token would help.
-    await exchange({ address, url, token: '', tokenPlaces }, { method: 'GET', path: '/livez' });
-    throw token;
-  };
-  const send = async <T>(sent: Sent): Promise<T> => (await call(await open(), sent)) as T;
+function serverOf({ operatorListen, operatorToken, store }: Config): Server {
   return {
-    url,
-    get: (path, query = {}) => send({ method: 'GET', path: path + queryText(query) }),
-    post: (path, body, timeoutMs) => send({ method: 'POST', path, body, timeoutMs }),
-    follow: async function* (path, query, stop) {
-      yield* lines(await open(), { method: 'GET', path: path + queryText(query), stop });
-    },
+    address: reachable(operatorListen),
+    url: urlOf(operatorListen),
+    token: operatorToken ?? readToken(storeFile(store)),
+    tokenPlaces:
+      store.engine === 'postgres'
+        ? 'SETTLED_OPERATOR_TOKEN, the same for all replicas'
+        : 'SETTLED_OPERATOR_TOKEN, or the SETTLED_STORE beside which its token file is kept',
   };
 }
 
@@ -81,7 +72,7 @@ export function urlOf(listen: ListenAddress): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** One listens on every address, but connects to one. */
+/** A server may listen on every address, but a client connects to one. */
 function reachable({ host, port }: ListenAddress): ListenAddress {
   if (host === '0.0.0.0') return { host: '127.0.0.1', port };
   return { host: host === '::' ? '::1' : host, port };
@@ -104,32 +95,21 @@ function readToken(storePath: string): string | Fault {
 }
 
 function queryText(query: Query): string {
-  const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
-    value === undefined ? [] : [[name, String(value)]],
-  );
-  const text = new URLSearchParams(given).toString();
-  return text === '' ? '' : `?${text}`;
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  return given.length === 0 ? '' : `?${new URLSearchParams(Object.fromEntries(given) as Record<string, string>)}`;
 }
 
-/** With the places where a person may give the token. */
-type Server = { address: ListenAddress; url: string; token: string; tokenPlaces: string };
-
-async function call(server: Server, sent: Sent): Promise<unknown> {
-  const response = await exchange(server, sent);
-  const { status, text } = await readWhole(server, response);
-  const answer = parse(text);
-  if (status >= 200 && status < 300 && answer !== null) return answer;
-  return refuse(server, status, answer);
+async function ask<T>(server: Server, sent: Sent): Promise<T> {
+  const response = await open(server, sent);
+  const answer = await readAnswer(server, response);
+  if (answer === null) throw notSettled(server, response);
+  return answer as T;
 }
 
-async function* lines(server: Server, sent: Sent): AsyncGenerator<string> {
+async function* follow(server: Server, sent: Sent): AsyncGenerator<string> {
   try {
-    const response = await exchange(server, sent);
-    if (response.statusCode !== 200) {
-      const { status, text } = await readWhole(server, response);
-      refuse(server, status, parse(text));
-    }
-    // The parts of a character may come one after the other.
+    const response = await open(server, sent);
+    // A character may be cut between two chunks.
     response.setEncoding('utf8');
     let rest = '';
     for await (const chunk of response) {
@@ -139,27 +119,33 @@ async function* lines(server: Server, sent: Sent): AsyncGenerator<string> {
     }
   } catch (error) {
     if (sent.stop?.aborted) return;
-    throw error instanceof Fault || error instanceof Refusal ? error : brokenOff(server);
+    throw error instanceof Fault || error instanceof Refusal ? error : unreachable(server, BROKEN_OFF);
   }
 }
 
-function refuse(server: Server, status: number, answer: Record<string, unknown> | null): never {
-  if (answer === null || typeof answer.detail !== 'string') {
-    throw unreachable(server.url, `what answers there is not settled (status ${status})`);
+/** Sends a request as the operator; resolves when an answer of success begins. */
+async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
+  const { url, token, tokenPlaces } = server;
+  if (token instanceof Fault) {
+    // Without a server no token would help, so that is said first.
+    await exchange(server, '', { method: 'GET', path: '/livez' });
+    throw token;
   }
-  if (status === 401) {
-    throw new Fault(
-      'terminal',
-      'not_authorized',
-      `The server at ${server.url} does not know this operator token. Give the server's own: ${server.tokenPlaces}.`,
-    );
-  }
-  throw new Refusal(String(answer.title), answer.detail);
+  const response = await exchange(server, token, sent);
+  const { statusCode = 0 } = response;
+  if (statusCode >= 200 && statusCode < 300) return response;
+  const answer = await readAnswer(server, response);
+  if (typeof answer?.detail !== 'string') throw notSettled(server, response);
+  if (statusCode !== 401) throw new Refusal(String(answer.title), answer.detail);
+  throw new Fault(
+    'terminal',
+    'not_authorized',
+    `The server at ${url} does not know this operator token. Give the server's own: ${tokenPlaces}.`,
+  );
 }
 
-/** Sends a request; resolves when the answer begins. */
-function exchange(server: Server, sent: Sent): Promise<IncomingMessage> {
-  const { address, url, token } = server;
+/** Resolves when an answer begins, whatever it is. */
+function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMessage> {
   const { method, path, body, timeoutMs = ANSWER_TIMEOUT_MS, stop } = sent;
   const payload = body === undefined ? '' : JSON.stringify(body);
   const headers = {
@@ -168,45 +154,42 @@ function exchange(server: Server, sent: Sent): Promise<IncomingMessage> {
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   };
   return new Promise((resolve, reject) => {
-    const options = { ...address, method, path, headers, agent: false, timeout: timeoutMs };
+    const options = { ...server.address, method, path, headers, agent: false, timeout: timeoutMs };
     const sending = request(stop === undefined ? options : { ...options, signal: stop });
     sending.on('timeout', () => sending.destroy(new Error(`no answer in ${timeoutMs / 1000} s`)));
-    sending.on('error', (error: NodeJS.ErrnoException) => {
-      reject(unreachable(url, error.code ?? error.message));
-    });
+    sending.on('error', (error: NodeJS.ErrnoException) => reject(unreachable(server, error.code ?? error.message)));
     sending.on('response', resolve);
     sending.end(payload);
   });
 }
 
-async function readWhole(server: Server, response: IncomingMessage): Promise<{ status: number; text: string }> {
+/** The whole answer; null if it is no JSON object. */
+async function readAnswer(server: Server, response: IncomingMessage): Promise<Record<string, unknown> | null> {
   const chunks: Buffer[] = [];
   try {
     for await (const chunk of response) chunks.push(chunk as Buffer);
   } catch {
-    throw brokenOff(server);
+    throw unreachable(server, BROKEN_OFF);
   }
-  return { status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') };
-}
-
-function brokenOff({ url }: Server): Fault {
-  return unreachable(url, 'the answer broke off');
-}
-
-function parse(text: string): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
   } catch {
     return null;
   }
 }
 
-function unreachable(url: string, why: string): Fault {
+const BROKEN_OFF = 'the answer broke off';
+
+function notSettled(server: Server, { statusCode }: IncomingMessage): Fault {
+  return unreachable(server, `what answers there is not settled (status ${statusCode})`);
+}
+
+function unreachable({ url }: Server, why: string): Fault {
   return new Fault(
     'transient',
     'server_unreachable',
-    `settled cannot be reached at ${url} (${why}). Start it with \`settled serve\`; if it runs, give this command the ` +
-      'SETTLED_OPERATOR_LISTEN that it has.',
+    `settled cannot be reached at ${url} (${why}). Start it with \`settled serve\`; if it runs, give this command its ` +
+      'SETTLED_OPERATOR_LISTEN.',
   );
 }

@@ -1,7 +1,7 @@
-import type { FaultCode } from '../fault.ts';
+import { Fault, type FaultCode } from '../fault.ts';
 import type { ProblemCode } from '../http/problem.ts';
 
-/** The command's exit codes, after sysexits.h where it has one. docs/errors.md and `settled help` list them. */
+/** The command's exit codes, after sysexits.h if it has one. docs/errors.md and `settled help` list them. */
 export const EXIT = {
   ok: 0,
   refused: 1,
@@ -22,12 +22,12 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 /** What each exit code means, in a line. */
 export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   0: 'done',
-  1: 'refused: by the server, for want of --yes, or doctor found something failing',
+  1: 'refused by the server, not confirmed by --yes, or doctor found something failing',
   3: 'attention --exit-code: something needs a person',
   64: 'the command line cannot be understood',
   65: 'verify: the delivery is not authentic, or not fresh',
   66: 'there is no such order, event, notice or matter',
-  69: 'the server or PostgreSQL cannot be reached, or no fitting Node is installed',
+  69: 'the server or PostgreSQL cannot be reached, or no suitable Node is installed',
   70: 'a bug in settled, here or in the server',
   73: 'the database cannot be opened, or is lost',
   74: 'the disk failed or is full',
@@ -36,8 +36,16 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   78: 'the configuration cannot be used',
 };
 
-/** How the process ends when this fault ends it. Faults of one request or event end no process: there it is a bug. */
-export const EXIT_OF_FAULT: Readonly<Record<FaultCode, ExitCode>> = {
+/** Codes of the command itself, beside those of faults and of the API. docs/errors.md lists them. */
+export const EXIT_OF_COMMAND = {
+  usage: EXIT.usage,
+  not_confirmed: EXIT.refused,
+  output_failed: EXIT.diskFailed,
+  bug: EXIT.bug,
+} as const;
+
+/** How a fault ends the process. The others concern one request or event: if one ends a process, that is a bug. */
+const EXIT_OF_FAULT: Readonly<Partial<Record<FaultCode, ExitCode>>> = {
   configuration_invalid: EXIT.configuration,
   address_in_use: EXIT.tryAgain,
   store_missing: EXIT.cannotOpen,
@@ -56,62 +64,22 @@ export const EXIT_OF_FAULT: Readonly<Record<FaultCode, ExitCode>> = {
   store_stopped: EXIT.tryAgain,
   secrets_key_missing: EXIT.configuration,
   secrets_key_wrong: EXIT.configuration,
-  secrets_key_in_use: EXIT.bug,
-  secret_undecipherable: EXIT.bug,
-  stored_event_damaged: EXIT.bug,
-  unreadable_event: EXIT.bug,
-  event_not_understood: EXIT.bug,
-  link_mismatch: EXIT.bug,
   server_unreachable: EXIT.unreachable,
   not_authorized: EXIT.notAllowed,
-  service_unreachable: EXIT.bug,
-  service_timeout: EXIT.bug,
-  service_failed: EXIT.bug,
-  service_rate_limited: EXIT.bug,
-  service_answer_unusable: EXIT.bug,
-  service_answer_too_large: EXIT.bug,
-  service_key_refused: EXIT.bug,
-  service_forbidden: EXIT.bug,
-  service_not_found: EXIT.bug,
-  service_conflict: EXIT.bug,
-  service_refused: EXIT.bug,
-  api_budget_spent: EXIT.bug,
-  shop_unreachable: EXIT.bug,
-  shop_timeout: EXIT.bug,
-  shop_refused: EXIT.bug,
-  shop_redirects: EXIT.bug,
-  shop_gone: EXIT.bug,
-  shop_address_private: EXIT.bug,
 };
 
-/** How a command ends when the server answers with this problem. */
-export const EXIT_OF_PROBLEM: Readonly<Record<ProblemCode, ExitCode>> = {
-  invalid_request: EXIT.refused,
+export function exitOfFault(code: FaultCode): ExitCode {
+  return EXIT_OF_FAULT[code] ?? EXIT.bug;
+}
+
+/** How a problem that the server answers ends the command. Every other problem refuses what was asked. */
+const EXIT_OF_PROBLEM: Readonly<Partial<Record<ProblemCode, ExitCode>>> = {
   unauthorized: EXIT.notAllowed,
   forbidden: EXIT.notAllowed,
   not_found: EXIT.notFound,
-  method_not_allowed: EXIT.refused,
-  body_too_large: EXIT.refused,
-  content_type: EXIT.refused,
-  reference_conflict: EXIT.refused,
-  order_cancelled: EXIT.refused,
-  link_expired: EXIT.refused,
-  link_id_conflict: EXIT.refused,
-  link_id_taken: EXIT.refused,
   correction_forbidden: EXIT.notAllowed,
-  not_held: EXIT.refused,
-  nothing_left_to_accept: EXIT.refused,
-  event_in_work: EXIT.refused,
-  event_body_dropped: EXIT.refused,
-  notice_in_work: EXIT.refused,
-  cursor_from_before_restore: EXIT.refused,
   key_not_ours_to_change: EXIT.configuration,
   backup_not_ours_to_make: EXIT.configuration,
-  not_cancellable: EXIT.refused,
-  not_adoptable: EXIT.refused,
-  reference_taken: EXIT.refused,
-  refused_by_service: EXIT.refused,
-  link_withheld: EXIT.refused,
   link_unknown: EXIT.tryAgain,
   api_not_configured: EXIT.configuration,
   api_key_refused: EXIT.configuration,
@@ -121,3 +89,71 @@ export const EXIT_OF_PROBLEM: Readonly<Record<ProblemCode, ExitCode>> = {
   unavailable: EXIT.tryAgain,
   internal: EXIT.bug,
 };
+
+/** `code`: also one that only another version of the server knows. */
+export function exitOfProblem(code: string): ExitCode {
+  return Object.hasOwn(EXIT_OF_PROBLEM, code) ? (EXIT_OF_PROBLEM[code as ProblemCode] ?? EXIT.refused) : EXIT.refused;
+}
+
+export type Failure = {
+  /** From docs/errors.md. */
+  readonly code: string;
+  /** What happened and what to do next; for a bug its stack. */
+  readonly message: string;
+  readonly exit: ExitCode;
+};
+
+/** Ends the command for a reason of its own. */
+export class CommandError extends Error implements Failure {
+  readonly code: keyof typeof EXIT_OF_COMMAND;
+  readonly exit: ExitCode;
+
+  constructor(code: keyof typeof EXIT_OF_COMMAND, message: string) {
+    super(message);
+    this.code = code;
+    this.exit = EXIT_OF_COMMAND[code];
+  }
+}
+
+/** The command line cannot be understood. The message says what is possible. */
+export class UsageError extends CommandError {
+  constructor(message: string) {
+    super('usage', message);
+  }
+}
+
+/** The server understood and refused. `code` is that of its problem. */
+export class Refusal extends Error implements Failure {
+  readonly code: string;
+  readonly exit: ExitCode;
+
+  constructor(code: string, detail: string) {
+    super(detail);
+    this.code = code;
+    this.exit = exitOfProblem(code);
+  }
+}
+
+/** What an error means for the person at the command line. An error that no code foresees is a bug. */
+export function failure(error: unknown): Failure {
+  if (error instanceof Fault) return { code: error.code, message: error.message, exit: exitOfFault(error.code) };
+  if (error instanceof CommandError || error instanceof Refusal) return error;
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { code: 'bug', message: `This is a bug in settled. Please report it.\n${stack}`, exit: EXIT.bug };
+}
+
+/** Requests that can hang in a system call on a thread: looking a name up, reading or writing a file. */
+const MAY_HANG = /^(GetAddrInfo|FS)Req/;
+
+/**
+ * Ends this process. `process.exit` waits for threads: one that looks a name up or waits for a disk would delay it for
+ * as long as that takes. In that case the process replaces itself by one that ends with the same code at once.
+ */
+export function endProcess(exit: ExitCode): never {
+  // Added last, so that other listeners have written what they write.
+  process.once('exit', (code) => {
+    if (process.platform === 'win32' || !process.getActiveResourcesInfo().some((name) => MAY_HANG.test(name))) return;
+    process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {});
+  });
+  process.exit(exit);
+}

@@ -1,14 +1,22 @@
-import { readFileSync } from 'node:fs';
+import { shellWord } from '../domain/advice.ts';
 import type { OrderDocument } from '../domain/notice.ts';
-import { UsageError } from './arguments.ts';
-import { defineCommand, type Report } from './command.ts';
-import { record } from './layout.ts';
+import { defineCommand, type Report, readGivenFile } from './command.ts';
+import { UsageError } from './exit.ts';
+import { count, record } from './output.ts';
+
+/** The commands about links that you make at the service yourself, and the one that asks about all links. */
 
 type LinkAnswer = { link: { id: string | null; webhookUrl: string; webhookSecret?: string }; order: OrderDocument };
 
 const MONEY = {
-  amount: { value: 'AMOUNT', about: 'what the order costs, like 100.50; needed' },
-  currency: { value: 'CODE', about: 'ISO 4217, like BRL; the configured currency where it is left out' },
+  amount: { value: 'AMOUNT', needed: true, about: 'what the order costs, like 100.50' },
+  currency: { value: 'CODE', about: 'ISO 4217, like BRL; the configured currency if left out' },
+} as const;
+
+/** Options by which `readSecret` is given a link's signing secret. */
+export const SECRET_OPTIONS = {
+  'secret-file': { value: 'FILE', about: "a file that holds the link's webhookSecret" },
+  secret: { value: 'SECRET', about: "the link's webhookSecret" },
 } as const;
 
 export const linksAdd = defineCommand({
@@ -22,29 +30,29 @@ export const linksAdd = defineCommand({
   examples: ['settled links add order-8001 --amount 100.00 --id pl_8001 --secret-file secret.txt'],
   options: {
     ...MONEY,
-    id: { value: 'ID', about: "the link's id at the service; needed" },
-    'secret-file': { value: 'FILE', about: "a file that holds the link's webhookSecret" },
-    secret: { value: 'SECRET', about: "the link's webhookSecret" },
+    id: {
+      value: 'ID',
+      needed: 'To get a webhookUrl for a link that you have not made yet: settled links reserve',
+      about: "the link's id at the service",
+    },
+    ...SECRET_OPTIONS,
   },
   async run({ first: reference, options, server }) {
     const { amount, currency, id } = options;
-    if (amount === undefined) throw new UsageError('`settled links add` needs --amount AMOUNT.');
-    if (id === undefined) {
-      throw new UsageError(
-        '`settled links add` needs --id ID. To get a webhookUrl for a link that is still to be made: settled links reserve',
-      );
-    }
-    const webhookSecret = readSecret(options);
-    const answer = await server().post<LinkAnswer>('/v1/links', {
-      reference,
-      amount,
-      ...(currency === undefined ? {} : { currency }),
-      id,
-      ...(webhookSecret === undefined ? {} : { webhookSecret }),
-    });
-    return report(answer, [`Link ${answer.link.id} belongs to order ${answer.order.reference}.`]);
+    const body = { reference, amount, currency, id, webhookSecret: readSecret(options) };
+    const answer = await server().post<LinkAnswer>('/v1/links', body);
+    return report(answer, `Link ${answer.link.id} belongs to order ${answer.order.reference}.`);
   },
 });
+
+/** A signing secret from a file, without the line end that files have, or from the command line. */
+export function readSecret(options: { secret?: string; 'secret-file'?: string }): string | undefined {
+  const { secret, 'secret-file': file } = options;
+  if (file === undefined) return secret;
+  if (secret !== undefined) throw new UsageError('--secret and --secret-file are both given: give one of them.');
+  const text = readGivenFile('secret-file', file).toString('utf8');
+  return text.replace(/\r?\n$/, '');
+}
 
 export const linksReserve = defineCommand({
   name: 'links reserve',
@@ -54,24 +62,18 @@ export const linksReserve = defineCommand({
   examples: ['settled links reserve order-8001 --amount 100.00'],
   options: MONEY,
   async run({ first: reference, options: { amount, currency }, server }) {
-    if (amount === undefined) throw new UsageError('`settled links reserve` needs --amount AMOUNT.');
-    const body = { reference, amount, ...(currency === undefined ? {} : { currency }) };
-    const answer = await server().post<LinkAnswer>('/v1/links', body);
-    const isNew = answer.link.webhookSecret !== undefined;
+    const answer = await server().post<LinkAnswer>('/v1/links', { reference, amount, currency });
     return report(
       answer,
-      isNew
-        ? [
-            'Give both to the service when you create the link; one that exists keeps its own. The secret is shown this once.',
-          ]
-        : [
-            `Order ${reference} has its link already. Its secret was shown when it was reserved, and is not shown again.`,
-          ],
+      answer.link.webhookSecret === undefined
+        ? `Order ${reference} has its link already. Its secret was shown when it was reserved, and is not shown again.`
+        : 'Give both to the service when you create the link; one that exists keeps its own. ' +
+            'The secret is shown this once.',
     );
   },
 });
 
-function report(answer: LinkAnswer, message: readonly string[]): Report {
+function report(answer: LinkAnswer, message: string): Report {
   const { link, order } = answer;
   const lines = record([
     ['order', order.reference],
@@ -81,26 +83,44 @@ function report(answer: LinkAnswer, message: readonly string[]): Report {
     ['webhookUrl', link.webhookUrl],
     ...(link.webhookSecret === undefined ? [] : [['webhookSecret', link.webhookSecret] as const]),
   ]);
-  return { data: answer, lines: [...message, '', ...lines] };
+  return { data: answer, lines: [message, '', ...lines] };
 }
 
-/** A signing secret from a file, without the line end that files have, or from the command line. */
-export function readSecret(options: { secret?: string; 'secret-file'?: string }): string | undefined {
-  const { secret, 'secret-file': file } = options;
-  if (secret !== undefined && file !== undefined) {
-    throw new UsageError('--secret and --secret-file are both given: give one of them.');
-  }
-  if (file === undefined) return secret;
-  return readGivenFile('secret-file', file)
-    .toString('utf8')
-    .replace(/\r?\n$/, '');
-}
+/** Asking about one link may take as long as its requests. */
+const ASK_TIMEOUT_MS = 60_000;
 
-/** Reads a file that was named on the command line. */
-export function readGivenFile(option: string, path: string): Buffer {
-  try {
-    return readFileSync(path === '-' ? 0 : path);
-  } catch (error) {
-    throw new UsageError(`--${option} ${path} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+type ReconcileAnswer = { dryRun: boolean; links: number; requests: number; etaSeconds: number };
+
+export const reconcile = defineCommand({
+  name: 'reconcile',
+  about: 'ask the service about every link that can still be paid, or about one',
+  details: [
+    'settled asks at the pace of the API budget, and other requests go first; the command says how long it takes.',
+    "It looks for reserved links whose id is not known in the service's list; with --order for that one at once.",
+    'With --order it asks at once, and the command ends when the answer is settled.',
+  ],
+  examples: ['settled reconcile --dry-run', 'settled reconcile --order order-8001'],
+  options: {
+    order: { value: 'REFERENCE', about: 'only the link of this order' },
+    'dry-run': { about: 'only say how many requests it costs, and how long it takes' },
+  },
+  async run({ options: { order: reference, 'dry-run': dryRun = false }, server }) {
+    const answer = await server().post<ReconcileAnswer>('/v1/admin/reconcile', { dryRun, reference }, ASK_TIMEOUT_MS);
+    return { data: answer, lines: [sentence(answer, reference)] };
+  },
+});
+
+function sentence({ dryRun, links, requests, etaSeconds }: ReconcileAnswer, order: string | undefined): string {
+  const cost = count(requests, 'request');
+  if (order !== undefined) {
+    return dryRun
+      ? `Asking about this order's link costs ${cost}. Nothing was done.`
+      : `The service was asked. See: settled why ${shellWord(order)}`;
   }
+  if (links === 0) {
+    const none = 'No link whose id is known can still be paid.';
+    return dryRun ? `${none} Nothing was done.` : `${none} The service's list is read for links that are not known.`;
+  }
+  const what = `${count(links, 'link')}: ${cost}, about ${count(Math.ceil(etaSeconds / 60), 'minute')}`;
+  return dryRun ? `${what}. Nothing was done.` : `Asking about ${what}.`;
 }

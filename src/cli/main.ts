@@ -1,7 +1,5 @@
-import { endProcess } from './end.ts';
-import { EXIT } from './exit.ts';
-import { failure, failureText } from './failure.ts';
-import { print } from './output.ts';
+import { EXIT, endProcess, failure } from './exit.ts';
+import { failureText, print } from './output.ts';
 import { isForProgram, run } from './run.ts';
 
 /** The process of a `settled` command. */
@@ -9,14 +7,14 @@ import { isForProgram, run } from './run.ts';
 const args = process.argv.slice(2);
 
 process.on('uncaughtException', endForBug);
-// Each write sees its own error.
+// Each write handles its own error.
 process.stdout.on('error', () => {});
-// A process whose loop runs empty before its command is done must not look as if it were.
+// A process whose event loop runs empty before its command is done must not look successful.
 process.exitCode = EXIT.bug;
 process.once('beforeExit', (code) => {
-  if (code === EXIT.bug) endForBug(new Error('the command came to no end'));
+  if (code === EXIT.bug) endForBug(new Error('the command did not finish'));
 });
-// Never awaited at the top level: then it would end with Node's code for that, not ours.
+// Never awaited at the top level: if it did not finish, Node would end with its own code for that.
 void run(args, { print, complain }).then(endProcess);
 
 function endForBug(error: unknown): never {

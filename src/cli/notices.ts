@@ -1,69 +1,55 @@
-import { ROW_STATUSES, type RowStatus } from '../domain/row.ts';
 import { inARow } from '../domain/shop_failures.ts';
 import { bulkCommand } from './bulk.ts';
 import { defineCommand } from './command.ts';
-import type { Connection, Query } from './connection.ts';
-import { printable, printableLines, record, table } from './layout.ts';
-import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
-import { SINCE, sinceTime } from './since.ts';
+import type { Query, ServerApi } from './connection.ts';
+import { faultWords, listRows, moreLine, queryOf, type Row, rowOptions, statusWords } from './lists.ts';
+import { printable, printableLines, record, table } from './output.ts';
 
-/** A notice as the API lists it. */
-type NoticeRow = {
-  id: string;
-  reference: string;
+/** The commands about notices: what settled tells the shop. */
+
+type NoticeRow = Row & {
   type: string;
   version: number;
-  status: RowStatus;
-  attempt: number;
   createdAt: string;
-  dueAt: string | null;
-  endedAt: string | null;
-  fault: { code: string; message: string } | null;
   answer: { status: number; body: string } | null;
 };
 type NoticeDetail = NoticeRow & { body: unknown };
 
-/** Where notices are sent; null if there is no callback. */
+/** The callback to which notices are sent; null if there is none. */
 type ShopOfNotices = { url: string; failures: { attempts: number; since: string } | null } | null;
 
 export const noticesList = defineCommand({
   name: 'notices list',
-  positionals: '',
-  about: 'list what the shop is told, the newest first',
+  about: 'list what settled tells the shop, the newest first',
   details: [
-    'pending: it waits for its next attempt, or until an earlier notice of its order was told; those that are being sent at',
-    'this moment (leased) are shown among them. done: the shop took it. dead: it was given up after 7 days or because the',
-    'shop answered 410; settled tells no more of it by itself. LAST ANSWER is what the shop said to the last attempt, or why',
-    'there is no answer; `settled notices show ID` has the whole. The line below the table says where notices are sent, and',
-    'whether the shop takes them. Without SETTLED_SHOP_URL nothing is sent: the shop reads the feed.',
+    'pending: it waits for its next attempt, or until the shop was told an earlier notice of its order.',
+    'Those that are being sent at this moment (leased) are shown among the pending ones.',
+    'done: the shop took it.',
+    'dead: settled gave it up after 7 days, or because the shop answered 410, and does not retry it.',
+    'LAST ANSWER is what the shop said to the last attempt, or why there is no answer;',
+    '`settled notices show ID` has the whole answer.',
+    'The line below the table says where notices are sent, and whether the shop takes them.',
+    'Without SETTLED_SHOP_URL nothing is sent: the shop reads the feed.',
   ],
   examples: ['settled notices list --status dead', 'settled notices list --order order-8001'],
-  options: {
-    status: { value: 'STATUS', choices: ROW_STATUSES, about: 'only notices with this status' },
-    order: { value: 'REFERENCE', about: 'only notices of this order' },
-    since: SINCE,
-    ...PAGE_OPTIONS,
-  },
+  options: rowOptions('notices'),
   async run({ options, server }) {
-    const { status, order, since } = options;
-    const query = { status, reference: order, since: sinceTime(since) };
-    const list = { path: '/v1/notices', field: 'notices', query };
-    const { rows, more, page } = await listRows<NoticeRow>(server(), list, options);
+    const query = queryOf(options);
+    const connection = server();
+    const { rows, more, page } = await listRows<NoticeRow>(connection, 'notices', query, options);
+    const notices = options.status === 'pending' ? await withThoseBeingSent(connection, rows, query) : rows;
     const shop = page.shop as ShopOfNotices;
-    const notices = status === 'pending' ? withThoseBeingSent(rows, await beingSent(server(), query)) : rows;
     const lines = [...noticeTable(notices, shop), ...moreLine(more), '', ...shopLines(shop)];
     return { data: { notices, more, shop }, lines };
   },
 });
 
-/** They are few: as many as there are connections to the shop. */
-async function beingSent(server: Connection, query: Query): Promise<NoticeRow[]> {
-  const list = { path: '/v1/notices', field: 'notices', query: { ...query, status: 'leased' } };
-  return (await listRows<NoticeRow>(server, list, { all: true })).rows;
-}
-
-/** The newest first. One that was claimed between the two lists is in both. */
-function withThoseBeingSent(pending: readonly NoticeRow[], leased: readonly NoticeRow[]): NoticeRow[] {
+/**
+ * The newest first. Those being sent are few: as many as there are connections to the shop. One that was claimed
+ * between the two lists is in both.
+ */
+async function withThoseBeingSent(server: ServerApi, pending: NoticeRow[], query: Query): Promise<NoticeRow[]> {
+  const { rows: leased } = await listRows<NoticeRow>(server, 'notices', { ...query, status: 'leased' }, { all: true });
   const waiting = pending.filter(({ id }) => !leased.some((notice) => notice.id === id));
   return [...waiting, ...leased].sort((one, other) => keyOf(other) - keyOf(one));
 }
@@ -73,12 +59,10 @@ function keyOf({ id }: NoticeRow): number {
   return Number(id.split('_')[1]);
 }
 
-/** As `settled doctor` says it. */
+/** In the words of `settled doctor`. */
 function shopLines(shop: ShopOfNotices): string[] {
   if (shop === null) {
-    return [
-      'Nothing is sent: SETTLED_SHOP_URL is not set. These notices are for the feed only, where the shop reads them.',
-    ];
+    return ['Nothing is sent: SETTLED_SHOP_URL is not set. These notices are for the feed only, which the shop reads.'];
   }
   const { url, failures } = shop;
   const sent = `They are sent to ${printable(url)}`;
@@ -87,24 +71,20 @@ function shopLines(shop: ShopOfNotices): string[] {
   return [sent, `The shop takes none: ${failed}. What to do: settled doctor`];
 }
 
-/** `shop`: undefined if it is not known here. */
+/** `shop`: undefined if the answer did not name it. */
 function noticeTable(notices: readonly NoticeRow[], shop?: ShopOfNotices): string[] {
   const rows = notices.map((notice) => [
     notice.id,
     notice.createdAt,
     notice.reference,
     notice.type,
-    statusWords(notice),
+    statusWords(notice, 'being sent'),
     notice.attempt,
     lastAnswer(notice),
-    shop === null ? feedOnly(notice) : nextAttempt(notice, notices),
+    notice.status !== 'pending' ? null : shop === null ? 'feed only' : nextAttempt(notice, notices),
   ]);
   const headings = ['id', 'created', 'order', 'type', 'status', 'attempts', 'last answer', 'next'];
   return table(headings, rows, 'No such notices.');
-}
-
-function statusWords({ status }: NoticeRow): string {
-  return status === 'leased' ? 'being sent' : status;
 }
 
 const ANSWER_COLUMNS = 40;
@@ -117,13 +97,8 @@ function lastAnswer({ answer, fault }: NoticeRow): string | null {
   return characters.length <= ANSWER_COLUMNS ? said : `${characters.slice(0, ANSWER_COLUMNS - 1).join('')}…`;
 }
 
-function feedOnly({ status }: NoticeRow): string | null {
-  return status === 'pending' ? 'feed only' : null;
-}
-
-/** When it is tried next, or what it waits for. Of an order one notice at a time has its turn. */
-function nextAttempt({ status, dueAt, reference }: NoticeRow, shown: readonly NoticeRow[]): string | null {
-  if (status !== 'pending') return null;
+/** The time of the next attempt, or what it waits for: settled sends the notices of an order one at a time. */
+function nextAttempt({ dueAt, reference }: NoticeRow, shown: readonly NoticeRow[]): string {
   if (dueAt !== null) return dueAt;
   const turn = shown.find(
     (other) =>
@@ -136,11 +111,10 @@ function nextAttempt({ status, dueAt, reference }: NoticeRow, shown: readonly No
 export const noticesShow = defineCommand({
   name: 'notices show',
   positionals: 'ID',
-  about: "show one notice: what it says, how often it was tried, and the shop's last answer",
-  details: ['Of one that was sent again the attempts are those since then.'],
-  options: {},
-  async run({ first: id, server }) {
-    const answer = await server().get<{ notice: NoticeDetail }>(`/v1/notices/${encodeURIComponent(id)}`);
+  about: "show one notice: its content, the number of attempts, and the shop's last answer",
+  details: ['After a notice was sent again, only the attempts since then count.'],
+  async run({ first, server }) {
+    const answer = await server().get<{ notice: NoticeDetail }>(`/v1/notices/${encodeURIComponent(first)}`);
     const { notice } = answer;
     const lines = record([
       ['id', notice.id],
@@ -148,12 +122,12 @@ export const noticesShow = defineCommand({
       ['order version', notice.version],
       ['type', notice.type],
       ['created', notice.createdAt],
-      ['status', statusWords(notice)],
+      ['status', statusWords(notice, 'being sent')],
       ['attempts', notice.attempt],
       ['next attempt', notice.dueAt],
       ['ended', notice.endedAt],
       ['shop answered', notice.answer?.status ?? null],
-      ['fault', notice.fault === null ? null : `${notice.fault.code}: ${notice.fault.message}`],
+      ['fault', faultWords(notice)],
     ]);
     const body = JSON.stringify(notice.body, null, 2).split('\n').map(printable);
     const said = notice.answer?.body ? ['', 'The shop answered:', ...printableLines(notice.answer.body)] : [];
@@ -163,11 +137,12 @@ export const noticesShow = defineCommand({
 
 export const noticesResend = bulkCommand<NoticeRow>({
   name: 'notices resend',
-  about: 'send notices to the shop once more, under the same ids: those named, or all that are selected',
+  about: 'send notices to the shop again, with the same ids: those named, or all that are selected',
   details: [
-    'A shop that follows docs/integrate.md does nothing twice. Where the shop is well again, --failed sends at once what',
-    'would be tried within the hour. One that was taken or given up begins anew: its attempts are counted from 1 again, and',
-    'its 7 days begin again.',
+    'A shop that follows docs/integrate.md does nothing twice.',
+    'When the shop is well again, --failed sends at once what settled would retry within the hour.',
+    'A notice that the shop took, or that settled gave up, begins anew:',
+    'its attempts count from 1 again, and its 7 days begin again.',
   ],
   examples: [
     'settled notices resend --failed --dry-run',

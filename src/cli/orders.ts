@@ -1,14 +1,68 @@
+import { shellWord } from '../domain/advice.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
-import { UsageError } from './arguments.ts';
-import { defineCommand, type Report } from './command.ts';
-import { record, table } from './layout.ts';
-import { listRows, moreLine, PAGE_OPTIONS } from './pages.ts';
-import { givenTime } from './since.ts';
+import { parseJsonText } from '../json.ts';
+import { defineCommand, type Report, readGivenFile } from './command.ts';
+import { EXIT, UsageError } from './exit.ts';
+import { list, PAGE_OPTIONS } from './lists.ts';
+import { printable, record, table } from './output.ts';
+
+/** The commands about one order, and the list of orders. */
+
+type OrderAnswer = { order: OrderDocument };
+/** `opening`: what a link that is not there yet waits for. */
+type OpenAnswer = OrderAnswer & { opening?: { detail: string } };
+
+export const ordersOpen = defineCommand({
+  name: 'orders open',
+  positionals: 'REFERENCE',
+  about: 'open a payment link for an order, and show its address',
+  details: [
+    'The same command again shows the link that it made, and makes no other.',
+    'It ends with 75 if the link is not there after 10 s: settled continues to open it.',
+    'It ends with 1 if the order was cancelled, the reference is in use, or the service refuses;',
+    'with 78 if no API or public address is configured.',
+    'For a link that you make at the service yourself: settled links reserve.',
+  ],
+  examples: ['settled orders open order-8001 --title "A chair" --amount 100.00'],
+  options: {
+    title: { value: 'TEXT', needed: true, about: 'what the customer reads' },
+    amount: { value: 'AMOUNT', needed: true, about: 'what the order costs, like 100.50; more than 25' },
+    currency: { value: 'CODE', about: 'ISO 4217, like BRL; the configured currency if left out' },
+    description: { value: 'TEXT', about: 'more for the customer to read' },
+    'expires-at': {
+      value: 'TIME',
+      about: 'when the link expires, like 2030-01-31T12:00:00Z; SETTLED_LINK_LIFETIME from now if left out',
+    },
+    'metadata-file': { value: 'FILE', about: 'a file with a JSON object for the service to keep' },
+    'callback-url': { value: 'URL', about: 'where the customer is sent after paying' },
+  },
+  async run({ first: reference, options, server }) {
+    const { title, amount, currency, description } = options;
+    const { 'expires-at': expiresAt, 'metadata-file': file, 'callback-url': callbackUrl } = options;
+    const metadata = file === undefined ? undefined : readMetadata(file);
+    const body = { reference, title, amount, currency, description, expiresAt, metadata, callbackUrl };
+    const answer = await server().post<OpenAnswer>('/v1/orders', body);
+    if (answer.order.link !== null) return report(answer);
+    const later = [
+      `The link is not there yet. ${answer.opening?.detail ?? ''}`,
+      `settled continues to open it: give the same command again, or see settled why ${shellWord(reference)}`,
+    ];
+    return { ...report(answer, later), exit: EXIT.tryAgain };
+  },
+});
+
+function readMetadata(file: string): unknown {
+  const text = readGivenFile('metadata-file', file).toString('utf8');
+  try {
+    return parseJsonText(text);
+  } catch (error) {
+    throw new UsageError(`--metadata-file ${file} holds no JSON: ${(error as Error).message}.`);
+  }
+}
 
 export const ordersList = defineCommand({
   name: 'orders list',
-  positionals: '',
   about: 'list orders, the newest first',
   details: [
     'A held order shows why it is held; an order with open matters shows their kinds: see settled attention.',
@@ -22,33 +76,29 @@ export const ordersList = defineCommand({
     until: { value: 'TIME', about: 'only orders created until then' },
     ...PAGE_OPTIONS,
   },
-  async run({ options, server }) {
-    const { state, q } = options;
-    const query = { state, q, since: givenTime('since', options.since), until: givenTime('until', options.until) };
-    const list = { path: '/v1/orders', field: 'orders', query };
-    const { rows: orders, more } = await listRows<ListedOrder>(server(), list, options);
-    const rows = orders.map((order) => [
-      order.reference,
-      order.hold === null ? order.state : `${order.state}: ${reasonsOf(order)}`,
-      `${order.amount} ${order.currency}`,
-      capturedWords(order),
-      order.createdAt,
-      order.paidAt,
-      [...new Set([...order.flags, ...order.attention])].join(', '),
-    ]);
-    const headings = ['reference', 'state', 'asked', 'captured', 'created', 'paid', 'flags and matters'];
-    return { data: { orders, more }, lines: [...table(headings, rows, 'No such orders.'), ...moreLine(more)] };
-  },
+  run: (call) => list(call, 'orders', orderTable),
 });
 
-type ListedOrder = OrderDocument & { attention: string[] };
-
-function reasonsOf({ holds }: OrderDocument): string {
-  return [...new Set(holds.map(({ reason }) => reason))].join(', ');
+function orderTable(orders: readonly (OrderDocument & { attention: string[] })[]): string[] {
+  const rows = orders.map((order) => [
+    order.reference,
+    order.hold === null ? order.state : `${order.state}: ${unique(order.holds.map(({ reason }) => reason))}`,
+    `${order.amount} ${order.currency}`,
+    capturedWords(order),
+    order.createdAt,
+    order.paidAt,
+    unique([...order.flags, ...order.attention]),
+  ]);
+  const headings = ['reference', 'state', 'asked', 'captured', 'created', 'paid', 'flags and matters'];
+  return table(headings, rows, 'No such orders.');
 }
 
-/** What was captured for an order, and what is left of it if some has gone back. */
-export function capturedWords({ paymentsTotal }: Pick<OrderDocument, 'paymentsTotal'>): string {
+function unique(words: readonly string[]): string {
+  return [...new Set(words)].join(', ');
+}
+
+/** What was captured for an order, and what is left of it if some was refunded. */
+export function capturedWords({ paymentsTotal }: OrderDocument): string {
   return paymentsTotal.sums
     .map(({ captured, balance, currency }) =>
       captured === balance ? `${captured} ${currency}` : `${captured} ${currency} (${balance} left)`,
@@ -59,10 +109,78 @@ export function capturedWords({ paymentsTotal }: Pick<OrderDocument, 'paymentsTo
 export const ordersShow = defineCommand({
   name: 'orders show',
   positionals: 'REFERENCE',
-  about: 'show one order; `settled why` says how it came to stand there',
-  options: {},
-  async run({ first: reference, server }) {
-    return report(await server().get<{ order: OrderDocument }>(orderPath(reference)));
+  about: 'show one order; `settled why` explains how it got there',
+  run: async ({ first, server }) => report(await server().get<OrderAnswer>(orderPath(first))),
+});
+
+type Explained = {
+  answer: string;
+  entries: { at: string; kind: string; summary: string; details: string[] }[];
+  next: string[];
+};
+
+export const why = defineCommand({
+  name: 'why',
+  positionals: 'ORDER',
+  about: "explain an order's state: how it got there and what happens next",
+  details: [
+    'First the answer; then everything that is known of the order, in order of time;',
+    'then what settled does next, and what a person should do.',
+  ],
+  async run({ first, server }) {
+    const explained = await server().get<Explained>(`${orderPath(first)}/timeline`);
+    const { answer, entries, next } = explained;
+    const kinds = Math.max(...entries.map(({ kind }) => kind.length), 0);
+    const timeline = entries.flatMap(({ at, kind, summary, details }) => [
+      `  ${at}  ${kind.padEnd(kinds)}  ${printable(summary)}`,
+      ...details.map((detail) => `${' '.repeat(at.length + kinds + 8)}${printable(detail)}`),
+    ]);
+    const ahead = next.map((line) => `  ${printable(line)}`);
+    return {
+      data: explained,
+      lines: [printable(answer), '', 'What happened:', ...timeline, '', 'What happens next:', ...ahead],
+    };
+  },
+});
+
+type CheckAnswer = OrderAnswer & { service: { linkStatus: string; paymentStatus: string | null } };
+
+export const ordersCheck = defineCommand({
+  name: 'orders check',
+  positionals: 'REFERENCE',
+  about: 'ask the service about the link of an order now, and settle its answer',
+  details: [
+    'It ends with 0 once the answer is settled, whatever it says; with 66 if there is no such order;',
+    'with 75 if the service cannot be asked now, the link is still being opened, or the service has none;',
+    'with 78 if no API is configured.',
+  ],
+  async run({ first, server }) {
+    const answer = await server().post<CheckAnswer>(`${orderPath(first)}/check`);
+    const { linkStatus, paymentStatus } = answer.service;
+    return report(answer, [
+      `The service says: the link is ${linkStatus}, its paymentStatus ${paymentStatus ?? 'not named'}.`,
+    ]);
+  },
+});
+
+export const ordersCancel = defineCommand({
+  name: 'orders cancel',
+  positionals: 'REFERENCE',
+  about: 'cancel an unpaid order; settled asks the service first',
+  details: [
+    'Its link stays open at the service until it expires: money that is paid on it is held for a person.',
+    'It ends with 0 once the order is cancelled, now or before;',
+    'with 1 if it is paid, being paid, held, refunded or disputed; with 66 if there is no such order;',
+    'with 75 if the service cannot be asked now, or may have a link that is still being opened;',
+    'with 78 if no API is configured.',
+  ],
+  async run({ first, server }) {
+    const answer = await server().post<OrderAnswer>(`${orderPath(first)}/cancel`);
+    const { link } = answer.order;
+    if (link === null || link.status === 'EXPIRED') return report(answer);
+    return report(answer, [
+      'The link stays payable at the service until it expires: money that is paid on it is held for a person.',
+    ]);
   },
 });
 
@@ -79,16 +197,30 @@ export const ordersResolve = defineCommand({
   options: {
     accept: { about: 'the money is fine; this or --reject is needed' },
     reject: { about: 'the money is not' },
-    reason: { value: 'TEXT', about: "why; kept in the order's history; needed" },
+    reason: { value: 'TEXT', needed: true, about: "why; kept in the order's history" },
   },
-  async run({ first: reference, options: { accept, reject, reason }, server }) {
-    if (accept === reject) {
-      throw new UsageError('`settled orders resolve` needs either --accept or --reject.');
-    }
-    if (reason === undefined) throw new UsageError('`settled orders resolve` needs --reason TEXT.');
-    const path = `${orderPath(reference)}/resolve`;
+  async run({ first, options: { accept, reject, reason }, server }) {
+    if (accept === reject) throw new UsageError('`settled orders resolve` needs either --accept or --reject.');
     const body = { decision: accept ? 'accept' : 'reject', reason };
-    return report(await server().post<{ order: OrderDocument }>(path, body));
+    return report(await server().post<OrderAnswer>(`${orderPath(first)}/resolve`, body));
+  },
+});
+
+export const ordersAdopt = defineCommand({
+  name: 'orders adopt',
+  positionals: 'REFERENCE',
+  about: 'give an order a link that exists at the service: one that settled did not make, or cannot find',
+  details: [
+    'The link must ask for the money of the order.',
+    'If settled did not request the link, no customer may have begun to pay it.',
+    "settled then does not have its signing secret: it refuses the link's webhooks, and asks the service instead.",
+    'It ends with 0 once the order has the link, with 1 if it cannot have it, with 66 if there is no such order,',
+    'with 75 if the service cannot be asked now, and with 78 if no API is configured.',
+  ],
+  options: { id: { value: 'ID', needed: true, about: "the link's id at the service" } },
+  async run({ first, options: { id }, server }) {
+    const answer = await server().post<OrderAnswer & { note: string }>(`${orderPath(first)}/adopt`, { id });
+    return report(answer, [answer.note]);
   },
 });
 
@@ -96,13 +228,14 @@ export function orderPath(reference: string): string {
   return `/v1/orders/${encodeURIComponent(reference)}`;
 }
 
-function report(answer: { order: OrderDocument }): Report {
-  return { data: answer, lines: orderLines(answer.order) };
+/** An order for a person, a fact a line, below what is said first. */
+function report(answer: OrderAnswer, before: readonly string[] = []): Report {
+  const lines = orderLines(answer.order);
+  return { data: answer, lines: before.length === 0 ? lines : [...before, '', ...lines] };
 }
 
-/** An order for a person, a fact a line. */
-export function orderLines(order: OrderDocument): string[] {
-  const { link } = order;
+function orderLines({ link, payments, paymentsTotal, ...order }: OrderDocument): string[] {
+  const isCut = payments.length < paymentsTotal.count;
   return record([
     ['reference', order.reference],
     ['state', order.state],
@@ -112,23 +245,19 @@ export function orderLines(order: OrderDocument): string[] {
     ['learned by', order.learnedBy],
     ['flags', order.flags.join(', ')],
     ...order.holds.map(({ id, reason }) => ['hold', `${id}: ${reason}`] as const),
-    ...order.payments.map(
-      ({ id, status, amount, currency, customerPaid }) =>
-        ['payment', `${id ?? 'without an id'}: ${status}, ${amount} ${currency}${besides(customerPaid)}`] as const,
+    ...payments.map((payment) => ['payment', paymentWords(payment)] as const),
+    ...(isCut ? paymentsTotal.sums : []).map(
+      ({ captured, currency }) =>
+        ['payments in all', `${paymentsTotal.count}, with ${captured} ${currency} captured`] as const,
     ),
-    ...order.paymentsTotal.sums
-      .filter(() => order.payments.length < order.paymentsTotal.count)
-      .map(
-        ({ captured, currency }) =>
-          ['payments in all', `${order.paymentsTotal.count}, with ${captured} ${currency} captured`] as const,
-      ),
     ['link', link?.id ?? null],
     ...(link?.status ? [['link status', link.status] as const] : []),
     ...(link?.url ? [['link address', link.url] as const] : []),
   ]);
 }
 
-/** What the customer paid, if that is not what counts. */
-function besides(paid: OrderDocument['payments'][number]['customerPaid']): string {
-  return paid === null ? '' : ` (the customer paid ${paid.amount} ${paid.currency})`;
+/** Names what the customer paid if that is not the amount that counts. */
+function paymentWords({ id, status, amount, currency, customerPaid }: OrderDocument['payments'][number]): string {
+  const besides = customerPaid === null ? '' : ` (the customer paid ${customerPaid.amount} ${customerPaid.currency})`;
+  return `${id ?? 'without an id'}: ${status}, ${amount} ${currency}${besides}`;
 }

@@ -1,18 +1,15 @@
 import { readConfig } from '../config.ts';
 import type { Environment } from '../environment.ts';
-import { escapeMarks } from '../json.ts';
 import { releaseVersion } from '../release.ts';
-import { readArguments } from './arguments.ts';
-import type { Command, Report } from './command.ts';
-import { COMMANDS, GROUPS } from './commands.ts';
+import { type Command, type Report, readArguments } from './command.ts';
+import { COMMANDS, helpOn, noSuchCommand } from './commands.ts';
 import { connect } from './connection.ts';
-import { EXIT, type ExitCode } from './exit.ts';
-import { failure, failureText } from './failure.ts';
-import { helpOn, noSuchCommand, overview } from './help.ts';
+import { EXIT, type ExitCode, failure } from './exit.ts';
+import { failureText, reportText } from './output.ts';
 
 /** What a command has of the process in which it runs. */
 export type Surroundings = {
-  /** In place of the process's own. */
+  /** Replaces the process's own. */
   readonly environment?: Environment;
   /** To standard output. Resolves when all is written; false if the reader is gone. */
   print(text: string): Promise<boolean>;
@@ -20,19 +17,13 @@ export type Surroundings = {
   complain(text: string): void;
 };
 
-/** Whether a program reads what these words make the command print. */
-export function isForProgram(args: readonly string[]): boolean {
-  return args.includes('--json');
-}
-
-/** Runs the command of these words to its end; throws never. */
+/** Runs the command of these words to its end; never throws. */
 export async function run(args: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
   const json = isForProgram(args);
   try {
     const report = await dispatch(args, surroundings);
-    if (report === null) return EXIT.ok;
     if (typeof report === 'number') return report;
-    await surroundings.print(json ? `${escapeMarks(JSON.stringify(report.data))}\n` : `${report.lines.join('\n')}\n`);
+    await surroundings.print(reportText(report, json));
     return report.exit ?? EXIT.ok;
   } catch (error) {
     const failed = failure(error);
@@ -41,39 +32,38 @@ export async function run(args: readonly string[], surroundings: Surroundings): 
   }
 }
 
+/** Whether a program reads what these words make the command print. */
+export function isForProgram(args: readonly string[]): boolean {
+  return args.includes('--json');
+}
+
 /** Finds the command by its one or two words, reads what follows them, and runs it. */
-async function dispatch(
-  all: readonly string[],
-  { environment, print }: Surroundings,
-): Promise<Report | ExitCode | null> {
-  const words = all.filter((word, at) => word !== '--json' || at > firstWord(all));
-  if (words.length === 0) throw noSuchCommand(COMMANDS, []);
-  if (words[0] === '--help' || words[0] === '-h') return overview(GROUPS);
+async function dispatch(all: readonly string[], { environment, print }: Surroundings): Promise<Report | ExitCode> {
+  const first = all.findIndex((word) => word !== '--json');
+  const words = first < 0 ? [] : all.slice(first);
+  if (words.length === 0) throw noSuchCommand([]);
+  if (words[0] === '--help' || words[0] === '-h') return helpOn([]);
   if (words[0] === '--version' || words[0] === '-V') return version();
   const command = findCommand(words);
   if (command === undefined) {
     const group = words.slice(0, 1);
-    if (words.includes('--help') || words.includes('-h')) return helpOn(GROUPS, group);
-    throw noSuchCommand(COMMANDS, group);
+    if (words.includes('--help') || words.includes('-h')) return helpOn(group);
+    throw noSuchCommand(group);
   }
   const name = command.name.split(' ');
   const { positionals, options } = readArguments(command, words.slice(name.length));
-  if (options.help !== undefined) return helpOn(GROUPS, name);
+  const { help, json: _, ...own } = options;
+  if (help !== undefined) return helpOn(name);
   const config = () => readConfig(environment);
   return command.run({
     positionals,
     first: positionals[0] ?? '',
-    options: options as Record<string, never>,
+    options: own as Record<string, never>,
     json: isForProgram(all),
     config,
     server: () => connect(config()),
     print,
   });
-}
-
-function firstWord(all: readonly string[]): number {
-  const at = all.findIndex((word) => word !== '--json');
-  return at === -1 ? all.length : at;
 }
 
 function findCommand([first, second]: readonly string[]): Command | undefined {

@@ -10,30 +10,37 @@ import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import { urlOf } from './connection.ts';
-import { endProcess } from './end.ts';
-import { EXIT, type ExitCode } from './exit.ts';
-import { failure, failureText } from './failure.ts';
+import { EXIT, type ExitCode, endProcess, failure } from './exit.ts';
+import { failureText } from './output.ts';
 
 /** A stop takes 5 s at most, whatever the disk does. */
 const STOP_DEADLINE_MS = 4_800;
 
 export const serve = defineCommand({
   name: 'serve',
-  positionals: '',
   about: 'receive deliveries and settle them, until SIGTERM or SIGINT',
   details: [
-    'The log goes to standard output: as text on a terminal, elsewhere and with --json as a line of JSON each. It tells why',
-    'the server ends, too. docs/errors.md lists the exit codes.',
+    'The log goes to standard output: as text on a terminal, otherwise and with --json as lines of JSON.',
+    'It also says why the server ends. docs/errors.md lists the exit codes.',
   ],
-  options: {},
   async run({ config, json }) {
-    // The database, its log and its backups hold what customers paid: nobody else on this machine reads them.
+    // The database, its log and its backups hold what customers paid: other users of this machine must not read them.
     process.umask(0o077);
     const stopped = stopAsked();
     const started = await start(config, json ? 'json' : null, stopped);
     return typeof started === 'number' ? started : untilStopped(started.app, stopped, started.log);
   },
 });
+
+/** Resolves with what asks this process to stop. Asking again, as process groups and npm do, changes nothing. */
+function stopAsked(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve(signal));
+    // The launcher that started this process is gone, killed perhaps.
+    process.once('disconnect', () => resolve('the launcher is gone'));
+    if (process.connected === false) resolve('the launcher is gone');
+  });
+}
 
 /** The exit code if it cannot serve, or was stopped while it waited for a database on another machine. */
 async function start(
@@ -42,12 +49,12 @@ async function start(
   stopped: Promise<string>,
 ): Promise<{ app: App; log: Log } | ExitCode> {
   const { openLog } = await import('../observe/log.ts');
-  // What is wrong with the settings is told as the log is written without them.
+  // Faulty settings are logged too, as if no setting was given.
   let log = openLog('info', await asLines(format));
   process.prependListener('uncaughtException', (fault) => {
-    endProcess(tellFatal(log, fault, 'settled has a bug and ends; please report it'));
+    endProcess(logFatal(log, fault, 'settled has a bug and ends; please report it'));
   });
-  // A database that is waited for keeps nothing open.
+  // Waiting for a database alone does not keep a process alive.
   const release = stayAlive();
   try {
     const config = readConfig();
@@ -63,17 +70,17 @@ async function start(
       return EXIT.ok;
     }
     log.info(describeApp(app, config), 'settled is serving');
-    // Written now, because a process that is killed never gets to write it at its end.
+    // Written now, because a process that is killed cannot write it at its end.
     flushCompileCache();
     return { app, log };
   } catch (fault) {
-    return tellFatal(log, fault, 'settled cannot serve');
+    return logFatal(log, fault, 'settled cannot serve');
   } finally {
     release();
   }
 }
 
-/** How the log is written. What makes it readable is loaded only if it is. */
+/** How the log is written. The code for a readable log is loaded only if needed. */
 async function asLines(format: LogFormat | null): Promise<((json: string) => string) | undefined> {
   const { isTTY } = process.stdout;
   if ((format ?? (isTTY ? 'pretty' : 'json')) === 'json') return undefined;
@@ -82,7 +89,7 @@ async function asLines(format: LogFormat | null): Promise<((json: string) => str
   return prettyLines({ colours: isTTY === true && process.stdout.hasColors() });
 }
 
-/** What whoever starts it looks for next. Never the token itself. */
+/** What a person looks for after a start. Never the token itself. */
 function describeApp({ hooksAddress, operatorAddress, replica }: App, config: Config): object {
   const { store, operatorToken } = config;
   return {
@@ -97,24 +104,14 @@ function describeApp({ hooksAddress, operatorAddress, replica }: App, config: Co
 }
 
 /**
- * Tells, once, of what ends the process: in the log, where programs and people look for it; on standard error only if the
- * log is to say nothing at all. Returns the exit code.
+ * Says once what ends the process: in the log, which programs and people read; on standard error only if the log is to
+ * say nothing at all. Returns the exit code.
  */
-function tellFatal(log: Log, fault: unknown, what: string): ExitCode {
+function logFatal(log: Log, fault: unknown, what: string): ExitCode {
   const failed = failure(fault);
   if (log.isLevelEnabled('fatal')) log.fatal({ exit: failed.exit, fault }, what);
   else process.stderr.write(failureText(failed, false));
   return failed.exit;
-}
-
-/** Resolves when somebody wants this process to stop. Asking again, as process groups and npm do, changes nothing. */
-function stopAsked(): Promise<string> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve(signal));
-    // The launcher that started this process is gone, killed perhaps.
-    process.once('disconnect', () => resolve('the launcher is gone'));
-    if (process.connected === false) resolve('the launcher is gone');
-  });
 }
 
 /** Serves until it is to stop, or the store cannot go on; then answers what can still be answered. */
@@ -123,22 +120,18 @@ async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promi
     (why) => ({ why }),
     (fault: unknown) => ({ fault }),
   );
-  if ('fault' in end) {
-    const exit = tellFatal(log, end.fault, 'the store failed; stopping');
-    process.exitCode = exit;
-    await stopInTime(app, log);
-    return exit;
-  }
-  log.info(end, 'stopping');
-  process.exitCode = EXIT.ok;
+  const isFailed = 'fault' in end;
+  const exit = isFailed ? logFatal(log, end.fault, 'the store failed; stopping') : EXIT.ok;
+  if (!isFailed) log.info(end, 'stopping');
+  process.exitCode = exit;
   await stopInTime(app, log);
-  log.info('stopped');
-  return EXIT.ok;
+  if (!isFailed) log.info('stopped');
+  return exit;
 }
 
 /**
- * A thread that hangs in a system call, as on a disk that does not answer, would hold `process.exit` for ever. Only a
- * kill ends it; what is lost by that was never acknowledged.
+ * A thread that hangs in a system call, as on a disk that does not answer, would delay `process.exit` without end. Only
+ * a kill ends it; what is lost by that was never acknowledged.
  */
 async function stopInTime(app: App, log: Log): Promise<void> {
   const cancel = systemClock.after(STOP_DEADLINE_MS, () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { GROUPS } from '../../src/cli/commands.ts';
+import { COMMANDS } from '../../src/cli/commands.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
 import { useBrowser } from '../support/browser.ts';
 import { DOCUMENT } from '../support/document.ts';
@@ -30,7 +30,7 @@ describe('api: the page of /', () => {
 
   it('names commands that there are', async () => {
     const { text } = await page();
-    const known = GROUPS.flatMap(({ commands }) => commands.map(({ name }) => name));
+    const known = COMMANDS.map(({ name }) => name);
     const named = [...text.matchAll(/<dt><code>settled ([^<]*)<\/code>/g)].map(([, words]) => words as string);
     expect(named).toContain('attention');
     expect(named.filter((words) => !known.some((name) => `${words} `.startsWith(`${name} `)))).toEqual([]);

@@ -13,7 +13,7 @@ async function heldOrder(app: TestApp, reference: string): Promise<void> {
   await app.deliver(link, paymentEvent({ linkId: `pl_${reference}`, amount: '60.00' }));
 }
 
-/** An order of which an event names another link. */
+/** An order with an event that names another link. */
 async function mismatched(app: TestApp, reference: string): Promise<void> {
   const link = await app.reserve(reference);
   await app.deliver(link, paymentEvent({ linkId: `pl_${reference}`, status: 'PENDING', id: `evt_of_${reference}` }));
@@ -21,7 +21,7 @@ async function mismatched(app: TestApp, reference: string): Promise<void> {
 }
 
 describe('cli: what needs a person', () => {
-  it('attention lists what needs a person: money first, what is alike as one line', async () => {
+  it('attention lists what needs a person: money first, many of one kind as one line', async () => {
     const app = await startTestApp();
     for (const reference of ['a', 'b', 'c', 'd']) await heldOrder(app, reference);
     await mismatched(app, 'e');
@@ -73,7 +73,7 @@ describe('cli: what needs a person', () => {
     });
   });
 
-  it('attention lists what it knows if a later version wrote a kind that it does not', async () => {
+  it('attention lists the kinds that it knows if a later version wrote another', async () => {
     const app = await startTestApp({ engine: 'sqlite' });
     await mismatched(app, 'a');
     await eventually(async () => {
@@ -91,7 +91,7 @@ describe('cli: what needs a person', () => {
     expect(all.text).toMatch(/^\d+ +1970\S+ +of_a_later_version +- .*Look\.$/m);
   });
 
-  it('attention lists the few of one state that it was asked for, and no others', async () => {
+  it('attention --state lists the few matters of orders in that state, and no others', async () => {
     const app = await startTestApp();
     for (const reference of ['a', 'b']) await mismatched(app, reference);
     const link = await app.reserve('c');
@@ -103,7 +103,7 @@ describe('cli: what needs a person', () => {
     });
   });
 
-  it('attention counts what is held for several reasons as one kind, and lists none of it if they are many', async () => {
+  it('attention counts holds for several reasons as one kind, and lists none of them if they are many', async () => {
     const app = await startTestApp();
     for (const reference of ['a', 'b', 'c']) await heldOrder(app, reference);
     const link = await app.reserve('d');

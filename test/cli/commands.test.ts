@@ -119,7 +119,7 @@ describe('cli: orders', () => {
 });
 
 describe('cli: why', () => {
-  it('answers first, then tells what happened, then what happens next', async () => {
+  it('answers first, then lists what happened, then what happens next', async () => {
     const { text, data } = await run(['why', 'held-3']);
     const [answer = '', ...rest] = text.split('\n');
     expect(answer).toMatch(/^Order held-3 \(100\.00 BRL\) is held: a person must decide.*60\.00 BRL\.$/);
@@ -130,7 +130,7 @@ describe('cli: why', () => {
     expect(places).not.toContain(-1);
   });
 
-  it('quotes a reference in the commands that it advises as a shell needs it', async () => {
+  it('quotes a reference for the shell in the commands that it advises', async () => {
     const end = await runSettled(['why', "held 'four'"], environmentOf(settled()));
     expect(end.stdout).toContain(`settled orders resolve 'held '\\''four'\\''' --accept`);
   });
@@ -163,7 +163,7 @@ describe('cli: the state of the installation', () => {
     );
   });
 
-  it('attention end ends a matter for a reason', async () => {
+  it('attention end ends a matter, with a reason', async () => {
     const link = await settled().reserve('noted');
     const event = { linkId: 'pl_noted', id: 'evt_noted', status: 'PENDING' };
     await settled().deliver(link, paymentEvent(event));
@@ -186,7 +186,7 @@ describe('cli: the state of the installation', () => {
     const human = await runSettled(['rotate-key'], environmentOf(app));
     expect(human).toMatchObject({ code: 0, stderr: '' });
     expect(human.stdout).toMatch(
-      /^The secrets key is a new one\. Under it: 1 signing secret, all of them sealed now\.\n.*copy/,
+      /^The secrets key is a new one\. Re-encrypted with it: 1 signing secret, all of them\.\n.*copy/,
     );
     expect(human.stdout).toMatch(new RegExp(`^key before +${rotation.keyId}$`, 'm'));
   });
@@ -200,7 +200,7 @@ describe('cli: the state of the installation', () => {
     expect(text).not.toContain('leased');
   });
 
-  it('doctor says what is well and what to do about the rest', async () => {
+  it('doctor says what is well and how to fix the rest', async () => {
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     const app = await startTestApp({ environment: { SETTLED_PUBLIC_URL: nowhere } });
     const { text, data } = await say(['doctor'], environmentOf(app), EXIT.refused);
@@ -221,26 +221,26 @@ describe('cli: the state of the installation', () => {
 describe('cli: a server that cannot be used', () => {
   const nowhere = (listen = '0.0.0.0:9') => ({ ...environmentOf(settled()), SETTLED_OPERATOR_LISTEN: listen });
 
-  it('that does not answer: says where and what to do', async () => {
+  it('that does not answer: says at which address, and what to do', async () => {
     const error = await failing(['stats'], nowhere());
     expect(error).toMatchObject({ code: 'server_unreachable', exit: EXIT.unreachable });
     expect(error.message).toContain('http://127.0.0.1:9');
     expect(error.message).toContain('settled serve');
   });
 
-  it('doctor says so as a check', async () => {
+  it('that does not answer: doctor lists it as a failing check', async () => {
     const { text, data } = await say(['doctor'], nowhere('[::]:9'), EXIT.unreachable);
     expect(data.checks).toContainEqual(expect.objectContaining({ name: 'server', status: 'failing' }));
     expect(text).toMatch(/^failing +server +settled cannot be reached at http:\/\/\[::1\]:9/m);
   });
 
-  it('that has another token: says whose is needed', async () => {
+  it('that has another token: says that its own is needed', async () => {
     const environment = { ...environmentOf(settled()), SETTLED_OPERATOR_TOKEN: 'of-quite-another-server' };
     const error = await failing(['stats'], environment);
     expect(error).toMatchObject({ code: 'not_authorized', exit: EXIT.notAllowed });
   });
 
-  it('whose token file is not here: says where it was looked for, and makes none', async () => {
+  it('whose token file is not here: names its path, and makes none', async () => {
     const path = join(testFolder(), 'settled.db');
     const { SETTLED_OPERATOR_TOKEN: _, ...others } = environmentOf(settled());
     const error = await failing(['stats'], { ...others, SETTLED_STORE: `sqlite:${path}` });
@@ -257,7 +257,7 @@ describe('cli: a server that cannot be used', () => {
 });
 
 describe('cli: doctor', () => {
-  it('ends with 1 where something is failing', async () => {
+  it('ends with 1 if something is failing', async () => {
     const app = await startTestApp();
     const other = new Database(app.storePath);
     other.exec('BEGIN IMMEDIATE');

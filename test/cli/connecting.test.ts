@@ -40,7 +40,7 @@ async function answering(answer: (socket: Socket, first: Buffer) => void): Promi
   return `postgres://settled:canary@localhost:${(server.address() as AddressInfo).port}/settled`;
 }
 
-/** An error as the server tells it before a connection has come about. */
+/** An error as the server sends it before a connection is established. */
 function fatal(code: string, message: string): Buffer {
   const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${message}\0\0`);
   const head = Buffer.from('E....');
@@ -48,20 +48,20 @@ function fatal(code: string, message: string): Buffer {
   return Buffer.concat([head, fields]);
 }
 
-/** What a server sends that wants a password, one after each message. */
+/** What a server that wants a password sends, one after each message. */
 const ASKS_FOR_A_PASSWORD = [
   Buffer.from('R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0'),
   Buffer.from('R\0\0\0\x1b\0\0\0\x0br=one,s=b25l,i=4096'),
 ];
 
 describe('cli: an address of a database that cannot be used', () => {
-  it('is told where its port is none, in the address or beside it', async () => {
+  it('is refused if its port is none, in the address or beside it', async () => {
     const beside = await migrating('postgres://settled:canary@127.0.0.1/settled', { PGPORT: '99999' });
     expect(beside.code).toBe(EXIT.configuration);
     expect(beside.said).toContain('PGPORT is no port');
   });
 
-  it('promises to go on by itself only while it serves', async () => {
+  it('is said to recover alone only while settled serves', async () => {
     const SETTLED_STORE = await newDatabase();
     const serving = spawnSettled(['serve'], {
       ...SHARED,
@@ -78,13 +78,13 @@ describe('cli: an address of a database that cannot be used', () => {
     expect(await serving.line(/the store cannot be written/)).toContain('goes on by itself when it can');
   });
 
-  it('is told with the parameter that the server refuses', async () => {
+  it('is refused with the parameter that the server rejects', async () => {
     const refused = await migrating(`${await newDatabase()}&options=-c%20nosuch%3D1`);
     expect(refused.code).toBe(EXIT.configuration);
     expect(refused.said).toMatch(/refuses settled \(unrecognized configuration parameter "nosuch"\)\. Check `options`/);
   });
 
-  it('is told where its role may not connect, or has no connection left', async () => {
+  it('is refused if its role may not connect, or has no connection left', async () => {
     const role = `role_${randomUUID().replaceAll('-', '')}`;
     const url = new URL(await newDatabase());
     const database = url.pathname.slice(1);
@@ -108,7 +108,7 @@ describe('cli: an address of a database that cannot be used', () => {
       [fatal('28000', 'no pg_hba.conf entry for host "::1", user "u", database "d", no encryption')],
       /no encryption\)\. Check sslmode, .* pg_hba\.conf/,
     ],
-  ])('is told where the server %s', async (_what, answers, said) => {
+  ])('is refused if the server %s', async (_what, answers, said) => {
     const url = await answering((socket) => {
       const left = [...answers];
       const next = () => socket.write(left.shift() ?? '');
@@ -122,7 +122,7 @@ describe('cli: an address of a database that cannot be used', () => {
 });
 
 describe('cli: a database behind TLS', () => {
-  /** A certificate of nobody that is known, for another name than `localhost`, and its key. */
+  /** A certificate of an unknown authority, for another name than `localhost`, and its key. */
   function certificate() {
     const folder = testFolder();
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
@@ -132,7 +132,7 @@ describe('cli: a database behind TLS', () => {
     return { key, cert };
   }
 
-  it('is not taken for one that does not answer where its certificate is not trusted', async () => {
+  it('whose certificate is not trusted is not taken for one that does not answer', async () => {
     const { key, cert } = certificate();
     const identity = { key: readFileSync(key), cert: readFileSync(cert) };
     const url = await answering((socket) => {
@@ -148,13 +148,13 @@ describe('cli: a database behind TLS', () => {
     expect(misnamed.said).toMatch(/not trusted \(.*altnames.*\)\. Check sslmode, sslrootcert and the host's name/i);
   });
 
-  it('is told apart from one that offers none', async () => {
+  it('is distinguished from one that offers none', async () => {
     const plain = await migrating(`${await answering((socket) => void socket.write('N'))}?sslmode=no-verify`);
     expect(plain.code).toBe(EXIT.configuration);
     expect(plain.said).toContain('offers no TLS. Set ssl = on at the server; or sslmode=disable');
   });
 
-  it('is not begun with files that cannot be read', async () => {
+  it('is not connected to with files that cannot be read', async () => {
     const other = join(testFolder(), 'other.pem');
     writeFileSync(other, 'no PEM');
     const url = 'postgres://settled:canary@127.0.0.1:1/settled';

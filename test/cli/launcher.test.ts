@@ -10,12 +10,12 @@ import type { Finished } from '../support/process.ts';
 const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
 const LAUNCHER = join(BIN, 'settled.mjs');
 
-/** The machine's own Node, where it is too old to run settled itself: only then does the launcher start a child. */
+/** The machine's own Node if it is too old to run settled: only then does the launcher start a child. */
 const OLD_NODE = findOldNode();
 const withOldNode = OLD_NODE === null ? describe.skip : describe;
 
 function findOldNode(): string | null {
-  // npm puts node_modules/.bin in front of the PATH, and with it the fitting Node.
+  // npm puts node_modules/.bin in front of the PATH, and with it the suitable Node.
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.includes('node_modules'));
   const found = execFileSync('node', ['-p', 'process.versions.node + " " + process.execPath'], {
     encoding: 'utf8',
@@ -76,7 +76,7 @@ function logged({ stdout }: Finished): string[] {
     .map((line) => JSON.parse(line).msg);
 }
 
-describe('cli: the launcher on a fitting Node', () => {
+describe('cli: the launcher on a suitable Node', () => {
   it('runs settled in this very process', async () => {
     const { child, finished } = start(process.execPath, [LAUNCHER, '--version', '--json']);
     const { code, stdout } = await finished;
@@ -116,7 +116,7 @@ withOldNode('cli: the launcher on an old Node', () => {
     expect(logged(end).slice(-2)).toEqual(['stopping', 'stopped']);
   });
 
-  it('stops in order when the whole process group is told, as a terminal does', async () => {
+  it('stops in order when the whole process group gets the signal, as from a terminal', async () => {
     const { child, serving, finished } = startServing(node);
     await serving;
     process.kill(-(child.pid as number), 'SIGINT');
@@ -125,7 +125,7 @@ withOldNode('cli: the launcher on an old Node', () => {
     expect(logged(end).filter((message) => message === 'stopped')).toHaveLength(1);
   });
 
-  it('takes the server along in order when it is killed itself', async () => {
+  it('stops the server in order when it is killed itself', async () => {
     const { child, serving, finished } = startServing(node);
     await serving;
     child.kill('SIGKILL');
@@ -141,7 +141,7 @@ withOldNode('cli: the launcher on an old Node', () => {
     expect(await finished).toMatchObject({ code: 137, signal: null });
   });
 
-  it('says in one sentence what is missing where there is no fitting Node', async () => {
+  it('says in one sentence what is missing if there is no suitable Node', async () => {
     const folder = join(testFolder(), 'bin');
     mkdirSync(folder);
     cpSync(BIN, folder, { recursive: true });

@@ -11,7 +11,7 @@ import { environmentOf, failing, say } from './settled.ts';
 
 const PASSWORD = 'password-canary';
 
-/** What a replica is started with. Every user may in, whatever the password: the address alone is looked at. */
+/** What a replica is started with. The server accepts every user with any password: only the address is tested. */
 function environmentAt(database: string): Record<string, string> {
   const url = new URL(serverAt(inject('postgres')).url(database));
   url.password = PASSWORD;
@@ -26,7 +26,7 @@ function environmentAt(database: string): Record<string, string> {
 }
 
 describe('cli: with PostgreSQL', () => {
-  it('shows the doctor’s checks of it, copies nothing, and changes no key that is given', async () => {
+  it('shows the doctor’s checks for it, copies nothing, and changes no key from the environment', async () => {
     const environment = environmentOf(await startTestApp({ engine: 'postgres' }));
     const [doctor, backup, rotation, migration, stranger] = await Promise.all([
       say(['doctor'], environment, EXIT.refused),
@@ -47,7 +47,7 @@ describe('cli: with PostgreSQL', () => {
     expect(migration.data).toEqual({ store: expect.stringMatching(/^postgres:/), applied: [] });
   });
 
-  it('shows while the database is away that it is, and what needs no database', async () => {
+  it('shows, while the database is away, that it is, and what needs no database', async () => {
     const app = await startTestApp({ engine: 'postgres' });
     const environment = environmentOf(app);
     await shutDatabase(String(app.database?.url));
@@ -59,7 +59,7 @@ describe('cli: with PostgreSQL', () => {
     expect(names).toEqual(['configuration', 'server', 'ready', 'clock steps', 'database', 'public address', 'service']);
   });
 
-  it('warns where the command was given another store than the server', async () => {
+  it('warns if the command has another store than the server', async () => {
     const app = await startTestApp({ engine: 'sqlite' });
     const environment = environmentOf(app);
     const configuration = async (store: string) => {
@@ -78,7 +78,7 @@ describe('cli: with PostgreSQL', () => {
     });
   });
 
-  it('serves an empty database, and tells its password to nobody', async () => {
+  it('serves an empty database, and never shows its password', async () => {
     const database = `test_${randomUUID()}`;
     await serverAt(inject('postgres')).create(database);
     const environment = environmentAt(database);
@@ -113,7 +113,7 @@ describe('cli: with PostgreSQL', () => {
     expect(stdout).not.toContain(PASSWORD);
   });
 
-  it('ends with a sentence where the server has no such database, without the password', async () => {
+  it('ends with a sentence, without the password, if the server has no such database', async () => {
     const serving = spawnSettled(['serve'], environmentAt('no_such_database'));
     const { code, stdout, stderr } = await serving.finished;
     expect(code).toBe(EXIT.configuration);

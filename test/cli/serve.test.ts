@@ -17,10 +17,10 @@ function environment(over: Record<string, string> = {}): Record<string, string> 
   };
 }
 
-/** Who listens for these when `serve` does: for bugs the command line does as well, and only says them. */
+/** How many listeners these have once `serve` listens: the command line has one for bugs as well, which prints them. */
 const LISTENERS = { uncaughtException: 2, SIGTERM: 1 } as const;
 
-/** Runs a line of JavaScript in the process as soon as `serve` listens for an event: before that, Node's own way is seen. */
+/** Runs a line of JavaScript in the process as soon as `serve` listens for an event: earlier, Node would handle it. */
 function planted(code: string, event: keyof typeof LISTENERS): Record<string, string> {
   const look = `if (process.listenerCount('${event}') < ${LISTENERS[event]}) return; clearInterval(looking); ${code}`;
   const later = `const looking = setInterval(() => { ${look} }, 1).unref()`;
@@ -40,7 +40,7 @@ describe('cli: serve', () => {
     });
   });
 
-  it('says it for a person on a terminal, and as JSON there if that is wanted', async () => {
+  it('says it for a person on a terminal, and as JSON there with --json', async () => {
     const wrong = environment({ ...WRONG, ...onTerminal({ colours: false }) });
     const [end, asJson] = await Promise.all([runSettled(['serve'], wrong), runSettled(['serve', '--json'], wrong)]);
     expect([end.code, end.stderr]).toEqual([EXIT.configuration, '']);
@@ -82,8 +82,8 @@ describe('cli: serve', () => {
   });
 
   it.each([
-    ['an exception that nobody caught', `throw new Error('planted')`],
-    ['a rejection that nobody handled', `Promise.reject(new Error('planted'))`],
+    ['an uncaught exception', `throw new Error('planted')`],
+    ['an unhandled rejection', `Promise.reject(new Error('planted'))`],
   ])('ends with 70 for %s, with its stack', async (_what, code) => {
     const end = await runSettled(['serve'], { ...environment(), ...planted(code, 'uncaughtException') });
     expect(end.code).toBe(EXIT.bug);
@@ -92,14 +92,14 @@ describe('cli: serve', () => {
     expect(fault).toEqual({ message: 'planted', stack: expect.stringMatching(/^Error: planted\n +at /) });
   });
 
-  it('stops when it was told to before it served', async () => {
+  it('stops if the signal came before it served', async () => {
     const env = environment(planted(`process.kill(process.pid, 'SIGTERM')`, 'SIGTERM'));
     const end = await spawnSettled(['serve'], env).finished;
     expect(end).toMatchObject({ code: 0, signal: null, stderr: '' });
     expect(end.stdout).toContain('"stopped"');
   });
 
-  it('goes on while its log cannot be written, as on a full disk', async (context) => {
+  it('continues while its log cannot be written, as on a full disk', async (context) => {
     if (!existsSync('/dev/full')) return context.skip('this system has no /dev/full');
     const port = await freePort();
     const full = openSync('/dev/full', 'w');
@@ -117,7 +117,7 @@ describe('cli: serve', () => {
 });
 
 describe('cli: an output', () => {
-  it('that nobody reads to its end is no error', async () => {
+  it('whose reader leaves before its end is no error', async () => {
     const running = spawnSettled(['help'], {});
     running.child.stdout?.destroy();
     expect(await running.finished).toMatchObject({ code: 0, stderr: '' });

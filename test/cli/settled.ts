@@ -6,7 +6,7 @@ import { type Finished, runSettled } from '../support/process.ts';
 export function environmentOf({ apiUrl, storePath, database }: TestApp): Record<string, string> {
   return {
     ...(database === null ? { SETTLED_STORE: `sqlite:${storePath}` } : database.environment),
-    // As a server has it that listens on every address.
+    // As for a server that listens on every address.
     SETTLED_OPERATOR_LISTEN: `0.0.0.0:${new URL(apiUrl).port}`,
     SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN,
   };
@@ -18,7 +18,7 @@ export type Said = {
   data: any;
 };
 
-/** Runs a command twice at once, for a person and with --json; both must end with `code` and leave standard error empty. */
+/** Runs a command twice at once, for a person and with --json; both must end with `code` and print no error. */
 export async function say(args: readonly string[], environment: Record<string, string>, code = 0): Promise<Said> {
   const [human, machine] = await Promise.all([
     runSettled(args, environment),
@@ -38,14 +38,14 @@ export async function failing(
   return readFailure(end);
 }
 
-/** Runs a command that must not understand its command line, and returns what it says. */
+/** Runs a command line that must not be understood, and returns the message. */
 export async function misunderstood(args: readonly string[]): Promise<string> {
   const { code, message } = await failing(args);
   expect(code).toBe('usage');
   return message;
 }
 
-/** JSON may hold what a terminal obeys, and a person reads it in one all the same. */
+/** JSON may hold characters that a terminal obeys, and people read it in terminals. */
 export function expectNothingToObey(lines: string): void {
   expect(lines.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
 }

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { readArguments } from '../../src/cli/arguments.ts';
-import { COMMANDS, GROUPS } from '../../src/cli/commands.ts';
+import { readArguments } from '../../src/cli/command.ts';
+import { COMMANDS, helpOn } from '../../src/cli/commands.ts';
 import { EXIT, EXIT_MEANINGS } from '../../src/cli/exit.ts';
-import { helpOn } from '../../src/cli/help.ts';
 import { runSettled, spawnSettled } from '../support/process.ts';
 import { failing, misunderstood } from './settled.ts';
 
@@ -10,13 +9,13 @@ const command = (name: string) => COMMANDS.find((one) => one.name === name) as (
 const read = (name: string, ...args: string[]) => readArguments(command(name), args);
 
 describe('cli: the command line', () => {
-  it('without a command: lists what there is', async () => {
+  it('without a command: lists the commands', async () => {
     const end = await spawnSettled([], {}).finished;
     expect(end).toMatchObject({ code: EXIT.usage, stdout: '' });
     for (const { name } of COMMANDS) expect(end.stderr).toContain(name);
   });
 
-  it('with an unknown command: lists what there is', async () => {
+  it('with an unknown command: lists the commands', async () => {
     const error = await failing(['frobnicate']);
     expect(error).toMatchObject({ code: 'usage', exit: EXIT.usage });
     expect(error.message).toMatch(/no command "frobnicate"\. There are: .*orders list.*verify/);
@@ -24,12 +23,12 @@ describe('cli: the command line', () => {
     expect(near.message).toMatch(/no command "notice"\. Did you mean `settled notices`\? There are: /);
   });
 
-  it('with a command that a terminal would obey: writes it out', async () => {
+  it('with a command that a terminal would obey: escapes it', async () => {
     const { message } = await failing(['\u009b31m']);
     expect(message).toContain('no command "\u009b31m"');
   });
 
-  it('with half a command: lists the other halves', async () => {
+  it('with the first word of a command: lists the second words', async () => {
     const error = await failing(['orders', 'delete']);
     expect(error.message).toBe(
       '`settled orders` needs one more word. There are: settled orders open, ' +
@@ -38,7 +37,7 @@ describe('cli: the command line', () => {
     );
   });
 
-  it('with an unknown option: lists those that there are', async () => {
+  it('with an unknown option: lists the options', async () => {
     const error = await failing(['events', 'list', '--colour', 'red']);
     expect(error.message).toBe(
       '`settled events list` has no option --colour. It has: --status, --order, --since, --limit, --all, --json, --help.',
@@ -51,12 +50,12 @@ describe('cli: the command line', () => {
   });
 });
 
-describe('cli: a command that comes to no end', () => {
-  it('is a bug, and not done', async () => {
+describe('cli: a command that does not finish', () => {
+  it('is a bug, not a success', async () => {
     const nothingIsWritten = '--import=data:text/javascript,process.stdout.write=()=>true';
     const end = await spawnSettled(['--version'], { NODE_OPTIONS: nothingIsWritten }).finished;
     expect(end.code).toBe(EXIT.bug);
-    expect(end.stderr).toContain('This is a bug in settled. Please report it.\nError: the command came to no end');
+    expect(end.stderr).toContain('This is a bug in settled. Please report it.\nError: the command did not finish');
   });
 });
 
@@ -73,7 +72,7 @@ describe('cli: help', () => {
 
   it('is at most 120 columns wide, whatever it is about', () => {
     for (const { name } of COMMANDS) {
-      const { lines } = helpOn(GROUPS, name.split(' '));
+      const { lines } = helpOn(name.split(' '));
       expect([name, lines.filter((line) => line.length > 120)]).toEqual([name, []]);
     }
   });
@@ -88,6 +87,11 @@ describe('cli: help', () => {
     expect(ends[0]?.stdout).toMatch(
       /Usage: settled orders list \[OPTION\.\.\.\]\n\n +--state STATE .*awaiting_payment/,
     );
+  });
+
+  it('says which options a command needs', () => {
+    const needed = helpOn(['links', 'add']).lines.filter((line) => line.endsWith('; needed'));
+    expect(needed.map((line) => line.trim().split(' ')[0])).toEqual(['--amount', '--id']);
   });
 });
 

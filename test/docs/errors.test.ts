@@ -2,8 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { EXIT, EXIT_MEANINGS, EXIT_OF_FAULT, EXIT_OF_PROBLEM } from '../../src/cli/exit.ts';
-import { COMMAND_CODES } from '../../src/cli/failure.ts';
+import { EXIT, EXIT_MEANINGS, EXIT_OF_COMMAND, exitOfFault, exitOfProblem } from '../../src/cli/exit.ts';
 import { FAULT_CODES } from '../../src/fault.ts';
 import { PROBLEM_CODES } from '../../src/http/problem.ts';
 import { ANSWERS } from '../../src/receive/answer.ts';
@@ -39,23 +38,24 @@ describe('docs: errors', () => {
     expect(sorted(Object.values(EXIT).map(String))).toEqual(sorted(listed));
   });
 
-  it("lists the command's own codes", () => {
-    const listed = codes('Exit codes').filter((code) => !/^\d/.test(code));
-    expect(listed).toEqual(sorted(COMMAND_CODES));
+  it("lists the command's own codes with their exit codes", () => {
+    const listed = [...rows('Exit codes')].filter(([code]) => !/^\d/.test(code));
+    const exits = listed.map(([code, [exit]]) => [code, Number(exit)]);
+    expect(Object.fromEntries(exits)).toEqual(EXIT_OF_COMMAND);
   });
 
   it('lists every fault with the exit code that it has', () => {
     expect(codes('Faults')).toEqual(sorted(FAULT_CODES));
     const exits = [...rows('Faults')].map(([code, [exit]]) => [code, exit]);
     // A fault that ends no process would be a bug if it did.
-    const expected = FAULT_CODES.map((code) => [code, String(EXIT_OF_FAULT[code]).replace('70', '–')]);
+    const expected = FAULT_CODES.map((code) => [code, String(exitOfFault(code)).replace('70', '–')]);
     expect(new Map(exits as [string, string][])).toEqual(new Map(expected as [string, string][]));
   });
 
   it('lists every problem of the API with the exit code that it gives', () => {
     expect(codes('Problems of the API')).toEqual(sorted(PROBLEM_CODES));
     for (const [code, [, exit]] of rows('Problems of the API')) {
-      expect([code, exit]).toEqual([code, String(EXIT_OF_PROBLEM[code as keyof typeof EXIT_OF_PROBLEM])]);
+      expect([code, exit]).toEqual([code, String(exitOfProblem(code))]);
     }
   });
 

@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { GROUPS } from '../../src/cli/commands.ts';
-import { helpOn } from '../../src/cli/help.ts';
+import { helpOn } from '../../src/cli/commands.ts';
 import { testFolder } from '../support/app.ts';
 import { act, createLink, plan } from '../support/dispatch.ts';
 import { runSettled } from '../support/process.ts';
@@ -13,7 +12,7 @@ import { environmentOf, failing, misunderstood, say } from './settled.ts';
 const shared = sharedShop();
 
 describe('settled orders open', () => {
-  it('opens a link with all that was said, and shows its address', async () => {
+  it('opens a link with all that was given, and shows its address', async () => {
     const { sandbox, settled } = shared();
     const reference = freshReference();
     const metadata = join(testFolder(), 'metadata.json');
@@ -39,7 +38,7 @@ describe('settled orders open', () => {
     });
   });
 
-  it('ends with 75 where the link is not there in time', async () => {
+  it('ends with 75 if the link is not there in time', async () => {
     const shop = await startShop();
     const match = { method: 'POST', path: '/api/v1/payment-links' };
     await plan(shop.sandbox, { fault: 'server-error', match, count: null });
@@ -68,7 +67,7 @@ describe('settled orders open', () => {
     expect(await misunderstood(args)).toContain(word);
   });
 
-  it('ends as the problem says', async () => {
+  it('ends with the exit code of the problem', async () => {
     const environment = environmentOf(shared().settled);
     const open = (...more: string[]) =>
       failing(['orders', 'open', freshReference(), '--title', 'A', ...more], environment);
@@ -87,7 +86,7 @@ describe('settled orders open', () => {
 
 describe('settled orders adopt, check and cancel', () => {
   it.each(['open', 'check', 'cancel', 'adopt'])('help of %s says how it ends', (command) => {
-    const { lines } = helpOn(GROUPS, ['orders', command]);
+    const { lines } = helpOn(['orders', command]);
     expect(lines.join('\n')).toMatch(/It ends with .*\b75\b.*\b78\b/s);
   });
 
@@ -110,7 +109,7 @@ describe('settled orders adopt, check and cancel', () => {
     expect(end.stdout).toMatch(new RegExp(`link +${link.id}`));
   });
 
-  it('asks the service about an order, and says what it says', async () => {
+  it('asks the service about an order, and shows its answer', async () => {
     const shop = shared();
     const reference = freshReference();
     const { body } = await openOrder(shop, reference);
@@ -128,13 +127,13 @@ describe('settled orders adopt, check and cancel', () => {
     });
   });
 
-  it('cancels an order that nobody pays', async () => {
+  it('cancels an unpaid order', async () => {
     const shop = shared();
     const reference = freshReference();
     await openOrder(shop, reference);
     const { text, data } = await say(['orders', 'cancel', reference], environmentOf(shop.settled));
     expect(data.order.state).toBe('cancelled');
-    expect(text).toMatch(/^The link stays payable .* until it expires: money that comes all the same is held/);
+    expect(text).toMatch(/^The link stays payable .* until it expires: money that is paid on it is held/);
     expect(text).toMatch(/state +cancelled/);
     const why = await runSettled(['why', reference], environmentOf(shop.settled));
     expect(why).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('by a person') });

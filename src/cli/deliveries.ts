@@ -1,21 +1,56 @@
 import { diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import { systemClock } from '../work/clock.ts';
-import { UsageError, wholeNumber } from './arguments.ts';
-import { defineCommand } from './command.ts';
-import type { Connection } from './connection.ts';
-import { EXIT } from './exit.ts';
-import { printable } from './layout.ts';
-import { readGivenFile, readSecret } from './links.ts';
+import { defineCommand, readGivenFile, wholeNumber } from './command.ts';
+import type { ServerApi } from './connection.ts';
+import { EXIT, UsageError } from './exit.ts';
+import { readSecret, SECRET_OPTIONS } from './links.ts';
+import { list, PAGE_OPTIONS } from './lists.ts';
 import { orderPath } from './orders.ts';
+import { printable, table } from './output.ts';
+
+/** The commands about deliveries that settled refuses. */
+
+type RejectionRow = {
+  reference: string;
+  reason: string;
+  count: number;
+  firstAt: string;
+  lastAt: string;
+  /** Null if settled found nothing out beside the reason. */
+  diagnosis: { answer: string } | null;
+};
+
+export const rejections = defineCommand({
+  name: 'rejections',
+  about: 'list the deliveries that were refused as not authentic, by order and reason',
+  details: [
+    'The text below a line says what the last such delivery turned out to be, if settled found that out.',
+    'docs/errors.md explains the reasons; `settled verify` finds the cause of a captured delivery.',
+  ],
+  examples: ['settled rejections --order order-8001'],
+  options: { order: { value: 'REFERENCE', about: 'only those of this order' }, ...PAGE_OPTIONS },
+  run: (call) => list(call, 'rejections', rejectionLines),
+});
+
+function rejectionLines(rows: readonly RejectionRow[]): string[] {
+  const cells = rows.map((row) => [row.reference, row.reason, row.count, row.firstAt, row.lastAt]);
+  const headings = ['order', 'reason', 'times', 'first', 'last'];
+  const [heading = '', ...lines] = table(headings, cells, 'No delivery was refused.');
+  const diagnosed = lines.flatMap((line, at) => {
+    const diagnosis = rows[at]?.diagnosis ?? null;
+    return diagnosis === null ? [line] : [line, `  ${printable(diagnosis.answer)}`];
+  });
+  return [heading, ...diagnosed];
+}
 
 export const verifyDelivery = defineCommand({
   name: 'verify',
-  positionals: '',
   about: 'say whether a captured delivery is authentic, and if it is not, what is wrong with it',
   details: [
-    'Works without a server if you have the secret. For an order that settled opened nobody sees the secret: with --order',
-    'the running server verifies, and shows neither the secret nor the right code.',
+    'It works without a server if you have the secret.',
+    'The secret of a link that settled opened is never shown: with --order the running server verifies,',
+    'and shows neither the secret nor the right code.',
     'The body must be the bytes as they came: save them with a tool that changes nothing.',
     'A delivery that was captured some time ago is stale now: give the time at which it came as --now.',
     'A secret on the command line can be seen by other users of the machine: prefer --secret-file.',
@@ -35,8 +70,7 @@ export const verifyDelivery = defineCommand({
       about: 'the value of the timestamp header, x-service-timestamp unless SETTLED_HEADER_PREFIX is set; needed',
     },
     order: { value: 'REFERENCE', about: "verify with the secret of this order's link, at the running server" },
-    'secret-file': { value: 'FILE', about: "a file that holds the link's webhookSecret" },
-    secret: { value: 'SECRET', about: "the link's webhookSecret" },
+    ...SECRET_OPTIONS,
     now: { value: 'MS', about: 'when the delivery came, in epoch milliseconds; the present time if left out' },
     tolerance: {
       value: 'SECONDS',
@@ -44,7 +78,7 @@ export const verifyDelivery = defineCommand({
     },
   },
   async run({ options, config, server }) {
-    const { body, signature, timestamp, order, now } = options;
+    const { body, signature, timestamp, order, now, tolerance } = options;
     const secret = readSecret(options);
     if (body === undefined || (secret === undefined) === (order === undefined)) {
       throw new UsageError(
@@ -58,16 +92,14 @@ export const verifyDelivery = defineCommand({
           'was refused for that.',
       );
     }
-    const captured = {
-      body: readGivenFile('body', body),
-      signature,
-      timestamp,
-      atMs: now === undefined ? null : wholeNumber('now', now, 0),
-    };
+    const atMs = now === undefined ? null : wholeNumber('now', now, 0);
+    const captured = { body: readGivenFile('body', body), signature, timestamp, atMs };
+    const toleranceSeconds = () =>
+      tolerance === undefined ? config().toleranceSeconds : wholeNumber('tolerance', tolerance, 1);
     const found =
       secret === undefined
         ? await verifyThere(server(), order as string, captured)
-        : verifyHere(secret, captured, toleranceOf(options.tolerance) ?? config().toleranceSeconds);
+        : verifyHere(secret, captured, toleranceSeconds());
     return {
       data: found,
       lines: [`${found.verdict}: ${found.answer}`, ...found.advice].map(printable),
@@ -79,18 +111,9 @@ export const verifyDelivery = defineCommand({
 type Captured = { body: Buffer; signature: string; timestamp: string; atMs: number | null };
 type Found = { authentic: boolean; verdict: string; answer: string; advice: string[]; details: object };
 
-function toleranceOf(given: string | undefined): number | undefined {
-  return given === undefined ? undefined : wholeNumber('tolerance', given, 1);
-}
-
 function verifyHere(secret: string, { atMs, ...captured }: Captured, toleranceSeconds: number): Found {
-  const diagnosis = diagnose({
-    ...captured,
-    secrets: [secret],
-    nowMs: atMs ?? systemClock.nowMs(),
-    toleranceSeconds,
-    effort: 'all',
-  });
+  const nowMs = atMs ?? systemClock.nowMs();
+  const diagnosis = diagnose({ ...captured, secrets: [secret], nowMs, toleranceSeconds, effort: 'all' });
   const { code: verdict, ...details } = diagnosis;
   return { authentic: verdict === 'authentic', verdict, ...explainDiagnosis(diagnosis), details };
 }
@@ -98,14 +121,14 @@ function verifyHere(secret: string, { atMs, ...captured }: Captured, toleranceSe
 /** As much as fits into a request to the server. */
 const BODY_BYTES_MAX = 45_000;
 
-async function verifyThere(server: Connection, order: string, captured: Captured): Promise<Found> {
+async function verifyThere(server: ServerApi, order: string, captured: Captured): Promise<Found> {
   const { body, signature, timestamp, atMs } = captured;
   if (body.length > BODY_BYTES_MAX) {
     throw new UsageError(`The body has ${body.length} bytes; with --order it may have ${BODY_BYTES_MAX} at most.`);
   }
   const { verdict: found } = await server.post<{ verdict: Omit<Found, 'verdict'> & { code: string } }>(
     `${orderPath(order)}/verify`,
-    { ...{ signature, timestamp, bodyBase64: body.toString('base64') }, ...(atMs === null ? {} : { atMs }) },
+    { signature, timestamp, bodyBase64: body.toString('base64'), atMs: atMs ?? undefined },
   );
   const { code: verdict, ...rest } = found;
   return { verdict, ...rest };

@@ -66,7 +66,7 @@ describe('cli: verify', () => {
     expect(found.answer).toContain('300 s are tolerated');
   });
 
-  it('takes spaces around a header for nothing, as HTTP does', () => {
+  it('ignores spaces around a header, as HTTP does', () => {
     const found = capture({ signature: ` ${hex()}\t`, timestamp: ` ${TIMESTAMP} ` });
     expect(found.verdict).toBe('authentic');
   });
@@ -221,7 +221,7 @@ describe('cli: verify', () => {
     expect(wrong.text + JSON.stringify(wrong.data)).not.toContain(SECRET);
   });
 
-  it('verifies with --order what nobody sees the secret of, and shows neither it nor the right code', async () => {
+  it('verifies with --order without showing the secret or the right code', async () => {
     const reference = freshReference();
     const link = await settled().reserve(reference);
     const folder = testFolder();

@@ -13,7 +13,7 @@ import { environmentOf, failing } from './settled.ts';
 
 const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
 
-/** A database as an earlier settled left it: all migrations but the last, in the way that store/migrate.ts keeps them. */
+/** A database as an earlier settled left it: all migrations but the last, recorded as store/migrate.ts does. */
 function olderDatabase(path: string, key: Buffer): string {
   const names = readdirSync(MIGRATIONS).sort();
   const last = names.pop() as string;

@@ -43,7 +43,7 @@ describe('cli: tail', () => {
     expect(paid).toMatch(/^settled order-of-the-tail paid: applied by paid \(event \d+\)$/);
   });
 
-  it('shows one order as lines of JSON, and ends when nobody reads them any more', async () => {
+  it('shows one order as lines of JSON, and ends when its reader is gone', async () => {
     const running = await tail(settled(), '--order', 'one', '--json');
     await pay('other');
     const link = await pay('one');
@@ -95,7 +95,7 @@ describe('cli: tail', () => {
     });
   });
 
-  it('ends as every command does where there is no server, or none that takes one more', async () => {
+  it('ends as every command does if there is no server, or the server refuses', async () => {
     const nowhere = { ...environmentOf(settled()), SETTLED_OPERATOR_LISTEN: `127.0.0.1:${await freePort()}` };
     expect(await failing(['tail'], nowhere)).toMatchObject({ exit: EXIT.unreachable });
     const refused = await failing(['tail', '--order', 'a\u0001'], environmentOf(settled()));

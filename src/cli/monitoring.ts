@@ -1,0 +1,183 @@
+import { Fault } from '../fault.ts';
+import { wholeName } from '../store/address.ts';
+import { defineCommand } from './command.ts';
+import type { ServerApi } from './connection.ts';
+import { EXIT, exitOfFault } from './exit.ts';
+import { count, jsonLine, padded, printable, record, table } from './output.ts';
+
+/** The commands that show how this installation does: its checks, its counts, and what happens now. */
+
+type Check = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
+/** `store`: the one on which the server works. */
+type DoctorAnswer = { store: string; checks: Check[] };
+
+export const doctor = defineCommand({
+  name: 'doctor',
+  about: 'check this installation, and say how to fix what is wrong',
+  details: ['The exit code is 1 if something is failing, 69 if the server cannot be reached.'],
+  async run({ config, server }) {
+    const { store, envFile } = config();
+    const connection = server();
+    const { url } = connection;
+    const answer = await connection.get<DoctorAnswer>('/v1/admin/doctor').catch(faultOf);
+    const isDown = answer instanceof Fault;
+    const isOther = !isDown && answer.store !== wholeName(store);
+    const settings = envFile === null ? '' : `; ${envFile.path} gave ${envFile.names.join(', ')}`;
+    const checks: Check[] = [
+      {
+        name: 'configuration',
+        status: isOther ? 'warning' : 'ok',
+        detail: isOther
+          ? `the store is ${store.name}, and the server at ${url} works on ${answer.store}: the checks below are of that ` +
+            "one. Run this command with the server's SETTLED_STORE"
+          : `the store is ${store.name}${settings}`,
+      },
+      isDown
+        ? { name: 'server', status: 'failing', detail: answer.message }
+        : { name: 'server', status: 'ok', detail: `settled answers at ${url}` },
+      ...(isDown ? [] : answer.checks),
+    ];
+    const rows = checks.map(({ name, status, detail }) => [status, name, detail]);
+    const exit = checks.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok;
+    return {
+      data: { checks },
+      lines: table(['status', 'check', 'detail'], rows, ''),
+      exit: isDown ? exitOfFault(answer.code) : exit,
+    };
+  },
+});
+
+function faultOf(error: unknown): Fault {
+  if (error instanceof Fault) return error;
+  throw error;
+}
+
+type Stats = {
+  orders: Record<string, number>;
+  events: Record<string, number>;
+  notices: Record<string, number>;
+  matters: { kind: string; reason: string | null; count: number }[];
+  checks: number;
+  openings: Record<string, number>;
+  drift: number;
+  api: { slotsInUse: number; pausedUntil: string | null };
+  rejections: number;
+  lagSeconds: number;
+  noticesLagSeconds: number | null;
+};
+
+export const stats = defineCommand({
+  name: 'stats',
+  about: 'count orders, events and notices by state, and what waits',
+  details: ['docs/operations.md says which of these to watch. Programs that watch read /metrics.'],
+  async run({ server }) {
+    const answer = await server().get<{ stats: Stats }>('/v1/stats');
+    const { orders, events, notices, openings, matters, ...rest } = answer.stats;
+    const { checks, drift, api, rejections, lagSeconds, noticesLagSeconds } = rest;
+    const kinds = matters.map(({ kind, reason, count }): [string, number] => [
+      `needs a person: ${reason === null ? kind : `${kind}, ${reason}`}`,
+      count,
+    ]);
+    const lines = record([
+      ...tally('orders', orders),
+      ...tally('events', events),
+      ...tally('notices', notices, 'being sent'),
+      ...tally('openings', openings),
+      ...(kinds.length === 0 ? [['needs a person', 'nothing'] as const] : kinds),
+      ['checks waiting', checks],
+      ['disagreements with the service (drift)', drift],
+      ['API slots in use', api.slotsInUse],
+      ...(api.pausedUntil === null ? [] : [['API paused until', api.pausedUntil] as const]),
+      ['deliveries to known links refused', rejections],
+      ['lag of settlement', `${lagSeconds} s`],
+      ['lag of notices', noticesLagSeconds === null ? 'no callback' : `${noticesLagSeconds} s`],
+    ]);
+    return { data: answer, lines };
+  },
+});
+
+function tally(what: string, counts: Record<string, number>, leased = 'in work'): [string, number][] {
+  return Object.entries(counts).map(([name, n]) => [`${what} ${name === 'leased' ? leased : name}`, n]);
+}
+
+/** A line of the server, by `what`. docs/api.md has the fields of each. */
+type Line = { at: string; what: string; reference: string | null } & Record<string, string | number | null>;
+
+export const tail = defineCommand({
+  name: 'tail',
+  about: 'show what happens, as it happens: deliveries, settlements, notices, links that are opened',
+  details: [
+    'It begins with the moment of the call: `settled events list` and `settled why ORDER` show what was before.',
+    'Ctrl-C ends it. If settled stops, or the connection breaks, it ends with 69: give it again.',
+    'With --json each line is a JSON object; docs/api.md has their fields.',
+    'With several replicas, each shows what happens in itself.',
+  ],
+  examples: ['settled tail --order order-8001', 'settled tail --json | grep \'"what":"rejected"\''],
+  options: { order: { value: 'REFERENCE', about: 'only what happens to this order' } },
+  async run({ options, json, server, print }) {
+    const stop = new AbortController();
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
+    const connection = server();
+    const show = json ? jsonLine : columns();
+    for await (const text of connection.follow('/v1/tail', { reference: options.order }, stop.signal)) {
+      const line = JSON.parse(text) as Line;
+      if (line.what === 'stopping') throw stopping(connection);
+      const shown = show(line);
+      if (shown !== '' && !(await print(shown))) break;
+    }
+    return EXIT.ok;
+  },
+});
+
+function stopping({ url }: ServerApi): Fault {
+  return new Fault(
+    'transient',
+    'server_unreachable',
+    `settled at ${url} is stopping. What happens from now on is not shown: give the command again when it serves.`,
+  );
+}
+
+const WHAT_COLUMNS = 11;
+
+/** Returns what shows a line to a person; the headings stand above the first, which says that the connection stands. */
+function columns(): (line: Line) => string {
+  let orderColumns = 12;
+  let isFirst = true;
+  const row = (at: string, what: string, order: string, detail: string) => {
+    orderColumns = Math.max(orderColumns, order.length);
+    const cells = [padded(at, 24), padded(what, WHAT_COLUMNS), padded(order, orderColumns), detail];
+    return `${cells.join('  ').trimEnd()}\n`;
+  };
+  return (line) => {
+    const heading = isFirst ? row('TIME', 'WHAT', 'ORDER', 'DETAIL') : '';
+    isFirst = false;
+    if (line.what === 'alive') return heading;
+    return row(line.at, line.what, printable(line.reference ?? '-'), printable(detailOf(line)));
+  };
+}
+
+function detailOf(line: Line): string {
+  const { type, event, reading, outcome, rule, state, reason, notice, attempt, status, fault } = line;
+  const source = reading === null || reading === undefined ? `event ${event}` : `reading ${reading}`;
+  switch (line.what) {
+    case 'accepted':
+    case 'duplicate':
+    case 'conflict':
+    case 'unreadable':
+      return `${type ?? 'without a type'}, event ${event}`;
+    case 'stale':
+      return String(type ?? 'without a type');
+    case 'settled':
+      return `${state}: ${outcome}${rule === null ? ', no news of a payment was read' : ` by ${rule}`} (${source})`;
+    case 'not_settled':
+      return `${outcome} (event ${event})`;
+    case 'notified':
+      return `${type} ${outcome}, attempt ${attempt}: ${status ?? fault} (${notice})`;
+    case 'opening':
+      return `${outcome}, attempt ${attempt}`;
+    case 'lost':
+      return `${count(Number(line.count), 'line')} too many at once: see settled events list`;
+    default:
+      return String(reason ?? '');
+  }
+}
