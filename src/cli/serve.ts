@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { flushCompileCache } from 'node:module';
 import { resolve } from 'node:path';
-import type { App } from '../app.ts';
-import type { Config } from '../config.ts';
+import type { App } from '../app/app.ts';
+import type { Config } from '../config/config.ts';
 import type { LogFormat } from '../observe/level.ts';
 import type { Log } from '../observe/log.ts';
 import { releaseVersion } from '../release.ts';
@@ -60,7 +60,7 @@ async function start(
     const config = readConfig();
     log = openLog(config.logLevel, await asLines(format ?? config.logFormat));
     if (config.envFile !== null) log.info(config.envFile, 'settings were taken from a file');
-    const { startApp } = await import('../app.ts');
+    const { startApp } = await import('../app/app.ts');
     const starting = startApp({ config, clock: systemClock, random: Math.random, newId: randomUUID, log });
     const mayWait = config.store.engine === 'postgres';
     const app = await (mayWait ? Promise.race([starting, stopped]) : starting);

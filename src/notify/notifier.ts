@@ -1,17 +1,17 @@
 import type { ClaimedNotice, Telling } from '../store/telling.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
-import { startPool } from '../work/pool.ts';
+import { startPool } from '../work/loop.ts';
 import { Pace } from './pace.ts';
 import { openTarget, type TargetOptions } from './target.ts';
 import { type TellOptions, tell } from './tell.ts';
 
-/** Notices of as many orders at once. Retries have places of their own: neither kind waits for the other. */
+/** Notices of this many orders at once. Retries have places of their own, so neither kind waits for the other. */
 const PLACES = { new: 24, again: 8 } as const;
 const POLL_MS = 1_000;
-/** The shop is given so long for one notice. */
+/** The shop's time for one notice. */
 const DEADLINE_MS = 10_000;
 const LEASE_MS = 30_000;
-/** What is under way when settled stops may end within this time. */
+/** When settled stops, attempts under way may end within this time. */
 const STOP_MS = 2_000;
 
 export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'isDown'> & {
@@ -19,22 +19,35 @@ export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'i
   shopUrl: string;
   shopSecrets: readonly Buffer[];
   shopAllowPrivate: boolean;
-  /** In place of 10 s, and of the system's way to resolve names. */
+  /** In place of 10 s. */
   deadlineMs?: number;
+  /** Real time. */
+  deadlineClock: TargetOptions['deadlineClock'];
+  /** In place of the system's way to resolve names. */
   resolve?: TargetOptions['resolve'];
 };
 
 /**
- * Sends notices to the shop, those of one order one after the other and in their order. An order whose notice is not taken
- * waits for itself alone; a shop that takes none at all is tried slowly, so that a heap of notices costs nothing.
+ * Sends notices to the shop, those of one order one after another and in their order. A notice that the shop does not take
+ * delays only its own order. If the shop takes none at all, it is tried slowly, so that many notices cost nothing.
  */
 export function startNotifier(options: NotifierOptions): BackgroundWorker {
-  const { store, shopUrl, shopSecrets, shopAllowPrivate, deadlineMs = DEADLINE_MS, clock, log } = options;
+  const {
+    store,
+    shopUrl,
+    shopSecrets,
+    shopAllowPrivate,
+    deadlineMs = DEADLINE_MS,
+    deadlineClock,
+    clock,
+    log,
+  } = options;
   const target = openTarget({
     url: shopUrl,
     allowPrivate: shopAllowPrivate,
     connections: PLACES.new + PLACES.again,
     deadlineMs,
+    deadlineClock,
     clock,
     ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
   });
@@ -47,9 +60,9 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
 
   async function work(notice: ClaimedNotice): Promise<void> {
     const told = await tell(telling, notice);
-    // A shop that says 410 is there.
+    // A shop that answers 410 works.
     if (told === 'delivered' || told === 'retried') pace.note(told === 'delivered');
-    // The order's next notice, if there is one, has its turn now.
+    // The order's next notice, if there is one, is next.
     if (told === 'delivered' || told === 'dead') pools.new.wake();
   }
 

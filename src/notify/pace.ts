@@ -1,11 +1,11 @@
 import type { Clock } from '../work/clock.ts';
 
-/** So many attempts in a row failed: the shop is down, and not a few orders. */
+/** After this many failed attempts in a row the shop is down, not only a few orders. */
 const DOWN_AFTER = 20;
-/** Then each kind of notice is tried this often. */
+/** How often each kind of notice is tried then. */
 const DOWN_EVERY_MS = 200;
 
-/** How fast notices are sent: as places are free, or slowly while the shop takes none. The first that it takes ends that. */
+/** How fast notices are sent: as places are free, or slowly while the shop takes none, until it takes one. */
 export class Pace {
   readonly #clock: Clock;
   readonly #onDown: () => void;
@@ -30,8 +30,8 @@ export class Pace {
   }
 
   /**
-   * For one kind of notice: returns what says how many of the free places may be used now. `again` is called when it may
-   * be asked again after it said none.
+   * For one kind of notice: returns a function that says how many of the free places may be used now. If it said none,
+   * `again` is called when it may be asked again.
    */
   turns(again: () => void): (free: number) => number {
     let resting = false;

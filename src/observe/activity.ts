@@ -1,6 +1,6 @@
 import type { OrderState } from '../domain/order.ts';
+import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
-import type { Credentials } from '../store/credentials.ts';
 import type { KeptReason } from '../store/rejections.ts';
 import type { ClaimedEvent, SettleResult } from '../store/store.ts';
 import type { ClaimedNotice } from '../store/telling.ts';

@@ -1,7 +1,6 @@
 import pino from 'pino';
 import type { OrderState } from '../domain/order.ts';
 import { escapeMarks } from '../json.ts';
-import type { LogLevel } from './level.ts';
 
 /**
  * Structured logs, as lines of JSON or as a person reads them. What must never appear in one (secrets, tokens, signatures,
@@ -28,7 +27,7 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
 const REDACTED = '[redacted]';
 
 /** @param asLine turns a line of JSON, with its line end, into what is written */
-export function openLog(level: LogLevel, asLine: (json: string) => string = escapeMarks): Log {
+export function openLog(level: pino.LevelWithSilent, asLine: (json: string) => string = escapeMarks): Log {
   standardOutput ??= openOutput();
   const { write, flush } = standardOutput;
   return pino(

@@ -56,7 +56,7 @@ describe('an answer of the shop', () => {
     stage.shop.answerWith(() => (stage.shop.notices.length === 1 ? undefined : 200));
     expect(await firstFault(stage)).toEqual({
       code: 'shop_timeout',
-      message: 'The shop did not answer within 1 s. It may have taken the notice all the same.',
+      message: 'The shop did not answer within 1 s. It may still have taken the notice.',
     });
     await stage.passFar(MINUTE_MS);
     expect(letters(stage)).toBe('AA');

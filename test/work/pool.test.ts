@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
-import { startPool } from '../../src/work/pool.ts';
+import { startPool } from '../../src/work/loop.ts';
 
 const POLL_MS = 1_000;
 

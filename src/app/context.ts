@@ -1,0 +1,162 @@
+import { freeBytes } from '../api/admin.ts';
+import { type Config, commonSettings } from '../config/config.ts';
+import { type Connections, openConnections } from '../http/connections.ts';
+import { connectionsMax } from '../http/server.ts';
+import { type Activity, openActivity } from '../observe/activity.ts';
+import type { Log } from '../observe/log.ts';
+import { type Metrics, openMetrics } from '../observe/metrics.ts';
+import { countRefusals, type RefusalCounts } from '../observe/refusals.ts';
+import { type BodyReader, bodyReader } from '../receive/body.ts';
+import { DELIVERY_OUTCOMES } from '../receive/delivery.ts';
+import { releaseVersion } from '../release.ts';
+import { type Credentials, openCredentials } from '../secrets/credentials.ts';
+import { readSecretsKeys, type SecretsKeys } from '../secrets/key_files.ts';
+import { type Keyring, openKeyring } from '../secrets/keyring.ts';
+import { type OpenedStore, openStore } from '../store/open.ts';
+import type { Store } from '../store/store.ts';
+import type { Clock } from '../work/clock.ts';
+import { openSignal, type Signal } from '../work/signal.ts';
+import { type ClockSteps, watchClock } from './clock_steps.ts';
+import { Health, watchIntake } from './health.ts';
+
+/** A delivery whose commit takes longer is answered 503; the service gives up after 20 s. */
+const COMMIT_TIMEOUT_MS = 10_000;
+
+/** A signing secret that another replica corrected is known here after this time. */
+const SECRETS_FRESH_MS = 2_000;
+
+export type AppOptions = {
+  config: Config;
+  clock: Clock;
+  random: () => number;
+  newId: () => string;
+  log: Log;
+  /** In place of the store that the configuration names. */
+  open?: typeof openStore;
+  /** In place of the number of files that the system lets this process open. */
+  openFiles?: number;
+};
+
+/** What every part of settled is made with: the configuration, the open store, and what all parts share. */
+export type Context = AppOptions & {
+  /** Time as the store has it. */
+  clock: Clock;
+  store: Store;
+  /** Whether other processes use the store as well. */
+  isShared: boolean;
+  /** The name of this process among those; null if it is alone. */
+  replica: string | null;
+  /** If the store is a restored copy: when that was made, until the links made since were looked for. */
+  restoredFromMs: number | null;
+  /** Refuses every call of the store that waits for an answer. */
+  abandon: () => void;
+  keys: SecretsKeys;
+  /** The ids of the keys that, as the store says, its secrets are sealed under. */
+  restUnder: readonly string[];
+  keyring: Keyring;
+  credentials: Credentials;
+  health: Health;
+  metrics: Metrics;
+  activity: Activity;
+  /** Logs deliveries that were refused or not recorded. */
+  refusals: RefusalCounts;
+  clockSteps: ClockSteps;
+  /** Connections of the public listener. */
+  connections: Connections;
+  bodies: BodyReader;
+  /** Raised when another replica recorded an event. */
+  events: Signal;
+  /** Raised when a check may have been queued. */
+  checks: Signal;
+  /** Raised when there may be a new notice, of this replica or another. */
+  notices: Signal;
+  /** Tells of a new notice: here, and the other replicas. */
+  onNotices: () => void;
+};
+
+/** Opens the store, and what all parts share. */
+export async function openContext(options: AppOptions): Promise<Context> {
+  const { config, log } = options;
+  const connections = openConnections({ ...options, ...connectionsMax(options.openFiles).hooks });
+  const health = new Health(options.clock, connections.trouble);
+  const keys = readSecretsKeys(config);
+  const keyring = openKeyring(keys.current, keys.older);
+  const metrics = metricsOf(config, { health, connections, opened: () => found });
+  const found = await openConfigured(options, { health, keyring, metrics });
+  const { opened, clock, hints, isShared, replica, abandon } = found;
+  if (opened.created) log.info({ store: config.store.name }, 'new store created');
+  const store = watchIntake(found.store, health);
+  const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
+  const credentials = openCredentials({ store, keyring, clock, freshMs });
+  const [events, checks, notices] = [openSignal(clock), openSignal(clock), openSignal(clock)];
+  hints.listen((hint) => (hint === 'events' ? events : notices).raise());
+  return {
+    ...options,
+    clock,
+    store,
+    isShared,
+    replica,
+    restoredFromMs: opened.restoredFromMs,
+    abandon,
+    keys,
+    restUnder: opened.secretsKeyIds,
+    keyring,
+    credentials,
+    health,
+    metrics,
+    activity: openActivity(clock, credentials),
+    refusals: countRefusals({ clock, log }),
+    clockSteps: watchClock({ clock, store, log, onStep: metrics.clockStepped }),
+    connections,
+    bodies: bodyReader(),
+    events,
+    checks,
+    notices,
+    onNotices: () => {
+      hints.send('notices');
+      notices.raise();
+    },
+  };
+}
+
+type Opening = Pick<Context, 'health' | 'keyring' | 'metrics'>;
+
+function openConfigured(options: AppOptions, { health, keyring, metrics }: Opening): Promise<OpenedStore> {
+  const { config, open = openStore } = options;
+  return open(config.store, {
+    ...options,
+    secretsKeyId: keyring.keyId,
+    olderKeyIds: keyring.keyIds.slice(1),
+    version: releaseVersion(),
+    settings: () => digestsOf(config, keyring),
+    callTimeoutMs: COMMIT_TIMEOUT_MS,
+    onBatch: metrics.batch,
+    onFailed: health.fail,
+  });
+}
+
+/** The settings that all replicas must share, as digests: some are secrets. */
+function digestsOf(config: Config, keyring: Keyring): Record<string, string> {
+  const settings = Object.entries(commonSettings(config));
+  return Object.fromEntries(settings.map(([name, value]) => [name, keyring.digest(`${name} ${value}`)]));
+}
+
+type Measured = Pick<Context, 'health' | 'connections'> & { opened: () => OpenedStore };
+
+function metricsOf({ store: address, ...config }: Config, { health, connections, opened }: Measured): Metrics {
+  return openMetrics({
+    deliveryOutcomes: DELIVERY_OUTCOMES,
+    stats: () => opened().store.stats(opened().clock.nowMs()),
+    sharing: address.engine === 'sqlite' ? null : () => sharingOf(opened()),
+    freeBytes: address.engine === 'sqlite' ? () => freeBytes(address.path) : null,
+    isReady: () => health.readiness().ready,
+    connections: connections.counts,
+    canTell: config.shopUrl !== null,
+    apiSlots: config.apiUrl === null ? null : config.apiSlots,
+  });
+}
+
+async function sharingOf({ store, clock, skewMs }: OpenedStore) {
+  const { replicas, lapsed } = await store.storeState(clock.nowMs());
+  return { replicas: replicas.filter(({ isAlive }) => isAlive).length, lapsed, skewMs: skewMs() };
+}

@@ -1,0 +1,128 @@
+import { currentApiKey } from '../config/config.ts';
+import { type LinkOpener, startOpener } from '../links/opener.ts';
+import { startNotifier } from '../notify/notifier.ts';
+import { type OpenedService, openService } from '../paylink/client.ts';
+import { type Reconciler, startReconciler } from '../reconcile/reconciler.ts';
+import { announceRestore } from '../reconcile/restored_copy.ts';
+import { type Rotation, startRotation } from '../secrets/rotation.ts';
+import { type Settler, type SettlerOptions, startSettler } from '../settle/settler.ts';
+import { systemClock } from '../work/clock.ts';
+import type { BackgroundWorker } from '../work/loop.ts';
+import type { Context } from './context.ts';
+import { eventLoopLoad } from './health.ts';
+import { startRetention } from './retention.ts';
+
+/** What works in the background. The stages know nothing of each other: they meet in rows, and by the context's signals. */
+export type Stages = {
+  settler: Settler;
+  /** Speaks to the service; null if no API is configured. */
+  asking: Asking | null;
+  /** Tells the shop; null if it has no callback. */
+  notifier: BackgroundWorker | null;
+  retention: BackgroundWorker;
+  rotation: Rotation;
+};
+
+type Asking = { service: OpenedService; opener: LinkOpener; reconciler: Reconciler };
+
+export function startStages(context: Context): Stages {
+  const { config, events, checks, notices } = context;
+  announceRestore(context, { restoredFromMs: context.restoredFromMs, canAsk: config.apiUrl !== null });
+  const settler = startSettler({
+    ...context,
+    policy: { asks: config.apiUrl === null ? 'never' : config.confirm },
+    load: eventLoopLoad(),
+    ...afterSettling(context),
+  });
+  const asking = startAsking(context, settler);
+  const notifier = startTelling(context);
+  events.listen(settler.wake);
+  if (asking !== null) checks.listen(asking.reconciler.wake);
+  if (notifier !== null) notices.listen(notifier.wake);
+  return {
+    settler,
+    asking,
+    notifier,
+    retention: startRetention({ ...context, keepBodiesMs: config.keepBodiesMs }),
+    rotation: startRotation({ ...context, source: config }),
+  };
+}
+
+/** What follows after an event was settled, or could not be. */
+function afterSettling(context: Context): Pick<SettlerOptions, 'onSettled' | 'onFailed'> {
+  const { metrics, activity, checks, onNotices } = context;
+  return {
+    onSettled: (result, event) => {
+      metrics.settled(result.outcome);
+      activity.settled(result, event);
+      if (result.outcome === 'ask') checks.raise();
+      if (!('notices' in result)) return;
+      if (result.notices > 0) onNotices();
+      if (result.learnedBy !== null) metrics.paid(result.learnedBy);
+    },
+    onFailed: (outcome, event) => {
+      metrics.settleFailed(outcome);
+      activity.settleFailed(outcome, event);
+    },
+  };
+}
+
+/** Starts what needs the service's API: to open links, and to ask about them. */
+function startAsking(context: Context, { settleNow }: Settler): Asking | null {
+  const { config, store, clock, metrics, activity, log } = context;
+  const { publicUrl, publicUrlReaches, linkLifetimeMs, customerReturn } = config;
+  if (config.apiUrl === null) return null;
+  const service = openService({
+    url: config.apiUrl,
+    readKey: () => currentApiKey(config),
+    budget: store,
+    slots: config.apiSlots,
+    clock,
+    onStarted: metrics.apiStarted,
+    onAnswered: metrics.apiAnswered,
+    onDated: metrics.apiDated,
+    onSlotLost: (fault) => log.warn({ fault }, 'a slot of the API budget could not be given back'),
+  });
+  return {
+    service,
+    opener: startOpener({
+      ...context,
+      publicUrl,
+      publicUrlReaches,
+      linkLifetimeMs,
+      customerReturn,
+      service,
+      onEnded: (outcome, opening) => {
+        metrics.opening(outcome);
+        activity.opening(outcome, opening);
+      },
+    }),
+    reconciler: startReconciler({ ...context, service, settleNow, slots: config.apiSlots }),
+  };
+}
+
+function startTelling(context: Context): BackgroundWorker | null {
+  const { config, metrics, activity, clockSteps } = context;
+  const { shopUrl, shopSecrets, shopAllowPrivate } = config;
+  if (shopUrl === null || shopSecrets === null) return null;
+  return startNotifier({
+    ...context,
+    shopUrl,
+    shopSecrets,
+    shopAllowPrivate,
+    deadlineClock: systemClock,
+    isClockTrusted: clockSteps.isTrusted,
+    onTold: (attempt) => {
+      metrics.told(attempt.told, attempt.seconds);
+      activity.notified(attempt);
+    },
+  });
+}
+
+/** Ends every stage after what it has in hand; the settler last, because others have readings settled. */
+export async function stopStages({ settler, asking, notifier, retention, rotation }: Stages): Promise<void> {
+  asking?.service.close();
+  const { opener, reconciler } = asking ?? {};
+  await Promise.all([opener, reconciler, notifier, retention, rotation].map((stage) => stage?.stop()));
+  await settler.stop();
+}
