@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
 import { startRetention } from '../../src/app/retention.ts';
@@ -189,6 +190,8 @@ describe('retention: its rounds', () => {
   it('drop nothing while the clock is not trusted, and stop in the middle when it steps', async () => {
     const trusted = { value: false };
     const { clock, calls } = startRounds(1000, { value: false }, trusted);
+    // The first round is over.
+    await setImmediate();
     await clock.advance(HOUR_MS - 1_000);
     expect(calls).toHaveLength(0);
     trusted.value = true;
