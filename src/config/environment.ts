@@ -5,14 +5,14 @@ import { Fault } from '../fault.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a file `.env` gave: the names of its settings that the process's own environment does not have. */
+/** The names of the settings that came from a file `.env`, because the environment of the process lacks them. */
 export type EnvFile = { readonly path: string; readonly names: readonly string[] };
 
 const PREFIX = 'SETTLED_';
 
 /**
- * The environment of this process. Settings that it lacks are taken from `.env` in the working folder, if there is such a
- * file; other names in it are not ours. Faults: `configuration_invalid`. The only reader of the environment.
+ * The environment of this process, with settings that it lacks from `.env` in the working folder, if there is one; other
+ * names in that file are ignored. Nothing else reads `process.env`. Faults: `configuration_invalid`.
  */
 export function processEnvironment(): { environment: Environment; envFile: EnvFile | null } {
   const path = resolve('.env');
@@ -35,11 +35,11 @@ function readEnvFile(path: string): Environment {
   }
 }
 
-/** What Kubernetes gives every pod beside a Service whose name begins with `settled`, as its documentation has it. */
+/** Variables that Kubernetes sets in every pod for a Service whose name begins with `settled`, as documented. */
 const OF_A_SERVICE = /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)$/;
 const PORT_OF_A_SERVICE = /^(?:tcp|udp|sctp):\/\//;
 
-/** Names that begin as ours and are not for us: Kubernetes' own, and those of `settled sandbox`. */
+/** Names that begin like ours and are not: those of Kubernetes, and of `settled sandbox`. */
 function isForOthers(name: string, value: string): boolean {
   if (name.startsWith('SETTLED_SANDBOX_') || OF_A_SERVICE.test(name)) return true;
   return name.endsWith('_PORT') && PORT_OF_A_SERVICE.test(value);

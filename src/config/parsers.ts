@@ -5,12 +5,12 @@ import { isLoopback } from './addresses.ts';
 export type ListenAddress = { readonly host: string; readonly port: number };
 
 /**
- * Reads a setting's text. Throws a sentence, without its subject, that says what is wrong with it, and never what was
- * given: a secret may stand in the wrong place.
+ * Reads a setting's text. Throws a sentence without its subject that says what is wrong, and never quotes the text: it may
+ * be a secret in the wrong place.
  */
 export type Parser<T> = (text: string) => T;
 
-/** The sentence is what to write instead. Who knows where the text came from may show it before that. */
+/** Its sentence says what to write instead. `readConfig` may show the text before it, if the text is short. */
 export class Unfit extends Error {}
 
 const TOKEN_LENGTH = { min: 16, max: 512 } as const;
@@ -22,7 +22,7 @@ export function parseStore(text: string): StoreAddress {
   if (/^postgres(ql)?:\/\//.test(text)) return postgresAddress(text);
   if (/^["']/.test(text)) throw new Error('has quotation marks around it, which are taken for a part of it');
   if (/^postgres(ql)?:\/\//i.test(text)) throw new Error('must begin with postgres:// in small letters');
-  // The driver drops spaces at the ends, and would open another file than the one that was looked for.
+  // The driver drops spaces at both ends, and would open another file than the one that was checked.
   const match = /^sqlite:(\S|\S.*\S)$/s.exec(text);
   if (match?.[1] === undefined || match[1] === ':memory:') {
     throw new Error(
@@ -42,7 +42,7 @@ function parseBaseUrl(text: string, example: string): string {
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     throw new Error(`is not an address; write one like ${example}`);
   }
-  // A password with a slash ends the host: what comes after it is not what it seems.
+  // A password with a slash ends the host, and the rest would be taken for the path.
   const isCutShort = url.pathname.includes('@');
   if (url.search !== '' || url.hash !== '' || url.username + url.password !== '' || isCutShort) {
     throw new Error('must be an origin and perhaps a path, without a query, a fragment or credentials');
@@ -82,12 +82,12 @@ export function parseTolerance(text: string): number {
   return seconds;
 }
 
-// As ISO 4217 writes its own, and a little longer.
+// Like the codes of ISO 4217, and a little longer.
 const OTHER_CURRENCY = /^([A-Z][A-Z0-9]{2,11}):([0-9]+)$/;
 
 /**
- * Currencies, a space between two; the first is that of an order that names none. `BRL`, or `BRL USDT:2`: one that ISO 4217
- * does not know is named with its decimals, which are always two (decision 0040). Returns the codes, a space between two.
+ * Currencies, separated by spaces: `BRL`, or `BRL USDT:2`. One that is not in ISO 4217 has its decimals, which are always
+ * two (decision 0040). Returns the codes, separated by spaces.
  */
 export function parseCurrency(text: string): string {
   return text.split(' ').map(currencyCode).join(' ');
@@ -115,7 +115,7 @@ export function parseOrigin(text: string): string {
   return text;
 }
 
-/** What the names of the signature and the timestamp header begin with: a token of RFC 9110 §5.6.2, in lower case. */
+/** How the names of the two headers of a delivery begin: a token of RFC 9110 §5.6.2. Returns it in lower case. */
 export function parseHeaderPrefix(text: string): string {
   const isWhole = /-(?:signature|timestamp)?$/i.test(text);
   if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(text) && !isWhole) return text.toLowerCase();
@@ -130,7 +130,6 @@ export function oneOf<const T extends string>(choices: readonly T[]): Parser<T> 
   };
 }
 
-/** Whether something is to be so. */
 export function flag(text: string): boolean {
   const said = oneOf(['on', 'off', 'true', 'false'] as const)(text);
   return said === 'on' || said === 'true';
@@ -141,7 +140,7 @@ const API_PATH = '/api/v1';
 export function parseApiUrl(text: string): string {
   const url = parseBaseUrl(text, 'https://links.example.com');
   const { protocol, hostname } = new URL(url);
-  // The key travels in a header.
+  // The key is sent in a header.
   if (protocol !== 'https:' && !isLoopback(hostname)) {
     throw new Error('must begin with https://: the API key must not travel in the clear');
   }
@@ -177,7 +176,7 @@ function durationMs(text: string): number {
   return Number(match?.[1]) * (UNIT_MS[match?.[2] ?? ''] ?? Number.NaN);
 }
 
-/** Where notices go. Whether settled may send there is for `readConfig` to say. */
+/** The shop's address. `readConfig` checks whether settled may send there. */
 export function parseShopUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
@@ -190,7 +189,7 @@ export function parseShopUrl(text: string): string {
   return url.href;
 }
 
-/** The key or, while it is being changed, the new and the old one: `whsec_` and base64 (Standard Webhooks). */
+/** One key, or the new and the old one during a change: `whsec_` and base64 (Standard Webhooks). */
 export function parseShopSecrets(text: string): readonly Buffer[] {
   const { min, max } = SHOP_SECRET_BYTES;
   const keys = text.split(/\s+/).map((secret) => {

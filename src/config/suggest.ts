@@ -1,4 +1,4 @@
-/** The name that was probably meant, for errors; null where none is near. */
+/** The name that was probably meant, for error messages; null if none is similar. */
 export function nearest(given: string, names: readonly string[]): string | null {
   const most = Math.max(1, Math.floor(given.length / 4));
   let found: string | null = null;
@@ -10,14 +10,16 @@ export function nearest(given: string, names: readonly string[]): string | null 
   return found;
 }
 
-/** Shorter ones begin too many names. */
+/** Shorter texts begin too many names. */
 const BEGINNING_LENGTH_MIN = 4;
 
 function isBeginning(given: string, name: string): boolean {
   return given.length >= BEGINNING_LENGTH_MIN && name.startsWith(given);
 }
 
-/** How many characters must be added, left out, changed, or exchanged with their neighbour. */
+/**
+ * How many characters must be added, left out, changed, or exchanged with their neighbour (optimal string alignment).
+ */
 function editsBetween(one: string, other: string): number {
   let before: number[] = [];
   let last = Array.from({ length: other.length + 1 }, (_, at) => at);

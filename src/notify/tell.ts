@@ -137,7 +137,7 @@ async function write(
   if (delayMs === null) {
     const ended = await store.buryNotice({ noticeKey, attempt, fault: note, answer, nowMs });
     if (ended === 'lost') return null;
-    log.error({ notice: id, order: reference, type, fault }, 'the shop was not told and a person must look');
+    log.error({ notice: id, order: reference, type, fault }, 'the shop was not told, and a person must look');
     return 'dead';
   }
   const dueAtMs = nowMs + delayMs;

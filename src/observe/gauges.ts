@@ -5,7 +5,7 @@ import { ROW_STATUSES } from '../domain/row.ts';
 import type { Stats } from '../store/queries.ts';
 import type { LeaseCounts } from '../store/replicas.ts';
 
-/** Where the gauges of a scrape are read from. */
+/** The sources of a scrape's gauges. */
 export type Sources = {
   stats: () => Promise<Stats>;
   /** Free bytes for the database, null if the system does not say. Null itself if it is on another machine. */
@@ -65,13 +65,13 @@ function storeGauges({ canTell, apiSlots }: Sources): StoreGauge[] {
     ['settled_drift', 'Disagreements with the service that were found so far.', ({ drift }) => drift],
     [
       'settled_webhooks_missing',
-      'Orders paid in the week that ended a day ago of which no webhook has told: the API said so.',
+      'Orders paid in the week that ended a day ago that only the API told of: no webhook came.',
       ({ webhooksMissing }) => webhooksMissing,
     ],
     ['settled_inbox_lag_seconds', 'Age of the oldest event that is due and not settled.', ({ lagMs }) => lagMs / 1000],
     [
       'settled_notices_lag_seconds',
-      'Time since the oldest notice that the shop has not taken was due first; 0 where none is sent.',
+      'Time since the oldest notice that the shop has not taken was due first; 0 if none is sent.',
       ({ noticesLagMs }) => (canTell ? noticesLagMs / 1000 : 0),
     ],
     [
@@ -81,22 +81,22 @@ function storeGauges({ canTell, apiSlots }: Sources): StoreGauge[] {
     ],
     [
       'settled_checks_lag_seconds',
-      'Time since the oldest check was due, by the class of the request; 0 where nobody can be asked.',
+      'Time since the oldest check was due, by the class of the request; 0 if no API is configured.',
       ({ checksLagMs }) =>
         Object.fromEntries(Object.entries(checksLagMs).map(([name, ms]) => [name, canAsk ? ms / 1000 : 0])),
       'class',
     ],
     ['settled_api_slots_in_use', 'Slots of the API budget in use, of all replicas.', ({ api }) => api.slotsInUse],
-    ['settled_api_slots', 'Slots of the API budget; 0 where no API is configured.', () => apiSlots ?? 0],
+    ['settled_api_slots', 'Slots of the API budget; 0 if no API is configured.', () => apiSlots ?? 0],
     [
       'settled_api_paused',
-      '1 while checks are not sent, as the service asked for that.',
+      '1 while checks are not sent, because the service asked for a pause.',
       ({ api }) => (api.pausedUntilMs === null ? 0 : 1),
     ],
-    ['settled_store_generation', 'Rises when a backup takes the place of the database.', ({ feed }) => feed.generation],
+    ['settled_store_generation', 'Rises when a backup replaces the database.', ({ feed }) => feed.generation],
     [
       'settled_store_restored',
-      '1 after that, until the links made since the backup were looked for.',
+      '1 after a backup replaced the database, until the links made since the backup were looked for.',
       ({ feed }) => (feed.restoredFromMs === null ? 0 : 1),
     ],
   ];
@@ -146,7 +146,7 @@ function connectionGauges(registers: [Registry], { connections }: Sources): () =
   const most = gauge('settled_connections_max', 'How many of them there may be.');
   const closed = new Counter({
     name: 'settled_connections_closed_total',
-    help: 'Connections of the public listener that were closed before their time, by why.',
+    help: 'Connections of the public listener that were closed early, by reason.',
     labelNames: ['why'],
     registers,
   });
@@ -170,11 +170,11 @@ function diskGauge(gauge: NewGauge, { freeBytes }: Sources): (() => Promise<void
 
 function sharingGauges(gauge: NewGauge, { sharing }: Sources): (() => Promise<void>)[] {
   if (sharing === null) return [];
-  const alive = gauge('settled_replicas', 'Replicas that gave a sign of life within a minute.');
+  const alive = gauge('settled_replicas', 'Replicas with a heartbeat within the last minute.');
   const ahead = gauge('settled_store_clock_ahead_seconds', "How far this machine's clock is ahead of the database's.");
   const leases = gauge(
     'settled_leases_lapsed',
-    'Leases that lapsed and that no replica took over so far, by what is leased.',
+    'Leases that lapsed and that no replica has taken over yet, by what is leased.',
     ['what'],
   );
   return [

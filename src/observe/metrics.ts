@@ -51,7 +51,7 @@ export function openMetrics(options: Sources & { deliveryOutcomes: readonly stri
   ]);
   const failures = make.byOutcome(
     'settled_settlement_failures_total',
-    'Attempts to settle an event that failed, by what follows.',
+    'Failed attempts to settle an event, by what follows.',
     ['retried', 'buried'],
   );
   const batchCalls = make.histogram('settled_commit_batch_calls', 'Store calls that shared one commit.', BATCH_CALLS);
@@ -137,7 +137,7 @@ function apiMetrics(make: Makers): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 
     "How far the service's clock was ahead of ours at its last answer, to a second or two.",
   );
   ahead.set(Number.NaN);
-  const openings = make.byOutcome('settled_opening_attempts_total', 'Attempts to open a link, by what came of them.', [
+  const openings = make.byOutcome('settled_opening_attempts_total', 'Attempts to open a link, by result.', [
     'opened',
     'retried',
     'refused',
@@ -167,7 +167,7 @@ type Telling = Pick<Metrics, 'told' | 'feedRead'> & {
 function tellingMetrics(make: Makers): Telling {
   const attempts = make.byOutcome(
     'settled_notice_attempts_total',
-    'Attempts to send a notice to the shop, by what came of them.',
+    'Attempts to send a notice to the shop, by result.',
     ['delivered', 'retried', 'dead'],
   );
   const seconds = make.seconds('settled_notice_seconds', "Time from sending a notice to the end of the shop's answer.");

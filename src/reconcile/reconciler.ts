@@ -35,7 +35,7 @@ export type ReconcilerOptions = AskOptions & {
   restoredFromMs: SweepOptions['restoredFromMs'];
 };
 
-/** What came of asking about an order's link now. */
+/** The result of asking about an order's link now. */
 export type Checked =
   | Asked
   | { outcome: 'no_order' }

@@ -5,7 +5,7 @@ import type { Clock } from '../work/clock.ts';
 
 /**
  * The search for links that a restored store lacks, because they were made after the backup: the sweep reads the service's
- * list further back for it, and a person is told of links that the store does not know.
+ * list further back for it, and shows a person the links that the store does not know.
  */
 
 /** No schedule knows those links: it looks at 100 000 of them, which takes about four hours of the budget. */

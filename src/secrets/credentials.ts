@@ -3,46 +3,42 @@ import type { CredentialsKey, SealedCredentials, Store } from '../store/store.ts
 import type { Clock } from '../work/clock.ts';
 import type { Keyring } from './keyring.ts';
 
-/** What deliveries for one link are verified with. The secret is open: never log or return this. */
+/** The secrets that verify deliveries for one link. They are open: never log or return them. */
 export type LinkCredentials = {
   readonly linkKey: number;
-  /** Of its order. */
+  /** The order's. */
   readonly reference: string;
   readonly token: string;
   readonly secret: string;
-  /** The link's id at the service; null or absent if it was not known when these were read. */
+  /** The link's id at the service; null or absent if it was not known yet. */
   readonly linkId?: string | null;
-  /**
-   * The secret that the service named beside it: a delivery carries either. Opened when it is asked for first; throws as
-   * `Credentials.find` does.
-   */
+  /** The secret that the service named: it may sign with either. Opened on first use; throws as `Credentials.find` does. */
   readonly serviceSecret?: () => string;
   /**
-   * The service's answer to the link's creation was not recorded when these were read, here or by another replica. It may
-   * name a secret: a delivery that they do not verify is looked up again.
+   * The service's answer to the link's creation was not recorded yet, and may name a secret. A delivery that these secrets
+   * do not verify is looked up again.
    */
   readonly isProvisional?: true;
-  /** They are no link's: settled sends such deliveries to itself, to see whether they arrive. None is recorded. */
+  /** Of no link: settled sends such deliveries to itself to see whether they arrive, and records none. */
   readonly isProbe?: true;
 };
 
 /** Links whose opened secrets are kept in memory, about 300 bytes each. */
 const CACHED_MAX = 100_000;
 
-/** Finds and opens links' credentials, from a bounded cache where possible. Absence is never cached. */
+/** Finds and opens links' credentials, from a bounded cache if possible. Absence is never cached. */
 export type Credentials = {
   /** The cached credentials of a token; undefined means: ask `find`. */
   cachedByToken(token: string): LinkCredentials | undefined;
   cachedByLinkKey(linkKey: number): LinkCredentials | undefined;
-  /** As by token, of the link that has an id at the service. */
   cachedByLinkId(linkId: string): LinkCredentials | undefined;
-  /** Whether a link had this token, or this id, when the store was asked last. */
+  /** Whether a cached link has this token or this id, however old the entry is. */
   knows(tokenOrId: string): boolean;
-  /** Throws the `LinkFault` `secret_undecipherable` where no key that is known opens its secret. */
+  /** Throws the `LinkFault` `secret_undecipherable` if no known key opens its secret. */
   find(by: CredentialsKey): Promise<LinkCredentials | null>;
-  /** Takes in the credentials of a link that was made just now: its first delivery should not have to look them up. */
+  /** Caches the credentials of a new link, so that its first delivery need not look them up. */
   keep(credentials: LinkCredentials): void;
-  /** Takes in the id of a link that is bound now. */
+  /** Caches the id of a link. */
   noteLinkId(token: string, linkId: string): void;
   /** Drops a link's cached secret after it was corrected. */
   forget(token: string): void;
@@ -52,7 +48,7 @@ export type CredentialsOptions = {
   store: Pick<Store, 'findCredentials'>;
   keyring: Keyring;
   clock: Pick<Clock, 'monotonicMs'>;
-  /** How long after it was read a secret is used from memory: a store that others change as well may have another one. */
+  /** How long a secret is used from memory: in a shared store another process may correct it. */
   freshMs: number;
 };
 
@@ -71,7 +67,7 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
     put({ credentials, atMs }, isFoundById);
   }
 
-  /** A link whose deliveries bring its token is not looked for by its id. */
+  /** A link whose deliveries bring its token is not found by its id. */
   function put(kept: Kept, isFoundById: boolean): void {
     const { token, linkKey, linkId } = kept.credentials;
     const before = byToken.get(token);

@@ -16,29 +16,29 @@ const TAG_BYTES = 16;
 
 type Whose = 'ours' | 'service';
 
-/** What a delivery that settled sends to itself carries. */
+/** Token and secret of the deliveries that settled sends to itself. */
 type Probe = { readonly token: string; readonly secret: string };
 
 /**
- * Seals and opens signing secrets: AES-256-GCM, a random 96-bit IV each, bound to the order's reference and the key. It
- * seals under the current key, and opens what rests under any key that it knows.
+ * Seals and opens signing secrets: AES-256-GCM with a random 96-bit IV each, bound to the order's reference and the key.
+ * Seals under the current key, and opens with any key that it knows.
  */
 export type Keyring = {
   /** Of the current key. */
   readonly keyId: string;
-  /** Of every key that can be opened with, the current one first. */
+  /** Of every known key, the current one first. */
   readonly keyIds: readonly string[];
-  /** `whose`: ours, or the one that the service named for the same link. Neither opens in the other's place. */
+  /** `whose`: our secret, or the one that the service named for the same link. Neither opens in place of the other. */
   seal(secret: string, reference: string, whose?: Whose): SealedSecret;
-  /** Throws the fault `secret_undecipherable` where the row was changed, moved, or sealed under an unknown key. */
+  /** Throws the fault `secret_undecipherable` if the row was changed, moved, or sealed under an unknown key. */
   open(credentials: Pick<SealedCredentials, 'sealedSecret' | 'keyId' | 'reference'>, whose?: Whose): string;
   /** The same in all processes with this current key. */
   readonly probe: Probe;
-  /** Tells whether two texts are the same to processes that have this current key, and nothing to others. */
+  /** Lets processes with the same current key compare texts; tells nothing to others. */
   digest(text: string): string;
-  /** The probe with this token, under any key that is known: another process may be ahead. */
+  /** The probe with this token, of any known key: another process may have changed the key already. */
   findProbe(token: string): Probe | undefined;
-  /** Makes another key the current one. The one before goes on opening. */
+  /** Makes another key the current one. The previous ones still open secrets. */
   change(key: Uint8Array): void;
 };
 
@@ -83,7 +83,7 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
         throw new Fault(
           'transient',
           'secret_undecipherable',
-          'A signing secret cannot be deciphered: its row was changed, or the key that it rests under is not known.',
+          'A signing secret cannot be deciphered: its row was changed, or its key is not known.',
           { cause },
         );
       }
@@ -93,7 +93,7 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
 
 type SecretsKey = {
   keyId: string;
-  /** Prepared once; plain bytes would be prepared for every secret. */
+  /** Prepared once, because plain bytes are prepared for every secret. */
   key: KeyObject;
   probe: Probe;
   digest(text: string): string;
@@ -114,12 +114,12 @@ function prepareKey(bytes: Uint8Array): SecretsKey {
   };
 }
 
-/** Each key once, where it comes first. */
+/** Each key once, at its first place. */
 function distinct(keys: readonly SecretsKey[]): SecretsKey[] {
   return keys.filter(({ keyId }, index) => keys.findIndex((key) => key.keyId === keyId) === index);
 }
 
-/** References hold no NUL, so that no two are the same. */
+/** References hold no NUL, so different parts never give the same data. */
 function associatedData(reference: string, keyId: string, whose: Whose): Buffer {
   return Buffer.from(`${reference}\0${keyId}${whose === 'ours' ? '' : `\0${whose}`}`);
 }

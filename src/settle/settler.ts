@@ -140,7 +140,7 @@ function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResu
   for (const kind of raised) log.warn({ order, kind, ...by }, MATTERS[kind] ?? 'a matter needs a person');
   if (change !== null) logChange(log, { order, to, ...change, ...by });
   else if (outcome === 'held') log.warn({ order, rule, ...by }, 'more money of a held order waits for a person');
-  // Money may have been counted or reversed all the same.
+  // Money may have been counted or reversed even so.
   else
     log[outcome === 'applied' ? 'info' : 'debug'](
       { order, outcome, rule, ...by },

@@ -35,7 +35,7 @@ export function openSignal(clock: Pick<Clock, 'after'>): Signal {
       };
       waiting.add(wake);
       gone?.addEventListener('abort', wake);
-      // A timer cannot wait for ever: Node would let it end at once.
+      // Node would end a timer with an infinite delay at once.
       if (withinMs !== Number.POSITIVE_INFINITY) cancel = clock.after(withinMs, wake);
     });
   }
