@@ -10,7 +10,6 @@ import {
   oneOf,
   type Parser,
   parseApiKey,
-  parseApiSlots,
   parseApiUrl,
   parseCurrency,
   parseHeaderPrefix,
@@ -22,8 +21,8 @@ import {
   parseShopUrl,
   parseStore,
   parseToken,
-  parseTolerance,
   Unfit,
+  wholeNumber,
 } from './parsers.ts';
 import { nearest } from './suggest.ts';
 
@@ -31,6 +30,9 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'
 const LOG_FORMATS = ['json', 'pretty'] as const;
 
 type Setting<T> = { name: string; fallback: string | null; parse: Parser<T> };
+
+const TOLERANCE_ADVICE = 'write whole seconds from 1 to 86400';
+const API_SLOTS_ADVICE = 'write a whole number from 5 to 55: the service allows 60 requests a minute';
 
 const SETTINGS = {
   store: setting('SETTLED_STORE', 'sqlite:./data/settled.db', parseStore),
@@ -45,11 +47,11 @@ const SETTINGS = {
   secretsKey: optional('SETTLED_SECRETS_KEY', parseSecretsKey),
   /** The key that `secretsKey` replaces; some secrets may still be sealed under it. */
   secretsKeyPrevious: optional('SETTLED_SECRETS_KEY_PREVIOUS', parseSecretsKey),
-  toleranceSeconds: setting('SETTLED_TOLERANCE_SECONDS', '300', parseTolerance),
+  toleranceSeconds: setting('SETTLED_TOLERANCE_SECONDS', '300', wholeNumber({ min: 1, max: 86_400 }, TOLERANCE_ADVICE)),
   /** The service's API with its path, like https://links.example.com/api/v1; null: settled only receives. */
   apiUrl: optional('SETTLED_API_URL', parseApiUrl),
   apiKey: optional('SETTLED_API_KEY', parseApiKey),
-  apiSlots: setting('SETTLED_API_BUDGET_PER_MINUTE', '50', parseApiSlots),
+  apiSlots: setting('SETTLED_API_BUDGET_PER_MINUTE', '50', wholeNumber({ min: 5, max: 55 }, API_SLOTS_ADVICE)),
   confirm: setting('SETTLED_CONFIRM', 'in-doubt', oneOf(['in-doubt', 'always'])),
   linkLifetimeMs: setting('SETTLED_LINK_LIFETIME', '3d', duration('5m', '365d')),
   /** Whether links send the customer back through settled. */

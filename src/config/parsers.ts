@@ -14,7 +14,6 @@ export type Parser<T> = (text: string) => T;
 export class Unfit extends Error {}
 
 const TOKEN_LENGTH = { min: 16, max: 512 } as const;
-const API_SLOTS = { min: 5, max: 55 } as const;
 const SHOP_SECRET_BYTES = { min: 24, max: 64 } as const;
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -37,11 +36,14 @@ export function parsePublicUrl(text: string): string {
   return parseBaseUrl(text, 'https://pay.example.com');
 }
 
-function parseBaseUrl(text: string, example: string): string {
+function parseUrl(text: string, example: string): URL {
   const url = URL.parse(text);
-  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    throw new Error(`is not an address; write one like ${example}`);
-  }
+  if (url?.protocol === 'https:' || url?.protocol === 'http:') return url;
+  throw new Error(`is not an address; write one like ${example}`);
+}
+
+function parseBaseUrl(text: string, example: string): string {
+  const url = parseUrl(text, example);
   // A password with a slash ends the host, and the rest would be taken for the path.
   const isCutShort = url.pathname.includes('@');
   if (url.search !== '' || url.hash !== '' || url.username + url.password !== '' || isCutShort) {
@@ -74,12 +76,12 @@ export function parseSecretsKey(text: string): Buffer {
   return key;
 }
 
-export function parseTolerance(text: string): number {
-  const seconds = Number(text);
-  if (!/^[1-9][0-9]{0,4}$/.test(text) || seconds > 86_400) {
-    throw new Unfit('write whole seconds from 1 to 86400');
-  }
-  return seconds;
+export function wholeNumber({ min, max }: { min: number; max: number }, advice: string): Parser<number> {
+  return (text) => {
+    const number = Number(text);
+    if (/^[1-9][0-9]*$/.test(text) && number >= min && number <= max) return number;
+    throw new Unfit(advice);
+  };
 }
 
 // Like the codes of ISO 4217, and a little longer.
@@ -131,7 +133,7 @@ export function oneOf<const T extends string>(choices: readonly T[]): Parser<T> 
 }
 
 export function flag(text: string): boolean {
-  const said = oneOf(['on', 'off', 'true', 'false'] as const)(text);
+  const said = oneOf(['on', 'off', 'true', 'false'])(text);
   return said === 'on' || said === 'true';
 }
 
@@ -152,16 +154,6 @@ export function parseApiKey(text: string): string {
   throw new Error('must be 1 to 512 printable ASCII characters without spaces');
 }
 
-export function parseApiSlots(text: string): number {
-  const slots = Number(text);
-  if (!/^[1-9][0-9]?$/.test(text) || slots < API_SLOTS.min || slots > API_SLOTS.max) {
-    throw new Unfit(
-      `write a whole number from ${API_SLOTS.min} to ${API_SLOTS.max}: the service allows 60 requests a minute`,
-    );
-  }
-  return slots;
-}
-
 /** A length of time in minutes, hours or days, as milliseconds. */
 export function duration(min: string, max: string): Parser<number> {
   return (text) => {
@@ -178,11 +170,7 @@ function durationMs(text: string): number {
 
 /** The shop's address. `readConfig` checks whether settled may send there. */
 export function parseShopUrl(text: string): string {
-  const url = URL.parse(text);
-  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    // Its path or its query may be a secret.
-    throw new Error('is not an address; write one like https://shop.example.com/settled');
-  }
+  const url = parseUrl(text, 'https://shop.example.com/settled');
   if (url.hash !== '' || url.username + url.password !== '') {
     throw new Error('must not have a fragment, a user name or a password: the signature says who calls');
   }

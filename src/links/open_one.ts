@@ -1,6 +1,6 @@
 import { adoptCommand, foreignSentence } from '../domain/advice.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
-import { Fault } from '../fault.ts';
+import { Fault, noteOf } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import { ServiceFault } from '../paylink/service.ts';
 import type { Credentials } from '../secrets/credentials.ts';
@@ -132,10 +132,8 @@ async function retry(options: OpeningOptions, opening: ClaimedOpening, error: un
   const mayExist = service?.mayHaveArrived ?? !blocked;
   const waits = blocked || nowMs - createdAtMs > WAITS_AFTER_MS;
   const isUnseen = waits && (mayExist || opening.mayExist) && service !== null && CANNOT_FIND.has(service.code);
-  const fault =
-    error instanceof Fault
-      ? { code: error.code, message: isUnseen ? `${error.message} ${bringId(reference)}` : error.message }
-      : { code: 'bug', message: error instanceof Error ? error.message : String(error) };
+  const note = noteOf(error);
+  const fault = isUnseen ? { ...note, message: `${note.message} ${bringId(reference)}` } : note;
   if (service?.code !== 'api_budget_spent') {
     log.warn({ order: reference, attempt, fault: error }, 'a link could not be opened; trying again');
   }

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { type RetrySteps, retryAfterMs, steppedDelayMs } from '../domain/retry.ts';
-import { Fault, type FaultCode } from '../fault.ts';
+import { Fault, type FaultCode, noteOf } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { ClaimedNotice, ShopAnswer, Telling } from '../store/telling.ts';
 import type { Clock } from '../work/clock.ts';
@@ -132,7 +132,7 @@ async function write(
     log.info({ order: reference, notice: id, type }, 'the shop was told');
     return 'delivered';
   }
-  const note = { code: fault.code, message: fault.message };
+  const note = noteOf(fault);
   const delayMs = fault.kind === 'terminal' ? null : nextDelayMs(options, notice, reply, nowMs);
   if (delayMs === null) {
     const ended = await store.buryNotice({ noticeKey, attempt, fault: note, answer, nowMs });

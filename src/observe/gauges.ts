@@ -22,7 +22,7 @@ export type Sources = {
   apiSlots: number | null;
 };
 
-export type Shared = {
+type Shared = {
   /** Replicas that are alive, this one among them. */
   replicas: number;
   /** Leases that lapsed and were not taken over so far. */

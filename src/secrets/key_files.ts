@@ -78,7 +78,7 @@ export function secretsKeyFile(storePath: string, { makesFile = false } = {}): B
   return readKey(path);
 }
 
-export function secretsKeyPath(storePath: string): string {
+function secretsKeyPath(storePath: string): string {
   return `${storePath}.key`;
 }
 

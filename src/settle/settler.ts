@@ -1,13 +1,12 @@
 import type { SettlementPolicy } from '../domain/decision.ts';
 import type { AttentionKind } from '../domain/order.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
-import { Fault } from '../fault.ts';
+import { Fault, noteOf } from '../fault.ts';
 import { type Log, logChange } from '../observe/log.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedEvent, Inbox, SettleResult } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
-import type { BackgroundWorker } from '../work/loop.ts';
-import { startWorker } from '../work/loop.ts';
+import { type BackgroundWorker, startWorker } from '../work/loop.ts';
 import { BATCH_MAX, restAfterBatchMs } from './pace.ts';
 import { isSignedFor, readStoredEvent, readStoredReading } from './stored_event.ts';
 
@@ -92,7 +91,7 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
   const terminal = error instanceof Fault && error.kind === 'terminal';
   const delayMs = terminal ? null : retryDelayMs(RETRY, attempt, random());
   const nowMs = clock.nowMs();
-  const fault = describe(error);
+  const fault = noteOf(error);
   const order = orderOf(options, event);
   try {
     if (delayMs === null) {
@@ -110,11 +109,6 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
   } catch (second) {
     log.warn({ event: eventKey, ...order, fault: second }, 'a failed event keeps its lease until it lapses');
   }
-}
-
-function describe(error: unknown): { code: string; message: string } {
-  if (error instanceof Fault) return { code: error.code, message: error.message };
-  return { code: 'bug', message: error instanceof Error ? error.message : String(error) };
 }
 
 /** Matters whose log line says more than that there is one. */
