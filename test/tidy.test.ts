@@ -58,10 +58,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
   'src/paylink/': { code: ['src/domain/', 'src/paylink/'], types: [] },
   'src/work/': { code: ['src/work/'], types: [] },
   'src/observe/': { code: ['src/observe/', 'src/domain/'], types: ['src/store/', 'src/secrets/'] },
-  'src/config/': {
-    code: ['src/config/', 'src/domain/', 'src/paylink/wire.ts', 'src/store/address.ts'],
-    types: [],
-  },
+  'src/config/': { code: ['src/config/', 'src/domain/', 'src/paylink/wire.ts', 'src/store/address.ts'], types: [] },
   'src/secrets/': {
     // Keys in files lie beside a database of SQLite, and are made as durably as it is.
     code: ['src/secrets/', 'src/work/', 'src/store/address.ts', ...SQLITE_FILES],

@@ -484,9 +484,7 @@ describe('configuration', () => {
   it('advises https for a public name first', () => {
     const message = refusal({ ...SHOP, SETTLED_SHOP_URL: 'http://shop.example.com/settled' });
     expect(message).toMatch(/which is not https: .* Write https:\/\/\. .*SETTLED_SHOP_ALLOW_PRIVATE=true/);
-    expect(refusal({ ...SHOP, SETTLED_SHOP_URL: 'https://10.0.0.1/' })).toMatch(
-      /which is not a public address\. If/,
-    );
+    expect(refusal({ ...SHOP, SETTLED_SHOP_URL: 'https://10.0.0.1/' })).toMatch(/which is not a public address\. If/);
   });
 
   it("leaves other programs' names alone", () => {
