@@ -2,21 +2,20 @@ import { freeBytes } from '../api/admin.ts';
 import { type Config, commonSettings } from '../config/config.ts';
 import { type Connections, openConnections } from '../http/connections.ts';
 import { connectionsMax } from '../http/server.ts';
-import { type Activity, openActivity } from '../observe/activity.ts';
+import { openActivity } from '../observe/activity.ts';
 import type { Log } from '../observe/log.ts';
 import { type Metrics, openMetrics } from '../observe/metrics.ts';
-import { countRefusals, type RefusalCounts } from '../observe/refusals.ts';
-import { type BodyReader, bodyReader } from '../receive/body.ts';
+import { countRefusals } from '../observe/refusals.ts';
+import { bodyReader } from '../receive/body.ts';
 import { DELIVERY_OUTCOMES } from '../receive/delivery.ts';
 import { releaseVersion } from '../release.ts';
-import { type Credentials, openCredentials } from '../secrets/credentials.ts';
-import { readSecretsKeys, type SecretsKeys } from '../secrets/key_files.ts';
+import { openCredentials } from '../secrets/credentials.ts';
+import { readSecretsKeys } from '../secrets/key_files.ts';
 import { type Keyring, openKeyring } from '../secrets/keyring.ts';
 import { type OpenedStore, openStore } from '../store/open.ts';
-import type { Store } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
-import { openSignal, type Signal } from '../work/signal.ts';
-import { type ClockSteps, watchClock } from './clock_steps.ts';
+import { openSignal } from '../work/signal.ts';
+import { watchClock } from './clock_steps.ts';
 import { Health, watchIntake } from './health.ts';
 
 /** A delivery whose commit takes longer is answered 503; the service gives up after 20 s. */
@@ -38,44 +37,10 @@ export type AppOptions = {
 };
 
 /** What every part of settled is made with: the configuration, the open store, and what all parts share. */
-export type Context = AppOptions & {
-  /** Time as the store has it. */
-  clock: Clock;
-  store: Store;
-  /** Whether other processes use the store as well. */
-  isShared: boolean;
-  /** The name of this process among those; null if it is alone. */
-  replica: string | null;
-  /** If the store is a restored copy: when that was made, until the links made since were looked for. */
-  restoredFromMs: number | null;
-  /** Refuses every call of the store that waits for an answer. */
-  abandon: () => void;
-  keys: SecretsKeys;
-  /** The ids of the keys that, as the store says, its secrets are sealed under. */
-  restUnder: readonly string[];
-  keyring: Keyring;
-  credentials: Credentials;
-  health: Health;
-  metrics: Metrics;
-  activity: Activity;
-  /** Logs deliveries that were refused or not recorded. */
-  refusals: RefusalCounts;
-  clockSteps: ClockSteps;
-  /** Connections of the public listener. */
-  connections: Connections;
-  bodies: BodyReader;
-  /** Raised when another replica recorded an event. */
-  events: Signal;
-  /** Raised when a check may have been queued. */
-  checks: Signal;
-  /** Raised when there may be a new notice, of this replica or another. */
-  notices: Signal;
-  /** Tells of a new notice: here, and the other replicas. */
-  onNotices: () => void;
-};
+export type Context = Awaited<ReturnType<typeof openContext>>;
 
 /** Opens the store, and what all parts share. */
-export async function openContext(options: AppOptions): Promise<Context> {
+export async function openContext(options: AppOptions) {
   const { config, log } = options;
   const connections = openConnections({ ...options, ...connectionsMax(options.openFiles).hooks });
   const health = new Health(options.clock, connections.trouble);
@@ -92,26 +57,38 @@ export async function openContext(options: AppOptions): Promise<Context> {
   hints.listen((hint) => (hint === 'events' ? events : notices).raise());
   return {
     ...options,
-    clock,
     store,
+    /** Time as the store has it. */
+    clock,
+    /** Whether other processes use the store as well. */
     isShared,
+    /** The name of this process among those; null if it is alone. */
     replica,
+    /** If the store is a restored copy: when that was made, until the links made since were looked for. */
     restoredFromMs: opened.restoredFromMs,
+    /** Refuses every call of the store that waits for an answer. */
     abandon,
     keys,
+    /** The ids of the keys that, as the store says, its secrets are sealed under. */
     restUnder: opened.secretsKeyIds,
     keyring,
     credentials,
     health,
     metrics,
     activity: openActivity(clock, credentials),
+    /** Logs deliveries that were refused or not recorded. */
     refusals: countRefusals({ clock, log }),
     clockSteps: watchClock({ clock, store, log, onStep: metrics.clockStepped }),
+    /** Of the public listener. */
     connections,
     bodies: bodyReader(),
+    /** Raised when another replica recorded an event. */
     events,
+    /** Raised when a check may have been queued. */
     checks,
+    /** Raised when there may be a new notice, of this replica or another. */
     notices,
+    /** Tells of a new notice: here, and the other replicas. */
     onNotices: () => {
       hints.send('notices');
       notices.raise();
@@ -119,7 +96,7 @@ export async function openContext(options: AppOptions): Promise<Context> {
   };
 }
 
-type Opening = Pick<Context, 'health' | 'keyring' | 'metrics'>;
+type Opening = { health: Health; keyring: Keyring; metrics: Metrics };
 
 function openConfigured(options: AppOptions, { health, keyring, metrics }: Opening): Promise<OpenedStore> {
   const { config, open = openStore } = options;
@@ -141,7 +118,7 @@ function digestsOf(config: Config, keyring: Keyring): Record<string, string> {
   return Object.fromEntries(settings.map(([name, value]) => [name, keyring.digest(`${name} ${value}`)]));
 }
 
-type Measured = Pick<Context, 'health' | 'connections'> & { opened: () => OpenedStore };
+type Measured = { health: Health; connections: Connections; opened: () => OpenedStore };
 
 function metricsOf({ store: address, ...config }: Config, { health, connections, opened }: Measured): Metrics {
   return openMetrics({

@@ -1,10 +1,10 @@
 import { currentApiKey } from '../config/config.ts';
-import { type LinkOpener, startOpener } from '../links/opener.ts';
+import { startOpener } from '../links/opener.ts';
 import { startNotifier } from '../notify/notifier.ts';
-import { type OpenedService, openService } from '../paylink/client.ts';
-import { type Reconciler, startReconciler } from '../reconcile/reconciler.ts';
+import { openService } from '../paylink/client.ts';
+import { startReconciler } from '../reconcile/reconciler.ts';
 import { announceRestore } from '../reconcile/restored_copy.ts';
-import { type Rotation, startRotation } from '../secrets/rotation.ts';
+import { startRotation } from '../secrets/rotation.ts';
 import { type Settler, type SettlerOptions, startSettler } from '../settle/settler.ts';
 import { systemClock } from '../work/clock.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
@@ -12,20 +12,13 @@ import type { Context } from './context.ts';
 import { eventLoopLoad } from './health.ts';
 import { startRetention } from './retention.ts';
 
-/** What works in the background. The stages know nothing of each other: they meet in rows, and by the context's signals. */
-export type Stages = {
-  settler: Settler;
-  /** Speaks to the service; null if no API is configured. */
-  asking: Asking | null;
-  /** Tells the shop; null if it has no callback. */
-  notifier: BackgroundWorker | null;
-  retention: BackgroundWorker;
-  rotation: Rotation;
-};
+export type Stages = ReturnType<typeof startStages>;
 
-type Asking = { service: OpenedService; opener: LinkOpener; reconciler: Reconciler };
-
-export function startStages(context: Context): Stages {
+/**
+ * Starts what works in the background. The stages know nothing of each other: they meet in rows, and by the signals of the
+ * context.
+ */
+export function startStages(context: Context) {
   const { config, events, checks, notices } = context;
   announceRestore(context, { restoredFromMs: context.restoredFromMs, canAsk: config.apiUrl !== null });
   const settler = startSettler({
@@ -41,7 +34,9 @@ export function startStages(context: Context): Stages {
   if (notifier !== null) notices.listen(notifier.wake);
   return {
     settler,
+    /** Null if no API is configured. */
     asking,
+    /** Null if the shop has no callback. */
     notifier,
     retention: startRetention({ ...context, keepBodiesMs: config.keepBodiesMs }),
     rotation: startRotation({ ...context, source: config }),
@@ -68,7 +63,7 @@ function afterSettling(context: Context): Pick<SettlerOptions, 'onSettled' | 'on
 }
 
 /** Starts what needs the service's API: to open links, and to ask about them. */
-function startAsking(context: Context, { settleNow }: Settler): Asking | null {
+function startAsking(context: Context, { settleNow }: Settler) {
   const { config, store, clock, metrics, activity, log } = context;
   const { publicUrl, publicUrlReaches, linkLifetimeMs, customerReturn } = config;
   if (config.apiUrl === null) return null;

@@ -127,33 +127,26 @@ function foreign(id: string): Attempted {
 
 /** The link may exist although it is not among those that were looked through. */
 function hiddenAmongOthers({ reference }: ClaimedOpening): never {
-  throw new ServiceFault(
-    'transient',
-    'service_conflict',
-    `The service lists other links than those of reference ${reference}, and its link is not among the newest. Trying again.`,
-    { mayHaveArrived: true },
-  );
+  const what = `The service lists other links than those of reference ${reference}, and its link is not among the newest`;
+  throw unclear('service_conflict', `${what}. Trying again.`);
 }
 
 /** The service says that the reference is taken, and lists no link with it: its list may be late. */
 function missing({ reference }: ClaimedOpening): never {
-  throw new ServiceFault(
-    'transient',
-    'service_conflict',
-    `The service says that reference ${reference} exists, and lists no link of it. Trying again.`,
-    { mayHaveArrived: true },
-  );
+  const what = `The service says that reference ${reference} exists, and lists no link of it`;
+  throw unclear('service_conflict', `${what}. Trying again.`);
 }
 
 /** The link; withheld if a customer would pay something else there than the order asks for. */
 function agreed(opening: ClaimedOpening, link: LinkSeen, { answerLost }: { answerLost: boolean }): Attempted {
   if (link.url !== null) return { found: 'link', link, withheld: mismatchOf(link, opening), answerLost };
-  throw new ServiceFault(
-    'transient',
-    'service_answer_unusable',
-    `The service has link ${link.id} and does not say its address. Asking again.`,
-    { mayHaveArrived: true },
-  );
+  const what = `The service has link ${link.id} and does not say its address`;
+  throw unclear('service_answer_unusable', `${what}. Asking again.`);
+}
+
+/** The link may exist, and the next attempt may find it. */
+function unclear(code: 'service_conflict' | 'service_answer_unusable', message: string): ServiceFault {
+  return new ServiceFault('transient', code, message, { mayHaveArrived: true });
 }
 
 /** Says in a sentence why a customer must not be sent to the link; null if no reason is known. */

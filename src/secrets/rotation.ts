@@ -26,16 +26,7 @@ export type RotationOptions = {
 };
 
 /** The result of a rotation, for a person. */
-type Rotated = {
-  keyId: string;
-  previousKeyId: string;
-  /** Secrets that are sealed under the key now. */
-  secrets: number;
-  /** Those of them that were sealed under another key before. */
-  resealed: number;
-  keyPlace: string;
-  note: string;
-};
+type Rotated = ReturnType<typeof describeRotated>;
 
 export type Rotation = {
   /**
@@ -145,7 +136,9 @@ function newKeyFile({ store }: KeySource, current: { key: Buffer; keyId: string 
 }
 
 type Counts = {
+  /** Secrets that are sealed under the key now. */
   secrets: number;
+  /** Those of them that were sealed under another key before. */
   resealed: number;
   undecipherable: number;
   /** The undecipherable ones whose key is known. */
@@ -227,7 +220,7 @@ function secretsOf({ linkKey, reference, ...row }: SealedCredentials): Resting[]
   return [ours, { linkKey, reference, whose: 'service', ...beside }];
 }
 
-function describeRotated({ keyring, source }: RotationOptions, previousKeyId: string, counts: Counts): Rotated {
+function describeRotated({ keyring, source }: RotationOptions, previousKeyId: string, counts: Counts) {
   const { keyId } = keyring;
   const keyPlace = secretsKeyPlace(source);
   const about =
