@@ -28,7 +28,7 @@ export function startStages(context: Context) {
     ...afterSettling(context),
   });
   const asking = startAsking(context, settler);
-  const notifier = startTelling(context);
+  const notifier = startNotifying(context);
   events.listen(settler.wake);
   if (asking !== null) checks.listen(asking.reconciler.wake);
   if (notifier !== null) notices.listen(notifier.wake);
@@ -96,7 +96,7 @@ function startAsking(context: Context, { settleNow }: Settler) {
   };
 }
 
-function startTelling(context: Context): BackgroundWorker | null {
+function startNotifying(context: Context): BackgroundWorker | null {
   const { config, metrics, activity, clockSteps } = context;
   const { shopUrl, shopSecrets, shopAllowPrivate } = config;
   if (shopUrl === null || shopSecrets === null) return null;
@@ -107,8 +107,8 @@ function startTelling(context: Context): BackgroundWorker | null {
     shopAllowPrivate,
     deadlineClock: systemClock,
     isClockTrusted: clockSteps.isTrusted,
-    onTold: (attempt) => {
-      metrics.told(attempt.told, attempt.seconds);
+    onAttempted: (attempt) => {
+      metrics.notified(attempt.outcome, attempt.seconds);
       activity.notified(attempt);
     },
   });

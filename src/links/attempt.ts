@@ -7,7 +7,7 @@ import { readRequest } from './request.ts';
 import { type KeepOptions, keepServiceSecret } from './service_secret.ts';
 
 /** What one attempt to open a link found. Throws faults of the service. */
-export type Attempted =
+export type AttemptResult =
   /** The link exists, and is ours. `withheld` says in a sentence why the shop must not have it; null: it may. */
   | {
       found: 'link';
@@ -35,7 +35,7 @@ export type AttemptOptions = KeepOptions & {
  * Creates the link, or finds the one that an earlier attempt created before its answer was lost. A 409 does not say whose
  * the link is: only a link whose webhookUrl carries our token has our signing secret.
  */
-export async function attemptOpening(options: AttemptOptions, opening: ClaimedOpening): Promise<Attempted> {
+export async function attemptOpening(options: AttemptOptions, opening: ClaimedOpening): Promise<AttemptResult> {
   const { service, publicUrl, publicUrlReaches } = options;
   const as = classOf(opening);
   if (opening.linkId !== null) {
@@ -109,7 +109,7 @@ async function existing<T>(asking: Promise<T>): Promise<T> {
 }
 
 /** Looks the reference up; null if the service lists no link with it. */
-async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attempted | null> {
+async function findOwn(service: Service, opening: ClaimedOpening): Promise<AttemptResult | null> {
   const as = classOf(opening);
   const { value: listed, isWhole } = await service.findLinks(opening.reference, as);
   for (const { id } of listed.slice(0, LINKS_LOOKED_AT_MAX)) {
@@ -121,7 +121,7 @@ async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attem
   return isWhole ? null : hiddenAmongOthers(opening);
 }
 
-function foreign(id: string): Attempted {
+function foreign(id: string): AttemptResult {
   return { found: 'foreign', id };
 }
 
@@ -138,7 +138,7 @@ function missing({ reference }: ClaimedOpening): never {
 }
 
 /** The link; withheld if a customer would pay something else there than the order asks for. */
-function agreed(opening: ClaimedOpening, link: LinkSeen, { answerLost }: { answerLost: boolean }): Attempted {
+function agreed(opening: ClaimedOpening, link: LinkSeen, { answerLost }: { answerLost: boolean }): AttemptResult {
   if (link.url !== null) return { found: 'link', link, withheld: mismatchOf(link, opening), answerLost };
   const what = `The service has link ${link.id} and does not say its address`;
   throw unclear('service_answer_unusable', `${what}. Asking again.`);

@@ -7,7 +7,7 @@ import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
-import { type Attempted, type AttemptOptions, attemptOpening } from './attempt.ts';
+import { type AttemptOptions, type AttemptResult, attemptOpening } from './attempt.ts';
 import type { End } from './waiters.ts';
 
 const RETRY: RetryPolicy = { baseMs: 1_000, maxMs: 300_000, attemptsMax: Number.POSITIVE_INFINITY };
@@ -45,7 +45,7 @@ export async function openOne(
 }
 
 /** Writes what an attempt found. Null if that does not end the opening, or if another process holds it by now. */
-function conclude(options: OpeningOptions, opening: ClaimedOpening, attempted: Attempted): Promise<End | null> {
+function conclude(options: OpeningOptions, opening: ClaimedOpening, attempted: AttemptResult): Promise<End | null> {
   switch (attempted.found) {
     case 'link':
       return finish(options, opening, attempted);
@@ -59,7 +59,7 @@ function conclude(options: OpeningOptions, opening: ClaimedOpening, attempted: A
 async function finish(
   { store, clock, log, credentials }: OpeningOptions,
   { linkKey, attempt, reference, token }: ClaimedOpening,
-  { link, withheld, answerLost }: Extract<Attempted, { found: 'link' }>,
+  { link, withheld, answerLost }: Extract<AttemptResult, { found: 'link' }>,
 ): Promise<End | null> {
   const outcome = await store.finishOpening({ linkKey, attempt, link, withheld, answerLost, nowMs: clock.nowMs() });
   if (outcome === 'lost') return null;

@@ -55,14 +55,14 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
     onDown: () => log.warn('the shop takes no notices; it is tried slowly until it does'),
     onUp: () => log.info('the shop takes notices again'),
   });
-  const telling = { ...options, keys: shopSecrets, target, isDown: () => pace.isDown };
+  const sending = { ...options, keys: shopSecrets, target, isDown: () => pace.isDown };
 
   async function work(notice: ClaimedNotice): Promise<void> {
-    const told = await tell(telling, notice);
+    const outcome = await tell(sending, notice);
     // A shop that answers 410 works.
-    if (told === 'delivered' || told === 'retried') pace.note(told === 'delivered');
+    if (outcome === 'delivered' || outcome === 'retried') pace.note(outcome === 'delivered');
     // The order's next notice, if there is one, is next.
-    if (told === 'delivered' || told === 'dead') pools.new.wake();
+    if (outcome === 'delivered' || outcome === 'dead') pools.new.wake();
   }
 
   const startKind = (tried: boolean, places: number) => {

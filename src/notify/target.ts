@@ -59,7 +59,7 @@ export function openTarget(options: TargetOptions): Target {
   const agentOptions = { keepAlive: true, maxSockets: options.connections };
   const agent = isHttps ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions);
   const closing = new AbortController();
-  const exchange = exchanger({
+  const exchange = openExchange({
     ...options,
     url,
     signal: closing.signal,
@@ -102,7 +102,7 @@ type Exchange = {
   untilMs: number;
 };
 
-function exchanger({
+function openExchange({
   url,
   signal,
   lookup,

@@ -20,11 +20,11 @@ const RETRY_AFTER_MS_MAX = HOUR_MS;
 /** The statuses with which it may ask. */
 const RETRY_AFTER_STATUSES: readonly number[] = [429, 503];
 
-export type Told = 'delivered' | 'retried' | 'dead';
+export type AttemptOutcome = 'delivered' | 'retried' | 'dead';
 
 /** One attempt: the shop's status if it answered, and the code of the fault if it did not take the notice. */
 type Attempt = {
-  told: Told;
+  outcome: AttemptOutcome;
   notice: ClaimedNotice;
   /** Until the end of the shop's answer, or until there was none. */
   seconds: number;
@@ -43,12 +43,12 @@ export type TellOptions = {
   isDown: () => boolean;
   /** Whether the clock can tell how long a notice has been tried. */
   isClockTrusted: () => boolean;
-  onTold: (attempt: Attempt) => void;
+  onAttempted: (attempt: Attempt) => void;
 };
 
 /** Makes one attempt to tell the shop, and writes its result; null if that is not known. Never rejects. */
-export async function tell(options: TellOptions, notice: ClaimedNotice): Promise<Told | null> {
-  const { target, keys, clock, log, onTold } = options;
+export async function tell(options: TellOptions, notice: ClaimedNotice): Promise<AttemptOutcome | null> {
+  const { target, keys, clock, log, onAttempted } = options;
   const startedMs = clock.monotonicMs();
   const { id, body } = notice;
   let answer: TargetReply | null = null;
@@ -63,11 +63,11 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
   }
   const seconds = (clock.monotonicMs() - startedMs) / 1000;
   try {
-    const told = await write(options, notice, answer, fault);
-    if (told !== null) {
-      onTold({ told, notice, seconds, status: answer?.status ?? null, fault: fault?.code ?? null });
+    const outcome = await write(options, notice, answer, fault);
+    if (outcome !== null) {
+      onAttempted({ outcome, notice, seconds, status: answer?.status ?? null, fault: fault?.code ?? null });
     }
-    return told;
+    return outcome;
   } catch (lost) {
     log.warn({ notice: id, fault: lost }, 'the result of a notice could not be written; the notice is sent again');
     return null;
@@ -121,7 +121,7 @@ async function write(
   notice: ClaimedNotice,
   reply: TargetReply | null,
   fault: Fault | null,
-): Promise<Told | null> {
+): Promise<AttemptOutcome | null> {
   const { store, clock, log, isDown } = options;
   const { noticeKey, attempt, id, reference, type } = notice;
   const nowMs = clock.nowMs();

@@ -44,7 +44,7 @@ type Delivered = {
 };
 
 /** The result of one attempt to tell the shop. */
-type Notified = { told: string; notice: ClaimedNotice; status: number | null; fault: string | null };
+type Notified = { outcome: string; notice: ClaimedNotice; status: number | null; fault: string | null };
 
 export type Follower = {
   /** What happened since the last call, the oldest first, and how much was lost because the call came too late. */
@@ -109,10 +109,10 @@ export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cache
       const reference = referenceOf(linkKey);
       tell({ at: now(), what: 'not_settled', reference, event: String(eventKey), reading, outcome });
     },
-    notified: ({ told, notice, status, fault }) => {
+    notified: ({ outcome, notice, status, fault }) => {
       if (followers.size === 0) return;
       const { id, reference, type, attempt } = notice;
-      tell({ at: now(), what: 'notified', reference, notice: id, type, attempt, outcome: told, status, fault });
+      tell({ at: now(), what: 'notified', reference, notice: id, type, attempt, outcome, status, fault });
     },
     opening: (outcome, { reference, attempt }) => {
       if (followers.size > 0) tell({ at: now(), what: 'opening', reference, attempt, outcome });

@@ -21,7 +21,7 @@ export type Metrics = {
   /** An attempt to open a link ended. */
   opening(outcome: string): void;
   /** An attempt to tell the shop ended. */
-  told(outcome: string, seconds: number): void;
+  notified(outcome: string, seconds: number): void;
   /** The clock of the store stepped. */
   clockStepped(): void;
   /** The feed was read from this position on: a reader has what comes before it. */
@@ -35,7 +35,7 @@ const BATCH_CALLS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 export function openMetrics(options: Sources & { deliveryOutcomes: readonly string[] }): Metrics {
   const registry = new Registry();
-  const make = makers([registry]);
+  const make = newMetrics([registry]);
   collectDefaultMetrics({ register: registry });
   const deliveries = make.byOutcome(
     'settled_deliveries_total',
@@ -68,7 +68,7 @@ export function openMetrics(options: Sources & { deliveryOutcomes: readonly stri
     'Steps of the clock that the store goes by, forward and back, of half a minute and more.',
   );
   const readRows = rowGauges([registry], options);
-  const { showFeed, ...telling } = tellingMetrics(make);
+  const { showFeed, ...notices } = noticeMetrics(make);
 
   return {
     delivery: (outcome, seconds) => {
@@ -84,7 +84,7 @@ export function openMetrics(options: Sources & { deliveryOutcomes: readonly stri
     },
     clockStepped: () => steps.inc(),
     ...apiMetrics(make),
-    ...telling,
+    ...notices,
     scrape: async () => {
       const { feed } = await readRows();
       showFeed(feed.newest);
@@ -93,9 +93,9 @@ export function openMetrics(options: Sources & { deliveryOutcomes: readonly stri
   };
 }
 
-type Makers = ReturnType<typeof makers>;
+type NewMetrics = ReturnType<typeof newMetrics>;
 
-function makers(registers: [Registry]) {
+function newMetrics(registers: [Registry]) {
   const counter = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
     new Counter({ name, help, labelNames, registers });
   const histogram = (name: string, help: string, buckets: number[]) =>
@@ -118,7 +118,7 @@ function makers(registers: [Registry]) {
 const API_FAULTS = FAULT_CODES.filter((code) => code.startsWith('service_'));
 
 /** Counts our own requests to the service. */
-function apiMetrics(make: Makers): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 'apiDated' | 'opening'> {
+function apiMetrics(make: NewMetrics): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 'apiDated' | 'opening'> {
   const requests = make.counter(
     'settled_api_requests_total',
     "Requests to the service's API, by call and end: ok, or the code of the fault.",
@@ -158,13 +158,13 @@ function apiMetrics(make: Makers): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 
   };
 }
 
-type Telling = Pick<Metrics, 'told' | 'feedRead'> & {
+type NoticeMetrics = Pick<Metrics, 'notified' | 'feedRead'> & {
   /** Sets how far readers are behind a feed with this newest position. */
   showFeed(newest: number): void;
 };
 
 /** Counts what the shop was told. */
-function tellingMetrics(make: Makers): Telling {
+function noticeMetrics(make: NewMetrics): NoticeMetrics {
   const attempts = make.byOutcome(
     'settled_notice_attempts_total',
     'Attempts to send a notice to the shop, by result.',
@@ -177,7 +177,7 @@ function tellingMetrics(make: Makers): Telling {
   );
   let read = Number.NaN;
   return {
-    told: (outcome, took) => {
+    notified: (outcome, took) => {
       attempts.inc({ outcome });
       seconds.observe(took);
     },

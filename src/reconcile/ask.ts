@@ -17,7 +17,7 @@ export type AskOptions = {
 };
 
 /** What the service said when it was asked about an order's link. */
-export type Asked =
+export type AskResult =
   /** Its answer was recorded, and settled. */
   | { outcome: 'read'; link: LinkSeen }
   /** It has no link of this order. */
@@ -30,7 +30,7 @@ export async function ask(
   options: AskOptions,
   watched: WatchedLink,
   { as, reason }: { as: RequestClass; reason: AskReason },
-): Promise<Asked> {
+): Promise<AskResult> {
   const { service, store, clock, settleNow } = options;
   const { linkKey, linkId, reference, token } = watched;
   const id = linkId ?? (await findId(service, reference, as));

@@ -6,7 +6,7 @@ import type { ClaimedCheck } from '../store/asking.ts';
 import type { Store } from '../store/store.ts';
 import { inWords } from '../work/clock.ts';
 import { startPool } from '../work/loop.ts';
-import { type Asked, type AskOptions, ask } from './ask.ts';
+import { type AskOptions, type AskResult, ask } from './ask.ts';
 import { type SweepOptions, startSweep } from './sweep.ts';
 
 const PLACES = 8;
@@ -36,8 +36,8 @@ export type ReconcilerOptions = AskOptions & {
 };
 
 /** The result of asking about an order's link now. */
-export type Checked =
-  | Asked
+export type CheckResult =
+  | AskResult
   | { outcome: 'no_order' }
   /** Its link is being opened and has no id yet. */
   | { outcome: 'opening' };
@@ -47,7 +47,7 @@ type CatchUp = { links: number; requests: number; etaMs: number };
 
 export type Reconciler = {
   /** Asks about an order's link now. Throws a `ServiceFault` if the service cannot be asked. */
-  check(reference: string): Promise<Checked>;
+  check(reference: string): Promise<CheckResult>;
   /** Makes every link that can still be paid due, as after an outage of our own. A dry run only counts them. */
   catchUp(options: { dryRun: boolean }): Promise<CatchUp>;
   /** What it costs to ask about one order's link; null if there is no such order. */
@@ -60,7 +60,7 @@ export type Reconciler = {
 /** Asks the service about links: each by its schedule, and at once about those that something was heard of. */
 export function startReconciler(options: ReconcilerOptions): Reconciler {
   const { store, clock, log, slots } = options;
-  const asking = new Map<string, Promise<Checked>>();
+  const asking = new Map<string, Promise<CheckResult>>();
   const pool = startPool<ClaimedCheck>({
     clock,
     places: PLACES,
@@ -71,7 +71,7 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
   });
   const sweep = startSweep(options);
 
-  async function checkNow(reference: string): Promise<Checked> {
+  async function checkNow(reference: string): Promise<CheckResult> {
     const watched = await store.findLink(reference);
     if (watched === null) return { outcome: 'no_order' };
     if (watched.isOpening && watched.linkId === null) return { outcome: 'opening' };

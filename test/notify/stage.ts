@@ -45,7 +45,7 @@ export async function startStage(options: Partial<NotifierOptions> & { query?: s
       random: Math.random,
       log: openLog('silent'),
       isClockTrusted: () => true,
-      onTold: ({ told }) => outcomes.push(told),
+      onAttempted: ({ outcome }) => outcomes.push(outcome),
       ...over,
     });
   }
