@@ -13,7 +13,7 @@ import { openCredentials } from '../secrets/credentials.ts';
 import { readSecretsKeys } from '../secrets/key_files.ts';
 import { type Keyring, openKeyring } from '../secrets/keyring.ts';
 import { type OpenedStore, openStore } from '../store/open.ts';
-import type { Clock } from '../work/clock.ts';
+import { type Clock, systemClock } from '../work/clock.ts';
 import { openSignal } from '../work/signal.ts';
 import { watchClock } from './clock_steps.ts';
 import { Health, watchIntake } from './health.ts';
@@ -60,6 +60,8 @@ export async function openContext(options: AppOptions) {
     store,
     /** Time as the store has it. */
     clock,
+    /** Real time, for the deadlines of requests to others. */
+    deadlineClock: systemClock,
     /** Whether other processes use the store as well. */
     isShared,
     /** The name of this process among those; null if it is alone. */

@@ -6,7 +6,6 @@ import { startReconciler } from '../reconcile/reconciler.ts';
 import { announceRestore } from '../reconcile/restored_copy.ts';
 import { startRotation } from '../secrets/rotation.ts';
 import { type Settler, type SettlerOptions, startSettler } from '../settle/settler.ts';
-import { systemClock } from '../work/clock.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
 import type { Context } from './context.ts';
 import { eventLoopLoad } from './health.ts';
@@ -105,7 +104,6 @@ function startNotifying(context: Context): BackgroundWorker | null {
     shopUrl,
     shopSecrets,
     shopAllowPrivate,
-    deadlineClock: systemClock,
     isClockTrusted: clockSteps.isTrusted,
     onAttempted: (attempt) => {
       metrics.notified(attempt.outcome, attempt.seconds);

@@ -6,10 +6,12 @@ export type End = { outcome: 'opened' } | { outcome: 'refused' | 'taken' | 'with
 /** Ends that are kept for requests which begin to wait a moment too late. */
 const LATELY_MAX = 64;
 
+type Waiter = { linkKey: number; finish: (end: End | null) => void };
+
 /** Requests that wait for openings to end. */
 export class Waiters {
   readonly #clock: Clock;
-  readonly #waiting = new Map<number, Set<(end: End | null) => void>>();
+  readonly #waiting = new Set<Waiter>();
   readonly #lately = new Map<number, End>();
   #released = false;
 
@@ -22,22 +24,21 @@ export class Waiters {
     const ended = this.#lately.get(linkKey);
     if (ended !== undefined || this.#released) return Promise.resolve(ended ?? null);
     return new Promise((resolve) => {
-      const waiting = this.#waiting.get(linkKey) ?? new Set();
       const finish = (end: End | null) => {
         cancel();
-        waiting.delete(finish);
-        if (waiting.size === 0) this.#waiting.delete(linkKey);
+        this.#waiting.delete(waiter);
         resolve(end);
       };
+      const waiter = { linkKey, finish };
+      this.#waiting.add(waiter);
       const cancel = this.#clock.after(Math.max(0, withinMs), () => finish(null));
-      this.#waiting.set(linkKey, waiting.add(finish));
     });
   }
 
   tell(linkKey: number, end: End): void {
     // Other ends do not last: a refused order is forgotten, and the key of its link is used again.
     if (end.outcome === 'opened' || end.outcome === 'withheld') this.#keep(linkKey, end);
-    for (const finish of [...(this.#waiting.get(linkKey) ?? [])]) finish(end);
+    for (const waiter of [...this.#waiting]) if (waiter.linkKey === linkKey) waiter.finish(end);
   }
 
   get isReleased(): boolean {
@@ -47,7 +48,7 @@ export class Waiters {
   /** Ends all waiting, because this process stops. The openings go on with the next one. */
   release(): void {
     this.#released = true;
-    for (const waiting of [...this.#waiting.values()]) for (const finish of [...waiting]) finish(null);
+    for (const { finish } of [...this.#waiting]) finish(null);
   }
 
   #keep(linkKey: number, end: End): void {

@@ -66,16 +66,13 @@ export function secretsKeyFile(storePath: string, { makesFile = false } = {}): B
   } catch (error) {
     throw asOpenFault(error, storePath);
   }
-  if (isMissing) {
-    if (makesFile) return readKey(path);
-    throw new Fault(
-      'terminal',
-      'secrets_key_missing',
-      `The secrets key of ${storePath} is missing: put its file back at ${path}, or set SETTLED_SECRETS_KEY. If the key is ` +
-        'lost: settled migrate --new-key',
-    );
-  }
-  return readKey(path);
+  if (!isMissing || makesFile) return readKey(path);
+  throw new Fault(
+    'terminal',
+    'secrets_key_missing',
+    `The secrets key of ${storePath} is missing: put its file back at ${path}, or set SETTLED_SECRETS_KEY. If the key is ` +
+      'lost: settled migrate --new-key',
+  );
 }
 
 function secretsKeyPath(storePath: string): string {

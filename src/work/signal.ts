@@ -20,7 +20,7 @@ export function openSignal(clock: Pick<Clock, 'after'>): Signal {
   let ended = false;
 
   function wakeAll(): void {
-    for (const wake of [...waiting]) wake();
+    for (const wake of waiting) wake();
   }
 
   function next(withinMs: number, gone?: AbortSignal): Promise<void> {
