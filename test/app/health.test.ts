@@ -50,7 +50,7 @@ function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined) {
 }
 
 describe('a sign of life that tells of an outage', () => {
-  it('has open links made due once, however often it is told of while that is done', async () => {
+  it('makes open links due once, however often it is repeated while that is done', async () => {
     const caughtUp = Promise.withResolvers<void>();
     const { answer, counts } = startTestHeartbeat(() => caughtUp.promise);
     for (let n = 0; n < 3; n++) await answer(AWAY_MS);
@@ -61,7 +61,7 @@ describe('a sign of life that tells of an outage', () => {
     expect(counts()).toEqual({ caughtUp: 2, told: 2 });
   });
 
-  it('has it done again, half a minute later, where that failed', async () => {
+  it('makes them due again half a minute later if that failed', async () => {
     const { answer, counts, later } = startTestHeartbeat(() => Promise.reject(new Error('refused')));
     await answer(AWAY_MS);
     await answer(AWAY_MS);
@@ -72,7 +72,7 @@ describe('a sign of life that tells of an outage', () => {
     expect(counts().caughtUp).toBe(2);
   });
 
-  it('says it once where nobody can be asked', async () => {
+  it('is logged once if no API is configured', async () => {
     const { answer, counts } = startTestHeartbeat(() => undefined);
     for (let n = 0; n < 3; n++) await answer(AWAY_MS);
     expect(counts().told).toBe(1);
@@ -155,7 +155,7 @@ describe('readiness after a delivery that could not be recorded', () => {
     expect(health.readiness()).toEqual({ ready: true });
   });
 
-  it('stays where the delivery itself is what cannot be stored: no sender makes a replica not ready', async () => {
+  it('stays if the delivery itself cannot be stored: no sender makes a replica not ready', async () => {
     const { receive } = startReceiving();
     expect(await receive(new Error('invalid byte sequence'), 'recordDelivery')).toEqual({ ready: true });
   });

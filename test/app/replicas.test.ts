@@ -193,7 +193,7 @@ describe('a database that refuses deliveries and no sign of life', () => {
 });
 
 describe('a database that is away', () => {
-  it('is told of once in the log by whoever claims, and not at each try', async () => {
+  it('is logged once by each stage that claims, and not at each try', async () => {
     const { log, lines } = readableLog();
     const clock: Clock = { ...systemClock, after: (ms, work) => systemClock.after(ms === 1_000 ? 10 : ms, work) };
     const app = await startTestApp({ engine: 'postgres', clock, log });
@@ -268,7 +268,7 @@ describe('the doctor of replicas', () => {
     `INSERT INTO replica SELECT '${name}', '0.0.9', ${keyId === '' ? 'secrets_key_id' : `'${keyId}'`}, ${skewMs},
        ${Date.now() - 3_600_000}, ${Date.now() - agoMs} FROM instance`;
 
-  it('lists them, and is content where all is well', async () => {
+  it('lists them, and is content if all is well', async () => {
     const [one] = (await startReplicas({}, {})) as [TestApp, TestApp];
     const url = String(one.database?.url);
     await runIn(url, another('killed', { agoMs: 90_000 }));
@@ -344,7 +344,7 @@ describe('the doctor of replicas', () => {
     expect((await rotate()).status).toBe(200);
   });
 
-  it('finds clocks that differ, another key, and leases that nobody ends', async () => {
+  it('finds clocks that differ, another key, and leases that no replica ends', async () => {
     const [app] = (await startReplicas({ clock: deaf })) as [TestApp];
     const url = String(app.database?.url);
     const link = await app.reserve('order-1');

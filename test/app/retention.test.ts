@@ -178,7 +178,7 @@ describe('retention: its rounds', () => {
     await eventually(() => expect(calls[3]).toMatchObject({ after: 0 }));
   });
 
-  it('are tried again an hour after one failed, and it is told', async () => {
+  it('are tried again an hour after one failed, and the failure is logged', async () => {
     const failing = { value: true };
     const { clock, calls, lines } = startRounds(1, failing);
     await eventually(() => expect(lines).toMatchObject([{ level: 'warn' }]));
@@ -203,7 +203,7 @@ describe('retention: its rounds', () => {
     expect(calls).toHaveLength(length);
   });
 
-  it('end at once where settled stops, also in a rest', async () => {
+  it('end at once when settled stops, also in a rest', async () => {
     const { calls, retention } = startRounds(1000);
     await eventually(() => expect(calls).toHaveLength(1));
     await retention.stop();

@@ -512,7 +512,7 @@ describe('configuration', () => {
     ['SETTLED_SERVICE', 'tcp://10.0.0.1:8787'],
     ['SETTLED_PORT_8787', 'tcp://10.0.0.1:8787'],
     ['SETTLED_SANDBOX', 'on'],
-  ])('refuses %s=%s, which nobody else gives', (name, value) => {
+  ])('refuses %s=%s, which no other program sets', (name, value) => {
     expect(refusal({ [name]: value })).toContain(`${name} is not a setting`);
   });
 
@@ -564,7 +564,7 @@ describe('configuration', () => {
     }
   });
 
-  it.each(PRIVATE_HOSTS)('lets notices go to %s only where private addresses are allowed', (host) => {
+  it.each(PRIVATE_HOSTS)('lets notices go to %s only if private addresses are allowed', (host) => {
     const shop = { ...SHOP, SETTLED_SHOP_URL: `https://${host}:8443/settled?key=hidden-in-the-query` };
     const message = refusal(shop);
     expect(message).toContain('- SETTLED_SHOP_URL leads to https://');
@@ -577,7 +577,7 @@ describe('configuration', () => {
     }
   });
 
-  it('asks always only where there is somebody to ask', () => {
+  it('asks always only if an API is configured', () => {
     expect(refusal({ SETTLED_CONFIRM: 'always' })).toContain("SETTLED_CONFIRM=always needs the service's API");
     const api = { SETTLED_API_URL: 'https://links.example.com', SETTLED_API_KEY: 'k' };
     expect(readConfig({ SETTLED_CONFIRM: 'always', ...api }).confirm).toBe('always');
@@ -673,11 +673,11 @@ describe('configuration', () => {
     },
   );
 
-  it('shows what else was given where it is too short for a secret', () => {
+  it('shows another value if it is too short for a secret', () => {
     expect(refusal({ SETTLED_CONFIRM: 'never' })).toContain('SETTLED_CONFIRM is "never"; choose one of');
   });
 
-  it('does not show a secret that stands where its file should', () => {
+  it('does not show a secret that was given in place of its file', () => {
     const message = refusal({ SETTLED_SECRETS_KEY_FILE: KEY.toString('hex') });
     expect(message).toContain('SETTLED_SECRETS_KEY cannot be read from its file: there is no such file');
   });

@@ -76,7 +76,7 @@ describe('a link that another replica opens', () => {
       { order: order('cancelled', null), opening: PENDING },
       { outcome: 'cancelled', order: order('cancelled', null) },
     ],
-  ])('is not waited for where it %s', async (_what, seen, answer) => {
+  ])('is not waited for if it %s', async (_what, seen, answer) => {
     expect(await startIdle([{ order: UNOPENED, opening: PENDING }, seen]).open()).toEqual(answer);
   });
 
@@ -86,7 +86,7 @@ describe('a link that another replica opens', () => {
     expect(timeline).toHaveBeenCalledTimes(19);
   });
 
-  it('is looked for only where there may be another replica', async () => {
+  it('is looked for only if there may be another replica', async () => {
     const { open, timeline } = startIdle([{ order: UNOPENED, opening: PENDING }], false);
     expect(await open()).toEqual({ outcome: 'opening', order: UNOPENED });
     expect(timeline).not.toHaveBeenCalled();

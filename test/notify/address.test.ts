@@ -122,7 +122,7 @@ describe('an address that only this network knows', () => {
     }
   });
 
-  it('is connected to where that is allowed, as a number and behind a name', async () => {
+  it('is connected to if that is allowed, as a number and behind a name', async () => {
     const shop = await startCallback();
     for (const host of ['127.0.0.1', '0x7f.1', 'localhost', 'shop.example.com']) {
       const { resolve } = resolver(['127.0.0.1']);

@@ -17,7 +17,7 @@ function storyOf(lines: Lines, order: string): object[] {
 const number = expect.any(Number);
 
 describe('log: the story of an order, by its reference', () => {
-  it('is told whatever the door: a webhook, a reading, a person, time', async () => {
+  it('is logged for each way to learn it: a webhook, a reading, a person, time', async () => {
     const { log, lines } = readableLog();
     const shop = await startShop({ log });
     const link = await openLink(shop, 'paid');

@@ -92,7 +92,7 @@ describe("the customer's return", () => {
     expect(answer.headers.get('location')).toBe('https://shop.example.com/thanks?status=COMPLETED');
   });
 
-  it('is off unless it is asked for, and where the shop has no address to return to', async () => {
+  it('is off unless it is asked for, and if the shop has no address to return to', async () => {
     expect((await openOne({})).given).toBe(THANKS);
     expect((await openOne({ SETTLED_RETURN: 'on' }, null)).given).toBeNull();
   });

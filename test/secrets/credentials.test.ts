@@ -91,7 +91,7 @@ describe('the credentials of links', () => {
     expect(credentials.cachedByLinkKey(1)).toBeUndefined();
   });
 
-  it('uses a secret from memory for so long as it may be, counted from when the store was asked', async () => {
+  it('uses a secret from memory for its time, counted from when the store was asked', async () => {
     nowMs = 1_000;
     const shared = openCredentials({ store: { findCredentials }, keyring, clock, freshMs: 2_000 });
     findCredentials.mockImplementationOnce(async (by) => {

@@ -45,7 +45,7 @@ describe('the files beside the database', () => {
     it.each([
       ['', 'store_foreign'],
       ['a text of another program', 'store_corrupt'],
-    ])('is not asked for where the file is no store: %j', (content, code) => {
+    ])('is not asked for if the file is not a store: %j', (content, code) => {
       mkdirSync(join(folder, 'data'));
       writeFileSync(path, content);
       for (const makesFile of [false, true]) {
@@ -63,7 +63,7 @@ describe('the files beside the database', () => {
       expect(readdirSync(join(folder, 'data'))).not.toContain('settled.db.key');
     });
 
-    it.each(['', 'c2hvcnQ=', 'x'.repeat(100)])('is refused where its file holds %j', (text) => {
+    it.each(['', 'c2hvcnQ=', 'x'.repeat(100)])('is refused if its file holds %j', (text) => {
       mkdirSync(join(folder, 'data'));
       writeFileSync(`${path}.key`, text);
       expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({ code: 'secrets_key_wrong', kind: 'terminal' });
@@ -87,7 +87,7 @@ describe('the files beside the database', () => {
       expect(fault.message).toContain(`${path}.key is a folder`);
     });
 
-    it('is not missed where a folder is in the place of the database', () => {
+    it('is not missed if a folder is in place of the database', () => {
       mkdirSync(path, { recursive: true });
       const fault = thrownBy(() => secretsKeyFile(path));
       expect(fault).toMatchObject({ code: 'configuration_invalid', kind: 'terminal' });
@@ -114,7 +114,7 @@ describe('the files beside the database', () => {
       ]);
     });
 
-    it('says where it cannot be made', () => {
+    it('is reported if it cannot be made', () => {
       writeFileSync(join(folder, 'data'), 'a file where a folder should be');
       expect(thrownBy(() => secretsKeyFile(path))).toMatchObject({ code: 'store_unwritable', kind: 'terminal' });
     });
@@ -123,7 +123,7 @@ describe('the files beside the database', () => {
   describe('a new secrets key', () => {
     const keyId = '0123456789abcdef';
 
-    it('takes the place of the current one, which is kept for its owner alone', () => {
+    it('replaces the current one, which is kept for its owner alone', () => {
       const key = secretsKeyFile(path);
       const fresh = replaceSecretsKeyFile(path, { key, keyId });
       expect(secretsKeyFile(path)).toEqual(fresh);
@@ -154,7 +154,7 @@ describe('the files beside the database', () => {
       expect(olderKeyFiles(path)).toEqual([key]);
     });
 
-    it('is named where the one before it cannot be read', () => {
+    it('is named if the previous one cannot be read', () => {
       mkdirSync(join(folder, 'data'));
       symlinkSync(`settled.db.key.${keyId}`, `${path}.key.${keyId}`);
       const fault = thrownBy(() => olderKeyFiles(path));

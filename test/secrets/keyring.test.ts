@@ -59,7 +59,7 @@ describe('the keyring', () => {
     }
   });
 
-  it('refuses a tag of four bytes, which the cipher by itself would accept', () => {
+  it('refuses a tag of four bytes, which the cipher alone would accept', () => {
     const aad = Buffer.from(`order-1\0${keyring.keyId}`);
     const iv = randomBytes(12);
     const cipher = createCipheriv('aes-256-gcm', KEY, iv);

@@ -32,7 +32,7 @@ function start(store: Partial<RotationOptions['store']>, clock: Clock = systemCl
   });
 }
 
-it('a change of the secrets key ends between two batches where settled stops', async () => {
+it('a change of the secrets key ends between two batches when settled stops', async () => {
   const listed = Promise.withResolvers<void>();
   let lists = 0;
   const rotation = start({

@@ -63,7 +63,7 @@ function startSearch(
 }
 
 describe('the pages of a sweep', () => {
-  it('are so many at the most', async () => {
+  it('are limited in number', async () => {
     expect(await startSearch([young], { isRestored: false }).pages()).toBe(50);
   });
 
@@ -91,7 +91,7 @@ describe('the pages of a sweep', () => {
     expect([await search.pages(), search.isOver()]).toEqual([1, true]);
   });
 
-  it('end no search where the first is empty although links are known: a person is told', async () => {
+  it('do not end a search if the first is empty although links are known: a person must look', async () => {
     const search = startSearch([]);
     expect([await search.pages(), search.isOver()]).toEqual([1, false]);
     expect(search.noted).toEqual([expect.stringContaining('SETTLED_API_KEY')]);
@@ -99,7 +99,7 @@ describe('the pages of a sweep', () => {
     expect([await search.pages(), search.isOver()]).toEqual([1, true]);
   });
 
-  it('end the search where the list is empty and no link is known', async () => {
+  it('end the search if the list is empty and no link is known', async () => {
     const search = startSearch([], { hasLinks: false });
     expect([await search.pages(), search.isOver(), search.noted]).toEqual([1, true, []]);
   });

@@ -90,7 +90,7 @@ describe('a pool', () => {
     expect(Math.max(...test.asked)).toBe(2);
   });
 
-  it('takes the next job at once where the end of one frees a place', async () => {
+  it('takes the next job at once when the end of one frees a place', async () => {
     const test = startTestPool({ places: 2 });
     test.add('one', 'two', 'three');
     test.pool.wake();
@@ -100,7 +100,7 @@ describe('a pool', () => {
     expect(test.asked.at(-1)).toBe(1);
   });
 
-  it('finds work by its poll where nobody wakes it', async () => {
+  it('finds work by its poll if it is not woken', async () => {
     const test = startTestPool();
     await settle();
     test.add('unheard');
