@@ -14,16 +14,16 @@ const MEDIAN_LINES_MIN = 95;
  * lowers its limit as well. In the end the first two are 190 and 24 000, and all others 0.
  */
 const LIMITS = {
-  files: 324,
-  lines: 33_275,
-  linesMissingInMedian: 11,
-  shortFiles: 51,
-  filesOfNoRoom: 16,
-  filesInImportCircles: 16,
-  basenamesInTooManyRooms: 10,
+  files: 305,
+  lines: 32_307,
+  linesMissingInMedian: 4,
+  shortFiles: 38,
+  filesOfNoRoom: 0,
+  filesInImportCircles: 12,
+  basenamesInTooManyRooms: 8,
   typeNamesExportedTwice: 17,
-  statementsOfBothEngines: 88,
-  usersOfTheSystemClock: 4,
+  statementsOfBothEngines: 47,
+  usersOfTheSystemClock: 2,
 };
 
 /** So much a count may be below its limit: a twentieth, so that two changes at once need not agree on a figure. */
