@@ -104,7 +104,10 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/app/clock_steps.ts',
     ],
   },
-  'src/cli/': { code: ['src/'], types: [] },
+  'src/cli/': {
+    code: ['src/cli/', 'src/config/', 'src/domain/', 'src/receive/', 'src/work/', 'src/store/address.ts'],
+    types: ['src/store/', 'src/http/', 'src/app/'],
+  },
   'src/app/': { code: ['src/'], types: [] },
 };
 
