@@ -54,7 +54,7 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions): Cl
     if (Math.abs(byMs) < STEP_MS_MIN) return;
     latest = { byMs, atMs: clock.monotonicMs() };
     const way = byMs > 0 ? 'ahead' : 'back';
-    log.warn({ by: inWords(Math.abs(byMs)), way }, `the clock stepped ${way}; what it put off is due at once`);
+    log.warn({ by: inWords(Math.abs(byMs)), way }, `the clock stepped ${way}; rows that it delayed are made due`);
     onStep();
     mendStep(byMs);
   }
@@ -75,7 +75,7 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions): Cl
       mends.shift();
       return 0;
     } catch (fault) {
-      if (!may.isStopping()) log.warn({ fault }, 'what the clock put off could not be made due; trying again');
+      if (!may.isStopping()) log.warn({ fault }, 'rows that the clock delayed could not be made due; trying again');
       return RETRY_MS;
     }
   }
@@ -101,7 +101,7 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions): Cl
     },
     wasAhead: (byMs) => {
       if (byMs < STEP_MS_MIN) return;
-      log.warn({ by: inWords(byMs) }, 'the clock was ahead before; what it put off is due at once');
+      log.warn({ by: inWords(byMs) }, 'the clock was ahead before this start; rows that it delayed are made due');
       mendStep(-byMs);
     },
     latest: () => {

@@ -31,6 +31,24 @@ type Shared = {
   skewMs: number;
 };
 
+type NewGauge = (name: string, help: string, labelNames?: string[]) => Gauge;
+
+/** Gauges that are read from the store; returns a function that reads them, and returns what it read. */
+export function rowGauges(registers: [Registry], sources: Sources): () => Promise<Stats> {
+  const gauge: NewGauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
+  const shows = [...storeGauges(sources).map((one) => storeGauge(gauge, one)), mattersGauge(gauge)];
+  const ready = gauge('settled_ready', '1 while deliveries can be taken, as /readyz says it.');
+  const showConnections = connectionGauges(registers, sources);
+  const showOwn = [...diskGauge(gauge, sources), ...sharingGauges(gauge, sources)];
+  return async () => {
+    const [now] = await Promise.all([sources.stats(), ...showOwn.map((show) => show())]);
+    for (const show of shows) show(now);
+    ready.set(sources.isReady() ? 1 : 0);
+    showConnections();
+    return now;
+  };
+}
+
 /** A gauge: its name, its help, and its value in a scrape; or one value for each value of its label. */
 type StoreGauge =
   | readonly [name: string, help: string, read: (now: Stats) => number]
@@ -100,24 +118,6 @@ function storeGauges({ canTell, apiSlots }: Sources): StoreGauge[] {
       ({ feed }) => (feed.restoredFromMs === null ? 0 : 1),
     ],
   ];
-}
-
-type NewGauge = (name: string, help: string, labelNames?: string[]) => Gauge;
-
-/** Gauges that are read from the store; returns a function that reads them, and returns what it read. */
-export function rowGauges(registers: [Registry], sources: Sources): () => Promise<Stats> {
-  const gauge: NewGauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
-  const shows = [...storeGauges(sources).map((one) => storeGauge(gauge, one)), mattersGauge(gauge)];
-  const ready = gauge('settled_ready', '1 while deliveries can be taken, as /readyz says it.');
-  const showConnections = connectionGauges(registers, sources);
-  const showOwn = [...diskGauge(gauge, sources), ...sharingGauges(gauge, sources)];
-  return async () => {
-    const [now] = await Promise.all([sources.stats(), ...showOwn.map((show) => show())]);
-    for (const show of shows) show(now);
-    ready.set(sources.isReady() ? 1 : 0);
-    showConnections();
-    return now;
-  };
 }
 
 function storeGauge(gauge: NewGauge, [name, help, read, label]: StoreGauge): (now: Stats) => void {

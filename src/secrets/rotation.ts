@@ -67,13 +67,13 @@ export function startRotation(options: RotationOptions): Rotation {
     if (underWay === null) return NOT_BEFORE_WAKE;
     try {
       const counts = await resealAll(options, may, underWay);
-      log.info({ key: keyring.keyId, ...counts }, 'secrets rest under the current key');
+      log.info({ key: keyring.keyId, ...counts }, 'all secrets are sealed under the current key');
       change = null;
       underWay.done.resolve(describeRotated(options, underWay.previousKeyId, counts));
       return NOT_BEFORE_WAKE;
     } catch (fault) {
       if (may.isStopping()) return NOT_BEFORE_WAKE;
-      log.warn({ fault }, 'secrets could not be sealed anew; trying again');
+      log.warn({ fault }, 'secrets could not be resealed; trying again');
       underWay.failure.reject(goesOn(fault));
       underWay.failure = quietResolvers();
       return RETRY_MS;
@@ -95,7 +95,7 @@ export function startRotation(options: RotationOptions): Rotation {
 
   const from = restUnder.find((keyId) => keyId !== keyring.keyId);
   if (from !== undefined) {
-    log.info({ from, to: keyring.keyId }, 'the secrets key changed: secrets are sealed anew');
+    log.info({ from, to: keyring.keyId }, 'the secrets key changed; resealing every secret');
     // A stop ends it; the next start continues.
     begin(from);
   }
@@ -248,6 +248,6 @@ function stopped(): Fault {
   return new Fault(
     'transient',
     'store_stopped',
-    'settled is stopping. The new key is kept, and the next start goes on with sealing secrets under it.',
+    'settled is stopping. The new key is kept, and the next start continues to seal secrets under it.',
   );
 }
