@@ -39,7 +39,7 @@ export async function openServers(
   rejections: RejectionLog,
 ): Promise<[HttpServer, HttpServer]> {
   const { config, clock, log, newId, health, connections } = context;
-  const hooks = receiving(context, stages, rejections);
+  const hooks = deliveryRoutes(context, stages, rejections);
   const returns = returnRoutes({ ...context, onReturned: context.checks.raise });
   const hooksServer = await listen({
     address: config.hooksListen,
@@ -51,7 +51,7 @@ export async function openServers(
   try {
     const operatorServer = await listen({
       address: config.operatorListen,
-      handler: createApp({ routers: [operating(context, stages)], log, newId }),
+      handler: createApp({ routers: [operatorRoutes(context, stages)], log, newId }),
       refuseContinue,
       clock,
       connectionsMax: connectionsMax(context.openFiles).operator,
@@ -64,7 +64,7 @@ export async function openServers(
 }
 
 /** The routes of deliveries. */
-function receiving(context: Context, { settler }: Stages, rejections: RejectionLog) {
+function deliveryRoutes(context: Context, { settler }: Stages, rejections: RejectionLog) {
   const { config, health, metrics, activity, refusals, connections } = context;
   return hooksOf({
     ...context,
@@ -89,7 +89,7 @@ function receiving(context: Context, { settler }: Stages, rejections: RejectionL
 }
 
 /** The routes of the private listener. */
-function operating(context: Context, stages: Stages): Router {
+function operatorRoutes(context: Context, stages: Stages): Router {
   const { config, health } = context;
   return apiRoutes({
     ...context,

@@ -128,40 +128,31 @@ function openExchange({
       let answer: IncomingMessage | null = null;
       let interim = 0;
       const leftMs = untilMs - deadlineClock.monotonicMs();
-      const cancel = deadlineClock.after(leftMs, () => end(timedOut(deadlineMs)));
+      const cancel = deadlineClock.after(leftMs, () => end(answer, timedOut(deadlineMs)));
 
       /** An answer that began counts, even if the rest of it does not come. */
-      function end(fault: Error): void {
-        if (answer === null) reject(fault);
-        else resolve(reply(answer, kept, withheld));
-        over();
-      }
-
-      function endWith(answered: Head): void {
-        resolve(reply(answered, kept, withheld));
-        over();
-      }
-
-      function over(): void {
+      function end(head: Head | null, fault?: Error): void {
         cancel();
+        if (head === null) reject(fault);
+        else resolve(reply(head, kept, withheld));
         // After an answer that was read to its end, the connection is already back in the pool.
         sending.destroy();
       }
 
       sending.on('error', (error: NodeJS.ErrnoException) => {
         const isStale = sending.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
-        end(isStale ? new StaleConnection() : asFault(error));
+        end(answer, isStale ? new StaleConnection() : asFault(error));
       });
       sending.on('information', (head) => {
-        if (++interim > INTERIM_MAX) endWith(head);
+        if (++interim > INTERIM_MAX) end(head);
       });
       sending.on('upgrade', (head, socket) => {
         socket.destroy();
-        endWith(head);
+        end(head);
       });
       sending.on('response', (response) => {
         answer = response;
-        keepBeginning(response, kept, taken, () => endWith(response));
+        keepBeginning(response, kept, taken, () => end(response));
       });
       sending.end(body);
     });
