@@ -1,5 +1,5 @@
 import { deliveryMac, type HeaderNames } from '../paylink/wire.ts';
-import type { LinkCredentials } from '../store/credentials.ts';
+import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { RejectionReason } from '../store/rejections.ts';
 import { readTimestamp } from './freshness.ts';
 import { matchesAny, readSignatures } from './signature.ts';

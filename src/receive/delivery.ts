@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Log } from '../observe/log.ts';
 import { deliveryMac, type HeaderNames, parseBody, readEnvelope } from '../paylink/wire.ts';
-import type { Credentials, LinkCredentials } from '../store/credentials.ts';
+import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
 import type { KeptReason } from '../store/rejections.ts';
 import type { Intake, Recorded } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';

@@ -1,5 +1,5 @@
 import { Fault } from '../fault.ts';
-import type { Credentials, LinkCredentials } from '../store/credentials.ts';
+import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
 import type { CredentialsKey } from '../store/store.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { HeaderNames } from '../paylink/wire.ts';
-import type { LinkCredentials } from '../store/credentials.ts';
+import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { KeptReason } from '../store/rejections.ts';
 import type { Clock } from '../work/clock.ts';
 import { type Diagnosis, diagnose } from './diagnosis.ts';
