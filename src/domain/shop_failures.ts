@@ -49,3 +49,11 @@ export function refusalSentence(failures: ShopFailures): string {
     refusalAdvice(failures)
   );
 }
+
+/** The sentence of the matter `notices_dead`, for the notice that died last. */
+export function deadSentence(id: string, { message }: ShopRefusal['fault']): string {
+  return (
+    `The shop did not take notice ${id}: ${message} See all: settled notices list --status dead. Send ` +
+    'them again when the shop is well: settled notices resend --failed --yes (with --dry-run it only lists them)'
+  );
+}

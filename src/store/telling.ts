@@ -36,7 +36,7 @@ export type Telling = {
 /** When it is due; or the id of the notice of its order that has its turn now, after which its own comes. */
 export type Resent = { dueAtMs: number; waitsFor: null } | { dueAtMs: null; waitsFor: string };
 
-export type NoticeRef = { noticeKey: number; attempt: number };
+type NoticeRef = { noticeKey: number; attempt: number };
 
 export type ClaimedNotice = NoticeRef & {
   /** The same over all attempts: the shop's idempotency key. */

@@ -16,11 +16,12 @@ export function queryOf(statement: Statement, values: object): QueryConfig {
   return { name, text, values: names.map((one) => storable(valueGiven(values, one, statement))) };
 }
 
-/** Names of columns keep their capitals. */
+/** Names of columns keep their capitals. `INDEXED BY` is advice for SQLite's planner alone. */
 function compile({ sql }: Statement): Compiled {
   const names: string[] = [];
   const place = (name: string) => (names.indexOf(name) + 1 || names.push(name)).toString();
   const text = sql
+    .replace(/ INDEXED BY \w+/g, '')
     .replace(/@([a-z]\w*)/gi, (_, name: string) => `$${place(name)}`)
     .replace(/\bAS ([a-z]+[A-Z]\w*)/g, 'AS "$1"');
   return { name: createHash('sha256').update(text).digest('base64url').slice(0, 20), text, names };

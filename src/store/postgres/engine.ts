@@ -15,7 +15,6 @@ import { feedVerbs } from './feed.ts';
 import { type Gate, openGate } from './gate.ts';
 import { HINTS, type Hints } from './hints.ts';
 import { intakeVerbs } from './intake.ts';
-import { tellingVerbs } from './notices.ts';
 import { queryVerbs } from './queries.ts';
 import { heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { retentionVerbs } from './retention.ts';
@@ -38,7 +37,6 @@ type Reads = Omit<Queries, FeedVerb> & Sharing;
 const WRITES = {
   ...claimVerbs,
   ...sweepVerbs,
-  ...tellingVerbs,
   ...feedVerbs,
   ...retentionVerbs,
   ...clockStepVerbs,

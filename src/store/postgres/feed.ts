@@ -1,25 +1,7 @@
-import { type FeedRow, feedNotice } from '../notices.ts';
 import type { FeedEnd, FeedPage, Queries } from '../queries.ts';
 import { statement } from '../statement.ts';
-import type { InTransaction, Transaction } from './transaction.ts';
-
-/** The verbs of the feed: each may give positions, so each is a transaction that writes. */
-export const feedVerbs: InTransaction<Pick<Queries, 'readFeed' | 'findFeedEnd'>> = {
-  /** Gives positions to what was committed without one, unless somebody else does, and reads on then. */
-  readFeed: async (tx, page) => {
-    const [anyWithout, rows] = await Promise.all([tx.one(ANY_WITHOUT_POSITION), tx.all<PageRow>(PAGE, page)]);
-    if (anyWithout === undefined) return feedPage(rows);
-    await givePositions(tx);
-    return feedPage(await tx.all<PageRow>(PAGE, page));
-  },
-  findFeedEnd: async (tx) => {
-    const { isWhole, ...end } = (await tx.one<EndRow>(END)) as EndRow;
-    if (isWhole) return end;
-    if ((await givePositions(tx)) === POSITIONS_MAX) return null;
-    const { isWhole: _, ...given } = (await tx.one<EndRow>(END)) as EndRow;
-    return given;
-  },
-};
+import type { Answer, InTransaction, Transaction } from '../transaction.ts';
+import { type FeedRow, feedNotice } from '../verbs/notices.ts';
 
 /** Who gives positions holds this turn until he has committed them. */
 const POSITIONS_TURN = 7_331_002;
@@ -56,11 +38,32 @@ const END = statement(
    FROM instance`,
 );
 
+/** The verbs of the feed: each may give positions, so each is a transaction that writes. */
+export const feedVerbs: InTransaction<Pick<Queries, 'readFeed' | 'findFeedEnd'>> = {
+  /** Gives positions to notices that were committed without one and reads again. */
+  *readFeed(tx, page) {
+    const without = tx.one(ANY_WITHOUT_POSITION);
+    const found = tx.all<PageRow>(PAGE, page);
+    const isWhole = (yield* without) === undefined;
+    const rows = yield* found;
+    if (isWhole) return feedPage(rows);
+    yield* givePositions(tx);
+    return feedPage(yield* tx.all<PageRow>(PAGE, page));
+  },
+  *findFeedEnd(tx) {
+    const { isWhole, ...end } = (yield* tx.one<EndRow>(END)) as EndRow;
+    if (isWhole) return end;
+    if ((yield* givePositions(tx)) === POSITIONS_MAX) return null;
+    const { isWhole: _, ...given } = (yield* tx.one<EndRow>(END)) as EndRow;
+    return given;
+  },
+};
+
 type PageRow = Pick<FeedPage, 'generation' | 'newest'> & (FeedRow | { key: null });
 type EndRow = FeedEnd & { isWhole: boolean };
 
 /** Returns how many it gave. Fewer than `POSITIONS_MAX` are all that were committed when it began. */
-function givePositions(tx: Transaction): Promise<number> {
+function givePositions(tx: Transaction): Answer<number> {
   tx.send(TAKE_TURN);
   return tx.run(GIVE_POSITIONS);
 }

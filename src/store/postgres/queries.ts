@@ -3,9 +3,9 @@ import { containing, firstMsAfter, KEY_MAX } from '../lists.ts';
 import type { OrderRow } from '../orders.ts';
 import type { ListedOrder, Queries, RejectionSummary } from '../queries.ts';
 import { statement } from '../statement.ts';
+import type { READ } from '../verbs/table.ts';
 import { eventQueries } from './events.ts';
 import { listMatters } from './matter_list.ts';
-import { noticeQueries, shopState } from './notices.ts';
 import { orders } from './orders.ts';
 import { firstKeySince, ORDER_COLUMNS } from './rows.ts';
 import { countUnopenable } from './secrets.ts';
@@ -21,19 +21,17 @@ const rejectionList = (condition: string) =>
   );
 const REJECTIONS = rejectionList('');
 const REJECTIONS_OF = rejectionList(' AND o.reference = @reference');
-export const queryVerbs: InTransaction<Omit<Queries, 'readFeed' | 'findFeedEnd'>> = {
+export const queryVerbs: InTransaction<Omit<Queries, 'readFeed' | 'findFeedEnd' | keyof typeof READ>> = {
   findOrder: async (tx, reference) => (await orders.byReference(tx, reference))?.order ?? null,
   listOrders,
   timeline,
   ...eventQueries,
-  ...noticeQueries,
   listRejections: (tx, { limit, after, reference }) => {
     const page = { limit, after: after ?? KEY_MAX, reference };
     return tx.all<RejectionSummary>(reference === null ? REJECTIONS : REJECTIONS_OF, page);
   },
   listMatters,
   stats,
-  shopState,
   countUnopenable,
 };
 

@@ -1,5 +1,4 @@
 import { type EventRow, eventSummary } from '../events.ts';
-import { type NoticeRow, noticeSummary } from '../notices.ts';
 import type { AttentionSummary, DriftRow, Queries, RejectionSummary, Timeline } from '../queries.ts';
 import { type Statement, statement } from '../statement.ts';
 import {
@@ -13,8 +12,8 @@ import {
   TIMELINE_ROWS_MAX,
   waitingCheck,
 } from '../timeline.ts';
+import { NOTICE, type NoticeRow, noticeSummary } from '../verbs/notices.ts';
 import { EVENT_COLUMNS, EVENT_TABLES_OF_ORDER } from './events.ts';
-import { NOTICE_COLUMNS, NOTICE_TABLES } from './notices.ts';
 import { orders } from './orders.ts';
 import { ATTENTION } from './rows.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
@@ -36,7 +35,7 @@ const REJECTIONS = newest(
    FROM rejection r JOIN link l ON l.key = r.link_key WHERE ${MINE} ORDER BY r.key`,
 );
 const MATTERS = newest(`${ATTENTION} WHERE a.order_key = @orderKey AND a.ended_at_ms IS NULL ORDER BY a.key`);
-const NOTICES = newest(`SELECT ${NOTICE_COLUMNS} FROM ${NOTICE_TABLES} WHERE n.order_key = @orderKey ORDER BY n.key`);
+const NOTICES = newest(`${NOTICE} WHERE n.order_key = @orderKey ORDER BY n.key`);
 const CHECK = statement(
   `SELECT c.reason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
    FROM link_check c JOIN link l ON l.key = c.link_key WHERE ${MINE} LIMIT 1`,

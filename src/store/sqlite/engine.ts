@@ -12,9 +12,9 @@ import { READ, WORK } from '../verbs/table.ts';
 import { claimVerbs } from './claims.ts';
 import { clockStepVerbs } from './clock_steps.ts';
 import { storeFault } from './faults.ts';
+import { feedVerbs } from './feed.ts';
 import { markCopy } from './instance.ts';
 import { intakeVerbs } from './intake.ts';
-import { tellingVerbs } from './notices.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
 import { queryVerbs } from './queries.ts';
 import { replicaVerbs } from './replicas.ts';
@@ -47,7 +47,6 @@ export function openWriter(
   const { db, lock, migrated: _, ...found } = opened;
   const verbs = {
     ...sweepVerbs(db),
-    ...tellingVerbs(db),
     ...retentionVerbs(db),
     ...secretVerbs(db),
     ...clockStepVerbs(db),
@@ -83,7 +82,7 @@ export type Reader = { run(call: Call): Answer; close(): void };
 
 /** The reading half. A verb's statements see one moment of the database: an order never disagrees with its ledger. */
 export function openReader(path: string, db: Database.Database = openForReading(path)): Reader {
-  const verbs = { ...queryVerbs(db), ...replicaVerbs(db), ...READ };
+  const verbs = { ...queryVerbs(db), ...replicaVerbs(db), ...READ, ...feedVerbs };
   const of = connection(db, { replica: '', newId: () => '' });
   const inOneSnapshot = db.transaction((call: Call) => invoke(verbs, call, of));
   return {
@@ -231,6 +230,7 @@ function isShared(verb: string): boolean {
   return (
     Object.hasOwn(claimVerbs, verb) ||
     Object.hasOwn(intakeVerbs, verb) ||
+    Object.hasOwn(feedVerbs, verb) ||
     Object.hasOwn(WORK, verb) ||
     Object.hasOwn(READ, verb)
   );

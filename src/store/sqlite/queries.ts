@@ -2,9 +2,9 @@ import type { Database } from 'better-sqlite3';
 import { containing, firstMsAfter, KEY_MAX } from '../lists.ts';
 import type { OrderRow } from '../orders.ts';
 import type { ListedOrder, Queries, RejectionSummary } from '../queries.ts';
+import type { READ } from '../verbs/table.ts';
 import { eventQueries } from './events.ts';
 import { matterLister } from './matter_list.ts';
-import { noticeQueries, shopStateQuery } from './notices.ts';
 import { orderCompleter, orderLoader } from './orders.ts';
 import { firstKeySince } from './rows.ts';
 import { countUnopenable } from './secrets.ts';
@@ -12,14 +12,13 @@ import { statsQuery } from './stats.ts';
 import type { Synchronous } from './synchronous.ts';
 import { timelineQuery } from './timeline.ts';
 
-export function queryVerbs(db: Database): Synchronous<Queries> {
+export function queryVerbs(db: Database): Synchronous<Omit<Queries, 'readFeed' | 'findFeedEnd' | keyof typeof READ>> {
   const orders = orderLoader(db);
   return {
     findOrder: (reference) => orders.byReference(reference)?.order ?? null,
     listOrders: orderLister(db),
     timeline: timelineQuery(db),
     ...eventQueries(db),
-    ...noticeQueries(db),
     listRejections: ({ limit, after, reference }) =>
       db
         .prepare(
@@ -30,7 +29,6 @@ export function queryVerbs(db: Database): Synchronous<Queries> {
         .all({ after: after ?? KEY_MAX, reference, limit }) as RejectionSummary[],
     listMatters: matterLister(db),
     stats: statsQuery(db),
-    shopState: shopStateQuery(db),
     countUnopenable: (keyIds) => countUnopenable(db, keyIds),
   };
 }

@@ -1,6 +1,5 @@
 import type { Database } from 'better-sqlite3';
 import { type EventRow, eventSummary } from '../events.ts';
-import { type NoticeRow, noticeSummary } from '../notices.ts';
 import type { Queries, Timeline } from '../queries.ts';
 import {
   type CheckColumns,
@@ -13,8 +12,8 @@ import {
   TIMELINE_ROWS_MAX,
   waitingCheck,
 } from '../timeline.ts';
+import { NOTICE, type NoticeRow, noticeSummary } from '../verbs/notices.ts';
 import { EVENT_COLUMNS, EVENT_TABLES } from './events.ts';
-import { NOTICE_COLUMNS, NOTICE_TABLES } from './notices.ts';
 import { orderLoader } from './orders.ts';
 import { ATTENTION } from './rows.ts';
 import type { Synchronous } from './synchronous.ts';
@@ -37,7 +36,7 @@ export function timelineQuery(db: Database): Synchronous<Queries>['timeline'] {
      FROM rejection r JOIN link l ON l.key = r.link_key WHERE ${mine} ORDER BY r.key`,
   );
   const attention = newest(`${ATTENTION} WHERE a.order_key = ? AND a.ended_at_ms IS NULL ORDER BY a.key`);
-  const notices = newest(`SELECT ${NOTICE_COLUMNS} FROM ${NOTICE_TABLES} WHERE n.order_key = ? ORDER BY n.key`);
+  const notices = newest(`${NOTICE} WHERE n.order_key = ? ORDER BY n.key`);
   const check = db.prepare(
     `SELECT c.reason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
      FROM link_check c JOIN link l ON l.key = c.link_key WHERE ${mine} LIMIT 1`,

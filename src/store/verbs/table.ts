@@ -8,6 +8,7 @@ import { inboxVerbs } from './inbox.ts';
 import { endRefusals } from './intake.ts';
 import { closeOpening, openIntent } from './intents.ts';
 import { registerLink } from './links.ts';
+import { noticeQueries, tellingVerbs } from './notices.ts';
 import { openingVerbs } from './openings.ts';
 import { readingVerbs } from './readings.ts';
 import { settle } from './settle.ts';
@@ -32,7 +33,8 @@ export const WORK = {
   ...budgetVerbs,
   ...checkVerbs,
   ...openingVerbs,
+  ...tellingVerbs,
 } satisfies Partial<InTransaction<Store>>;
 
 /** Verbs that only read: each sees one moment of the database. */
-export const READ = {} satisfies Partial<InTransaction<Store>>;
+export const READ = { ...noticeQueries } satisfies Partial<InTransaction<Store>>;

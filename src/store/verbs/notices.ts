@@ -1,0 +1,253 @@
+import { noticeName, readNoticeName } from '../../domain/notice.ts';
+import { deadSentence } from '../../domain/shop_failures.ts';
+import { KEY_MAX } from '../lists.ts';
+import type { FeedPage, NoticeDetail, NoticeSummary, Queries, ShopState } from '../queries.ts';
+import { statement } from '../statement.ts';
+import type { ClaimedNotice, Resent, Telling } from '../telling.ts';
+import type { InTransaction } from '../transaction.ts';
+import { attention } from './attention.ts';
+import { firstKeySince } from './lists.ts';
+import { attemptColumns, countFailure, endFailures, raiseOldFailures, readShopFailures } from './shop_failures.ts';
+
+/** Notices that died are one matter: a shop that is gone fails all of them. */
+const DEAD = { kind: 'notices_dead', subject: 'shop' } as const;
+
+// A row that another transaction has locked is skipped: its lease is ending at this moment.
+const LAPSE = statement(
+  `UPDATE outbox SET status = 'pending', holder = NULL WHERE key IN
+     (SELECT key FROM outbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`,
+);
+const due = (attempts: '= 0' | '> 0') =>
+  statement(
+    `SELECT n.key AS noticeKey, n.attempt + 1 AS attempt, n.notice_id AS random,
+       (SELECT reference FROM orders WHERE key = n.order_key) AS reference, n.type, n.body,
+       n.created_at_ms AS createdAtMs, coalesce(n.first_tried_at_ms, @nowMs) AS firstTriedAtMs
+     FROM outbox n
+     WHERE n.status = 'pending' AND n.attempt ${attempts} AND n.due_at_ms IS NOT NULL AND n.due_at_ms <= @nowMs
+     ORDER BY n.due_at_ms, n.key LIMIT @limit FOR NO KEY UPDATE OF n SKIP LOCKED`,
+  );
+const DUE_NEW = due('= 0');
+const DUE_AGAIN = due('> 0');
+const LEASE = statement(
+  `UPDATE outbox SET status = 'leased', holder = @replica, attempt = attempt + 1, due_at_ms = @untilMs,
+     ended_at_ms = NULL, first_tried_at_ms = coalesce(first_tried_at_ms, @nowMs) WHERE key = ANY(@keys::bigint[])`,
+);
+
+const LOCK_ORDER_OF_NOTICE = statement(
+  `SELECT 1 FROM orders o JOIN outbox n ON n.order_key = o.key WHERE n.key = @noticeKey FOR NO KEY UPDATE OF o`,
+);
+/** The notice, if it is leased here for this attempt. A notice that is sent again begins anew with attempt 1. */
+const IS_OURS = `key = @noticeKey AND attempt = @attempt AND holder = @replica AND status = 'leased'`;
+const HOLD_CLAIMED = statement(
+  `SELECT order_key AS orderKey, notice_id AS random, attempt > 1 AND fault_code IS NOT NULL AS hasFailedBefore
+   FROM outbox WHERE ${IS_OURS} FOR NO KEY UPDATE`,
+);
+const ENDED_WITH = `holder = NULL, fault_code = @code, fault_message = @message, answer_status = @answerStatus,
+  answer_body = @answerBody`;
+const end = (status: 'done' | 'dead') =>
+  `UPDATE outbox SET status = '${status}', due_at_ms = NULL, ended_at_ms = @nowMs, ${ENDED_WITH} WHERE ${IS_OURS}`;
+const FINISH = statement(
+  `${end('done')} RETURNING order_key AS orderKey, EXISTS (SELECT 1 FROM shop_failure) AS hasFailures`,
+);
+const BURY = statement(end('dead'));
+const GIVE_BACK = statement(
+  `UPDATE outbox SET status = 'pending', due_at_ms = @dueAtMs, ${ENDED_WITH} WHERE ${IS_OURS}`,
+);
+const GIVE_NEXT_ITS_TURN = statement(
+  `UPDATE outbox SET due_at_ms = @nowMs WHERE key =
+     (SELECT min(key) FROM outbox WHERE order_key = @orderKey AND status = 'pending')`,
+);
+
+const FIND = statement(
+  `SELECT status, due_at_ms AS dueAtMs FROM outbox WHERE key = @noticeKey AND notice_id = @random FOR NO KEY UPDATE`,
+);
+const FIND_TURN = statement(
+  `SELECT key, notice_id AS random FROM outbox WHERE status IN ('pending', 'leased') AND due_at_ms IS NOT NULL
+     AND order_key = (SELECT order_key FROM outbox WHERE key = @noticeKey)`,
+);
+const REQUEUE = statement(
+  `UPDATE outbox SET status = 'pending', attempt = 0, first_tried_at_ms = NULL, ended_at_ms = NULL,
+     due_at_ms = @dueAtMs WHERE key = @noticeKey`,
+);
+const HASTEN = statement('UPDATE outbox SET due_at_ms = @nowMs WHERE key = @noticeKey');
+// Locked before END_MATTER looks for dead notices: one that dies at this moment raises the matter again after that.
+const LOCK_MATTER = statement(
+  'SELECT 1 FROM attention WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL FOR UPDATE',
+);
+const END_MATTER = statement(
+  `UPDATE attention SET ended_at_ms = @nowMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL
+     AND NOT EXISTS (SELECT 1 FROM outbox WHERE status = 'dead')`,
+);
+
+/** Telling the shop. See `Telling` in telling.ts. */
+export const tellingVerbs: InTransaction<Telling> = {
+  *claimNotices(tx, { tried, limit, nowMs, leaseMs }) {
+    tx.send(LAPSE, { nowMs });
+    const found = tx.all<ClaimedRow>(tried ? DUE_AGAIN : DUE_NEW, { nowMs, limit });
+    if (tried) yield* raiseOldFailures(tx, nowMs);
+    const rows = yield* found;
+    const keys = rows.map(({ noticeKey }) => noticeKey);
+    if (keys.length > 0) tx.send(LEASE, { keys, replica: tx.replica, nowMs, untilMs: nowMs + leaseMs });
+    return rows.map(({ random, ...notice }) => ({ ...notice, id: noticeName(notice.noticeKey, random) }));
+  },
+  *finishNotice(tx, { noticeKey, attempt, answer, nowMs }) {
+    const { replica } = tx;
+    // A notice that is being written would miss its turn: the order's lock lets it come before this or after it.
+    tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
+    const values = { noticeKey, attempt, replica, nowMs, ...attemptColumns({ fault: null, answer }) };
+    const taken = yield* tx.one<{ orderKey: number; hasFailures: boolean }>(FINISH, values);
+    if (taken === undefined) return 'lost';
+    tx.send(GIVE_NEXT_ITS_TURN, { orderKey: taken.orderKey, nowMs });
+    if (taken.hasFailures) endFailures(tx, nowMs);
+    return 'done';
+  },
+  *retryNotice(tx, { noticeKey, attempt, dueAtMs, ...ended }) {
+    const ours = { noticeKey, attempt, replica: tx.replica };
+    const held = yield* tx.one<HeldNotice>(HOLD_CLAIMED, ours);
+    if (held === undefined) return 'lost';
+    tx.send(GIVE_BACK, { ...ours, dueAtMs, ...attemptColumns(ended) });
+    yield* countFailure(tx, { ...ended, hasFailedBefore: held.hasFailedBefore });
+    return 'pending';
+  },
+  *buryNotice(tx, { noticeKey, attempt, ...ended }) {
+    const { fault, nowMs } = ended;
+    const ours = { noticeKey, attempt, replica: tx.replica };
+    tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
+    const held = yield* tx.one<HeldNotice>(HOLD_CLAIMED, ours);
+    if (held === undefined) return 'lost';
+    const { orderKey, random, hasFailedBefore } = held;
+    tx.send(BURY, { ...ours, nowMs, ...attemptColumns(ended) });
+    tx.send(GIVE_NEXT_ITS_TURN, { orderKey, nowMs });
+    yield* countFailure(tx, { ...ended, hasFailedBefore });
+    const detail = deadSentence(noticeName(noticeKey, random), fault);
+    attention.raiseForNoOrder(tx, DEAD.kind, { subject: DEAD.subject, detail, atMs: nowMs });
+    return 'dead';
+  },
+  *resendNotice(tx, { id, nowMs }) {
+    const name = readNoticeName(id);
+    if (name === null) return 'unknown';
+    const { key: noticeKey, random } = name;
+    tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
+    const found = tx.one<Pick<NoticeSummary, 'status' | 'dueAtMs'>>(FIND, { noticeKey, random });
+    const first = tx.one<{ key: number; random: string }>(FIND_TURN, { noticeKey });
+    const row = yield* found;
+    const turn = yield* first;
+    if (row === undefined) return 'unknown';
+    if (row.status === 'leased') return 'in_work';
+    if (row.status === 'pending') {
+      if (row.dueAtMs === null || row.dueAtMs <= nowMs) return 'in_work';
+      tx.send(HASTEN, { noticeKey, nowMs });
+      return { dueAtMs: nowMs, waitsFor: null };
+    }
+    const resent: Resent =
+      turn === undefined
+        ? { dueAtMs: nowMs, waitsFor: null }
+        : { dueAtMs: null, waitsFor: noticeName(turn.key, turn.random) };
+    tx.send(REQUEUE, { noticeKey, dueAtMs: resent.dueAtMs });
+    tx.lock(LOCK_MATTER, DEAD);
+    tx.send(END_MATTER, { ...DEAD, nowMs });
+    return resent;
+  },
+};
+
+type ClaimedRow = Omit<ClaimedNotice, 'id'> & { random: string };
+type HeldNotice = { orderKey: number; random: string; hasFailedBefore: boolean };
+
+/** A row of `NOTICE`. */
+export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & {
+  random: string;
+  faultCode: string | null;
+  faultMessage: string | null;
+  answerStatus: number | null;
+  answerBody: string | null;
+};
+
+const NOTICE_COLUMNS = `n.key, n.notice_id AS random, o.reference, n.type, n.version, n.status, n.attempt,
+  n.created_at_ms AS createdAtMs, CASE WHEN n.status = 'pending' THEN n.due_at_ms END AS dueAtMs,
+  n.ended_at_ms AS endedAtMs, n.fault_code AS faultCode, n.fault_message AS faultMessage,
+  n.answer_status AS answerStatus, n.answer_body AS answerBody`;
+const TO_ITS_ORDER = 'JOIN orders o ON o.key = n.order_key';
+
+/** Notices with the references of their orders: a statement without its conditions. */
+export const NOTICE = `SELECT ${NOTICE_COLUMNS} FROM outbox n ${TO_ITS_ORDER}`;
+
+export function noticeSummary(row: NoticeRow): NoticeSummary {
+  const { random, faultCode, faultMessage, answerStatus, answerBody, ...notice } = row;
+  return {
+    ...notice,
+    id: noticeName(notice.key, random),
+    fault: faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' },
+    answer: answerStatus === null ? null : { status: answerStatus, body: answerBody ?? '' },
+  };
+}
+
+const FIND_WHOLE = statement(
+  `SELECT ${NOTICE_COLUMNS}, n.body FROM outbox n ${TO_ITS_ORDER} WHERE n.key = @key AND n.notice_id = @random`,
+);
+
+const oldest = (status: 'pending' | 'leased' | 'dead') =>
+  `SELECT (SELECT created_at_ms FROM outbox WHERE status = '${status}' ORDER BY key LIMIT 1) AS ms`;
+const TIMES = statement(
+  `SELECT (SELECT min(ms) FROM (${oldest('pending')} UNION ALL ${oldest('leased')} UNION ALL ${oldest('dead')}) AS oldest)
+       AS untakenSinceMs,
+     (SELECT max(ended_at_ms) FROM (SELECT status, ended_at_ms FROM outbox ORDER BY key DESC LIMIT 1000) AS newest
+      WHERE status = 'done') AS takenAtMs`,
+);
+const failed = (status: 'pending' | 'dead') =>
+  statement(`${NOTICE} WHERE n.status = '${status}' AND n.fault_code IS NOT NULL ORDER BY n.key LIMIT 1`);
+const FAILED_PENDING = failed('pending');
+const FAILED_DEAD = failed('dead');
+
+/** Notices for people. See `Queries` in queries.ts. */
+export const noticeQueries: InTransaction<Pick<Queries, 'listNotices' | 'findNotice' | 'shopState'>> = {
+  *listNotices(tx, { limit, after, status, reference, sinceMs }) {
+    const values = { before: after ?? KEY_MAX, limit, reference, sinceMs };
+    return (yield* tx.all<NoticeRow>(noticeList({ status, reference, sinceMs }), values)).map(noticeSummary);
+  },
+  *findNotice(tx, id) {
+    const name = readNoticeName(id);
+    if (name === null) return null;
+    const row = yield* tx.one<NoticeRow & Pick<NoticeDetail, 'body'>>(FIND_WHOLE, name);
+    if (row === undefined) return null;
+    const { body, ...summary } = row;
+    return { ...noticeSummary(summary), body };
+  },
+  *shopState(tx) {
+    const times = tx.one<Pick<ShopState, 'untakenSinceMs' | 'takenAtMs'>>(TIMES);
+    const pending = tx.one<NoticeRow>(FAILED_PENDING);
+    const dead = tx.one<NoticeRow>(FAILED_DEAD);
+    const failures = yield* readShopFailures(tx);
+    const { untakenSinceMs = null, takenAtMs = null } = (yield* times) ?? {};
+    const failed = (yield* pending) ?? (yield* dead);
+    const { fault = null, answer = null } = failed === undefined ? {} : noticeSummary(failed);
+    return { untakenSinceMs, takenAtMs, failure: fault === null ? null : { fault, answer }, failures };
+  },
+};
+
+type NoticeFilter = Pick<Parameters<Queries['listNotices']>[0], 'status' | 'reference' | 'sinceMs'>;
+
+function noticeList({ status, reference, sinceMs }: NoticeFilter) {
+  const conditions = ['n.key < @before'];
+  // Written out, because a partial index is used only for its own literal.
+  if (status !== null) conditions.push(`n.status = '${status}'`);
+  if (reference !== null) conditions.push('n.order_key = (SELECT key FROM orders WHERE reference = @reference)');
+  if (sinceMs !== null)
+    conditions.push(`n.key >= ${firstKeySince('outbox', '@sinceMs')}`, 'n.created_at_ms >= @sinceMs');
+  return statement(
+    `SELECT ${NOTICE_COLUMNS} FROM outbox n ${narrowest({ status, reference })} ${TO_ITS_ORDER}
+     WHERE ${conditions.join(' AND ')} ORDER BY n.key DESC LIMIT @limit`,
+  );
+}
+
+/** An order has few notices, and few are not done. SQLite does not know this, and would read all. */
+function narrowest({ status, reference }: Pick<NoticeFilter, 'status' | 'reference'>): string {
+  if (reference !== null) return 'INDEXED BY outbox_by_order';
+  return status === null || status === 'done' ? '' : `INDEXED BY outbox_${status}`;
+}
+
+/** A notice as a page of the feed shows it. */
+export type FeedRow = { key: number; random: string; position: number; body: string };
+
+export function feedNotice({ key, random, position, body }: FeedRow): FeedPage['notices'][number] {
+  return { position, id: noticeName(key, random), body };
+}

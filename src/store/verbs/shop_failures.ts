@@ -1,0 +1,105 @@
+import { REFUSES_AFTER, refusalSentence, type ShopFailures } from '../../domain/shop_failures.ts';
+import type { Matter } from '../matters.ts';
+import { statement } from '../statement.ts';
+import type { FaultNote } from '../store.ts';
+import type { ShopAnswer } from '../telling.ts';
+import type { Transaction, Work } from '../transaction.ts';
+import { attention } from './attention.ts';
+
+/** The matter that the shop refuses notices. There is one shop, so there is one at a time. */
+const SHOP_REFUSES = { kind: 'shop_refuses_notices', subject: 'shop' } as const;
+
+/** What came of an attempt to send a notice; `fault`: null if the shop took it. */
+export type AttemptEnd = { fault: FaultNote | null; answer: ShopAnswer | null; nowMs: number };
+
+/** The values that `outbox` and `shop_failure` keep of an attempt. */
+export function attemptColumns({ fault, answer }: Pick<AttemptEnd, 'fault' | 'answer'>) {
+  return {
+    code: fault?.code ?? null,
+    message: fault?.message ?? null,
+    answerStatus: answer?.status ?? null,
+    answerBody: answer?.body ?? null,
+  };
+}
+
+const FAILURES = `attempts, since_ms AS sinceMs, last_at_ms AS lastAtMs, fault_code AS faultCode,
+  fault_message AS faultMessage, answer_status AS answerStatus, answer_body AS answerBody`;
+
+/*
+ * The attempts that failed in a row are one row, which all replicas share. A transaction that changes it has locked its
+ * notice before, and changes `attention` after it: this row's lock decides whether the shop took a notice before or after an
+ * attempt failed, so that no matter stays open without the row.
+ */
+const COUNT = statement(
+  `INSERT INTO shop_failure
+     (one, attempts, since_ms, last_at_ms, fault_code, fault_message, answer_status, answer_body, raised)
+   SELECT 1, 1, @nowMs::bigint, @nowMs::bigint, @code::text, @message::text, @answerStatus::integer, @answerBody::text, false
+   WHERE @begins::boolean OR EXISTS (SELECT 1 FROM shop_failure)
+   ON CONFLICT (one) DO UPDATE SET attempts = shop_failure.attempts + 1,
+     since_ms = least(shop_failure.since_ms, excluded.since_ms), last_at_ms = excluded.last_at_ms,
+     fault_code = excluded.fault_code, fault_message = excluded.fault_message,
+     answer_status = excluded.answer_status, answer_body = excluded.answer_body,
+     raised = shop_failure.raised OR shop_failure.attempts + 1 >= ${REFUSES_AFTER.attempts}
+       OR excluded.last_at_ms - shop_failure.since_ms >= ${REFUSES_AFTER.ageMs}
+   RETURNING ${FAILURES}, raised AS isRaised`,
+);
+
+/**
+ * Counts an attempt that failed, and raises the matter if there were enough of them. A notice that failed before begins no
+ * row: the shop has taken another notice since, and may take others.
+ */
+export function* countFailure(tx: Transaction, ended: AttemptEnd & { hasFailedBefore: boolean }): Work<void> {
+  const { hasFailedBefore, nowMs } = ended;
+  const values = { begins: !hasFailedBefore, nowMs, ...attemptColumns(ended) };
+  const row = yield* tx.one<FailuresRow & { isRaised: boolean }>(COUNT, values);
+  if (row?.isRaised) attention.raiseForNoOrder(tx, SHOP_REFUSES.kind, refusalMatter(row, nowMs));
+}
+
+// A row that another transaction has locked is skipped: that one counts an attempt and raises the matter, or ends the row.
+const RAISE_OLD = statement(
+  `UPDATE shop_failure SET raised = true WHERE one = (
+     SELECT one FROM shop_failure WHERE NOT raised AND since_ms <= @untilMs FOR NO KEY UPDATE SKIP LOCKED)
+   RETURNING ${FAILURES}`,
+);
+
+/** Raises the matter if the first failure is old enough, although no attempt was made since. */
+export function* raiseOldFailures(tx: Transaction, nowMs: number): Work<void> {
+  const row = yield* tx.one<FailuresRow>(RAISE_OLD, { untilMs: nowMs - REFUSES_AFTER.ageMs });
+  if (row !== undefined) attention.raiseForNoOrder(tx, SHOP_REFUSES.kind, refusalMatter(row, nowMs));
+}
+
+// By its key: SQLite writes a page when it deletes all rows of a table, even if there are none.
+const FORGET = statement('DELETE FROM shop_failure WHERE one = 1');
+
+/** Forgets the failures because the shop took a notice. The matter ends after the row, which may have raised it just now. */
+export function endFailures(tx: Transaction, nowMs: number): void {
+  tx.send(FORGET);
+  attention.end(tx, SHOP_REFUSES.kind, SHOP_REFUSES.subject, nowMs);
+}
+
+const READ = statement(`SELECT ${FAILURES} FROM shop_failure`);
+
+export function* readShopFailures(tx: Transaction): Work<ShopFailures | null> {
+  const row = yield* tx.one<FailuresRow>(READ);
+  return row === undefined ? null : shopFailures(row);
+}
+
+type FailuresRow = Pick<ShopFailures, 'attempts' | 'sinceMs' | 'lastAtMs'> & {
+  faultCode: string;
+  faultMessage: string;
+  answerStatus: number | null;
+  answerBody: string | null;
+};
+
+/** The matter as the last attempt leaves it. */
+function refusalMatter(row: FailuresRow, atMs: number): Matter {
+  return { subject: SHOP_REFUSES.subject, detail: refusalSentence(shopFailures(row)), atMs };
+}
+
+function shopFailures({ faultCode, faultMessage, answerStatus, answerBody, ...counted }: FailuresRow): ShopFailures {
+  return {
+    ...counted,
+    fault: { code: faultCode, message: faultMessage },
+    answer: answerStatus === null ? null : { status: answerStatus, body: answerBody ?? '' },
+  };
+}
