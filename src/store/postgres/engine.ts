@@ -10,6 +10,7 @@ import { READ, WORK } from '../verbs/table.ts';
 import { claimVerbs } from './claims.ts';
 import type { DatabaseClock } from './clock.ts';
 import { clockStepVerbs } from './clock_steps.ts';
+import { counterVerbs } from './counters.ts';
 import type { Database } from './database.ts';
 import { feedVerbs } from './feed.ts';
 import { type Gate, openGate } from './gate.ts';
@@ -44,7 +45,7 @@ const WRITES = {
 };
 
 /** Each sees one moment of the database: an order never disagrees with its ledger. */
-const READS = { ...queryVerbs, ...replicaVerbs };
+const READS = { ...queryVerbs, ...counterVerbs, ...replicaVerbs };
 
 export type StoreParts = Replica & { clock: DatabaseClock; hints: Hints };
 

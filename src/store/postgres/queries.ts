@@ -5,11 +5,9 @@ import type { ListedOrder, Queries, RejectionSummary } from '../queries.ts';
 import { statement } from '../statement.ts';
 import type { READ } from '../verbs/table.ts';
 import { eventQueries } from './events.ts';
-import { listMatters } from './matter_list.ts';
 import { orders } from './orders.ts';
 import { firstKeySince, ORDER_COLUMNS } from './rows.ts';
 import { countUnopenable } from './secrets.ts';
-import { stats } from './stats.ts';
 import { timeline } from './timeline.ts';
 import type { InTransaction, Transaction } from './transaction.ts';
 
@@ -21,7 +19,7 @@ const rejectionList = (condition: string) =>
   );
 const REJECTIONS = rejectionList('');
 const REJECTIONS_OF = rejectionList(' AND o.reference = @reference');
-export const queryVerbs: InTransaction<Omit<Queries, 'readFeed' | 'findFeedEnd' | keyof typeof READ>> = {
+export const queryVerbs: InTransaction<Omit<Queries, 'readFeed' | 'findFeedEnd' | 'stats' | keyof typeof READ>> = {
   findOrder: async (tx, reference) => (await orders.byReference(tx, reference))?.order ?? null,
   listOrders,
   timeline,
@@ -30,8 +28,6 @@ export const queryVerbs: InTransaction<Omit<Queries, 'readFeed' | 'findFeedEnd' 
     const page = { limit, after: after ?? KEY_MAX, reference };
     return tx.all<RejectionSummary>(reference === null ? REJECTIONS : REJECTIONS_OF, page);
   },
-  listMatters,
-  stats,
   countUnopenable,
 };
 

@@ -1,9 +1,11 @@
 import { OUTAGE_MS } from '../instance.ts';
-import type { LeaseCounts, ReplicaSummary, Sharing } from '../replicas.ts';
+import type { ReplicaSummary, Sharing } from '../replicas.ts';
 import { statement } from '../statement.ts';
 import type { Keeping } from '../store.ts';
-import { countOldRows } from './stats.ts';
-import type { InTransaction, Transaction } from './transaction.ts';
+import type { InTransaction } from '../transaction.ts';
+import { countLeases, LEASES, type LeaseRow } from '../verbs/stats.ts';
+import { countOldRows } from './counters.ts';
+import type { Transaction } from './transaction.ts';
 
 /** A process that works on the database. */
 export type Replica = {
@@ -106,29 +108,19 @@ const LIST = statement(
   `SELECT name, version, secrets_key_id AS secretsKeyId, skew_ms AS skewMs, started_at_ms AS startedAtMs,
      alive_at_ms AS aliveAtMs, settings FROM replica ORDER BY started_at_ms, name`,
 );
-const LEASES = statement(
-  `SELECT kind, holder, count(*) AS held, count(*) FILTER (WHERE due_at_ms <= @nowMs) AS lapsed FROM (
-     SELECT 'events' AS kind, holder, due_at_ms FROM inbox WHERE status = 'leased'
-     UNION ALL SELECT 'openings', holder, due_at_ms FROM opening WHERE status = 'leased'
-     UNION ALL SELECT 'notices', holder, due_at_ms FROM outbox WHERE status = 'leased'
-   ) AS lease GROUP BY kind, holder`,
-);
-
-type LeaseRow = { kind: keyof LeaseCounts; holder: string | null; held: number; lapsed: number };
 type ReplicaRow = Omit<ReplicaSummary, 'isAlive' | 'leases' | 'settings'> & { settings: string };
 
 export const replicaVerbs: InTransaction<Sharing> = {
-  storeState: async (tx, nowMs) => {
-    const [server, replicas, leases] = await Promise.all([
-      tx.one<{ version: string }>(SERVER),
-      tx.all<ReplicaRow>(LIST),
-      tx.all<LeaseRow>(LEASES, { nowMs }),
-    ]);
-    const sum = (rows: LeaseRow[], of: 'held' | 'lapsed') => {
-      const counts: LeaseCounts = { events: 0, openings: 0, notices: 0 };
-      for (const row of rows) counts[row.kind] += row[of];
-      return counts;
+  *storeState(tx, nowMs) {
+    const asked = {
+      server: tx.one<{ version: string }>(SERVER),
+      replicas: tx.all<ReplicaRow>(LIST),
+      leases: tx.all<LeaseRow>(LEASES, { nowMs }),
     };
+    const server = yield* asked.server;
+    const replicas = yield* asked.replicas;
+    const leases = yield* asked.leases;
+    const leasesOf = (name: string) => leases.filter(({ holder }) => holder === name);
     return {
       // What a distribution adds to it is in brackets.
       server: `PostgreSQL ${server?.version.split(' ')[0]}`,
@@ -136,12 +128,9 @@ export const replicaVerbs: InTransaction<Sharing> = {
         ...replica,
         settings: JSON.parse(replica.settings),
         isAlive: replica.aliveAtMs > nowMs - ALIVE_MS,
-        leases: sum(
-          leases.filter(({ holder }) => holder === replica.name),
-          'held',
-        ),
+        leases: countLeases(leasesOf(replica.name), 'held'),
       })),
-      lapsed: sum(leases, 'lapsed'),
+      lapsed: countLeases(leases, 'lapsed'),
     };
   },
 };

@@ -11,13 +11,13 @@ import type { Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
 import { claimVerbs } from './claims.ts';
 import { clockStepVerbs } from './clock_steps.ts';
+import { counterVerbs } from './counters.ts';
 import { storeFault } from './faults.ts';
 import { feedVerbs } from './feed.ts';
 import { markCopy } from './instance.ts';
 import { intakeVerbs } from './intake.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
 import { queryVerbs } from './queries.ts';
-import { replicaVerbs } from './replicas.ts';
 import { retentionVerbs } from './retention.ts';
 import { secretVerbs } from './secrets.ts';
 import { sweepVerbs } from './sweep.ts';
@@ -78,11 +78,14 @@ function beater(db: Database.Database): WriteVerbs['heartbeat'] {
   };
 }
 
+/** Verbs that this engine has texts of its own for. */
+const OWN_READS = { ...feedVerbs, ...counterVerbs };
+
 export type Reader = { run(call: Call): Answer; close(): void };
 
 /** The reading half. A verb's statements see one moment of the database: an order never disagrees with its ledger. */
 export function openReader(path: string, db: Database.Database = openForReading(path)): Reader {
-  const verbs = { ...queryVerbs(db), ...replicaVerbs(db), ...READ, ...feedVerbs };
+  const verbs = { ...queryVerbs(db), ...READ, ...OWN_READS };
   const of = connection(db, { replica: '', newId: () => '' });
   const inOneSnapshot = db.transaction((call: Call) => invoke(verbs, call, of));
   return {
@@ -230,7 +233,7 @@ function isShared(verb: string): boolean {
   return (
     Object.hasOwn(claimVerbs, verb) ||
     Object.hasOwn(intakeVerbs, verb) ||
-    Object.hasOwn(feedVerbs, verb) ||
+    Object.hasOwn(OWN_READS, verb) ||
     Object.hasOwn(WORK, verb) ||
     Object.hasOwn(READ, verb)
   );

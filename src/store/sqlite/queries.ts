@@ -4,15 +4,15 @@ import type { OrderRow } from '../orders.ts';
 import type { ListedOrder, Queries, RejectionSummary } from '../queries.ts';
 import type { READ } from '../verbs/table.ts';
 import { eventQueries } from './events.ts';
-import { matterLister } from './matter_list.ts';
 import { orderCompleter, orderLoader } from './orders.ts';
 import { firstKeySince } from './rows.ts';
 import { countUnopenable } from './secrets.ts';
-import { statsQuery } from './stats.ts';
 import type { Synchronous } from './synchronous.ts';
 import { timelineQuery } from './timeline.ts';
 
-export function queryVerbs(db: Database): Synchronous<Omit<Queries, 'readFeed' | 'findFeedEnd' | keyof typeof READ>> {
+export function queryVerbs(
+  db: Database,
+): Synchronous<Omit<Queries, 'readFeed' | 'findFeedEnd' | 'stats' | keyof typeof READ>> {
   const orders = orderLoader(db);
   return {
     findOrder: (reference) => orders.byReference(reference)?.order ?? null,
@@ -27,8 +27,6 @@ export function queryVerbs(db: Database): Synchronous<Omit<Queries, 'readFeed' |
            WHERE r.key < @after AND (@reference IS NULL OR o.reference = @reference) ORDER BY r.key DESC LIMIT @limit`,
         )
         .all({ after: after ?? KEY_MAX, reference, limit }) as RejectionSummary[],
-    listMatters: matterLister(db),
-    stats: statsQuery(db),
     countUnopenable: (keyIds) => countUnopenable(db, keyIds),
   };
 }

@@ -1,6 +1,7 @@
 import type { Store } from '../store.ts';
 import type { InTransaction } from '../transaction.ts';
 import { endAttention } from './attention.ts';
+import { listMatters } from './attention_list.ts';
 import { budgetVerbs } from './budget.ts';
 import { checkVerbs } from './check_claims.ts';
 import { cancelOrder, resolveOrder } from './decisions.ts';
@@ -37,4 +38,4 @@ export const WORK = {
 } satisfies Partial<InTransaction<Store>>;
 
 /** Verbs that only read: each sees one moment of the database. */
-export const READ = { ...noticeQueries } satisfies Partial<InTransaction<Store>>;
+export const READ = { ...noticeQueries, listMatters } satisfies Partial<InTransaction<Store>>;

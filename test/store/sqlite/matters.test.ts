@@ -1,6 +1,8 @@
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import { matterLister } from '../../../src/store/sqlite/matter_list.ts';
+import type { MatterPage } from '../../../src/store/queries.ts';
+import { connection, finish, OpenTransaction } from '../../../src/store/sqlite/transaction.ts';
+import { listMatters } from '../../../src/store/verbs/attention_list.ts';
 import { testFolder } from '../../support/app.ts';
 import { fillingStatements } from '../../support/many_matters.ts';
 import { makeDatabase } from './opening.ts';
@@ -18,7 +20,8 @@ it('reads what needs a person by index, whatever is asked for, and no table as a
     { series: SERIES, bytes: "x'00'" },
   ))
     db.exec(sql);
-  const list = matterLister(db);
+  const of = connection(db, { replica: '', newId: () => '' });
+  const list = (page: MatterPage) => finish(listMatters(new OpenTransaction(of), page));
   statements.length = 0;
   const every = { limit: 50, after: null, kind: null, state: null };
   const whole = list(every);
@@ -44,7 +47,7 @@ it('reads what needs a person by index, whatever is asked for, and no table as a
   const scans = [...new Set(read)].flatMap(plan).filter((detail) => detail.startsWith('SCAN'));
   // What is open has indexes of its own; those are read from end to end.
   const allowed =
-    /USING (COVERING )?INDEX (hold_by_age|hold_open|attention_by_kind|attention_open)|^SCAN (found|counted|c|line|\(subquery|CONSTANT)/;
+    /USING (COVERING )?INDEX (hold_by_age|hold_open|attention_by_kind|attention_open)|^SCAN (found|counted|c|line|matter|held_order|json_each|instance|\(subquery|CONSTANT)/;
   expect(scans.filter((detail) => !allowed.test(detail))).toEqual([]);
   db.close();
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { MatterKind } from '../../src/domain/matter.ts';
-import { type GroupRow, SUMMED_MAX, totalMoney } from '../../src/store/matter_list.ts';
+import type { MatterKind } from '../../../src/domain/matter.ts';
+import { type GroupRow, SUMMED_MAX, totalMoney } from '../../../src/store/verbs/attention_list.ts';
 
 function groupOf(kind: MatterKind, count: number): GroupRow {
   return { kind, reason: kind === 'hold' ? 'amount_mismatch' : null, count, oldestAtMs: 1 };

@@ -1,0 +1,199 @@
+import {
+  compareKinds,
+  inOrder,
+  type MatterGroup,
+  type MatterKind,
+  type MatterMoney,
+  MONEY_KINDS,
+  type MoneySum,
+} from '../../domain/matter.ts';
+import type { HoldReason, Order } from '../../domain/order.ts';
+import type { ListedMatter, MatterPage, Queries } from '../queries.ts';
+import { statement } from '../statement.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { loadOrder } from './orders.ts';
+
+/** The sums count at most this many held orders, and as many matters about money: reading more would take too long. */
+export const SUMMED_MAX = 10_000;
+
+type Filter = Pick<MatterPage, 'kind' | 'state'>;
+
+/** Lists held orders and open attention. See `Queries.listMatters` in queries.ts. */
+export const listMatters: InTransaction<Queries>['listMatters'] = function* (tx, page) {
+  const groups = yield* matterGroups(tx, page);
+  const sums = groups.some(({ kind }) => MONEY_KINDS.includes(kind)) ? yield* readSums(tx, page) : [];
+  const rows: ListedMatter[] = [];
+  for (const kind of kindsFrom(groups, page)) {
+    const limit = page.limit - rows.length;
+    if (limit > 0) rows.push(...(yield* readRows(tx, kind, { ...page, limit })));
+  }
+  return { groups: withSums(groups, sums), money: totalMoney(groups, sums), rows };
+};
+
+/** The kinds of which a page may hold rows, in the order of the list: those from the place where the last page ended. */
+function kindsFrom(groups: readonly GroupRow[], { after }: MatterPage): MatterKind[] {
+  const kinds = [...new Set(groups.map(({ kind }) => kind))];
+  return after === null ? kinds : kinds.filter((kind) => compareKinds(kind, after.kind) >= 0);
+}
+
+/** A held order once, by its oldest hold. */
+const HELD = `h.ended_at_ms IS NULL AND NOT EXISTS (
+  SELECT 1 FROM hold e WHERE e.order_key = h.order_key AND e.ended_at_ms IS NULL
+    AND (e.opened_at_ms, length(e.id), e.id) < (h.opened_at_ms, length(h.id), h.id))`;
+const HOLD_GROUPS = statement(
+  `SELECT 'hold' AS kind, h.reason, count(*) AS count, min(h.opened_at_ms) AS oldestAtMs
+   FROM hold h WHERE ${HELD} GROUP BY h.reason`,
+);
+const OPEN = 'a.ended_at_ms IS NULL AND (@kind::text IS NULL OR a.kind = @kind)';
+const IN_STATE = ' AND EXISTS (SELECT 1 FROM orders s WHERE s.key = a.order_key AND s.state = @state)';
+const inAnyState = (make: (condition: string) => string) => ({
+  any: statement(make('')),
+  one: statement(make(IN_STATE)),
+});
+const ATTENTION_GROUPS = inAnyState(
+  (condition) =>
+    `SELECT a.kind, NULL AS reason, count(*) AS count, min(a.opened_at_ms) AS oldestAtMs
+     FROM attention a WHERE ${OPEN}${condition} GROUP BY a.kind`,
+);
+
+export type GroupRow = { kind: MatterKind; reason: HoldReason | null; count: number; oldestAtMs: number };
+
+/** What needs a person, by kind. */
+export function* matterGroups(tx: Transaction, filter: Filter): Work<GroupRow[]> {
+  const holds = wantsHolds(filter) ? tx.all<GroupRow>(HOLD_GROUPS) : null;
+  const attention = tx.all<GroupRow>(ATTENTION_GROUPS[filter.state === null ? 'any' : 'one'], filter);
+  return inOrder([...(holds === null ? [] : yield* holds), ...(yield* attention)]);
+}
+
+/** Whether the filter lets held orders through: they are all in one state. */
+function wantsHolds({ kind, state }: Filter): boolean {
+  return (kind === null || kind === 'hold') && (state === null || state === 'held');
+}
+
+/** Kinds of attention about money, as SQL lists them. */
+const MONEY_ATTENTION = `('${MONEY_KINDS.filter((kind) => kind !== 'hold').join("', '")}')`;
+// LATERAL looks each order up by its key: however many matters PostgreSQL expects, it does not read all orders.
+const SUMS = inAnyState(
+  (condition) =>
+    `WITH found AS (
+       SELECT kind, reason, order_key FROM (
+         SELECT 'hold' AS kind, h.reason, h.order_key FROM hold h WHERE @holds::boolean AND ${HELD}
+         ORDER BY h.opened_at_ms LIMIT ${SUMMED_MAX}) AS held_order
+       UNION ALL
+       SELECT kind, reason, order_key FROM (
+         SELECT a.kind, NULL AS reason, a.order_key FROM attention a
+         WHERE a.kind IN ${MONEY_ATTENTION} AND ${OPEN}${condition}
+         ORDER BY a.opened_at_ms LIMIT ${SUMMED_MAX}) AS matter
+     ), counted AS MATERIALIZED (
+       SELECT kind, reason, order_key, row_number() OVER (PARTITION BY order_key) = 1 AS is_first FROM found
+     ), line AS (
+       SELECT c.kind, c.reason, c.is_first, o.currency, o.amount_minor AS asked, NULL::bigint AS balance
+       FROM counted c CROSS JOIN LATERAL (
+         SELECT currency, amount_minor FROM orders WHERE key = c.order_key OFFSET 0) o
+       UNION ALL
+       SELECT c.kind, c.reason, c.is_first, g.currency, NULL, g.amount_minor
+       FROM counted c CROSS JOIN LATERAL (
+         SELECT currency, amount_minor FROM ledger WHERE order_key = c.order_key OFFSET 0) g
+     )
+     SELECT kind, reason, is_first AS isFirst, currency, count(asked) AS orders,
+       sum(asked / 1000000) AS askedMillions, sum(asked % 1000000) AS askedRest,
+       sum(balance / 1000000) AS balanceMillions, sum(balance % 1000000) AS balanceRest
+     FROM line GROUP BY kind, reason, is_first, currency ORDER BY currency`,
+);
+
+/**
+ * What orders of one kind and reason ask and hold in one currency. `isFirst`: of orders that no other such row counts as
+ * first, so that these are each order once. Sums are in two parts, each of which stays exact: millions of minor units, and
+ * the rest. They are null if nothing was added.
+ */
+type SumRow = {
+  kind: MatterKind;
+  reason: HoldReason | null;
+  isFirst: boolean;
+  currency: string;
+  /** That ask in this currency. */
+  orders: number;
+  askedMillions: number | null;
+  askedRest: number | null;
+  balanceMillions: number | null;
+  balanceRest: number | null;
+};
+
+/** Sums the money of the orders that the filter lets through, kind by kind and in all. */
+function* readSums(tx: Transaction, filter: Filter): Work<SumRow[]> {
+  return yield* tx.all<SumRow>(SUMS[filter.state === null ? 'any' : 'one'], { ...filter, holds: wantsHolds(filter) });
+}
+
+function withSums(groups: readonly GroupRow[], rows: readonly SumRow[]): MatterGroup[] {
+  return groups.map((group) => {
+    const own = rows.filter(({ kind, reason }) => kind === group.kind && reason === group.reason);
+    return { ...group, sums: addUp(own) };
+  });
+}
+
+/** The money of all orders that need a person for money. */
+export function totalMoney(groups: readonly GroupRow[], rows: readonly SumRow[]): MatterMoney {
+  const all = rows.filter(({ isFirst }) => isFirst);
+  const count = (isCounted: (kind: MatterKind) => boolean) =>
+    groups.reduce((sum, { kind, count }) => (isCounted(kind) ? sum + count : sum), 0);
+  return {
+    orders: all.reduce((sum, { orders }) => sum + orders, 0),
+    sums: addUp(all),
+    isWhole:
+      count((kind) => kind === 'hold') <= SUMMED_MAX &&
+      count((kind) => kind !== 'hold' && MONEY_KINDS.includes(kind)) <= SUMMED_MAX,
+  };
+}
+
+/** One sum for each currency. */
+function addUp(rows: readonly SumRow[]): MoneySum[] {
+  const sums = new Map<string, MoneySum>();
+  for (const { currency, ...parts } of rows) {
+    const before = sums.get(currency) ?? { currency, asked: 0n, balance: 0n };
+    sums.set(currency, {
+      currency,
+      asked: before.asked + whole(parts.askedMillions, parts.askedRest),
+      balance: before.balance + whole(parts.balanceMillions, parts.balanceRest),
+    });
+  }
+  return [...sums.values()];
+}
+
+function whole(millions: number | null, rest: number | null): bigint {
+  return BigInt(millions ?? 0) * 1_000_000n + BigInt(rest ?? 0);
+}
+
+const HELD_ROWS = statement(
+  `SELECT h.order_key AS orderKey, h.reason, h.opened_at_ms AS openedAtMs,
+     (SELECT max(n.opened_at_ms) FROM hold n WHERE n.order_key = h.order_key AND n.ended_at_ms IS NULL) AS lastAtMs
+   FROM hold h
+   WHERE ${HELD} AND (h.opened_at_ms, h.order_key) > (@openedAtMs, @key) ORDER BY h.opened_at_ms, h.order_key LIMIT @limit`,
+);
+const ATTENTION_ROWS = inAnyState(
+  (condition) =>
+    `SELECT a.key, a.subject, a.order_key AS orderKey, a.detail, a.count, a.opened_at_ms AS openedAtMs,
+       a.last_at_ms AS lastAtMs FROM attention a
+     WHERE a.kind = @kind AND a.ended_at_ms IS NULL AND (a.opened_at_ms, a.key) > (@openedAtMs, @key)${condition}
+     ORDER BY a.opened_at_ms, a.key LIMIT @limit`,
+);
+
+type HeldRow = { orderKey: number; reason: HoldReason; openedAtMs: number; lastAtMs: number };
+type AttentionRow = Omit<ListedMatter, 'kind' | 'reason' | 'order'> & { orderKey: number | null };
+
+/** Reads a page of one kind, the oldest first. */
+function* readRows(tx: Transaction, kind: MatterKind, { after, limit, state }: MatterPage): Work<ListedMatter[]> {
+  const { openedAtMs, key } = after?.kind === kind ? after : { openedAtMs: 0, key: 0 };
+  const place = { openedAtMs, key, limit };
+  if (kind === 'hold') {
+    const held = yield* tx.all<HeldRow>(HELD_ROWS, place);
+    const orders = yield* loadOrder.byKeys(tx, new Set(held.map(({ orderKey }) => orderKey)));
+    return held.map(({ orderKey, ...row }) => heldMatter(row, orderKey, orders.get(orderKey) as Order));
+  }
+  const open = yield* tx.all<AttentionRow>(ATTENTION_ROWS[state === null ? 'any' : 'one'], { ...place, kind, state });
+  const orders = yield* loadOrder.byKeys(tx, new Set(open.flatMap(({ orderKey }) => orderKey ?? [])));
+  return open.map(({ orderKey, ...row }) => ({ ...row, kind, reason: null, order: orders.get(orderKey ?? 0) ?? null }));
+}
+
+function heldMatter(row: Omit<HeldRow, 'orderKey'>, key: number, order: Order): ListedMatter {
+  return { ...row, kind: 'hold', key, subject: order.reference, detail: null, count: order.holds.length, order };
+}
