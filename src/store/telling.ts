@@ -2,17 +2,18 @@ import type { NoticeType } from '../domain/decision.ts';
 import type { FaultNote } from './store.ts';
 
 /**
- * What telling the shop wants of a database. The rules of store.ts hold: a verb is a transaction. The life of a notice:
- * pending → leased → done | dead; leased → pending on retry or when the lease lapses. Those that are pending or leased
- * are owed. Of each order's one at a time has its turn; the next has it when that one is done or dead.
+ * What telling the shop needs of a database. The rules of store.ts hold: a verb is a transaction. The life of a notice:
+ * pending → leased → done | dead; leased → pending on retry or when the lease expires. Pending and leased notices are owed.
+ * One notice of each order has its turn; the next one has it once that one is done or dead.
  */
 export type Telling = {
   /**
-   * Leases notices that are due, the oldest first, each with its next attempt number: such as were never tried, or such as
-   * were. The latter also raises `shop_refuses_notices` if two minutes passed since an attempt failed and none was taken.
+   * Leases notices that are due, the oldest first, each with its next attempt number: those that were never tried, or, if
+   * `tried`, the others. The latter also raises `shop_refuses_notices` if an attempt failed two minutes ago and the shop has
+   * taken none since.
    */
   claimNotices(claim: { tried: boolean; limit: number; nowMs: number; leaseMs: number }): Promise<ClaimedNotice[]>;
-  /** The shop took it, which ends `shop_refuses_notices`. `lost`: the lease went to somebody else. */
+  /** The shop took it, which ends `shop_refuses_notices`. `lost`: the lease expired. */
   finishNotice(told: NoticeRef & { answer: ShopAnswer; nowMs: number }): Promise<'done' | 'lost'>;
   /**
    * Gives a claimed notice back, due again at `dueAtMs`. Counts an attempt that failed: the third in a row, or one two
@@ -22,13 +23,13 @@ export type Telling = {
   retryNotice(
     failed: NoticeRef & { dueAtMs: number; fault: FaultNote; answer: ShopAnswer | null; nowMs: number },
   ): Promise<'pending' | 'lost'>;
-  /** Retires a claimed notice for a person to look at, and raises `notices_dead`. Counts as `retryNotice` does. */
+  /** Retires a claimed notice, which a person may send again, and raises `notices_dead`. Counts as `retryNotice` does. */
   buryNotice(
     failed: NoticeRef & { fault: FaultNote; answer: ShopAnswer | null; nowMs: number },
   ): Promise<'dead' | 'lost'>;
   /**
    * Makes a notice that is done or dead pending again, with the same id; one that waits for its next attempt is due at
-   * once. `in_work`: it is under way, due, or has its turn after another.
+   * once. `in_work`: it is being sent, is due, or has its turn after another.
    */
   resendNotice(resent: { id: string; nowMs: number }): Promise<Resent | 'in_work' | 'unknown'>;
 };
@@ -46,7 +47,7 @@ export type ClaimedNotice = NoticeRef & {
   /** JSON. */
   body: string;
   createdAtMs: number;
-  /** Of this attempt where it is the first. */
+  /** The time of this attempt if it is the first. */
   firstTriedAtMs: number;
 };
 

@@ -3,14 +3,14 @@ import { statement } from '../statement.ts';
 import type { Answer, InTransaction, Transaction } from '../transaction.ts';
 import { type FeedRow, feedNotice } from '../verbs/notices.ts';
 
-/** Who gives positions holds this turn until he has committed them. */
+/** A transaction that gives positions holds this lock until it has committed them. */
 const POSITIONS_TURN = 7_331_002;
-/** At most so many are given in one transaction; nobody may have read the feed for long. */
+/** One transaction gives at most this many: the feed may not have been read for a long time. */
 const POSITIONS_MAX = 1_000;
 
 const ANY_WITHOUT_POSITION = statement('SELECT 1 FROM outbox WHERE position IS NULL LIMIT 1');
 const TAKE_TURN = statement(`SELECT pg_advisory_xact_lock(${POSITIONS_TURN})`);
-// Notices of one order are committed in the order of their keys. They are held in that order, as whoever ends them does.
+// Notices of one order are committed in the order of their keys. They are locked in that order, as `finishNotice` does.
 const GIVE_POSITIONS = statement(
   `WITH fresh AS (
      SELECT key FROM outbox WHERE position IS NULL ORDER BY key LIMIT ${POSITIONS_MAX} FOR NO KEY UPDATE
@@ -31,14 +31,14 @@ const PAGE = statement(
      ON n.bytes <= @bytesMax OR n.bytes = octet_length(n.body)
    ORDER BY n.position`,
 );
-// In one statement, so of one moment: a notice that got its position in between would be counted by neither half.
+// One statement sees one moment: of two, neither would count a notice that gets its position between them.
 const END = statement(
   `SELECT generation, coalesce((SELECT max(position) FROM outbox), 0) AS position,
      NOT EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) AS isWhole
    FROM instance`,
 );
 
-/** The verbs of the feed: each may give positions, so each is a transaction that writes. */
+/** The feed. Each verb may give positions, so each is a transaction that writes. */
 export const feedVerbs: InTransaction<Pick<Queries, 'readFeed' | 'findFeedEnd'>> = {
   /** Gives positions to notices that were committed without one and reads again. */
   *readFeed(tx, page) {
