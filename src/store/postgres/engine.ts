@@ -35,14 +35,7 @@ type Writes = Links &
 type Reads = Omit<Queries, FeedVerb> & Sharing;
 
 /** Each in a transaction of its own. */
-const WRITES = {
-  ...claimVerbs,
-  ...sweepVerbs,
-  ...feedVerbs,
-  ...retentionVerbs,
-  ...clockStepVerbs,
-  ...secretVerbs,
-};
+const WRITES = { ...claimVerbs, ...sweepVerbs, ...feedVerbs, ...retentionVerbs, ...clockStepVerbs, ...secretVerbs };
 
 /** Each sees one moment of the database: an order never disagrees with its ledger. */
 const READS = { ...queryVerbs, ...counterVerbs, ...replicaVerbs };
