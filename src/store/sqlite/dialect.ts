@@ -18,6 +18,7 @@ export function inSqlite(sql: string): string {
     .replace(/::\w+(\[\])?/g, '')
     .replace(/\bFOR (NO KEY UPDATE|UPDATE|KEY SHARE)( OF \w+)?( SKIP LOCKED)?/g, '')
     .replace(/= ANY\(@(\w+)\)/g, 'IN (SELECT value FROM json_each(@$1))')
+    .replace(/\bILIKE\b/g, 'LIKE')
     .replace(/\bgreatest\(/g, 'max(')
     .replace(/\bleast\(/g, 'min(');
 }

@@ -8,9 +8,11 @@ import { inboxVerbs } from './inbox.ts';
 import { endRefusals } from './intake.ts';
 import { closeOpening, openIntent } from './intents.ts';
 import { registerLink } from './links.ts';
+import { listVerbs } from './lists.ts';
 import { openingVerbs } from './openings.ts';
 import { readingVerbs } from './readings.ts';
 import { settle } from './settle.ts';
+import { timeline } from './timeline.ts';
 
 /*
  * The verbs that are written once, by lane. To add one: its type in a contract, its text in a file of this folder, its name
@@ -35,4 +37,4 @@ export const WORK = {
 } satisfies Partial<InTransaction<Store>>;
 
 /** Verbs that only read: each sees one moment of the database. */
-export const READ = {} satisfies Partial<InTransaction<Store>>;
+export const READ = { ...listVerbs, timeline } satisfies Partial<InTransaction<Store>>;
