@@ -9,7 +9,6 @@ import type { Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
 import { claimVerbs } from './claims.ts';
 import type { DatabaseClock } from './clock.ts';
-import { clockStepVerbs } from './clock_steps.ts';
 import type { Database } from './database.ts';
 import { feedVerbs } from './feed.ts';
 import { type Gate, openGate } from './gate.ts';
@@ -18,9 +17,7 @@ import { intakeVerbs } from './intake.ts';
 import { tellingVerbs } from './notices.ts';
 import { queryVerbs } from './queries.ts';
 import { heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
-import { retentionVerbs } from './retention.ts';
-import { secretVerbs } from './secrets.ts';
-import { catchUp, sweepVerbs } from './sweep.ts';
+import { catchUp } from './sweep.ts';
 import { finish, type Transaction } from './transaction.ts';
 
 type FeedVerb = keyof typeof feedVerbs;
@@ -35,15 +32,7 @@ type Writes = Links &
 type Reads = Omit<Queries, FeedVerb> & Sharing;
 
 /** Each in a transaction of its own. */
-const WRITES = {
-  ...claimVerbs,
-  ...sweepVerbs,
-  ...tellingVerbs,
-  ...feedVerbs,
-  ...retentionVerbs,
-  ...clockStepVerbs,
-  ...secretVerbs,
-};
+const WRITES = { ...claimVerbs, ...tellingVerbs, ...feedVerbs };
 
 /** Each sees one moment of the database: an order never disagrees with its ledger. */
 const READS = { ...queryVerbs, ...replicaVerbs };

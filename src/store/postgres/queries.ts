@@ -2,7 +2,6 @@ import type { Queries } from '../queries.ts';
 import type { READ } from '../verbs/table.ts';
 import { listMatters } from './matter_list.ts';
 import { noticeQueries, shopState } from './notices.ts';
-import { countUnopenable } from './secrets.ts';
 import { stats } from './stats.ts';
 import type { InTransaction } from './transaction.ts';
 
@@ -11,5 +10,4 @@ export const queryVerbs: InTransaction<Omit<Queries, 'readFeed' | 'findFeedEnd' 
   listMatters,
   stats,
   shopState,
-  countUnopenable,
 };

@@ -35,6 +35,7 @@ export const BEGIN_DURABLE = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${WAI
 /** A transaction on a connection that nobody else uses. */
 export class OpenTransaction implements Transaction {
   readonly replica: string;
+  readonly hasReplicas = true;
   readonly newId: () => string;
   readonly #client: ClientBase;
   #failure: unknown;

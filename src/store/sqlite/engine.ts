@@ -8,9 +8,9 @@ import type { Refusals } from '../rejections.ts';
 import type { Inbox, Intake, Keeping, Links, Orders } from '../store.ts';
 import type { Telling } from '../telling.ts';
 import type { Work } from '../transaction.ts';
+import { catchUpAtOnce } from '../verbs/sweep.ts';
 import { READ, WORK } from '../verbs/table.ts';
 import { claimVerbs } from './claims.ts';
-import { clockStepVerbs } from './clock_steps.ts';
 import { storeFault } from './faults.ts';
 import { markCopy } from './instance.ts';
 import { intakeVerbs } from './intake.ts';
@@ -18,15 +18,15 @@ import { tellingVerbs } from './notices.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
 import { queryVerbs } from './queries.ts';
 import { replicaVerbs } from './replicas.ts';
-import { retentionVerbs } from './retention.ts';
-import { secretVerbs } from './secrets.ts';
-import { sweepVerbs } from './sweep.ts';
 import type { Synchronous } from './synchronous.ts';
 import { type Connection, connection, finish, OpenTransaction } from './transaction.ts';
 
 type WriteVerbs = Synchronous<
   Intake & Links & Inbox & Orders & Refusals & Asking & Telling & Omit<Keeping, 'backup' | 'close'>
 >;
+
+/** Verbs over a `Transaction` that PostgreSQL has other texts of. */
+const OWN = { ...claimVerbs, ...intakeVerbs, catchUp: catchUpAtOnce };
 
 export type Call = { verb: string; args: readonly unknown[] };
 export type Answer = { ok: true; value: unknown } | { ok: false; error: unknown };
@@ -45,19 +45,12 @@ export function openWriter(
 ): Writer {
   const { path, newId } = options;
   const { db, lock, migrated: _, ...found } = opened;
-  const verbs = {
-    ...sweepVerbs(db),
-    ...tellingVerbs(db),
-    ...retentionVerbs(db),
-    ...secretVerbs(db),
-    ...clockStepVerbs(db),
-    heartbeat: beater(db),
-  };
+  const verbs = { ...tellingVerbs(db), heartbeat: beater(db) };
   return {
     opened: found,
     run: batchRunner({
       db,
-      verbs: { ...verbs, ...WORK, ...claimVerbs, ...intakeVerbs },
+      verbs: { ...verbs, ...WORK, ...OWN },
       path,
       assertInPlace: placeKeeper(path),
       of: connection(db, { replica: newId(), newId }),
@@ -228,12 +221,7 @@ function invoke(verbs: object, { verb, args }: Call, of: Connection): unknown {
 }
 
 function isShared(verb: string): boolean {
-  return (
-    Object.hasOwn(claimVerbs, verb) ||
-    Object.hasOwn(intakeVerbs, verb) ||
-    Object.hasOwn(WORK, verb) ||
-    Object.hasOwn(READ, verb)
-  );
+  return Object.hasOwn(OWN, verb) || Object.hasOwn(WORK, verb) || Object.hasOwn(READ, verb);
 }
 
 /** An unlinked file goes on accepting commits that nobody will ever read: none of them may be acknowledged. */

@@ -3,16 +3,9 @@ import type { Queries } from '../queries.ts';
 import type { READ } from '../verbs/table.ts';
 import { matterLister } from './matter_list.ts';
 import { noticeQueries, shopStateQuery } from './notices.ts';
-import { countUnopenable } from './secrets.ts';
 import { statsQuery } from './stats.ts';
 import type { Synchronous } from './synchronous.ts';
 
 export function queryVerbs(db: Database): Synchronous<Omit<Queries, keyof typeof READ>> {
-  return {
-    ...noticeQueries(db),
-    listMatters: matterLister(db),
-    stats: statsQuery(db),
-    shopState: shopStateQuery(db),
-    countUnopenable: (keyIds) => countUnopenable(db, keyIds),
-  };
+  return { ...noticeQueries(db), listMatters: matterLister(db), stats: statsQuery(db), shopState: shopStateQuery(db) };
 }

@@ -11,8 +11,11 @@ import { registerLink } from './links.ts';
 import { listVerbs } from './lists.ts';
 import { openingVerbs } from './openings.ts';
 import { readingVerbs } from './readings.ts';
+import { countUnopenable, secretVerbs } from './secrets.ts';
 import { settle } from './settle.ts';
+import { sweepVerbs } from './sweep.ts';
 import { timeline } from './timeline.ts';
+import { upkeepVerbs } from './upkeep.ts';
 
 /*
  * The verbs that are written once, by lane. To add one: its type in a contract, its text in a file of this folder, its name
@@ -34,7 +37,10 @@ export const WORK = {
   ...budgetVerbs,
   ...checkVerbs,
   ...openingVerbs,
+  ...upkeepVerbs,
+  ...secretVerbs,
+  ...sweepVerbs,
 } satisfies Partial<InTransaction<Store>>;
 
 /** Verbs that only read: each sees one moment of the database. */
-export const READ = { ...listVerbs, timeline } satisfies Partial<InTransaction<Store>>;
+export const READ = { ...listVerbs, timeline, countUnopenable } satisfies Partial<InTransaction<Store>>;
