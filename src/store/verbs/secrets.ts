@@ -23,7 +23,7 @@ const RESEAL_SERVICE = statement(
 );
 const ADD = statement(
   `UPDATE instance SET secrets_key_others = trim(secrets_key_others || ' ' || @keyId::text)
-   WHERE secrets_key_id <> @keyId AND secrets_key_others NOT LIKE '%' || @keyId::text || '%'`,
+   WHERE secrets_key_id <> @keyId AND ' ' || secrets_key_others || ' ' NOT LIKE '% ' || @keyId::text || ' %'`,
 );
 const ADOPT = statement("UPDATE instance SET secrets_key_id = @keyId, secrets_key_others = ''");
 
