@@ -1,3 +1,6 @@
+/** A replica that was silent for longer is not counted on. */
+export const ALIVE_MS = 60_000;
+
 /** How a store is worked on. */
 export type Sharing = {
   /** What the database is, who works on it, and which leases have lapsed that nobody took over so far. */

@@ -1,25 +1,6 @@
 import { adoptCommand, restoredSentence, shellWord } from '../domain/advice.ts';
 import type { ListedLink } from './asking.ts';
 
-/** Whether the store knows a link that the service lists, and which other link the order of its reference has here. */
-export type Known = { isKnown: boolean; otherId: string | null };
-
-/**
- * A link is known by its id, or by its reference where the order's link has no id so far.
- *
- * @param newestId the id of the newest link of the order that has the reference; undefined where there is none
- */
-export function knowledgeOf(isIdKnown: boolean, newestId: string | null | undefined): Known {
-  if (isIdKnown) return { isKnown: true, otherId: null };
-  return { isKnown: newestId === null, otherId: newestId ?? null };
-}
-
-/** Whether a link may have been made after the copy that took the place of the database. */
-export function isMadeSince({ createdAtMs }: ListedLink, sinceMs: number): boolean {
-  // What the store did not know when the copy was made was made without it.
-  return createdAtMs === null || createdAtMs >= sinceMs;
-}
-
 /** What a person does about a link that the store does not know: the shop may have made it without settled. */
 export function unknownLinkDetail({ id, reference, money, createdAtMs }: ListedLink, otherId: string | null): string {
   const amount = money.amount === null ? 'AMOUNT' : shellWord(money.amount);

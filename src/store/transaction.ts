@@ -18,6 +18,8 @@ export type Transaction = {
   lock(statement: Statement, values?: object): void;
   /** The holder of the leases that are taken here. No other process ever had the name. */
   readonly replica: string;
+  /** Whether other processes may work on the database: only then it has the table `replica`, and advisory locks. */
+  readonly hasReplicas: boolean;
   newId(): string;
 };
 

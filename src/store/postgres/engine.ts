@@ -9,18 +9,14 @@ import type { Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
 import { claimVerbs } from './claims.ts';
 import type { DatabaseClock } from './clock.ts';
-import { clockStepVerbs } from './clock_steps.ts';
 import { counterVerbs } from './counters.ts';
 import type { Database } from './database.ts';
 import { feedVerbs } from './feed.ts';
 import { type Gate, openGate } from './gate.ts';
 import { HINTS, type Hints } from './hints.ts';
 import { intakeVerbs } from './intake.ts';
-import { queryVerbs } from './queries.ts';
 import { heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
-import { retentionVerbs } from './retention.ts';
-import { secretVerbs } from './secrets.ts';
-import { catchUp, sweepVerbs } from './sweep.ts';
+import { catchUp } from './sweep.ts';
 import { finish, type Transaction } from './transaction.ts';
 
 type FeedVerb = keyof typeof feedVerbs;
@@ -35,10 +31,10 @@ type Writes = Links &
 type Reads = Omit<Queries, FeedVerb> & Sharing;
 
 /** Each in a transaction of its own. */
-const WRITES = { ...claimVerbs, ...sweepVerbs, ...feedVerbs, ...retentionVerbs, ...clockStepVerbs, ...secretVerbs };
+const WRITES = { ...claimVerbs, ...feedVerbs };
 
 /** Each sees one moment of the database: an order never disagrees with its ledger. */
-const READS = { ...queryVerbs, ...counterVerbs, ...replicaVerbs };
+const READS = { ...counterVerbs, ...replicaVerbs };
 
 export type StoreParts = Replica & { clock: DatabaseClock; hints: Hints };
 

@@ -1,12 +1,12 @@
 import { Fault } from '../../fault.ts';
 import type { Migrated, MigrateOptions } from '../open.ts';
+import { countUnopenable } from '../verbs/secrets.ts';
+import { aliveReplicas } from '../verbs/sweep.ts';
 import { databaseClock } from './clock.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { assertUsable, openDatabase } from './open.ts';
-import { queryVerbs } from './queries.ts';
-import { aliveReplicas } from './replicas.ts';
 import { tlsFilesFault } from './tls.ts';
-import type { Transaction } from './transaction.ts';
+import { finish, type Transaction } from './transaction.ts';
 
 type MigrationOptions = Pick<MigrateOptions, 'isRestored' | 'keyIsLost' | 'clock'> &
   Pick<DatabaseOptions, 'url' | 'name'> & {
@@ -48,7 +48,7 @@ export async function migratePostgres(options: MigrationOptions): Promise<Databa
       isRestored,
       ...(isRestored || keyIsLost ? { before: (tx) => refuseServed(tx, name, nowMs()) } : {}),
     });
-    const undecipherable = await db.read((tx) => queryVerbs.countUnopenable(tx, keyIds));
+    const undecipherable = await db.read((tx) => finish(countUnopenable(tx, keyIds)));
     return { applied: migrated, restoredFromMs, undecipherable };
   } finally {
     await db.close();
@@ -57,7 +57,7 @@ export async function migratePostgres(options: MigrationOptions): Promise<Databa
 
 /** What a serving replica knows of keys and of the feed it would go on by. */
 async function refuseServed(tx: Transaction, name: string, nowMs: number): Promise<void> {
-  const serving = await aliveReplicas(tx, nowMs);
+  const serving = await finish(aliveReplicas(tx, nowMs));
   if (serving.length === 0) return;
   throw new Fault(
     'terminal',

@@ -1,5 +1,5 @@
 import { OUTAGE_MS } from '../instance.ts';
-import type { ReplicaSummary, Sharing } from '../replicas.ts';
+import { ALIVE_MS, type ReplicaSummary, type Sharing } from '../replicas.ts';
 import { statement } from '../statement.ts';
 import type { Keeping } from '../store.ts';
 import type { InTransaction } from '../transaction.ts';
@@ -18,8 +18,6 @@ export type Replica = {
 
 type Beat = Replica & { skewMs: number };
 
-/** A replica that was silent for longer is not counted on. */
-export const ALIVE_MS = 60_000;
 /** A row of a replica that has been silent for longer is removed. */
 const FORGOTTEN_AFTER_MS = 24 * 3_600_000;
 
@@ -93,14 +91,6 @@ export async function leave(tx: Transaction): Promise<void> {
   const { replica } = tx;
   for (const giveBack of GIVE_BACK) tx.send(giveBack, { replica });
   tx.send(LEAVE, { replica });
-}
-
-const LIST_ALIVE = statement('SELECT name FROM replica WHERE alive_at_ms > @sinceMs ORDER BY started_at_ms, name');
-
-/** The names of those that may be working on the database. */
-export async function aliveReplicas(tx: Transaction, nowMs: number): Promise<string[]> {
-  const rows = await tx.all<{ name: string }>(LIST_ALIVE, { sinceMs: nowMs - ALIVE_MS });
-  return rows.map(({ name }) => name);
 }
 
 const SERVER = statement("SELECT current_setting('server_version') AS version");

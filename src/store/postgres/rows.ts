@@ -9,10 +9,6 @@ import type { Transaction } from './transaction.ts';
 export const ORDER_COLUMNS = `key, reference, amount_minor, currency, state, flags, version, adopted_payment_id,
   resolution, last_reading, created_at_ms`;
 
-/** Attention rows with the order that each is about. */
-export const ATTENTION = `SELECT a.key, a.kind, a.subject, o.reference, a.detail, a.count,
-  a.opened_at_ms AS openedAtMs, a.last_at_ms AS lastAtMs FROM attention a LEFT JOIN orders o ON o.key = a.order_key`;
-
 /** The number of the last request to the API that left, or is about to; 0 before the first. */
 export const LAST_ASKED = '(SELECT last_request FROM api_state)';
 

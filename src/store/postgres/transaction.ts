@@ -35,6 +35,7 @@ export const BEGIN_DURABLE = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${WAI
 /** A transaction on a connection that nobody else uses. */
 export class OpenTransaction implements Transaction {
   readonly replica: string;
+  readonly hasReplicas = true;
   readonly newId: () => string;
   readonly #client: ClientBase;
   #failure: unknown;
@@ -129,7 +130,9 @@ export async function finish<T>(work: Work<T>): Promise<T> {
   while (step.done !== true) {
     const { value } = step;
     if (!(value instanceof Awaited)) {
-      throw new Error('A verb of the store waited for something else than its own statements. This is a bug of settled.');
+      throw new Error(
+        'A verb of the store waited for something else than its own statements. This is a bug of settled.',
+      );
     }
     step = work.next(await value.promise);
   }

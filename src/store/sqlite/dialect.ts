@@ -23,6 +23,7 @@ export function inSqlite(sql: string): string {
       'CROSS JOIN $1 $4 ON $4.$2 = $3',
     )
     .replace(/= ANY\(@(\w+)\)/g, 'IN (SELECT value FROM json_each(@$1))')
+    .replace(/\bILIKE\b/g, 'LIKE')
     .replace(/\bgreatest\(/g, 'max(')
     .replace(/\bleast\(/g, 'min(');
 }

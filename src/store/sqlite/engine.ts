@@ -8,25 +8,24 @@ import type { Refusals } from '../rejections.ts';
 import type { Inbox, Intake, Keeping, Links, Orders } from '../store.ts';
 import type { Telling } from '../telling.ts';
 import type { Work } from '../transaction.ts';
+import { catchUpAtOnce } from '../verbs/sweep.ts';
 import { READ, WORK } from '../verbs/table.ts';
 import { claimVerbs } from './claims.ts';
-import { clockStepVerbs } from './clock_steps.ts';
 import { counterVerbs } from './counters.ts';
 import { storeFault } from './faults.ts';
 import { feedVerbs } from './feed.ts';
 import { markCopy } from './instance.ts';
 import { intakeVerbs } from './intake.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
-import { queryVerbs } from './queries.ts';
-import { retentionVerbs } from './retention.ts';
-import { secretVerbs } from './secrets.ts';
-import { sweepVerbs } from './sweep.ts';
 import type { Synchronous } from './synchronous.ts';
 import { type Connection, connection, finish, OpenTransaction } from './transaction.ts';
 
 type WriteVerbs = Synchronous<
   Intake & Links & Inbox & Orders & Refusals & Asking & Telling & Omit<Keeping, 'backup' | 'close'>
 >;
+
+/** Verbs over a `Transaction` that PostgreSQL has other texts of. */
+const OWN = { ...claimVerbs, ...intakeVerbs, catchUp: catchUpAtOnce };
 
 export type Call = { verb: string; args: readonly unknown[] };
 export type Answer = { ok: true; value: unknown } | { ok: false; error: unknown };
@@ -45,18 +44,12 @@ export function openWriter(
 ): Writer {
   const { path, newId } = options;
   const { db, lock, migrated: _, ...found } = opened;
-  const verbs = {
-    ...sweepVerbs(db),
-    ...retentionVerbs(db),
-    ...secretVerbs(db),
-    ...clockStepVerbs(db),
-    heartbeat: beater(db),
-  };
+  const verbs = { heartbeat: beater(db) };
   return {
     opened: found,
     run: batchRunner({
       db,
-      verbs: { ...verbs, ...WORK, ...claimVerbs, ...intakeVerbs },
+      verbs: { ...verbs, ...WORK, ...OWN },
       path,
       assertInPlace: placeKeeper(path),
       of: connection(db, { replica: newId(), newId }),
@@ -85,7 +78,7 @@ export type Reader = { run(call: Call): Answer; close(): void };
 
 /** The reading half. A verb's statements see one moment of the database: an order never disagrees with its ledger. */
 export function openReader(path: string, db: Database.Database = openForReading(path)): Reader {
-  const verbs = { ...queryVerbs(db), ...READ, ...OWN_READS };
+  const verbs = { ...READ, ...OWN_READS };
   const of = connection(db, { replica: '', newId: () => '' });
   const inOneSnapshot = db.transaction((call: Call) => invoke(verbs, call, of));
   return {
@@ -231,11 +224,7 @@ function invoke(verbs: object, { verb, args }: Call, of: Connection): unknown {
 
 function isShared(verb: string): boolean {
   return (
-    Object.hasOwn(claimVerbs, verb) ||
-    Object.hasOwn(intakeVerbs, verb) ||
-    Object.hasOwn(OWN_READS, verb) ||
-    Object.hasOwn(WORK, verb) ||
-    Object.hasOwn(READ, verb)
+    Object.hasOwn(OWN, verb) || Object.hasOwn(OWN_READS, verb) || Object.hasOwn(WORK, verb) || Object.hasOwn(READ, verb)
   );
 }
 

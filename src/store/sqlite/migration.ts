@@ -1,7 +1,8 @@
 import { Fault } from '../../fault.ts';
 import type { Migrated, MigrateOptions } from '../open.ts';
+import { countUnopenable } from '../verbs/secrets.ts';
 import { isFirstStart, lockStore, openForWriting } from './open.ts';
-import { countUnopenable } from './secrets.ts';
+import { connection, finish, OpenTransaction } from './transaction.ts';
 
 /** `settled migrate`, of a database that exists and that nobody works on. */
 export function migrateSqlite(options: MigrateOptions & { path: string }): Migrated {
@@ -23,7 +24,8 @@ export function migrateSqlite(options: MigrateOptions & { path: string }): Migra
     const names = { path, secretsKeyId: keyId, olderKeyIds: keyIds.slice(1), newInstanceId: '' };
     const opening = { ...names, adoptsKey: keyIsLost, isRestored, nowMs: clock.nowMs() };
     const { db, migrated, restoredFromMs } = openForWriting(opening, lock);
-    const newKey = { keyId, keyPlace, undecipherable: countUnopenable(db, keyIds) };
+    const tx = new OpenTransaction(connection(db, { replica: 'migrate', newId: () => '' }));
+    const newKey = { keyId, keyPlace, undecipherable: finish(countUnopenable(tx, keyIds)) };
     db.close();
     return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
   } finally {

@@ -7,10 +7,6 @@ import { CLOCK_STEP_MS } from '../lists.ts';
  * it plans, so every new value makes it plan again, which costs 6 to 25 µs, several times the statement itself.
  */
 
-/** Attention rows with the order that each is about. */
-export const ATTENTION = `SELECT a.key, a.kind, a.subject, o.reference, a.detail, a.count,
-  a.opened_at_ms AS openedAtMs, a.last_at_ms AS lastAtMs FROM attention a LEFT JOIN orders o ON o.key = a.order_key`;
-
 /** The number of the last request to the API that left, or is about to; 0 before the first. */
 export const LAST_ASKED = '(SELECT last_request FROM api_state)';
 

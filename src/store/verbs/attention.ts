@@ -78,7 +78,9 @@ const END_BY_PERSON = statement(
   `UPDATE attention SET ended_at_ms = @atMs, detail = detail || @ending WHERE key = @key AND ended_at_ms IS NULL
    RETURNING kind, subject, order_key AS orderKey`,
 );
-const END_SEARCH = statement('UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = @restoredFromMs');
+export const END_SEARCH = statement(
+  'UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = @restoredFromMs',
+);
 const SET_FLAGS = statement(
   'UPDATE orders SET flags = @flags, version = @version, updated_at_ms = @atMs WHERE key = @orderKey',
 );

@@ -1,6 +1,65 @@
 import { Fault } from '../../fault.ts';
+import type { Queries } from '../queries.ts';
+import { ALIVE_MS } from '../replicas.ts';
 import { statement } from '../statement.ts';
-import type { Transaction, Work } from '../transaction.ts';
+import type { Keeping, SealedCredentials } from '../store.ts';
+import { type Answer, type InTransaction, type Transaction, together, type Work } from '../transaction.ts';
+
+type SecretVerbs = Pick<Keeping, 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey'>;
+
+const LIST = statement(
+  `SELECT l.key AS linkKey, l.token, o.reference, l.link_id AS linkId, l.sealed_secret AS sealedSecret,
+     l.secrets_key_id AS keyId, l.service_sealed_secret AS serviceSealedSecret,
+     l.service_secrets_key_id AS serviceKeyId
+   FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key > @after ORDER BY l.key LIMIT @limit`,
+);
+const RESEAL = statement(
+  `UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId, secret_fingerprint = @fingerprint
+   WHERE key = @linkKey AND sealed_secret = @was`,
+);
+const RESEAL_SERVICE = statement(
+  `UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId
+   WHERE key = @linkKey AND service_sealed_secret = @was`,
+);
+const ADD = statement(
+  `UPDATE instance SET secrets_key_others = trim(secrets_key_others || ' ' || @keyId::text)
+   WHERE secrets_key_id <> @keyId AND ' ' || secrets_key_others || ' ' NOT LIKE '% ' || @keyId::text || ' %'`,
+);
+const ADOPT = statement("UPDATE instance SET secrets_key_id = @keyId, secrets_key_others = ''");
+
+export const secretVerbs: InTransaction<SecretVerbs> = {
+  *listSecrets(tx, page) {
+    return yield* tx.all<SealedCredentials>(LIST, page);
+  },
+  *resealSecret(tx, { whose = 'ours', ...resealed }) {
+    const held = holdSecretsKey(tx, resealed.keyId);
+    tx.send(whose === 'ours' ? RESEAL : RESEAL_SERVICE, resealed);
+    yield* held;
+  },
+  *addSecretsKey(tx, keyId) {
+    tx.lock(LOCK);
+    tx.send(ADD, { keyId });
+    if (tx.hasReplicas) yield* refuseIfReplicaSealsOtherwise(tx, keyId);
+  },
+  *adoptSecretsKey(tx, { keyId, damaged }) {
+    tx.lock(LOCK);
+    if (tx.hasReplicas) {
+      yield* together(refuseIfReplicaSealsOtherwise(tx, keyId), refuseIfSecretsAreLeft(tx, keyId, damaged));
+    }
+    tx.send(ADOPT, { keyId });
+  },
+};
+
+const COUNT_UNOPENABLE = statement(
+  `SELECT count(*) AS links FROM link
+   WHERE NOT (secrets_key_id = ANY(@keyIds::text[])) OR NOT (service_secrets_key_id = ANY(@keyIds::text[]))`,
+);
+
+/** See `Queries` in queries.ts. */
+export const countUnopenable: InTransaction<Queries>['countUnopenable'] = function* (tx, keyIds) {
+  const { links } = (yield* tx.one<{ links: number }>(COUNT_UNOPENABLE, { keyIds })) as { links: number };
+  return links;
+};
 
 const HOLD_KEY = statement(
   `SELECT 1 FROM instance WHERE secrets_key_id = @keyId
@@ -8,15 +67,57 @@ const HOLD_KEY = statement(
 );
 
 /**
- * Holds a key under which a secret is about to be stored: giving it up waits, and then sees the secret. Throws if it was
- * given up: a replica that starts later need not know it any more.
+ * Locks a key under which a secret is about to rest: a replica that gives the key up waits, and then sees the secret. The
+ * lock is sent at once; reading its answer throws if the replicas have given the key up.
  */
-export function* holdSecretsKey(tx: Transaction, keyId: string): Work<void> {
-  if ((yield* tx.one(HOLD_KEY, { keyId })) !== undefined) return;
+export function holdSecretsKey(tx: Transaction, keyId: string): Work<void> {
+  return refuseIfGivenUp(tx.one(HOLD_KEY, { keyId }), keyId);
+}
+
+function* refuseIfGivenUp(held: Answer<unknown>, keyId: string): Work<void> {
+  if ((yield* held) !== undefined) return;
   throw new Fault(
     'transient',
     'secrets_key_wrong',
     `This replica would seal a secret under the key ${keyId}, which the other replicas have given up. Start it with their ` +
       'SETTLED_SECRETS_KEY.',
+  );
+}
+
+const LOCK = statement('SELECT 1 FROM instance FOR UPDATE');
+// Whether others are alive is seen beside the newest sign of life: no clock is needed for it.
+const FIND_OTHER_REPLICA = statement(
+  `SELECT name, r.secrets_key_id AS keyId FROM replica r, instance i
+   WHERE name <> @replica AND r.secrets_key_id <> @keyId AND r.alive_at_ms > i.alive_at_ms - ${ALIVE_MS}
+   ORDER BY name LIMIT 1`,
+);
+
+function* refuseIfReplicaSealsOtherwise(tx: Transaction, keyId: string): Work<void> {
+  const values = { keyId, replica: tx.replica };
+  const other = yield* tx.one<{ name: string; keyId: string }>(FIND_OTHER_REPLICA, values);
+  if (other === undefined) return;
+  throw new Fault(
+    'transient',
+    'secrets_key_in_use',
+    `Secrets cannot rest under the key ${keyId} alone: the replica ${other.name} seals under the key ${other.keyId}. Start ` +
+      'every replica with the same SETTLED_SECRETS_KEY.',
+  );
+}
+
+const COUNT_OTHERS = statement(
+  `SELECT count(*) AS secrets FROM instance i, link l
+     CROSS JOIN LATERAL (VALUES (l.secrets_key_id), (l.service_secrets_key_id)) AS sealed (key_id)
+   WHERE sealed.key_id <> @keyId AND sealed.key_id = ANY(i.secrets_key_id || string_to_array(secrets_key_others, ' '))`,
+);
+
+/** Another replica may have sealed a secret under a key that is to be given up. */
+function* refuseIfSecretsAreLeft(tx: Transaction, keyId: string, damaged: number): Work<void> {
+  const row = yield* tx.one<{ secrets: number }>(COUNT_OTHERS, { keyId });
+  const secrets = (row?.secrets ?? 0) - damaged;
+  if (secrets <= 0) return;
+  throw new Fault(
+    'transient',
+    'secrets_key_in_use',
+    `Secrets rest under another key than ${keyId} (${secrets}): they came meanwhile, and are sealed anew by themselves.`,
   );
 }

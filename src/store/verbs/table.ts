@@ -9,10 +9,15 @@ import { inboxVerbs } from './inbox.ts';
 import { endRefusals } from './intake.ts';
 import { closeOpening, openIntent } from './intents.ts';
 import { registerLink } from './links.ts';
+import { listVerbs } from './lists.ts';
 import { noticeQueries, tellingVerbs } from './notices.ts';
 import { openingVerbs } from './openings.ts';
 import { readingVerbs } from './readings.ts';
+import { countUnopenable, secretVerbs } from './secrets.ts';
 import { settle } from './settle.ts';
+import { sweepVerbs } from './sweep.ts';
+import { timeline } from './timeline.ts';
+import { upkeepVerbs } from './upkeep.ts';
 
 /*
  * The verbs that are written once, by lane. To add one: its type in a contract, its text in a file of this folder, its name
@@ -35,7 +40,12 @@ export const WORK = {
   ...checkVerbs,
   ...openingVerbs,
   ...tellingVerbs,
+  ...upkeepVerbs,
+  ...secretVerbs,
+  ...sweepVerbs,
 } satisfies Partial<InTransaction<Store>>;
 
 /** Verbs that only read: each sees one moment of the database. */
-export const READ = { ...noticeQueries, listMatters } satisfies Partial<InTransaction<Store>>;
+export const READ = { ...listVerbs, ...noticeQueries, timeline, listMatters, countUnopenable } satisfies Partial<
+  InTransaction<Store>
+>;

@@ -302,7 +302,7 @@ describe('two replicas on one database', () => {
 function withoutLocks(tx: Transaction, stall: () => Promise<void>): Transaction {
   const unlocked = ({ sql }: Statement): Statement => statement(sql.replace(/FOR NO KEY UPDATE(?: OF \w+)?/, ''));
   return {
-    ...{ replica: tx.replica, newId: tx.newId },
+    ...{ replica: tx.replica, newId: tx.newId, hasReplicas: tx.hasReplicas },
     all: (asked, values) => tx.all(unlocked(asked), values),
     run: (asked, values) => tx.run(unlocked(asked), values),
     send: (asked, values) => tx.send(unlocked(asked), values),

@@ -1,0 +1,169 @@
+import { searchSubject } from '../../domain/advice.ts';
+import type { Checks, ListedLink } from '../asking.ts';
+import { ALIVE_MS } from '../replicas.ts';
+import { noListDetail, unknownLinkDetail } from '../restore.ts';
+import { statement } from '../statement.ts';
+import type { Answer, InTransaction, Transaction, Work } from '../transaction.ts';
+import { attention, END_SEARCH } from './attention.ts';
+import { requestCheck } from './check_queue.ts';
+
+/** Comparing the service's list of links with what is known. See `Checks` in asking.ts. */
+export const sweepVerbs: InTransaction<Pick<Checks, 'sweepBounds' | 'compareListed' | 'endRestore' | 'noteNoList'>> = {
+  *sweepBounds(tx, { nowMs }) {
+    const oldest = tx.one<{ oldestOpenMs: number | null }>(OLDEST, { nowMs });
+    const some = tx.one<{ hasLinks: boolean }>(HAS_LINKS);
+    const [eldest = tx.replica] = tx.hasReplicas ? yield* aliveReplicas(tx, nowMs) : [];
+    return {
+      isOurTurn: eldest === tx.replica,
+      oldestOpenMs: (yield* oldest)?.oldestOpenMs ?? null,
+      hasLinks: (yield* some)?.hasLinks ?? false,
+    };
+  },
+  *compareListed(tx, { items, toleranceMs, nowMs }) {
+    const restored = tx.one<Restored>(RESTORED);
+    const differing = yield* findDiffering(tx, items, nowMs);
+    // An order that changes at this moment may be asked about once too often: that does no harm.
+    if (differing.length > 0) tx.lock(LOCK_ORDERS, { orderKeys: differing.map(({ orderKey }) => orderKey) });
+    for (const { linkKey } of differing) requestCheck(tx, { linkKey, reason: 'listed', atMs: nowMs });
+    const restoredFromMs = (yield* restored)?.restoredFromMs ?? null;
+    const sinceMs = restoredFromMs === null ? null : restoredFromMs - toleranceMs;
+    const notKnown = sinceMs === null ? 0 : yield* tellOfUnknown(tx, items, { sinceMs, nowMs });
+    return { differing: differing.length, notKnown, restoredFromMs };
+  },
+  *endRestore(tx, { nowMs }) {
+    const { restoredFromMs = null } = (yield* tx.one<Restored>(RESTORED)) ?? {};
+    if (restoredFromMs === null) return;
+    tx.send(END_SEARCH, { restoredFromMs });
+    attention.end(tx, 'link_not_known', searchSubject(restoredFromMs), nowMs);
+  },
+  *noteNoList(tx, { why, nowMs }) {
+    const { restoredFromMs = null } = (yield* tx.one<Restored>(RESTORED)) ?? {};
+    if (restoredFromMs === null) return;
+    yield* tellOnce(tx, searchSubject(restoredFromMs), noListDetail(restoredFromMs, why), nowMs);
+  },
+};
+
+/** Links of orders that a payment would still change. The clock may be wrong about an expiry that no reading showed. */
+const OPEN_LINKS = `link l JOIN orders o ON o.key = l.order_key
+  WHERE (o.state IN ('awaiting_payment', 'payment_pending', 'expired') OR (o.state IN ('held', 'cancelled')
+    AND (l.expires_at_ms IS NULL OR l.expires_at_ms > @nowMs OR l.status = 'ACTIVE')))`;
+
+// A link that the schedule has given up is compared if the list shows it.
+const OLDEST = statement(
+  `SELECT min(l.created_at_ms) AS oldestOpenMs FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL
+     AND l.next_check_at_ms IS NOT NULL`,
+);
+const HAS_LINKS = statement('SELECT EXISTS (SELECT 1 FROM link WHERE link_id IS NOT NULL) AS hasLinks');
+const LIST_ALIVE = statement('SELECT name FROM replica WHERE alive_at_ms > @sinceMs ORDER BY started_at_ms, name');
+
+/** The names of the processes that may be working on a shared database; the one that began first leads. */
+export function* aliveReplicas(tx: Transaction, nowMs: number): Work<string[]> {
+  const rows = yield* tx.all<{ name: string }>(LIST_ALIVE, { sinceMs: nowMs - ALIVE_MS });
+  return rows.map(({ name }) => name);
+}
+
+type OpenLink = { linkKey: number; orderKey: number };
+
+const OPEN_BY_ID = statement(
+  `SELECT l.key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, coalesce(l.status, 'ACTIVE') AS status
+   FROM ${OPEN_LINKS} AND l.link_id = ANY(@ids::text[])`,
+);
+// Whether a link has an id is looked at afterwards: SQLite would look for the order among all links that have none.
+const OPEN_BY_REFERENCE = statement(
+  `SELECT l.key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, o.reference
+   FROM ${OPEN_LINKS} AND o.reference = ANY(@references::text[]) ORDER BY l.key DESC`,
+);
+const LOCK_ORDERS = statement(
+  'SELECT 1 FROM orders WHERE key = ANY(@orderKeys::bigint[]) ORDER BY key FOR NO KEY UPDATE',
+);
+
+/**
+ * For each listed link the open one of which the list says something else than is known: another status, or an id that
+ * was not known.
+ */
+function* findDiffering(tx: Transaction, items: readonly ListedLink[], nowMs: number): Work<OpenLink[]> {
+  const listed = { ...namesOf(items), nowMs };
+  const withId = tx.all<OpenLink & { linkId: string; status: string }>(OPEN_BY_ID, listed);
+  const ofReference = tx.all<OpenLink & { linkId: string | null; reference: string }>(OPEN_BY_REFERENCE, listed);
+  const byId = new Map((yield* withId).map((link) => [link.linkId, link]));
+  const withoutId = (yield* ofReference).filter(({ linkId }) => linkId === null);
+  const byReference = new Map<string | null, OpenLink>(withoutId.map((link) => [link.reference, link]));
+  return items.flatMap(({ id, reference, status }) => {
+    const known = byId.get(id);
+    const differing = known !== undefined && known.status !== status ? known : byReference.get(reference);
+    return differing === undefined ? [] : [differing];
+  });
+}
+
+function namesOf(items: readonly ListedLink[]) {
+  return { ids: items.map(({ id }) => id), references: items.map(({ reference }) => reference) };
+}
+
+/** When the copy in the place of the database was made, while links made since are looked for. */
+type Restored = { restoredFromMs: number | null };
+
+const RESTORED = statement('SELECT restored_from_ms AS restoredFromMs FROM instance');
+const KNOWN_IDS = statement('SELECT link_id AS linkId FROM link WHERE link_id = ANY(@ids::text[])');
+const LINKS_OF_REFERENCES = statement(
+  `SELECT o.reference, l.link_id AS linkId FROM orders o JOIN link l ON l.order_key = o.key
+   WHERE o.reference = ANY(@references::text[]) ORDER BY l.key`,
+);
+
+/**
+ * Tells a person of links that the store does not know, and returns of how many it told now. A link is known by its id, or
+ * by its reference if the newest link of that order has no id so far.
+ */
+function* tellOfUnknown(
+  tx: Transaction,
+  items: readonly ListedLink[],
+  { sinceMs, nowMs }: { sinceMs: number; nowMs: number },
+): Work<number> {
+  // A link that the store did not know when the copy was made was made without it.
+  const made = items.filter(({ createdAtMs }) => createdAtMs === null || createdAtMs >= sinceMs);
+  const ids = tx.all<{ linkId: string }>(KNOWN_IDS, namesOf(made));
+  const links = tx.all<{ reference: string; linkId: string | null }>(LINKS_OF_REFERENCES, namesOf(made));
+  const known = new Set((yield* ids).map(({ linkId }) => linkId));
+  const newestId = new Map<string | null, string | null>(
+    (yield* links).map(({ reference, linkId }) => [reference, linkId]),
+  );
+  const unknown = made.filter(({ id, reference }) => !known.has(id) && newestId.get(reference) !== null);
+  const told = unknown.map((item) =>
+    tellOnce(tx, item.id, unknownLinkDetail(item, newestId.get(item.reference) ?? null), nowMs),
+  );
+  let sum = 0;
+  for (const raised of told) sum += yield* raised;
+  return sum;
+}
+
+const TELL_ONCE = statement(
+  `INSERT INTO attention (kind, subject, detail, opened_at_ms, last_at_ms)
+   SELECT 'link_not_known', @subject, @detail, @atMs::bigint, @atMs::bigint
+   WHERE NOT EXISTS (SELECT 1 FROM attention WHERE kind = 'link_not_known' AND subject = @subject)
+   ON CONFLICT (kind, subject) WHERE ended_at_ms IS NULL DO NOTHING`,
+);
+
+/** Raises a matter unless it was raised before: what a person has ended stays so. Answers how many it raised. */
+function tellOnce(tx: Transaction, subject: string, detail: string, atMs: number): Answer<number> {
+  return tx.run(TELL_ONCE, { subject, detail, atMs });
+}
+
+/** Open links at the service that the schedule asks about, and those that it has given up although they may be paid. */
+export const PAYABLE_LINKS = `${OPEN_LINKS} AND l.link_id IS NOT NULL
+  AND (l.next_check_at_ms IS NOT NULL OR coalesce(l.status, 'ACTIVE') = 'ACTIVE')`;
+
+const COUNT_PAYABLE = statement(`SELECT count(*) AS links FROM ${PAYABLE_LINKS}`);
+const MAKE_DUE = statement(
+  `UPDATE link SET next_check_at_ms = @nowMs WHERE key IN (SELECT l.key FROM ${PAYABLE_LINKS})
+     AND (next_check_at_ms IS NULL OR next_check_at_ms > @nowMs)`,
+);
+
+export function* countPayable(tx: Transaction, nowMs: number): Work<number> {
+  return (yield* tx.one<{ links: number }>(COUNT_PAYABLE, { nowMs }))?.links ?? 0;
+}
+
+/** `catchUp` in one transaction, for an engine whose one writer makes no other process wait. */
+export const catchUpAtOnce: InTransaction<Checks>['catchUp'] = function* (tx, { dryRun, nowMs }) {
+  const links = yield* countPayable(tx, nowMs);
+  if (!dryRun) tx.send(MAKE_DUE, { nowMs });
+  return { links };
+};

@@ -1,0 +1,124 @@
+import type { CheckReason } from '../../domain/check_queue.ts';
+import { firstCheckAtMs } from '../../domain/check_schedule.ts';
+import type { OrderState } from '../../domain/order.ts';
+import { isMoot } from '../checks.ts';
+import { type OpeningColumns, openingState } from '../openings.ts';
+import type { AttentionSummary, DriftRow, HistoryRow, Queries, RejectionSummary, Timeline } from '../queries.ts';
+import { statement } from '../statement.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { type EventRow, eventSummary, eventsOfOrder, REJECTION } from './lists.ts';
+import { NOTICE, type NoticeRow, noticeSummary } from './notices.ts';
+import { loadOrder } from './orders.ts';
+
+/** Rows of one kind that a timeline shows at most; the newest. */
+const ROWS_MAX = 500;
+
+const newest = (sql: string) => statement(`${sql} DESC LIMIT ${ROWS_MAX}`);
+
+const CHECK = statement(
+  `SELECT c.reason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
+   FROM link_check c JOIN link l ON l.key = c.link_key WHERE l.order_key = @orderKey LIMIT 1`,
+);
+const SCHEDULE = statement(
+  `SELECT next_check_at_ms AS nextCheckAtMs, check_failures AS checkFailures, expires_at_ms AS linkExpiresAtMs
+   FROM link WHERE order_key = @orderKey ORDER BY key DESC LIMIT 1`,
+);
+const OPENING = statement(
+  `SELECT p.status, p.attempt, p.due_at_ms AS dueAtMs, p.fault_code AS faultCode, p.fault_message AS faultMessage,
+     l.withheld, p.answer_lost AND l.service_sealed_secret IS NULL AS isSecretUnseen
+   FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey ORDER BY l.key DESC LIMIT 1`,
+);
+
+/** Everything that is known of an order. See `Queries` in queries.ts. */
+export const timeline: InTransaction<Queries>['timeline'] = function* (tx, reference) {
+  const loaded = yield* loadOrder.byReference(tx, reference);
+  if (loaded === null) return null;
+  const { order, orderKey } = loaded;
+  const check = tx.one<CheckColumns>(CHECK, { orderKey });
+  const schedule = tx.one<ScheduleColumns>(SCHEDULE, { orderKey });
+  const opening = tx.one<OpeningSummaryColumns>(OPENING, { orderKey });
+  const rows = yield* rowsOf(tx, orderKey);
+  return {
+    order,
+    ...rows,
+    check: waitingCheck(yield* check, order.state),
+    ...scheduleSummary((yield* schedule) as ScheduleColumns, order.settlement?.paidAtMs ?? null),
+    opening: openingSummary(yield* opening),
+  };
+};
+
+const HISTORY = newest(
+  `SELECT at_ms AS atMs, what, outcome, from_state AS "from", to_state AS "to", cause_kind AS causeKind,
+     cause_id AS causeId, effects FROM history WHERE order_key = @orderKey ORDER BY key`,
+);
+const EVENTS = statement(`${eventsOfOrder('o.key = @orderKey')} LIMIT ${ROWS_MAX}`);
+const HINTS = newest(
+  `SELECT h.event_id AS eventId, h.timestamp, h.last_at_ms AS lastAtMs, h.count
+   FROM hint h JOIN link l ON l.key = h.link_key WHERE l.order_key = @orderKey ORDER BY h.key`,
+);
+const REJECTIONS = newest(`${REJECTION} WHERE l.order_key = @orderKey ORDER BY r.key`);
+const OPEN_ATTENTION = newest(
+  `SELECT a.key, a.kind, a.subject, o.reference, a.detail, a.count, a.opened_at_ms AS openedAtMs,
+     a.last_at_ms AS lastAtMs
+   FROM attention a JOIN orders o ON o.key = a.order_key
+   WHERE a.order_key = @orderKey AND a.ended_at_ms IS NULL ORDER BY a.key`,
+);
+const NOTICES = newest(`${NOTICE} WHERE n.order_key = @orderKey ORDER BY n.key`);
+const DRIFT = newest(
+  `SELECT at_ms AS atMs, reading, learned_by AS learnedBy, ours, theirs, rule, right_side AS rightSide
+   FROM drift WHERE order_key = @orderKey ORDER BY key`,
+);
+
+type Rows = Pick<Timeline, 'history' | 'events' | 'hints' | 'rejections' | 'attention' | 'notices' | 'drift'>;
+
+/** What happened to an order, kind by kind, oldest first. */
+function* rowsOf(tx: Transaction, orderKey: number): Work<Rows> {
+  const history = tx.all<HistoryColumns>(HISTORY, { orderKey });
+  const events = tx.all<EventRow>(EVENTS, { orderKey });
+  const hints = tx.all<Timeline['hints'][number]>(HINTS, { orderKey });
+  const rejections = tx.all<RejectionSummary>(REJECTIONS, { orderKey });
+  const attention = tx.all<AttentionSummary>(OPEN_ATTENTION, { orderKey });
+  const notices = tx.all<NoticeRow>(NOTICES, { orderKey });
+  const drift = tx.all<DriftRow>(DRIFT, { orderKey });
+  return {
+    history: (yield* history).map(historyRow).reverse(),
+    events: (yield* events).map(eventSummary).reverse(),
+    hints: (yield* hints).reverse(),
+    rejections: (yield* rejections).reverse(),
+    attention: (yield* attention).reverse(),
+    notices: (yield* notices).map(noticeSummary).reverse(),
+    drift: (yield* drift).reverse(),
+  };
+}
+
+type HistoryColumns = Omit<HistoryRow, 'cause' | 'effects'> & {
+  causeKind: HistoryRow['cause']['kind'];
+  causeId: string | null;
+  effects: string;
+};
+
+function historyRow({ causeKind, causeId, effects, ...row }: HistoryColumns): HistoryRow {
+  return { ...row, cause: { kind: causeKind, id: causeId }, effects: effects === '' ? [] : effects.split('\n') };
+}
+
+type CheckColumns = NonNullable<Timeline['check']> & { reason: CheckReason };
+
+function waitingCheck(check: CheckColumns | undefined, state: OrderState): Timeline['check'] {
+  return check === undefined || isMoot(check.reason, state) ? null : check;
+}
+
+type ScheduleColumns = Pick<Timeline, 'nextCheckAtMs' | 'checkFailures' | 'linkExpiresAtMs'>;
+
+/** Until the next check of a paid order, its link still has the time that it had while the order was open. */
+function scheduleSummary(link: ScheduleColumns, settledAtMs: number | null): ScheduleColumns {
+  if (link.nextCheckAtMs === null) return link;
+  return { ...link, nextCheckAtMs: firstCheckAtMs({ settledAtMs }, link.nextCheckAtMs) };
+}
+
+type OpeningSummaryColumns = OpeningColumns & { attempt: number; dueAtMs: number; isSecretUnseen: boolean };
+
+function openingSummary(row: OpeningSummaryColumns | undefined): Timeline['opening'] {
+  if (row === undefined) return null;
+  const { attempt, dueAtMs, isSecretUnseen: secretUnseen, ...columns } = row;
+  return { ...openingState(columns), attempt, dueAtMs, secretUnseen };
+}

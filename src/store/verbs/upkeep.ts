@@ -1,0 +1,168 @@
+import { nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
+import { statement } from '../statement.ts';
+import type { BodiesDropped, BodyDrop, Keeping } from '../store.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
+
+/** What keeps rows in order as time passes, and when the clock steps. See `Keeping` in store.ts. */
+export const upkeepVerbs: InTransaction<Pick<Keeping, 'dropBodies' | 'hastenDue' | 'mendTimes'>> = {
+  *dropBodies(tx, drop) {
+    // Replicas drop one after the other: while another one does, it is its round.
+    if (tx.hasReplicas && !(yield* takeTurn(tx))) return { dropped: 0, next: null };
+    const dropped = yield* dropHints(tx, drop);
+    return dropped > 0 ? { dropped, next: drop.after } : yield* dropEvents(tx, drop);
+  },
+  *hastenDue(tx, { waitMsMax, nowMs, limit }) {
+    const values = { nowMs, lapseMs: nowMs + LEASE_LAPSES_MS, untilMs: nowMs + waitMsMax, limit };
+    if (tx.hasReplicas) tx.send(HASTEN_REPLICAS, values);
+    const changes = [...HASTEN_JOBS, HASTEN_CHECKS].map((each) => tx.run(each, values));
+    let hastened = 0;
+    for (const changed of changes) hastened += yield* changed;
+    return { hastened };
+  },
+  *mendTimes(tx, { stepMs, nowMs, after, limit }) {
+    const slice = { nowMs, after, to: after + limit };
+    tx.send(MEND_TRIED, { ...slice, stepMs });
+    const ends = tx.one<{ noticeKeys: number | null; linkKeys: number | null }>(ENDS);
+    if (stepMs < 0) {
+      tx.send(MEND_RETURNED, slice);
+      for (const link of linksToMend(yield* tx.all<PutOffLink>(PUT_OFF, slice), nowMs)) tx.send(PLAN, link);
+    }
+    const last = yield* ends;
+    return { next: slice.to < Math.max(last?.noticeKeys ?? 0, last?.linkKeys ?? 0) ? slice.to : null };
+  },
+};
+
+/** Any number that no other advisory lock of settled has. */
+const TURN = 7_331_003;
+const TAKE_TURN = statement(`SELECT pg_try_advisory_xact_lock(${TURN}) AS isOurs`);
+
+function* takeTurn(tx: Transaction): Work<boolean> {
+  return (yield* tx.one<{ isOurs: boolean }>(TAKE_TURN))?.isOurs === true;
+}
+
+/** Bytes that one call drops at most. To free a large body, the database reads its pages one after the other. */
+const DROPPED_BYTES_MAX = 1024 * 1024;
+
+const OLD_HINTS = statement(
+  `SELECT key, length(body) AS bytes FROM hint WHERE length(body) > 0 AND last_at_ms <= @untilMs
+   ORDER BY last_at_ms LIMIT @limit`,
+);
+// A hint that another transaction has locked came again, or is being dropped.
+const EMPTY_HINTS = statement(
+  `UPDATE hint SET body = @nothing WHERE key IN
+     (SELECT key FROM hint WHERE key = ANY(@keys::bigint[]) AND last_at_ms <= @untilMs FOR NO KEY UPDATE SKIP LOCKED)`,
+);
+
+/** Returns how many it dropped: 0 if none is left. */
+function* dropHints(tx: Transaction, { untilMs, limit }: BodyDrop): Work<number> {
+  const keys: number[] = [];
+  let bytes = 0;
+  for (const hint of yield* tx.all<{ key: number; bytes: number }>(OLD_HINTS, { untilMs, limit })) {
+    if (bytes >= DROPPED_BYTES_MAX) break;
+    keys.push(hint.key);
+    bytes += hint.bytes;
+  }
+  return keys.length === 0 ? 0 : yield* tx.run(EMPTY_HINTS, { keys, untilMs, nothing: new Uint8Array() });
+}
+
+type BodyRow = { key: number; bytes: number; receivedAtMs: number; settledAtMs: number | null };
+
+// CROSS JOIN fixes the order: bodies by their keys, and the row of each.
+const KEPT_BODIES = statement(
+  `SELECT b.inbox_key AS key, length(b.body) AS bytes, i.received_at_ms AS receivedAtMs,
+     CASE WHEN i.status = 'done' THEN i.ended_at_ms END AS settledAtMs
+   FROM inbox_body b CROSS JOIN inbox i WHERE i.key = b.inbox_key AND b.inbox_key > @after AND i.key > @after
+   ORDER BY b.inbox_key LIMIT @limit`,
+);
+// The rows are locked, so that none becomes pending again while its bytes go.
+const REMOVE_BODIES = statement(
+  `DELETE FROM inbox_body WHERE inbox_key IN (
+     SELECT key FROM inbox WHERE key = ANY(@keys::bigint[]) AND status = 'done' AND ended_at_ms <= @untilMs
+     FOR NO KEY UPDATE SKIP LOCKED)`,
+);
+
+function* dropEvents(tx: Transaction, drop: BodyDrop): Work<BodiesDropped> {
+  const { keys, next } = bodiesToDrop(yield* tx.all<BodyRow>(KEPT_BODIES, drop), drop);
+  const { untilMs } = drop;
+  return { dropped: keys.length === 0 ? 0 : yield* tx.run(REMOVE_BODIES, { keys, untilMs }), next };
+}
+
+/**
+ * Walks the bodies by key, which is the order in which they came, up to the first that is too new. Returns the keys of
+ * those to drop, and the `next` of the call.
+ */
+function bodiesToDrop(kept: readonly BodyRow[], { untilMs, nowMs, limit }: BodyDrop) {
+  const keys: number[] = [];
+  let bytes = 0;
+  for (const [index, body] of kept.entries()) {
+    // A body from the future came while the clock was ahead; those after it may be old all the same.
+    if (body.receivedAtMs > untilMs && body.receivedAtMs <= nowMs) break;
+    if (body.settledAtMs !== null && body.settledAtMs <= untilMs) {
+      keys.push(body.key);
+      bytes += body.bytes;
+    }
+    if (index + 1 === limit || bytes >= DROPPED_BYTES_MAX) return { keys, next: body.key };
+  }
+  return { keys, next: null };
+}
+
+/** A longer lease was taken by a clock that was ahead: its holder has this long to end it. */
+const LEASE_LAPSES_MS = 60_000;
+
+// A row that another transaction has locked gets a time of the corrected clock. The order is that of each job's own index.
+const hasten = (table: string, key: string, those: string, dueAtMs: '@nowMs' | '@lapseMs') =>
+  statement(
+    `UPDATE ${table} SET due_at_ms = ${dueAtMs} WHERE ${key} IN
+       (SELECT ${key} FROM ${table} WHERE ${those} AND due_at_ms > greatest(@untilMs::bigint, @lapseMs::bigint, @nowMs::bigint)
+        ORDER BY due_at_ms LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED)`,
+  );
+const HASTEN_JOBS = [
+  hasten('inbox', 'key', "status = 'pending'", '@nowMs'),
+  hasten('inbox', 'key', "status = 'leased'", '@lapseMs'),
+  hasten('outbox', 'key', "status = 'pending' AND attempt = 0", '@nowMs'),
+  hasten('outbox', 'key', "status = 'pending' AND attempt > 0", '@nowMs'),
+  hasten('outbox', 'key', "status = 'leased'", '@lapseMs'),
+  hasten('opening', 'link_key', "status = 'pending'", '@nowMs'),
+  hasten('opening', 'link_key', "status = 'leased'", '@lapseMs'),
+];
+const HASTEN_CHECKS = statement(
+  `UPDATE link_check SET due_at_ms = least(due_at_ms, @nowMs), requested_at_ms = least(requested_at_ms, @nowMs),
+     confirm_since_ms = CASE WHEN confirm_since_ms > @nowMs THEN @nowMs ELSE confirm_since_ms END
+   WHERE link_key IN (SELECT link_key FROM link_check WHERE due_at_ms > @untilMs OR requested_at_ms > @untilMs
+     ORDER BY link_key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED)`,
+);
+// A replica that was killed while its clock was ahead would count as alive until that time comes.
+const HASTEN_REPLICAS = statement('UPDATE replica SET alive_at_ms = @nowMs WHERE alive_at_ms > @untilMs');
+
+const MEND_TRIED = statement(
+  `UPDATE outbox SET first_tried_at_ms = least(first_tried_at_ms + greatest(@stepMs::bigint, 0), @nowMs)
+   WHERE key > @after AND key <= @to AND status IN ('pending', 'leased') AND first_tried_at_ms IS NOT NULL`,
+);
+const MEND_RETURNED = statement(
+  'UPDATE link SET returned_at_ms = @nowMs WHERE key > @after AND key <= @to AND returned_at_ms > @nowMs',
+);
+const ENDS = statement('SELECT (SELECT max(key) FROM outbox) AS noticeKeys, (SELECT max(key) FROM link) AS linkKeys');
+
+/** A link is due later than its schedule says by more than this only if a clock was ahead, or it could not be asked about. */
+const PLANNED_AHEAD_MS = 60_000;
+
+const PUT_OFF = statement(
+  `SELECT l.key AS linkKey, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs, l.status,
+     l.next_check_at_ms AS plannedMs, s.paid_at_ms AS settledAtMs
+   FROM link l LEFT JOIN settlement s ON s.order_key = l.order_key WHERE l.key > @after AND l.key <= @to
+     AND (l.next_check_at_ms > @nowMs::bigint + ${PLANNED_AHEAD_MS}
+       OR (l.next_check_at_ms IS NULL AND l.checked_at_ms > @nowMs))
+   ORDER BY l.key FOR NO KEY UPDATE OF l`,
+);
+const PLAN = statement('UPDATE link SET next_check_at_ms = @nextAtMs WHERE key = @linkKey');
+
+/** A link whose schedule a clock that was ahead may have put off, or ended. */
+type PutOffLink = Omit<Watched, 'mayBePaid'> & { linkKey: number; status: string | null; plannedMs: number | null };
+
+/** When settled asks about such links next, of those that it would ask about later, or never again. */
+function linksToMend(links: readonly PutOffLink[], nowMs: number): { linkKey: number; nextAtMs: number }[] {
+  return links.flatMap(({ linkKey, status, plannedMs, ...watched }) => {
+    const nextAtMs = nextCheckFromNowMs({ ...watched, mayBePaid: status === 'ACTIVE' }, nowMs);
+    return nextAtMs !== null && (plannedMs === null || nextAtMs < plannedMs) ? [{ linkKey, nextAtMs }] : [];
+  });
+}
