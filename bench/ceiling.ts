@@ -4,7 +4,7 @@ import { openConnections } from '../src/http/connections.ts';
 import { healthRoutes } from '../src/http/health.ts';
 import { connectionsMax, listen } from '../src/http/server.ts';
 import { openLog } from '../src/observe/log.ts';
-import { HEADER_PREFIX, headerNames } from '../src/paylink/wire.ts';
+import { HEADER_PREFIX, headerNames } from '../src/paylink/events.ts';
 import { bodyReader } from '../src/receive/body.ts';
 import { hooksOf } from '../src/receive/route.ts';
 import type { Credentials, LinkCredentials } from '../src/store/credentials.ts';

@@ -5,7 +5,7 @@ import { type EnvFile, type Environment, ownNames, processEnvironment } from './
 import { Fault } from './fault.ts';
 import { nearest } from './nearest.ts';
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from './observe/level.ts';
-import { HEADER_PREFIX } from './paylink/wire.ts';
+import { HEADER_PREFIX } from './paylink/events.ts';
 import {
   duration,
   flag,

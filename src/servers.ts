@@ -6,7 +6,7 @@ import { createApp } from './http/app.ts';
 import { healthRoutes } from './http/health.ts';
 import { connectionsMax, type HttpServer, listen } from './http/server.ts';
 import type { Parts } from './parts.ts';
-import { headerNames } from './paylink/wire.ts';
+import { headerNames } from './paylink/events.ts';
 import type { Ended } from './receive/delivery.ts';
 import { openLookUp } from './receive/look_up.ts';
 import { type RejectionLog, rejectionLog } from './receive/rejections.ts';

@@ -57,9 +57,9 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
   'src/observe/': { code: ['src/observe/', 'src/domain/'], types: ['src/store/'] },
   'src/store/sqlite/': { code: ['src/store/', 'src/domain/'], types: [] },
   'src/store/': { code: ['src/store/', 'src/domain/'], types: [] },
-  'src/receive/': { code: ['src/receive/', 'src/domain/', 'src/paylink/wire.ts', 'src/work/'], types: ['src/store/'] },
+  'src/receive/': { code: ['src/receive/', 'src/domain/', 'src/paylink/events.ts', 'src/work/'], types: ['src/store/'] },
   'src/settle/': {
-    code: ['src/settle/', 'src/domain/', 'src/paylink/wire.ts', 'src/paylink/reading.ts', 'src/work/'],
+    code: ['src/settle/', 'src/domain/', 'src/paylink/events.ts', 'src/paylink/reading.ts', 'src/work/'],
     types: ['src/store/'],
   },
   'src/links/': { code: ['src/links/', 'src/domain/', 'src/paylink/', 'src/work/'], types: ['src/store/'] },
@@ -73,7 +73,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/domain/',
       'src/receive/',
       'src/paylink/service.ts',
-      'src/paylink/wire.ts',
+      'src/paylink/events.ts',
       'src/work/',
     ],
     types: [

@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import { restoredSentence } from '../domain/advice.ts';
 import { Fault } from '../fault.ts';
 import type { Readiness } from '../http/health.ts';
-import { deliveryMac } from '../paylink/wire.ts';
+import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS } from '../receive/answer.ts';
 import { inWords, systemClock } from '../work/clock.ts';
 import { sayMatters } from './attention.ts';

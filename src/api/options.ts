@@ -5,7 +5,7 @@ import type { Activity } from '../observe/activity.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Service } from '../paylink/service.ts';
-import type { HeaderNames } from '../paylink/wire.ts';
+import type { HeaderNames } from '../paylink/events.ts';
 import type { Reconciler } from '../reconcile/reconciler.ts';
 import type { Rotation } from '../rotation.ts';
 import type { StoreAddress } from '../store/address.ts';

@@ -1,4 +1,4 @@
-import { parseText } from './json.ts';
+import { parseText } from '../json.ts';
 import { asObject, type JsonObject, scalarText } from './values.ts';
 
 /**

@@ -1,10 +1,10 @@
 import { type Authority, bareFact, type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { Fault } from '../fault.ts';
+import { parseBodyExactly } from '../json.ts';
 import { type Details, readDetails } from './answers.ts';
+import type { EventReading } from './events.ts';
 import type { LinkSeen } from './service.ts';
-import { FACT_KINDS_BY_STATUS } from './statement.ts';
-import { asObject, field, readMoney, statedText, usableId } from './values.ts';
-import { type EventReading, parseBodyExactly } from './wire.ts';
+import { asObject, FACT_KINDS_BY_STATUS, field, readMoney, statedText, usableId } from './values.ts';
 
 /** What the API says about a link: as an event does, and the link itself. */
 export type LinkReading = EventReading & {

@@ -1,11 +1,11 @@
 import type { ApiPause, ApiStanding, RateSeen, RequestClass } from '../domain/budget.ts';
 import type { FaultCode } from '../fault.ts';
+import { parseBodyExactly } from '../json.ts';
 import type { Read } from './answers.ts';
 import { pauseUntilReset, readRate, readRetryAfter, retryAfterLimit } from './limits.ts';
 import type { Reply } from './request.ts';
 import { ServiceFault } from './service.ts';
 import { asObject, field, type JsonObject } from './values.ts';
-import { parseBodyExactly } from './wire.ts';
 
 /** One of the service's calls. */
 export type Call<T> = {

@@ -1,4 +1,4 @@
-import { deliveryMac, type HeaderNames } from '../paylink/wire.ts';
+import { deliveryMac, type HeaderNames } from '../paylink/events.ts';
 import type { LinkCredentials } from '../store/credentials.ts';
 import type { RejectionReason } from '../store/rejections.ts';
 import { readTimestamp } from './freshness.ts';

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import type { HeaderNames } from '../paylink/wire.ts';
+import type { HeaderNames } from '../paylink/events.ts';
 
 const PREFLIGHT_SECONDS = 600;
 

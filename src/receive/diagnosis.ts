@@ -1,4 +1,4 @@
-import { HEADER_PREFIX, headerNames } from '../paylink/wire.ts';
+import { HEADER_PREFIX, headerNames } from '../paylink/events.ts';
 import { SIGNING_SECRET_BYTES_MIN, verify } from './authentic.ts';
 import { isFresh } from './freshness.ts';
 import {

@@ -1,4 +1,4 @@
-import type { HeaderNames } from '../paylink/wire.ts';
+import type { HeaderNames } from '../paylink/events.ts';
 import type { LinkCredentials } from '../store/credentials.ts';
 import type { KeptReason } from '../store/rejections.ts';
 import type { Clock } from '../work/clock.ts';

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { headerNames } from '../../src/paylink/wire.ts';
+import { headerNames } from '../../src/paylink/events.ts';
 import { verify } from '../../src/receive/authentic.ts';
 import { signatureHex } from '../support/deliveries.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { headerNames as namesWith } from '../../src/paylink/wire.ts';
+import { headerNames as namesWith } from '../../src/paylink/events.ts';
 import { verify } from '../../src/receive/authentic.ts';
 import { REJECTION_REASONS } from '../../src/store/rejections.ts';
 import { times } from '../support/length.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { headerNames } from '../../src/paylink/wire.ts';
+import { headerNames } from '../../src/paylink/events.ts';
 import { type Verified, verify } from '../../src/receive/authentic.ts';
 import { readTimestamp } from '../../src/receive/freshness.ts';
 import { readSignatures } from '../../src/receive/signature.ts';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PaymentFact } from '../../src/domain/fact.ts';
-import { deliveryMac, parseBody, parseBodyExactly, readEnvelope, readEvent } from '../../src/paylink/wire.ts';
+import { parseBody, parseBodyExactly } from '../../src/json.ts';
+import { deliveryMac, readEnvelope, readEvent } from '../../src/paylink/events.ts';
 import { times } from '../support/length.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -31,7 +32,7 @@ const NOTHING = {
   linkStatus: null,
 };
 
-describe('wire: the signed content', () => {
+describe('events: the signed content', () => {
   it('is the timestamp, a point and the raw bytes', () => {
     // printf '1700000000000.{}' | openssl dgst -sha256 -hmac whole-secret-of-this-test
     const mac = deliveryMac('whole-secret-of-this-test', '1700000000000', bytes('{}'));
@@ -39,7 +40,7 @@ describe('wire: the signed content', () => {
   });
 });
 
-describe('wire: parsing a body', () => {
+describe('events: parsing a body', () => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 
   it('reads 32 levels', () => {
@@ -99,7 +100,7 @@ describe('wire: parsing a body', () => {
 
 const TYPE_PLACES = ['type', 'event', 'eventType', 'kind'];
 
-describe('wire: the envelope', () => {
+describe('events: the envelope', () => {
   it.each(TYPE_PLACES)('has its type in %s', (name) => {
     expect(envelopeOf({ id: 'evt_1', [name]: PAYMENT_CHANGED })).toMatchObject({
       eventId: 'evt_1',
@@ -211,7 +212,7 @@ describe.each(PAYLOAD_PLACES)('wire: a payload %s', (_name, at) => {
   });
 });
 
-describe('wire: link ids', () => {
+describe('events: link ids', () => {
   it('may be whole numbers', () => {
     expect(eventOf({ linkId: 7 }).linkIds).toEqual(['7']);
   });
@@ -238,7 +239,7 @@ describe('wire: link ids', () => {
   });
 });
 
-describe('wire: the type', () => {
+describe('events: the type', () => {
   const completed = { paymentStatus: 'COMPLETED' };
 
   it.each(TYPE_PLACES)('may be in %s', (name) => {
@@ -320,7 +321,7 @@ describe('wire: the type', () => {
   });
 });
 
-describe('wire: the payment status', () => {
+describe('events: the payment status', () => {
   it.each([
     ['PENDING', 'pending'],
     ['COMPLETED', 'completed'],
@@ -396,7 +397,7 @@ describe("wire: the payment's id", () => {
   });
 });
 
-describe('wire: money', () => {
+describe('events: money', () => {
   const moneyOf = (text: string) => eventOfText(`{"paymentStatus":"COMPLETED",${text}}`).facts[0]?.linkMoney;
 
   it.each([['1.50'], ['1e999'], ['9007199254740993'], ['-0'], ['100'], ['0.1e1']])(
@@ -447,7 +448,7 @@ describe('wire: money', () => {
   });
 });
 
-describe('wire: the reference', () => {
+describe('events: the reference', () => {
   const referenceOf = (externalReference: unknown) =>
     factOf({ paymentStatus: 'COMPLETED', externalReference }).reference;
 
@@ -462,7 +463,7 @@ describe('wire: the reference', () => {
   });
 });
 
-describe('wire: what is said in several places', () => {
+describe('events: what is said in several places', () => {
   const link = { amount: 100, currency: 'BRL', externalReference: 'order-1' };
   const payment = { id: 'pay_1', status: 'COMPLETED', quote: { amount: 100, currency: 'BRL' } };
 
@@ -518,7 +519,7 @@ describe('wire: what is said in several places', () => {
   });
 });
 
-describe('wire: an event is not understood', () => {
+describe('events: an event is not understood', () => {
   it.each([
     ['its type, beside a status', { type: 'payment.captured', paymentStatus: 'COMPLETED' }, /payment\.captured/],
     ['its type alone', { type: 'payment_link.viewed', link: { id: 'pl_1', amount: 100 } }, /its type/],
@@ -580,7 +581,7 @@ const { json } = fc.letrec<{ json: unknown }>((tie) => ({
   ),
 }));
 
-describe('wire: any body', () => {
+describe('events: any body', () => {
   it('is read without a throw, and alike by intake and settlement', () => {
     fc.assert(
       fc.property(json, (value) => {
