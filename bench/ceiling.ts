@@ -58,7 +58,7 @@ const log = openLog('warn');
 const hooks = hooksOf({
   store: { recordDelivery: manner === 'grouped' ? answerTogether : async () => RECORDED, recordHint: async () => {} },
   credentials,
-  lookUp: credentials.find,
+  findLink: credentials.find,
   onNamed: () => {},
   rejections: { add: () => {} },
   clock: systemClock,

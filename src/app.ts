@@ -11,7 +11,7 @@ import { type Metrics, openMetrics } from './observe/metrics.ts';
 import { countRefusals } from './observe/refusals.ts';
 import type { AppOptions, Parts } from './parts.ts';
 import { bodyReader } from './receive/body.ts';
-import { DELIVERY_OUTCOMES } from './receive/delivery.ts';
+import { DELIVERY_OUTCOMES } from './receive/record.ts';
 import type { RejectionLog } from './receive/rejections.ts';
 import { releaseVersion } from './release.ts';
 import { tellOfRestore } from './restored.ts';

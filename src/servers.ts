@@ -7,8 +7,8 @@ import { healthRoutes } from './http/health.ts';
 import { connectionsMax, type HttpServer, listen } from './http/server.ts';
 import type { Parts } from './parts.ts';
 import { headerNames } from './paylink/events.ts';
-import type { Ended } from './receive/delivery.ts';
-import { openLookUp } from './receive/look_up.ts';
+import { openFindLink } from './receive/find_link.ts';
+import type { Ended } from './receive/record.ts';
 import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
 import { hooksOf, refuseContinue } from './receive/route.ts';
 import { returnRoutes } from './reconcile/return.ts';
@@ -36,7 +36,7 @@ export async function openServers(parts: Parts, rejections: RejectionLog): Promi
   const { config, clock, log, newId, life, settler, metrics, activity, refusals, asking, connections } = parts;
   const hooks = hooksOf({
     ...parts,
-    lookUp: openLookUp(parts.credentials),
+    findLink: openFindLink(parts.credentials),
     onNamed: connections.keep,
     rejections,
     toleranceSeconds: config.toleranceSeconds,

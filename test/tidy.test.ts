@@ -57,7 +57,10 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
   'src/observe/': { code: ['src/observe/', 'src/domain/'], types: ['src/store/'] },
   'src/store/sqlite/': { code: ['src/store/', 'src/domain/'], types: [] },
   'src/store/': { code: ['src/store/', 'src/domain/'], types: [] },
-  'src/receive/': { code: ['src/receive/', 'src/domain/', 'src/paylink/events.ts', 'src/work/'], types: ['src/store/'] },
+  'src/receive/': {
+    code: ['src/receive/', 'src/domain/', 'src/paylink/events.ts', 'src/work/'],
+    types: ['src/store/'],
+  },
   'src/settle/': {
     code: ['src/settle/', 'src/domain/', 'src/paylink/events.ts', 'src/paylink/reading.ts', 'src/work/'],
     types: ['src/store/'],

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { sendProblem } from '../http/problem.ts';
-import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
+import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
 import { ENOUGH } from './amounts.ts';
 import { readKey } from './cursors.ts';
 import { InexactNumber } from './json.ts';

@@ -1,10 +1,9 @@
 import type { BudgetTaken, RequestClass } from '../domain/budget.ts';
 import type { Clock } from '../work/clock.ts';
 import { readCreation, readDetails, readPage, readProfile } from './answers.ts';
-import { readDate } from './limits.ts';
 import { send } from './request.ts';
 import { type Answered, type Budget, type LinkMade, type NewLink, type Service, ServiceFault } from './service.ts';
-import { type Call, judge, type Verdict } from './verdict.ts';
+import { type Call, judge, readDate, type Verdict } from './verdict.ts';
 
 const DEADLINE_MS = 10_000;
 /** Tokens have 128 random bits: 22 characters of base64url. */

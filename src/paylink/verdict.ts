@@ -1,8 +1,8 @@
 import type { ApiPause, ApiStanding, RateSeen, RequestClass } from '../domain/budget.ts';
+import { httpDateMs, retryAfterMs } from '../domain/retry.ts';
 import type { FaultCode } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
 import type { Read } from './answers.ts';
-import { pauseUntilReset, readRate, readRetryAfter, retryAfterLimit } from './limits.ts';
 import type { Reply } from './request.ts';
 import { ServiceFault } from './service.ts';
 import { asObject, field, type JsonObject } from './values.ts';
@@ -106,7 +106,7 @@ function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Cont
     case 409:
       return { ...terminal, code: 'service_conflict', advice: 'A link of this externalReference exists.' };
     case 429: {
-      const untilMs = retryAfterLimit(headers, nowMs);
+      const untilMs = readRetryAfter(headers, nowMs) ?? nowMs + RETRY_MS.fallback;
       return {
         ...transient,
         code: 'service_rate_limited',
@@ -152,6 +152,54 @@ function refuse403({ ofList, ofOneLink }: Call<unknown>, nowMs: number): Refusal
     standing: 'merchant_inactive',
     pause: { untilMs: nowMs + MERCHANT_PAUSE_MS, spares: 'create' },
   };
+}
+
+/* What an answer says of when to ask again: X-RateLimit-* and Retry-After (spec §8). */
+
+const RESET_MS_MAX = 60_000;
+const RETRY_MS = { min: 1_000, max: 3_600_000, fallback: 60_000 } as const;
+/** The spec does not explain `X-RateLimit-Reset`: below the first it is seconds from now, below the second epoch seconds. */
+const EPOCH_SECONDS_MIN = 1_000_000_000;
+const EPOCH_MS_MIN = 100_000_000_000;
+
+/** Null unless limit and remainder are there as whole numbers. */
+function readRate(headers: Headers, nowMs: number): RateSeen | null {
+  const limit = wholeNumber(headers.get('x-ratelimit-limit'));
+  const remaining = wholeNumber(headers.get('x-ratelimit-remaining'));
+  if (limit === null || remaining === null) return null;
+  const resetAtMs = remaining === 0 ? readReset(headers, nowMs) : null;
+  return { limit, remaining, ...(resetAtMs === null ? {} : { resetAtMs }) };
+}
+
+/** When the limit is reset: now, or within a minute; null if the answer does not say it. */
+function readReset(headers: Headers, nowMs: number): number | null {
+  const reset = wholeNumber(headers.get('x-ratelimit-reset'));
+  if (reset === null) return null;
+  // Epochs are compared with the service's own clock: ours may be wrong.
+  const serviceMs = readDate(headers) ?? nowMs;
+  const inMs = reset < EPOCH_SECONDS_MIN ? reset * 1_000 : (reset < EPOCH_MS_MIN ? reset * 1_000 : reset) - serviceMs;
+  return nowMs + Math.min(RESET_MS_MAX, Math.max(0, inMs));
+}
+
+/** If nothing is left of the limit: a pause until it is reset. */
+function pauseUntilReset(seen: RateSeen | null, nowMs: number): ApiPause | null {
+  const untilMs = seen?.resetAtMs ?? nowMs;
+  return untilMs <= nowMs ? null : { untilMs, spares: null };
+}
+
+/** When `Retry-After` (RFC 9110 §10.2.3) lets a request be tried again: between a second and an hour; null without one. */
+function readRetryAfter(headers: Headers, nowMs: number): number | null {
+  const inMs = retryAfterMs(headers.get('retry-after'), headers.get('date'), nowMs);
+  return inMs === null ? null : nowMs + Math.min(RETRY_MS.max, Math.max(RETRY_MS.min, inMs));
+}
+
+function wholeNumber(text: string | null): number | null {
+  return text !== null && /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
+}
+
+/** The service's clock in epoch milliseconds, from `Date`; null if the answer has none. */
+export function readDate(headers: Headers): number | null {
+  return httpDateMs(headers.get('date'));
 }
 
 /** The service's own words, as printable text of 300 characters at most; null where none are found. */

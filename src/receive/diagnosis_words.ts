@@ -1,8 +1,8 @@
 import { inWords } from '../work/clock.ts';
-import type { BodyDamage, Diagnosis } from './diagnosis.ts';
-import type { SignatureFault, TimestampFault } from './header_faults.ts';
+import type { BodyDamage, Diagnosis, SignatureFault, TimestampFault } from './diagnosis.ts';
 import type { Change, Mistake } from './mistakes.ts';
-import { CANDIDATES_MAX, HEADER_LENGTH_MAX } from './signature.ts';
+import { variantWords } from './variants.ts';
+import { CANDIDATES_MAX, HEADER_LENGTH_MAX } from './verify.ts';
 
 /** A diagnosis for a person: what is the matter, in a sentence or two, and what else was noticed and what to do. */
 export type Explained = { answer: string; advice: string[] };
@@ -81,7 +81,7 @@ const ADVICE: Record<Mistake['verdict'], string> = {
 function matched({ readings, algorithm, change }: Mistake): string {
   if (change !== null) return `the ${change.of} ${changeWords(change)}`;
   const hash = algorithm === null ? [] : [`HMAC with ${algorithm.toUpperCase()} instead of SHA256`];
-  return [...readings.map((name) => READINGS[name] ?? name), ...hash].join(' and ');
+  return [...readings.map(variantWords), ...hash].join(' and ');
 }
 
 function changeWords({ how, at, is, shouldBe }: Change): string {
@@ -236,47 +236,3 @@ function methodWords({ method, origin }: Of<'other_method'>): Explained {
     advice: ['Find out who sends it so: a redirect on its way makes a GET of a POST.'],
   };
 }
-
-const READINGS: Readonly<Record<string, string>> = {
-  body_alone: 'the body alone, without the timestamp',
-  no_full_stop: 'the timestamp and the body without the full stop between them',
-  body_first: 'the body before the timestamp instead of after it',
-  colon_between: 'the timestamp and the body with a colon between them',
-  line_end_between: 'the timestamp and the body with a line end between them',
-  v0_form: '`v0:`, the timestamp, a colon and the body, as another service signs',
-  body_without_final_line_end: 'the body without its final line end',
-  body_trimmed: 'the body without the white space around it',
-  body_with_final_line_end: 'the body with a final line end',
-  body_with_final_crlf: 'the body with a final CR LF',
-  body_lf_for_crlf: 'the body with LF instead of CR LF',
-  body_crlf_for_lf: 'the body with CR LF instead of LF',
-  body_without_bom: 'the body without its byte order mark',
-  body_with_bom: 'the body with a byte order mark',
-  body_before_double_encoding: 'the body before it was decoded as Latin-1 and encoded as UTF-8',
-  body_double_encoded: 'the body decoded as Latin-1 and encoded as UTF-8',
-  body_empty: 'an empty body',
-  body_without_white_space: 'the body without the white space in its JSON',
-  body_compact_json: 'the body parsed and written again as compact JSON',
-  body_json_indented_2: 'the body parsed and written again as JSON indented by two',
-  body_json_indented_4: 'the body parsed and written again as JSON indented by four',
-  body_python_json: 'the body written as Python writes JSON',
-  body_ascii_json: 'the body with its other characters than ASCII escaped',
-  timestamp_seconds: 'the timestamp in whole seconds',
-  timestamp_milliseconds: 'the timestamp in milliseconds',
-  timestamp_cut_to_seconds: 'the timestamp in milliseconds, cut to whole seconds',
-  timestamp_fraction: 'the timestamp in seconds with a fraction',
-  timestamp_iso: 'the timestamp as an ISO date',
-  secret_trimmed: 'the secret without the white space around it',
-  secret_with_line_end: 'the secret with a line end after it',
-  secret_unquoted: 'the secret without its quotation marks',
-  secret_without_whsec: 'the secret without its prefix whsec_',
-  secret_with_whsec: 'the secret with the prefix whsec_',
-  secret_from_base64: 'the secret decoded as base64',
-  secret_from_hex: 'the secret decoded as hexadecimal',
-  secret_as_base64: 'the secret encoded as base64',
-  secret_as_hex: 'the secret encoded as hexadecimal',
-  secret_lower_case: 'the secret in lower case',
-  secret_upper_case: 'the secret in upper case',
-  secret_latin1: 'the secret encoded as Latin-1',
-  secret_empty: 'an empty secret',
-};

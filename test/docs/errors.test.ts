@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { EXIT, EXIT_MEANINGS, EXIT_OF_COMMAND, exitOfFault, exitOfProblem } from '../../src/cli/exit.ts';
 import { FAULT_CODES } from '../../src/fault.ts';
 import { PROBLEM_CODES } from '../../src/http/problem.ts';
-import { ANSWERS } from '../../src/receive/answer.ts';
+import { ANSWERS } from '../../src/receive/answers.ts';
 import { REFUSALS, VERDICTS } from '../../src/receive/diagnosis.ts';
 import { KEPT_REASONS } from '../../src/store/rejections.ts';
 

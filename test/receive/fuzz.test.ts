@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { headerNames as namesWith } from '../../src/paylink/events.ts';
-import { verify } from '../../src/receive/authentic.ts';
+import { verify } from '../../src/receive/verify.ts';
 import { REJECTION_REASONS } from '../../src/store/rejections.ts';
 import { times } from '../support/length.ts';
 import { type Attempt, hmacHexOf, isAuthentic } from './oracle.ts';

@@ -36,7 +36,7 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
   const { router } = hooksOf({
     bodies,
     credentials,
-    lookUp: credentials.find,
+    findLink: credentials.find,
     onNamed: () => {},
     store: {
       recordDelivery: over.recordDelivery ?? (async () => ({ outcome: 'recorded', eventKey: 1 })),
