@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { bodyVariants, distinct, FORMS, secretVariants, timestampVariants } from './variants.ts';
+import { bodyVariants, distinct, FORMS, messageOf, secretVariants, timestampVariants } from './variants.ts';
 import { matchesAny } from './verify.ts';
 
 /**
@@ -59,14 +59,14 @@ export function findMistake(signed: Signed, signatures: readonly Buffer[], effor
   const timestamps = timestampVariants(signed.timestamp);
   const secrets = distinct(signed.secrets.flatMap(secretVariants));
   for (let most = 0; most <= MISTAKES_AT_ONCE; most++) {
-    for (const [form, , join] of FORMS) {
+    for (const [form, , parts] of FORMS) {
       for (const secret of secrets) {
         for (const timestamp of timestamps) {
           const left = most - [form, secret.name, timestamp.name].filter((name) => name !== '').length;
           if (left < 0 || left > 1) continue;
           for (const body of bodies) {
             if ((body.name === '' ? 0 : 1) !== left) continue;
-            const algorithm = matches(secret.value, join(timestamp.value, body.value), most);
+            const algorithm = matches(secret.value, messageOf(parts, timestamp.value, body.value), most);
             if (algorithm === null) continue;
             return mistake({ body: body.name, secret: secret.name, timestamp: timestamp.name, form }, algorithm);
           }
