@@ -20,16 +20,16 @@ export type Exchange = {
 export type Reply = {
   status: number;
   headers: Headers;
-  /** Empty where it did not come whole; then `bodyFault` says why. */
+  /** Empty if it did not come whole; then `bodyFault` says why. */
   body: Uint8Array;
   bodyFault: ServiceFault | null;
 };
 
 /**
- * One request. Redirects are not followed: the key travels to nobody else.
+ * One request. Redirects are not followed: the key must not travel to another server.
  *
- * Faults, all transient: `service_unreachable`, `service_timeout`. `service_answer_too_large` and both of them are
- * returned where the headers did come.
+ * Faults, all transient: `service_unreachable`, `service_timeout`. Once the headers came, these two and
+ * `service_answer_too_large` are returned.
  */
 export async function send(exchange: Exchange): Promise<Reply> {
   const { method, url, headers, body, deadlineMs, closing } = exchange;
@@ -96,8 +96,8 @@ function toFault(error: unknown, exchange: Exchange, { aborted }: AbortSignal): 
 }
 
 /**
- * Why the network failed, in a word, and whether nobody can have read the request. The words of the error itself are
- * left out: they may quote headers.
+ * Why the network failed, in a word, and whether the request certainly was not read. The error's own words are left out:
+ * they may quote headers.
  */
 function networkCause(error: unknown): { code: string; neverLeft: boolean } {
   const { cause } = error as { cause?: { code?: unknown; syscall?: unknown; errors?: unknown } };

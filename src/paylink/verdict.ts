@@ -18,10 +18,8 @@ export type Call<T> = {
   read: (body: unknown) => Read<T>;
   /** What must not be shown, should the service repeat it. */
   secrets: readonly string[];
-  /** Whether a link is asked for by its id: only then does 404 mean that there is none. */
-  ofOneLink: boolean;
-  /** Whether the list is asked for, which the service's sandbox refuses (spec §1). */
-  ofList: boolean;
+  /** Whether one link is asked for, by its id: only then does 404 mean that there is none; or the list. */
+  of: 'link' | 'list' | null;
 };
 
 /** What an answer says, and what giving its slot back tells the budget. */
@@ -81,7 +79,7 @@ type Refusal = {
   standing: ApiStanding;
   pause: ApiPause | null;
   retryAtMs?: number | null;
-  /** Whether the service may have done what it was asked to all the same. */
+  /** Whether the service may still have done what it was asked. */
   isDoubtful?: boolean;
 };
 
@@ -100,7 +98,7 @@ function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Cont
     case 403:
       return refuse403(call, nowMs);
     case 404:
-      return call.ofOneLink
+      return call.of === 'link'
         ? { ...terminal, code: 'service_not_found', advice: 'The service has no such link under this API key.' }
         : { ...transient, standing: 'well', code: 'service_not_found', advice: 'Check SETTLED_API_URL.' };
     case 409:
@@ -132,26 +130,17 @@ function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Cont
   return { ...transient, code: 'service_answer_unusable', advice, retryAtMs, isDoubtful: true };
 }
 
-/**
- * Of the list it is the service's sandbox that refuses; of one link it may be that link alone. Elsewhere the merchant is
- * inactive (spec §7).
- */
-function refuse403({ ofList, ofOneLink }: Call<unknown>, nowMs: number): Refusal {
-  if (ofList) {
+/** The service's sandbox refuses the list (spec §1), and a key may not see one link. Else the merchant is inactive (spec §7). */
+function refuse403({ of }: Call<unknown>, nowMs: number): Refusal {
+  const forbidden = { kind: 'transient', code: 'service_forbidden', standing: 'unknown', pause: null } as const;
+  if (of === 'list') {
     const advice = "The service's sandbox has no list; in production the merchant may be inactive.";
-    return { kind: 'terminal', code: 'service_forbidden', advice, standing: 'unknown', pause: null };
+    return { ...forbidden, kind: 'terminal', advice };
   }
-  if (ofOneLink) {
-    const advice = 'This key may not see the link, or the merchant is inactive.';
-    return { kind: 'transient', code: 'service_forbidden', advice, standing: 'unknown', pause: null };
-  }
-  return {
-    kind: 'transient',
-    code: 'service_forbidden',
-    advice: 'The merchant may be inactive: ask the operator of the service.',
-    standing: 'merchant_inactive',
-    pause: { untilMs: nowMs + MERCHANT_PAUSE_MS, spares: 'create' },
-  };
+  if (of === 'link') return { ...forbidden, advice: 'This key may not see the link, or the merchant is inactive.' };
+  const advice = 'The merchant may be inactive: ask the operator of the service.';
+  const pause = { untilMs: nowMs + MERCHANT_PAUSE_MS, spares: 'create' } as const;
+  return { ...forbidden, advice, standing: 'merchant_inactive', pause };
 }
 
 /* What an answer says of when to ask again: X-RateLimit-* and Retry-After (spec §8). */
@@ -202,7 +191,7 @@ export function readDate(headers: Headers): number | null {
   return httpDateMs(headers.get('date'));
 }
 
-/** The service's own words, as printable text of 300 characters at most; null where none are found. */
+/** The service's own words, as printable text of 300 characters at most; null if there are none. */
 function ownWords(body: Uint8Array, secrets: readonly string[]): string | null {
   const parsed = parseBodyExactly(body);
   const text = parsed === undefined ? plainText(body) : saidIn(asObject(parsed) ?? {});
