@@ -8,7 +8,7 @@ import { connectionsMax, type HttpServer, listen } from './http/server.ts';
 import type { Parts } from './parts.ts';
 import { headerNames } from './paylink/events.ts';
 import { openFindLink } from './receive/find_link.ts';
-import type { Ended } from './receive/record.ts';
+import type { EndedDelivery } from './receive/record.ts';
 import { type RejectionLog, rejectionLog } from './receive/rejections.ts';
 import { hooksOf, refuseContinue } from './receive/route.ts';
 import { returnRoutes } from './reconcile/return.ts';
@@ -26,10 +26,16 @@ export function keepRejections({ store, clock, refusals }: Parts): RejectionLog 
 }
 
 /** Outcomes of deliveries that were neither refused nor lost. */
-const TAKEN: ReadonlySet<Ended['outcome']> = new Set(['recorded', 'duplicate', 'conflict', 'unreadable', 'probe']);
+const TAKEN: ReadonlySet<EndedDelivery['outcome']> = new Set([
+  'recorded',
+  'duplicate',
+  'conflict',
+  'unreadable',
+  'probe',
+]);
 
 /** Those that were refused unread: their link is looked for after the answer. */
-const UNREAD: ReadonlySet<Ended['outcome']> = new Set(['too_large', 'encoded', 'other_method']);
+const UNREAD: ReadonlySet<EndedDelivery['outcome']> = new Set(['too_large', 'encoded', 'other_method']);
 
 /** Opens the public listener, for deliveries and returning customers, and the private one, for the API. */
 export async function openServers(parts: Parts, rejections: RejectionLog): Promise<[HttpServer, HttpServer]> {

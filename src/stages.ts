@@ -5,6 +5,7 @@ import type { Asking, Parts } from './parts.ts';
 import { openService } from './paylink/client.ts';
 import { startReconciler } from './reconcile/reconciler.ts';
 import type { SettlerOptions } from './settle/settler.ts';
+import { systemClock } from './work/clock.ts';
 import type { BackgroundWorker } from './work/loop.ts';
 
 /** The stages that not every configuration has, and what joins stages: they know nothing of each other. */
@@ -40,6 +41,7 @@ export function startAsking(parts: Parts): Asking | null {
     budget: store,
     slots: config.apiSlots,
     clock,
+    deadlineClock: systemClock,
     onStarted: metrics.apiStarted,
     onAnswered: metrics.apiAnswered,
     onDated: metrics.apiDated,

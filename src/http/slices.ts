@@ -88,7 +88,7 @@ export class SlicedConnection extends Duplex {
 }
 
 /** Gives the connections that are parsed in slices their turns, one after the other. */
-export type Turns = { readonly clock: Clock; wait(connection: SlicedConnection): void };
+type Turns = { readonly clock: Clock; wait(connection: SlicedConnection): void };
 
 export function openTurns(clock: Clock): Turns {
   const waiting = new Set<SlicedConnection>();

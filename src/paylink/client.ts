@@ -11,7 +11,7 @@ import {
   type Service,
   ServiceFault,
 } from './service.ts';
-import { type Call, judge, readDate, type Verdict } from './verdict.ts';
+import { judge, readDate, type ServiceCall, type Verdict } from './verdict.ts';
 
 const DEADLINE_MS = 10_000;
 /** Tokens have 128 random bits: 22 characters of base64url. */
@@ -26,6 +26,8 @@ export type ServiceOptions = {
   /** All slots of the budget. */
   slots: number;
   clock: Clock;
+  /** For deadlines: they run in real time. */
+  deadlineClock: Pick<Clock, 'after'>;
   /** For connecting, headers and body together; 10 s by default. */
   deadlineMs?: number;
   /** Called when a request leaves; `onAnswered` follows. */
@@ -87,17 +89,17 @@ async function showLink(ask: Ask, id: string, as: RequestClass): ReturnType<Serv
   );
 }
 
-function list(query: string, page: number): Call<ListPage> {
+function list(query: string, page: number): ServiceCall<ListPage> {
   const call = get('/payment-links');
   return { ...call, path: `${call.path}?${query}`, of: 'list', read: (body) => readPage(body, page) };
 }
 
-function get(path: string): Omit<Call<never>, 'read'> {
+function get(path: string): Omit<ServiceCall<never>, 'read'> {
   return { name: `GET ${path}`, method: 'GET', path, body: null, secrets: [], of: null };
 }
 
 /** `POST /payment-links` (spec §4). What is null is left out. */
-function creation(link: NewLink): Call<LinkMade> {
+function creation(link: NewLink): ServiceCall<LinkMade> {
   const given = Object.entries(link).filter(([, value]) => value !== null);
   return {
     name: 'POST /payment-links',
@@ -117,14 +119,14 @@ function lastPart(address: string | null): string {
   return part.length < TOKEN_LENGTH_MIN ? '' : part;
 }
 
-type Ask = <T>(call: Call<T>, as: RequestClass) => Promise<Answered<T>>;
+type Ask = <T>(call: ServiceCall<T>, as: RequestClass) => Promise<Answered<T>>;
 
 function asker(options: ServiceOptions, closing: AbortSignal): Ask {
   const { readKey } = options;
   /** The key that the next call uses. It is read again when the service refuses it. */
   let current: string | null = null;
 
-  function keyFor({ name }: Call<unknown>): string {
+  function keyFor({ name }: ServiceCall<unknown>): string {
     try {
       current ??= readKey();
       return current;
@@ -154,7 +156,7 @@ function asker(options: ServiceOptions, closing: AbortSignal): Ask {
 }
 
 type Asked<T> = {
-  call: Call<T>;
+  call: ServiceCall<T>;
   as: RequestClass;
   key: string;
   closing: AbortSignal;
@@ -164,7 +166,7 @@ type Asked<T> = {
 
 /** Sends a call within a slot of its own, and always gives the slot back. Null: the key was refused, and there is another. */
 async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Answered<T> | null> {
-  const { budget, slots, clock, deadlineMs = DEADLINE_MS, onStarted, onAnswered, onDated } = options;
+  const { budget, slots, clock, deadlineClock, deadlineMs = DEADLINE_MS, onStarted, onAnswered, onDated } = options;
   const { call, as, key, closing, hasAnother } = asked;
   if (closing.aborted) {
     const message = `${call.name} was not sent: settled is stopping.`;
@@ -177,7 +179,7 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
   let outcome = 'bug';
   onStarted?.();
   try {
-    const reply = await send({ ...request(options.url, call, key), deadlineMs, closing });
+    const reply = await send({ ...request(options.url, call, key), deadlineMs, deadlineClock, closing });
     const dateMs = readDate(reply.headers);
     if (dateMs !== null) onDated?.(dateMs - clock.nowMs());
     const judged = judge({ ...call, secrets: [key, ...call.secrets] }, reply, { as, nowMs: clock.nowMs() });
@@ -201,7 +203,7 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
 
 const NOTHING_LEARNT = { seen: null, pause: null, standing: 'unknown' } as const;
 
-function request(url: string, { name, method, path, body }: Call<unknown>, key: string) {
+function request(url: string, { name, method, path, body }: ServiceCall<unknown>, key: string) {
   const headers = {
     'x-api-key': key,
     accept: 'application/json',
@@ -220,7 +222,7 @@ const PURPOSES: Readonly<Record<RequestClass, string>> = {
 };
 
 function budgetSpent(
-  { name, method }: Call<unknown>,
+  { name, method }: ServiceCall<unknown>,
   as: RequestClass,
   { retryAtMs, pausedUntilMs }: Extract<BudgetTaken, { outcome: 'spent' }>,
 ): ServiceFault {

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { bareFact, type FactKind, type PaymentFact } from '../domain/fact.ts';
 import { parseAmount, type StatedMoney } from '../domain/money.ts';
 import { parseBody } from '../json.ts';
-import { type Found, findPlaces, type NoEvent, type Part, type Texts, valuesOf } from './places.ts';
+import { type FoundPlaces, findPlaces, type NoEvent, type Part, type Texts, valuesOf } from './places.ts';
 import {
   type Agreed,
   agreed,
@@ -68,7 +68,7 @@ export function readUnverifiedLinkIds(body: Uint8Array): readonly string[] {
 }
 
 /** Null if none is usable, or two differ. */
-function eventIdOf(found: Found, links: readonly string[], linkId: string | null): string | null {
+function eventIdOf(found: FoundPlaces, links: readonly string[], linkId: string | null): string | null {
   const { first, isAgreed } = agreed(valuesOf(found, 'eventId').map(usableId));
   if (first === null || !isAgreed || first === linkId) return null;
   const isLinks = links.length > 0 ? links.includes(first) : found.isLink;
@@ -129,22 +129,22 @@ function unread(notUnderstood: string, linkIds: readonly string[] = []): EventRe
   return { linkIds, facts: [], unsure: true, notUnderstood, linkChanged: false, linkStatus: null };
 }
 
-function isEvent(found: Found | NoEvent): found is Found {
+function isEvent(found: FoundPlaces | NoEvent): found is FoundPlaces {
   return typeof found === 'object' && 'values' in found;
 }
 
-function linkIdsOf(found: Found): string[] {
+function linkIdsOf(found: FoundPlaces): string[] {
   const ids = valuesOf(found, 'linkId').map(usableId);
   return [...new Set(ids.filter((id) => id !== null))];
 }
 
 /** The types that it names, each once. One that is no text is an unknown type. */
-function typesOf(found: Found): string[] {
+function typesOf(found: FoundPlaces): string[] {
   return [...new Set(valuesOf(found, 'type').map(statedText))].filter((type) => type !== null);
 }
 
 /** Each once, in capitals. */
-function linkStatusesOf(found: Found): string[] {
+function linkStatusesOf(found: FoundPlaces): string[] {
   const named = valuesOf(found, 'linkStatus').filter((status) => typeof status === 'string');
   return [...new Set(named.map((status) => status.toUpperCase()))];
 }
@@ -171,7 +171,7 @@ type SaidOfPayment = {
  *
  * @param contradiction what else in the event contradicts itself; null if nothing does
  */
-function readPayment(found: Found, contradiction: string | null): SaidOfPayment {
+function readPayment(found: FoundPlaces, contradiction: string | null): SaidOfPayment {
   const ofLink = paymentStatusesOf(found, 'paymentStatus');
   const said = [...ofLink, ...paymentStatusesOf(found, 'latestStatus')];
   const hasPayment = found.payments > 0 || found.odd.has('payment');
@@ -193,7 +193,7 @@ function readPayment(found: Found, contradiction: string | null): SaidOfPayment 
 }
 
 /** Every payment status at this part, in capitals. */
-function paymentStatusesOf(found: Found, part: 'paymentStatus' | 'latestStatus'): string[] {
+function paymentStatusesOf(found: FoundPlaces, part: 'paymentStatus' | 'latestStatus'): string[] {
   const named = valuesOf(found, part).map(statedText);
   return named.filter((status) => status !== null).map((status) => status.toUpperCase());
 }
@@ -209,7 +209,7 @@ function whyNoStatus(said: readonly string[]): string {
 const NAMES: readonly Part[] = ['linkId', 'paymentId', 'reference'];
 
 /** A fact of this kind; unclear instead if its money or an id is said in two ways, or something odd stands there. */
-function readFact(kind: FactKind, found: Found): PaymentFact {
+function readFact(kind: FactKind, found: FoundPlaces): PaymentFact {
   const paymentId = agreed(valuesOf(found, 'paymentId').map(usableId));
   const reference = agreed(valuesOf(found, 'reference').map(scalarText));
   const linkMoney = agreedMoney(valuesOf(found, 'amount'), valuesOf(found, 'currency'));
@@ -233,7 +233,7 @@ function readFact(kind: FactKind, found: Found): PaymentFact {
  * What the payment's quote names, and the payment itself, read together. If they differ, but the payment itself names the
  * link's money, the quote says what the customer paid: that may hold interest, or be of another currency.
  */
-function paymentMoney(found: Found): Agreed<StatedMoney> {
+function paymentMoney(found: FoundPlaces): Agreed<StatedMoney> {
   const of = (what: 'quote' | 'payment') =>
     [valuesOf(found, `${what}Amount`), valuesOf(found, `${what}Currency`)] as const;
   const [quote, own] = [of('quote'), of('payment')];
@@ -245,7 +245,7 @@ function paymentMoney(found: Found): Agreed<StatedMoney> {
 }
 
 /** Whether the payment itself names less than its link, or what cannot be read. Its quote is judged with the order's money. */
-function namesLess(found: Found, linkMoney: StatedMoney | null): boolean {
+function namesLess(found: FoundPlaces, linkMoney: StatedMoney | null): boolean {
   const { first: own } = agreedMoney(valuesOf(found, 'paymentAmount'), valuesOf(found, 'paymentCurrency'));
   if (own === null || own.amount === null) return false;
   const currency = own.currency ?? linkMoney?.currency ?? '';

@@ -8,7 +8,7 @@ import { asObject, type JsonObject, scalarText } from './values.ts';
  */
 
 /** The objects that an event is made of. */
-export type Role = 'envelope' | 'payload' | 'link' | 'payment' | 'quote';
+type Role = 'envelope' | 'payload' | 'link' | 'payment' | 'quote';
 
 type Place = {
   /** In which objects it is looked for. */
@@ -64,7 +64,7 @@ const PAYLOAD_DEPTH_MAX = 3;
 const TEXT_DEPTH_MAX = 2;
 
 /** What stands at the places of an event. */
-export type Found = {
+export type FoundPlaces = {
   /** Every value but null, in the order of the event. */
   readonly values: Readonly<Partial<Record<Part, readonly unknown[]>>>;
   /** How many payments it has. */
@@ -82,7 +82,7 @@ export type Found = {
 export type Texts = 'exactly' | 'plainly' | 'closed';
 
 /** What stands at one part's places. */
-export function valuesOf({ values }: Found, part: Part): readonly unknown[] {
+export function valuesOf({ values }: FoundPlaces, part: Part): readonly unknown[] {
   return values[part] ?? [];
 }
 
@@ -90,7 +90,7 @@ export function valuesOf({ values }: Found, part: Part): readonly unknown[] {
 export type NoEvent = { readonly listOf: number } | 'no_object';
 
 /** Walks an event to all of its places. */
-export function findPlaces(body: unknown, texts: Texts): Found | NoEvent {
+export function findPlaces(body: unknown, texts: Texts): FoundPlaces | NoEvent {
   const walk: Walk = { texts, values: {}, payments: 0, odd: new Set(), isLink: false, listOf: null };
   const whole = unwrap(walk, body, 0);
   if (whole !== null && walk.listOf === null) visit(walk, whole, 'envelope', 0);

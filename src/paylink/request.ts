@@ -1,4 +1,4 @@
-import { systemClock } from '../work/clock.ts';
+import type { Clock } from '../work/clock.ts';
 import { ServiceFault } from './service.ts';
 
 /** An answer's body is read up to here. */
@@ -11,8 +11,9 @@ export type Exchange = {
   url: string;
   headers: Record<string, string>;
   body: string | null;
-  /** For connecting, headers and body together, in real time. */
+  /** For connecting, headers and body together. */
   deadlineMs: number;
+  deadlineClock: Pick<Clock, 'after'>;
   /** Ends the request before its deadline. */
   closing: AbortSignal;
 };
@@ -32,10 +33,10 @@ export type Reply = {
  * `service_answer_too_large` are returned.
  */
 export async function send(exchange: Exchange): Promise<Reply> {
-  const { method, url, headers, body, deadlineMs, closing } = exchange;
+  const { method, url, headers, body, deadlineMs, deadlineClock, closing } = exchange;
   const controller = new AbortController();
   const abort = () => controller.abort();
-  const cancel = systemClock.after(deadlineMs, abort);
+  const cancel = deadlineClock.after(deadlineMs, abort);
   closing.addEventListener('abort', abort);
   if (closing.aborted) abort();
   try {

@@ -8,7 +8,7 @@ import { ServiceFault } from './service.ts';
 import { asObject, field, type JsonObject } from './values.ts';
 
 /** One of the service's calls. */
-export type Call<T> = {
+export type ServiceCall<T> = {
   /** For messages: `GET /payment-links/{id}`. */
   name: string;
   method: 'GET' | 'POST';
@@ -37,7 +37,7 @@ const WORDS_LENGTH_MAX = 300;
 type Context = { as: RequestClass; nowMs: number };
 
 /** What the service meant, by the status of its answer (spec §7). */
-export function judge<T>(call: Call<T>, reply: Reply, context: Context): Verdict<T> {
+export function judge<T>(call: ServiceCall<T>, reply: Reply, context: Context): Verdict<T> {
   const { status } = reply;
   // A 429 says by its Retry-After how long to wait; that nothing remains is no further use by others.
   const seen = status === 429 ? null : readRate(reply.headers, context.nowMs);
@@ -55,7 +55,7 @@ export function judge<T>(call: Call<T>, reply: Reply, context: Context): Verdict
   return { result: { ok: false, fault }, seen, pause: pause ?? reset, standing };
 }
 
-function readAnswer<T>(call: Call<T>, { status, body, bodyFault }: Reply): Verdict<T>['result'] {
+function readAnswer<T>(call: ServiceCall<T>, { status, body, bodyFault }: Reply): Verdict<T>['result'] {
   if (bodyFault !== null) return { ok: false, fault: bodyFault };
   const parsed = parseBodyExactly(body);
   const read: Read<T> = parsed === undefined ? { ok: false, flaw: 'it is no JSON' } : call.read(parsed);
@@ -83,7 +83,7 @@ type Refusal = {
   isDoubtful?: boolean;
 };
 
-function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Context): Refusal {
+function refuse(call: ServiceCall<unknown>, { status, headers }: Reply, { nowMs }: Context): Refusal {
   const terminal = { kind: 'terminal', standing: 'well', pause: null } as const;
   const transient = { kind: 'transient', standing: 'unknown', pause: null } as const;
   switch (status) {
@@ -131,7 +131,7 @@ function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Cont
 }
 
 /** The service's sandbox refuses the list (spec §1), and a key may not see one link. Else the merchant is inactive (spec §7). */
-function refuse403({ of }: Call<unknown>, nowMs: number): Refusal {
+function refuse403({ of }: ServiceCall<unknown>, nowMs: number): Refusal {
   const forbidden = { kind: 'transient', code: 'service_forbidden', standing: 'unknown', pause: null } as const;
   if (of === 'list') {
     const advice = "The service's sandbox has no list; in production the merchant may be inactive.";

@@ -9,7 +9,7 @@ const RETRY_AFTER_SECONDS = 5;
  * Every answer of the hook. Each is made once: all that are alike have the same body, so that an answer tells a forger
  * nothing, and the hot path builds nothing.
  */
-export type Answer = {
+export type HookAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** A string, which Node sends with the headers in one write. */
@@ -41,24 +41,24 @@ export const ANSWERS = {
   /** The body is still on its way, and others have taken its place. */
   crowdedOut: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', { ...RETRY, ...CLOSE }),
   stopping: problem(503, 'unavailable', 'The receiver is stopping. Send the delivery again.', { ...RETRY, ...CLOSE }),
-} as const satisfies Record<string, Answer>;
+} as const satisfies Record<string, HookAnswer>;
 
-export function send(response: ServerResponse, { status, headers, body }: Answer): void {
+export function send(response: ServerResponse, { status, headers, body }: HookAnswer): void {
   if (response.headersSent) return;
   response.writeHead(status, headers);
   response.end(body);
 }
 
-function received(status: number, content: { received: true; duplicate: boolean }): Answer {
+function received(status: number, content: { received: true; duplicate: boolean }): HookAnswer {
   return make(status, 'application/json', content);
 }
 
-function problem(status: number, code: string, detail: string, headers: Record<string, string> = {}): Answer {
+function problem(status: number, code: string, detail: string, headers: Record<string, string> = {}): HookAnswer {
   const content = { type: `urn:settled:problem:${code}`, title: code, status, detail };
   return make(status, 'application/problem+json', content, headers);
 }
 
-function make(status: number, contentType: string, content: object, headers: Record<string, string> = {}): Answer {
+function make(status: number, contentType: string, content: object, headers: Record<string, string> = {}): HookAnswer {
   const body = JSON.stringify(content);
   return {
     status,

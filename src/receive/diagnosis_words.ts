@@ -1,6 +1,6 @@
 import { inWords } from '../work/clock.ts';
 import type { BodyDamage, Diagnosis, SignatureFault, TimestampFault } from './diagnosis.ts';
-import type { Change, Mistake } from './mistakes.ts';
+import type { CharacterChange, Mistake } from './mistakes.ts';
 import { variantWords } from './variants.ts';
 import { CANDIDATES_MAX, HEADER_LENGTH_MAX } from './verify.ts';
 
@@ -83,7 +83,7 @@ function matched({ readings, algorithm, change }: Mistake): string {
   return [...readings.map(variantWords), ...hash].join(' and ');
 }
 
-function changeWords({ how, at, is, shouldBe }: Change): string {
+function changeWords({ how, at, is, shouldBe }: CharacterChange): string {
   if (how === 'without') return `without "${is}" at byte ${at}`;
   return how === 'added'
     ? `with "${shouldBe}" added at byte ${at}`

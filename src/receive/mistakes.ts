@@ -13,11 +13,11 @@ export type Mistake = {
   readings: string[];
   /** The hash that it was made with, if that is not SHA-256. */
   algorithm: string | null;
-  change: Change | null;
+  change: CharacterChange | null;
 };
 
 /** A character that has to be left out, put in or put in another's place, for the signature to match. */
-export type Change = {
+export type CharacterChange = {
   of: 'body' | 'timestamp';
   how: 'without' | 'instead' | 'added';
   at: number;
@@ -119,7 +119,12 @@ function findChangedCharacter({ body, timestamp, secrets }: Signed, matches: Mat
   const keys = secrets.map((secret) => Buffer.from(secret));
   const isSigned = (stamp: string, content: Buffer) =>
     keys.some((key) => matches(key, [Buffer.from(`${stamp}.`), content], MISTAKES_AT_ONCE) !== null);
-  const found = (verdict: Mistake['verdict'], change: Change) => ({ verdict, readings: [], algorithm: null, change });
+  const found = (verdict: Mistake['verdict'], change: CharacterChange) => ({
+    verdict,
+    readings: [],
+    algorithm: null,
+    change,
+  });
   for (const { change, text } of timestamp.length > TIMESTAMP_LENGTH_MAX ? [] : changed(timestamp, DIGITS)) {
     if (isSigned(text, body)) return found('altered_timestamp', { of: 'timestamp', ...change });
   }
@@ -130,7 +135,7 @@ function findChangedCharacter({ body, timestamp, secrets }: Signed, matches: Mat
   return null;
 }
 
-function* changed(text: string, alphabet: string): Generator<{ change: Omit<Change, 'of'>; text: string }> {
+function* changed(text: string, alphabet: string): Generator<{ change: Omit<CharacterChange, 'of'>; text: string }> {
   for (let at = 0; at <= text.length; at++) {
     const [before, after] = [text.slice(0, at), text.slice(at + 1)];
     const is = text[at];

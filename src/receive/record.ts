@@ -6,7 +6,7 @@ import type { Credentials, LinkCredentials } from '../store/credentials.ts';
 import type { KeptReason } from '../store/rejections.ts';
 import type { Intake, Recorded } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
-import { ANSWERS, type Answer } from './answers.ts';
+import { ANSWERS, type HookAnswer } from './answers.ts';
 import type { Diagnosis } from './diagnosis.ts';
 import { diagnoseRefused } from './rejections.ts';
 import { type Authentic, isFresh, type Verified, verify } from './verify.ts';
@@ -51,8 +51,8 @@ export type Received = {
   headersAtMs: number;
 };
 
-export type Ended = {
-  answer: Answer;
+export type EndedDelivery = {
+  answer: HookAnswer;
   outcome: DeliveryOutcome;
   /** What remains to be done once the answer is sent. */
   afterwards?: () => void;
@@ -78,7 +78,7 @@ const DUMMY_SECRET = 'no link has this signing secret';
  * Verifies a delivery whose body is read, and records it. Whatever is answered with 2xx is on the disk. Throws if the store
  * cannot record it; then nothing may be acknowledged.
  */
-export async function takeDelivery(options: DeliveryOptions, received: Received): Promise<Ended> {
+export async function takeDelivery(options: DeliveryOptions, received: Received): Promise<EndedDelivery> {
   const { headerNames, toleranceSeconds } = options;
   const { rawHeaders, body, link: named, headersAtMs } = received;
   if (named === null) {
@@ -122,7 +122,7 @@ async function record(
   { timestamp, mac }: Authentic,
   body: Buffer,
   link: LinkCredentials,
-): Promise<Ended> {
+): Promise<EndedDelivery> {
   const { readable, type, eventId, bodySha256 } = identify(body, link);
   const recorded = await store.recordDelivery({
     linkKey: link.linkKey,
@@ -154,7 +154,7 @@ async function recordHint(
   { timestamp }: Authentic,
   body: Buffer,
   link: LinkCredentials,
-): Promise<Ended> {
+): Promise<EndedDelivery> {
   const { type, eventId, bodySha256 } = identify(body, link);
   const { linkKey } = link;
   await store.recordHint({ linkKey, eventId, bodySha256, body, timestamp, receivedAtMs: clock.nowMs() });

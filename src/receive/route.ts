@@ -7,7 +7,7 @@ import type { KeptReason } from '../store/rejections.ts';
 import { ANSWERS, answerPreflight, crossOriginHeaders, send } from './answers.ts';
 import { announcesTooMuch, type BodyReader, type NotRead } from './body.ts';
 import type { FindLink } from './find_link.ts';
-import { type DeliveryOptions, type Ended, takeDelivery } from './record.ts';
+import { type DeliveryOptions, type EndedDelivery, takeDelivery } from './record.ts';
 import { diagnoseUnread, type RejectionLog } from './rejections.ts';
 
 export type ReceiveOptions = DeliveryOptions & {
@@ -20,7 +20,7 @@ export type ReceiveOptions = DeliveryOptions & {
   crossOrigin: string | null;
   /** Whether the process is stopping and takes no more deliveries. */
   isClosed: () => boolean;
-  onOutcome: (ended: Ended, sinceHeadersMs: number) => void;
+  onOutcome: (ended: EndedDelivery, sinceHeadersMs: number) => void;
   /** Called after a delivery was refused unread, with the order whose link it named. */
   onUnread: (refused: { reason: KeptReason; order: string | undefined }) => void;
 };
@@ -59,7 +59,7 @@ export function hooksOf(options: ReceiveOptions): {
   };
 }
 
-type Take = (options: ReceiveOptions, request: Request, headersAtMs: number) => Promise<Ended>;
+type Take = (options: ReceiveOptions, request: Request, headersAtMs: number) => Promise<EndedDelivery>;
 
 /** Takes a delivery as its route does, answers it, and then does what remains. */
 async function receive(
@@ -71,7 +71,7 @@ async function receive(
 ): Promise<void> {
   const { clock, crossOrigin, isClosed, onOutcome } = options;
   const headersAt = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
-  const ended: Ended = isClosed()
+  const ended: EndedDelivery = isClosed()
     ? { answer: ANSWERS.stopping, outcome: 'refused' }
     : (refuseByHeaders(request) ?? (await take(options, request, headersAt.wallMs)));
   if (ended.outcome !== 'aborted') {
@@ -90,7 +90,7 @@ const TOKEN = /^[A-Za-z0-9_-]{32}$/;
  * `POST /hooks/<token>`: the token picks the link, and so the secret, before a byte of the body is read. The link keeps why
  * a delivery was refused.
  */
-async function takeByToken(options: ReceiveOptions, request: Request, headersAtMs: number): Promise<Ended> {
+async function takeByToken(options: ReceiveOptions, request: Request, headersAtMs: number): Promise<EndedDelivery> {
   const { bodies, credentials, findLink, onNamed, rejections } = options;
   const { rawHeaders } = request;
   const token = request.params.token as string;
@@ -117,7 +117,7 @@ async function takeByToken(options: ReceiveOptions, request: Request, headersAtM
 }
 
 /** `POST /hooks`: a link id is read from the unverified body; the signature then decides. Failures leave no trace. */
-async function takeByBody(options: ReceiveOptions, request: Request, headersAtMs: number): Promise<Ended> {
+async function takeByBody(options: ReceiveOptions, request: Request, headersAtMs: number): Promise<EndedDelivery> {
   const { bodies, findLink } = options;
   const { rawHeaders } = request;
   try {
@@ -137,7 +137,7 @@ async function takeByBody(options: ReceiveOptions, request: Request, headersAtMs
 }
 
 /** Ends a delivery whose body was not read to its end. */
-async function endUnread(bodies: BodyReader, request: Request, { outcome }: NotRead): Promise<Ended> {
+async function endUnread(bodies: BodyReader, request: Request, { outcome }: NotRead): Promise<EndedDelivery> {
   switch (outcome) {
     case 'no_room':
       await bodies.skip(request);
@@ -153,13 +153,13 @@ async function endUnread(bodies: BodyReader, request: Request, { outcome }: NotR
   }
 }
 
-function failed(error: unknown, link: LinkCredentials | null): Ended {
+function failed(error: unknown, link: LinkCredentials | null): EndedDelivery {
   const named = nameOf(isUndecipherable(error) ? error : link);
   return { answer: ANSWERS.unavailable, outcome: 'failed', fault: error, ...named };
 }
 
 /** The link that a delivery named. That of a probe has no order. */
-function nameOf(link: { linkKey: number; reference: string } | null): Pick<Ended, 'link'> {
+function nameOf(link: { linkKey: number; reference: string } | null): Pick<EndedDelivery, 'link'> {
   return link === null || link.reference === '' ? {} : { link };
 }
 
@@ -180,7 +180,7 @@ export function refuseContinue(
   return true;
 }
 
-function refuseByHeaders(request: IncomingMessage): (Ended & { unread: KeptReason }) | null {
+function refuseByHeaders(request: IncomingMessage): (EndedDelivery & { unread: KeptReason }) | null {
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     return { answer: ANSWERS.encoded, outcome: 'encoded', unread: 'content_encoding' };
