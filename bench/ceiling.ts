@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { createApp } from '../src/http/app.ts';
+import { createApp, healthRoutes } from '../src/http/app.ts';
 import { openConnections } from '../src/http/connections.ts';
-import { healthRoutes } from '../src/http/health.ts';
 import { connectionsMax, listen } from '../src/http/server.ts';
 import { openLog } from '../src/observe/log.ts';
 import { HEADER_PREFIX, headerNames } from '../src/paylink/events.ts';

@@ -1,5 +1,5 @@
 import { Fault } from './fault.ts';
-import type { Readiness } from './http/health.ts';
+import type { Readiness } from './http/app.ts';
 import type { Store } from './store/store.ts';
 import type { Cancel, Clock } from './work/clock.ts';
 

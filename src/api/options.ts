@@ -1,5 +1,5 @@
 import type { ClockSteps } from '../clock_steps.ts';
-import type { Readiness } from '../http/health.ts';
+import type { Readiness } from '../http/app.ts';
 import type { LinkOpener } from '../links/opener.ts';
 import type { Activity } from '../observe/activity.ts';
 import type { Log } from '../observe/log.ts';

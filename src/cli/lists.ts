@@ -1,4 +1,4 @@
-import { ROW_STATUSES, type RowStatus } from '../domain/row.ts';
+import { ROW_STATUSES, type RowStatus } from '../domain/retry.ts';
 import { duration } from '../settings.ts';
 import { systemClock } from '../work/clock.ts';
 import { type Report, wholeNumber } from './command.ts';
