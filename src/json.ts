@@ -56,7 +56,7 @@ function keepNumber(characters: string): ExactNumber {
 
 /**
  * `JSON.parse`, and right if V8's own is not: after certain other texts V8 takes a name that is written with a backslash
- * for another name, and anybody may send such texts. https://github.com/nodejs/node/issues/63785
+ * for another name, and anyone may send such texts. https://github.com/nodejs/node/issues/63785
  *
  * @param number makes a value of a number's own characters; without it, numbers are as `JSON.parse` makes them
  * @throws {SyntaxError} if the text is not JSON (RFC 8259)

@@ -225,14 +225,8 @@ function saidIn(root: JsonObject): string {
 /** Each fault with the name of its field: of a list of faults, or of an object that has them by field. */
 function faultsIn(errors: unknown): string[] {
   if (Array.isArray(errors)) return errors.slice(0, FAULTS_MAX).map(faultOf).filter(isSentence);
-  return Object.entries(asObject(errors) ?? {})
-    .slice(0, FAULTS_MAX)
-    .flatMap(([name, fault]) =>
-      (Array.isArray(fault) ? fault.slice(0, FAULTS_MAX) : [fault])
-        .map(faultOf)
-        .filter(isSentence)
-        .map((said) => withName(name, said)),
-    );
+  const fields = Object.entries(asObject(errors) ?? {}).slice(0, FAULTS_MAX);
+  return fields.flatMap(([name, fault]) => faultsIn([fault].flat()).map((said) => withName(name, said)));
 }
 
 function faultOf(fault: unknown): string {

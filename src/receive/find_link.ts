@@ -16,7 +16,7 @@ const WAITING_MAX = 2_000;
 export type FindLink = (by: { token: string } | { linkId: string }) => Promise<LinkCredentials | null>;
 
 /**
- * Anybody can send tokens that no link has, so looking them up has a small share of the store's queue. A link that a
+ * Anyone can send tokens that no link has, so looking them up has a small share of the store's queue. A link that a
  * delivery named before, and everything else that the store is asked, never waits behind them.
  */
 export function openFindLink(credentials: Credentials): FindLink {

@@ -9,9 +9,9 @@ import { type Diagnosis, diagnose } from './diagnosis.ts';
 const WRITE_EVERY_MS = 1000;
 /** Links and reasons counted at once; beyond it rejections are not kept, only metered. */
 const COUNTED_MAX = 10_000;
-/** So many links with deliveries refused for one reason are a matter for a person. */
+/** Deliveries refused for one reason are a matter for a person once this many links have some. */
 const MATTER_FROM_LINKS = 3;
-/** While a matter may be open it is looked at so often whether it has ended; otherwise once in many times. */
+/** How often settled looks whether an open matter has ended; if none is open, at every 15th time only. */
 const END_EVERY_MS = 60_000;
 const END_ELSE_EVERY = 15;
 
@@ -30,7 +30,7 @@ type Counted = Pick<Rejection, 'linkKey' | 'reason' | 'count' | 'lastAtMs'> & { 
 export function rejectionLog(options: {
   store: Pick<Intake, 'recordRejection'> & Refusals;
   clock: Clock;
-  /** What a person is told of a reason that concerns enough links. */
+  /** The sentence for a person about a reason that concerns enough links. */
   describe: (reason: KeptReason, diagnosis: Diagnosis | null) => string;
   /** `count`: how many refusals could not be noted. */
   onFailed: (error: unknown, count: number) => void;
@@ -58,8 +58,7 @@ export function rejectionLog(options: {
   }
 
   function asWritten({ diagnosis, ...rejection }: Counted): Rejection {
-    // A name that settled does not look for is wrong for every link, or of one stranger's making: who knows an address may
-    // send any name.
+    // Other header names are wrong for every link, or a stranger's invention: anyone who knows an address may send any.
     const atFirst = diagnosis?.code === 'other_header_names' && diagnosis.prefix !== null;
     const detail = describe(rejection.reason, diagnosis);
     return {
@@ -77,10 +76,10 @@ export function rejectionLog(options: {
     counted.set(key, { ...rejection, ...since, diagnosis, count: rejection.count + (since?.count ?? 0) });
   }
 
-  /** What it finds; nothing if it fails, because a refusal is counted all the same. */
-  function diagnosed(diagnose: () => Diagnosis | null): Diagnosis | null {
+  /** Null if it fails: the refusal is counted without a diagnosis. */
+  function diagnosed(find: () => Diagnosis | null): Diagnosis | null {
     try {
-      return diagnose();
+      return find();
     } catch (error) {
       onFailed(error, 1);
       return null;
@@ -92,16 +91,16 @@ export function rejectionLog(options: {
       const { open } = await store.endRefusals(clock.nowMs());
       mayBeOpen = open > 0;
     } catch {
-      // The heartbeat tells of a store that fails, and this is looked at again.
+      // The heartbeat reports a store that fails, and this comes again.
     }
   }
 
   return {
-    add: (linkKey, reason, diagnose) => {
+    add: (linkKey, reason, find) => {
       const key = `${linkKey} ${reason}`;
       const before = counted.get(key);
       if (before === undefined && counted.size >= COUNTED_MAX) return;
-      const diagnosis = diagnose !== undefined && mayDiagnose(key, reason) ? diagnosed(diagnose) : null;
+      const diagnosis = find !== undefined && mayDiagnose(key, reason) ? diagnosed(find) : null;
       counted.set(key, {
         ...{ linkKey, reason, count: (before?.count ?? 0) + 1, lastAtMs: clock.nowMs() },
         diagnosis: diagnosis ?? before?.diagnosis ?? null,
@@ -122,15 +121,18 @@ export function rejectionLog(options: {
 
 /** Each link's deliveries of one reason are diagnosed at most this often. */
 const SAME_EVERY_MS = 10_000;
-/** All that compute codes, together: so many at once, and one more in each of these times. */
+/** All diagnoses that compute codes, together: ten at once, and one more every half second. */
 const BURST = 10;
 const ONE_MORE_MS = 500;
-/** Those whose diagnosis computes codes: the others only look at what was sent. */
+/** Reasons whose diagnosis computes codes; the others only look at what was sent. */
 const COSTLY: ReadonlySet<KeptReason> = new Set(['signature_malformed', 'timestamp_malformed', 'signature_wrong']);
 /** Links and reasons whose last diagnosis is remembered. */
 const REMEMBERED_MAX = 10_000;
 
-/** Whether one more may be diagnosed, of this link and reason. */
+/**
+ * Whether one more delivery of this link and reason may be diagnosed. A diagnosis must be made at once, because the bytes of a
+ * refused delivery are not kept. It can cost milliseconds, so few are made, and after the answer.
+ */
 function diagnosisLimit(clock: Pick<Clock, 'monotonicMs'>): (key: string, reason: KeptReason) => boolean {
   const lastMs = new Map<string, number>();
   let left = BURST;

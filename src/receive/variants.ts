@@ -116,7 +116,7 @@ function variantsOf<Given extends unknown[]>(rows: readonly Row<Given>[], ...giv
   });
 }
 
-/** Nobody signs a longer form of a body: so many times its own length, and what little bodies need beside. */
+/** A signer's form of a body is at most this long: a multiple of its length, and what little bodies need beside. */
 const LONGER_MAX = { times: 4, bytes: 1024 } as const;
 /** JSON that is nested deeper is no event, and is not written anew. */
 const DEPTH_MAX = 32;
@@ -143,8 +143,8 @@ function jsonVariants(text: string): Variant[] {
 }
 
 /**
- * How deep a JSON text is nested, and about how many characters it has when it is written with so many spaces for each
- * level: few brackets, each in another, make megabytes of them.
+ * How deep a JSON text is nested, and about how many characters it has if each level is indented by `width` spaces: a few
+ * nested brackets can make megabytes.
  */
 function layoutOf(text: string): { depth: number; indentedLength: (width: number) => number } {
   let [depth, level, levels, lines] = [0, 0, 0, 0];
