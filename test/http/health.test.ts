@@ -87,7 +87,7 @@ describe('http: metrics', () => {
     expect(await answer.text()).not.toContain('settled_deliveries_total');
   });
 
-  it('are not on the public listener, whoever asks', async () => {
+  it('are not on the public listener, not even with a token', async () => {
     const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
     expect((await fetch(`${app().hooksUrl}/metrics`, { headers })).status).toBe(404);
   });

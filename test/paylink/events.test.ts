@@ -217,11 +217,11 @@ describe('events: link ids', () => {
     expect(eventOf({ linkId: 7 }).linkIds).toEqual(['7']);
   });
 
-  it('are named once where they agree', () => {
+  it('are named once if they agree', () => {
     expect(eventOf({ linkId: 'pl_1', data: { link: { id: 'pl_1' } } }).linkIds).toEqual(['pl_1']);
   });
 
-  it('are all named where they disagree', () => {
+  it('are all named if they disagree', () => {
     const body = { paymentLinkId: 'pl_1', data: { paymentLink: { id: 'pl_2' } }, payload: { linkId: 'pl_3' } };
     expect([...envelopeOf(body).linkIds].sort()).toEqual(['pl_1', 'pl_2', 'pl_3']);
   });
@@ -284,7 +284,7 @@ describe('events: the type', () => {
     },
   );
 
-  it('status_changed is doubtful where it speaks of a payment in unknown words', () => {
+  it('status_changed is doubtful if it speaks of a payment in unknown words', () => {
     const read = { facts: [], unsure: true, linkChanged: true };
     expect(eventOf({ type: STATUS_CHANGED, paymentStatus: 'SETTLING' })).toMatchObject(read);
   });
@@ -371,13 +371,13 @@ describe('events: the payment status', () => {
     expect(eventOf(body)).toMatchObject({ facts: [], unsure: true });
   });
 
-  it("is the link's alone where the latest payment has none", () => {
+  it("is the link's alone if the latest payment has none", () => {
     const body = { paymentStatus: 'COMPLETED', latestPayment: { id: 'pay_1', status: null } };
     expect(factOf(body)).toMatchObject({ kind: 'completed', paymentId: 'pay_1' });
   });
 });
 
-describe("wire: the payment's id", () => {
+describe("events: the payment's id", () => {
   const idOf = (id: unknown) => factOf({ paymentStatus: 'COMPLETED', latestPayment: { id } }).paymentId;
 
   it.each([
@@ -428,11 +428,11 @@ describe('events: money', () => {
     expect(moneyOf(text)).toBeNull();
   });
 
-  it('is put together where one place names the amount and another the currency', () => {
+  it('is put together if one place names the amount and another the currency', () => {
     expect(moneyOf('"amount":1,"link":{"currency":"USD"}')).toEqual({ amount: '1', currency: 'USD' });
   });
 
-  it('of the payload serves where the link names a currency only', () => {
+  it('of the payload serves if the link names a currency only', () => {
     expect(moneyOf('"amount":1,"currency":"BRL","link":{"currency":"BRL"}')).toEqual({ amount: '1', currency: 'BRL' });
   });
 
@@ -508,7 +508,7 @@ describe('events: what is said in several places', () => {
     });
   });
 
-  it('names the payment where one of them does', () => {
+  it('names the payment if one of them does', () => {
     const body = { paymentStatus: 'COMPLETED', latestPayment: {}, link: { latestPayment: payment } };
     expect(factOf(body)).toMatchObject({ paymentId: 'pay_1', quoteMoney: { amount: '100', currency: 'BRL' } });
   });
@@ -606,7 +606,7 @@ describe('events: any body', () => {
     );
   });
 
-  it('says a completion only where a paymentStatus COMPLETED was sent', () => {
+  it('says a completion only if a paymentStatus COMPLETED was sent', () => {
     fc.assert(
       fc.property(json, (value) => {
         const text = JSON.stringify(value);

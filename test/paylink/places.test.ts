@@ -113,7 +113,7 @@ describe('places: wrappings', () => {
     expect(factOf({ ...SAID, data: { data: { data: { amount: 100.5 } } } }).kind).toBe('completed');
   });
 
-  it('that are lists of several: the longest is told', () => {
+  it('that are lists of several: the longest is reported', () => {
     for (const lists of [
       { data: [{}, {}, {}], payload: [{}, {}] },
       { data: [{}, {}], payload: [{}, {}, {}] },

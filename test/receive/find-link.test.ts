@@ -44,7 +44,7 @@ describe('receive: look-ups of what may be no link', () => {
     expect(new Set(await Promise.all(all))).toEqual(new Set([null]));
   });
 
-  it('are not what a link that was named before waits for', async () => {
+  it('do not delay a link that was named before', async () => {
     const { findLink, asked } = openSlowly(['known']);
     for (let n = 0; n < 600; n++) void findLink({ token: `token-${n}` });
     void findLink({ token: 'known' });
@@ -53,7 +53,7 @@ describe('receive: look-ups of what may be no link', () => {
     expect(asked).toContainEqual({ token: 'known' });
   });
 
-  it('are not what a link that was named before by its id waits for', async () => {
+  it('do not delay a link that was named before by its id', async () => {
     const { findLink, asked } = openSlowly(['pl_known']);
     for (let n = 0; n < 400; n++) void findLink({ linkId: `pl_${n}` });
     void findLink({ linkId: 'pl_known' });

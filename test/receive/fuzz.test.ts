@@ -287,7 +287,7 @@ function headerNames(random: Random): HeaderNames {
 }
 
 describe(`receive: ${INPUTS} mutated deliveries`, () => {
-  it('are accepted exactly where a second reading of the rules accepts them, and none makes the verifier throw', () => {
+  it('are accepted exactly when a second reading of the rules accepts them, and none makes the verifier throw', () => {
     const random = generator(SEED);
     const material = { genuine: genuineDeliveries(random), names: headerNames(random) };
     const outcomes = new Map<string, number>();
