@@ -16,7 +16,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
  * `valuesMax`.
  */
 export function parseBody(body: Uint8Array, valuesMax = Number.POSITIVE_INFINITY): unknown {
-  return parseBytes(body, { exact: false, valuesMax });
+  return parseText(decode(body), { exact: false, valuesMax });
 }
 
 /**
@@ -24,14 +24,15 @@ export function parseBody(body: Uint8Array, valuesMax = Number.POSITIVE_INFINITY
  * whose `String` they are.
  */
 export function parseBodyExactly(body: Uint8Array): unknown {
-  return parseBytes(body, { exact: true });
+  return parseText(decode(body), { exact: true });
 }
 
-function parseBytes(body: Uint8Array, how: { exact: boolean; valuesMax?: number }): unknown {
+/** Empty, which is no JSON, if the bytes are not UTF-8. */
+function decode(body: Uint8Array): string {
   try {
-    return parseText(utf8.decode(body), how);
+    return utf8.decode(body);
   } catch {
-    return undefined;
+    return '';
   }
 }
 

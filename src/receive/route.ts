@@ -38,9 +38,10 @@ export function hooksOf(options: ReceiveOptions): {
 } {
   const { crossOrigin, headerNames, onOutcome } = options;
   const noteUnread = unreadNotes(options);
+  const hook = { ...options, noteUnread };
   const router = express.Router({ caseSensitive: true, strict: true });
-  router.post('/hooks/:token', (request, response) => receive(options, noteUnread, request, response, takeByToken));
-  router.post('/hooks', (request, response) => receive(options, noteUnread, request, response, takeByBody));
+  router.post('/hooks/:token', (request, response) => receive(hook, takeByToken, request, response));
+  router.post('/hooks', (request, response) => receive(hook, takeByBody, request, response));
   for (const path of ['/hooks/:token', '/hooks']) {
     router.options(path, (request, response, next) => {
       if (crossOrigin === null) next();
@@ -59,21 +60,16 @@ export function hooksOf(options: ReceiveOptions): {
   };
 }
 
+type Hook = ReceiveOptions & { noteUnread: NoteUnread };
 type Take = (options: ReceiveOptions, request: Request, headersAtMs: number) => Promise<EndedDelivery>;
 
 /** Takes a delivery as its route does, answers it, and then does what remains. */
-async function receive(
-  options: ReceiveOptions,
-  noteUnread: NoteUnread,
-  request: Request,
-  response: Response,
-  take: Take,
-): Promise<void> {
-  const { clock, crossOrigin, isClosed, onOutcome } = options;
+async function receive(hook: Hook, take: Take, request: Request, response: Response): Promise<void> {
+  const { clock, crossOrigin, isClosed, onOutcome, noteUnread } = hook;
   const headersAt = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
   const ended: EndedDelivery = isClosed()
     ? { answer: ANSWERS.stopping, outcome: 'refused' }
-    : (refuseByHeaders(request) ?? (await take(options, request, headersAt.wallMs)));
+    : (refuseByHeaders(request) ?? (await take(hook, request, headersAt.wallMs)));
   if (ended.outcome !== 'aborted') {
     if (crossOrigin !== null) crossOriginHeaders(crossOrigin, request, response);
     send(response, ended.answer);
