@@ -177,13 +177,14 @@ function survey(text: string, depthMax: number, valuesMax: number): Survey {
   return found;
 }
 
-/** The parts of a JSON text in their order, without white space: strings, brackets, commas, colons, numbers and words. */
-export function* jsonParts(text: string): Generator<string> {
-  const part = /[{}[\],:"]|[^\s{}[\],:"]+/g;
-  for (let found = part.exec(text); found !== null; found = part.exec(text)) {
-    if (found[0] === '"') part.lastIndex = stringEnd(text, found.index) + 1;
-    yield found[0] === '"' ? text.slice(found.index, part.lastIndex) : found[0];
-  }
+const PARTS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+
+/**
+ * The parts of a text that `JSON.parse` takes, in their order, without white space: strings, brackets, commas, colons, numbers
+ * and words. Of any other text the time may grow with the square of its length.
+ */
+export function jsonParts(text: string): readonly string[] {
+  return text.match(PARTS) ?? [];
 }
 
 /** Where the string that begins at `start` ends: at its closing quote, or with the text if it has none. */

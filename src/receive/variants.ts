@@ -51,16 +51,16 @@ const BODIES: readonly Row<[text: string, body: Buffer]>[] = [
   ['body_empty', 'an empty body', () => ''],
 ];
 
-type Json = { text: string; value: unknown; indentedLength: (width: number) => number };
+type Json = { text: string; parts: readonly string[]; value: unknown };
 
 /** The same JSON as programs that parsed it would write it again. */
 const JSONS: readonly Row<[json: Json]>[] = [
-  ['body_without_white_space', 'the body without the white space in its JSON', ({ text }) => spaced(text, ',', ':')],
+  ['body_without_white_space', 'the body without the white space in its JSON', ({ parts }) => spaced(parts, ',', ':')],
   ['body_compact_json', 'the body parsed and written again as compact JSON', ({ value }) => JSON.stringify(value)],
   ['body_json_indented_2', 'the body parsed and written again as JSON indented by two', (json) => indented(json, 2)],
   ['body_json_indented_4', 'the body parsed and written again as JSON indented by four', (json) => indented(json, 4)],
-  ['body_python_json', 'the body written as Python writes JSON', ({ text }) => spaced(text, ', ', ': ')],
-  ['body_python_json', 'the body written as Python writes JSON', ({ text }) => escaped(spaced(text, ', ', ': '))],
+  ['body_python_json', 'the body written as Python writes JSON', ({ parts }) => spaced(parts, ', ', ': ')],
+  ['body_python_json', 'the body written as Python writes JSON', ({ parts }) => escaped(spaced(parts, ', ', ': '))],
   ['body_ascii_json', 'the body with its other characters than ASCII escaped', ({ text }) => escaped(text)],
 ];
 
@@ -135,36 +135,35 @@ export function bodyVariants(body: Buffer): Variant[] {
 function jsonVariants(text: string): Variant[] {
   try {
     const value: unknown = JSON.parse(text);
-    const { depth, indentedLength } = layoutOf(text);
-    return depth > DEPTH_MAX ? [] : variantsOf(JSONS, { text, value, indentedLength });
+    const parts = jsonParts(text);
+    return layoutOf(parts).depth > DEPTH_MAX ? [] : variantsOf(JSONS, { text, parts, value });
   } catch {
     return [];
   }
 }
 
-/**
- * How deep a JSON text is nested, and about how many characters it has if each level is indented by `width` spaces: a few
- * nested brackets can make megabytes.
- */
-function layoutOf(text: string): { depth: number; indentedLength: (width: number) => number } {
+/** How deep JSON is nested; and when it is written with a line for each value, how many lines, and their levels in all. */
+function layoutOf(parts: readonly string[]): { depth: number; lines: number; levels: number } {
   let [depth, level, levels, lines] = [0, 0, 0, 0];
-  for (const part of jsonParts(text)) {
+  for (const part of parts) {
     if (!/^[[\]{},]/.test(part)) continue;
     if (part !== ',') level += part === '[' || part === '{' ? 1 : -1;
     depth = Math.max(depth, level);
     levels += level;
     lines++;
   }
-  return { depth, indentedLength: (width) => text.length + lines + levels * width };
+  return { depth, lines, levels };
 }
 
-function indented({ text, value, indentedLength }: Json, width: number): string | null {
-  return indentedLength(width) <= longest(text.length) ? JSON.stringify(value, null, width) : null;
+/** Null if it would be too long: a few nested brackets can make megabytes. */
+function indented({ text, parts, value }: Json, width: number): string | null {
+  const { lines, levels } = layoutOf(parts);
+  return text.length + lines + levels * width <= longest(text.length) ? JSON.stringify(value, null, width) : null;
 }
 
 /** JSON text with other white space, its strings and numbers as they are. */
-function spaced(text: string, comma: string, colon: string): string {
-  return [...jsonParts(text)].map((part) => (part === ',' ? comma : part === ':' ? colon : part)).join('');
+function spaced(parts: readonly string[], comma: string, colon: string): string {
+  return parts.map((part) => (part === ',' ? comma : part === ':' ? colon : part)).join('');
 }
 
 function escaped(text: string): string {
