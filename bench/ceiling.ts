@@ -6,7 +6,7 @@ import { openLog } from '../src/observe/log.ts';
 import { HEADER_PREFIX, headerNames } from '../src/paylink/events.ts';
 import { bodyReader } from '../src/receive/body.ts';
 import { hooksOf } from '../src/receive/route.ts';
-import type { Credentials, LinkCredentials } from '../src/store/credentials.ts';
+import type { Credentials, LinkCredentials } from '../src/secrets/credentials.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { benchLink } from './deliveries.ts';
 

@@ -5,7 +5,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { parseArgs, promisify } from 'node:util';
 import pg from 'pg';
-import { openKeyring } from '../src/store/keyring.ts';
+import { openKeyring } from '../src/secrets/keyring.ts';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';

@@ -3,7 +3,7 @@ import { closeSync, copyFileSync, fsyncSync, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { parseBodyExactly } from '../src/json.ts';
 import { deliveryMac, readEvent } from '../src/paylink/events.ts';
-import { openKeyring } from '../src/store/keyring.ts';
+import { openKeyring } from '../src/secrets/keyring.ts';
 import { type Call, openWriter, type Writer } from '../src/store/sqlite/engine.ts';
 import type { ClaimedEvent } from '../src/store/store.ts';
 import { AMOUNT_MINOR, benchLink, CURRENCY, completedEvent } from './deliveries.ts';

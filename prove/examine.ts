@@ -1,5 +1,5 @@
-import { secretsKeyFile } from '../src/store/files.ts';
-import { openKeyring } from '../src/store/keyring.ts';
+import { secretsKeyFile } from '../src/secrets/key_files.ts';
+import { openKeyring } from '../src/secrets/keyring.ts';
 import { openWriter } from '../src/store/sqlite/engine.ts';
 import { type OpenedDatabase, openForWriting } from '../src/store/sqlite/open.ts';
 import {

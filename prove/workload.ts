@@ -1,6 +1,6 @@
 import { openSync, writeSync } from 'node:fs';
-import { secretsKeyFile } from '../src/store/files.ts';
-import { openKeyring } from '../src/store/keyring.ts';
+import { secretsKeyFile } from '../src/secrets/key_files.ts';
+import { openKeyring } from '../src/secrets/keyring.ts';
 import { type Call, openWriter, type Writer } from '../src/store/sqlite/engine.ts';
 import { type OpenedDatabase, openForWriting } from '../src/store/sqlite/open.ts';
 import type { ClaimRef } from '../src/store/store.ts';

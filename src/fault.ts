@@ -15,6 +15,12 @@ export class Fault extends Error {
   }
 }
 
+/** What a row of the store keeps of an error. */
+export function noteOf(error: unknown): { code: string; message: string } {
+  if (error instanceof Fault) return { code: error.code, message: error.message };
+  return { code: 'bug', message: error instanceof Error ? error.message : String(error) };
+}
+
 /** A fault of one link. */
 export class LinkFault extends Fault {
   readonly linkKey: number;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { readConfig } from '../src/config.ts';
+import { readConfig } from '../src/config/config.ts';
 import { testFolder } from './support/app.ts';
 import { freePort } from './support/port.ts';
 import { spawnSandbox, spawnSettled } from './support/process.ts';

@@ -14,16 +14,16 @@ const MEDIAN_LINES_MIN = 95;
  * lowers its limit as well. In the end the first two are 190 and 24 000, and all others 0.
  */
 const LIMITS = {
-  files: 304,
-  lines: 33_275,
-  linesMissingInMedian: 9,
-  shortFiles: 43,
-  filesOfNoRoom: 16,
-  filesInImportCircles: 14,
+  files: 297,
+  lines: 32_169,
+  linesMissingInMedian: 1,
+  shortFiles: 35,
+  filesOfNoRoom: 0,
+  filesInImportCircles: 12,
   basenamesInTooManyRooms: 8,
-  typeNamesExportedTwice: 15,
-  statementsOfBothEngines: 47,
-  usersOfTheSystemClock: 4,
+  typeNamesExportedTwice: 13,
+  statementsOfBothEngines: 42,
+  usersOfTheSystemClock: 2,
 };
 
 /** So much a count may be below its limit: a twentieth, so that two changes at once need not agree on a figure. */
@@ -49,26 +49,41 @@ const demoFiles = sourceFiles(join(ROOT, 'demo'));
 /** Leaves that every room may use. */
 const LEAVES = ['src/fault.ts', 'src/json.ts', 'src/release.ts', 'src/work/clock.ts', 'src/observe/log.ts'];
 
+/** What makes files durable, and knows whether a database is there. */
+const SQLITE_FILES = ['open', 'faults', 'foreign'].map((name) => `src/store/sqlite/${name}.ts`);
+
 /** For each room: the rooms and files whose code it may import, and those of which it may import types. */
 const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
   'src/domain/': { code: ['src/domain/'], types: [] },
   'src/paylink/': { code: ['src/domain/', 'src/paylink/'], types: [] },
-  'src/work/': { code: ['src/domain/retry.ts', 'src/work/'], types: [] },
-  'src/observe/': { code: ['src/observe/', 'src/domain/'], types: ['src/store/'] },
+  'src/work/': { code: ['src/work/'], types: [] },
+  'src/observe/': { code: ['src/observe/', 'src/domain/'], types: ['src/store/', 'src/secrets/'] },
+  'src/config/': { code: ['src/config/', 'src/domain/', 'src/paylink/events.ts', 'src/store/address.ts'], types: [] },
+  'src/secrets/': {
+    // Keys in files lie beside a database of SQLite, and are made as durably as it is.
+    code: ['src/secrets/', 'src/work/', 'src/store/address.ts', ...SQLITE_FILES],
+    types: ['src/store/'],
+  },
   'src/store/sqlite/': { code: ['src/store/', 'src/domain/'], types: [] },
   'src/store/': { code: ['src/store/', 'src/domain/'], types: [] },
   'src/receive/': {
     code: ['src/receive/', 'src/domain/', 'src/paylink/events.ts', 'src/work/'],
-    types: ['src/store/'],
+    types: ['src/store/', 'src/secrets/'],
   },
   'src/settle/': {
     code: ['src/settle/', 'src/domain/', 'src/paylink/events.ts', 'src/paylink/reading.ts', 'src/work/'],
+    types: ['src/store/', 'src/secrets/'],
+  },
+  'src/links/': {
+    code: ['src/links/', 'src/domain/', 'src/paylink/', 'src/work/'],
+    types: ['src/store/', 'src/secrets/'],
+  },
+  'src/reconcile/': { code: ['src/reconcile/', 'src/domain/', 'src/paylink/', 'src/work/'], types: ['src/store/'] },
+  'src/notify/': {
+    code: ['src/notify/', 'src/domain/', 'src/work/', 'src/config/addresses.ts'],
     types: ['src/store/'],
   },
-  'src/links/': { code: ['src/links/', 'src/domain/', 'src/paylink/', 'src/work/'], types: ['src/store/'] },
-  'src/reconcile/': { code: ['src/reconcile/', 'src/domain/', 'src/paylink/', 'src/work/'], types: ['src/store/'] },
-  'src/notify/': { code: ['src/notify/', 'src/domain/', 'src/work/', 'src/addresses.ts'], types: ['src/store/'] },
-  'src/http/': { code: ['src/http/', 'src/receive/', 'src/settle/'], types: ['src/store/', 'src/settings.ts'] },
+  'src/http/': { code: ['src/http/', 'src/receive/', 'src/settle/'], types: ['src/store/', 'src/config/'] },
   'src/api/': {
     code: [
       'src/api/',
@@ -81,15 +96,18 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     ],
     types: [
       'src/store/',
+      'src/secrets/',
       'src/observe/',
       'src/links/',
       'src/reconcile/',
       'src/paylink/',
-      'src/rotation.ts',
-      'src/clock_steps.ts',
+      'src/app/clock_steps.ts',
     ],
   },
-  'src/cli/': { code: ['src/'], types: [] },
+  'src/cli/': {
+    code: ['src/cli/', 'src/config/', 'src/domain/', 'src/receive/', 'src/work/', 'src/store/address.ts'],
+    types: ['src/store/', 'src/http/', 'src/app/'],
+  },
   'src/app/': { code: ['src/'], types: [] },
 };
 
@@ -172,7 +190,7 @@ describe('the house', () => {
   });
 
   it('reads the environment in one file', () => {
-    expect(sources.filter((file) => text(file).includes('process.env'))).toEqual(['src/environment.ts']);
+    expect(sources.filter((file) => text(file).includes('process.env'))).toEqual(['src/config/environment.ts']);
   });
 
   it('keeps SQL with the engines', () => {

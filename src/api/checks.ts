@@ -5,7 +5,7 @@ import { isOpen, type Order } from '../domain/order.ts';
 import { sendProblem } from '../http/problem.ts';
 import { logChange } from '../observe/log.ts';
 import { isMissing, type LinkSeen, ServiceFault } from '../paylink/service.ts';
-import type { Checked } from '../reconcile/reconciler.ts';
+import type { CheckResult } from '../reconcile/reconciler.ts';
 import type { ApiOptions } from './options.ts';
 import { noSuchOrder } from './orders.ts';
 import { readReference } from './requests.ts';
@@ -96,7 +96,7 @@ export async function askNow(
   { asking, clock }: ApiOptions,
   reference: string,
   response: Response,
-): Promise<Exclude<Checked, { outcome: 'no_order' }> | null> {
+): Promise<Exclude<CheckResult, { outcome: 'no_order' }> | null> {
   if (asking === null) {
     sendNotConfigured(response);
     return null;
@@ -136,7 +136,7 @@ export async function noLink(
   options: ApiOptions,
   response: Response,
   reference: string,
-  checked: Extract<Checked, { outcome: 'opening' | 'no_link' | 'foreign' }>,
+  checked: Extract<CheckResult, { outcome: 'opening' | 'no_link' | 'foreign' }>,
   why = '. Ask again when it is there.',
 ): Promise<void> {
   if (checked.outcome === 'opening') {

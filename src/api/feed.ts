@@ -10,7 +10,7 @@ import { read } from './requests.ts';
 const WAITING_MAX = 200;
 /** Bodies of a page: it ends before they come to more, and has one notice at least. */
 const PAGE_BYTES_MAX = 1024 * 1024;
-/** A reader that waits looks by itself this often: the bell is a hint. */
+/** A reader that waits looks by itself this often: the signal is a hint. */
 const LOOK_EVERY_MS = 1_000;
 
 /** In the place of a cursor: from here on. No cursor reads so. */

@@ -4,7 +4,7 @@ import { adoptCommand, readForeign } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
 import { type Problem, sendProblem } from '../http/problem.ts';
-import type { Opened } from '../links/opener.ts';
+import type { OpenResult } from '../links/opener.ts';
 import { isEnough, readAmount, refuseField, refuseTooLittle } from './amounts.ts';
 import type { ApiOptions } from './options.ts';
 import { orderRequest, read } from './requests.ts';
@@ -79,7 +79,7 @@ async function answerWaiting(options: ApiOptions, response: Response, order: Ord
   response.status(202).json({ order: orderDocument(order), opening });
 }
 
-type Ended = Exclude<Opened, { outcome: 'opening' }>;
+type Ended = Exclude<OpenResult, { outcome: 'opening' }>;
 
 function answer(response: Response, reference: string, opened: Ended): void {
   if (opened.outcome === 'created' || opened.outcome === 'known') {

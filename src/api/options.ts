@@ -1,4 +1,4 @@
-import type { ClockSteps } from '../clock_steps.ts';
+import type { ClockSteps } from '../app/clock_steps.ts';
 import type { Readiness } from '../http/app.ts';
 import type { LinkOpener } from '../links/opener.ts';
 import type { Activity } from '../observe/activity.ts';
@@ -7,13 +7,13 @@ import type { Metrics } from '../observe/metrics.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { Service } from '../paylink/service.ts';
 import type { Reconciler } from '../reconcile/reconciler.ts';
-import type { Rotation } from '../rotation.ts';
+import type { Credentials } from '../secrets/credentials.ts';
+import type { Keyring } from '../secrets/keyring.ts';
+import type { Rotation } from '../secrets/rotation.ts';
 import type { StoreAddress } from '../store/address.ts';
-import type { Credentials } from '../store/credentials.ts';
-import type { Keyring } from '../store/keyring.ts';
 import type { Store } from '../store/store.ts';
-import type { Bell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
+import type { Signal } from '../work/signal.ts';
 import type { Tokens } from './auth.ts';
 
 /** What the API's handlers are made of. */
@@ -56,7 +56,7 @@ export type ApiOptions = {
   /** The callback as a person may see it, without what may be secret; null if there is none. */
   shopAddress: string | null;
   /** Rings when there may be a new notice. */
-  notices: Bell;
+  notices: Signal;
   /** Called when a notice is due that was not, or was made. */
   onNotices: () => void;
 };

@@ -1,8 +1,8 @@
 import type { RequestHandler, Response } from 'express';
 import { sendProblem } from '../http/problem.ts';
 import type { Follower, Happened } from '../observe/activity.ts';
-import { type Bell, openBell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
+import { openSignal, type Signal } from '../work/signal.ts';
 import { tailQuery } from './list_queries.ts';
 import type { ApiOptions } from './options.ts';
 import { read } from './requests.ts';
@@ -24,10 +24,10 @@ export function tail({ activity, clock }: ApiOptions): RequestHandler {
     const query = read(tailQuery, request.query, response);
     if (query === null) return;
     const over = new AbortController();
-    const happening = openBell(clock);
+    const happening = openSignal(clock);
     const follower = activity.follow({
       reference: query.reference ?? null,
-      onFirst: happening.ring,
+      onFirst: happening.raise,
       onEnd: () => over.abort(),
     });
     if (follower === null) {
@@ -47,12 +47,12 @@ export function tail({ activity, clock }: ApiOptions): RequestHandler {
 }
 
 /** `over`: aborted when the reader is gone or stuck, or settled stops. */
-type Sending = { follower: Follower; happening: Bell; clock: Clock; over: AbortController };
+type Sending = { follower: Follower; happening: Signal; clock: Clock; over: AbortController };
 
 async function send(sending: Sending, response: Response): Promise<void> {
   const { follower, clock, over } = sending;
-  const drained = openBell(clock);
-  response.on('drain', drained.ring);
+  const drained = openSignal(clock);
+  response.on('drain', drained.raise);
   let text = markLine(clock, 'alive');
   while (!over.signal.aborted) {
     if (!response.write(text)) await drained.next(STUCK_AFTER_MS, over.signal);

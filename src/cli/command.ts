@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { ServerApi } from './connection.ts';
 import { type ExitCode, UsageError } from './exit.ts';
 

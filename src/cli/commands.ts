@@ -1,4 +1,4 @@
-import { nearest } from '../nearest.ts';
+import { nearest } from '../config/suggest.ts';
 import { attention, attentionEnd } from './attention.ts';
 import { type Command, defineCommand, type Option, optionsOf, type Report } from './command.ts';
 import { rejections, verifyDelivery } from './deliveries.ts';

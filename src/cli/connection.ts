@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
+import type { ListenAddress } from '../config/parsers.ts';
 import { Fault } from '../fault.ts';
-import type { ListenAddress } from '../settings.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { Refusal } from './exit.ts';
 

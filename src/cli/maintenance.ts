@@ -22,12 +22,13 @@ export const migrateDatabase = defineCommand({
     'new-key': { about: 'the secrets key is lost: take the one that is given, or make a new one' },
   },
   async run({ options, config }) {
-    const { store, secretsKey, secretsKeyPrevious } = config();
+    const source = config();
+    const { store } = source;
     const { migrateStore } = await import('../store/open.ts');
+    const { readKeyIds } = await import('../secrets/key_files.ts');
     const migrated = await migrateStore({
       store,
-      secretsKey,
-      secretsKeyPrevious,
+      readKeys: (how) => readKeyIds(source, how),
       isRestored: options.restored === true,
       keyIsLost: options['new-key'] === true,
       clock: systemClock,

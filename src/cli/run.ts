@@ -1,5 +1,5 @@
-import { readConfig } from '../config.ts';
-import type { Environment } from '../environment.ts';
+import { readConfig } from '../config/config.ts';
+import type { Environment } from '../config/environment.ts';
 import { releaseVersion } from '../release.ts';
 import { type Command, type Report, readArguments } from './command.ts';
 import { COMMANDS, helpOn, noSuchCommand } from './commands.ts';

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { flushCompileCache } from 'node:module';
 import { resolve } from 'node:path';
-import type { App } from '../app.ts';
-import type { Config } from '../config.ts';
-import type { LogFormat } from '../observe/level.ts';
+import type { App } from '../app/app.ts';
+import type { Config } from '../config/config.ts';
 import type { Log } from '../observe/log.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
@@ -45,7 +44,7 @@ function stopAsked(): Promise<string> {
 /** The exit code if it cannot serve, or was stopped while it waited for a database on another machine. */
 async function start(
   readConfig: () => Config,
-  format: LogFormat | null,
+  format: Config['logFormat'],
   stopped: Promise<string>,
 ): Promise<{ app: App; log: Log } | ExitCode> {
   const { openLog } = await import('../observe/log.ts');
@@ -60,7 +59,7 @@ async function start(
     const config = readConfig();
     log = openLog(config.logLevel, await asLines(format ?? config.logFormat));
     if (config.envFile !== null) log.info(config.envFile, 'settings were taken from a file');
-    const { startApp } = await import('../app.ts');
+    const { startApp } = await import('../app/app.ts');
     const starting = startApp({ config, clock: systemClock, random: Math.random, newId: randomUUID, log });
     const mayWait = config.store.engine === 'postgres';
     const app = await (mayWait ? Promise.race([starting, stopped]) : starting);
@@ -81,7 +80,7 @@ async function start(
 }
 
 /** How the log is written. The code for a readable log is loaded only if needed. */
-async function asLines(format: LogFormat | null): Promise<((json: string) => string) | undefined> {
+async function asLines(format: Config['logFormat']): Promise<((json: string) => string) | undefined> {
   const { isTTY } = process.stdout;
   if ((format ?? (isTTY ? 'pretty' : 'json')) === 'json') return undefined;
   const { prettyLines } = await import('../observe/pretty.ts');

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { ListenAddress } from '../config/parsers.ts';
 import { Fault } from '../fault.ts';
-import type { ListenAddress } from '../settings.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Connections } from './connections.ts';
 

@@ -1,19 +1,19 @@
 import type { RequestClass } from '../domain/budget.ts';
+import { formatAmount, type Money, parseAmount } from '../domain/money.ts';
 import { Fault } from '../fault.ts';
 import { carriesToken, type LinkSeen, type NewLink, type Service, ServiceFault } from '../paylink/service.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
-import { flawOf } from './agreement.ts';
 import { readRequest } from './request.ts';
 import { type KeepOptions, keepServiceSecret } from './service_secret.ts';
 
-/** What one attempt to open a link found. Faults of the service are thrown. */
-export type Attempted =
-  /** The link is there, and ours. `withheld` says in a sentence why the shop must not have it; null: it may. */
+/** What one attempt to open a link found. Throws faults of the service. */
+export type AttemptResult =
+  /** The link exists, and is ours. `withheld` says in a sentence why the shop must not have it; null: it may. */
   | {
       found: 'link';
       link: LinkSeen;
       withheld: string | null;
-      /** Whether the answer to its creation was not seen, and with it the secret that the service may have named. */
+      /** Whether the answer to its creation was lost, and with it a secret that the service may have named. */
       answerLost: boolean;
     }
   /** The reference belongs to a link that is not ours. */
@@ -21,7 +21,7 @@ export type Attempted =
   /** The service refuses, and has no such link. */
   | { found: 'refusal'; fault: ServiceFault };
 
-/** A reference names one link at most (spec §2); more would be the service's mistake. */
+/** A reference has at most one link (spec §2); more are the service's mistake. */
 const LINKS_LOOKED_AT_MAX = 2;
 
 export type AttemptOptions = KeepOptions & {
@@ -32,10 +32,10 @@ export type AttemptOptions = KeepOptions & {
 };
 
 /**
- * Makes the service have the link: creates it, or finds the one that an earlier attempt created without our hearing of
- * it. A 409 alone does not say whose the link is: only one whose webhookUrl carries our token has our signing secret.
+ * Creates the link, or finds the one that an earlier attempt created before its answer was lost. A 409 does not say whose
+ * the link is: only a link whose webhookUrl carries our token has our signing secret.
  */
-export async function attemptOpening(options: AttemptOptions, opening: ClaimedOpening): Promise<Attempted> {
+export async function attemptOpening(options: AttemptOptions, opening: ClaimedOpening): Promise<AttemptResult> {
   const { service, publicUrl, publicUrlReaches } = options;
   const as = classOf(opening);
   if (opening.linkId !== null) {
@@ -44,7 +44,7 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
   if (!publicUrlReaches) throw privateUrl(publicUrl);
   try {
     const { value } = await service.createLink(newLink(options, opening), as);
-    // A service may answer a repeated reference with the link that it has, whoever made that.
+    // A service may answer a repeated reference with the link that it has, also if that is not ours.
     const isForeign = (link: LinkSeen) => link.webhookUrl !== null && !carriesToken(link, opening.token);
     if (!isForeign(value)) await keepServiceSecret(options, opening, value);
     const link = isWhole(value) ? value : await existing(show(service, value.id, as));
@@ -54,13 +54,13 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
     if (error.code === 'service_conflict') {
       return (await existing(findOwn(service, opening))) ?? missing(opening);
     }
-    // A refusal says nothing of an earlier request whose answer was lost.
+    // A refusal says nothing about an earlier request whose answer was lost.
     if (error.code !== 'service_refused') throw error;
     return (opening.mayExist ? await findOwn(service, opening) : null) ?? { found: 'refusal', fault: error };
   }
 }
 
-/** The first attempts have a customer waiting; later ones must not hold up the first of others. */
+/** In the first attempts a customer waits. Later ones must not delay the first attempts of other orders. */
 function classOf({ attempt }: ClaimedOpening): RequestClass {
   return attempt <= 2 ? 'create' : 'confirm';
 }
@@ -78,7 +78,7 @@ function newLink({ keyring, publicUrl }: AttemptOptions, opening: ClaimedOpening
   };
 }
 
-/** Another address than the one that was reachable when the order was opened: a link keeps its webhookUrl for ever. */
+/** The public address changed since the order was opened. A link's webhookUrl cannot be changed later. */
 function privateUrl(publicUrl: string): Fault {
   return new Fault(
     'terminal',
@@ -97,7 +97,7 @@ async function show(service: Service, id: string, as: RequestClass): Promise<Lin
   return (await service.showLink(id, as)).value;
 }
 
-/** Asks about a link that the service said it has: a fault on the way does not take that back. */
+/** Asks about a link that the service said it has, which stays true if the request fails. */
 async function existing<T>(asking: Promise<T>): Promise<T> {
   try {
     return await asking;
@@ -108,8 +108,8 @@ async function existing<T>(asking: Promise<T>): Promise<T> {
   }
 }
 
-/** Looks the reference up; null where the service lists no link of it. */
-async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attempted | null> {
+/** Looks the reference up; null if the service lists no link with it. */
+async function findOwn(service: Service, opening: ClaimedOpening): Promise<AttemptResult | null> {
   const as = classOf(opening);
   const { value: listed, isWhole } = await service.findLinks(opening.reference, as);
   for (const { id } of listed.slice(0, LINKS_LOOKED_AT_MAX)) {
@@ -121,37 +121,50 @@ async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attem
   return isWhole ? null : hiddenAmongOthers(opening);
 }
 
-function foreign(id: string): Attempted {
+function foreign(id: string): AttemptResult {
   return { found: 'foreign', id };
 }
 
-/** What is not among the links that were looked through may be there all the same. */
+/** The link may exist although it is not among those that were looked through. */
 function hiddenAmongOthers({ reference }: ClaimedOpening): never {
-  throw new ServiceFault(
-    'transient',
-    'service_conflict',
-    `The service lists other links than those of reference ${reference}, and its link is not among the newest. Trying again.`,
-    { mayHaveArrived: true },
-  );
+  const what = `The service lists other links than those of reference ${reference}, and its link is not among the newest`;
+  throw unclear('service_conflict', `${what}. Trying again.`);
 }
 
-/** The service says that the reference is taken and lists no link of it: it may only be late in listing it. */
+/** The service says that the reference is taken, and lists no link with it: its list may be late. */
 function missing({ reference }: ClaimedOpening): never {
-  throw new ServiceFault(
-    'transient',
-    'service_conflict',
-    `The service says that reference ${reference} exists, and lists no link of it. Trying again.`,
-    { mayHaveArrived: true },
-  );
+  const what = `The service says that reference ${reference} exists, and lists no link of it`;
+  throw unclear('service_conflict', `${what}. Trying again.`);
 }
 
-/** The link, withheld where a customer would pay something else there than the order asks. */
-function agreed(opening: ClaimedOpening, link: LinkSeen, { answerLost }: { answerLost: boolean }): Attempted {
-  if (link.url !== null) return { found: 'link', link, withheld: flawOf(link, opening), answerLost };
-  throw new ServiceFault(
-    'transient',
-    'service_answer_unusable',
-    `The service has link ${link.id} and does not say its address. Asking again.`,
-    { mayHaveArrived: true },
-  );
+/** The link; withheld if a customer would pay something else there than the order asks for. */
+function agreed(opening: ClaimedOpening, link: LinkSeen, { answerLost }: { answerLost: boolean }): AttemptResult {
+  if (link.url !== null) return { found: 'link', link, withheld: mismatchOf(link, opening), answerLost };
+  const what = `The service has link ${link.id} and does not say its address`;
+  throw unclear('service_answer_unusable', `${what}. Asking again.`);
+}
+
+/** The link may exist, and the next attempt may find it. */
+function unclear(code: 'service_conflict' | 'service_answer_unusable', message: string): ServiceFault {
+  return new ServiceFault('transient', code, message, { mayHaveArrived: true });
+}
+
+/** Says in a sentence why a customer must not be sent to the link; null if no reason is known. */
+function mismatchOf(link: LinkSeen, { amount, reference }: { amount: Money; reference: string }): string | null {
+  const { money } = link;
+  if (money.currency !== null && money.currency !== amount.currency) {
+    return `The service made the link in ${plain(money.currency)}, and the order is in ${amount.currency}.`;
+  }
+  const parsed = money.amount === null ? null : parseAmount(money.amount, amount.currency);
+  if (parsed !== null && (!parsed.ok || parsed.amountMinor !== amount.amountMinor)) {
+    return `The service made the link for ${plain(money.amount)}, and the order is for ${formatAmount(amount)}.`;
+  }
+  return link.reference === null || link.reference === reference
+    ? null
+    : 'The service made the link for another reference.';
+}
+
+/** Repeats only a currency or a number: a faulty service may put anything there, even our own secrets. */
+function plain(stated: string | null): string {
+  return stated !== null && /^([A-Z][A-Z0-9]{2,11}|[0-9.eE+-]{1,24})$/.test(stated) ? stated : 'something else';
 }

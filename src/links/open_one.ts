@@ -1,21 +1,33 @@
 import { adoptCommand, foreignSentence } from '../domain/advice.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
-import { Fault } from '../fault.ts';
+import { Fault, noteOf } from '../fault.ts';
+import type { Log } from '../observe/log.ts';
 import { ServiceFault } from '../paylink/service.ts';
+import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
-import { type Attempted, attemptOpening } from './attempt.ts';
-import type { End } from './ends.ts';
-import type { OpenerOptions } from './opener.ts';
+import type { Store } from '../store/store.ts';
+import type { Clock } from '../work/clock.ts';
+import { type AttemptOptions, type AttemptResult, attemptOpening } from './attempt.ts';
+import type { End } from './waiters.ts';
 
 const RETRY: RetryPolicy = { baseMs: 1_000, maxMs: 300_000, attemptsMax: Number.POSITIVE_INFINITY };
-/** Where only a person can help, or nothing changes soon. */
+/** If only a person can help, or nothing changes soon. */
 const BLOCKED_RETRY_MS = 3_600_000;
-/** An opening that takes longer is a matter for a person. */
+/** An opening that takes longer needs a person. */
 const WAITS_AFTER_MS = 60_000;
 
-/** One attempt to open a link, and what follows from it. Never rejects. */
+export type OpeningOptions = AttemptOptions & {
+  store: Pick<Store, 'finishOpening' | 'retryOpening' | 'parkOpening' | 'closeOpening'>;
+  credentials: Pick<Credentials, 'forget' | 'noteLinkId'>;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  onEnded: (outcome: 'opened' | 'retried' | 'refused' | 'taken', opening: ClaimedOpening) => void;
+};
+
+/** Makes one attempt to open a link, and writes its result. Never rejects. */
 export async function openOne(
-  options: OpenerOptions,
+  options: OpeningOptions,
   opening: ClaimedOpening,
   tell: (end: End) => void,
 ): Promise<void> {
@@ -32,8 +44,8 @@ export async function openOne(
   }
 }
 
-/** Writes what an attempt found. Null where it does not end the opening, or somebody else holds it by now. */
-function conclude(options: OpenerOptions, opening: ClaimedOpening, attempted: Attempted): Promise<End | null> {
+/** Writes what an attempt found. Null if that does not end the opening, or if another process holds it by now. */
+function conclude(options: OpeningOptions, opening: ClaimedOpening, attempted: AttemptResult): Promise<End | null> {
   switch (attempted.found) {
     case 'link':
       return finish(options, opening, attempted);
@@ -45,9 +57,9 @@ function conclude(options: OpenerOptions, opening: ClaimedOpening, attempted: At
 }
 
 async function finish(
-  { store, clock, log, credentials }: OpenerOptions,
+  { store, clock, log, credentials }: OpeningOptions,
   { linkKey, attempt, reference, token }: ClaimedOpening,
-  { link, withheld, answerLost }: Extract<Attempted, { found: 'link' }>,
+  { link, withheld, answerLost }: Extract<AttemptResult, { found: 'link' }>,
 ): Promise<End | null> {
   const outcome = await store.finishOpening({ linkKey, attempt, link, withheld, answerLost, nowMs: clock.nowMs() });
   if (outcome === 'lost') return null;
@@ -63,7 +75,7 @@ async function finish(
 }
 
 async function park(
-  { store, clock, log }: OpenerOptions,
+  { store, clock, log }: OpeningOptions,
   { linkKey, attempt, reference }: ClaimedOpening,
   foreignId: string,
 ): Promise<End> {
@@ -75,7 +87,7 @@ async function park(
 }
 
 async function close(
-  { store, clock, log, credentials }: OpenerOptions,
+  { store, clock, log, credentials }: OpeningOptions,
   { linkKey, attempt, reference, token }: ClaimedOpening,
   fault: ServiceFault,
 ): Promise<End | null> {
@@ -87,29 +99,29 @@ async function close(
   return { outcome: 'refused', detail: fault.message };
 }
 
-/** The key is refused, or the merchant inactive: nothing that one order could change. */
+/** Whether the key is refused or the merchant inactive, which no order can change. */
 function isAboutKey(error: unknown): error is ServiceFault {
   if (!(error instanceof ServiceFault)) return false;
   return error.code === 'service_key_refused' || (error.code === 'service_forbidden' && error.kind === 'transient');
 }
 
-/** Asking again soon would say the same: the service's sandbox has no list, or our address is private. */
+/** Whether another attempt soon would fail in the same way: the service has no list, or our address is private. */
 function isBlocked(error: unknown): boolean {
   if (!(error instanceof Fault) || error.kind !== 'terminal') return false;
   return error.code === 'service_forbidden' || error.code === 'configuration_invalid';
 }
 
-/** The link may be there, and the service's list does not show it. */
+/** After these faults the link may exist although the service's list does not show it. */
 const CANNOT_FIND: ReadonlySet<string> = new Set(['service_forbidden', 'service_conflict']);
 
 function bringId(reference: string): string {
   return (
-    'The service may have made the link all the same. If its panel shows it, bring its id: ' +
+    'The service may have made the link. If its panel shows it, bring its id: ' +
     `${adoptCommand(reference, null)}; or have the service send an event of it.`
   );
 }
 
-async function retry(options: OpenerOptions, opening: ClaimedOpening, error: unknown): Promise<void> {
+async function retry(options: OpeningOptions, opening: ClaimedOpening, error: unknown): Promise<void> {
   const { store, clock, random, log } = options;
   const { linkKey, attempt, reference, createdAtMs } = opening;
   const nowMs = clock.nowMs();
@@ -120,10 +132,8 @@ async function retry(options: OpenerOptions, opening: ClaimedOpening, error: unk
   const mayExist = service?.mayHaveArrived ?? !blocked;
   const waits = blocked || nowMs - createdAtMs > WAITS_AFTER_MS;
   const isUnseen = waits && (mayExist || opening.mayExist) && service !== null && CANNOT_FIND.has(service.code);
-  const fault =
-    error instanceof Fault
-      ? { code: error.code, message: isUnseen ? `${error.message} ${bringId(reference)}` : error.message }
-      : { code: 'bug', message: error instanceof Error ? error.message : String(error) };
+  const note = noteOf(error);
+  const fault = isUnseen ? { ...note, message: `${note.message} ${bringId(reference)}` } : note;
   if (service?.code !== 'api_budget_spent') {
     log.warn({ order: reference, attempt, fault: error }, 'a link could not be opened; trying again');
   }

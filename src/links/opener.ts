@@ -1,17 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { formatAmount } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
-import type { Log } from '../observe/log.ts';
-import type { Service } from '../paylink/service.ts';
-import type { ClaimedOpening, Intended, OpeningState } from '../store/asking.ts';
-import type { Credentials } from '../store/credentials.ts';
-import type { Keyring } from '../store/keyring.ts';
+import type { Credentials } from '../secrets/credentials.ts';
+import type { Keyring } from '../secrets/keyring.ts';
+import type { Intended, OpeningState } from '../store/asking.ts';
 import type { Store } from '../store/store.ts';
-import type { Clock } from '../work/clock.ts';
-import { startPool } from '../work/pool.ts';
-import { type End, Ends } from './ends.ts';
-import { openOne } from './open_one.ts';
+import { startPool } from '../work/loop.ts';
+import { type OpeningOptions, openOne } from './open_one.ts';
 import { differingFields, type OpenRequest, writeRequest } from './request.ts';
+import { type End, Waiters } from './waiters.ts';
 
 const TOKEN_BYTES = 24;
 const SECRET_BYTES = 32;
@@ -19,78 +16,59 @@ const RETURN_TOKEN_BYTES = 16;
 
 const PLACES = 16;
 const POLL_MS = 1_000;
-/** Three requests of 10 s each, and a little. */
+/** Longer than three requests of 10 s. */
 const LEASE_MS = 45_000;
-/** The shop is answered after so long, with or without the link. */
+/** The shop is answered within this time, with or without the link. */
 const ANSWER_WITHIN_MS = 10_000;
-/** Whoever waits for a link that another replica may be making looks for it this often. */
+/** How often a request looks for a link that another replica may be making. */
 const LOOK_EVERY_MS = 500;
 
-export type OpenerOptions = {
-  store: Pick<
-    Store,
-    | 'openIntent'
-    | 'claimOpenings'
-    | 'finishOpening'
-    | 'keepServiceSecret'
-    | 'retryOpening'
-    | 'parkOpening'
-    | 'closeOpening'
-    | 'findOrder'
-    | 'timeline'
-  >;
-  service: Service;
+export type OpenerOptions = OpeningOptions & {
+  store: Pick<Store, 'openIntent' | 'claimOpenings' | 'findOrder' | 'timeline'>;
   keyring: Keyring;
-  credentials: Pick<Credentials, 'keep' | 'forget' | 'noteLinkId'>;
-  clock: Clock;
-  random: () => number;
-  log: Log;
-  publicUrl: string;
-  /** Whether the service can deliver to `publicUrl`. */
-  publicUrlReaches: boolean;
+  credentials: Pick<Credentials, 'keep'>;
   linkLifetimeMs: number;
   /** Whether links send the customer back through settled. */
   customerReturn: boolean;
   /** Whether other replicas open links of the same store. */
   isShared: boolean;
-  onEnded: (outcome: 'opened' | 'retried' | 'refused' | 'taken', opening: ClaimedOpening) => void;
 };
 
-/** What became of a request to open a link. */
-export type Opened =
-  /** `created`: by this request. `known`: it was there. */
+/** The result of a request to open a link. */
+export type OpenResult =
+  /** `created`: by this request. `known`: before it. */
   | { outcome: 'created'; order: Order }
   | { outcome: 'known'; order: Order }
-  /** It goes on by itself. */
+  /** It goes on in the background. */
   | { outcome: 'opening'; order: Order }
-  /** A person cancelled it, or rejected its money: nobody must be sent to its link. */
+  /** A person cancelled it, or rejected its money: no customer may be sent to its link. */
   | { outcome: 'cancelled'; order: Order }
-  /** Its link has expired: nobody can pay there. */
+  /** Its link has expired: it cannot be paid any more. */
   | { outcome: 'expired'; order: Order }
-  /** The reference is in use with another request; null where the shop registered its link itself. */
+  /** The reference is in use with another request; `differing` is null if the shop registered its link itself. */
   | { outcome: 'conflict'; order: Order; differing: string[] | null }
   | { outcome: 'refused' | 'taken' | 'withheld' | 'key_refused'; detail: string };
 
 export type LinkOpener = {
-  /** Commits the intent, then makes the link; answers within 10 s. The same request again finds what it made. */
-  open(request: OpenRequest): Promise<Opened>;
+  /** Commits the intent, then makes the link; answers within 10 s. A repeated request finds what the first one made. */
+  open(request: OpenRequest): Promise<OpenResult>;
   stop(): Promise<void>;
 };
 
-/** Opens payment links, crash-safe: whatever happens after the intent is committed, the order gets exactly one link. */
+/** Opens payment links, crash-safe: once the intent is committed, the order gets exactly one link. */
 export function startOpener(options: OpenerOptions): LinkOpener {
   const { store, clock, log, isShared } = options;
-  const ends = new Ends(clock);
+  const waiters = new Waiters(clock);
   const pool = startPool({
     clock,
     places: PLACES,
     pollMs: POLL_MS,
     claim: (limit) => store.claimOpenings({ limit, nowMs: clock.nowMs(), leaseMs: LEASE_MS }),
-    work: (opening) => openOne(options, opening, (end) => ends.tell(opening.linkKey, end)),
+    work: (opening) => openOne(options, opening, (end) => waiters.tell(opening.linkKey, end)),
     onClaimFailed: (fault) => log.warn({ fault }, 'links to open cannot be claimed; trying again'),
   });
 
-  async function open(request: OpenRequest): Promise<Opened> {
+  async function open(request: OpenRequest): Promise<OpenResult> {
     const answerByMs = clock.monotonicMs() + ANSWER_WITHIN_MS;
     const intended = await intend(options, request);
     const over = overFor(intended.order);
@@ -112,12 +90,12 @@ export function startOpener(options: OpenerOptions): LinkOpener {
     return { outcome: intended.outcome === 'created' ? 'created' : 'known', order };
   }
 
-  /** How an opening ends; null where it has not, or another replica did it: then the order shows what came of it. */
+  /** How an opening ends; null if it has not, or if another replica ended it: then the order shows how. */
   async function untilEnded(linkKey: number, reference: string, withinMs: number): Promise<End | null> {
-    if (!isShared) return ends.waitFor(linkKey, withinMs);
+    if (!isShared) return waiters.waitFor(linkKey, withinMs);
     for (let leftMs = withinMs; ; leftMs -= LOOK_EVERY_MS) {
-      const end = await ends.waitFor(linkKey, Math.min(leftMs, LOOK_EVERY_MS));
-      if (end !== null || leftMs <= LOOK_EVERY_MS || ends.isReleased) return end;
+      const end = await waiters.waitFor(linkKey, Math.min(leftMs, LOOK_EVERY_MS));
+      if (end !== null || leftMs <= LOOK_EVERY_MS || waiters.isReleased) return end;
       const seen = await store.timeline(reference);
       if (seen === null) return { outcome: 'refused', detail: REFUSED_ELSEWHERE };
       const goesOn = seen.opening?.status === 'pending' || seen.opening?.status === 'leased';
@@ -128,17 +106,17 @@ export function startOpener(options: OpenerOptions): LinkOpener {
   return {
     open,
     stop: async () => {
-      ends.release();
+      waiters.release();
       await pool.stop();
     },
   };
 }
 
-/** A refused order is forgotten, and only the replica that was told why knows it. */
+/** A refused order is forgotten, so only the replica that asked knows why. */
 const REFUSED_ELSEWHERE =
-  'The service refused to make this link, as another replica was told. Send the request again: the answer then says why.';
+  'The service refused to make this link, and told another replica why. Send the request again: the answer then says why.';
 
-/** Makes token and secret and commits them with the order, before the service hears of anything. */
+/** Makes token and secret, and commits them with the order before anything is sent to the service. */
 async function intend(options: OpenerOptions, request: OpenRequest): Promise<Intended> {
   const { store, keyring, credentials, clock, linkLifetimeMs, customerReturn } = options;
   const { reference, amount, callbackUrl, expiresAtMs } = request;
@@ -167,18 +145,18 @@ function randomText(bytes: number): string {
   return randomBytes(bytes).toString('base64url');
 }
 
-/** Why nobody is sent to an order's link, whatever is asked for; null if customers are. */
-function overFor(order: Order): Opened | null {
+/** The result if no customer may be sent to an order's link; null if they may. */
+function overFor(order: Order): OpenResult | null {
   const { state } = order;
   return state === 'cancelled' || state === 'expired' ? { outcome: state, order } : null;
 }
 
-/** What there is to say of an opening that is over; null where it goes on. */
-function knownEnd({ order, opening }: Exclude<Intended, { outcome: 'conflict' }>): Opened | null {
+/** The result of an opening that is over; null if it goes on. */
+function knownEnd({ order, opening }: Exclude<Intended, { outcome: 'conflict' }>): OpenResult | null {
   return stuckEnd(opening) ?? (opening.status === 'done' ? { outcome: 'known', order } : null);
 }
 
-/** Where an opening ended without a link for the shop: why. */
+/** Why an opening ended without a link for the shop; null if it did not. */
 function stuckEnd(opening: OpeningState | null): Exclude<End, { outcome: 'opened' }> | null {
   if (opening === null) return null;
   const { status, withheld, fault } = opening;
@@ -186,7 +164,7 @@ function stuckEnd(opening: OpeningState | null): Exclude<End, { outcome: 'opened
   return status === 'taken' ? { outcome: 'taken', detail: fault?.message ?? '' } : null;
 }
 
-/** Where the key was refused before and nothing was tried since, that is still what it waits for. */
-function keyRefused({ fault }: OpeningState): Opened | null {
+/** The result if the key was refused and nothing was tried since; null otherwise. */
+function keyRefused({ fault }: OpeningState): OpenResult | null {
   return fault?.code === 'service_key_refused' ? { outcome: 'key_refused', detail: fault.message } : null;
 }

@@ -2,7 +2,7 @@ import { formatAmount, type Money } from '../domain/money.ts';
 import { parseJsonText } from '../json.ts';
 import type { NewLink } from '../paylink/service.ts';
 
-/** What a shop asks for. What it left out is null. */
+/** A shop's request for a link. Fields that it left out are null. */
 export type OpenRequest = {
   reference: string;
   title: string;
@@ -13,7 +13,7 @@ export type OpenRequest = {
   callbackUrl: string | null;
 };
 
-/** The part of a request that a repeated one must share, as JSON: equal requests are equal texts. */
+/** The part of a request that a repeated one must share, as JSON. Equal requests give equal texts. */
 export function writeRequest(request: OpenRequest): string {
   const { title, amount, description, expiresAtMs, metadata, callbackUrl } = request;
   return JSON.stringify({

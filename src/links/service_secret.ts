@@ -1,19 +1,19 @@
 import { Fault } from '../fault.ts';
 import type { LinkMade } from '../paylink/service.ts';
+import type { Credentials } from '../secrets/credentials.ts';
+import type { Keyring } from '../secrets/keyring.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
-import type { Credentials } from '../store/credentials.ts';
-import type { Keyring } from '../store/keyring.ts';
 import type { Store } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
 
 /** As for the secrets that a shop gives: shorter ones can be guessed. */
 const BYTES_MIN = 16;
 const LENGTH_MAX = 512;
-/** Sixteen random characters have more different ones; a text that stands in a secret's place often has not. */
+/** Sixteen random characters have more different ones than a placeholder for a secret usually has. */
 const DIFFERENT_MIN = 5;
 /**
- * What stands for characters that are not shown, and words for them. Each is so long that of 10⁹ random secrets in
- * hexadecimal or base64 none is taken for one: those hold four of a digit in a row now and then, and any short word.
+ * Placeholders for characters that are not shown, and words for them. Each is long enough that of 10⁹ random secrets in
+ * hexadecimal or base64 none matches: a random secret may hold any short word, or four of a digit in a row.
  */
 const MASKED = [
   /\*{3}|[.#?]{4}|([xX_-])\1{6}|(.)\2{9}/,
@@ -29,12 +29,12 @@ export type KeepOptions = {
   clock: Pick<Clock, 'nowMs' | 'after'>;
 };
 
-/** A store that fails is tried again after these times: the opening's lease lasts longer, and the secret is only here. */
+/** Delays after which a failing store is tried again. The lease lasts longer, and the secret is nowhere else. */
 const AGAIN_AFTER_MS = [100, 500, 2_500] as const;
 
 /**
- * Keeps a signing secret that the service named for a link of ours in its answer to the creation, unless it is the one that
- * it was given: it may sign with either. It is never named again (spec §2), so it is kept before anything else is done.
+ * Keeps a signing secret that the service named in its answer to the creation of a link, unless it is the one that we gave:
+ * the service may sign with either. It is never named again (spec §2), so it is kept before anything else is done.
  */
 export async function keepServiceSecret(
   { store, keyring, credentials, clock }: KeepOptions,
@@ -57,11 +57,11 @@ export async function keepServiceSecret(
       await new Promise<void>((resolve) => clock.after(againAfterMs, resolve));
     }
   }
-  // What was cached before it lacks this secret.
+  // The cached credentials lack this secret.
   if (secret !== null) credentials.forget(token);
 }
 
-/** Why a text cannot be a signing secret, without a character of it; null if it can. */
+/** Why a text cannot be a signing secret, without quoting it; null if it can be one. */
 function secretFlaw(secret: string): string | null {
   if (secret.length > LENGTH_MAX) return `it has more than ${LENGTH_MAX} characters`;
   if (isMasked(secret.replace(/^whsec_/i, ''))) return 'it is masked';

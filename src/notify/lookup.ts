@@ -1,10 +1,10 @@
 import type { LookupAddress, LookupOptions, lookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { isPrivateIp } from '../addresses.ts';
+import { isPrivateIp } from '../config/addresses.ts';
 import { Fault } from '../fault.ts';
-import { type Clock, systemClock } from '../work/clock.ts';
+import type { Clock } from '../work/clock.ts';
 
-/** An answer is used so long. */
+/** How long an answer is used. */
 const KEPT_MS = 10_000;
 
 export type Resolve = typeof lookup;
@@ -12,8 +12,9 @@ export type Resolve = typeof lookup;
 export type ShopLookupOptions = {
   resolve: Resolve;
   mayConnect: (address: string) => boolean;
-  /** Whoever asks is told nothing later than this, in real time. */
+  /** Every question is answered within this time, in real time. */
   deadlineMs: number;
+  deadlineClock: Pick<Clock, 'after'>;
   clock: Pick<Clock, 'monotonicMs'>;
 };
 
@@ -21,13 +22,19 @@ type Asker = (error: Error | null, addresses: readonly LookupAddress[]) => void;
 type Answer = { addresses: readonly LookupAddress[]; untilMs: number };
 
 /**
- * Resolves the shop's name to the addresses that may be connected to, which is looked at for each connection; fails where
- * there is none. One look-up is under way at a time, for everybody who asks: each holds a thread of the few that the whole
- * process has for names, and cannot be taken back.
+ * Resolves the shop's name for each connection, to those of its addresses that may be connected to; fails if there are
+ * none. All who ask share one look-up at a time: each holds one of the few threads that the process has for names, and
+ * cannot be cancelled.
  */
-export function openShopLookup({ resolve, mayConnect, deadlineMs, clock }: ShopLookupOptions): LookupFunction {
+export function openShopLookup({
+  resolve,
+  mayConnect,
+  deadlineMs,
+  deadlineClock,
+  clock,
+}: ShopLookupOptions): LookupFunction {
   let kept: Answer | null = null;
-  /** Who asks now; null while no look-up is under way. */
+  /** Those who wait for the look-up under way; null while there is none. */
   let askers: Asker[] | null = null;
   let isLate = false;
 
@@ -46,7 +53,7 @@ export function openShopLookup({ resolve, mayConnect, deadlineMs, clock }: ShopL
 
   function lookUp(hostname: string, options: LookupOptions, asker: Asker): void {
     askers = [asker];
-    const cancel = systemClock.after(deadlineMs, () => {
+    const cancel = deadlineClock.after(deadlineMs, () => {
       isLate = true;
       answerAll(tooSlow(deadlineMs), []);
     });
@@ -73,7 +80,7 @@ export function openShopLookup({ resolve, mayConnect, deadlineMs, clock }: ShopL
 
 export function refusedAddress(address: string): Fault {
   const why = isPrivateIp(address)
-    ? 'only this network knows it. Where the shop is meant to be there, set SETTLED_SHOP_ALLOW_PRIVATE=true'
+    ? 'only this network knows it. If the shop is meant to be there, set SETTLED_SHOP_ALLOW_PRIVATE=true'
     : 'notices do not leave this network in the clear. Use https in SETTLED_SHOP_URL';
   return new Fault('transient', 'shop_address_private', `The shop's address is ${address}: ${why}.`);
 }

@@ -1,17 +1,16 @@
 import type { ClaimedNotice, Telling } from '../store/telling.ts';
-import type { BackgroundWorker } from '../work/loop.ts';
-import { startPool } from '../work/pool.ts';
-import { Pace } from './pace.ts';
+import type { Clock } from '../work/clock.ts';
+import { type BackgroundWorker, startPool } from '../work/loop.ts';
 import { openTarget, type TargetOptions } from './target.ts';
 import { type TellOptions, tell } from './tell.ts';
 
-/** Notices of as many orders at once. Retries have places of their own: neither kind waits for the other. */
+/** Notices of this many orders at once. Retries have places of their own, so neither kind waits for the other. */
 const PLACES = { new: 24, again: 8 } as const;
 const POLL_MS = 1_000;
-/** The shop is given so long for one notice. */
+/** The shop's time for one notice. */
 const DEADLINE_MS = 10_000;
 const LEASE_MS = 30_000;
-/** What is under way when settled stops may end within this time. */
+/** When settled stops, attempts under way may end within this time. */
 const STOP_MS = 2_000;
 
 export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'isDown'> & {
@@ -19,22 +18,35 @@ export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'i
   shopUrl: string;
   shopSecrets: readonly Buffer[];
   shopAllowPrivate: boolean;
-  /** In place of 10 s, and of the system's way to resolve names. */
+  /** In place of 10 s. */
   deadlineMs?: number;
+  /** Real time. */
+  deadlineClock: TargetOptions['deadlineClock'];
+  /** In place of the system's way to resolve names. */
   resolve?: TargetOptions['resolve'];
 };
 
 /**
- * Sends notices to the shop, those of one order one after the other and in their order. An order whose notice is not taken
- * waits for itself alone; a shop that takes none at all is tried slowly, so that a heap of notices costs nothing.
+ * Sends notices to the shop, those of one order one after another and in their order. A notice that the shop does not take
+ * delays only its own order. If the shop takes none at all, it is tried slowly, so that many notices cost nothing.
  */
 export function startNotifier(options: NotifierOptions): BackgroundWorker {
-  const { store, shopUrl, shopSecrets, shopAllowPrivate, deadlineMs = DEADLINE_MS, clock, log } = options;
+  const {
+    store,
+    shopUrl,
+    shopSecrets,
+    shopAllowPrivate,
+    deadlineMs = DEADLINE_MS,
+    deadlineClock,
+    clock,
+    log,
+  } = options;
   const target = openTarget({
     url: shopUrl,
     allowPrivate: shopAllowPrivate,
     connections: PLACES.new + PLACES.again,
     deadlineMs,
+    deadlineClock,
     clock,
     ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
   });
@@ -43,14 +55,14 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
     onDown: () => log.warn('the shop takes no notices; it is tried slowly until it does'),
     onUp: () => log.info('the shop takes notices again'),
   });
-  const telling = { ...options, keys: shopSecrets, target, isDown: () => pace.isDown };
+  const sending = { ...options, keys: shopSecrets, target, isDown: () => pace.isDown };
 
   async function work(notice: ClaimedNotice): Promise<void> {
-    const told = await tell(telling, notice);
-    // A shop that says 410 is there.
-    if (told === 'delivered' || told === 'retried') pace.note(told === 'delivered');
-    // The order's next notice, if there is one, has its turn now.
-    if (told === 'delivered' || told === 'dead') pools.new.wake();
+    const outcome = await tell(sending, notice);
+    // A shop that answers 410 works.
+    if (outcome === 'delivered' || outcome === 'retried') pace.note(outcome === 'delivered');
+    // The order's next notice, if there is one, is next.
+    if (outcome === 'delivered' || outcome === 'dead') pools.new.wake();
   }
 
   const startKind = (tried: boolean, places: number) => {
@@ -80,4 +92,57 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
       target.close();
     },
   };
+}
+
+/** After this many failed attempts in a row the shop is down, not only a few orders. */
+const DOWN_AFTER = 20;
+/** How often each kind of notice is tried then. */
+const DOWN_EVERY_MS = 200;
+
+/** How fast notices are sent: as places are free, or slowly while the shop takes none, until it takes one. */
+class Pace {
+  readonly #clock: Clock;
+  readonly #onDown: () => void;
+  readonly #onUp: () => void;
+  #failuresInARow = 0;
+
+  constructor({ clock, onDown, onUp }: { clock: Clock; onDown: () => void; onUp: () => void }) {
+    this.#clock = clock;
+    this.#onDown = onDown;
+    this.#onUp = onUp;
+  }
+
+  get isDown(): boolean {
+    return this.#failuresInARow >= DOWN_AFTER;
+  }
+
+  note(delivered: boolean): void {
+    const wasDown = this.isDown;
+    this.#failuresInARow = delivered ? 0 : this.#failuresInARow + 1;
+    if (this.isDown && !wasDown) this.#onDown();
+    if (wasDown && !this.isDown) this.#onUp();
+  }
+
+  /**
+   * For one kind of notice: returns a function that says how many of the free places may be used now. If it said none,
+   * `again` is called when it may be asked again.
+   */
+  turns(again: () => void): (free: number) => number {
+    let resting = false;
+    let asked = false;
+    return (free) => {
+      if (!this.isDown) return free;
+      if (resting) {
+        asked = true;
+        return 0;
+      }
+      resting = true;
+      asked = false;
+      this.#clock.after(DOWN_EVERY_MS, () => {
+        resting = false;
+        if (asked) again();
+      });
+      return 1;
+    };
+  }
 }

@@ -2,19 +2,19 @@ import { lookup } from 'node:dns';
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
-import { isPrivateIp } from '../addresses.ts';
+import { isPrivateIp } from '../config/addresses.ts';
 import { Fault } from '../fault.ts';
 import type { ShopAnswer } from '../store/telling.ts';
-import { type Clock, systemClock } from '../work/clock.ts';
+import type { Clock } from '../work/clock.ts';
 import { openShopLookup, type Resolve, refusedAddress } from './lookup.ts';
 
-/** Of an answer's body so much is kept. */
+/** How much of an answer's body is kept. */
 const BODY_KEPT_BYTES = 1_024;
-/** Of an address's query shorter texts are no secret, and stand in any answer. */
-const QUERY_TEXT_MIN = 4;
-/** So much of it is read, so that the connection can be used again. */
+/** How much of it is read, so that the connection can be used again. */
 const BODY_READ_BYTES_MAX = 65_536;
-/** So many interim answers (RFC 9110 §15.2), as 103, may come before the one that counts. */
+/** Shorter texts in an address's query are not secrets, and occur in any answer. */
+const QUERY_TEXT_MIN = 4;
+/** Interim answers (RFC 9110 §15.2), like 103, that may come before the one that counts. */
 const INTERIM_MAX = 10;
 
 export type TargetOptions = {
@@ -25,9 +25,10 @@ export type TargetOptions = {
   connections: number;
   /** For connecting, request and answer together, in real time. */
   deadlineMs: number;
-  /** Says how old is what is known of a name. */
+  deadlineClock: Pick<Clock, 'monotonicMs' | 'after'>;
+  /** Times how long a name's addresses are used. */
   clock: Pick<Clock, 'monotonicMs'>;
-  /** How names are resolved; the system's way where it is not given. */
+  /** How names are resolved; the system's way if left out. */
   resolve?: Resolve;
 };
 
@@ -36,7 +37,7 @@ export type TargetReply = ShopAnswer & { retryAfter: string | null; date: string
 /** The shop's callback address. */
 export type Target = {
   /**
-   * Sends one notice. Redirects are not followed. Null where `close` ended it before it was answered.
+   * Sends one notice. Does not follow redirects. Null if `close` ended it before it was answered.
    *
    * Faults, all transient: `shop_unreachable`, `shop_timeout`, `shop_address_private`.
    */
@@ -46,32 +47,32 @@ export type Target = {
 };
 
 /**
- * Opens the shop's address. Private addresses are refused where it connects: written as numbers, and behind a name, of
- * which the very addresses are looked at that are connected to, so that it cannot lead elsewhere meanwhile.
+ * Opens the shop's address. Refuses private addresses when it connects: those written as numbers, and those behind a name.
+ * It checks the very addresses of a name that it connects to, so that the name cannot lead elsewhere meanwhile.
  */
 export function openTarget(options: TargetOptions): Target {
   const url = new URL(options.url);
   const isHttps = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  // Nothing is sent in the clear to somewhere that is not this network.
+  // Nothing leaves this network in the clear.
   const mayConnect = (address: string) => (isPrivateIp(address) ? options.allowPrivate : isHttps);
   const agentOptions = { keepAlive: true, maxSockets: options.connections };
   const agent = isHttps ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions);
   const closing = new AbortController();
-  const exchange = exchanger({
+  const exchange = openExchange({
+    ...options,
     url,
     signal: closing.signal,
     lookup: openShopLookup({ resolve: lookup, ...options, mayConnect }),
-    deadlineMs: options.deadlineMs,
   });
 
   async function post(headers: Record<string, string>, body: string): Promise<TargetReply | null> {
-    // A name is looked up, a number is not: it is checked here.
+    // A number is not looked up, so it is checked here.
     if (isIP(host) !== 0 && !mayConnect(host)) throw refusedAddress(host);
-    const untilMs = systemClock.monotonicMs() + options.deadlineMs;
+    const untilMs = options.deadlineClock.monotonicMs() + options.deadlineMs;
     try {
       return await exchange({ agent, headers, body, untilMs }).catch((error) => {
-        // The shop closed a connection that had been kept, as it may while a request is on its way: another one is made.
+        // The shop may close a kept connection while a request is on its way: a new one is made.
         if (error instanceof StaleConnection) return exchange({ agent: false, headers, body, untilMs });
         throw error;
       });
@@ -97,24 +98,22 @@ type Exchange = {
   agent: HttpAgent | HttpsAgent | false;
   headers: Record<string, string>;
   body: string;
-  /** The deadline, on the system's monotonic clock. */
+  /** The deadline, on the monotonic `deadlineClock`. */
   untilMs: number;
 };
 
-function exchanger({
+function openExchange({
   url,
   signal,
   lookup,
   deadlineMs,
-}: {
-  url: URL;
-  signal: AbortSignal;
-  lookup: LookupFunction;
-  deadlineMs: number;
-}): (exchange: Exchange) => Promise<TargetReply> {
+  deadlineClock,
+}: Pick<TargetOptions, 'deadlineMs' | 'deadlineClock'> & { url: URL; signal: AbortSignal; lookup: LookupFunction }): (
+  exchange: Exchange,
+) => Promise<TargetReply> {
   const request = url.protocol === 'https:' ? requestHttps : requestHttp;
   const withheld = queryTexts(url);
-  // Beyond what is kept: a text that only begins there is known for what it is.
+  // More than is kept, so that a text which only begins there is recognised.
   const taken = BODY_KEPT_BYTES + Math.max(0, ...withheld.map((text) => Buffer.byteLength(text)));
   return ({ agent, headers, body, untilMs }) =>
     new Promise((resolve, reject) => {
@@ -128,46 +127,38 @@ function exchanger({
       const kept: Buffer[] = [];
       let answer: IncomingMessage | null = null;
       let interim = 0;
-      const cancel = systemClock.after(untilMs - systemClock.monotonicMs(), () => end(timedOut(deadlineMs)));
+      const leftMs = untilMs - deadlineClock.monotonicMs();
+      const cancel = deadlineClock.after(leftMs, () => end(answer, timedOut(deadlineMs)));
 
-      /** An answer that began is an answer, whatever becomes of the rest of it. */
-      function end(fault: Error): void {
-        if (answer === null) reject(fault);
-        else resolve(reply(answer, kept, withheld));
-        over();
-      }
-
-      function endWith(answered: Head): void {
-        resolve(reply(answered, kept, withheld));
-        over();
-      }
-
-      function over(): void {
+      /** An answer that began counts, even if the rest of it does not come. */
+      function end(head: Head | null, fault?: Error): void {
         cancel();
-        // The connection of an answer that was read to its end has gone back to be used again.
+        if (head === null) reject(fault);
+        else resolve(reply(head, kept, withheld));
+        // After an answer that was read to its end, the connection is already back in the pool.
         sending.destroy();
       }
 
       sending.on('error', (error: NodeJS.ErrnoException) => {
         const isStale = sending.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
-        end(isStale ? new StaleConnection() : asFault(error));
+        end(answer, isStale ? new StaleConnection() : asFault(error));
       });
       sending.on('information', (head) => {
-        if (++interim > INTERIM_MAX) endWith(head);
+        if (++interim > INTERIM_MAX) end(head);
       });
       sending.on('upgrade', (head, socket) => {
         socket.destroy();
-        endWith(head);
+        end(head);
       });
       sending.on('response', (response) => {
         answer = response;
-        keepBeginning(response, kept, taken, () => endWith(response));
+        keepBeginning(response, kept, taken, () => end(response));
       });
       sending.end(body);
     });
 }
 
-/** Keeps the first `most` bytes of an answer's body; `onOver` where nothing more of it is read. */
+/** Keeps the first `most` bytes of an answer's body; calls `onOver` when nothing more of it is read. */
 function keepBeginning(response: IncomingMessage, kept: Buffer[], most: number, onOver: () => void): void {
   let length = 0;
   response.on('data', (chunk: Buffer) => {
@@ -182,7 +173,7 @@ function keepBeginning(response: IncomingMessage, kept: Buffer[], most: number, 
 /** What every answer begins with, interim ones too. */
 type Head = Pick<IncomingMessage, 'statusCode' | 'headers'>;
 
-/** What the address's query says, as it is written and as it is read, the longest first: it may hold a secret. */
+/** The texts of the address's query, which may be secrets: as written and as read, the longest first. */
 function queryTexts({ search, searchParams }: URL): string[] {
   const query = search.slice(1);
   const written = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));
@@ -196,7 +187,7 @@ function reply({ statusCode, headers }: Head, kept: readonly Buffer[], withheld:
   const body = withheld.reduce((text, secret) => text.replaceAll(secret, '…'), said);
   return {
     status: statusCode ?? 0,
-    // A character that was cut, or is not UTF-8, shows as such.
+    // A cut character, or one that is not UTF-8, shows as a replacement character.
     body: Buffer.from(body).subarray(0, BODY_KEPT_BYTES).toString('utf8'),
     retryAfter: headers['retry-after'] ?? null,
     date: headers.date ?? null,
@@ -204,11 +195,11 @@ function reply({ statusCode, headers }: Head, kept: readonly Buffer[], withheld:
 }
 
 function timedOut(deadlineMs: number): Fault {
-  const message = `The shop did not answer within ${deadlineMs / 1_000} s. It may have taken the notice all the same.`;
+  const message = `The shop did not answer within ${deadlineMs / 1_000} s. It may still have taken the notice.`;
   return new Fault('transient', 'shop_timeout', message);
 }
 
-/** Codes alone: what an error says may quote an address. */
+/** Only the code: an error's message may quote an address. */
 function asFault(error: NodeJS.ErrnoException): Fault {
   if (error instanceof Fault) return error;
   const message = `The shop gave no answer: ${error.code ?? error.name}. Check SETTLED_SHOP_URL, the shop and the network.`;

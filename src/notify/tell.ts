@@ -1,9 +1,9 @@
+import { createHmac } from 'node:crypto';
 import { type RetrySteps, retryAfterMs, steppedDelayMs } from '../domain/retry.ts';
-import { Fault, type FaultCode } from '../fault.ts';
+import { Fault, type FaultCode, noteOf } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { ClaimedNotice, ShopAnswer, Telling } from '../store/telling.ts';
 import type { Clock } from '../work/clock.ts';
-import { noticeHeaders } from './sign.ts';
 import type { Target, TargetReply } from './target.ts';
 
 const MINUTE_MS = 60_000;
@@ -15,16 +15,16 @@ const RETRY: RetrySteps = {
   forMs: 7 * 24 * HOUR_MS,
 };
 
-/** The shop may ask to be left alone for so long at most: what waits is told within the hour after it is well. */
+/** The longest delay that the shop may ask for: waiting notices are sent within an hour after it recovers. */
 const RETRY_AFTER_MS_MAX = HOUR_MS;
-/** Where it may: with these statuses. */
+/** The statuses with which it may ask. */
 const RETRY_AFTER_STATUSES: readonly number[] = [429, 503];
 
-export type Told = 'delivered' | 'retried' | 'dead';
+export type AttemptOutcome = 'delivered' | 'retried' | 'dead';
 
-/** One attempt: the shop's status where it answered, and the code of the fault where it did not take the notice. */
+/** One attempt: the shop's status if it answered, and the code of the fault if it did not take the notice. */
 type Attempt = {
-  told: Told;
+  outcome: AttemptOutcome;
   notice: ClaimedNotice;
   /** Until the end of the shop's answer, or until there was none. */
   seconds: number;
@@ -39,26 +39,23 @@ export type TellOptions = {
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Whether the shop is known to take no notices: that one more was not taken is no news then. */
+  /** Whether the shop is known to take no notices: then another failure is no news. */
   isDown: () => boolean;
-  /** Whether the clock is right about how long a notice has been tried. */
+  /** Whether the clock can tell how long a notice has been tried. */
   isClockTrusted: () => boolean;
-  onTold: (attempt: Attempt) => void;
+  onAttempted: (attempt: Attempt) => void;
 };
 
-/**
- * Makes one attempt to tell the shop, and writes what came of it. Null where that is not known. Never rejects: a lease that
- * is lost lapses.
- */
-export async function tell(options: TellOptions, notice: ClaimedNotice): Promise<Told | null> {
-  const { target, keys, clock, log, onTold } = options;
+/** Makes one attempt to tell the shop, and writes its result; null if that is not known. Never rejects. */
+export async function tell(options: TellOptions, notice: ClaimedNotice): Promise<AttemptOutcome | null> {
+  const { target, keys, clock, log, onAttempted } = options;
   const startedMs = clock.monotonicMs();
   const { id, body } = notice;
   let answer: TargetReply | null = null;
   let fault: Fault | null;
   try {
     answer = await target.post(noticeHeaders(keys, { id, body, nowMs: clock.nowMs() }), body);
-    // Ended because settled stops: it costs no delay, since the next start takes every lease back.
+    // Ended because settled stops. The next start takes every lease back, so the notice is not delayed.
     if (answer === null) return null;
     fault = faultOf(answer);
   } catch (error) {
@@ -66,18 +63,39 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
   }
   const seconds = (clock.monotonicMs() - startedMs) / 1000;
   try {
-    const told = await write(options, notice, answer, fault);
-    if (told !== null) {
-      onTold({ told, notice, seconds, status: answer?.status ?? null, fault: fault?.code ?? null });
+    const outcome = await write(options, notice, answer, fault);
+    if (outcome !== null) {
+      onAttempted({ outcome, notice, seconds, status: answer?.status ?? null, fault: fault?.code ?? null });
     }
-    return told;
+    return outcome;
   } catch (lost) {
-    log.warn({ notice: id, fault: lost }, 'what became of a notice could not be written; it is sent again');
+    log.warn({ notice: id, fault: lost }, 'the result of a notice could not be written; the notice is sent again');
     return null;
   }
 }
 
-/** Why an answer is no acknowledgement; null where it is one. */
+/**
+ * The headers of one attempt (Standard Webhooks, version 1). Each attempt has its own, because the time is signed; the id
+ * stays.
+ *
+ * @param keys the shop's key or, while it changes it, the new and the old one: either verifies
+ */
+export function noticeHeaders(
+  keys: readonly Buffer[],
+  { id, body, nowMs }: { id: string; body: string; nowMs: number },
+): Record<string, string> {
+  const timestamp = String(Math.floor(nowMs / 1000));
+  const signed = `${id}.${timestamp}.${body}`;
+  const signatures = keys.map((key) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`);
+  return {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signatures.join(' '),
+  };
+}
+
+/** Why an answer is not an acknowledgement; null if it is one. */
 function faultOf({ status }: ShopAnswer): Fault | null {
   if (status >= 200 && status < 300) return null;
   if (status === 410) {
@@ -97,13 +115,13 @@ function bug(error: unknown): Fault {
   return new Fault('transient', 'shop_unreachable', `The notice could not be sent: ${message}`, { cause: error });
 }
 
-/** Null where the lease went to somebody else meanwhile. */
+/** Writes the result of an attempt; null if another process has the lease by now. */
 async function write(
   options: TellOptions,
   notice: ClaimedNotice,
   reply: TargetReply | null,
   fault: Fault | null,
-): Promise<Told | null> {
+): Promise<AttemptOutcome | null> {
   const { store, clock, log, isDown } = options;
   const { noticeKey, attempt, id, reference, type } = notice;
   const nowMs = clock.nowMs();
@@ -114,12 +132,12 @@ async function write(
     log.info({ order: reference, notice: id, type }, 'the shop was told');
     return 'delivered';
   }
-  const note = { code: fault.code, message: fault.message };
+  const note = noteOf(fault);
   const delayMs = fault.kind === 'terminal' ? null : nextDelayMs(options, notice, reply, nowMs);
   if (delayMs === null) {
     const ended = await store.buryNotice({ noticeKey, attempt, fault: note, answer, nowMs });
     if (ended === 'lost') return null;
-    log.error({ notice: id, order: reference, type, fault }, 'the shop was not told and a person must look');
+    log.error({ notice: id, order: reference, type, fault }, 'the shop was not told, and a person must look');
     return 'dead';
   }
   const dueAtMs = nowMs + delayMs;
@@ -130,7 +148,10 @@ async function write(
   return 'retried';
 }
 
-/** Null where the time for retries is over, which only a clock that is trusted can tell. The shop may ask for more time than the schedule gives it. */
+/**
+ * The delay until the next attempt, longer if the shop asks for it; null when the time for retries is over, which only a
+ * trusted clock can tell.
+ */
 function nextDelayMs(
   { random, isClockTrusted }: TellOptions,
   { attempt, firstTriedAtMs }: ClaimedNotice,

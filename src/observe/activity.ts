@@ -1,25 +1,24 @@
 import type { OrderState } from '../domain/order.ts';
+import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
-import type { Credentials } from '../store/credentials.ts';
 import type { KeptReason } from '../store/rejections.ts';
 import type { ClaimedEvent, SettleResult } from '../store/store.ts';
 import type { ClaimedNotice } from '../store/telling.ts';
 import type { Clock } from '../work/clock.ts';
 
-/** Who follows at once, at most. */
 const FOLLOWERS_MAX = 10;
-/** Of what waits for one follower; more is lost, and counted. */
+/** Waiting for one follower; more is lost, and counted. */
 const WAITING_MAX = 10_000;
 
 /**
- * One thing that happened, as it is told. Never a secret, a token, a signature, a body or a payer. `reference` is null where
- * it concerns no order that is known.
+ * One thing that happened. Never holds a secret, a token, a signature, a body or a payer. `reference` is null if it concerns
+ * no known order.
  */
 export type Happened = { at: string; reference: string | null } & (
   | { what: 'accepted' | 'duplicate' | 'conflict' | 'unreadable'; event: string; type: string | null }
   | { what: 'stale'; type: string | null }
   | { what: 'rejected'; reason: KeptReason }
-  /** A delivery that was not taken for a reason other than its signature or its time. */
+  /** A delivery that was refused for another reason than its signature or its time. */
   | { what: 'refused'; reason: string }
   | { what: 'settled'; event: string; reading: number | null; outcome: string; rule: string | null; state: OrderState }
   | { what: 'not_settled'; event: string; reading: number | null; outcome: string }
@@ -44,18 +43,18 @@ type Delivered = {
   reason?: KeptReason;
 };
 
-/** What came of one attempt to tell the shop. */
-type Notified = { told: string; notice: ClaimedNotice; status: number | null; fault: string | null };
+/** The result of one attempt to tell the shop. */
+type Notified = { outcome: string; notice: ClaimedNotice; status: number | null; fault: string | null };
 
 export type Follower = {
-  /** What happened since it was called last, the oldest first, and how much more was lost because it came too late. */
+  /** What happened since the last call, the oldest first, and how much was lost because the call came too late. */
   take(): { happened: Happened[]; lost: number };
   /** Nothing more will happen. */
   readonly ended: boolean;
   leave(): void;
 };
 
-/** Tells what happens in this process to those who follow it. Where nobody does, nothing is made of it. */
+/** Tells followers what happens in this process. Costs nothing while there are none. */
 export type Activity = {
   delivered(delivery: Delivered): void;
   settled(result: SettleResult, event: ClaimedEvent): void;
@@ -63,8 +62,8 @@ export type Activity = {
   notified(notified: Notified): void;
   opening(outcome: string, opening: ClaimedOpening): void;
   /**
-   * Follows one order, or everything where `reference` is null. `onFirst` is called when there is something to take that
-   * was not. Null where there are followers enough.
+   * Follows one order, or everything if `reference` is null. Calls `onFirst` when the first thing waits to be taken. Null
+   * if there are too many followers.
    */
   follow(options: FollowOptions): Follower | null;
   end(): void;
@@ -73,14 +72,14 @@ export type Activity = {
 type FollowOptions = { reference: string | null; onFirst: () => void; onEnd: () => void };
 
 export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cachedByLinkKey'>): Activity {
-  const followers = new Set<Queue>();
+  const followers = new Set<{ add(happened: Happened): void; onEnd(): void }>();
   let ended = false;
 
   function tell(happened: Happened): void {
     for (const follower of followers) follower.add(happened);
   }
 
-  /** Null where the store would have to be asked. */
+  /** Null if only the store knows it. */
   function referenceOf(linkKey: number): string | null {
     return credentials.cachedByLinkKey(linkKey)?.reference ?? null;
   }
@@ -110,25 +109,37 @@ export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cache
       const reference = referenceOf(linkKey);
       tell({ at: now(), what: 'not_settled', reference, event: String(eventKey), reading, outcome });
     },
-    notified: ({ told, notice, status, fault }) => {
+    notified: ({ outcome, notice, status, fault }) => {
       if (followers.size === 0) return;
       const { id, reference, type, attempt } = notice;
-      tell({ at: now(), what: 'notified', reference, notice: id, type, attempt, outcome: told, status, fault });
+      tell({ at: now(), what: 'notified', reference, notice: id, type, attempt, outcome, status, fault });
     },
     opening: (outcome, { reference, attempt }) => {
       if (followers.size > 0) tell({ at: now(), what: 'opening', reference, attempt, outcome });
     },
-    follow: (options) => {
+    follow: ({ reference, onFirst, onEnd }) => {
       if (followers.size >= FOLLOWERS_MAX) return null;
-      const queue = new Queue(options);
-      if (ended) options.onEnd();
-      else followers.add(queue);
+      let happened: Happened[] = [];
+      let lost = 0;
+      const add = (one: Happened) => {
+        if (reference !== null && one.reference !== reference) return;
+        if (happened.length >= WAITING_MAX) lost++;
+        else if (happened.push(one) === 1) onFirst();
+      };
+      const follower = { add, onEnd };
+      if (ended) onEnd();
+      else followers.add(follower);
       return {
-        take: () => queue.take(),
+        take: () => {
+          const taken = { happened, lost };
+          happened = [];
+          lost = 0;
+          return taken;
+        },
         get ended() {
           return ended;
         },
-        leave: () => void followers.delete(queue),
+        leave: () => void followers.delete(follower),
       };
     },
     end: () => {
@@ -149,36 +160,4 @@ function describeDelivery({ outcome, link, recorded, type = null, reason }: Deli
   if (outcome === 'stale') return { what: outcome, reference, type };
   if (reason !== undefined) return { what: 'rejected', reference, reason };
   return { what: 'refused', reference, reason: outcome };
-}
-
-/** What waits for one follower. */
-class Queue {
-  readonly #reference: string | null;
-  readonly #onFirst: () => void;
-  readonly onEnd: () => void;
-  #waiting: Happened[] = [];
-  #lost = 0;
-
-  constructor({ reference, onFirst, onEnd }: FollowOptions) {
-    this.#reference = reference;
-    this.#onFirst = onFirst;
-    this.onEnd = onEnd;
-  }
-
-  add(happened: Happened): void {
-    if (this.#reference !== null && happened.reference !== this.#reference) return;
-    if (this.#waiting.length >= WAITING_MAX) {
-      this.#lost++;
-      return;
-    }
-    this.#waiting.push(happened);
-    if (this.#waiting.length === 1) this.#onFirst();
-  }
-
-  take(): { happened: Happened[]; lost: number } {
-    const taken = { happened: this.#waiting, lost: this.#lost };
-    this.#waiting = [];
-    this.#lost = 0;
-    return taken;
-  }
 }

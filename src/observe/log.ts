@@ -1,12 +1,11 @@
 import pino from 'pino';
 import type { OrderState } from '../domain/order.ts';
 import { escapeMarks } from '../json.ts';
-import type { LogLevel } from './level.ts';
 
 /**
- * Structured logs, as lines of JSON or as a person reads them. What must never appear in one (secrets, tokens, signatures,
- * bodies, payers) is not passed to the log in the first place; the redaction below is the second fence. Fields that come
- * back in many lines have one name: `order` is an order's reference, `event`, `reading`, `notice` and `link` are ids.
+ * Structured logs, as lines of JSON or as text for a person. Secrets, tokens, signatures, bodies and payers are not passed
+ * to the log in the first place; the redaction below is the second fence. Fields of many lines have one name: `order` is an
+ * order's reference; `event`, `reading`, `notice` and `link` are ids.
  */
 export type Log = pino.Logger;
 
@@ -20,7 +19,7 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'body',
   'customer',
   'email',
-  // Of a database's address, which may hold its password.
+  // A database's address, which may hold its password.
   'url',
   'password',
   'connectionString',
@@ -28,7 +27,7 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
 const REDACTED = '[redacted]';
 
 /** @param asLine turns a line of JSON, with its line end, into what is written */
-export function openLog(level: LogLevel, asLine: (json: string) => string = escapeMarks): Log {
+export function openLog(level: pino.LevelWithSilent, asLine: (json: string) => string = escapeMarks): Log {
   standardOutput ??= openOutput();
   const { write, flush } = standardOutput;
   return pino(
@@ -52,8 +51,8 @@ export function openLog(level: LogLevel, asLine: (json: string) => string = esca
 }
 
 /**
- * The fields without what must not be read, at the top and one below. pino's own redaction takes 10 µs for each line, two
- * thirds of the line, and every settled order has one: this takes a tenth of that.
+ * Redacts fields at the top and one level below. pino's own redaction takes 10 µs a line, two thirds of what the line costs,
+ * and every settled order has a line; this takes a tenth of that.
  */
 function redact(fields: Record<string, unknown>): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
@@ -73,7 +72,7 @@ function holdsSecret(value: unknown): value is object {
   return Object.keys(value).some((name) => SECRET_FIELDS.has(name));
 }
 
-/** An error that is called otherwise than `fault`, which has its serializer, is shown without what it carries. */
+/** An error in another field than `fault`, which has a serializer, is shown without its own fields. */
 function redactBelow(value: object): object {
   if (value instanceof Error) return serializeFault(value);
   const parts = Object.entries(value).map(([name, part]) => [name, SECRET_FIELDS.has(name) ? REDACTED : part]);
@@ -83,7 +82,7 @@ function redactBelow(value: object): object {
 /** The state of an order changed. */
 type Change = Door & { order: string; from: OrderState; to: OrderState; rule: string };
 
-/** By which door it was learned; no reading if the service has no such link. */
+/** How it was learned; without a reading if the service has no such link. */
 type Door = { by: 'webhook'; event: number } | { by: 'reconciliation'; reading?: number } | { by: 'person' };
 
 const CHANGES: Readonly<Record<OrderState, string>> = {
@@ -91,21 +90,21 @@ const CHANGES: Readonly<Record<OrderState, string>> = {
   payment_pending: 'a payment was begun',
   paid: 'order is paid',
   held: 'money is held for a person',
-  expired: 'link has expired: nobody can pay there',
+  expired: 'link has expired and cannot be paid any more',
   cancelled: 'order is cancelled',
   refunded: 'payment was refunded',
   disputed: 'payment is disputed',
 };
 
-/** Logs a change of an order's state: one line for each. */
+/** Logs one line for a change of an order's state. */
 export function logChange(log: Log, change: Change): void {
   const { order, from, to, rule, ...by } = change;
   log[to === 'held' ? 'warn' : 'info']({ order, from, to, rule, ...by }, CHANGES[to]);
 }
 
-/** Lines that wait while the output cannot be written, at most; later ones are lost. */
+/** Lines that may wait while the output cannot be written; later ones are lost. */
 const WAITING_BYTES_MAX = 1024 * 1024;
-/** Text that is gathered before it is written all the same. */
+/** The longest text that is gathered before it is written. */
 const GATHERED_CHARACTERS_MAX = 64 * 1024;
 
 type Output = { write(text: string): void; flush(): void };
@@ -113,8 +112,8 @@ type Output = { write(text: string): void; flush(): void };
 let standardOutput: Output | undefined;
 
 /**
- * Standard output. The lines of one turn of the event loop are one write: a batch of settled orders costs one, and only a
- * kill in that turn loses lines. Where it is a file on a full disk the log pauses, and payments go on.
+ * Standard output. The lines of one turn of the event loop are one write, so a batch of settled orders costs one, and only a
+ * kill in that turn loses lines. If the output is a file on a full disk, the log pauses, and payments go on.
  */
 function openOutput(): Output {
   const output = pino.destination({ fd: 1, sync: true, maxLength: WAITING_BYTES_MAX });

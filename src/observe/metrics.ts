@@ -4,30 +4,27 @@ import { LEARNED_BY, type LearnedBy } from '../domain/order.ts';
 import { FAULT_CODES } from '../fault.ts';
 import { rowGauges, type Sources } from './gauges.ts';
 
-/** How requests to the API fail. */
-const API_FAULTS = FAULT_CODES.filter((code) => code.startsWith('service_'));
-
-/** Every metric that settled shows. Counters are plain additions on the hot path; counts of rows are read on scrape. */
+/** Every metric that settled shows. Counters are plain additions on the hot path; rows are counted on each scrape. */
 export type Metrics = {
   delivery(outcome: string, seconds: number): void;
   settled(outcome: string): void;
   settleFailed(outcome: 'retried' | 'buried'): void;
-  /** An order was paid for the first time, as was learned by this door. */
+  /** An order was paid for the first time. */
   paid(learnedBy: LearnedBy): void;
   batch(calls: number, seconds: number): void;
   /** A request to the service's API leaves; `apiAnswered` must follow. */
   apiStarted(): void;
   /** It ended: `ok`, or the code of its fault. */
   apiAnswered(call: string, outcome: string, seconds: number): void;
-  /** The service's clock is so much ahead of ours. */
+  /** The service's clock is this far ahead of ours. */
   apiDated(aheadMs: number): void;
   /** An attempt to open a link ended. */
   opening(outcome: string): void;
   /** An attempt to tell the shop ended. */
-  told(outcome: string, seconds: number): void;
-  /** The clock that the store goes by stepped. */
+  notified(outcome: string, seconds: number): void;
+  /** The clock of the store stepped. */
   clockStepped(): void;
-  /** The feed was read from this position on: what comes before it, a reader has. */
+  /** The feed was read from this position on: a reader has what comes before it. */
   feedRead(position: number): void;
   /** The text of a scrape (Prometheus text format 0.0.4). */
   scrape(): Promise<{ contentType: string; text: string }>;
@@ -37,63 +34,41 @@ const LATENCY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const BATCH_CALLS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 export function openMetrics(options: Sources & { deliveryOutcomes: readonly string[] }): Metrics {
-  const registers = [new Registry()] as [Registry];
-  const [registry] = registers;
+  const registry = new Registry();
+  const make = newMetrics([registry]);
   collectDefaultMetrics({ register: registry });
-  const deliveries = new Counter({
-    name: 'settled_deliveries_total',
-    help: 'Deliveries by how they ended.',
-    labelNames: ['outcome'],
-    registers,
-  });
+  const deliveries = make.byOutcome(
+    'settled_deliveries_total',
+    'Deliveries by how they ended.',
+    options.deliveryOutcomes,
+  );
   const byOutcome = new Map(options.deliveryOutcomes.map((outcome) => [outcome, deliveries.labels(outcome)]));
-  begin(deliveries, options.deliveryOutcomes);
-  const answerSeconds = new Histogram({
-    name: 'settled_delivery_seconds',
-    help: "Time from a delivery's headers to its answer.",
-    buckets: LATENCY_SECONDS,
-    registers,
-  });
-  const settlements = new Counter({
-    name: 'settled_settlements_total',
-    help: 'Events settled, by outcome.',
-    labelNames: ['outcome'],
-    registers,
-  });
-  begin(settlements, [...OUTCOMES, 'link_mismatch', 'lost']);
-  const failures = new Counter({
-    name: 'settled_settlement_failures_total',
-    help: 'Attempts to settle an event that failed, by what follows.',
-    labelNames: ['outcome'],
-    registers,
-  });
-  begin(failures, ['retried', 'buried']);
-  const batchCalls = new Histogram({
-    name: 'settled_commit_batch_calls',
-    help: 'Store calls that shared one commit.',
-    buckets: BATCH_CALLS,
-    registers,
-  });
-  const batchSeconds = new Histogram({
-    name: 'settled_commit_seconds',
-    help: 'Time of one batch, from its first statement until it was on the disk.',
-    buckets: LATENCY_SECONDS,
-    registers,
-  });
-  const paid = new Counter({
-    name: 'settled_orders_paid_total',
-    help: 'Orders that became paid, by how that was learned.',
-    labelNames: ['learned_by'],
-    registers,
-  });
+  const answerSeconds = make.seconds('settled_delivery_seconds', "Time from a delivery's headers to its answer.");
+  const settlements = make.byOutcome('settled_settlements_total', 'Events settled, by outcome.', [
+    ...OUTCOMES,
+    'link_mismatch',
+    'lost',
+  ]);
+  const failures = make.byOutcome(
+    'settled_settlement_failures_total',
+    'Failed attempts to settle an event, by what follows.',
+    ['retried', 'buried'],
+  );
+  const batchCalls = make.histogram('settled_commit_batch_calls', 'Store calls that shared one commit.', BATCH_CALLS);
+  const batchSeconds = make.seconds(
+    'settled_commit_seconds',
+    'Time of one batch, from its first statement until it was on the disk.',
+  );
+  const paid = make.counter('settled_orders_paid_total', 'Orders that became paid, by how that was learned.', [
+    'learned_by',
+  ]);
   for (const door of LEARNED_BY) paid.inc({ learned_by: door }, 0);
-  const steps = new Counter({
-    name: 'settled_clock_steps_total',
-    help: 'Steps of the clock that the store goes by, forward and back, of half a minute and more.',
-    registers,
-  });
-  const readRows = rowGauges(registers, options);
-  const { showFeed, ...telling } = tellingMetrics(registers);
+  const steps = make.counter(
+    'settled_clock_steps_total',
+    'Steps of the clock that the store goes by, forward and back, of half a minute and more.',
+  );
+  const readRows = rowGauges([registry], options);
+  const { showFeed, ...notices } = noticeMetrics(make);
 
   return {
     delivery: (outcome, seconds) => {
@@ -108,8 +83,8 @@ export function openMetrics(options: Sources & { deliveryOutcomes: readonly stri
       batchSeconds.observe(seconds);
     },
     clockStepped: () => steps.inc(),
-    ...apiMetrics(registers),
-    ...telling,
+    ...apiMetrics(make),
+    ...notices,
     scrape: async () => {
       const { feed } = await readRows();
       showFeed(feed.newest);
@@ -118,43 +93,56 @@ export function openMetrics(options: Sources & { deliveryOutcomes: readonly stri
   };
 }
 
-/** Shows a counter as 0 before anything is counted: the increase of a series begins with its second sample. */
-function begin(counter: Counter<'outcome'>, outcomes: readonly string[]): void {
-  for (const outcome of outcomes) counter.inc({ outcome }, 0);
+type NewMetrics = ReturnType<typeof newMetrics>;
+
+function newMetrics(registers: [Registry]) {
+  const counter = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
+    new Counter({ name, help, labelNames, registers });
+  const histogram = (name: string, help: string, buckets: number[]) =>
+    new Histogram({ name, help, buckets, registers });
+  return {
+    counter,
+    histogram,
+    seconds: (name: string, help: string) => histogram(name, help, LATENCY_SECONDS),
+    gauge: (name: string, help: string) => new Gauge({ name, help, registers }),
+    /** Shows each outcome as 0 before anything is counted: the increase of a series begins with its second sample. */
+    byOutcome: (name: string, help: string, outcomes: readonly string[]) => {
+      const made = counter(name, help, ['outcome']);
+      for (const outcome of outcomes) made.inc({ outcome }, 0);
+      return made;
+    },
+  };
 }
 
-/** What is counted of our own requests to the service. */
-function apiMetrics(registers: [Registry]): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 'apiDated' | 'opening'> {
-  const requests = new Counter({
-    name: 'settled_api_requests_total',
-    help: "Requests to the service's API, by call and end: ok, or the code of the fault.",
-    labelNames: ['call', 'outcome'],
-    registers,
-  });
-  const seconds = new Histogram({
-    name: 'settled_api_request_seconds',
-    help: "Time from sending a request to the service's API to the end of its answer.",
-    buckets: LATENCY_SECONDS,
-    registers,
-  });
-  const inFlight = new Gauge({
-    name: 'settled_api_requests_in_flight',
-    help: "Requests to the service's API that this process waits for.",
-    registers,
-  });
-  const ahead = new Gauge({
-    name: 'settled_clock_ahead_seconds',
-    help: "How far the service's clock was ahead of ours at its last answer, to a second or two.",
-    registers,
-  });
+/** How requests to the API fail. */
+const API_FAULTS = FAULT_CODES.filter((code) => code.startsWith('service_'));
+
+/** Counts our own requests to the service. */
+function apiMetrics(make: NewMetrics): Pick<Metrics, 'apiStarted' | 'apiAnswered' | 'apiDated' | 'opening'> {
+  const requests = make.counter(
+    'settled_api_requests_total',
+    "Requests to the service's API, by call and end: ok, or the code of the fault.",
+    ['call', 'outcome'],
+  );
+  const seconds = make.seconds(
+    'settled_api_request_seconds',
+    "Time from sending a request to the service's API to the end of its answer.",
+  );
+  const inFlight = make.gauge(
+    'settled_api_requests_in_flight',
+    "Requests to the service's API that this process waits for.",
+  );
+  const ahead = make.gauge(
+    'settled_clock_ahead_seconds',
+    "How far the service's clock was ahead of ours at its last answer, to a second or two.",
+  );
   ahead.set(Number.NaN);
-  const openings = new Counter({
-    name: 'settled_opening_attempts_total',
-    help: 'Attempts to open a link, by what came of them.',
-    labelNames: ['outcome'],
-    registers,
-  });
-  begin(openings, ['opened', 'retried', 'refused', 'taken']);
+  const openings = make.byOutcome('settled_opening_attempts_total', 'Attempts to open a link, by result.', [
+    'opened',
+    'retried',
+    'refused',
+    'taken',
+  ]);
   const calls = new Set<string>();
   return {
     apiStarted: () => inFlight.inc(),
@@ -170,34 +158,26 @@ function apiMetrics(registers: [Registry]): Pick<Metrics, 'apiStarted' | 'apiAns
   };
 }
 
-type Telling = Pick<Metrics, 'told' | 'feedRead'> & {
-  /** Sets what is behind, of a feed whose newest position is given. */
+type NoticeMetrics = Pick<Metrics, 'notified' | 'feedRead'> & {
+  /** Sets how far readers are behind a feed with this newest position. */
   showFeed(newest: number): void;
 };
 
-/** What is counted of telling the shop. */
-function tellingMetrics(registers: [Registry]): Telling {
-  const attempts = new Counter({
-    name: 'settled_notice_attempts_total',
-    help: 'Attempts to send a notice to the shop, by what came of them.',
-    labelNames: ['outcome'],
-    registers,
-  });
-  begin(attempts, ['delivered', 'retried', 'dead']);
-  const seconds = new Histogram({
-    name: 'settled_notice_seconds',
-    help: "Time from sending a notice to the end of the shop's answer.",
-    buckets: LATENCY_SECONDS,
-    registers,
-  });
-  const behind = new Gauge({
-    name: 'settled_feed_behind',
-    help: 'Notices that no reader of the feed has read; NaN until it is read.',
-    registers,
-  });
+/** Counts what the shop was told. */
+function noticeMetrics(make: NewMetrics): NoticeMetrics {
+  const attempts = make.byOutcome(
+    'settled_notice_attempts_total',
+    'Attempts to send a notice to the shop, by result.',
+    ['delivered', 'retried', 'dead'],
+  );
+  const seconds = make.seconds('settled_notice_seconds', "Time from sending a notice to the end of the shop's answer.");
+  const behind = make.gauge(
+    'settled_feed_behind',
+    'Notices that no reader of the feed has read; NaN until it is read.',
+  );
   let read = Number.NaN;
   return {
-    told: (outcome, took) => {
+    notified: (outcome, took) => {
       attempts.inc({ outcome });
       seconds.observe(took);
     },

@@ -2,8 +2,8 @@ import pretty from 'pino-pretty';
 import { escapeMarks } from '../json.ts';
 
 /**
- * Lines of JSON as a person reads them: the local time, the level, the message, then the fields as `name=value`. Loaded
- * only if it is wanted. It gets what was redacted already. A stack, or a sentence of several lines, follows below.
+ * Returns a function that writes a line of JSON for a person: the local time, the level, the message, then the fields as
+ * `name=value`. A stack, or a text of several lines, follows below. Gets lines that are redacted already.
  */
 export function prettyLines({ colours }: { colours: boolean }): (json: string) => string {
   const prettify = pretty.prettyFactory({
@@ -25,7 +25,7 @@ export function prettyLines({ colours }: { colours: boolean }): (json: string) =
 /** What needs no quotation marks. */
 const PLAIN = /^[\p{L}\p{N}_.:/@+-]+$/u;
 
-/** A value as it stands behind its name, and what of it stands in lines of its own. */
+/** A value for the line, and the lines that follow below. */
 function shownValue(value: unknown): readonly [string, ...string[]] {
   if (typeof value === 'string') return [quoted(value)];
   if (isFault(value)) return shownFault(value);

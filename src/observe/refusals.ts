@@ -2,24 +2,24 @@ import type { Clock } from '../work/clock.ts';
 import type { Log } from './log.ts';
 
 const EVERY_MS = 1_000;
-/** Orders of which a refusal has a line of its own, in that time. */
+/** Orders whose refusal has a line of its own, in that time. */
 const LINES_MAX = 10;
 /** Further orders that the line of all others names. */
 const NAMED_MAX = 40;
 
 /** A delivery that was refused or not recorded. */
 type Refusal = {
-  /** Its outcome or, if it was not authentic, why. */
+  /** Its outcome, or why it was not authentic. */
   reason: string;
-  /** The reference of the order whose link it named, if it named one. */
+  /** The reference of the order whose link it named, if any. */
   order?: string | undefined;
   /** What kept it from being recorded. */
   fault?: unknown;
 };
 
 /**
- * Logs refusals so that whoever looks for an order finds its own, and a flood costs some lines a second. The first refusal
- * of an order for a reason has a line of its own, at once; all others of that second share one, with counts.
+ * Logs refusals so that each order can be found, and a flood costs a few lines a second. The first refusal of an order for a
+ * reason has a line of its own, at once; all others of that second share one line, with counts.
  */
 export type RefusalCounts = {
   add(refusal: Refusal, count?: number): void;

@@ -1,5 +1,5 @@
 import { Fault } from '../fault.ts';
-import type { Credentials, LinkCredentials } from '../store/credentials.ts';
+import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
 
 /**
  * Look-ups of links that no delivery has named before, in the store's queue at once. During a flood a turn of the event loop

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { parseBody } from '../json.ts';
 import type { Log } from '../observe/log.ts';
 import { deliveryMac, type HeaderNames, readEnvelope } from '../paylink/events.ts';
-import type { Credentials, LinkCredentials } from '../store/credentials.ts';
+import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
 import type { KeptReason } from '../store/rejections.ts';
 import type { Intake, Recorded } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';

@@ -1,5 +1,5 @@
 import type { HeaderNames } from '../paylink/events.ts';
-import type { LinkCredentials } from '../store/credentials.ts';
+import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { KeptReason, Refusals, Rejection } from '../store/rejections.ts';
 import type { Intake } from '../store/store.ts';
 import type { Cancel, Clock } from '../work/clock.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type Request, type Response, type Router } from 'express';
 import { LinkFault } from '../fault.ts';
 import { readUnverifiedLinkIds } from '../paylink/events.ts';
-import type { LinkCredentials } from '../store/credentials.ts';
+import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { KeptReason } from '../store/rejections.ts';
 import { ANSWERS, answerPreflight, crossOriginHeaders, send } from './answers.ts';
 import { announcesTooMuch, type BodyReader, type NotRead } from './body.ts';

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { deliveryMac, type HeaderNames } from '../paylink/events.ts';
-import type { LinkCredentials } from '../store/credentials.ts';
+import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { RejectionReason } from '../store/rejections.ts';
 
 /** A signing secret of fewer bytes is refused, when it is stored and when it is used. */

@@ -5,8 +5,8 @@ import { isMissing, ServiceFault } from '../paylink/service.ts';
 import type { ClaimedCheck } from '../store/asking.ts';
 import type { Store } from '../store/store.ts';
 import { inWords } from '../work/clock.ts';
-import { startPool } from '../work/pool.ts';
-import { type Asked, type AskOptions, ask } from './asking.ts';
+import { startPool } from '../work/loop.ts';
+import { type AskOptions, type AskResult, ask } from './ask.ts';
 import { type SweepOptions, startSweep } from './sweep.ts';
 
 const PLACES = 8;
@@ -35,32 +35,32 @@ export type ReconcilerOptions = AskOptions & {
   restoredFromMs: SweepOptions['restoredFromMs'];
 };
 
-/** What came of asking about an order's link now. */
-export type Checked =
-  | Asked
+/** The result of asking about an order's link now. */
+export type CheckResult =
+  | AskResult
   | { outcome: 'no_order' }
-  /** Its link is being opened: it has no id so far. */
+  /** Its link is being opened and has no id yet. */
   | { outcome: 'opening' };
 
-/** Links to ask about, and how long that takes at the most. */
+/** Links to ask about, and how long that takes at most. */
 type CatchUp = { links: number; requests: number; etaMs: number };
 
 export type Reconciler = {
-  /** Asks about an order's link now. Throws a `ServiceFault` where the service cannot be asked. */
-  check(reference: string): Promise<Checked>;
-  /** Makes every link that can still be paid due, as after an outage of our own; or only says how many there are. */
+  /** Asks about an order's link now. Throws a `ServiceFault` if the service cannot be asked. */
+  check(reference: string): Promise<CheckResult>;
+  /** Makes every link that can still be paid due, as after an outage of our own. A dry run only counts them. */
   catchUp(options: { dryRun: boolean }): Promise<CatchUp>;
-  /** What asking about one order's link costs; null where there is no such order. */
+  /** What it costs to ask about one order's link; null if there is no such order. */
   cost(reference: string): Promise<CatchUp | null>;
   /** Something was queued. */
   wake(): void;
   stop(): Promise<void>;
 };
 
-/** Asks the service about links: those that something was heard of, and every one by its schedule. */
+/** Asks the service about links: each by its schedule, and at once about those that something was heard of. */
 export function startReconciler(options: ReconcilerOptions): Reconciler {
   const { store, clock, log, slots } = options;
-  const asking = new Map<string, Promise<Checked>>();
+  const asking = new Map<string, Promise<CheckResult>>();
   const pool = startPool<ClaimedCheck>({
     clock,
     places: PLACES,
@@ -71,7 +71,7 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
   });
   const sweep = startSweep(options);
 
-  async function checkNow(reference: string): Promise<Checked> {
+  async function checkNow(reference: string): Promise<CheckResult> {
     const watched = await store.findLink(reference);
     if (watched === null) return { outcome: 'no_order' };
     if (watched.isOpening && watched.linkId === null) return { outcome: 'opening' };
@@ -105,7 +105,7 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
   };
 }
 
-/** One check, and what follows where it failed. Never rejects. */
+/** Makes one check, and writes what follows if it fails. Never rejects. */
 async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promise<void> {
   const { store, clock, random, log } = options;
   const { linkKey, reference, reason, failures } = check;
@@ -118,7 +118,7 @@ async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promis
     const fault = error instanceof ServiceFault ? error : null;
     const spent = fault?.code === 'api_budget_spent';
     if (!spent) log.warn({ order: reference, reason, fault: error }, 'a link could not be asked about');
-    // One link may be forbidden; the profile says whether all are, and then pauses the asking.
+    // One link may be forbidden. The profile tells whether all are, and then pauses all checks.
     if (fault?.code === 'service_forbidden') await options.service.profile('janitor').catch(() => {});
     const missing = fault !== null && isMissing(fault);
     const dueAtMs = fault?.retryAtMs ?? laterMs();

@@ -1,37 +1,22 @@
 import type { SettlementPolicy } from '../domain/decision.ts';
 import type { AttentionKind } from '../domain/order.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
-import { Fault } from '../fault.ts';
+import { Fault, noteOf } from '../fault.ts';
 import { type Log, logChange } from '../observe/log.ts';
-import type { Credentials } from '../store/credentials.ts';
+import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedEvent, Inbox, SettleResult } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
-import type { BackgroundWorker } from '../work/loop.ts';
-import { startWorker } from '../work/worker.ts';
-import { isSignedFor, readStoredEvent, readStoredReading } from './event.ts';
+import { type BackgroundWorker, startWorker } from '../work/loop.ts';
+import { BATCH_MAX, restAfterBatchMs } from './pace.ts';
+import { isSignedFor, readStoredEvent, readStoredReading } from './stored_event.ts';
 
-/** Events settled together; each is a transaction of its own, and one fsync serves them all. */
-const BATCH_MAX = 256;
-const POLL_MS = 1000;
+const POLL_MS = 1_000;
 const LEASE_MS = 30_000;
-/** Some 40 minutes in all. What fails for longer is not passing by itself. */
+/** About 40 minutes in all. A fault that lasts longer needs a person. */
 const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
 
-/** While deliveries fill the event loop, settlement rests this many times as long as it worked. */
-const REST_FACTOR = 15;
-/** At most so long; but where a batch takes long, as on a database that is far, so many times as long as it took. */
-const REST_MS_MAX = 200;
-const REST_FACTOR_MIN = 4;
-/** The event loop is full above this share of its time. */
-const LOAD_FULL = 0.89;
-/** Above this share a short rest lets more events come together: they share a claim and a commit. */
-const LOAD_BUSY = 0.4;
-const GATHER_MS = 40;
-/** An event that waits for longer than this is settled whatever else there is to do. */
-const YIELD_MS_MAX = 10_000;
-
 export type Settler = BackgroundWorker & {
-  /** Settles a row that is leased to the caller already. Never rejects: what fails is retried or buried like any other. */
+  /** Settles a row that is leased to the caller already. Never rejects: a failure is retried or buried like any other. */
   settleNow(event: ClaimedEvent): Promise<void>;
 };
 
@@ -42,18 +27,15 @@ export type SettlerOptions = {
   clock: Clock;
   random: () => number;
   log: Log;
-  /** How busy the event loop was of late, from 0 to 1. */
+  /** How busy the event loop was lately, from 0 to 1. */
   load: () => number;
-  /** Whether other machines work on the store as well: then the event loop does not show how busy that is. */
+  /** Whether other processes use the store as well. */
   isShared: boolean;
   onSettled: (result: SettleResult, event: ClaimedEvent) => void;
   onFailed: (outcome: 'retried' | 'buried', event: ClaimedEvent) => void;
 };
 
-/**
- * Settles recorded events, oldest first: claim, verify again, read, decide and write; or retry; or bury. It yields to
- * deliveries: an acknowledgement has a deadline and settlement has none, so a burst is recorded first.
- */
+/** Settles recorded events, oldest first: claims, verifies again, reads, decides and writes each; or retries; or buries. */
 export function startSettler(options: SettlerOptions): Settler {
   const { store, clock, log, load, isShared } = options;
   let arrivals = 0;
@@ -66,15 +48,8 @@ export function startSettler(options: SettlerOptions): Settler {
     restMs: (batch, workedMs) => {
       const came = arrivals;
       arrivals = 0;
-      const busy = load();
-      const isBurst = isShared && batch.length === BATCH_MAX && came > BATCH_MAX;
-      if (came === 0) return 0;
       const waitedMs = clock.nowMs() - (batch[0]?.receivedAtMs ?? 0);
-      if ((busy > LOAD_FULL || isBurst) && waitedMs < YIELD_MS_MAX) {
-        const restMs = Math.max(REST_MS_MAX, workedMs * REST_FACTOR_MIN);
-        return Math.min(restMs, workedMs * REST_FACTOR, YIELD_MS_MAX - waitedMs);
-      }
-      return busy > LOAD_BUSY && batch.length < BATCH_MAX ? GATHER_MS : 0;
+      return restAfterBatchMs({ events: batch.length, arrivals: came, workedMs, waitedMs, load: load(), isShared });
     },
     onClaimFailed: (fault) => log.warn({ fault }, 'recorded events cannot be claimed; trying again'),
   });
@@ -109,14 +84,14 @@ async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<
   }
 }
 
-/** A fault of ours passes or is retried; a fault of the event is not. Losing the store here only lets the lease lapse. */
+/** Retries after a fault of ours, buries after a fault of the event. If the store fails here, the lease lapses. */
 async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: unknown): Promise<void> {
   const { store, clock, random, log, onFailed } = options;
   const { eventKey, attempt } = event;
   const terminal = error instanceof Fault && error.kind === 'terminal';
   const delayMs = terminal ? null : retryDelayMs(RETRY, attempt, random());
   const nowMs = clock.nowMs();
-  const fault = describe(error);
+  const fault = noteOf(error);
   const order = orderOf(options, event);
   try {
     if (delayMs === null) {
@@ -136,12 +111,7 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
   }
 }
 
-function describe(error: unknown): { code: string; message: string } {
-  if (error instanceof Fault) return { code: error.code, message: error.message };
-  return { code: 'bug', message: error instanceof Error ? error.message : String(error) };
-}
-
-/** Matters whose line says more than that there is one. */
+/** Matters whose log line says more than that there is one. */
 const MATTERS: Partial<Record<AttentionKind, string>> = {
   duplicate_payment: 'the order was paid once more: a refund is due',
   event_not_understood: 'what came is authentic, and was not understood',
@@ -164,7 +134,7 @@ function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResu
   for (const kind of raised) log.warn({ order, kind, ...by }, MATTERS[kind] ?? 'a matter needs a person');
   if (change !== null) logChange(log, { order, to, ...change, ...by });
   else if (outcome === 'held') log.warn({ order, rule, ...by }, 'more money of a held order waits for a person');
-  // Money may have been counted or gone back all the same.
+  // Money may have been counted or reversed even so.
   else
     log[outcome === 'applied' ? 'info' : 'debug'](
       { order, outcome, rule, ...by },
@@ -172,7 +142,7 @@ function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResu
     );
 }
 
-/** For the log: the order that an event came for; nothing where the store would have to be asked. */
+/** For the log: the order of an event, if it is known without asking the store. */
 function orderOf({ credentials }: SettlerOptions, { linkKey }: ClaimedEvent): { order?: string } {
   const order = credentials.cachedByLinkKey(linkKey)?.reference;
   return order === undefined ? {} : { order };

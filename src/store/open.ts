@@ -5,8 +5,6 @@ import type { Clock } from '../work/clock.ts';
 import type { StoreAddress } from './address.ts';
 import type { OpenedEngine } from './engine.ts';
 import type { KeysGiven } from './instance.ts';
-import { openKeyring } from './keyring.ts';
-import { type KeySource, readSecretsKeys, secretsKeyPlace } from './keys.ts';
 import type { Hints } from './postgres/hints.ts';
 import type { OpenedPostgresStore, PostgresStoreOptions } from './postgres/store.ts';
 import { migrateSqlite } from './sqlite/migration.ts';
@@ -78,7 +76,18 @@ async function whenReachable(
   }
 }
 
-export type MigrateOptions = KeySource & {
+/** What a store may know of the secrets keys. */
+export type KeysRead = {
+  /** The current one first. */
+  keyIds: readonly string[];
+  /** Where the current key is kept, in words for a person. */
+  keyPlace: string;
+};
+
+export type MigrateOptions = {
+  store: StoreAddress;
+  /** Reads the keys; with `makesFile` it makes the current one if its file is lost. */
+  readKeys: (how: { makesFile: boolean }) => KeysRead;
   /** Takes the database for a copy that took the place of the one before. */
   isRestored: boolean;
   /** Takes the key that is given for the database's own, and makes one where its file is gone. */
@@ -103,10 +112,9 @@ export type Migrated = {
 export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
   const { store, keyIsLost } = options;
   if (store.engine === 'sqlite') return migrateSqlite({ ...options, path: store.path });
-  const { current, older } = readSecretsKeys(options);
-  const { keyId, keyIds } = openKeyring(current, older);
+  const { keyIds, keyPlace } = options.readKeys({ makesFile: false });
   const { migratePostgres } = await import('./postgres/migration.ts');
   const { applied, restoredFromMs, undecipherable } = await migratePostgres({ ...options, ...store, keyIds });
-  const newKey = { keyId, keyPlace: secretsKeyPlace(options), undecipherable };
+  const newKey = { keyId: keyIds[0] as string, keyPlace, undecipherable };
   return { applied, restoredFromMs, newKey: keyIsLost ? newKey : null };
 }

@@ -5,8 +5,8 @@ import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
 import { readFeed } from '../../src/api/feed.ts';
 import type { ApiOptions } from '../../src/api/options.ts';
 import type { FeedPage } from '../../src/store/queries.ts';
-import { openBell } from '../../src/work/bell.ts';
 import { systemClock } from '../../src/work/clock.ts';
+import { openSignal } from '../../src/work/signal.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
@@ -253,7 +253,7 @@ describe('api: a reader of the feed that waits', () => {
   it('misses nothing that is committed while it looks', async () => {
     // Nobody's time is over.
     const clock = { ...systemClock, after: () => () => {} };
-    const bell = openBell(clock);
+    const signal = openSignal(clock);
     const none: FeedPage = { generation: 1, newest: 0, notices: [] };
     const one: FeedPage = { generation: 1, newest: 1, notices: [{ position: 1, id: 'msg_1_x', body: '{}' }] };
     let looks = 0;
@@ -261,11 +261,11 @@ describe('api: a reader of the feed that waits', () => {
       readFeed: async () => {
         // What it sees is from before the commit that rings.
         if (looks++ > 0) return one;
-        bell.ring();
+        signal.raise();
         return none;
       },
     };
-    expect(await askOver(store, 'wait=30', { clock, bell })).toMatchObject({ notices: [{ id: 'msg_1_x' }] });
+    expect(await askOver(store, 'wait=30', { clock, signal })).toMatchObject({ notices: [{ id: 'msg_1_x' }] });
   });
 
   it('that begins now asks again while the store gives its notices their positions', async () => {
@@ -276,8 +276,8 @@ describe('api: a reader of the feed that waits', () => {
   });
 
   /** The answer of the feed over a store that is made up. */
-  async function askOver(store: object, query: string, { clock = systemClock, bell = openBell(clock) } = {}) {
-    const options = { store, clock, notices: bell, metrics: { feedRead: () => {} } };
+  async function askOver(store: object, query: string, { clock = systemClock, signal = openSignal(clock) } = {}) {
+    const options = { store, clock, notices: signal, metrics: { feedRead: () => {} } };
     const server = express()
       .get('/', readFeed(options as unknown as ApiOptions))
       .listen(0, '127.0.0.1');

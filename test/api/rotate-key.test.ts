@@ -2,8 +2,9 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rm
 import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { readKeyIds } from '../../src/secrets/key_files.ts';
+import { openKeyring } from '../../src/secrets/keyring.ts';
 import { sqliteAddress } from '../../src/store/address.ts';
-import { openKeyring } from '../../src/store/keyring.ts';
 import { migrateStore } from '../../src/store/open.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { type ReservedLink, startTestApp, type TestApp, testFolder } from '../support/app.ts';
@@ -254,7 +255,13 @@ describe('api: rotate-key, where the key is a file', () => {
     await first.app.stop();
     renameSync(`${storePath}.key`, `${storePath}.found`);
     const source = { store: sqliteAddress(storePath), secretsKey: null, secretsKeyPrevious: null };
-    const given = await migrateStore({ ...source, isRestored: false, keyIsLost: true, clock: systemClock });
+    const given = await migrateStore({
+      store: source.store,
+      readKeys: (how) => readKeyIds(source, how),
+      isRestored: false,
+      keyIsLost: true,
+      clock: systemClock,
+    });
     expect(given.newKey).toMatchObject({ undecipherable: 1, keyId: restsUnder(storePath) });
     renameSync(`${storePath}.found`, `${storePath}.key.${found}`);
     const again = await startAgain(first, [link]);

@@ -75,7 +75,7 @@ describe('cli: an address of a database that cannot be used', () => {
     expect(ended.code).toBe(EXIT.unreachable);
     expect(ended.said).not.toContain('by itself');
 
-    expect(await serving.line(/the store cannot be written/)).toContain('goes on by itself when it can');
+    expect(await serving.line(/the store cannot be written/)).toContain('answered 503 until it can');
   });
 
   it('is refused with the parameter that the server rejects', async () => {

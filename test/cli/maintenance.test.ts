@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
-import { openKeyring } from '../../src/store/keyring.ts';
+import { openKeyring } from '../../src/secrets/keyring.ts';
 import { testFolder } from '../support/app.ts';
 import { runSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { nextCheckAtMs } from '../../src/domain/check_schedule.ts';
 import { anchorsOf, targetsOf } from '../support/markdown.ts';
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { readKeyIds } from '../../src/secrets/key_files.ts';
 import { sqliteAddress } from '../../src/store/address.ts';
 import { migrateStore } from '../../src/store/open.ts';
 import { systemClock } from '../../src/work/clock.ts';
@@ -141,7 +142,13 @@ function restoredFolder(): () => string {
     const storePath = join(folder, 'settled.db');
     await (await startTestApp({ storePath, atEnd: () => {} })).app.stop();
     const source = { store: sqliteAddress(storePath), secretsKey: null, secretsKeyPrevious: null };
-    await migrateStore({ ...source, isRestored: true, keyIsLost: false, clock: systemClock });
+    await migrateStore({
+      store: source.store,
+      readKeys: (how) => readKeyIds(source, how),
+      isRestored: true,
+      keyIsLost: false,
+      clock: systemClock,
+    });
     return () => rmSync(folder, { recursive: true, force: true });
   });
   return () => folder;

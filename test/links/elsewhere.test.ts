@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Order } from '../../src/domain/order.ts';
-import { type Opened, type OpenerOptions, startOpener } from '../../src/links/opener.ts';
+import { type OpenerOptions, type OpenResult, startOpener } from '../../src/links/opener.ts';
 import type { OpenRequest } from '../../src/links/request.ts';
+import { openKeyring } from '../../src/secrets/keyring.ts';
 import type { OpeningState } from '../../src/store/asking.ts';
-import { openKeyring } from '../../src/store/keyring.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { readableLog } from '../support/lines.ts';
 
@@ -45,7 +45,7 @@ function startIdle(seen: ({ order: Order; opening: OpeningState | null } | null)
     isShared,
   } as unknown as OpenerOptions);
   onTestFinished(() => opener.stop());
-  return { timeline, open: (): Promise<Opened> => opener.open(REQUEST) };
+  return { timeline, open: (): Promise<OpenResult> => opener.open(REQUEST) };
 }
 
 describe('a link that another replica opens', () => {
@@ -76,7 +76,7 @@ describe('a link that another replica opens', () => {
       { order: order('cancelled', null), opening: PENDING },
       { outcome: 'cancelled', order: order('cancelled', null) },
     ],
-  ])('is not waited for where it %s', async (_what, seen, answer) => {
+  ])('is not waited for if it %s', async (_what, seen, answer) => {
     expect(await startIdle([{ order: UNOPENED, opening: PENDING }, seen]).open()).toEqual(answer);
   });
 
@@ -86,7 +86,7 @@ describe('a link that another replica opens', () => {
     expect(timeline).toHaveBeenCalledTimes(19);
   });
 
-  it('is looked for only where there may be another replica', async () => {
+  it('is looked for only if there may be another replica', async () => {
     const { open, timeline } = startIdle([{ order: UNOPENED, opening: PENDING }], false);
     expect(await open()).toEqual({ outcome: 'opening', order: UNOPENED });
     expect(timeline).not.toHaveBeenCalled();

@@ -18,7 +18,7 @@ async function startAnswering(webhookUrl: string) {
 }
 
 describe('a creation answered with a link that is there already', () => {
-  it('is not believed where the events of that link come to somebody else', async () => {
+  it('is not believed if the events of that link go elsewhere', async () => {
     const shop = await startAnswering('https://elsewhere.example.com/hook');
     const { status, body } = await shop.settled.api('/v1/orders', { body: ASKED });
     expect([status, body.title]).toEqual([409, 'reference_taken']);

@@ -36,7 +36,13 @@ function resolver(...answers: string[][]) {
 }
 
 function open(url: string, over: Partial<TargetOptions> = {}) {
-  const common = { allowPrivate: false, connections: 40, deadlineMs: 5_000, clock: systemClock };
+  const common = {
+    allowPrivate: false,
+    connections: 40,
+    deadlineMs: 5_000,
+    deadlineClock: systemClock,
+    clock: systemClock,
+  };
   const target = openTarget({ url, ...common, ...over });
   onTestFinished(target.close);
   return { post: () => target.post({ 'webhook-id': 'msg_1_a' }, '{}') };
@@ -101,7 +107,13 @@ describe('an address that only this network knows', () => {
     ]) {
       const mayConnect = (address: string) => [PUBLIC, OTHER].includes(address);
       const { resolve } = resolver(found);
-      const look = openShopLookup({ resolve, mayConnect, deadlineMs: 5_000, clock: systemClock });
+      const look = openShopLookup({
+        resolve,
+        mayConnect,
+        deadlineMs: 5_000,
+        deadlineClock: systemClock,
+        clock: systemClock,
+      });
       const given = (all: boolean) =>
         new Promise((told) => look('shop.example.com', { all }, (...answer) => told(answer)));
       const addresses = [PUBLIC, OTHER].map((address, n) => ({ address, family: n === 0 ? 4 : 6 }));
@@ -110,7 +122,7 @@ describe('an address that only this network knows', () => {
     }
   });
 
-  it('is connected to where that is allowed, as a number and behind a name', async () => {
+  it('is connected to if that is allowed, as a number and behind a name', async () => {
     const shop = await startCallback();
     for (const host of ['127.0.0.1', '0x7f.1', 'localhost', 'shop.example.com']) {
       const { resolve } = resolver(['127.0.0.1']);

@@ -56,7 +56,7 @@ describe('an answer of the shop', () => {
     stage.shop.answerWith(() => (stage.shop.notices.length === 1 ? undefined : 200));
     expect(await firstFault(stage)).toEqual({
       code: 'shop_timeout',
-      message: 'The shop did not answer within 1 s. It may have taken the notice all the same.',
+      message: 'The shop did not answer within 1 s. It may still have taken the notice.',
     });
     await stage.passFar(MINUTE_MS);
     expect(letters(stage)).toBe('AA');
@@ -99,7 +99,7 @@ describe('an answer of the shop', () => {
     expect(await stage.list()).toMatchObject([{ status: 'done', answer: { status: 200, body: 'x'.repeat(1_024) } }]);
   });
 
-  it('is none where the connection is reset before its first line', async () => {
+  it('is none if the connection is reset before its first line', async () => {
     const stage = await startStage();
     stage.shop.answerWith((_, response) => void response.socket?.destroy());
     expect(await firstFault(stage)).toMatchObject({
@@ -196,7 +196,7 @@ describe('an answer of the shop', () => {
 });
 
 describe('Retry-After', () => {
-  it('is obeyed where it asks for more time than the schedule gives, in seconds or as a time of the shop', async () => {
+  it('is obeyed if it asks for more time than the schedule gives, in seconds or as a time of the shop', async () => {
     const date = new Date(5_000_000).toUTCString();
     const waits = await waitsAfter([
       { status: 503, headers: { 'retry-after': '900' } },
@@ -210,7 +210,7 @@ describe('Retry-After', () => {
     }
   });
 
-  it('leaves it to the schedule where it asks for less, cannot be read, or comes with other than 429 and 503', async () => {
+  it('leaves it to the schedule if it asks for less, cannot be read, or comes with another status than 429 and 503', async () => {
     const values = ['0', '-5', 'soon', '1.5', new Date(0).toUTCString()];
     const others = [500, 502, 400, 301].map((status) => ({ status, headers: { 'retry-after': '900' } }));
     const waits = await waitsAfter([

@@ -73,7 +73,7 @@ describe('notices', () => {
     expect(shop.connections).toBe(1);
   });
 
-  it('go over a new connection, without delay, where the shop closes the kept ones meanwhile', async () => {
+  it('go over a new connection, without delay, if the shop closes the kept ones meanwhile', async () => {
     const { shop, newOrder, happen, quiet, list } = await startStage();
     const held: ServerResponse[] = [];
     shop.answerWith((_, response) => void held.push(response));

@@ -12,7 +12,7 @@ const STEPS_MS = [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS];
 const SLOWLY_MS = 200;
 
 describe('a shop that is down', () => {
-  it('for 10 hours is told within the hour after, by the schedule, with one id and ever new signatures', async () => {
+  it('for 10 hours gets its notices within the hour after, by the schedule, with one id and a new signature each time', async () => {
     const { shop, clock, newOrder, happen, passFar, notice } = await startStage();
     shop.answerWith((_, response) => void response.socket?.destroy());
     const startMs = clock.nowMs();
@@ -78,7 +78,7 @@ describe('a shop that is down', () => {
     expect(await openAttention(store)).toEqual([]);
   });
 
-  it('costs at most 10 attempts a second, however many notices wait, and is told all at once when it is back', async () => {
+  it('costs at most 10 attempts a second, however many notices wait, and gets them all at once when it is back', async () => {
     const { shop, clock, newOrder, happen, pass, list, quiet } = await startStage();
     shop.answerWith(503);
     for (let n = 1; n <= 150; n++) await happen(await newOrder(), 'completed', { isHeard: false });
@@ -103,7 +103,7 @@ describe('a shop that is down', () => {
     expect(waiting.filter(({ dueAtMs }) => Number(dueAtMs) <= clock.nowMs())).toEqual([]);
   });
 
-  it('is told of an order at once that it takes, although it takes none of twenty others', async () => {
+  it('gets the notice of an order that it takes at once, although it takes none of twenty others', async () => {
     const { log, lines } = readableLog();
     const { shop, clock, newOrder, happen, pass, passFar, quiet } = await startStage({ log });
     shop.answerWith(({ body }) => (body.includes('"good-') ? 204 : 500));
@@ -122,7 +122,7 @@ describe('a shop that is down', () => {
     }
   });
 
-  it('is told of every other order while one of them is never answered', async () => {
+  it('gets the notices of every other order while it never answers one of them', async () => {
     const { shop, newOrder, happen, quiet } = await startStage();
     shop.answerWith(({ body }) => (body.includes('"stuck"') ? undefined : 204));
     await happen(await newOrder('stuck'));

@@ -26,7 +26,7 @@ it('a shop that does not take one order, and takes the others, is not said to re
   expect(broken?.attempt).toBeGreaterThan(10);
 });
 
-it('a shop that answers nobody is said to refuse notices, and takes them again once one is taken', async () => {
+it('a shop that never answers is reported as refusing notices, until it takes one', async () => {
   const stage = await startStage();
   stage.shop.answerWith((_, response) => void response.socket?.destroy());
   await stage.happen(await stage.newOrder());

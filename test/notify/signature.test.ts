@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { noticeHeaders } from '../../src/notify/sign.ts';
-import { parseShopSecrets } from '../../src/settings.ts';
+import { parseShopSecrets } from '../../src/config/parsers.ts';
+import { noticeHeaders } from '../../src/notify/tell.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { startStage } from './stage.ts';
 

@@ -2,13 +2,14 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
+import { parseShopSecrets } from '../../src/config/parsers.ts';
 import type { FactKind } from '../../src/domain/fact.ts';
 import { type NotifierOptions, startNotifier } from '../../src/notify/notifier.ts';
 import { openLog } from '../../src/observe/log.ts';
-import { parseShopSecrets } from '../../src/settings.ts';
 import type { NoticeDetail, NoticeSummary } from '../../src/store/queries.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Telling } from '../../src/store/telling.ts';
+import { systemClock } from '../../src/work/clock.ts';
 import type { BackgroundWorker } from '../../src/work/loop.ts';
 import { type Link, said, World } from '../store/contract/world.ts';
 import { openTestStore } from '../store/sqlite/opening.ts';
@@ -40,10 +41,11 @@ export async function startStage(options: Partial<NotifierOptions> & { query?: s
       shopSecrets: parseShopSecrets(SHOP_SECRET),
       shopAllowPrivate: true,
       clock,
+      deadlineClock: systemClock,
       random: Math.random,
       log: openLog('silent'),
       isClockTrusted: () => true,
-      onTold: ({ told }) => outcomes.push(told),
+      onAttempted: ({ outcome }) => outcomes.push(outcome),
       ...over,
     });
   }

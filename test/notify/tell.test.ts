@@ -38,7 +38,7 @@ async function attempt(status: number, said?: 'lost') {
     log,
     isDown: () => false,
     isClockTrusted: () => true,
-    onTold: (told) => seconds.push(told.seconds),
+    onAttempted: (attempt) => seconds.push(attempt.seconds),
   };
   return { told: await tell(options, NOTICE), seconds, lines };
 }

@@ -22,7 +22,7 @@ describe('observe: activity', () => {
     expect(calls).toEqual(['first', 'first']);
   });
 
-  it('makes nothing of what happens while nobody follows', () => {
+  it('costs nothing while there are no followers', () => {
     let asked = 0;
     const clock = { ...systemClock, nowMs: () => ++asked };
     const activity = openActivity(clock, { cachedByLinkKey: () => undefined });

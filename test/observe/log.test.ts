@@ -23,7 +23,7 @@ function logged(code: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line));
 }
 
-describe('log: by itself', () => {
+describe('log: without other parts', () => {
   it('writes one JSON line for each message, with its time and level', () => {
     const [line] = logged("log.warn({ order: 'o-1' }, 'a message\\nof two lines');");
     expect(line).toEqual({
@@ -145,7 +145,7 @@ describe('log: for a person', () => {
     ]);
   });
 
-  it('has colours only if it is told to', () => {
+  it('has colours only if asked for', () => {
     const code = "log.warn({ order: 'o-1' }, 'x');";
     const [coloured] = pretty(code, true);
     expect(coloured).toContain('\u001b[33mWARN\u001b[39m');

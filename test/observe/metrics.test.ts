@@ -212,7 +212,7 @@ describe('metrics: by themselves', () => {
     openMetrics({ ...SOURCES, deliveryOutcomes: ['recorded'], stats: async () => stats() });
   const scrapeOf = async (metrics: Metrics) => samples((await metrics.scrape()).text);
 
-  it('show no number for the free space where the system does not tell it', async () => {
+  it('show no number for the free space if the system does not say', async () => {
     expect((await open().scrape()).text).toMatch(/^settled_disk_free_bytes (NaN|Nan)$/m);
   });
 
@@ -235,7 +235,7 @@ describe('metrics: by themselves', () => {
     });
   });
 
-  it('count attempts to open links by what came of them', async () => {
+  it('count attempts to open links by result', async () => {
     const metrics = open();
     for (const outcome of ['retried', 'retried', 'opened']) metrics.opening(outcome);
     expect(await scrapeOf(metrics)).toMatchObject({
@@ -296,7 +296,7 @@ describe('metrics: by themselves', () => {
     });
   });
 
-  it('say nothing of waiting where nobody is told and nobody asked', async () => {
+  it('show no waiting if there is no callback and no API', async () => {
     const stats = {
       ...NOTHING,
       noticesLagMs: 9_000,

@@ -17,7 +17,7 @@ function storyOf(lines: Lines, order: string): object[] {
 const number = expect.any(Number);
 
 describe('log: the story of an order, by its reference', () => {
-  it('is told whatever the door: a webhook, a reading, a person, time', async () => {
+  it('is logged for each way to learn it: a webhook, a reading, a person, time', async () => {
     const { log, lines } = readableLog();
     const shop = await startShop({ log });
     const link = await openLink(shop, 'paid');
@@ -61,7 +61,7 @@ describe('log: the story of an order, by its reference', () => {
     const isExpired = async () => (await shop.settled.order('late')).state === 'expired';
     await passUntil(shop, isExpired, { withinMs: 3 * HOUR_MS, stepMs: 60_000 });
     expect(storyOf(lines, 'late').slice(2)).toEqual([
-      moved('awaiting_payment', 'expired', 'link has expired: nobody can pay there', byReading),
+      moved('awaiting_payment', 'expired', 'link has expired and cannot be paid any more', byReading),
     ]);
   });
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { openKeyring } from '../../src/store/keyring.ts';
+import { openKeyring } from '../../src/secrets/keyring.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { peek } from '../support/peek.ts';

@@ -5,7 +5,7 @@ import { openLog } from '../../src/observe/log.ts';
 import { headerNames } from '../../src/paylink/events.ts';
 import { bodyReader } from '../../src/receive/body.ts';
 import { hooksOf } from '../../src/receive/route.ts';
-import type { LinkCredentials } from '../../src/store/credentials.ts';
+import type { LinkCredentials } from '../../src/secrets/credentials.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { signedHeaders } from '../support/deliveries.ts';
 import { rawConnection } from '../support/raw.ts';

@@ -238,7 +238,7 @@ describe('POST /v1/admin/reconcile', () => {
     expect(nobodys).toMatchObject({ status: 404, body: { title: 'not_found' } });
   });
 
-  it('says where no service is configured', async () => {
+  it('says that no service is configured', async () => {
     const shop = await startShop({ api: false });
     const answer = await shop.settled.api('/v1/admin/reconcile', { body: {} });
     expect(answer).toMatchObject({ status: 503, body: { title: 'api_not_configured' } });

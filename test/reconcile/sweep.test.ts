@@ -64,7 +64,7 @@ describe('the sweep', () => {
     expect(lists.map(({ path }) => path)).toEqual(['/api/v1/payment-links?page=1']);
   });
 
-  it('finds a link that was reserved and of which no event came, and it is paid', async () => {
+  it('finds a reserved link without an event, and its order is paid', async () => {
     const shop = await startDeafShop();
     await shop.settled.reserve('another');
     const fields = await reserveLink(shop, 'order-1');
@@ -77,7 +77,7 @@ describe('the sweep', () => {
     expect(peek(shop.settled.storePath, 'SELECT type FROM inbox')).toEqual([{ type: 'listed' }]);
   });
 
-  it('is off where the service does not list, as in its sandbox, and links are asked about all the same', async () => {
+  it('is off if the service has no list, like its sandbox, and links are still asked about', async () => {
     const shop = await startShop({ service: 'sandbox' });
     const link = await openLink(shop, 'order-1');
     await pass(shop, 3 * HOUR_MS, 5 * MINUTE_MS);

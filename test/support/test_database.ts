@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
-import type { AppOptions } from '../../src/parts.ts';
+import type { AppOptions } from '../../src/app/context.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';

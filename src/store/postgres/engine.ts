@@ -14,7 +14,7 @@ import type { Database } from './database.ts';
 import { feedVerbs } from './feed.ts';
 import { type Gate, openGate } from './gate.ts';
 import { HINTS, type Hints } from './hints.ts';
-import { endRefusals, intakeVerbs } from './intake.ts';
+import { intakeVerbs } from './intake.ts';
 import { tellingVerbs } from './notices.ts';
 import { queryVerbs } from './queries.ts';
 import { heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
@@ -37,7 +37,6 @@ type Reads = Omit<Queries, FeedVerb> & Sharing;
 /** Each in a transaction of its own. */
 const WRITES = {
   ...claimVerbs,
-  endRefusals,
   ...sweepVerbs,
   ...tellingVerbs,
   ...feedVerbs,

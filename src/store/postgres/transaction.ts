@@ -127,8 +127,13 @@ export function pending<T>(promise: Promise<T>): PendingAnswer<T> {
 export async function finish<T>(work: Work<T>): Promise<T> {
   let step = work.next();
   while (step.done !== true) {
-    const answer = await step.value.promise;
-    step = work.next(answer);
+    const { value } = step;
+    if (!(value instanceof Awaited)) {
+      throw new Error(
+        'A verb of the store waited for something else than its own statements. This is a bug of settled.',
+      );
+    }
+    step = work.next(await value.promise);
   }
   return step.value;
 }

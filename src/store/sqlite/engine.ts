@@ -13,7 +13,7 @@ import { claimVerbs } from './claims.ts';
 import { clockStepVerbs } from './clock_steps.ts';
 import { storeFault } from './faults.ts';
 import { markCopy } from './instance.ts';
-import { intakeVerbs, refusalEnder } from './intake.ts';
+import { intakeVerbs } from './intake.ts';
 import { tellingVerbs } from './notices.ts';
 import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting, syncPath } from './open.ts';
 import { queryVerbs } from './queries.ts';
@@ -46,8 +46,6 @@ export function openWriter(
   const { path, newId } = options;
   const { db, lock, migrated: _, ...found } = opened;
   const verbs = {
-    ...intakeVerbs(db),
-    endRefusals: refusalEnder(db),
     ...sweepVerbs(db),
     ...tellingVerbs(db),
     ...retentionVerbs(db),
@@ -59,7 +57,7 @@ export function openWriter(
     opened: found,
     run: batchRunner({
       db,
-      verbs: { ...verbs, ...WORK, ...claimVerbs },
+      verbs: { ...verbs, ...WORK, ...claimVerbs, ...intakeVerbs },
       path,
       assertInPlace: placeKeeper(path),
       of: connection(db, { replica: newId(), newId }),
@@ -230,7 +228,12 @@ function invoke(verbs: object, { verb, args }: Call, of: Connection): unknown {
 }
 
 function isShared(verb: string): boolean {
-  return Object.hasOwn(claimVerbs, verb) || Object.hasOwn(WORK, verb) || Object.hasOwn(READ, verb);
+  return (
+    Object.hasOwn(claimVerbs, verb) ||
+    Object.hasOwn(intakeVerbs, verb) ||
+    Object.hasOwn(WORK, verb) ||
+    Object.hasOwn(READ, verb)
+  );
 }
 
 /** An unlinked file goes on accepting commits that nobody will ever read: none of them may be acknowledged. */

@@ -8,8 +8,8 @@ import { bindings, type Compiled, compile, readRow } from './dialect.ts';
 export type Connection = Pick<Transaction, 'replica' | 'newId'> & {
   db: Database;
   compiled: (Compiled | undefined)[];
-  /** A bug after which no batch may be committed: a verb's statement came after its end. */
-  bug: Error | null;
+  /** After it no batch may be committed: a verb's statement came after the verb's end. */
+  bug: Fault | null;
 };
 
 export function connection(db: Database, names: Pick<Transaction, 'replica' | 'newId'>): Connection {
@@ -55,7 +55,7 @@ export class OpenTransaction implements Transaction {
 
   lock(): void {}
 
-  /** Throws the first failure: a verb that went on after it is taken back as well. */
+  /** Throws the first failure: a verb that went on after it, whatever it made of it, is taken back. */
   end(): void {
     this.#hasEnded = true;
     if (this.#failure !== null) throw this.#failure.error;
@@ -76,7 +76,7 @@ export class OpenTransaction implements Transaction {
 
   #assertOpen({ sql }: Statement): void {
     if (!this.#hasEnded) return;
-    this.#connection.bug ??= new Error(`the transaction ended before: ${sql}`);
+    this.#connection.bug ??= stray(`A statement of a verb came after the verb's end: ${sql}`);
     throw this.#connection.bug;
   }
 }
@@ -99,9 +99,13 @@ class Answered<T> implements Answer<T> {
   }
 }
 
-/** Runs a verb from its beginning to its end: whatever it waited for, the batch would stay open meanwhile. */
+/** Runs a verb from its beginning to its end: if it waited for anything, its batch would stay open meanwhile. */
 export function finish<T>(work: Work<T>): T {
   const step = work.next();
   if (step.done === true) return step.value;
-  throw new Fault('terminal', 'store_failed', 'A verb of the store waited for something else than its own statements.');
+  throw stray('A verb of the store waited for something else than its own statements.');
+}
+
+function stray(what: string): Fault {
+  return new Fault('terminal', 'store_failed', `${what} This is a bug of settled, and nothing more is written.`);
 }

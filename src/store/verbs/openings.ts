@@ -1,15 +1,11 @@
 import { isOpen } from '../../domain/order.ts';
-import type { Intended, Intent, OpeningRef, OpeningState, Openings, ServiceLink } from '../asking.ts';
+import type { OpeningRef, Openings, ServiceLink } from '../asking.ts';
 import {
   bindingRefusal,
   ENDED_BY_ADOPTION,
   type FoundOpening,
   isAdoptable,
-  KEPT_AGAIN_MS,
   notItsLink,
-  type OpeningColumns,
-  openingAtCancel,
-  openingState,
   SECRET_SUBJECT,
   secretDetail,
   secretNote,
@@ -22,7 +18,7 @@ import type { FaultNote } from '../store.ts';
 import { type InTransaction, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
-import { insertOrder, loadOrder, lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
+import { lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
 import { holdSecretsKey } from './secrets.ts';
 
 type OpeningRow = FoundOpening & { mayExist: boolean };

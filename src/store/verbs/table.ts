@@ -5,6 +5,7 @@ import { budgetVerbs } from './budget.ts';
 import { checkVerbs } from './check_claims.ts';
 import { cancelOrder, resolveOrder } from './decisions.ts';
 import { inboxVerbs } from './inbox.ts';
+import { endRefusals } from './intake.ts';
 import { closeOpening, openIntent } from './intents.ts';
 import { registerLink } from './links.ts';
 import { openingVerbs } from './openings.ts';
@@ -23,6 +24,7 @@ export const WORK = {
   resolveOrder,
   cancelOrder,
   endAttention,
+  endRefusals,
   openIntent,
   closeOpening,
   ...inboxVerbs,

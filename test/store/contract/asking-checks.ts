@@ -115,7 +115,7 @@ export function checksContract({ shared }: Worlds): void {
         const link = await waiting('stale');
         const { reference, token, linkKey, linkId } = link;
         expect(await world.claimChecks()).toEqual([
-          { reference, token, linkKey, linkId, opening: false, class: 'hint', reason: 'stale', failures: 0 },
+          { reference, token, linkKey, linkId, isOpening: false, class: 'hint', reason: 'stale', failures: 0 },
         ]);
       });
 
@@ -353,7 +353,7 @@ export function checksContract({ shared }: Worlds): void {
         const link = await world.newLink();
         await world.claimChecks();
         const claimed = await world.store.findLink(link.reference);
-        expect(claimed).toEqual({ ...link, linkId: null, opening: false });
+        expect(claimed).toEqual({ ...link, linkId: null, isOpening: false });
         world.tick(2 * MINUTE_MS);
         expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, linkId: null }]);
       });
@@ -435,7 +435,7 @@ export function checksContract({ shared }: Worlds): void {
         const finish = { linkKey: link.linkKey, attempt, link: world.made(), withheld: null };
         expect(await world.store.finishOpening({ ...finish, nowMs: world.nowMs })).toBe('taken');
         world.tick(2 * MINUTE_MS);
-        const asked = { linkKey: link.linkKey, linkId, opening: false };
+        const asked = { linkKey: link.linkKey, linkId, isOpening: false };
         expect(await world.claimChecks()).toMatchObject([{ ...asked, reason: 'scheduled' }]);
         await world.answer({ ...link, linkId }, [], { made: { url: 'https://pay.example.com/x' } });
         expect(await world.timeline(link)).toMatchObject({
@@ -638,9 +638,9 @@ export function checksContract({ shared }: Worlds): void {
     describe('findLink', () => {
       it('finds the link of an order, and whether it is still being opened', async () => {
         const link = await world.intend();
-        expect(await world.store.findLink(link.reference)).toEqual({ ...link, linkId: null, opening: true });
+        expect(await world.store.findLink(link.reference)).toEqual({ ...link, linkId: null, isOpening: true });
         const opened = await world.openNew();
-        expect(await world.store.findLink(opened.reference)).toEqual({ ...opened, opening: false });
+        expect(await world.store.findLink(opened.reference)).toEqual({ ...opened, isOpening: false });
         expect(await world.store.findLink('nobody')).toBeNull();
       });
     });

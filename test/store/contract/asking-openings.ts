@@ -315,7 +315,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         expect(await world.claimChecks()).toEqual([]);
         expect((await world.timeline(link)).check?.dueAtMs).toBeGreaterThan(world.nowMs);
         await finish(link, world.made());
-        expect(await world.claimChecks()).toMatchObject([{ linkKey, reason: 'rejected', opening: false }]);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey, reason: 'rejected', isOpening: false }]);
       });
 
       it.each([

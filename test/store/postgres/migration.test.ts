@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { readKeyIds } from '../../../src/secrets/key_files.ts';
+import { openKeyring } from '../../../src/secrets/keyring.ts';
 import { postgresAddress } from '../../../src/store/address.ts';
-import { openKeyring } from '../../../src/store/keyring.ts';
 import { migrateStore } from '../../../src/store/open.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
@@ -12,7 +13,13 @@ const keyId = (key: Buffer) => openKeyring(key).keyId;
 function migrate(url: string, options: { key?: Buffer; isRestored?: boolean; keyIsLost?: boolean } = {}) {
   const { key = KEY, isRestored = false, keyIsLost = false } = options;
   const source = { store: postgresAddress(url), secretsKey: key, secretsKeyPrevious: null };
-  return migrateStore({ ...source, isRestored, keyIsLost, clock: systemClock });
+  return migrateStore({
+    store: source.store,
+    readKeys: (how) => readKeyIds(source, how),
+    isRestored,
+    keyIsLost,
+    clock: systemClock,
+  });
 }
 
 /** A replica that serves. */

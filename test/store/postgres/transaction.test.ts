@@ -1,7 +1,9 @@
 import type { ClientBase } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/store/postgres/database.ts';
+import { finish } from '../../../src/store/postgres/transaction.ts';
 import { statement } from '../../../src/store/statement.ts';
+import { type Transaction, together, type Work } from '../../../src/store/transaction.ts';
 import { newDatabase, openTestDatabase } from './opening.ts';
 
 const NOTE = statement('INSERT INTO rejection_note VALUES (@text)');
@@ -28,6 +30,41 @@ describe('a transaction', () => {
     });
     await expect(noted).rejects.toThrow('no value for @text');
     expect(await db.once((tx) => tx.all(NOTES))).toEqual([]);
+  });
+
+  it('keeps nothing of a verb that waits for something else than its statements', async () => {
+    const { db } = await open();
+    function* verb(tx: Transaction): Work<void> {
+      tx.send(NOTE, { text: 'one' });
+      yield Promise.resolve() as never;
+    }
+    await expect(db.write((tx) => finish(verb(tx)))).rejects.toThrow('waited for something else');
+    expect(await db.once((tx) => tx.all(NOTES))).toEqual([]);
+  });
+
+  it('keeps nothing of a verb that went on after a failed statement, although it resolved', async () => {
+    const { db } = await open();
+    function* verb(tx: Transaction): Work<string> {
+      tx.send(NOTE, { text: null });
+      tx.send(NOTE, { text: 'two' });
+      return 'done';
+    }
+    await expect(db.write((tx) => finish(verb(tx)))).rejects.toThrow('null value');
+    expect(await db.once((tx) => tx.all(NOTES))).toEqual([]);
+  });
+
+  it('runs parts of a verb side by side: the statements of all leave before the first answer', async () => {
+    const { db } = await open();
+    const order: string[] = [];
+    function* part(tx: Transaction, name: string): Work<string> {
+      for (const round of [1, 2]) {
+        order.push(`${name}${round}`);
+        yield* tx.all(NOTES);
+      }
+      return name;
+    }
+    expect(await db.read((tx) => finish(together(part(tx, 'a'), part(tx, 'b'))))).toEqual(['a', 'b']);
+    expect(order).toEqual(['a1', 'b1', 'a2', 'b2']);
   });
 
   it('leaves half the connections to others, however many read', async () => {

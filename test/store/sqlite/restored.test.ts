@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { readKeyIds } from '../../../src/secrets/key_files.ts';
 import { sqliteAddress } from '../../../src/store/address.ts';
 import type { OpenedEngine } from '../../../src/store/engine.ts';
 import { migrateStore } from '../../../src/store/open.ts';
@@ -103,7 +104,14 @@ describe('a copy in the place of the database', () => {
     await original.store.close();
     const source = { store: sqliteAddress(path), secretsKey: Buffer.alloc(32), secretsKeyPrevious: null };
     const clock = { ...systemClock, nowMs: () => START_MS + MINUTE_MS };
-    const migrate = (isRestored: boolean) => migrateStore({ ...source, isRestored, keyIsLost: true, clock });
+    const migrate = (isRestored: boolean) =>
+      migrateStore({
+        store: source.store,
+        readKeys: (how) => readKeyIds(source, how),
+        isRestored,
+        keyIsLost: true,
+        clock,
+      });
     expect((await migrate(false)).restoredFromMs).toBeNull();
     const { restoredFromMs } = await migrate(true);
     expect(restoredFromMs).toBeGreaterThanOrEqual(START_MS);

@@ -1,0 +1,116 @@
+import type { Log } from '../observe/log.ts';
+import type { Store } from '../store/store.ts';
+import { type Clock, inWords } from '../work/clock.ts';
+import { type LoopTurn, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
+
+/** A jump of the store's clock against the monotonic one. A smaller one delays nothing for longer than itself. */
+const STEP_MS_MIN = 30_000;
+const LOOK_EVERY_MS = 1_000;
+/** For this long after a step, and after the start of the process, nothing is given up or dropped because of its age. */
+const DOUBT_MS = 3_600_000;
+/** After a step back, what is due later than this is made due at once; what is due sooner comes in time. */
+const SOON_MS = 60_000;
+/** Longer than anything waits for its next attempt. Used at a start, when what the clock did before is unknown. */
+const WAIT_MS_MAX = 2 * 3_600_000;
+/** Each call takes a few milliseconds of the store's time; the rest between two is for deliveries. */
+const MEND_ROWS = 1_000;
+const REST_MS = 20;
+const RETRY_MS = 30_000;
+
+export type ClockStepsOptions = {
+  store: Pick<Store, 'hastenDue' | 'mendTimes'>;
+  /** The store's time: this machine's clock, or the database's. */
+  clock: Clock;
+  log: Log;
+  onStep: () => void;
+};
+
+export type ClockSteps = {
+  /** Whether what seems old is old. Looks at the clock first, so read the time before you ask. */
+  isTrusted(): boolean;
+  /** Notes that the clock was this far ahead at the last sign of life before this process. */
+  wasAhead(byMs: number): void;
+  /** The latest step that this process saw, and how long ago; null before the first. */
+  latest(): { byMs: number; agoMs: number } | null;
+  stop(): Promise<void>;
+};
+
+/**
+ * Watches the clock for steps: set by a person or by NTP, or slept through by a suspended machine. Mends the rows that a
+ * step delayed or made old, also those of a step before the start of the process.
+ */
+export function watchClock({ store, clock, log, onStep }: ClockStepsOptions): ClockSteps {
+  const offsetMs = () => clock.nowMs() - clock.monotonicMs();
+  const startedMs = clock.monotonicMs();
+  let lastMs = offsetMs();
+  let latest: { byMs: number; atMs: number } | null = null;
+  /** What is to be mended, the oldest first. */
+  const mends: ((may: LoopTurn) => Promise<void>)[] = [(may) => hasten(WAIT_MS_MAX, may)];
+  const mending = startLoop({ clock, turn: mendNext });
+
+  function look(): void {
+    const byMs = Math.round(offsetMs() - lastMs);
+    lastMs += byMs;
+    if (Math.abs(byMs) < STEP_MS_MIN) return;
+    latest = { byMs, atMs: clock.monotonicMs() };
+    const way = byMs > 0 ? 'ahead' : 'back';
+    log.warn({ by: inWords(Math.abs(byMs)), way }, `the clock stepped ${way}; rows that it delayed are made due`);
+    onStep();
+    mendStep(byMs);
+  }
+
+  function mendStep(byMs: number): void {
+    mends.push(async (may) => {
+      if (byMs < 0) await hasten(SOON_MS, may);
+      await mendRows(byMs, may);
+    });
+    mending.wake();
+  }
+
+  async function mendNext(may: LoopTurn): Promise<number> {
+    const [mend] = mends;
+    if (mend === undefined) return NOT_BEFORE_WAKE;
+    try {
+      await mend(may);
+      mends.shift();
+      return 0;
+    } catch (fault) {
+      if (!may.isStopping()) log.warn({ fault }, 'rows that the clock delayed could not be made due; trying again');
+      return RETRY_MS;
+    }
+  }
+
+  async function hasten(waitMsMax: number, { isStopping }: LoopTurn): Promise<void> {
+    for (let hastened = 1; hastened > 0 && !isStopping(); ) {
+      ({ hastened } = await store.hastenDue({ waitMsMax, nowMs: clock.nowMs(), limit: MEND_ROWS }));
+    }
+  }
+
+  async function mendRows(stepMs: number, { isStopping, rest }: LoopTurn): Promise<void> {
+    for (let after: number | null = 0; after !== null && !isStopping(); ) {
+      after = (await store.mendTimes({ stepMs, nowMs: clock.nowMs(), after, limit: MEND_ROWS })).next;
+      if (after !== null) await rest(REST_MS);
+    }
+  }
+
+  const cancel = clock.every(LOOK_EVERY_MS, look);
+  return {
+    isTrusted: () => {
+      look();
+      return clock.monotonicMs() - (latest?.atMs ?? startedMs) >= DOUBT_MS;
+    },
+    wasAhead: (byMs) => {
+      if (byMs < STEP_MS_MIN) return;
+      log.warn({ by: inWords(byMs) }, 'the clock was ahead before this start; rows that it delayed are made due');
+      mendStep(-byMs);
+    },
+    latest: () => {
+      look();
+      return latest === null ? null : { byMs: latest.byMs, agoMs: clock.monotonicMs() - latest.atMs };
+    },
+    stop: async () => {
+      cancel();
+      await mending.stop();
+    },
+  };
+}

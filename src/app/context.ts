@@ -1,0 +1,141 @@
+import { freeBytes } from '../api/admin.ts';
+import { type Config, commonSettings } from '../config/config.ts';
+import { type Connections, openConnections } from '../http/connections.ts';
+import { connectionsMax } from '../http/server.ts';
+import { openActivity } from '../observe/activity.ts';
+import type { Log } from '../observe/log.ts';
+import { type Metrics, openMetrics } from '../observe/metrics.ts';
+import { countRefusals } from '../observe/refusals.ts';
+import { bodyReader } from '../receive/body.ts';
+import { DELIVERY_OUTCOMES } from '../receive/record.ts';
+import { releaseVersion } from '../release.ts';
+import { openCredentials } from '../secrets/credentials.ts';
+import { readSecretsKeys } from '../secrets/key_files.ts';
+import { type Keyring, openKeyring } from '../secrets/keyring.ts';
+import { type OpenedStore, openStore } from '../store/open.ts';
+import { type Clock, systemClock } from '../work/clock.ts';
+import { openSignal } from '../work/signal.ts';
+import { watchClock } from './clock_steps.ts';
+import { Health, watchIntake } from './health.ts';
+
+/** A delivery whose commit takes longer is answered 503; the service gives up after 20 s. */
+const COMMIT_TIMEOUT_MS = 10_000;
+
+/** A signing secret that another replica corrected is known here after this time. */
+const SECRETS_FRESH_MS = 2_000;
+
+export type AppOptions = {
+  config: Config;
+  clock: Clock;
+  random: () => number;
+  newId: () => string;
+  log: Log;
+  /** In place of the store that the configuration names. */
+  open?: typeof openStore;
+  /** In place of the number of files that the system lets this process open. */
+  openFiles?: number;
+};
+
+/** What every part of settled is made with: the configuration, the open store, and what all parts share. */
+export type Context = Awaited<ReturnType<typeof openContext>>;
+
+/** Opens the store, and what all parts share. */
+export async function openContext(options: AppOptions) {
+  const { config, log } = options;
+  const connections = openConnections({ ...options, ...connectionsMax(options.openFiles).hooks });
+  const health = new Health(options.clock, connections.trouble);
+  const keys = readSecretsKeys(config);
+  const keyring = openKeyring(keys.current, keys.older);
+  const metrics = metricsOf(config, { health, connections, opened: () => found });
+  const found = await openConfigured(options, { health, keyring, metrics });
+  const { opened, clock, hints, isShared, replica, abandon } = found;
+  if (opened.created) log.info({ store: config.store.name }, 'new store created');
+  const store = watchIntake(found.store, health);
+  const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
+  const credentials = openCredentials({ store, keyring, clock, freshMs });
+  const [events, checks, notices] = [openSignal(clock), openSignal(clock), openSignal(clock)];
+  hints.listen((hint) => (hint === 'events' ? events : notices).raise());
+  return {
+    ...options,
+    store,
+    /** Time as the store has it. */
+    clock,
+    /** Real time, for the deadlines of requests to others. */
+    deadlineClock: systemClock,
+    /** Whether other processes use the store as well. */
+    isShared,
+    /** The name of this process among those; null if it is alone. */
+    replica,
+    /** If the store is a restored copy: when that was made, until the links made since were looked for. */
+    restoredFromMs: opened.restoredFromMs,
+    /** Refuses every call of the store that waits for an answer. */
+    abandon,
+    keys,
+    /** The ids of the keys that, as the store says, its secrets are sealed under. */
+    restUnder: opened.secretsKeyIds,
+    keyring,
+    credentials,
+    health,
+    metrics,
+    activity: openActivity(clock, credentials),
+    /** Logs deliveries that were refused or not recorded. */
+    refusals: countRefusals({ clock, log }),
+    clockSteps: watchClock({ clock, store, log, onStep: metrics.clockStepped }),
+    /** Of the public listener. */
+    connections,
+    bodies: bodyReader(),
+    /** Raised when another replica recorded an event. */
+    events,
+    /** Raised when a check may have been queued. */
+    checks,
+    /** Raised when there may be a new notice, of this replica or another. */
+    notices,
+    /** Tells of a new notice: here, and the other replicas. */
+    onNotices: () => {
+      hints.send('notices');
+      notices.raise();
+    },
+  };
+}
+
+type Opening = { health: Health; keyring: Keyring; metrics: Metrics };
+
+function openConfigured(options: AppOptions, { health, keyring, metrics }: Opening): Promise<OpenedStore> {
+  const { config, open = openStore } = options;
+  return open(config.store, {
+    ...options,
+    secretsKeyId: keyring.keyId,
+    olderKeyIds: keyring.keyIds.slice(1),
+    version: releaseVersion(),
+    settings: () => digestsOf(config, keyring),
+    callTimeoutMs: COMMIT_TIMEOUT_MS,
+    onBatch: metrics.batch,
+    onFailed: health.fail,
+  });
+}
+
+/** The settings that all replicas must share, as digests: some are secrets. */
+function digestsOf(config: Config, keyring: Keyring): Record<string, string> {
+  const settings = Object.entries(commonSettings(config));
+  return Object.fromEntries(settings.map(([name, value]) => [name, keyring.digest(`${name} ${value}`)]));
+}
+
+type Measured = { health: Health; connections: Connections; opened: () => OpenedStore };
+
+function metricsOf({ store: address, ...config }: Config, { health, connections, opened }: Measured): Metrics {
+  return openMetrics({
+    deliveryOutcomes: DELIVERY_OUTCOMES,
+    stats: () => opened().store.stats(opened().clock.nowMs()),
+    sharing: address.engine === 'sqlite' ? null : () => sharingOf(opened()),
+    freeBytes: address.engine === 'sqlite' ? () => freeBytes(address.path) : null,
+    isReady: () => health.readiness().ready,
+    connections: connections.counts,
+    canTell: config.shopUrl !== null,
+    apiSlots: config.apiUrl === null ? null : config.apiSlots,
+  });
+}
+
+async function sharingOf({ store, clock, skewMs }: OpenedStore) {
+  const { replicas, lapsed } = await store.storeState(clock.nowMs());
+  return { replicas: replicas.filter(({ isAlive }) => isAlive).length, lapsed, skewMs: skewMs() };
+}

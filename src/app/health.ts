@@ -1,0 +1,183 @@
+import { performance } from 'node:perf_hooks';
+import { Fault } from '../fault.ts';
+import type { Readiness } from '../http/app.ts';
+import type { Log } from '../observe/log.ts';
+import { OUTAGE_MS } from '../store/instance.ts';
+import type { Store } from '../store/store.ts';
+import { type Cancel, type Clock, inWords } from '../work/clock.ts';
+
+/** A heartbeat is overdue after this time. */
+const HEARTBEAT_OVERDUE_MS = 6_000;
+
+/** A delivery that could not be recorded counts this long, unless a later one is: a proxy may send none meanwhile. */
+const INTAKE_FAILED_MS = 15_000;
+
+/** The event loop is blocked if a timer of this period is this late, this many times in a row. */
+const LOOP = { tickMs: 100, lateMs: 200, lateTicks: 3 } as const;
+
+/** What the process knows of its own health. */
+export class Health {
+  readonly failed: Promise<never>;
+  readonly fail: (fault: Error) => void;
+  draining = false;
+  closed = false;
+  #fault: Error | null = null;
+  #beatFault: string | null = null;
+  #lastBeatMs: number;
+  #intakeFault: { message: string; untilMs: number } | null = null;
+  #lateTicks = 0;
+  readonly #clock: Clock;
+  readonly #trouble: () => string | null;
+
+  /** `trouble`: another reason why requests cannot be taken; null while there is none. */
+  constructor(clock: Clock, trouble: () => string | null = () => null) {
+    this.#clock = clock;
+    this.#trouble = trouble;
+    this.#lastBeatMs = clock.monotonicMs();
+    const { promise, reject } = Promise.withResolvers<never>();
+    promise.catch(() => {});
+    this.failed = promise;
+    this.fail = (fault) => {
+      this.#fault ??= fault;
+      reject(fault);
+    };
+  }
+
+  /** Watches for a blocked event loop, until it is cancelled. */
+  watchLoop(): Cancel {
+    let lastTickMs = this.#clock.monotonicMs();
+    return this.#clock.every(LOOP.tickMs, () => {
+      const nowMs = this.#clock.monotonicMs();
+      this.#lateTicks = nowMs - lastTickMs - LOOP.tickMs > LOOP.lateMs ? this.#lateTicks + 1 : 0;
+      lastTickMs = nowMs;
+    });
+  }
+
+  /** A heartbeat was written (null), or could not be. */
+  beat(fault: Error | null): void {
+    // A store that failed as a whole and recovered takes deliveries too.
+    if (fault === null && this.#beatFault !== null) this.#intakeFault = null;
+    this.#beatFault = fault === null ? null : fault.message;
+    if (fault === null) this.#lastBeatMs = this.#clock.monotonicMs();
+  }
+
+  /** The latest delivery was recorded (null), or the store refused it. */
+  intake(fault: Fault | null): void {
+    const untilMs = this.#clock.monotonicMs() + INTAKE_FAILED_MS;
+    this.#intakeFault = fault === null ? null : { message: fault.message, untilMs };
+  }
+
+  #refusesDeliveries(): string | null {
+    if (this.#intakeFault === null || this.#clock.monotonicMs() > this.#intakeFault.untilMs) return null;
+    return `a delivery could not be recorded: ${this.#intakeFault.message}`;
+  }
+
+  readonly readiness: Readiness = () => {
+    const overdue = this.#clock.monotonicMs() - this.#lastBeatMs > HEARTBEAT_OVERDUE_MS;
+    const reason = this.draining
+      ? 'the process is stopping'
+      : (this.#fault?.message ??
+        this.#beatFault ??
+        (overdue ? 'the store does not answer' : null) ??
+        this.#refusesDeliveries() ??
+        (this.#lateTicks >= LOOP.lateTicks ? 'the event loop is blocked' : null) ??
+        this.#trouble());
+    return reason === null ? { ready: true } : { ready: false, reason };
+  };
+}
+
+/**
+ * The same store, which also tells whether each delivery could be recorded. A heartbeat is small: it may find room on the
+ * disk, or a connection, when a delivery does not.
+ */
+export function watchIntake(store: Store, health: Pick<Health, 'intake'>): Store {
+  function refused(fault: unknown): never {
+    if (fault instanceof Fault && fault.code.startsWith('store_')) health.intake(fault);
+    throw fault;
+  }
+
+  const recorded = <T>(value: T): T => {
+    health.intake(null);
+    return value;
+  };
+
+  return {
+    ...store,
+    findCredentials: (by) => store.findCredentials(by).catch(refused),
+    recordDelivery: (delivery) => store.recordDelivery(delivery).then(recorded, refused),
+    recordHint: (hint) => store.recordHint(hint).then(recorded, refused),
+  };
+}
+
+const HEARTBEAT_EVERY_MS = 2_000;
+/** After a failed catch-up. */
+const CATCH_UP_AGAIN_MS = 30_000;
+
+export type HeartbeatOptions = {
+  store: Pick<Store, 'heartbeat'>;
+  clock: Clock;
+  health: Health;
+  log: Log;
+  /** Makes every open link due; undefined if no API is configured. */
+  catchUp: () => Promise<unknown> | undefined;
+  /** The clock was this far ahead at the last heartbeat of a process before this one. */
+  onWasAhead: (byMs: number) => void;
+};
+
+/** Writes a heartbeat every two seconds, which finds a store that cannot be written also while no delivery comes. */
+export function startHeartbeat(options: HeartbeatOptions): Cancel {
+  const { store, clock, health, log, catchUp: catchUpAll, onWasAhead } = options;
+  let wasWell = true;
+  let isFirst = true;
+  /** The shared store tells of an outage until the catch-up is done: once is enough. */
+  let isTold = false;
+  function beat(): void {
+    store.heartbeat(clock.nowMs()).then(
+      ({ gapMs, aheadMs }) => {
+        // `watchClock` sees later steps of the clock.
+        if (isFirst) onWasAhead(aheadMs);
+        isFirst = false;
+        if (gapMs > OUTAGE_MS && !isTold) catchUp(gapMs);
+        isTold = gapMs > OUTAGE_MS;
+        if (!wasWell) log.info('the store can be written again');
+        wasWell = true;
+        health.beat(null);
+      },
+      (fault) => {
+        if (wasWell && !health.draining)
+          log.error({ fault }, 'the store cannot be written; deliveries are answered 503 until it can');
+        wasWell = false;
+        health.beat(fault);
+      },
+    );
+  }
+
+  function catchUp(gapMs: number): void {
+    log.info({ down: inWords(gapMs) }, 'settled was away');
+    catchUpAll()?.catch((fault: unknown) => {
+      log.error({ fault }, 'open links could not be made due; they are asked about by their schedule');
+      clock.after(CATCH_UP_AGAIN_MS, () => (isTold = false));
+    });
+  }
+
+  beat();
+  return clock.every(HEARTBEAT_EVERY_MS, beat);
+}
+
+/** A share of a shorter time says more of the moment than of the load. */
+const LOAD_WINDOW_MS_MIN = 100;
+
+/** Returns a function that says how busy the event loop of this thread was lately, from 0 (idle) to 1. */
+export function eventLoopLoad(): () => number {
+  let before = performance.eventLoopUtilization();
+  let utilization = 0;
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const since = performance.eventLoopUtilization(now, before);
+    if (since.active + since.idle >= LOAD_WINDOW_MS_MIN) {
+      utilization = since.utilization;
+      before = now;
+    }
+    return utilization;
+  };
+}

@@ -1,0 +1,57 @@
+import type { Log } from '../observe/log.ts';
+import type { Store } from '../store/store.ts';
+import type { Clock } from '../work/clock.ts';
+import { type BackgroundWorker, type LoopTurn, startLoop } from '../work/loop.ts';
+import type { ClockSteps } from './clock_steps.ts';
+
+/** Bodies are kept for at most this much longer than asked. */
+const ROUND_EVERY_MS = 3_600_000;
+/** Each batch takes a few milliseconds of the store's time; the rest between two is for deliveries. */
+const BATCH_ROWS = 256;
+const REST_MS = 250;
+
+export type RetentionOptions = {
+  store: Pick<Store, 'dropBodies'>;
+  clock: Clock;
+  log: Log;
+  keepBodiesMs: number;
+  /** While the clock may be wrong about what is old, nothing is dropped: bytes do not come back. */
+  clockSteps: Pick<ClockSteps, 'isTrusted'>;
+};
+
+/** Drops the bodies of old hints, and of events that were settled long ago, in hourly rounds. */
+export function startRetention(options: RetentionOptions): BackgroundWorker {
+  const { clock, log } = options;
+  return startLoop({
+    clock,
+    turn: async (may) => {
+      await dropOld(options, may).catch((fault: unknown) => {
+        if (!may.isStopping()) log.warn({ fault }, 'old bodies could not be dropped; the next round tries again');
+      });
+      return ROUND_EVERY_MS;
+    },
+  });
+}
+
+/** One round, from the oldest row on. */
+async function dropOld(
+  { store, clock, log, keepBodiesMs, clockSteps }: RetentionOptions,
+  may: LoopTurn,
+): Promise<void> {
+  let bodies = 0;
+  let after: number | null = 0;
+  while (after !== null && !may.isStopping()) {
+    const nowMs = clock.nowMs();
+    if (!clockSteps.isTrusted()) break;
+    const { dropped, next } = await store.dropBodies({
+      untilMs: nowMs - keepBodiesMs,
+      nowMs,
+      after,
+      limit: BATCH_ROWS,
+    });
+    bodies += dropped;
+    after = next;
+    if (after !== null) await may.rest(REST_MS);
+  }
+  if (bodies > 0) log.info({ bodies }, 'the bodies of old events were dropped');
+}

@@ -1,0 +1,122 @@
+import { currentApiKey } from '../config/config.ts';
+import { startOpener } from '../links/opener.ts';
+import { startNotifier } from '../notify/notifier.ts';
+import { openService } from '../paylink/client.ts';
+import { startReconciler } from '../reconcile/reconciler.ts';
+import { announceRestore } from '../reconcile/restored_copy.ts';
+import { startRotation } from '../secrets/rotation.ts';
+import { type Settler, type SettlerOptions, startSettler } from '../settle/settler.ts';
+import type { BackgroundWorker } from '../work/loop.ts';
+import type { Context } from './context.ts';
+import { eventLoopLoad } from './health.ts';
+import { startRetention } from './retention.ts';
+
+export type Stages = ReturnType<typeof startStages>;
+
+/**
+ * Starts what works in the background. The stages know nothing of each other: they meet in rows, and by the signals of the
+ * context.
+ */
+export function startStages(context: Context) {
+  const { config, events, checks, notices } = context;
+  announceRestore(context, { restoredFromMs: context.restoredFromMs, canAsk: config.apiUrl !== null });
+  const settler = startSettler({
+    ...context,
+    policy: { asks: config.apiUrl === null ? 'never' : config.confirm },
+    load: eventLoopLoad(),
+    ...afterSettling(context),
+  });
+  const asking = startAsking(context, settler);
+  const notifier = startNotifying(context);
+  events.listen(settler.wake);
+  if (asking !== null) checks.listen(asking.reconciler.wake);
+  if (notifier !== null) notices.listen(notifier.wake);
+  return {
+    settler,
+    /** Null if no API is configured. */
+    asking,
+    /** Null if the shop has no callback. */
+    notifier,
+    retention: startRetention({ ...context, keepBodiesMs: config.keepBodiesMs }),
+    rotation: startRotation({ ...context, source: config }),
+  };
+}
+
+/** What follows after an event was settled, or could not be. */
+function afterSettling(context: Context): Pick<SettlerOptions, 'onSettled' | 'onFailed'> {
+  const { metrics, activity, checks, onNotices } = context;
+  return {
+    onSettled: (result, event) => {
+      metrics.settled(result.outcome);
+      activity.settled(result, event);
+      if (result.outcome === 'ask') checks.raise();
+      if (!('notices' in result)) return;
+      if (result.notices > 0) onNotices();
+      if (result.learnedBy !== null) metrics.paid(result.learnedBy);
+    },
+    onFailed: (outcome, event) => {
+      metrics.settleFailed(outcome);
+      activity.settleFailed(outcome, event);
+    },
+  };
+}
+
+/** Starts what needs the service's API: to open links, and to ask about them. */
+function startAsking(context: Context, { settleNow }: Settler) {
+  const { config, store, clock, deadlineClock, metrics, activity, log } = context;
+  const { publicUrl, publicUrlReaches, linkLifetimeMs, customerReturn } = config;
+  if (config.apiUrl === null) return null;
+  const service = openService({
+    url: config.apiUrl,
+    readKey: () => currentApiKey(config),
+    budget: store,
+    slots: config.apiSlots,
+    clock,
+    deadlineClock,
+    onStarted: metrics.apiStarted,
+    onAnswered: metrics.apiAnswered,
+    onDated: metrics.apiDated,
+    onSlotLost: (fault) => log.warn({ fault }, 'a slot of the API budget could not be given back'),
+  });
+  return {
+    service,
+    opener: startOpener({
+      ...context,
+      publicUrl,
+      publicUrlReaches,
+      linkLifetimeMs,
+      customerReturn,
+      service,
+      onEnded: (outcome, opening) => {
+        metrics.opening(outcome);
+        activity.opening(outcome, opening);
+      },
+    }),
+    reconciler: startReconciler({ ...context, service, settleNow, slots: config.apiSlots }),
+  };
+}
+
+function startNotifying(context: Context): BackgroundWorker | null {
+  const { config, metrics, activity, clockSteps } = context;
+  const { shopUrl, shopSecrets, shopAllowPrivate } = config;
+  if (shopUrl === null || shopSecrets === null) return null;
+  return startNotifier({
+    ...context,
+    shopUrl,
+    shopSecrets,
+    shopAllowPrivate,
+    isClockTrusted: clockSteps.isTrusted,
+    onAttempted: (attempt) => {
+      metrics.notified(attempt.outcome, attempt.seconds);
+      activity.notified(attempt);
+    },
+  });
+}
+
+/** Ends every stage after what it has in hand; the settler last, because others have readings settled. */
+export async function stopStages({ settler, asking, notifier, retention, rotation }: Stages): Promise<void> {
+  asking?.service.close();
+  const { opener, reconciler } = asking ?? {};
+  await Promise.all([opener, reconciler, notifier, retention, rotation].map((stage) => stage?.stop()));
+  await settler.stop();
+}

@@ -1,0 +1,269 @@
+import { readFileSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { Fault } from '../fault.ts';
+import { HEADER_PREFIX } from '../paylink/events.ts';
+import { isLoopback, isPublicAddress } from './addresses.ts';
+import { type EnvFile, type Environment, ownNames, processEnvironment } from './environment.ts';
+import {
+  duration,
+  flag,
+  oneOf,
+  type Parser,
+  parseApiKey,
+  parseApiUrl,
+  parseCurrency,
+  parseHeaderPrefix,
+  parseListen,
+  parseOrigin,
+  parsePublicUrl,
+  parseSecretsKey,
+  parseShopSecrets,
+  parseShopUrl,
+  parseStore,
+  parseToken,
+  Unfit,
+  wholeNumber,
+} from './parsers.ts';
+import { nearest } from './suggest.ts';
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+const LOG_FORMATS = ['json', 'pretty'] as const;
+
+type Setting<T> = { name: string; fallback: string | null; parse: Parser<T> };
+
+const TOLERANCE_ADVICE = 'write whole seconds from 1 to 86400';
+const API_SLOTS_ADVICE = 'write a whole number from 5 to 55: the service allows 60 requests a minute';
+
+const SETTINGS = {
+  store: setting('SETTLED_STORE', 'sqlite:./data/settled.db', parseStore),
+  /** Without a trailing slash. */
+  publicUrl: setting('SETTLED_PUBLIC_URL', 'http://127.0.0.1:8787', parsePublicUrl),
+  hooksListen: setting('SETTLED_HOOKS_LISTEN', '127.0.0.1:8787', parseListen),
+  operatorListen: setting('SETTLED_OPERATOR_LISTEN', '127.0.0.1:8788', parseListen),
+  /** Null: kept in a file beside the database. Never null with a shared store, and neither is `secretsKey`. */
+  operatorToken: optional('SETTLED_OPERATOR_TOKEN', parseToken),
+  shopToken: optional('SETTLED_SHOP_TOKEN', parseToken),
+  /** 32 bytes; null: kept in a file beside the database. */
+  secretsKey: optional('SETTLED_SECRETS_KEY', parseSecretsKey),
+  /** The key that `secretsKey` replaces; some secrets may still be sealed under it. */
+  secretsKeyPrevious: optional('SETTLED_SECRETS_KEY_PREVIOUS', parseSecretsKey),
+  toleranceSeconds: setting('SETTLED_TOLERANCE_SECONDS', '300', wholeNumber({ min: 1, max: 86_400 }, TOLERANCE_ADVICE)),
+  /** The service's API with its path, like https://links.example.com/api/v1; null: settled only receives. */
+  apiUrl: optional('SETTLED_API_URL', parseApiUrl),
+  apiKey: optional('SETTLED_API_KEY', parseApiKey),
+  apiSlots: setting('SETTLED_API_BUDGET_PER_MINUTE', '50', wholeNumber({ min: 5, max: 55 }, API_SLOTS_ADVICE)),
+  confirm: setting('SETTLED_CONFIRM', 'in-doubt', oneOf(['in-doubt', 'always'])),
+  linkLifetimeMs: setting('SETTLED_LINK_LIFETIME', '3d', duration('5m', '365d')),
+  /** Whether links send the customer back through settled. */
+  customerReturn: setting('SETTLED_RETURN', 'off', flag),
+  /** Codes, separated by spaces; the first is that of an order that names none. */
+  currency: setting('SETTLED_CURRENCY', 'BRL', parseCurrency),
+  /** How the names of the two headers of a delivery begin, in lower case. */
+  headerPrefix: setting('SETTLED_HEADER_PREFIX', HEADER_PREFIX, parseHeaderPrefix),
+  hooksCors: optional('SETTLED_HOOKS_CORS', parseOrigin),
+  /** Where notices are sent; null: the shop reads the feed. */
+  shopUrl: optional('SETTLED_SHOP_URL', parseShopUrl),
+  /** The keys that sign notices; two while the shop changes its secret. */
+  shopSecrets: optional('SETTLED_SHOP_SECRET', parseShopSecrets),
+  /** Whether notices may go to addresses that only this network knows. */
+  shopAllowPrivate: setting('SETTLED_SHOP_ALLOW_PRIVATE', 'false', flag),
+  /** How long the bodies of settled events are kept. */
+  keepBodiesMs: setting('SETTLED_KEEP_BODIES', '90d', duration('1d', '3650d')),
+  logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),
+  /** Null: `pretty` on a terminal, `json` elsewhere. */
+  logFormat: optional('SETTLED_LOG_FORMAT', oneOf(LOG_FORMATS)),
+} as const;
+
+function setting<T>(name: string, fallback: string, parse: Parser<T>): Setting<T> {
+  return { name, fallback, parse };
+}
+
+function optional<T>(name: string, parse: Parser<T>): Setting<T | null> {
+  return { name, fallback: null, parse };
+}
+
+type Settings = {
+  readonly [Key in keyof typeof SETTINGS]: (typeof SETTINGS)[Key] extends Setting<infer T> ? T : never;
+};
+
+export type Config = Settings & {
+  /** Whether the service can deliver to `publicUrl`. A sandbox on this machine can. */
+  readonly publicUrlReaches: boolean;
+  /** The file that the API key came from; null if it came from the environment. */
+  readonly apiKeyFile: string | null;
+  /** The settings that came from a file in the working folder; null if there are none. */
+  readonly envFile: EnvFile | null;
+};
+
+/**
+ * Reads every SETTLED_* setting, each also as NAME_FILE, the path of a file that holds the value. Throws one fault that
+ * lists everything that is wrong. Without an environment it reads that of this process, and its `.env`.
+ */
+export function readConfig(given?: Environment): Config {
+  const { environment, envFile } = given === undefined ? processEnvironment() : { environment: given, envFile: null };
+  const faults = unknownNames(environment);
+  const values: Record<string, unknown> = {};
+  for (const [key, setting] of Object.entries(SETTINGS) as [string, Setting<unknown>][]) {
+    try {
+      values[key] = readSetting(environment, setting);
+    } catch (error) {
+      faults.push(`${setting.name} ${(error as Error).message}`);
+    }
+  }
+  faults.push(...faultsBetween(values as Partial<Config>));
+  const { publicUrl, apiUrl } = values as Partial<Config>;
+  values.publicUrlReaches =
+    publicUrl !== undefined && (isPublicAddress(publicUrl) || (apiUrl != null && isLoopback(new URL(apiUrl).hostname)));
+  values.apiKeyFile = environment.SETTLED_API_KEY_FILE || null;
+  values.envFile = envFile;
+  if (faults.length > 0) {
+    const list = faults.map((fault) => `  - ${fault}`).join('\n');
+    const from = envFile === null ? '' : `\n${envFile.path} gave: ${envFile.names.join(', ')}`;
+    throw new Fault('terminal', 'configuration_invalid', `The configuration cannot be used:\n${list}${from}`);
+  }
+  return Object.freeze(values) as Config;
+}
+
+/** The API key as it is now: one that is kept in a file may have changed since the start. */
+export function currentApiKey({ apiKey, apiKeyFile }: Pick<Config, 'apiKey' | 'apiKeyFile'>): string {
+  if (apiKeyFile === null) return apiKey ?? '';
+  return parseApiKey(readFileSync(apiKeyFile, 'utf8').trim());
+}
+
+/** Settings that may differ between replicas. The id of the secrets key tells whether that differs. */
+const OF_ONE_REPLICA: ReadonlySet<string> = new Set([
+  'store',
+  'hooksListen',
+  'operatorListen',
+  'secretsKey',
+  'secretsKeyPrevious',
+  'logLevel',
+  'logFormat',
+]);
+
+/** The settings that all replicas must share, as they are now, by name. Never show them: some are secrets. */
+export function commonSettings(config: Config): Record<string, string> {
+  const common = Object.entries(SETTINGS).filter(([key]) => !OF_ONE_REPLICA.has(key));
+  const value = (key: string) => (key === 'apiKey' ? keyOrNone(config) : config[key as keyof Config]);
+  return Object.fromEntries(common.map(([key, { name }]) => [name, JSON.stringify(value(key))]));
+}
+
+function keyOrNone(config: Config): string {
+  try {
+    return currentApiKey(config);
+  } catch {
+    // Its file is being replaced, or wrong. Requests to the service report that.
+    return '';
+  }
+}
+
+function unknownNames(environment: Environment): string[] {
+  const names = Object.values(SETTINGS).map(({ name }) => name);
+  const known = new Set(names.flatMap((name) => [name, `${name}_FILE`]));
+  return ownNames(environment)
+    .filter((name) => !known.has(name))
+    .map((name) => {
+      const meant = nearest(name, [...known]);
+      const guess = meant === null ? '' : ` Did you mean ${meant}?`;
+      return `${name} is not a setting of this version.${guess} There are: ${names.join(', ')}`;
+    });
+}
+
+/** A longer value may be a token in the wrong place, and is not shown. */
+const SHOWN_MAX = 15;
+
+function readSetting<T>(environment: Environment, { name, fallback, parse }: Setting<T>): T | null {
+  const given = environment[name] || undefined;
+  const file = environment[`${name}_FILE`] || undefined;
+  if (file !== undefined && given !== undefined) {
+    throw new Error(`and ${name}_FILE are both given: give one of them`);
+  }
+  const text = file === undefined ? (given ?? fallback) : readValue(file);
+  if (text === null) return null;
+  try {
+    return parse(text);
+  } catch (error) {
+    const { message } = error as Error;
+    const from = file === undefined ? '' : `from ${file} `;
+    // A space is not visible in a value that is shown.
+    const around = text === text.trim() ? '' : ', and has a space or a line end before or after it';
+    if (!(error instanceof Unfit)) throw new Error(from + message + around);
+    const isShown = file === undefined && text.length <= SHOWN_MAX;
+    throw new Error(`${from}${isShown ? `is "${text}"` : 'cannot be used'}; ${message}${around}`);
+  }
+}
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EISDIR: 'it is a folder',
+  EACCES: 'this user may not read it',
+};
+
+function readValue(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    // The value itself may have been given in place of its file.
+    const shown = isAbsolute(file) || file.startsWith('.') || file.length <= SHOWN_MAX ? file : 'its file';
+    throw new Error(`cannot be read from ${shown}: ${UNREADABLE[code] ?? code}`);
+  }
+}
+
+export const SAME_TOKENS = "SETTLED_SHOP_TOKEN must not be the operator's token: the shop may do less";
+
+/** What is wrong with settings that are each right. A setting that is wrong is undefined here. */
+function faultsBetween(values: Partial<Config>): string[] {
+  const faults: string[] = [];
+  const { operatorToken, shopToken, apiUrl, apiKey, confirm, secretsKey, secretsKeyPrevious } = values;
+  if (typeof operatorToken === 'string' && operatorToken === shopToken) faults.push(SAME_TOKENS);
+  if (isHalf(apiUrl, apiKey)) {
+    faults.push('SETTLED_API_URL and SETTLED_API_KEY belong together: give both, or neither to only receive');
+  }
+  if (confirm === 'always' && apiUrl === null) {
+    faults.push("SETTLED_CONFIRM=always needs the service's API: set SETTLED_API_URL and SETTLED_API_KEY");
+  }
+  if (secretsKeyPrevious && (secretsKey === null || secretsKey?.equals(secretsKeyPrevious))) {
+    faults.push('SETTLED_SECRETS_KEY_PREVIOUS is the key that SETTLED_SECRETS_KEY replaces: give both, and two keys');
+  }
+  return [...faults, ...faultsOfSharing(values), ...faultsOfShop(values)];
+}
+
+/** Replicas share no folder in which a key or a token could be made for all of them. */
+function faultsOfSharing({ store, secretsKey, operatorToken }: Partial<Config>): string[] {
+  if (store?.engine !== 'postgres') return [];
+  return [
+    ...(secretsKey === null
+      ? [
+          'SETTLED_SECRETS_KEY is needed with PostgreSQL, the same for all replicas: make one with `openssl rand -base64 32` ' +
+            'and keep a copy of it apart from the backups',
+        ]
+      : []),
+    ...(operatorToken === null
+      ? [
+          'SETTLED_OPERATOR_TOKEN is needed with PostgreSQL, the same for all replicas: make one with `openssl rand -hex 24`',
+        ]
+      : []),
+  ];
+}
+
+function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config>): string[] {
+  if (isHalf(shopUrl, shopSecrets)) {
+    return ['SETTLED_SHOP_URL and SETTLED_SHOP_SECRET belong together: give both, or neither to use the feed alone'];
+  }
+  if (shopUrl == null || shopAllowPrivate !== false || isPublicAddress(shopUrl)) return [];
+  const { origin } = new URL(shopUrl);
+  const isPublic = isPublicAddress(shopUrl.replace(/^http:/, 'https:'));
+  const fault = isPublic
+    ? 'which is not https: anyone on the way could read and change notices. Write https://'
+    : 'which is not a public address';
+  return [
+    `SETTLED_SHOP_URL leads to ${origin}, ${fault}. If the shop is on this machine or in this network, set ` +
+      'SETTLED_SHOP_ALLOW_PRIVATE=true',
+  ];
+}
+
+/** Whether only one of two that belong together is given. A wrong one counts as given. */
+function isHalf(one: unknown, other: unknown): boolean {
+  return one !== undefined && other !== undefined && (one === null) !== (other === null);
+}

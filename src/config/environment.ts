@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import { Fault } from '../fault.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The names of the settings that came from a file `.env`, because the environment of the process lacks them. */
+export type EnvFile = { readonly path: string; readonly names: readonly string[] };
+
+const PREFIX = 'SETTLED_';
+
+/**
+ * The environment of this process, with settings that it lacks from `.env` in the working folder, if there is one; other
+ * names in that file are ignored. Nothing else reads `process.env`. Faults: `configuration_invalid`.
+ */
+export function processEnvironment(): { environment: Environment; envFile: EnvFile | null } {
+  const path = resolve('.env');
+  const given = Object.entries(readEnvFile(path)).filter(
+    ([name, value]) => name.startsWith(PREFIX) && value !== '' && process.env[name] === undefined,
+  );
+  const environment = { ...process.env, ...Object.fromEntries(given) };
+  return { environment, envFile: given.length === 0 ? null : { path, names: given.map(([name]) => name) } };
+}
+
+function readEnvFile(path: string): Environment {
+  try {
+    return parseEnv(readFileSync(path, 'utf8'));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // A folder of this name belongs to another program.
+    if (code === 'ENOENT' || code === 'EISDIR') return {};
+    const told = `The settings in ${path} cannot be read (${code}): let this user read the file, or take it away.`;
+    throw new Fault('terminal', 'configuration_invalid', told);
+  }
+}
+
+/** Variables that Kubernetes sets in every pod for a Service whose name begins with `settled`, as documented. */
+const OF_A_SERVICE = /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)$/;
+const PORT_OF_A_SERVICE = /^(?:tcp|udp|sctp):\/\//;
+
+/** Names that begin like ours and are not: those of Kubernetes, and of `settled sandbox`. */
+function isForOthers(name: string, value: string): boolean {
+  if (name.startsWith('SETTLED_SANDBOX_') || OF_A_SERVICE.test(name)) return true;
+  return name.endsWith('_PORT') && PORT_OF_A_SERVICE.test(value);
+}
+
+/** The names in an environment that can only be meant for settled. */
+export function ownNames(environment: Environment): string[] {
+  return Object.entries(environment)
+    .filter(([name, value = '']) => name.startsWith(PREFIX) && !isForOthers(name, value))
+    .map(([name]) => name);
+}

@@ -1,0 +1,64 @@
+import { restoredSentence } from '../domain/advice.ts';
+import type { Log } from '../observe/log.ts';
+import type { Store } from '../store/store.ts';
+import type { Clock } from '../work/clock.ts';
+
+/**
+ * The search for links that a restored store lacks, because they were made after the backup: the sweep reads the service's
+ * list further back for it, and shows a person the links that the store does not know.
+ */
+
+/** No schedule knows those links: it looks at 100 000 of them, which takes about four hours of the budget. */
+export const PAGES_MAX_RESTORED = 5_000;
+
+type RestoreOptions = { store: Pick<Store, 'endRestore' | 'noteNoList'>; clock: Clock; log: Log };
+
+/** Logs that the store is a restored copy. If no API is configured, a person must look for the links made since. */
+export function announceRestore(
+  options: Omit<RestoreOptions, 'store'> & { store: Pick<Store, 'noteNoList'> },
+  { restoredFromMs, canAsk }: { restoredFromMs: number | null; canAsk: boolean },
+): void {
+  const { log } = options;
+  if (restoredFromMs === null) return;
+  log.warn(restoredSentence(restoredFromMs));
+  if (canAsk) return;
+  noteUnsearchable(options, 'no API is configured (SETTLED_API_URL)').catch((fault: unknown) => {
+    log.warn({ fault }, 'links that the restored store may lack could not be noted');
+  });
+}
+
+/** Notes for a person that the service's list cannot show the links that a restored store lacks. */
+export function noteUnsearchable(
+  { store, clock }: { store: Pick<Store, 'noteNoList'>; clock: Clock },
+  why: string,
+): Promise<void> {
+  return store.noteNoList({ why, nowMs: clock.nowMs() });
+}
+
+type Page = {
+  /** When the backup was made; null if nothing is looked for. */
+  restoredFromMs: number | null;
+  /** Whether the list was read back to a time. */
+  isPast: (ms: number) => boolean;
+  /** The list is empty, although the store knows links. */
+  isUnlikely: boolean;
+};
+
+/** Whether the search goes on after a page of the list that was compared with the store. */
+export async function searchPage(
+  options: RestoreOptions,
+  { restoredFromMs, isPast, isUnlikely }: Page,
+): Promise<'goes_on' | 'over' | 'given_up'> {
+  const { store, clock, log } = options;
+  if (restoredFromMs === null) return 'over';
+  if (isUnlikely) {
+    // It may be another merchant's list, so it does not prove that no link was made.
+    const why = 'it is empty, although links are known: SETTLED_API_KEY may be the key of another merchant';
+    await noteUnsearchable(options, why);
+    return 'given_up';
+  }
+  if (!isPast(restoredFromMs)) return 'goes_on';
+  await store.endRestore({ nowMs: clock.nowMs() });
+  log.info('the list was read back to when the backup was made');
+  return 'over';
+}

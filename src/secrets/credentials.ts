@@ -1,0 +1,149 @@
+import { Fault, LinkFault } from '../fault.ts';
+import type { CredentialsKey, SealedCredentials, Store } from '../store/store.ts';
+import type { Clock } from '../work/clock.ts';
+import type { Keyring } from './keyring.ts';
+
+/** The secrets that verify deliveries for one link. They are open: never log or return them. */
+export type LinkCredentials = {
+  readonly linkKey: number;
+  /** The order's. */
+  readonly reference: string;
+  readonly token: string;
+  readonly secret: string;
+  /** The link's id at the service; null or absent if it was not known yet. */
+  readonly linkId?: string | null;
+  /** The secret that the service named: it may sign with either. Opened on first use; throws as `Credentials.find` does. */
+  readonly serviceSecret?: () => string;
+  /**
+   * The service's answer to the link's creation was not recorded yet, and may name a secret. A delivery that these secrets
+   * do not verify is looked up again.
+   */
+  readonly isProvisional?: true;
+  /** Of no link: settled sends such deliveries to itself to see whether they arrive, and records none. */
+  readonly isProbe?: true;
+};
+
+/** Links whose opened secrets are kept in memory, about 300 bytes each. */
+const CACHED_MAX = 100_000;
+
+/** Finds and opens links' credentials, from a bounded cache if possible. Absence is never cached. */
+export type Credentials = {
+  /** The cached credentials of a token; undefined means: ask `find`. */
+  cachedByToken(token: string): LinkCredentials | undefined;
+  cachedByLinkKey(linkKey: number): LinkCredentials | undefined;
+  cachedByLinkId(linkId: string): LinkCredentials | undefined;
+  /** Whether a cached link has this token or this id, however old the entry is. */
+  knows(tokenOrId: string): boolean;
+  /** Throws the `LinkFault` `secret_undecipherable` if no known key opens its secret. */
+  find(by: CredentialsKey): Promise<LinkCredentials | null>;
+  /** Caches the credentials of a new link, so that its first delivery need not look them up. */
+  keep(credentials: LinkCredentials): void;
+  /** Caches the id of a link. */
+  noteLinkId(token: string, linkId: string): void;
+  /** Drops a link's cached secret after it was corrected. */
+  forget(token: string): void;
+};
+
+export type CredentialsOptions = {
+  store: Pick<Store, 'findCredentials'>;
+  keyring: Keyring;
+  clock: Pick<Clock, 'monotonicMs'>;
+  /** How long a secret is used from memory: in a shared store another process may correct it. */
+  freshMs: number;
+};
+
+/** Credentials, and when the store was asked for them. */
+type Kept = { credentials: LinkCredentials; atMs: number };
+
+export function openCredentials({ store, keyring, clock, freshMs }: CredentialsOptions): Credentials {
+  const byToken = new Map<string, Kept>();
+  const byLinkKey = new Map<number, Kept>();
+  const byLinkId = new Map<string, Kept>();
+  let corrections = 0;
+
+  function keep(credentials: LinkCredentials, atMs = clock.monotonicMs(), isFoundById = true): void {
+    const [oldest] = byToken.size >= CACHED_MAX ? byToken.values() : [];
+    if (oldest !== undefined) drop(oldest.credentials);
+    put({ credentials, atMs }, isFoundById);
+  }
+
+  /** A link whose deliveries bring its token is not found by its id. */
+  function put(kept: Kept, isFoundById: boolean): void {
+    const { token, linkKey, linkId } = kept.credentials;
+    const before = byToken.get(token);
+    if (before !== undefined) drop(before.credentials);
+    byToken.set(token, kept);
+    byLinkKey.set(linkKey, kept);
+    if (isFoundById && linkId != null) byLinkId.set(linkId, kept);
+  }
+
+  function fresh(kept: Kept | undefined): LinkCredentials | undefined {
+    if (kept === undefined) return undefined;
+    return freshMs === Number.POSITIVE_INFINITY || clock.monotonicMs() - kept.atMs < freshMs
+      ? kept.credentials
+      : undefined;
+  }
+
+  function drop({ token, linkKey, linkId }: LinkCredentials): void {
+    byToken.delete(token);
+    byLinkKey.delete(linkKey);
+    if (linkId != null) byLinkId.delete(linkId);
+  }
+
+  function open(sealed: SealedCredentials): LinkCredentials {
+    const { linkKey, reference, token, linkId = null, isProvisional } = sealed;
+    const { serviceSealedSecret, serviceKeyId: keyId } = sealed;
+    const opened = (open: () => string): string => {
+      try {
+        return open();
+      } catch (error) {
+        throw error instanceof Fault ? new LinkFault(sealed, error) : error;
+      }
+    };
+    let serviceSecret: string | undefined;
+    const openService = (sealedSecret: Uint8Array, keyId: string) => () => {
+      serviceSecret ??= opened(() => keyring.open({ sealedSecret, keyId, reference }, 'service'));
+      return serviceSecret;
+    };
+    return {
+      linkKey,
+      reference,
+      token,
+      linkId,
+      secret: opened(() => keyring.open(sealed)),
+      ...(serviceSealedSecret && keyId ? { serviceSecret: openService(serviceSealedSecret, keyId) } : {}),
+      ...(isProvisional ? { isProvisional: true } : {}),
+    };
+  }
+
+  return {
+    cachedByToken: (token) => fresh(byToken.get(token)),
+    cachedByLinkKey: (linkKey) => fresh(byLinkKey.get(linkKey)),
+    cachedByLinkId: (linkId) => fresh(byLinkId.get(linkId)),
+    knows: (tokenOrId) => byToken.has(tokenOrId) || byLinkId.has(tokenOrId),
+    find: async (by) => {
+      const probe = 'token' in by ? keyring.findProbe(by.token) : undefined;
+      if (probe !== undefined) return { linkKey: 0, reference: '', isProbe: true, ...probe };
+      const correctionsBefore = corrections;
+      const askedAtMs = clock.monotonicMs();
+      const sealed = await store.findCredentials(by);
+      if (sealed === null) return null;
+      const credentials = open(sealed);
+      // A secret that was corrected while this lookup ran must not come back through the cache.
+      if (corrections === correctionsBefore) keep(credentials, askedAtMs, !('token' in by));
+      return credentials;
+    },
+    keep: (credentials) => keep(credentials),
+    noteLinkId: (token, linkId) => {
+      const kept = byToken.get(token);
+      if (kept === undefined) return;
+      const credentials = { ...kept.credentials, linkId };
+      put({ ...kept, credentials }, true);
+    },
+    forget: (token) => {
+      corrections++;
+      const kept = byToken.get(token);
+      if (kept !== undefined) drop(kept.credentials);
+    },
+  };
+}

@@ -1,0 +1,144 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
+import { Fault } from '../fault.ts';
+import type { SealedCredentials, SealedSecret } from '../store/store.ts';
+
+const KEY_BYTES = 32;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+type Whose = 'ours' | 'service';
+
+/** Token and secret of the deliveries that settled sends to itself. */
+type Probe = { readonly token: string; readonly secret: string };
+
+/**
+ * Seals and opens signing secrets: AES-256-GCM with a random 96-bit IV each, bound to the order's reference and the key.
+ * Seals under the current key, and opens with any key that it knows.
+ */
+export type Keyring = {
+  /** Of the current key. */
+  readonly keyId: string;
+  /** Of every known key, the current one first. */
+  readonly keyIds: readonly string[];
+  /** `whose`: our secret, or the one that the service named for the same link. Neither opens in place of the other. */
+  seal(secret: string, reference: string, whose?: Whose): SealedSecret;
+  /** Throws the fault `secret_undecipherable` if the row was changed, moved, or sealed under an unknown key. */
+  open(credentials: Pick<SealedCredentials, 'sealedSecret' | 'keyId' | 'reference'>, whose?: Whose): string;
+  /** The same in all processes with this current key. */
+  readonly probe: Probe;
+  /** Lets processes with the same current key compare texts; tells nothing to others. */
+  digest(text: string): string;
+  /** The probe with this token, of any known key: another process may have changed the key already. */
+  findProbe(token: string): Probe | undefined;
+  /** Makes another key the current one. The previous ones still open secrets. */
+  change(key: Uint8Array): void;
+};
+
+/**
+ * @param current 32 bytes
+ * @param older keys under which secrets may still rest
+ */
+export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = []): Keyring {
+  // The current key first.
+  let keys = distinct([current, ...older].map(prepareKey));
+  const now = () => keys[0] as SecretsKey;
+  return {
+    get keyId() {
+      return now().keyId;
+    },
+    get keyIds() {
+      return keys.map(({ keyId }) => keyId);
+    },
+    get probe() {
+      return now().probe;
+    },
+    digest: (text) => now().digest(text),
+    findProbe: (token) => keys.find(({ probe }) => probe.token === token)?.probe,
+    change: (key) => {
+      keys = distinct([prepareKey(key), ...keys]);
+    },
+    seal: (secret, reference, whose = 'ours') => {
+      const [{ key, keyId, fingerprint }, ...before] = keys as [SecretsKey, ...SecretsKey[]];
+      return {
+        sealed: seal(key, secret, associatedData(reference, keyId, whose)),
+        keyId,
+        fingerprint: fingerprint(secret),
+        olderFingerprints: before.map((one) => ({ keyId: one.keyId, fingerprint: one.fingerprint(secret) })),
+      };
+    },
+    open: ({ sealedSecret, keyId, reference }, whose = 'ours') => {
+      try {
+        const sealedUnder = keys.find((one) => one.keyId === keyId);
+        if (sealedUnder === undefined) throw new Error(`sealed under key ${keyId}`);
+        return unseal(sealedUnder.key, sealedSecret, associatedData(reference, keyId, whose));
+      } catch (cause) {
+        throw new Fault(
+          'transient',
+          'secret_undecipherable',
+          'A signing secret cannot be deciphered: its row was changed, or its key is not known.',
+          { cause },
+        );
+      }
+    },
+  };
+}
+
+type SecretsKey = {
+  keyId: string;
+  /** Prepared once, because plain bytes are prepared for every secret. */
+  key: KeyObject;
+  probe: Probe;
+  digest(text: string): string;
+  fingerprint(secret: string): Buffer;
+};
+
+function prepareKey(bytes: Uint8Array): SecretsKey {
+  if (bytes.length !== KEY_BYTES) throw new Error(`a secrets key has ${KEY_BYTES} bytes, this one ${bytes.length}`);
+  const fingerprintKey = createHash('sha256').update('settled fingerprint').update(bytes).digest();
+  const mac = (text: string) => createHmac('sha256', fingerprintKey).update(text).digest();
+  const derive = (purpose: string, length: number) => mac(purpose).subarray(0, length).toString('base64url');
+  return {
+    keyId: createHash('sha256').update('settled key id').update(bytes).digest('hex').slice(0, 16),
+    key: createSecretKey(bytes),
+    probe: { token: derive('probe token', 24), secret: derive('probe secret', 32) },
+    digest: (text) => derive(`digest ${text}`, 12),
+    fingerprint: mac,
+  };
+}
+
+/** Each key once, at its first place. */
+function distinct(keys: readonly SecretsKey[]): SecretsKey[] {
+  return keys.filter(({ keyId }, index) => keys.findIndex((key) => key.keyId === keyId) === index);
+}
+
+/** References hold no NUL, so different parts never give the same data. */
+function associatedData(reference: string, keyId: string, whose: Whose): Buffer {
+  return Buffer.from(`${reference}\0${keyId}${whose === 'ours' ? '' : `\0${whose}`}`);
+}
+
+function seal(key: KeyObject, secret: string, aad: Buffer): Buffer {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES });
+  cipher.setAAD(aad);
+  return Buffer.concat([iv, cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+}
+
+function unseal(key: KeyObject, sealed: Uint8Array, aad: Buffer): string {
+  if (sealed.length < IV_BYTES + TAG_BYTES) throw new Error('sealed secret is too short');
+  const iv = sealed.subarray(0, IV_BYTES);
+  const tag = sealed.subarray(sealed.length - TAG_BYTES);
+  // Without authTagLength a tag of four bytes would be accepted.
+  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES });
+  decipher.setAAD(aad);
+  decipher.setAuthTag(tag);
+  const text = sealed.subarray(IV_BYTES, sealed.length - TAG_BYTES);
+  return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8');
+}

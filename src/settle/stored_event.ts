@@ -1,0 +1,60 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { Fault } from '../fault.ts';
+import { parseBodyExactly } from '../json.ts';
+import { deliveryMac, type EventReading, readEvent } from '../paylink/events.ts';
+import { readReading } from '../paylink/reading.ts';
+import type { LinkCredentials } from '../secrets/credentials.ts';
+import type { ClaimedEvent, SettleJob } from '../store/store.ts';
+
+/** What a row of the inbox says. */
+type Said = EventReading & Pick<SettleJob, 'link'>;
+
+/**
+ * Reads a stored event into facts. Verifies its signature a second time, over the bytes that came back from the disk:
+ * `integrity_check` misses most damage, and money moves only on bytes that the service sent.
+ *
+ * Faults, both terminal: `stored_event_damaged`, `unreadable_event`.
+ */
+export function readStoredEvent(event: ClaimedEvent, link: Secrets): Said {
+  if (!isSignedFor(event, link)) throw damaged(event);
+  const parsed = parseBodyExactly(event.body);
+  if (parsed === undefined) {
+    throw new Fault(
+      'terminal',
+      'unreadable_event',
+      `Event ${event.eventKey} is authentic but not JSON that can be read. Look at its body, and at the payment in the ` +
+        `service's panel.`,
+    );
+  }
+  return { ...readEvent(parsed), link: null };
+}
+
+/** Reads stored reading number `reading` into facts. A reading has no signature, so its digest is verified. Same faults. */
+export function readStoredReading(event: ClaimedEvent, reading: number): Said {
+  if (!isMac(event, createHash('sha256').update(event.body).digest())) throw damaged(event);
+  return readReading(event.body, reading);
+}
+
+type Secrets = Pick<LinkCredentials, 'secret' | 'serviceSecret'>;
+
+/** Whether the stored bytes still match the signature that came with them, by either secret of the link. */
+export function isSignedFor(event: ClaimedEvent, { secret, serviceSecret }: Secrets): boolean {
+  const macWith = (key: string) => deliveryMac(key, event.timestamp, event.body);
+  return isMac(event, macWith(secret)) || (serviceSecret !== undefined && isMac(event, macWith(serviceSecret())));
+}
+
+function isMac({ mac }: ClaimedEvent, expected: Buffer): boolean {
+  return mac.length === expected.length && timingSafeEqual(expected, mac);
+}
+
+function damaged({ eventKey, reading }: ClaimedEvent): Fault {
+  return new Fault(
+    'terminal',
+    'stored_event_damaged',
+    reading === null
+      ? `The stored bytes of event ${eventKey} do not carry their signature any more. Either the disk damaged them, ` +
+          `or the link's signing secret was corrected after they came. Have the service send the event again.`
+      : `The stored bytes of reading ${reading} (event ${eventKey}) are not those that came: the disk damaged them. Have ` +
+          `the order checked again.`,
+  );
+}

@@ -1,0 +1,108 @@
+import { statSync } from 'node:fs';
+import { Fault } from '../../fault.ts';
+import type { Transaction, Work } from '../transaction.ts';
+import { storeFault } from './faults.ts';
+import { type Connection, finish, OpenTransaction } from './transaction.ts';
+
+export type Call = { verb: string; args: readonly unknown[] };
+export type Answer = { ok: true; value: unknown } | { ok: false; error: unknown };
+
+type Verb = (tx: Transaction, ...args: unknown[]) => Work<unknown>;
+
+/**
+ * Runs every call of a batch in one durable transaction, one after the other. A call that fails takes back its own work
+ * only. A terminal fault, in a call or in the commit, fails the whole batch: the writer must not go on.
+ */
+export function groupCommit(of: Connection, verbs: object, path: string): (calls: readonly Call[]) => Answer[] {
+  const { db } = of;
+  const begin = db.prepare('BEGIN IMMEDIATE');
+  const commit = db.prepare('COMMIT');
+  const rollback = db.prepare('ROLLBACK');
+  const savepoint = db.prepare('SAVEPOINT call');
+  const release = db.prepare('RELEASE call');
+  const rollbackTo = db.prepare('ROLLBACK TO call');
+  const assertInPlace = placeOf(path);
+  const run = (call: Call): Answer => ({ ok: true, value: carryOut(of, verbs, call) });
+
+  function runGuarded(call: Call): Answer {
+    savepoint.run();
+    try {
+      const answer = run(call);
+      release.run();
+      return answer;
+    } catch (error) {
+      // A full disk takes back the whole transaction; then nothing of the batch is left to commit.
+      if (!db.inTransaction) throw error;
+      rollbackTo.run();
+      release.run();
+      const fault = storeFault(error, path);
+      if (fault instanceof Fault && fault.kind === 'terminal') throw fault;
+      return { ok: false, error: fault };
+    }
+  }
+
+  function commitAll(calls: readonly Call[], runOne: (call: Call) => Answer): Answer[] {
+    begin.run();
+    const answers = calls.map(runOne);
+    assertInPlace();
+    if (of.bug !== null) throw of.bug;
+    commit.run();
+    return answers;
+  }
+
+  /** Null if a call failed for a reason of its own: then nothing was kept. */
+  function tryUnguarded(calls: readonly Call[]): Answer[] | null {
+    let failedInCall = false;
+    const runOne = (call: Call): Answer => {
+      failedInCall = true;
+      const answer = run(call);
+      failedInCall = false;
+      return answer;
+    };
+    try {
+      return commitAll(calls, runOne);
+    } catch (error) {
+      if (db.inTransaction) rollback.run();
+      const fault = storeFault(error, path);
+      if (!failedInCall || fault instanceof Fault) throw fault;
+      return null;
+    }
+  }
+
+  return (calls) => {
+    try {
+      // A savepoint makes SQLite copy every page that a call changes. Calls hardly ever fail, so they run without; a batch
+      // in which one failed is taken back and run again with a savepoint for each (decision 0006).
+      return tryUnguarded(calls) ?? commitAll(calls, runGuarded);
+    } catch (error) {
+      if (db.inTransaction) rollback.run();
+      const fault = storeFault(error, path);
+      return calls.map(() => ({ ok: false, error: fault }));
+    }
+  };
+}
+
+/** Runs one call to its end, in a transaction object of its own, which ends with it. */
+export function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown {
+  if (!Object.hasOwn(verbs, verb)) throw new Error(`the store has no verb ${verb}`);
+  const tx = new OpenTransaction(of);
+  try {
+    return finish((verbs as Record<string, Verb>)[verb]?.(tx, ...args) as Work<unknown>) ?? null;
+  } finally {
+    tx.end();
+  }
+}
+
+/** An unlinked file goes on accepting commits that will never be read: none of them may be acknowledged. */
+function placeOf(path: string): () => void {
+  const { dev, ino } = statSync(path);
+  return () => {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found?.ino === ino && found.dev === dev) return;
+    throw new Fault(
+      'terminal',
+      'store_lost',
+      `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`,
+    );
+  };
+}

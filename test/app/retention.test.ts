@@ -1,0 +1,212 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
+import { startRetention } from '../../src/app/retention.ts';
+import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { eventually } from '../support/eventually.ts';
+import { readableLog } from '../support/lines.ts';
+import { peek, tamper } from '../support/peek.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+type Kept = { app: TestApp; clock: TurnableClock };
+
+/** settled on a clock that can be turned. It keeps bodies for a day. */
+async function startKept(): Promise<Kept> {
+  const clock = openClock({ startMs: Date.now(), scale: 1 });
+  const app = await startTestApp({ clock, environment: { SETTLED_KEEP_BODIES: '1d' } });
+  onTestFinished(() => clock.advance(HOUR_MS));
+  return { app, clock };
+}
+
+/** Signed at the time of settled's clock, or so much before it. */
+function deliver({ app, clock }: Kept, link: ReservedLink, body: string, beforeMs = 0): Promise<Response> {
+  return app.deliver(link, body, signedHeaders(link.webhookSecret, body, String(clock.nowMs() - beforeMs)));
+}
+
+function eventsIn({ app }: Kept, status: string, count: number): Promise<{ id: string }[]> {
+  return eventually(async () => {
+    const { events } = (await app.api(`/v1/events?status=${status}`)).body;
+    expect(events).toHaveLength(count);
+    return events;
+  });
+}
+
+const show = async ({ app }: Kept, id: string) => (await app.api(`/v1/events/${id}`)).body.event;
+const bodies = ({ app }: Kept): number => peek(app.storePath, 'SELECT count(*) AS n FROM inbox_body')[0].n as number;
+
+/** A day passes, and then hours until something is so: each brings another round. */
+async function aDayAndMore({ clock }: Kept, isSo: () => unknown): Promise<void> {
+  await clock.advance(DAY_MS);
+  await eventually(async () => {
+    await clock.advance(HOUR_MS);
+    await isSo();
+  });
+}
+
+/** An order that was paid, its event a day and an hour ago. */
+async function startOld(): Promise<Kept & { link: ReservedLink; body: string; id: string }> {
+  const kept = await startKept();
+  const link = await kept.app.reserve('order-1');
+  const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
+  expect((await deliver(kept, link, body)).status).toBe(200);
+  const [event] = await eventsIn(kept, 'done', 1);
+  const id = event?.id as string;
+  await aDayAndMore(kept, async () => expect(await show(kept, id)).toMatchObject({ bodyDropped: true }));
+  return { ...kept, link, body, id };
+}
+
+describe('retention: the bytes of events', () => {
+  it('are dropped a while after the event was settled; it is shown without them', async () => {
+    const kept = await startOld();
+    expect(await show(kept, kept.id)).toMatchObject({
+      status: 'done',
+      rule: 'paid',
+      bodyBase64: null,
+      bodyText: null,
+      bodyDropped: true,
+      bodySha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    expect(bodies(kept)).toBe(0);
+    expect((await kept.app.api('/v1/stats')).body.stats.events).toMatchObject({ done: 1, dead: 0 });
+    const told = (await kept.app.api('/v1/orders/order-1/timeline')).body;
+    expect(told.order.state).toBe('paid');
+    expect(JSON.stringify(told)).toContain('authentic, payment_link.payment_status_changed: done');
+  });
+
+  it('are wanted for a replay, which is refused and says what to do instead', async () => {
+    const kept = await startOld();
+    const { status, body } = await kept.app.api(`/v1/events/${kept.id}/replay`, { method: 'POST' });
+    expect([status, body.title]).toEqual([409, 'event_body_dropped']);
+    expect(body.detail).toContain('settled orders check');
+    expect(await show(kept, kept.id)).toMatchObject({ status: 'done', bodyDropped: true });
+  });
+
+  it('are not wanted to know a delivery again: it is a duplicate, and pays nothing', async () => {
+    const kept = await startOld();
+    const again = await deliver(kept, kept.link, kept.body);
+    expect([again.status, await again.json()]).toEqual([200, { received: true, duplicate: true }]);
+    expect(await show(kept, kept.id)).toMatchObject({ status: 'done', duplicates: 1, bodyDropped: true });
+    expect((await kept.app.order('order-1')).payments).toHaveLength(1);
+    expect(bodies(kept)).toBe(0);
+  });
+
+  it('stay while the event waits for a person, and so can be replayed', async () => {
+    const kept = await startKept();
+    const link = await kept.app.reserve('order-1');
+    expect((await deliver(kept, link, 'not JSON')).status).toBe(202);
+    const [event] = await eventsIn(kept, 'dead', 1);
+    const id = event?.id as string;
+    const settled = await kept.app.reserve('order-2');
+    await deliver(kept, settled, paymentEvent({ linkId: 'pl_2', amount: '100.00' }));
+    await eventsIn(kept, 'done', 1);
+    await aDayAndMore(kept, () => expect(bodies(kept)).toBe(1));
+    expect(await show(kept, id)).toMatchObject({ bodyText: 'not JSON', bodyDropped: false });
+    expect((await kept.app.api(`/v1/events/${id}/replay`, { method: 'POST' })).status).toBe(202);
+  });
+
+  it('that are lost make an event dead, and not forgotten; the next delivery brings them back', async () => {
+    const kept = await startKept();
+    const link = await kept.app.reserve('order-1');
+    tamper(
+      kept.app.storePath,
+      'CREATE TRIGGER lose AFTER INSERT ON inbox_body BEGIN DELETE FROM inbox_body WHERE inbox_key = new.inbox_key; END',
+    );
+    const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
+    await deliver(kept, link, body);
+    const [event] = await eventsIn(kept, 'dead', 1);
+    expect(await show(kept, event?.id as string)).toMatchObject({ fault: { code: 'stored_event_damaged' } });
+    tamper(kept.app.storePath, 'DROP TRIGGER lose');
+    expect(await (await deliver(kept, link, body)).json()).toMatchObject({ duplicate: true });
+    await eventsIn(kept, 'done', 1);
+    expect((await kept.app.order('order-1')).state).toBe('paid');
+    expect(await show(kept, event?.id as string)).toMatchObject({ bodyText: body });
+  });
+});
+
+describe('retention: the bytes of hints', () => {
+  it('are dropped, and it is still known that they came', async () => {
+    const kept = await startKept();
+    const link = await kept.app.reserve('order-1');
+    const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
+    expect((await deliver(kept, link, body, HOUR_MS)).status).toBe(400);
+    const bytes = () => peek(kept.app.storePath, 'SELECT length(body) AS bytes, count FROM hint');
+    expect(bytes()).toEqual([{ bytes: Buffer.byteLength(body), count: 1 }]);
+    await aDayAndMore(kept, () => expect(bytes()).toEqual([{ bytes: 0, count: 1 }]));
+    const told = (await kept.app.api('/v1/orders/order-1/timeline')).body;
+    expect(JSON.stringify(told)).toContain('not believed');
+  });
+});
+
+describe('retention: its rounds', () => {
+  /** A store of so many batches. */
+  function startRounds(batches: number, failing = { value: false }, trusted = { value: true }) {
+    const clock = openClock({ startMs: 1_700_000_000_000, scale: 1 });
+    const calls: { after: number; atMs: number }[] = [];
+    const { log, lines } = readableLog();
+    const retention = startRetention({
+      store: {
+        dropBodies: async ({ after, nowMs, untilMs }) => {
+          expect(nowMs - untilMs).toBe(DAY_MS);
+          calls.push({ after, atMs: nowMs });
+          if (failing.value) throw new Error('the disk is full');
+          return { dropped: 5, next: after + 1 < batches ? after + 1 : null };
+        },
+      },
+      clock,
+      log,
+      keepBodiesMs: DAY_MS,
+      clockSteps: { isTrusted: () => trusted.value },
+    });
+    onTestFinished(() => retention.stop());
+    return { clock, calls, lines, retention };
+  }
+
+  it('go on from batch to batch, with a rest after each, and tell once what was dropped', async () => {
+    const { clock, calls, lines } = startRounds(3);
+    await eventually(() => expect(calls).toHaveLength(1));
+    await clock.advance(200);
+    expect(calls).toHaveLength(1);
+    await eventually(async () => {
+      await clock.advance(50);
+      expect(calls.map(({ after }) => after)).toEqual([0, 1, 2]);
+    });
+    await eventually(() => expect(lines).toMatchObject([{ level: 'info', bodies: 15 }]));
+    await clock.advance(HOUR_MS);
+    await eventually(() => expect(calls[3]).toMatchObject({ after: 0 }));
+  });
+
+  it('are tried again an hour after one failed, and the failure is logged', async () => {
+    const failing = { value: true };
+    const { clock, calls, lines } = startRounds(1, failing);
+    await eventually(() => expect(lines).toMatchObject([{ level: 'warn' }]));
+    failing.value = false;
+    await clock.advance(HOUR_MS);
+    await eventually(() => expect(calls).toHaveLength(2));
+  });
+
+  it('drop nothing while the clock is not trusted, and stop in the middle when it steps', async () => {
+    const trusted = { value: false };
+    const { clock, calls } = startRounds(1000, { value: false }, trusted);
+    // The first round is over.
+    await setImmediate();
+    await clock.advance(HOUR_MS - 1_000);
+    expect(calls).toHaveLength(0);
+    trusted.value = true;
+    await clock.advance(2_000);
+    await eventually(() => expect(calls.length).toBeGreaterThan(0));
+    trusted.value = false;
+    const { length } = calls;
+    await clock.advance(HOUR_MS - 10_000);
+    expect(calls).toHaveLength(length);
+  });
+
+  it('end at once when settled stops, also in a rest', async () => {
+    const { calls, retention } = startRounds(1000);
+    await eventually(() => expect(calls).toHaveLength(1));
+    await retention.stop();
+    expect(calls.length).toBeLessThanOrEqual(2);
+  });
+});
