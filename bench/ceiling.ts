@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { createApp } from '../src/http/app.ts';
+import { createApp, healthRoutes } from '../src/http/app.ts';
 import { openConnections } from '../src/http/connections.ts';
-import { healthRoutes } from '../src/http/health.ts';
 import { connectionsMax, listen } from '../src/http/server.ts';
 import { openLog } from '../src/observe/log.ts';
-import { HEADER_PREFIX, headerNames } from '../src/paylink/wire.ts';
+import { HEADER_PREFIX, headerNames } from '../src/paylink/events.ts';
 import { bodyReader } from '../src/receive/body.ts';
 import { hooksOf } from '../src/receive/route.ts';
 import type { Credentials, LinkCredentials } from '../src/secrets/credentials.ts';
@@ -58,7 +57,7 @@ const log = openLog('warn');
 const hooks = hooksOf({
   store: { recordDelivery: manner === 'grouped' ? answerTogether : async () => RECORDED, recordHint: async () => {} },
   credentials,
-  lookUp: credentials.find,
+  findLink: credentials.find,
   onNamed: () => {},
   rejections: { add: () => {} },
   clock: systemClock,

@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { closeSync, copyFileSync, fsyncSync, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { deliveryMac, parseBodyExactly, readEvent } from '../src/paylink/wire.ts';
+import { parseBodyExactly } from '../src/json.ts';
+import { deliveryMac, readEvent } from '../src/paylink/events.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
 import { type Call, openWriter, type Writer } from '../src/store/sqlite/engine.ts';
 import type { ClaimedEvent } from '../src/store/store.ts';

@@ -1,7 +1,7 @@
 /**
  * Something that went wrong for a known reason. `code` is from the closed vocabulary in docs/errors.md; `message` says
- * what happened, to what, and what to do next. A transient fault may pass if the same is tried again; a terminal one
- * will not.
+ * what happened, to what, and what to do next. Trying again may help against a transient fault, and never against a
+ * terminal one.
  */
 export class Fault extends Error {
   readonly code: FaultCode;

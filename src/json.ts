@@ -1,13 +1,74 @@
+/** Nesting beyond this is refused before parsing: a reviver recurses as deep. */
+const DEPTH_MAX = 32;
+
+/** A number of a JSON text by its own characters: amounts must lose nothing. */
+export class ExactNumber {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
 /**
- * `JSON.parse`, and right where V8's own is not: after certain other texts it takes a name that is written with a
- * backslash for another name, and anybody may send such texts. https://github.com/nodejs/node/issues/63785
+ * Parses bytes as JSON; undefined if they are not UTF-8, not JSON, nested more than 32 deep, or of more values than
+ * `valuesMax`.
+ */
+export function parseBody(body: Uint8Array, valuesMax = Number.POSITIVE_INFINITY): unknown {
+  return parseText(decode(body), { exact: false, valuesMax });
+}
+
+/**
+ * As `parseBody`, with every number kept so that its own characters can be had again: as an `ExactNumber`, or as a number
+ * whose `String` they are.
+ */
+export function parseBodyExactly(body: Uint8Array): unknown {
+  return parseText(decode(body), { exact: true });
+}
+
+/** Empty, which is no JSON, if the bytes are not UTF-8. */
+function decode(body: Uint8Array): string {
+  try {
+    return utf8.decode(body);
+  } catch {
+    return '';
+  }
+}
+
+/** As `parseBody` or `parseBodyExactly`, of text: an event may hold such text in place of an object. */
+export function parseText(
+  text: string,
+  { exact, valuesMax = Number.POSITIVE_INFINITY }: { exact: boolean; valuesMax?: number },
+): unknown {
+  try {
+    const surveyed = survey(text, DEPTH_MAX, valuesMax);
+    if (!surveyed.isBounded) return undefined;
+    // A reviver costs five times the parsing, and few texts need one.
+    return parseSurveyed(text, surveyed, exact && !surveyed.spellsNumbersPlainly ? keepNumber : undefined);
+  } catch {
+    return undefined;
+  }
+}
+
+function keepNumber(characters: string): ExactNumber {
+  return new ExactNumber(characters);
+}
+
+/**
+ * `JSON.parse`, and right if V8's own is not: after certain other texts V8 takes a name that is written with a backslash
+ * for another name, and anyone may send such texts. https://github.com/nodejs/node/issues/63785
  *
- * @param number what a number becomes, by its own characters; else what `JSON.parse` makes of it
- * @throws {SyntaxError} where the text is not JSON (RFC 8259)
+ * @param number makes a value of a number's own characters; without it, numbers are as `JSON.parse` makes them
+ * @throws {SyntaxError} if the text is not JSON (RFC 8259)
  */
 export function parseJsonText(text: string, number?: (characters: string) => unknown): unknown {
+  return parseSurveyed(text, survey(text, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY), number);
+}
+
+function parseSurveyed(text: string, { hasEscapedName }: Survey, number?: (characters: string) => unknown): unknown {
   const parsed = JSON.parse(text, number && reviver(number));
-  return hasEscapedName(text) ? build(text, number ?? Number) : parsed;
+  return hasEscapedName ? build(text, number ?? Number) : parsed;
 }
 
 function reviver(number: (characters: string) => unknown) {
@@ -15,19 +76,7 @@ function reviver(number: (characters: string) => unknown) {
     typeof value === 'number' ? number(context?.source ?? String(value)) : value;
 }
 
-/** Of JSON text: each text of it, with the colon that makes one a name. */
-const TEXTS = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?/g;
-
-function hasEscapedName(text: string): boolean {
-  if (!text.includes('\\')) return false;
-  for (const [part, colon] of text.matchAll(TEXTS)) if (colon !== undefined && part.includes('\\')) return true;
-  return false;
-}
-
-/** Of JSON text: each text, each bracket, and each number or word. */
-const PARTS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]]|[^\s,:"{}[\]]+/g;
-
-/** What text is that `JSON.parse` takes. V8 reads a text that stands alone rightly; nesting is bounded by memory alone. */
+/** What a text is that `JSON.parse` takes. V8 reads a string that stands alone rightly; only memory bounds the nesting. */
 function build(text: string, number: (characters: string) => unknown): unknown {
   const whole: unknown[] = [];
   const open: object[] = [whole];
@@ -39,7 +88,8 @@ function build(text: string, number: (characters: string) => unknown): unknown {
     else Object.defineProperty(into, name ?? '', { ...FIELD, value });
     name = null;
   };
-  for (const [part] of text.matchAll(PARTS)) {
+  for (const part of jsonParts(text)) {
+    if (part === ',' || part === ':') continue;
     if (part === '}' || part === ']') open.pop();
     else if (part === '{' || part === '[') {
       const inner = part === '{' ? {} : [];
@@ -53,10 +103,121 @@ function build(text: string, number: (characters: string) => unknown): unknown {
 
 const FIELD = { writable: true, enumerable: true, configurable: true } as const;
 
+/** A number; or its own characters, if JavaScript has no number that is the same. */
+export function numberOrExact(characters: string): number | ExactNumber {
+  const number = Number(characters);
+  return isSameNumber(characters, String(number)) ? number : new ExactNumber(characters);
+}
+
+/** Whether two decimals in JSON's grammar are the same number: `33.330` and `33.33`, `1e2` and `100`. */
+function isSameNumber(one: string, other: string): boolean {
+  return one === other || normalised(one) === normalised(other);
+}
+
+const DECIMAL = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
+
+/** The digits that count, and the power of ten of the last of them. */
+function normalised(text: string): string {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(text) ?? ['', text];
+  const digits = (whole + fraction).replace(/^0+/, '');
+  const kept = digits.replace(/0+$/, '');
+  if (kept === '') return '0';
+  return `${sign}${kept}e${Number(exponent) - fraction.length + digits.length - kept.length}`;
+}
+
+/** A name that stands twice in one object of a text that `JSON.parse` takes; null if none does. */
+export function repeatedName(text: string): string | null {
+  const open: Set<string>[] = [];
+  let before = '';
+  for (const part of jsonParts(text)) {
+    if (part === '{' || part === '[') open.push(new Set());
+    else if (part === '}' || part === ']') open.pop();
+    else if (part === ':') {
+      const name = JSON.parse(before) as string;
+      if (open.at(-1)?.has(name)) return name;
+      open.at(-1)?.add(name);
+    }
+    before = part;
+  }
+  return null;
+}
+
+type Survey = { isBounded: boolean; spellsNumbersPlainly: boolean; hasEscapedName: boolean };
+
+/**
+ * Reads JSON text and builds nothing: whether it is nested no deeper and holds no more values than is allowed, whether
+ * JavaScript would spell every number as it is spelled there, and whether a name is written with a backslash. Of a text that
+ * is not JSON it says nothing.
+ */
+function survey(text: string, depthMax: number, valuesMax: number): Survey {
+  const hasBackslash = text.includes('\\');
+  const found = { isBounded: true, spellsNumbersPlainly: true, hasEscapedName: false };
+  let depth = 0;
+  let values = 1;
+  let string = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 0x22) {
+      string = i;
+      i = stringEnd(text, i);
+    } else if (code === 0x7b || code === 0x5b) {
+      depth++;
+      values++;
+    } else if (code === 0x7d || code === 0x5d) depth--;
+    else if (code === 0x2c) values++;
+    else if (code === 0x3a) found.hasEscapedName ||= hasBackslash && text.slice(string, i).includes('\\');
+    else if (found.spellsNumbersPlainly && (code === 0x2d || isDigit(code))) {
+      const end = numberEnd(text, i);
+      const characters = text.slice(i, end);
+      found.spellsNumbersPlainly = String(Number(characters)) === characters;
+      i = end - 1;
+    }
+    if (depth > depthMax || values > valuesMax) return { ...found, isBounded: false };
+  }
+  return found;
+}
+
+const PARTS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+
+/**
+ * The parts of a text that `JSON.parse` takes, in their order, without white space: strings, brackets, commas, colons, numbers
+ * and words. Of any other text the time may grow with the square of its length.
+ */
+export function jsonParts(text: string): readonly string[] {
+  return text.match(PARTS) ?? [];
+}
+
+/** Where the string that begins at `start` ends: at its closing quote, or with the text if it has none. */
+function stringEnd(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end > 0; end = text.indexOf('"', end + 1)) {
+    let before = end - 1;
+    while (text.charCodeAt(before) === 0x5c) before--;
+    const isEscaped = (end - before) % 2 === 0;
+    if (!isEscaped) return end;
+  }
+  return text.length;
+}
+
+/** One beyond the last character of the number that begins at `start`. */
+function numberEnd(text: string, start: number): number {
+  let end = start + 1;
+  while (isInNumber(text.charCodeAt(end))) end++;
+  return end;
+}
+
+/** A digit, or one of `-+.eE`. */
+function isInNumber(code: number): boolean {
+  return isDigit(code) || code === 0x2d || code === 0x2b || code === 0x2e || code === 0x65 || code === 0x45;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
 /** What a terminal would obey and JSON leaves as it is: C1 controls, and marks that turn the direction of writing. */
 const MARKS = /[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
-/** The same JSON with such characters written out: they stand in strings alone. */
+/** The same JSON with such characters escaped: they stand in strings alone. */
 export function escapeMarks(json: string): string {
   return json.replace(MARKS, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

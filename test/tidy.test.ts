@@ -14,14 +14,14 @@ const MEDIAN_LINES_MIN = 95;
  * lowers its limit as well. In the end the first two are 190 and 24 000, and all others 0.
  */
 const LIMITS = {
-  files: 306,
+  files: 297,
   lines: 32_169,
-  linesMissingInMedian: 4,
-  shortFiles: 39,
+  linesMissingInMedian: 1,
+  shortFiles: 35,
   filesOfNoRoom: 0,
   filesInImportCircles: 12,
   basenamesInTooManyRooms: 8,
-  typeNamesExportedTwice: 17,
+  typeNamesExportedTwice: 13,
   statementsOfBothEngines: 42,
   usersOfTheSystemClock: 2,
 };
@@ -58,7 +58,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
   'src/paylink/': { code: ['src/domain/', 'src/paylink/'], types: [] },
   'src/work/': { code: ['src/work/'], types: [] },
   'src/observe/': { code: ['src/observe/', 'src/domain/'], types: ['src/store/', 'src/secrets/'] },
-  'src/config/': { code: ['src/config/', 'src/domain/', 'src/paylink/wire.ts', 'src/store/address.ts'], types: [] },
+  'src/config/': { code: ['src/config/', 'src/domain/', 'src/paylink/events.ts', 'src/store/address.ts'], types: [] },
   'src/secrets/': {
     // Keys in files lie beside a database of SQLite, and are made as durably as it is.
     code: ['src/secrets/', 'src/work/', 'src/store/address.ts', ...SQLITE_FILES],
@@ -67,11 +67,11 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
   'src/store/sqlite/': { code: ['src/store/', 'src/domain/'], types: [] },
   'src/store/': { code: ['src/store/', 'src/domain/'], types: [] },
   'src/receive/': {
-    code: ['src/receive/', 'src/domain/', 'src/paylink/wire.ts', 'src/work/'],
+    code: ['src/receive/', 'src/domain/', 'src/paylink/events.ts', 'src/work/'],
     types: ['src/store/', 'src/secrets/'],
   },
   'src/settle/': {
-    code: ['src/settle/', 'src/domain/', 'src/paylink/wire.ts', 'src/paylink/reading.ts', 'src/work/'],
+    code: ['src/settle/', 'src/domain/', 'src/paylink/events.ts', 'src/paylink/reading.ts', 'src/work/'],
     types: ['src/store/', 'src/secrets/'],
   },
   'src/links/': {
@@ -91,7 +91,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/domain/',
       'src/receive/',
       'src/paylink/service.ts',
-      'src/paylink/wire.ts',
+      'src/paylink/events.ts',
       'src/work/',
     ],
     types: [

@@ -1,9 +1,9 @@
 import type { RequestHandler } from 'express';
 import { restoredSentence } from '../domain/advice.ts';
 import { Fault } from '../fault.ts';
-import type { Readiness } from '../http/health.ts';
-import { deliveryMac } from '../paylink/wire.ts';
-import { ANSWERS } from '../receive/answer.ts';
+import type { Readiness } from '../http/app.ts';
+import { deliveryMac } from '../paylink/events.ts';
+import { ANSWERS } from '../receive/answers.ts';
 import { inWords, systemClock } from '../work/clock.ts';
 import { sayMatters } from './attention.ts';
 import { checkDatabase } from './database.ts';

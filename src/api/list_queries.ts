@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { ORDER_STATES } from '../domain/order.ts';
-import { ROW_STATUSES } from '../domain/row.ts';
+import { ROW_STATUSES } from '../domain/retry.ts';
 import { reference, text, time } from './requests.ts';
 
 /** What can be asked of lists. */

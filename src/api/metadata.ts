@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { InexactNumber } from './json.ts';
+import { ExactNumber } from '../json.ts';
 
 const METADATA = { bytesMax: 8_192, depthMax: 8 } as const;
 
@@ -31,12 +31,12 @@ function flawOfMetadata(value: unknown): string | null {
 }
 
 function isShallow(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null || value instanceof InexactNumber) return true;
+  if (typeof value !== 'object' || value === null || value instanceof ExactNumber) return true;
   return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1));
 }
 
 function isExact(value: unknown): boolean {
-  if (value instanceof InexactNumber) return false;
+  if (value instanceof ExactNumber) return false;
   if (typeof value === 'number') {
     return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
   }

@@ -3,7 +3,7 @@ import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { ShopFailures } from '../domain/shop_failures.ts';
-import type { HeaderNames } from '../paylink/wire.ts';
+import type { HeaderNames } from '../paylink/events.ts';
 import type { EventSummary, Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { firstLine, isNotUnderstood } from './chronicle.ts';

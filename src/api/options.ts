@@ -1,11 +1,11 @@
 import type { ClockSteps } from '../app/clock_steps.ts';
-import type { Readiness } from '../http/health.ts';
+import type { Readiness } from '../http/app.ts';
 import type { LinkOpener } from '../links/opener.ts';
 import type { Activity } from '../observe/activity.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import type { HeaderNames } from '../paylink/events.ts';
 import type { Service } from '../paylink/service.ts';
-import type { HeaderNames } from '../paylink/wire.ts';
 import type { Reconciler } from '../reconcile/reconciler.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';

@@ -1,7 +1,7 @@
 import { readSecretFlaw, shellWord } from '../domain/advice.ts';
 import { formatAmount } from '../domain/money.ts';
 import { isOpen } from '../domain/order.ts';
-import type { HeaderNames } from '../paylink/wire.ts';
+import type { HeaderNames } from '../paylink/events.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary, Timeline } from '../store/queries.ts';
 import { inDeliveries } from './chronicle.ts';

@@ -1,10 +1,10 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { sendProblem } from '../http/problem.ts';
-import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
+import { ExactNumber } from '../json.ts';
+import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
 import { ENOUGH } from './amounts.ts';
 import { readKey } from './cursors.ts';
-import { InexactNumber } from './json.ts';
 import { metadata } from './metadata.ts';
 
 /**
@@ -47,7 +47,7 @@ const money = {
   /** By its own characters, where a number would not be the one that was written. */
   amount: z
     .unknown()
-    .transform((amount) => (amount instanceof InexactNumber ? amount.text : amount))
+    .transform((amount) => (amount instanceof ExactNumber ? amount.text : amount))
     .pipe(
       z.union([z.string().max(64, 'must have at most 64 characters'), z.number()], {
         error: ({ input }) => (input === undefined ? IS_NEEDED : AMOUNT),

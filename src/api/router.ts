@@ -1,5 +1,5 @@
 import express, { type RequestHandler, type Router } from 'express';
-import { showLive, showReadiness } from '../http/health.ts';
+import { showLive, showReadiness } from '../http/app.ts';
 import { sendProblem } from '../http/problem.ts';
 import { makeBackup, rotateKey, showStats } from './admin.ts';
 import { adoptLink } from './adopt.ts';

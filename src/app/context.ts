@@ -7,7 +7,7 @@ import type { Log } from '../observe/log.ts';
 import { type Metrics, openMetrics } from '../observe/metrics.ts';
 import { countRefusals } from '../observe/refusals.ts';
 import { bodyReader } from '../receive/body.ts';
-import { DELIVERY_OUTCOMES } from '../receive/delivery.ts';
+import { DELIVERY_OUTCOMES } from '../receive/record.ts';
 import { releaseVersion } from '../release.ts';
 import { openCredentials } from '../secrets/credentials.ts';
 import { readSecretsKeys } from '../secrets/key_files.ts';

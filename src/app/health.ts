@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { Fault } from '../fault.ts';
-import type { Readiness } from '../http/health.ts';
+import type { Readiness } from '../http/app.ts';
 import type { Log } from '../observe/log.ts';
 import { OUTAGE_MS } from '../store/instance.ts';
 import type { Store } from '../store/store.ts';

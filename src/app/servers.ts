@@ -3,12 +3,11 @@ import { apiRoutes } from '../api/router.ts';
 import { describeRefusals } from '../api/words.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
 import { Fault } from '../fault.ts';
-import { createApp } from '../http/app.ts';
-import { healthRoutes } from '../http/health.ts';
+import { createApp, healthRoutes } from '../http/app.ts';
 import { connectionsMax, type HttpServer, listen } from '../http/server.ts';
-import { headerNames } from '../paylink/wire.ts';
-import type { Ended } from '../receive/delivery.ts';
-import { openLookUp } from '../receive/look_up.ts';
+import { headerNames } from '../paylink/events.ts';
+import { openFindLink } from '../receive/find_link.ts';
+import type { EndedDelivery } from '../receive/record.ts';
 import { type RejectionLog, rejectionLog } from '../receive/rejections.ts';
 import { hooksOf, refuseContinue } from '../receive/route.ts';
 import { returnRoutes } from '../reconcile/customer_return.ts';
@@ -27,10 +26,16 @@ export function keepRejections({ store, clock, refusals }: Context): RejectionLo
 }
 
 /** Outcomes of deliveries that were neither refused nor lost. */
-const TAKEN: ReadonlySet<Ended['outcome']> = new Set(['recorded', 'duplicate', 'conflict', 'unreadable', 'probe']);
+const TAKEN: ReadonlySet<EndedDelivery['outcome']> = new Set([
+  'recorded',
+  'duplicate',
+  'conflict',
+  'unreadable',
+  'probe',
+]);
 
 /** Outcomes of deliveries that were refused unread: their link is looked for after the answer. */
-const UNREAD: ReadonlySet<Ended['outcome']> = new Set(['too_large', 'encoded', 'other_method']);
+const UNREAD: ReadonlySet<EndedDelivery['outcome']> = new Set(['too_large', 'encoded', 'other_method']);
 
 /** Opens the public listener, for deliveries and returning customers, and the private one, for the API. */
 export async function openServers(
@@ -68,7 +73,7 @@ function deliveryRoutes(context: Context, { settler }: Stages, rejections: Rejec
   const { config, health, metrics, activity, refusals, connections } = context;
   return hooksOf({
     ...context,
-    lookUp: openLookUp(context.credentials),
+    findLink: openFindLink(context.credentials),
     onNamed: connections.keep,
     rejections,
     toleranceSeconds: config.toleranceSeconds,

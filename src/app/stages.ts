@@ -63,7 +63,7 @@ function afterSettling(context: Context): Pick<SettlerOptions, 'onSettled' | 'on
 
 /** Starts what needs the service's API: to open links, and to ask about them. */
 function startAsking(context: Context, { settleNow }: Settler) {
-  const { config, store, clock, metrics, activity, log } = context;
+  const { config, store, clock, deadlineClock, metrics, activity, log } = context;
   const { publicUrl, publicUrlReaches, linkLifetimeMs, customerReturn } = config;
   if (config.apiUrl === null) return null;
   const service = openService({
@@ -72,6 +72,7 @@ function startAsking(context: Context, { settleNow }: Settler) {
     budget: store,
     slots: config.apiSlots,
     clock,
+    deadlineClock,
     onStarted: metrics.apiStarted,
     onAnswered: metrics.apiAnswered,
     onDated: metrics.apiDated,

@@ -1,5 +1,5 @@
 import { duration } from '../config/parsers.ts';
-import { ROW_STATUSES, type RowStatus } from '../domain/row.ts';
+import { ROW_STATUSES, type RowStatus } from '../domain/retry.ts';
 import { systemClock } from '../work/clock.ts';
 import { type Report, wholeNumber } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { Fault } from '../fault.ts';
-import { HEADER_PREFIX } from '../paylink/wire.ts';
+import { HEADER_PREFIX } from '../paylink/events.ts';
 import { isLoopback, isPublicAddress } from './addresses.ts';
 import { type EnvFile, type Environment, ownNames, processEnvironment } from './environment.ts';
 import {

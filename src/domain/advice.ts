@@ -2,7 +2,7 @@ import { covers, listed, type Payment, payments, sums } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { DecidedAttention, Order } from './order.ts';
 
-/** A word as a shell takes it for one, in a command that a person is told to run. */
+/** Quotes a word for a shell, for a command that a person is to run. */
 export function shellWord(text: string): string {
   return /^[\w.:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
@@ -25,14 +25,14 @@ export function searchSubject(restoredFromMs: number): string {
   return `since ${new Date(restoredFromMs).toISOString()}`;
 }
 
-/** The time in what `searchSubject` wrote; NaN where it is another subject. */
+/** The time in what `searchSubject` wrote; NaN if it is another subject. */
 export function readSearchSubject(subject: string): number {
   return Date.parse(subject.replace(/^since /, ''));
 }
 
 const FOREIGN = /^The service has a link (.+) of this reference that settled did not make\.$/;
 
-/** The link's id in what `foreignSentence` wrote; null where it says something else. */
+/** The link's id in what `foreignSentence` wrote; null if it says something else. */
 export function readForeign(sentence: string): string | null {
   return FOREIGN.exec(sentence)?.[1] ?? null;
 }
@@ -116,7 +116,7 @@ export function attentionSentence(kind: DecidedAttention, order: Order): string 
   }
 }
 
-/** The payment that pays the order stays; where its money counts as gone, none of them does. */
+/** The payment that pays the order stays; if its money counts as gone, none of them does. */
 function duplicateSentence(order: Order): string {
   const { reference, state, settlement } = order;
   const there = completed(order);

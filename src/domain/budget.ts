@@ -30,7 +30,7 @@ export function slotsLeft(requestClass: RequestClass, slots: number, { own, ofCl
   return Math.max(0, Math.min(byShare, slots - used));
 }
 
-/** Requests that the service takes in a window (spec §8). A key that may do more gives no more: the budget is set by us. */
+/** Requests that the service takes in a window (spec §8). A key with a higher limit changes nothing: settled sets the budget. */
 const SERVICE_LIMIT = 60;
 
 /** How much of the service's limit others use, as an answer shows it beside our own use. */
@@ -60,19 +60,19 @@ export type BudgetReturn = {
   readonly nowMs: number;
 };
 
-/** A slot, or when to ask for one again, be it only a pause that is in the way. A slot's number also numbers what is read. */
+/** A slot, or when to ask for one again, even if only a pause is in the way. A slot's number also numbers what is read. */
 export type BudgetTaken =
   | { readonly outcome: 'taken'; readonly number: number }
   | { readonly outcome: 'spent'; readonly retryAtMs: number; readonly pausedUntilMs: number | null };
 
 /**
- * What an answer says of the limit: requests in the window, and how many of them are left (spec §8). Where none is left,
- * `resetAtMs` says when that ends, should it be before the window does.
+ * What an answer says of the limit: requests in the window, and how many of them are left (spec §8). If none is left,
+ * `resetAtMs` says when that ends, if that is before the window does.
  */
 export type RateSeen = { readonly limit: number; readonly remaining: number; readonly resetAtMs?: number };
 
 /** Nothing is sent until then; `spares` names the class that may try all the same. */
 export type ApiPause = { readonly untilMs: number; readonly spares: 'create' | null };
 
-/** How the service takes our key: `unknown` where the answer does not show it. */
+/** How the service takes our key: `unknown` if the answer does not show it. */
 export type ApiStanding = 'well' | 'api_key_refused' | 'merchant_inactive' | 'unknown';

@@ -56,18 +56,18 @@ export const CHECK_CLASSES = [
   { class: 'janitor', from: 0, to: 1 },
 ] as const satisfies readonly { class: RequestClass; from: number; to: number }[];
 
-/** Whether whoever knows a link's token can cause checks of this rank; they have a limit of their own. */
+/** Whether anyone who knows a link's token can cause checks of this rank; such checks have a limit of their own. */
 export function canBeForged(rank: number): boolean {
   return rank >= RANKS.link_changed && rank <= RANKS.link_mismatch;
 }
 
-/** A link is asked about at most so often because of hints, and so many hints are followed in a minute: forgers send them. */
+/** Forgers can send hints: they cause at most one check of a link in this time, and this many checks in a minute. */
 export const HINT_EVERY_MS = 300_000;
 export const HINTS_PER_MINUTE_MAX = 10;
 /** The customer's return queues one check per link in this time. */
 export const RETURN_EVERY_MS = 60_000;
 
-/** A completion that the API does not confirm is asked for again after these times, and held once so much has passed. */
+/** A completion that the API does not confirm is held after this time; until then settled asks again after these times. */
 export const UNCONFIRMED_AFTER_MS = 600_000;
 const CONFIRM_AGAIN_MS = [5_000, 15_000, 30_000] as const;
 const CONFIRM_AGAIN_MS_MAX = 60_000;

@@ -7,7 +7,7 @@ const FRESH_MS = [2 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS] as const;
 /** Just after it expires: the service's clock and ours need not agree to the second. */
 const PAST_EXPIRY_MS = 30_000;
 const DAYS_PAST_EXPIRY = 7;
-/** A link whose expiry nobody knows is asked about for so long. */
+/** How long the schedule asks about a link whose expiry is unknown. */
 const DAYS_WITHOUT_EXPIRY = 120;
 /** After an order was paid: refunds and disputes have no documented event (spec §3, §6). */
 const TAIL_DAYS = [1, 7, 30, 60, 90, 120] as const;
@@ -23,8 +23,8 @@ export type Watched = {
 };
 
 /**
- * The next time at which the schedule asks about a link, after `afterMs`; null where it never does again. Times follow
- * from the link and its order alone, so a missed one is made up by the next and never by two. While a link can be paid the
+ * The next time at which the schedule asks about a link, after `afterMs`; null if it never does again. Times follow from the
+ * link and its order alone, so a missed one is made up by the next and never by two. While a link can be paid the
  * schedule of an open order does not end: an expiry may be wrong, and so may the clock by which it seems to be past.
  */
 export function nextCheckAtMs(
@@ -54,7 +54,7 @@ export function nextCheckFromNowMs(watched: Watched, nowMs: number): number | nu
   return nextCheckAtMs(watched, nowMs);
 }
 
-/** The next scheduled time after `afterMs` of an order that was paid; null where its schedule is over. */
+/** The next scheduled time after `afterMs` of an order that was paid; null if its schedule is over. */
 export function firstTailAfter(afterMs: number, settledAtMs: number): number | null {
   return firstAfter(afterMs, settledAtMs, TAIL_DAYS.map(days));
 }

@@ -4,11 +4,11 @@ import { formatAmount, isCurrency, type Money, parseAmount, type StatedMoney } f
 import type { HoldReason, Order } from './order.ts';
 
 /**
- * How a completion's words stand to the order's claim, and the money that it captured. The service fixes a link's amount
- * when it makes the link, so a link for other money is misread or is not the order's, and never pays it.
+ * How what a completion says compares with the order's claim, and the money that it captured. The service fixes a link's
+ * amount when it makes the link, so a link for other money is misread or is not the order's, and never pays it.
  *
  * - `equal`: the link's own money is the order's, or only the quote names money and that is the order's
- * - `unnamed`: no money, or the order's amount in a currency that nobody named
+ * - `unnamed`: no money, or the order's amount in a currency that is not named
  * - a hold reason: other money than the order's, unreadable or contradictory; another currency; another reference
  */
 export type Agreement = {

@@ -34,8 +34,8 @@ export const completed: Record<OrderState, Cell> = {
 };
 
 /**
- * The counted payment that a fact speaks of. A payment first reported without an id is the one that an id arrives for
- * later; a fact without an id speaks of a payment that is counted already, if there is one: of one that is as it says.
+ * The counted payment that a fact speaks of. If a payment was first reported without an id, an id that arrives later is its
+ * own. A fact without an id speaks of a payment that is counted already, if there is one: of one that is as it says.
  */
 export function countedPayment(
   order: Order,
@@ -70,14 +70,14 @@ const AGREES: Record<'equal' | 'unnamed', { rule: Rule; effects: readonly Effect
   unnamed: { rule: 'paid_money_unnamed', effects: [{ do: 'flag', flag: 'money_unnamed' }, { do: 'check' }] },
 };
 
-/** Nobody can be asked what was paid. */
+/** There is no API to ask what was paid. */
 const MONEY_UNNAMED: readonly Effect[] = [{ do: 'attention', kind: 'money_unnamed' }];
 
 function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (policy.asks === 'always' && canBeAsked(fact, policy)) return ask(order);
   const said = agreement(order, fact);
   const { verdict } = said;
-  // A reading always names the link's money; one that does not is not to be trusted with marking an order paid.
+  // A reading always names the link's money; one that does not cannot be trusted to mark an order paid.
   const doubt = verdict === 'unnamed' && fact.authority.by !== 'event' ? 'amount_mismatch' : verdict;
   if (doubt === 'equal' || doubt === 'unnamed') {
     const { rule, effects } = AGREES[doubt];
@@ -85,7 +85,7 @@ function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy)
     return decision(order, 'applied', rule, {
       state: 'paid',
       effects: [
-        // Of the payment that pays the order the flag says that its money is assumed.
+        // If this payment pays the order, the flag says that its money is assumed.
         capture(order, fact, said, false),
         ...settleOnce(order, fact.authority, paymentKey(fact)),
         ...late,
@@ -102,13 +102,13 @@ function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy)
   });
 }
 
-/** Counts a payment that does not itself make the order paid. Money that nobody named is asked for. */
+/** Counts a payment that does not itself make the order paid. If its money was not named, the service is asked. */
 function count(order: Order, fact: PaymentFact): Effect[] {
   const said = agreement(order, fact);
   return [capture(order, fact, said, !said.isNamed), ...(said.isNamed ? [] : ([{ do: 'check' }] as const))];
 }
 
-/** Payments of one order that the shop is told of one by one. All further ones are one matter for a person, with their sum. */
+/** The shop gets a notice for each of this many payments of one order. All further ones are one matter for a person, with their sum. */
 const PAYMENTS_TOLD_MAX = 50;
 
 function isTold(before: readonly Payment[]): boolean {
@@ -155,7 +155,7 @@ function completeKnown(order: Order, fact: PaymentFact, known: Payment): Decisio
     });
   }
   if (adopted.length > 0) {
-    // The id may as well be a second payment's: only the API can tell.
+    // The id may also be a second payment's: only the API can tell.
     return decision(order, 'applied', 'payment_id_adopted', { effects: [...adopted, { do: 'check' }] });
   }
   return decision(order, 'already_applied', 'payment_moves_forward_only');
@@ -174,7 +174,7 @@ function winAndName(order: Order, fact: PaymentFact, known: Payment, adopted: re
   return { ...won, effects: [...won.effects, ...effects] };
 }
 
-/** The disputed money is back: it pays the order again, or needs a person where the order no longer wants it. */
+/** The disputed money is back: it pays the order again, or needs a person if the order no longer wants it. */
 function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: readonly Effect[]): Decision {
   const { isAssumed } = known;
   const entry = nextEntry(order, { paymentKey: known.key, kind: 'captured', ...known.captured, isAssumed });

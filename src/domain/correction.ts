@@ -6,8 +6,8 @@ import type { Money } from './money.ts';
 import type { Order } from './order.ts';
 
 /*
- * What is said later of the money of a payment that was counted: it may name what was assumed, tell what the customer paid,
- * or differ.
+ * What a later fact says of the money of a payment that was counted: it may name what was assumed, tell what the customer
+ * paid, or differ.
  */
 
 /** Whether a completion says other money than was counted. A link alone does not say what was captured of it. */
@@ -41,8 +41,8 @@ export function learnCustomerPaid(
 }
 
 /**
- * The money of a completed payment that nobody had named becomes known: the ledger is corrected to it. Null if it was known,
- * or is not named now either.
+ * Corrects the ledger once the money of a completed payment, assumed until now, is named. Null if it was known before, or is
+ * not named now either.
  */
 export function nameMoney(
   order: Order,
@@ -74,7 +74,7 @@ const NAMED: readonly Effect[] = [
   { do: 'end_attention', kind: 'money_unnamed' },
 ];
 
-/** The entries that correct what was assumed of a payment. One of nothing ends the assumption where no flag does. */
+/** The entries that correct what was assumed of a payment. If no flag ends the assumption, an entry of zero does. */
 function correct(order: Order, known: Payment, { captured, customerPaid }: Agreement): Effect[] {
   const of = { paymentKey: known.key, kind: 'captured' } as const;
   const said = customerPaid === null || isWorth(captured, customerPaid) ? null : customerPaid;

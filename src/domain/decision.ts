@@ -39,7 +39,7 @@ export type Effect =
 export const OUTCOMES = ['applied', 'already_applied', 'ignored', 'held', 'ask'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** Settlement's pure result: what became of a fact, by which rule, the state after it, and its effects in order. */
+/** The result of `decide`: what became of a fact, by which rule, the state after it, and its effects in order. */
 export type Decision = {
   readonly outcome: Outcome;
   readonly rule: Rule;
@@ -110,7 +110,7 @@ export type SettlementPolicy = {
 /** One cell of the settlement table: what a kind of fact means in one state. */
 export type Cell = (order: Order, fact: PaymentFact, policy: SettlementPolicy) => Decision;
 
-/** Builds a decision; the state stays where none is given. */
+/** Builds a decision; without a `state` the order keeps its own. */
 export function decision(
   order: Order,
   outcome: Outcome,
@@ -136,7 +136,7 @@ export const DUPLICATE: readonly Effect[] = [
   { do: 'attention', kind: 'duplicate_payment' },
 ];
 
-/** The effects by which captured money of a cancelled order is owed back, and by which it is no more. */
+/** The effects by which captured money of a cancelled order is owed back, and by which it is no longer. */
 export const REFUND_DUE: readonly Effect[] = [
   { do: 'flag', flag: 'refund_due' },
   { do: 'attention', kind: 'refund_due' },
@@ -153,7 +153,7 @@ export function apply(order: Order, made: Decision, atMs: number): Order {
   return { ...after, state: made.state, version: changesOrder(order, made) ? order.version + 1 : order.version };
 }
 
-/** By which door it was learned that the order is paid, where this decision made it so for the first time. */
+/** How settled learned that the order is paid, if this decision made it so for the first time. */
 export function learnedBy({ effects }: Decision): LearnedBy | null {
   return effects.find((effect) => effect.do === 'settle')?.learnedBy ?? null;
 }
@@ -214,7 +214,7 @@ export function openHold(order: Order, reason: HoldReason): Effect[] {
   ];
 }
 
-/** The effect of the order's first entry into `paid`; nothing where it has been paid before. */
+/** The effect of the order's first entry into `paid`; none if it has been paid before. */
 export function settleOnce(order: Order, { by }: Authority, key: string | null): Effect[] {
   if (order.settlement !== null) return [];
   const learnedBy = by === 'event' ? 'webhook' : by === 'reading' ? 'reconciliation' : 'person';

@@ -1,13 +1,13 @@
 import type { StatedMoney } from './money.ts';
 
 /**
- * What somebody says happened. All but the last three are said by the service, in an event or in a reading of its API;
- * those are a person's instructions.
+ * What happened, according to the service or a person. The service says all but the last three, in an event or in a reading
+ * of its API; those are a person's instructions.
  *
- * - `unclear`: the sayer contradicts itself about a completion
+ * - `unclear`: the service contradicts itself about a completion
  * - `unpaid`: a reading shows no completed payment
  * - `disabled`: a reading shows the link inactive and unpaid
- * - `unconfirmed`: an event's completion was asked about for long enough, and no reading shows it
+ * - `unconfirmed`: settled asked about an event's completion for long enough, and no reading shows it
  */
 export const FACT_KINDS = [
   'pending',
@@ -34,7 +34,7 @@ export type Authority =
   | { readonly by: 'reading'; readonly number: number }
   | { readonly by: 'person' };
 
-/** The normalised statement that both doors, webhook and API, yield. What was not said is null. */
+/** What a webhook or an answer of the API says, in one form for both. What was not said is null. */
 export type PaymentFact = {
   readonly kind: FactKind;
   readonly authority: Authority;

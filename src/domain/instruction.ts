@@ -3,7 +3,7 @@ import type { PaymentFact } from './fact.ts';
 import { payments } from './ledger.ts';
 import type { Order } from './order.ts';
 
-/** A person cancels: possible while nobody has begun to pay. */
+/** A person cancels: possible until a payment is begun. */
 export function cancel(order: Order): Decision {
   if (order.state === 'cancelled') return decision(order, 'already_applied', 'already_cancelled');
   if (order.state !== 'awaiting_payment' && order.state !== 'expired') {
@@ -48,7 +48,7 @@ export function reject(order: Order): Decision {
   });
 }
 
-/** The same instruction again is answered as before, whatever became of the order since. */
+/** The same instruction again gets the same answer, even if the order changed since. */
 function notHeld(order: Order, wanted: 'accept' | 'reject'): Decision {
   return order.resolution === wanted
     ? decision(order, 'already_applied', 'already_resolved')

@@ -17,7 +17,7 @@ export type LedgerEntry = {
   readonly occurrence: number;
   readonly amountMinor: number;
   readonly currency: string;
-  /** Nobody named this money: it is the order's, or zero if it could not be read. The next capture may end this. */
+  /** The service did not name this money: it is the order's, or zero if it could not be read. The next capture may end this. */
   readonly isAssumed: boolean;
   /** What the customer paid, if this entry is the first to say it; see `Payment`. */
   readonly customerPaid: CustomerPaid | null;
@@ -35,7 +35,7 @@ export type Payment = {
   readonly captured: Money;
   /** What is left of it: captures less refunds and disputes. */
   readonly balance: Money;
-  /** Whether nobody has named what was captured. */
+  /** Whether what was captured is assumed: the service did not name it. */
   readonly isAssumed: boolean;
   /** What the customer paid if that is not what was captured: with instalment interest, or in another currency. */
   readonly customerPaid: CustomerPaid | null;
@@ -70,7 +70,7 @@ export function payments(books: Books): Payment[] {
 /** Payments that a document or a sentence names one by one: of one order there may be any number. */
 export const PAYMENTS_LISTED_MAX = 20;
 
-/** The payment that matters first, and the newest: as many as are listed, in the order in which they were counted. */
+/** The most important payment and the newest, as many as are listed, in the order in which they were counted. */
 export function listed(counted: readonly Payment[], first?: Payment): readonly Payment[] {
   if (counted.length <= PAYMENTS_LISTED_MAX) return counted;
   const newest = counted.slice(-PAYMENTS_LISTED_MAX);

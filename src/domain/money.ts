@@ -1,7 +1,7 @@
 /** An amount of money: a whole number of the currency's minor units (BRL 10050 is 100.50). */
 export type Money = { readonly amountMinor: number; readonly currency: string };
 
-/** Money as somebody wrote it: the amount's own characters and the currency, each null where it was not named. */
+/** Money as it was written: the amount's own characters and the currency, each null if it was not named. */
 export type StatedMoney = { readonly amount: string | null; readonly currency: string | null };
 
 export type AmountFault = 'not_a_number' | 'not_positive' | 'too_many_decimals' | 'too_large';
@@ -72,7 +72,7 @@ export function formatAmount({ amountMinor, currency }: { amountMinor: number | 
   return `${sign}${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`;
 }
 
-/** Throws where `amountMinor` is not an amount that the ledger may hold. */
+/** Throws if `amountMinor` is not an amount that the ledger may hold. */
 export function assertAmountMinor(amountMinor: number): void {
   if (!Number.isSafeInteger(amountMinor) || Math.abs(amountMinor) > AMOUNT_MINOR_MAX) {
     throw new Error(`${amountMinor} is not a ledger amount`);

@@ -28,7 +28,7 @@ export const TRANSITIONS: Readonly<Record<OrderState, readonly OrderState[]>> = 
   disputed: ['paid', 'refunded', 'held'],
 };
 
-/** Throws where the transition table does not allow the move. */
+/** Throws if the transition table does not allow the move. */
 export function assertTransition(from: OrderState, to: OrderState): void {
   if (from !== to && !TRANSITIONS[from].includes(to)) throw new Error(`no transition from ${from} to ${to}`);
 }
@@ -98,7 +98,7 @@ export const ENDED_BY_READINGS = [
   'service_disagrees',
 ] as const satisfies AttentionKind[];
 
-/** By which door settled learned that the order was paid. */
+/** How settled learned that the order was paid. */
 export const LEARNED_BY = ['webhook', 'reconciliation', 'person'] as const;
 export type LearnedBy = (typeof LEARNED_BY)[number];
 
@@ -155,8 +155,8 @@ export function isOpen(state: OrderState): boolean {
 }
 
 /**
- * The order after a person ended this matter: who ends one about a refund says that it was made, and the order is not
- * flagged for it any longer. Null if the matter leaves the order as it is.
+ * The order after a person ended this matter. To end one about a refund is to say that it was made, so the order loses that
+ * flag. Null if the matter leaves the order as it is.
  */
 export function debtEnded(order: Order, kind: string): Order | null {
   if (kind !== 'refund_due' && kind !== 'duplicate_payment') return null;

@@ -1,8 +1,12 @@
+/** The life of inbox and outbox rows: pending → leased → done | dead; leased → pending on retry or when the lease expires. */
+export const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
+export type RowStatus = (typeof ROW_STATUSES)[number];
+
 export type RetryPolicy = { readonly baseMs: number; readonly maxMs: number; readonly attemptsMax: number };
 
 /**
  * The wait before the attempt that follows attempt number `attempt` (1-based): doubling from `baseMs` up to `maxMs`,
- * of which the upper half is jitter. Null where `attempt` was the last.
+ * of which the upper half is jitter. Null if `attempt` was the last.
  *
  * @param random a number in [0, 1)
  */
@@ -17,7 +21,7 @@ export type RetrySteps = { readonly stepsMs: readonly number[]; readonly forMs: 
 
 /**
  * The wait after attempt number `attempt` (1-based), up to a fifth shorter by chance, so that what failed together is not
- * tried together. Null where the time is over.
+ * tried together. Null once the time is over.
  *
  * @param triedForMs since the first attempt
  * @param random a number in [0, 1)
@@ -35,7 +39,7 @@ export function steppedDelayMs(
 
 /**
  * How long a peer asks to be left alone: `Retry-After` as seconds or as a time (RFC 9110 §10.2.3), the latter on the
- * peer's own clock where its `Date` is given. Null where it does not say, or not in that form.
+ * peer's own clock if its `Date` is given. Null if it does not say so in that form.
  */
 export function retryAfterMs(retryAfter: string | null, date: string | null, nowMs: number): number | null {
   if (retryAfter !== null && /^[0-9]{1,15}$/.test(retryAfter)) return Number(retryAfter) * 1_000;
@@ -43,7 +47,7 @@ export function retryAfterMs(retryAfter: string | null, date: string | null, now
   return untilMs === null ? null : untilMs - (httpDateMs(date) ?? nowMs);
 }
 
-/** A time as HTTP headers have it (RFC 9110 §5.6.7), in epoch milliseconds; null where it is none. */
+/** A time as HTTP headers have it (RFC 9110 §5.6.7), in epoch milliseconds; null if it is none. */
 export function httpDateMs(text: string | null): number | null {
   if (text === null || !/^[A-Za-z]{3,9},? /.test(text)) return null;
   // The oldest of the three forms does not name its zone, which is the same.

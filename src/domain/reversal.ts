@@ -16,14 +16,14 @@ import type { PaymentFact } from './fact.ts';
 import { covers, nextEntry, type Payment, payments } from './ledger.ts';
 import { isOpen, type Order, type OrderState } from './order.ts';
 
-type ReturnKind = 'refunded' | 'disputed';
+type ReversalKind = 'refunded' | 'disputed';
 
 /** What a refunded or disputed payment means, in any state. */
-export function returned(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
-  const kind = fact.kind as ReturnKind;
+export function reversed(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
+  const kind = fact.kind as ReversalKind;
   if (fact.paymentId === null && payments(order).length > 1) return whichPayment(order, fact, policy);
   const known = countedPayment(order, fact);
-  if (known !== undefined) return returnKnown(order, fact, known, policy);
+  if (known !== undefined) return reverseKnown(order, fact, known, policy);
   const wantsPayment = isOpen(order.state) || (order.state === 'paid' && payments(order).length === 0);
   if (kind === 'refunded' && !wantsPayment) return recordWholeLife(order, fact);
   return completeFirst(order, fact, policy);
@@ -36,11 +36,11 @@ function whichPayment(order: Order, fact: PaymentFact, policy: SettlementPolicy)
   });
 }
 
-/** The payment was never counted: its completion is applied first, and the return after it, as one decision. */
+/** The payment was never counted: its completion is applied first, and the reversal after it, as one decision. */
 function completeFirst(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   const first = completed[order.state](order, { ...fact, kind: 'completed' }, policy);
   if (first.outcome === 'ask') return first;
-  const then = returned(apply(order, first, 0), fact, policy);
+  const then = reversed(apply(order, first, 0), fact, policy);
   const effects = [...first.effects, ...then.effects];
   return then.state === 'held' ? { ...first, effects } : { ...then, effects };
 }
@@ -53,7 +53,7 @@ function recordWholeLife(order: Order, fact: PaymentFact): Decision {
   return decision(order, 'applied', 'return_recorded', { effects: [captured, takeBack(counted, known, 'refunded')] });
 }
 
-function takeBack(order: Order, known: Payment, kind: ReturnKind): Effect {
+function takeBack(order: Order, known: Payment, kind: ReversalKind): Effect {
   const { amountMinor, currency } = known.balance;
   return {
     do: 'entry',
@@ -61,8 +61,8 @@ function takeBack(order: Order, known: Payment, kind: ReturnKind): Effect {
   };
 }
 
-function returnKnown(order: Order, fact: PaymentFact, known: Payment, policy: SettlementPolicy): Decision {
-  const kind = fact.kind as ReturnKind;
+function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: SettlementPolicy): Decision {
+  const kind = fact.kind as ReversalKind;
   const adopted = adoption(known, fact);
   if (known.status === kind) {
     return adopted.length > 0
@@ -77,14 +77,14 @@ function returnKnown(order: Order, fact: PaymentFact, known: Payment, policy: Se
   }
   const named = known.status === 'completed' ? nameMoney(order, fact, known, adopted) : null;
   if (named !== null) {
-    const then = returned(apply(order, named, 0), fact, policy);
+    const then = reversed(apply(order, named, 0), fact, policy);
     return { ...then, effects: [...named.effects, ...then.effects] };
   }
   const others = payments(order).filter((payment) => payment.key !== known.key);
   const covered = others.some((payment) => covers(payment, order));
-  // Where a paid order did without the disputed payment, its refund takes nothing more from the order.
+  // If the order is paid without the disputed payment, that payment's refund takes nothing more from the order.
   const wasMissed = order.state === 'paid' && known.status === 'disputed';
-  const state = covered || wasMissed ? order.state : stateAfterReturn(order, kind, others);
+  const state = covered || wasMissed ? order.state : stateAfterReversal(order, kind, others);
   const effects: Effect[] = [
     ...adopted,
     takeBack(order, known, kind),
@@ -101,13 +101,13 @@ function returnKnown(order: Order, fact: PaymentFact, known: Payment, policy: Se
 }
 
 /** An order whose money went is refunded, unless part of that money is still in dispute and may come back. */
-function stateAfterReturn(order: Order, kind: ReturnKind, others: readonly Payment[]): OrderState {
+function stateAfterReversal(order: Order, kind: ReversalKind, others: readonly Payment[]): OrderState {
   if (order.state !== 'paid' && order.state !== 'disputed') return order.state;
   return others.some((payment) => payment.status === 'disputed') ? 'disputed' : kind;
 }
 
-/** A return ends what was owed because of the returned payment: a refund that is due, a duplicate. */
-function settleDebts(after: Order, kind: ReturnKind, others: readonly Payment[]): Effect[] {
+/** A reversal ends what was owed because of the payment: a refund that is due, a duplicate. */
+function settleDebts(after: Order, kind: ReversalKind, others: readonly Payment[]): Effect[] {
   const effects: Effect[] = [];
   if (
     after.flags.includes('refund_due') &&
@@ -117,7 +117,7 @@ function settleDebts(after: Order, kind: ReturnKind, others: readonly Payment[])
     effects.push(...REFUND_NOT_DUE);
   }
   const left = others.filter((payment) => payment.status === 'completed').length;
-  // Money left on an order that counts as refunded or disputed is nobody's answer: it stays flagged.
+  // Money left on an order that counts as refunded or disputed settles nothing: the order stays flagged.
   const wanted = after.state === 'refunded' || after.state === 'disputed' ? 0 : 1;
   if (after.flags.includes('duplicate_payment') && left <= wanted) {
     effects.push({ do: 'unflag', flag: 'duplicate_payment' }, { do: 'end_attention', kind: 'duplicate_payment' });

@@ -4,7 +4,7 @@ import { ask, type Cell, canBeAsked, type Decision, decision, openHold, type Set
 import type { FactKind, PaymentFact } from './fact.ts';
 import { accept, cancel, reject } from './instruction.ts';
 import { isOpen, mayBeUnconfirmed, type Order, type OrderState } from './order.ts';
-import { returned } from './reversal.ts';
+import { reversed } from './reversal.ts';
 
 /**
  * Decides what a fact means for an order. Total over every state and kind of fact, pure, and by state rather than by
@@ -12,7 +12,7 @@ import { returned } from './reversal.ts';
  */
 export function decide(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (isOlderReading(order, fact)) return decision(order, 'ignored', 'older_reading');
-  // Not of completions alone: a payment first heard of as refunded or disputed is counted as well.
+  // This holds not only for completions: a payment first heard of as refunded or disputed is counted as well.
   const misread = policy.quoteIsDoubtful && quoteAgrees(order, fact) === false;
   const heard = misread ? { ...fact, quoteMoney: null } : fact;
   return CELLS[fact.kind][order.state](order, heard, policy);
@@ -26,8 +26,8 @@ const CELLS: Record<FactKind, Record<OrderState, Cell>> = {
   }),
   completed,
   unclear: inEveryState(unclear),
-  refunded: inEveryState(returned),
-  disputed: inEveryState(returned),
+  refunded: inEveryState(reversed),
+  disputed: inEveryState(reversed),
   expired: inEveryState(changesNothing, {
     awaiting_payment: becomeExpired,
     expired: (order) => decision(order, 'already_applied', 'already_expired'),
@@ -99,13 +99,13 @@ function noteDisagreement(order: Order, { authority }: PaymentFact): Decision {
   return decision(order, 'ignored', 'service_disagrees', { effects: [{ do: 'attention', kind: 'service_disagrees' }] });
 }
 
-/** An authentic event said that money came, and the API does not: it is not paid, and not nothing. */
+/** An authentic event says that money came, and the API does not: the order is not paid, but needs a person. */
 function holdUnconfirmed(order: Order): Decision {
   if (!mayBeUnconfirmed(order.state)) return changesNothing(order);
   return decision(order, 'held', 'completion_unconfirmed', { state: 'held', effects: openHold(order, 'unconfirmed') });
 }
 
-/** A statement that contradicts itself about a completion decides nothing; somebody must look. */
+/** A fact that contradicts itself about a completion decides nothing; a person must look. */
 function unclear(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (canBeAsked(fact, policy)) return ask(order);
   if (isOpen(order.state)) {

@@ -4,7 +4,7 @@ export type ShopFailures = ShopRefusal & { attempts: number; sinceMs: number; la
 /** What came of an attempt that failed; `answer` is null if there was none. */
 export type ShopRefusal = { fault: { code: string; message: string }; answer: { status: number; body: string } | null };
 
-/** After so many attempts in a row, or so long after the first of them, a person is told. */
+/** A person is told after this many attempts in a row, or this long after the first of them. */
 export const REFUSES_AFTER = { attempts: 3, ageMs: 120_000 } as const;
 
 /** Whether the shop refuses notices, and did not only stumble once. */
@@ -25,7 +25,7 @@ export function lastAttempt({ fault, answer }: ShopRefusal): string {
 
 /** What a person does about a shop that refuses notices. */
 export function refusalAdvice({ fault, answer }: ShopRefusal): string {
-  // A notice that was answered 410 is not sent again by itself.
+  // settled does not retry a notice that was answered 410.
   const status = fault.code === 'shop_gone' ? 'dead' : 'pending';
   const isSecret = answer?.status === 401 || answer?.status === 403;
   return [

@@ -4,7 +4,7 @@ import type { Log } from '../observe/log.ts';
 import { sendProblem } from './problem.ts';
 import { requestId } from './server.ts';
 
-/** An Express application that says little about itself, with its own answers for what is not there and what fails. */
+/** An Express application that says little about itself, with its own answers for unknown addresses and for failures. */
 export function createApp(options: { routers: readonly Router[]; log: Log; newId: () => string }): Express {
   const app = express();
   app.disable('x-powered-by');
@@ -27,7 +27,7 @@ function identify(newId: () => string): RequestHandler {
   };
 }
 
-/** What a failed request is told: the fault's own sentence where it is meant for callers, never a stack. */
+/** Answers a failed request: with the fault's own sentence if it is meant for callers, never with a stack. */
 function answerFault(log: Log): ErrorRequestHandler {
   return (error, request, response, _next) => {
     const { type, status } = error as { type?: string; status?: number };
@@ -53,5 +53,33 @@ function answerFault(log: Log): ErrorRequestHandler {
         detail: `Something is wrong here; the log has request ${id}.`,
       });
     }
+  };
+}
+
+/** Whether the process should get requests, and the first reason if it should not. */
+export type Readiness = () => { ready: true } | { ready: false; reason: string };
+
+/**
+ * Of the public listener. `GET /livez`: the process answers. `GET /readyz`: its store can be written and it is not
+ * stopping. Why it is not ready is for the private listener: a reason may name the store.
+ */
+export function healthRoutes(readiness: Readiness): Router {
+  const router = express.Router({ caseSensitive: true, strict: true });
+  router.get('/livez', showLive);
+  router.get(
+    '/readyz',
+    showReadiness(() => ({ ready: readiness().ready })),
+  );
+  return router;
+}
+
+export const showLive: RequestHandler = (_request, response) => {
+  response.json({ live: true });
+};
+
+export function showReadiness(readiness: () => { ready: boolean }): RequestHandler {
+  return (_request, response) => {
+    const state = readiness();
+    response.status(state.ready ? 200 : 503).json(state);
   };
 }

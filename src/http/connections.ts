@@ -8,21 +8,21 @@ type ClosedFor = 'idle' | 'slow' | 'pipelined' | 'dropped';
 
 type ConnectionCounts = { open: number; max: number; closed: Readonly<Record<ClosedFor, number>> };
 
-/** The connections of a listener that anybody may reach. */
+/** The connections of a public listener. */
 export type Connections = {
   readonly serverOptions: ServerOptions<typeof IncomingMessage>;
-  /** Those that are being closed for others included. */
+  /** Includes those that are being closed to make room for others. */
   readonly hardMax: number;
-  /** Has a server keep to the rules; it must have been made with `serverOptions`. */
+  /** Makes a server follow the rules; it must have been made with `serverOptions`. */
   guard(server: Server): void;
-  /** Takes a request in, and handles it when all that came with it is known. */
+  /** Takes a request in, and handles it once everything that came with it is known. */
   begin(request: IncomingMessage, response: ServerResponse, handle: () => void): void;
-  /** A request whose sender should not lose the connection to others: it names a link. */
+  /** Protects the connection of a request that names a link: it is not closed to make room for others. */
   keep(request: IncomingMessage): void;
   counts(): ConnectionCounts;
-  /** Ends all of them: Node's own way no longer knows those that sent a request too early. */
+  /** Ends all of them: Node's own method no longer knows those that sent a request too early. */
   destroy(): void;
-  /** Why connections cannot be taken now; null while they can. */
+  /** Why no connection can be taken now; null while one can. */
   trouble(): string | null;
 };
 
@@ -35,17 +35,17 @@ type Connection = {
   isKept: boolean;
 };
 
-/** A connection without a request counts as idle after so long: until then its first bytes may be on their way. */
+/** A connection without a request counts as idle after this time: until then its first bytes may be on their way. */
 const IDLE_AFTER_MS = 1_000;
-/** Of all connections, the part that is closed when they run out: one look at all of them serves as many new ones. */
+/** The part of all connections that is closed when they run out: one look at them makes room for that many. */
 const CLOSED_AT_ONCE = 1 / 64;
-/** For so long after a connection was dropped the listener says that it has none left. */
+/** How long the listener says that it has no connection left after it dropped one. */
 const DROPPED_LATELY_MS = 5_000;
 
 /**
- * Two rules. A connection has one request in hand: it is until its answer ended, and what comes meanwhile is not even
- * parsed, for one read of 64 KiB can hold thousands of requests. And when connections run out, those that are idle are
- * closed, the longest idle first; then those whose requests are still arriving, but name no link.
+ * Two rules. First, a connection has one request in hand until its answer has ended. What comes meanwhile is not even parsed:
+ * one read of 64 KiB can hold thousands of requests. Second, when connections run out, idle ones are closed, the longest
+ * idle first; then those whose requests are still arriving and name no link.
  */
 export function openConnections(options: { clock: Clock; max: number; spare: number }): Connections {
   const { clock, max, spare } = options;
@@ -82,7 +82,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
     socket.once('close', () => open.delete(socket));
   }
 
-  /** The connection is read in slices from now on, this request's header included. */
+  /** Reads the connection in slices from now on, this request's header included. */
   function slice(server: Server, first: IncomingMessage, socket: Socket, read: Buffer): void {
     open.delete(socket);
     socket.unshift(read);
@@ -143,7 +143,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
   };
 }
 
-/** Those that are closed when connections run out, first of all the first. */
+/** The connections to close when they run out, in this order. */
 function findClosable(
   connections: Connection[],
   idleSinceMs: number,
@@ -192,7 +192,7 @@ const CLIENT_ERRORS: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** As Node does where nobody listens. */
+/** As Node does if there is no listener for such errors. */
 function answerClientError({ code }: NodeJS.ErrnoException, socket: Socket, isAnswered: boolean): void {
   const status = CLIENT_ERRORS[code ?? ''] ?? '400 Bad Request';
   if (socket.writable && !isAnswered) socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Response } from 'express';
 
-/** HTML that may be put into a page as it is: made by `html` alone. */
+/** HTML that may be put into a page as it is; only `html` makes it. */
 export type Html = { readonly markup: string };
 
 export type HtmlValue = Html | string | number | null | readonly HtmlValue[];
 
-/** A template of HTML: what is put into it is escaped, unless it is HTML itself. Null is nothing; lists are joined. */
+/** A template of HTML: it escapes every value that is not HTML itself. Null becomes nothing; lists are joined. */
 export function html(parts: TemplateStringsArray, ...values: HtmlValue[]): Html {
   return { markup: String.raw({ raw: parts }, ...values.map(markupOf)) };
 }
@@ -25,12 +25,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** For texts between tags, and for values of attributes in quotes. */
+/** For text between tags and for attribute values in quotes. */
 function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }
 
-/** Sends a page with one style sheet of its own. Nothing else is loaded or run, and nobody may frame it. */
+/** Sends a page with one style sheet of its own. It loads and runs nothing else, and no page may frame it. */
 export function sendPage(response: Response, page: { title: string; style: string; body: Html }): void {
   const { title, style, body } = page;
   const document = html`<!doctype html>

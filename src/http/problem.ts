@@ -1,13 +1,13 @@
 import type { Response } from 'express';
 
-/** An error answer as RFC 9457 has it. `code` is documented in docs/errors.md. */
+/** An error answer (RFC 9457). docs/errors.md explains each `code`. */
 export type Problem = {
   status: number;
   code: ProblemCode;
   detail: string;
-  /** For a request with faults in several places: each place and what is wrong there. */
+  /** For a request with faults in several places: each place, and what is wrong there. */
   errors?: { path: string; detail: string }[];
-  /** Of a 503: when trying again makes sense, where that is known. */
+  /** Of a 503: when trying again makes sense, if that is known. */
   retryAfterSeconds?: number;
 };
 
@@ -51,7 +51,7 @@ export type ProblemCode = (typeof PROBLEM_CODES)[number];
 
 const RETRY_AFTER_SECONDS = 5;
 
-/** Trying again changes nothing before somebody has changed the configuration. */
+/** Trying again is useless until the configuration is changed. */
 const NEEDS_RESTART: ReadonlySet<ProblemCode> = new Set(['api_not_configured', 'public_url_not_public']);
 
 export function sendProblem(response: Response, problem: Problem): void {

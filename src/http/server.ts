@@ -6,7 +6,7 @@ import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Connections } from './connections.ts';
 
-/** What one client may take of the server. Node's defaults let a slow one hold a socket for minutes. */
+/** What one client may take of the server. Node's defaults let a slow client hold a socket for minutes. */
 const LIMITS = {
   headersTimeoutMs: 5_000,
   requestTimeoutMs: 10_000,
@@ -18,8 +18,8 @@ const LIMITS = {
 } as const;
 
 /**
- * Connections that may wait to be accepted. A turn of the event loop accepts all of them at once. The system drops what
- * is more, and its sender tries again after 1, 3 and 7 s.
+ * Connections that may wait to be accepted. A turn of the event loop accepts all of them at once. The system drops any
+ * more, and their senders try again after 1, 3 and 7 s.
  */
 const BACKLOG = 4_096;
 
@@ -27,8 +27,8 @@ const BACKLOG = 4_096;
 const OTHER_DESCRIPTORS = 128;
 
 /**
- * How many connections each listener takes of a process that may have so many files open. `spare` are for connections that
- * are accepted in the place of others that are not closed yet.
+ * How many connections each listener of a process takes, if the process may have this many files open. `spare` are for
+ * connections that are accepted in place of others that are not closed yet.
  */
 export function connectionsMax(openFiles = openFilesMax()): {
   hooks: { max: number; spare: number };
@@ -42,7 +42,7 @@ export function connectionsMax(openFiles = openFilesMax()): {
 
 let openFiles: number | undefined;
 
-/** The limit that this process has; Node has raised it as far as it may. */
+/** This process's limit; Node has raised it as far as it may. */
 function openFilesMax(): number {
   openFiles ??= readOpenFiles();
   return openFiles;
@@ -53,7 +53,7 @@ function readOpenFiles(): number {
     const soft = /^Max open files +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
     return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft);
   } catch {
-    // Another system than Linux. It takes a tenth of a second.
+    // Not Linux. The report takes a tenth of a second.
     const { userLimits } = process.report.getReport() as { userLimits?: { open_files?: { soft: number | string } } };
     const soft = Number(userLimits?.open_files?.soft ?? Number.POSITIVE_INFINITY);
     return Number.isNaN(soft) ? Number.POSITIVE_INFINITY : soft;
@@ -74,8 +74,8 @@ export type HttpServer = {
 };
 
 /**
- * Listens with every limit set. `refuseContinue` is asked about requests that wait for `100 Continue`: it answers those
- * that it refuses itself, and returns true. `connections` are the rules of a listener that anybody may reach.
+ * Listens with every limit set. `refuseContinue` gets each request that waits for `100 Continue`: it answers those that it
+ * refuses, and returns true for them. `connections` are the rules of a public listener.
  */
 export async function listen(options: {
   address: ListenAddress;
@@ -92,7 +92,7 @@ export async function listen(options: {
     if (lacksHost(request)) response.writeHead(400, { connection: 'close' }).end();
     else handler(request, response);
   };
-  /** Each of a request's first steps, as far as there are rules for its connection. */
+  /** Has the rules for connections, if there are any, begin a request. */
   const begin = (step: RequestListener): RequestListener =>
     connections === undefined
       ? step
@@ -117,7 +117,7 @@ export async function listen(options: {
   };
   server.on('checkContinue', begin(serveContinue));
   if (connections !== undefined) {
-    // They close some themselves before the server drops others.
+    // The rules close some connections themselves before the server drops others.
     server.maxConnections = connections.hardMax;
     const expectNothing: RequestListener = (_request, response) => void response.writeHead(417).end();
     server.on('checkExpectation', begin(expectNothing));
@@ -169,7 +169,7 @@ function lacksHost({ headers, httpVersionMinor }: IncomingMessage): boolean {
 
 function closeServer(server: Server, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
-    // Keep-alive connections that are idle would hold the server open for ever.
+    // Idle keep-alive connections would keep the server open.
     const cancel = clock.every(CLOSE_IDLE_EVERY_MS, () => server.closeIdleConnections());
     server.close(() => {
       cancel();
@@ -179,7 +179,7 @@ function closeServer(server: Server, clock: Clock): Promise<void> {
   });
 }
 
-/** The id that ties an answer to the log: the caller's own where it is plain, else a new one. */
+/** The id that ties an answer to the log: the caller's own if it is plain, otherwise a new one. */
 export function requestId(request: IncomingMessage, newId: () => string): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : newId();

@@ -3,21 +3,21 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Clock } from '../work/clock.ts';
 
-/** What the parser gets at once. */
+/** What the parser gets at a time. */
 const SLICE_BYTES = 2_048;
-/** What it gets in one turn of the event loop from all of these connections; a chunk has two lines. */
+/** What it gets from all of these connections in one turn of the event loop; a chunk has two lines. */
 const PER_TURN = { slices: 64, lines: 2_048 } as const;
-/** After so many lines they rest: a flood of small chunks is not to have all the time that there is. */
+/** How long they wait after that many lines: a flood of small chunks must not take all the time. */
 const REST_MS = 20;
 /** If more connections wait for their turn, those with more than a slice are closed: each may hold 128 KiB. */
 const WAITING_MAX = 256;
-/** It is closed when nothing came for so long, as the server closes others. */
+/** A connection is closed after this time without a byte, as the server closes others. */
 const IDLE_MS_MAX = 30_000;
 
 /**
- * A connection on which a request comes in chunks, as the HTTP server sees it from then on. Chunks of one byte cost the
- * parser 700 times what a plain body costs it, and it parses a whole read of 64 KiB at once: so such a connection is
- * parsed in slices, and all of them together have a small part of each turn.
+ * Stands for a connection on which a request comes in chunks; the HTTP server reads from it instead. Chunks of one byte cost
+ * the parser 700 times what a plain body costs, and it parses a whole read of 64 KiB at once. So such a connection is
+ * parsed in slices, and all of them together get a small part of each turn.
  */
 export class SlicedConnection extends Duplex {
   readonly #socket: Socket;
@@ -25,7 +25,7 @@ export class SlicedConnection extends Duplex {
   #head: Buffer | null;
   #stopWaiting: (() => void) | undefined;
 
-  /** `first` is the request whose header was read already; its body, as far as that was read, is to be in `socket`. */
+  /** `first` is the request whose header was read already; what was read of its body must be back in `socket`. */
   constructor(socket: Socket, first: IncomingMessage, turns: Turns) {
     super({ readableHighWaterMark: SLICE_BYTES, allowHalfOpen: true });
     this.#socket = socket;
@@ -45,7 +45,7 @@ export class SlicedConnection extends Duplex {
     return this.#socket.readableLength > SLICE_BYTES;
   }
 
-  /** Passes on a slice, or waits until there is one. Returns how many lines it had. */
+  /** Passes on a slice, or waits for one. Returns how many lines it had. */
   takeTurn(): number {
     if (this.destroyed) return 0;
     const socket = this.#socket;
@@ -79,7 +79,7 @@ export class SlicedConnection extends Duplex {
     destroyed(error);
   }
 
-  /** As a `Socket` does it. */
+  /** As `Socket` does. */
   destroySoon(): void {
     if (this.writable) this.end();
     if (this.writableFinished) this.destroy();
@@ -87,8 +87,8 @@ export class SlicedConnection extends Duplex {
   }
 }
 
-/** Gives the connections that are parsed in slices their turns, one after the other. */
-export type Turns = { readonly clock: Clock; wait(connection: SlicedConnection): void };
+/** Gives the connections that are parsed in slices their turns, one after another. */
+type Turns = { readonly clock: Clock; wait(connection: SlicedConnection): void };
 
 export function openTurns(clock: Clock): Turns {
   const waiting = new Set<SlicedConnection>();

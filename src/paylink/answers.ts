@@ -67,8 +67,7 @@ export function readProfile(body: unknown): Read<Profile> {
 
 /**
  * `POST /payment-links`. The spec does not show the envelope: the link stands under `paymentLink`, or is the body itself;
- * either may be wrapped in `data`. The `webhookSecret` is in the link, or beside it; the one
- * that was given is left out.
+ * either may be wrapped in `data`. The `webhookSecret` is in the link, or beside it; the one that was given is left out.
  */
 export function readCreation(body: unknown, given: string): Read<LinkMade> {
   const root = asObject(body) ?? {};
@@ -139,7 +138,7 @@ function readAddress(value: unknown): string | null {
   return url !== null && (url.protocol === 'https:' || url.protocol === 'http:') ? value : null;
 }
 
-// ISO 8601 (spec §2). Without a zone nobody knows the instant.
+// ISO 8601 (spec §2). Without a zone it names no instant.
 const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
 function readInstant(value: unknown): number | null {

@@ -1,10 +1,17 @@
 import type { BudgetTaken, RequestClass } from '../domain/budget.ts';
 import type { Clock } from '../work/clock.ts';
 import { readCreation, readDetails, readPage, readProfile } from './answers.ts';
-import { readDate } from './limits.ts';
 import { send } from './request.ts';
-import { type Answered, type Budget, type LinkMade, type NewLink, type Service, ServiceFault } from './service.ts';
-import { type Call, judge, type Verdict } from './verdict.ts';
+import {
+  type Answered,
+  type Budget,
+  type LinkMade,
+  type ListPage,
+  type NewLink,
+  type Service,
+  ServiceFault,
+} from './service.ts';
+import { judge, readDate, type ServiceCall, type Verdict } from './verdict.ts';
 
 const DEADLINE_MS = 10_000;
 /** Tokens have 128 random bits: 22 characters of base64url. */
@@ -19,15 +26,17 @@ export type ServiceOptions = {
   /** All slots of the budget. */
   slots: number;
   clock: Clock;
-  /** For connecting, headers and body together; 10 s where it is not given. */
+  /** For deadlines: they run in real time. */
+  deadlineClock: Pick<Clock, 'after'>;
+  /** For connecting, headers and body together; 10 s by default. */
   deadlineMs?: number;
-  /** A request leaves; `onAnswered` follows. */
+  /** Called when a request leaves; `onAnswered` follows. */
   onStarted?: () => void;
-  /** A request ended: `ok`, or the code of its fault. */
+  /** Called when a request ended: `ok`, or the code of its fault. */
   onAnswered?: (call: string, outcome: string, seconds: number) => void;
-  /** An answer says what time it is at the service: so many milliseconds later than here. */
+  /** Called with how many milliseconds the service's clock, as an answer shows it, is ahead of ours. */
   onDated?: (aheadMs: number) => void;
-  /** A slot could not be given back; it is free again a minute after the deadline. */
+  /** Called if a slot could not be given back; it is free again a minute after the deadline. */
   onSlotLost?: (error: unknown) => void;
 };
 
@@ -44,32 +53,20 @@ export function openService(options: ServiceOptions): OpenedService {
     profile: (as) => ask({ ...get('/merchant/profile'), read: readProfile }, as),
     createLink: (link, as) => ask(creation(link), as),
     findLinks: (reference, as) => findLinks(ask, reference, as),
-    listLinks: (page, as) => {
-      const list = get('/payment-links?page=');
-      const path = `${list.path}${page}`;
-      return ask({ ...list, path, ofList: true, read: (body) => readPage(body, page) }, as);
-    },
-    showLink: async (id, as) => {
-      const path = `/payment-links/${encodeURIComponent(id)}`;
-      const call = { ...get('/payment-links/{id}'), path, ofOneLink: true, read: readDetails };
-      const answered = await ask(call, as);
-      const { link } = answered.value;
-      if (link.id !== id) throw anotherLink(id);
-      return { ...answered, value: link };
-    },
+    listLinks: (page, as) => ask(list(`page=${page}`, page), as),
+    showLink: (id, as) => showLink(ask, id, as),
     close: () => closing.abort(),
   };
 }
 
-/** A service that does not know the filter lists all links, the newest first: ours was made lately, or is asked for often. */
+/** Pages of a service that ignores the filter and lists all links, the newest first. Ours is among the newest, or asked for often. */
 const LOOKED_THROUGH_MAX = 5;
 
 async function findLinks(ask: Ask, reference: string, as: RequestClass): ReturnType<Service['findLinks']> {
-  const list = get('/payment-links?externalReference=');
+  const filter = `externalReference=${encodeURIComponent(reference)}`;
   let before = '';
   for (let page = 1; ; page++) {
-    const path = `${list.path}${encodeURIComponent(reference)}${page === 1 ? '' : `&page=${page}`}`;
-    const answered = await ask({ ...list, path, ofList: true, read: (body) => readPage(body, page) }, as);
+    const answered = await ask(list(page === 1 ? filter : `${filter}&page=${page}`, page), as);
     const { links, totalPages } = answered.value;
     const value = links.filter((link) => link.reference === reference);
     const ids = links.map(({ id }) => id).join();
@@ -80,21 +77,29 @@ async function findLinks(ask: Ask, reference: string, as: RequestClass): ReturnT
   }
 }
 
-function anotherLink(asked: string): ServiceFault {
-  return new ServiceFault(
+async function showLink(ask: Ask, id: string, as: RequestClass): ReturnType<Service['showLink']> {
+  const path = `/payment-links/${encodeURIComponent(id)}`;
+  const answered = await ask({ ...get('/payment-links/{id}'), path, of: 'link', read: readDetails }, as);
+  const { link } = answered.value;
+  if (link.id === id) return { ...answered, value: link };
+  throw new ServiceFault(
     'transient',
     'service_answer_unusable',
-    `The service was asked about link ${asked} and answered about another. Nothing was believed.`,
+    `The service was asked about link ${id} and answered about another. Nothing was believed.`,
   );
 }
 
-function get(path: string): Omit<Call<never>, 'read'> {
-  const name = `GET ${path.replace(/\?.*/, '')}`;
-  return { name, method: 'GET', path, body: null, secrets: [], ofOneLink: false, ofList: false };
+function list(query: string, page: number): ServiceCall<ListPage> {
+  const call = get('/payment-links');
+  return { ...call, path: `${call.path}?${query}`, of: 'list', read: (body) => readPage(body, page) };
+}
+
+function get(path: string): Omit<ServiceCall<never>, 'read'> {
+  return { name: `GET ${path}`, method: 'GET', path, body: null, secrets: [], of: null };
 }
 
 /** `POST /payment-links` (spec §4). What is null is left out. */
-function creation(link: NewLink): Call<LinkMade> {
+function creation(link: NewLink): ServiceCall<LinkMade> {
   const given = Object.entries(link).filter(([, value]) => value !== null);
   return {
     name: 'POST /payment-links',
@@ -104,25 +109,24 @@ function creation(link: NewLink): Call<LinkMade> {
     body: JSON.stringify({ ...Object.fromEntries(given), amount: Number(link.amount) }),
     read: (body) => readCreation(body, link.webhookSecret),
     secrets: [link.webhookSecret, ...[link.webhookUrl, link.callbackUrl].map(lastPart)],
-    ofOneLink: false,
-    ofList: false,
+    of: null,
   };
 }
 
-/** The last part of an address, where it is so long that it may be a token of ours; empty text otherwise. */
+/** The last part of an address if it is long enough to be a token of ours; empty text otherwise. */
 function lastPart(address: string | null): string {
   const part = address?.split('/').at(-1) ?? '';
   return part.length < TOKEN_LENGTH_MIN ? '' : part;
 }
 
-type Ask = <T>(call: Call<T>, as: RequestClass) => Promise<Answered<T>>;
+type Ask = <T>(call: ServiceCall<T>, as: RequestClass) => Promise<Answered<T>>;
 
 function asker(options: ServiceOptions, closing: AbortSignal): Ask {
   const { readKey } = options;
   /** The key that the next call uses. It is read again when the service refuses it. */
   let current: string | null = null;
 
-  function keyFor({ name }: Call<unknown>): string {
+  function keyFor({ name }: ServiceCall<unknown>): string {
     try {
       current ??= readKey();
       return current;
@@ -140,31 +144,29 @@ function asker(options: ServiceOptions, closing: AbortSignal): Ask {
     try {
       current = readKey();
     } catch {
-      // What was read last stays in use; the refusal itself tells of it.
+      // The key that was read last stays in use; the refusal itself tells of it.
     }
     return current !== refused;
   }
 
   return async (call, as) => {
-    const key = keyFor(call);
-    const first = await askOnce(options, { call, as, key, closing, hasAnother });
-    const answered = first ?? (await askOnce(options, { call, as, key: keyFor(call), closing, hasAnother: null }));
-    return answered as NonNullable<typeof answered>;
+    const first = await askOnce(options, { call, as, key: keyFor(call), closing, hasAnother });
+    return first ?? ((await askOnce(options, { call, as, key: keyFor(call), closing })) as NonNullable<typeof first>);
   };
 }
 
 type Asked<T> = {
-  call: Call<T>;
+  call: ServiceCall<T>;
   as: RequestClass;
   key: string;
   closing: AbortSignal;
-  /** Null where it was tried with another key already. */
-  hasAnother: ((refused: string) => boolean) | null;
+  /** Absent if it was tried with another key already. */
+  hasAnother?: (refused: string) => boolean;
 };
 
 /** Sends a call within a slot of its own, and always gives the slot back. Null: the key was refused, and there is another. */
 async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Answered<T> | null> {
-  const { budget, slots, clock, deadlineMs = DEADLINE_MS, onStarted, onAnswered, onDated } = options;
+  const { budget, slots, clock, deadlineClock, deadlineMs = DEADLINE_MS, onStarted, onAnswered, onDated } = options;
   const { call, as, key, closing, hasAnother } = asked;
   if (closing.aborted) {
     const message = `${call.name} was not sent: settled is stopping.`;
@@ -177,7 +179,7 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
   let outcome = 'bug';
   onStarted?.();
   try {
-    const reply = await send({ ...request(options.url, call, key), deadlineMs, closing });
+    const reply = await send({ ...request(options.url, call, key), deadlineMs, deadlineClock, closing });
     const dateMs = readDate(reply.headers);
     if (dateMs !== null) onDated?.(dateMs - clock.nowMs());
     const judged = judge({ ...call, secrets: [key, ...call.secrets] }, reply, { as, nowMs: clock.nowMs() });
@@ -201,7 +203,7 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
 
 const NOTHING_LEARNT = { seen: null, pause: null, standing: 'unknown' } as const;
 
-function request(url: string, { name, method, path, body }: Call<unknown>, key: string) {
+function request(url: string, { name, method, path, body }: ServiceCall<unknown>, key: string) {
   const headers = {
     'x-api-key': key,
     accept: 'application/json',
@@ -220,7 +222,7 @@ const PURPOSES: Readonly<Record<RequestClass, string>> = {
 };
 
 function budgetSpent(
-  { name, method }: Call<unknown>,
+  { name, method }: ServiceCall<unknown>,
   as: RequestClass,
   { retryAtMs, pausedUntilMs }: Extract<BudgetTaken, { outcome: 'spent' }>,
 ): ServiceFault {

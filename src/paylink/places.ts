@@ -1,4 +1,4 @@
-import { parseText } from './json.ts';
+import { parseText } from '../json.ts';
 import { asObject, type JsonObject, scalarText } from './values.ts';
 
 /**
@@ -8,7 +8,7 @@ import { asObject, type JsonObject, scalarText } from './values.ts';
  */
 
 /** The objects that an event is made of. */
-export type Role = 'envelope' | 'payload' | 'link' | 'payment' | 'quote';
+type Role = 'envelope' | 'payload' | 'link' | 'payment' | 'quote';
 
 type Place = {
   /** In which objects it is looked for. */
@@ -64,7 +64,7 @@ const PAYLOAD_DEPTH_MAX = 3;
 const TEXT_DEPTH_MAX = 2;
 
 /** What stands at the places of an event. */
-export type Found = {
+export type FoundPlaces = {
   /** Every value but null, in the order of the event. */
   readonly values: Readonly<Partial<Record<Part, readonly unknown[]>>>;
   /** How many payments it has. */
@@ -78,19 +78,19 @@ export type Found = {
   readonly isLink: boolean;
 };
 
-/** How text in the place of an object is read: with exact amounts, plainly, or not at all, as nobody has verified it. */
+/** How text in the place of an object is read: with exact amounts, plainly, or not at all before it is verified. */
 export type Texts = 'exactly' | 'plainly' | 'closed';
 
 /** What stands at one part's places. */
-export function valuesOf({ values }: Found, part: Part): readonly unknown[] {
+export function valuesOf({ values }: FoundPlaces, part: Part): readonly unknown[] {
   return values[part] ?? [];
 }
 
-/** What is no event: a list of so many in its place, or no object. */
+/** What stands in an event's place: a list of that many, or no object. */
 export type NoEvent = { readonly listOf: number } | 'no_object';
 
 /** Walks an event to all of its places. */
-export function findPlaces(body: unknown, texts: Texts): Found | NoEvent {
+export function findPlaces(body: unknown, texts: Texts): FoundPlaces | NoEvent {
   const walk: Walk = { texts, values: {}, payments: 0, odd: new Set(), isLink: false, listOf: null };
   const whole = unwrap(walk, body, 0);
   if (whole !== null && walk.listOf === null) visit(walk, whole, 'envelope', 0);
@@ -109,6 +109,7 @@ type Walk = {
 
 /** An object, and in how many texts it stood. */
 type Opened = { object: JsonObject; textDepth: number };
+type OpenedText = { value: unknown; textDepth: number };
 
 /** What one name stands for in an object of one role: objects, a value, or either. */
 type Slot = { role: Role | null; part: Part | null };
@@ -124,60 +125,57 @@ function visit(walk: Walk, { object, textDepth }: Opened, role: Role, depth: num
       visitPayments(walk, value, textDepth);
       continue;
     }
-    const inner = slot.role === null ? null : innerObject(walk, slot.role, value, textDepth);
-    if (inner === null) note(walk, slot, name, value);
-    else if (!isPayload(slot.role)) visit(walk, inner, slot.role as Role, depth);
-    else if (depth < PAYLOAD_DEPTH_MAX) visit(walk, inner, slot.role as Role, depth + 1);
+    const { role: innerRole } = slot;
+    const open = innerRole !== null && isPayload(innerRole) ? unwrap : openObject;
+    const inner = innerRole === null ? null : open(walk, value, textDepth);
+    if (innerRole === null || inner === null) note(walk, slot, name, value);
+    else if (!isPayload(innerRole)) visit(walk, inner, innerRole, depth);
+    else if (depth < PAYLOAD_DEPTH_MAX) visit(walk, inner, innerRole, depth + 1);
     else walk.odd.add('payload');
   }
 }
 
-/** One payment, or a list of them. A number is no payment but how many there are, and so is an object that has no part of one. */
+/** One payment, or a list of them. A number says only how many there are, and so does an object without a payment's parts. */
 function visitPayments(walk: Walk, value: unknown, textDepth: number): void {
   const opened = openText(walk, value, textDepth);
   const isList = Array.isArray(opened.value);
   const all = isList ? (opened.value as unknown[]) : [opened.value];
   if (all.length > 1) walk.odd.add('payment');
   for (const one of all) {
-    const inner = openText(walk, one, opened.textDepth);
-    const object = asObject(inner.value);
-    if (object === null) {
+    const inner = openObject(walk, one, opened.textDepth);
+    if (inner === null) {
       if (isList || scalarText(one) === null || typeof one === 'string') walk.odd.add('payment');
-    } else if (isList || Object.keys(object).some((name) => SLOTS.payment.has(name))) {
-      visit(walk, { object, textDepth: inner.textDepth }, 'payment', 0);
+    } else if (isList || Object.keys(inner.object).some((name) => SLOTS.payment.has(name))) {
+      visit(walk, inner, 'payment', 0);
     }
   }
 }
 
-/** The object at a place; null where something else stands there. */
-function innerObject(walk: Walk, role: Role, value: unknown, textDepth: number): Opened | null {
-  if (isPayload(role)) return unwrap(walk, value, textDepth);
-  const opened = openText(walk, value, textDepth);
-  const object = asObject(opened.value);
-  return object === null ? null : { object, textDepth: opened.textDepth };
-}
-
-function isPayload(role: Role | null): boolean {
+function isPayload(role: Role): boolean {
   return role === 'envelope' || role === 'payload';
 }
 
 /** The object that an event's place holds: as it is, as JSON text, or as the one element of a list. */
 function unwrap(walk: Walk, value: unknown, textDepth: number): Opened | null {
   const opened = openText(walk, value, textDepth);
-  if (!Array.isArray(opened.value)) {
-    const object = asObject(opened.value);
-    return object === null ? null : { object, textDepth: opened.textDepth };
-  }
+  if (!Array.isArray(opened.value)) return objectIn(opened);
   const { length } = opened.value;
   if (length > 1) walk.listOf = Math.max(length, walk.listOf ?? 0);
-  if (length !== 1) return null;
-  const one = openText(walk, opened.value[0], opened.textDepth);
-  const object = asObject(one.value);
-  return object === null ? null : { object, textDepth: one.textDepth };
+  return length === 1 ? openObject(walk, opened.value[0], opened.textDepth) : null;
 }
 
-/** Text that may be JSON, opened; whatever else stands there, as it is. */
-function openText(walk: Walk, given: unknown, before: number): { value: unknown; textDepth: number } {
+/** An object, or the one that a text holds as JSON; null if something else stands there. */
+function openObject(walk: Walk, value: unknown, before: number): Opened | null {
+  return objectIn(openText(walk, value, before));
+}
+
+function objectIn({ value, textDepth }: OpenedText): Opened | null {
+  const object = asObject(value);
+  return object === null ? null : { object, textDepth };
+}
+
+/** Text that may be JSON, opened; anything else as it is. */
+function openText(walk: Walk, given: unknown, before: number): OpenedText {
   let value = given;
   let textDepth = before;
   while (typeof value === 'string' && walk.texts !== 'closed' && textDepth < TEXT_DEPTH_MAX) {

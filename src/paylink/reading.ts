@@ -1,10 +1,10 @@
 import { type Authority, bareFact, type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { Fault } from '../fault.ts';
+import { parseBodyExactly } from '../json.ts';
 import { type Details, readDetails } from './answers.ts';
+import type { EventReading } from './events.ts';
 import type { LinkSeen } from './service.ts';
-import { FACT_KINDS_BY_STATUS } from './statement.ts';
-import { asObject, field, readMoney, statedText, usableId } from './values.ts';
-import { type EventReading, parseBodyExactly } from './wire.ts';
+import { asObject, FACT_KINDS_BY_STATUS, field, readMoney, statedText, usableId } from './values.ts';
 
 /** What the API says about a link: as an event does, and the link itself. */
 export type LinkReading = EventReading & {
@@ -29,11 +29,11 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
   }
   const { link } = read.value;
   const authority: Authority = { by: 'reading', number };
-  const statement = stateOf(read.value, authority);
+  const state = stateOf(read.value, authority);
   const { id, url, shortUrl, status, expiresAtMs } = link;
   return {
     linkIds: [id],
-    facts: [...statement.facts, ...linkFacts(read.value, statement, authority)],
+    facts: [...state.facts, ...linkFacts(read.value, state, authority)],
     // A reading is the answer already: asking again would tell the same.
     unsure: false,
     notUnderstood: null,
@@ -46,10 +46,10 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
 /** Kinds in the order in which facts are applied. */
 const ORDER: readonly FactKind[] = ['completed', 'disputed', 'refunded', 'pending', 'unclear'];
 
-type Statement = { facts: readonly PaymentFact[]; moneyCame: boolean; isClear: boolean };
+type State = { facts: readonly PaymentFact[]; moneyCame: boolean; isClear: boolean };
 
 /** What the payments, and the status over all of them, say. At most one fact is unclear: one is enough for a person. */
-function stateOf({ link, payments }: Details, authority: Authority): Statement {
+function stateOf({ link, payments }: Details, authority: Authority): State {
   const all = [...ofEachPayment(payments, link, authority), ...ofAllPayments(link, authority)];
   const { said, isOneOfSeveral } = tellApart(all);
   const came = said.filter(({ kind }) => MONEY_CAME.has(kind));
@@ -86,7 +86,7 @@ function tellApart(all: readonly PaymentFact[]): { said: PaymentFact[]; isOneOfS
   };
 }
 
-/** A fact for each payment that is listed; unclear where one id is listed twice with different words. */
+/** A fact for each payment that is listed; unclear if one id is listed twice with different words. */
 function ofEachPayment(payments: readonly unknown[], link: LinkSeen, authority: Authority): PaymentFact[] {
   const found = new Map<string, PaymentFact>();
   const nameless: PaymentFact[] = [];
@@ -109,9 +109,9 @@ function ofEachPayment(payments: readonly unknown[], link: LinkSeen, authority: 
 const NONE_COMPLETED: ReadonlySet<string | null> = new Set(['NOT_STARTED', 'PENDING']);
 
 /**
- * One payment. Its money is the quote's `amount`, never `totalBRL`: that holds instalment interest. Null for a status that
- * the spec does not name, as a failed attempt may have, where the status over all says that nothing is completed; one
- * that is completed all the same contradicts it.
+ * One payment. Its money is the quote's `amount`, never `totalBRL`: that holds instalment interest. If the status over all
+ * says that nothing is completed: null for a status that the spec does not name, as a failed attempt may have, and a
+ * payment that is completed contradicts it.
  */
 function ofPayment(payment: unknown, link: LinkSeen, authority: Authority): PaymentFact | null {
   const object = asObject(payment);
@@ -131,7 +131,7 @@ function ofPayment(payment: unknown, link: LinkSeen, authority: Authority): Paym
   };
 }
 
-/** What the status over all payments says by itself: of payments that are not listed, or in a word nobody knows. */
+/** What the status over all payments adds: of payments that are not listed, or in a word that settled does not know. */
 function ofAllPayments({ paymentStatus, payments, ...link }: LinkSeen, authority: Authority): PaymentFact[] {
   if (paymentStatus === null || paymentStatus === 'NOT_STARTED') return [];
   const kind = kindOf(paymentStatus) ?? 'unclear';
@@ -139,11 +139,7 @@ function ofAllPayments({ paymentStatus, payments, ...link }: LinkSeen, authority
 }
 
 /** What the link's own status adds: links end, and are ended (spec §3). */
-function linkFacts(
-  { link, isExpired }: Details,
-  { moneyCame, isClear }: Statement,
-  authority: Authority,
-): PaymentFact[] {
+function linkFacts({ link, isExpired }: Details, { moneyCame, isClear }: State, authority: Authority): PaymentFact[] {
   const expired = link.status === 'EXPIRED' || isExpired;
   // Links become inactive by being paid: only without money is it news.
   const disabled = link.status === 'INACTIVE' && isClear && !moneyCame;

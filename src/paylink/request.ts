@@ -1,4 +1,4 @@
-import { systemClock } from '../work/clock.ts';
+import type { Clock } from '../work/clock.ts';
 import { ServiceFault } from './service.ts';
 
 /** An answer's body is read up to here. */
@@ -11,8 +11,9 @@ export type Exchange = {
   url: string;
   headers: Record<string, string>;
   body: string | null;
-  /** For connecting, headers and body together, in real time. */
+  /** For connecting, headers and body together. */
   deadlineMs: number;
+  deadlineClock: Pick<Clock, 'after'>;
   /** Ends the request before its deadline. */
   closing: AbortSignal;
 };
@@ -20,22 +21,22 @@ export type Exchange = {
 export type Reply = {
   status: number;
   headers: Headers;
-  /** Empty where it did not come whole; then `bodyFault` says why. */
+  /** Empty if it did not come whole; then `bodyFault` says why. */
   body: Uint8Array;
   bodyFault: ServiceFault | null;
 };
 
 /**
- * One request. Redirects are not followed: the key travels to nobody else.
+ * One request. Redirects are not followed: the key must not travel to another server.
  *
- * Faults, all transient: `service_unreachable`, `service_timeout`. `service_answer_too_large` and both of them are
- * returned where the headers did come.
+ * Faults, all transient: `service_unreachable`, `service_timeout`. Once the headers came, these two and
+ * `service_answer_too_large` are returned.
  */
 export async function send(exchange: Exchange): Promise<Reply> {
-  const { method, url, headers, body, deadlineMs, closing } = exchange;
+  const { method, url, headers, body, deadlineMs, deadlineClock, closing } = exchange;
   const controller = new AbortController();
   const abort = () => controller.abort();
-  const cancel = systemClock.after(deadlineMs, abort);
+  const cancel = deadlineClock.after(deadlineMs, abort);
   closing.addEventListener('abort', abort);
   if (closing.aborted) abort();
   try {
@@ -96,8 +97,8 @@ function toFault(error: unknown, exchange: Exchange, { aborted }: AbortSignal): 
 }
 
 /**
- * Why the network failed, in a word, and whether nobody can have read the request. The words of the error itself are
- * left out: they may quote headers.
+ * Why the network failed, in a word, and whether the request certainly was not read. The error's own words are left out:
+ * they may quote headers.
  */
 function networkCause(error: unknown): { code: string; neverLeft: boolean } {
   const { cause } = error as { cause?: { code?: unknown; syscall?: unknown; errors?: unknown } };

@@ -3,8 +3,8 @@ import type { StatedMoney } from '../domain/money.ts';
 import { Fault, type FaultCode } from '../fault.ts';
 
 /**
- * The payment-link service's API (spec §4), asked within a budget. Every call takes a slot before its request leaves
- * and throws a `ServiceFault` where it is not answered as the spec says. The API key is in no fault and no log.
+ * The payment-link service's API (spec §4), asked within a budget. Every call takes a slot before its request leaves, and
+ * throws a `ServiceFault` if it is not answered as the spec says. The API key is in no fault and no log.
  */
 export type Service = {
   /** `GET /merchant/profile` */
@@ -12,8 +12,8 @@ export type Service = {
   /** `POST /payment-links` */
   createLink(link: NewLink, as: RequestClass): Promise<Answered<LinkMade>>;
   /**
-   * `GET /payment-links?externalReference=`: the links of that reference; none, or one. `isWhole`: where there is none, none
-   * was hidden behind others that the service listed in spite of the filter.
+   * `GET /payment-links?externalReference=`: the links of that reference; none, or one. `isWhole`: if there is none, none was
+   * hidden behind others that the service listed in spite of the filter.
    */
   findLinks(reference: string, as: RequestClass): Promise<Answered<LinkSeen[]> & { isWhole: boolean }>;
   /** `GET /payment-links?page=`: the newest first. */
@@ -78,22 +78,22 @@ export function carriesToken({ webhookUrl }: LinkSeen, token: string): boolean {
   return webhookUrl?.endsWith(`/hooks/${token}`) === true;
 }
 
-/** Where slots come from: the store. */
+/** The store gives the slots. */
 export type Budget = {
   takeBudget(ask: BudgetAsk): Promise<BudgetTaken>;
   returnBudget(given: BudgetReturn): Promise<void>;
 };
 
-/** Whether the service answered that it has no such link. Where the list is not found, the address is wrong instead. */
+/** Whether the service answered that it has no such link. If the list is not found, the address is wrong instead. */
 export function isMissing({ code, kind }: ServiceFault): boolean {
   return code === 'service_not_found' && kind === 'terminal';
 }
 
 /** A call of the service that failed. Its message names the call and keeps the service's own words. */
 export class ServiceFault extends Fault {
-  /** The HTTP status; null where no answer came. */
+  /** The HTTP status; null if no answer came. */
   readonly status: number | null;
-  /** When trying again makes sense; null where the caller's own backoff says. */
+  /** When trying again makes sense; null if the caller's own backoff says it. */
   readonly retryAtMs: number | null;
   /** Whether the service may have done what it was asked to. */
   readonly mayHaveArrived: boolean;
@@ -102,15 +102,11 @@ export class ServiceFault extends Fault {
     kind: 'transient' | 'terminal',
     code: FaultCode,
     message: string,
-    {
-      status = null,
-      retryAtMs = null,
-      mayHaveArrived = false,
-    }: { status?: number | null; retryAtMs?: number | null; mayHaveArrived?: boolean } = {},
+    more: { status?: number | null; retryAtMs?: number | null; mayHaveArrived?: boolean } = {},
   ) {
     super(kind, code, message);
-    this.status = status;
-    this.retryAtMs = retryAtMs;
-    this.mayHaveArrived = mayHaveArrived;
+    this.status = more.status ?? null;
+    this.retryAtMs = more.retryAtMs ?? null;
+    this.mayHaveArrived = more.mayHaveArrived ?? false;
   }
 }

@@ -1,9 +1,18 @@
+import type { FactKind } from '../domain/fact.ts';
 import { UNNAMED } from '../domain/ledger.ts';
-import type { StatedMoney } from '../domain/money.ts';
-import { JsonNumber } from './json.ts';
+import { parseAmount, type StatedMoney } from '../domain/money.ts';
+import { ExactNumber } from '../json.ts';
 
-/** Reading single values of parsed JSON whose shape nobody promised. */
+/** Reads single values of parsed JSON whose shape is not promised, and compares those that several places name. */
 export type JsonObject = Record<string, unknown>;
+
+/** What a payment status says of a payment (spec §2, Payment). */
+export const FACT_KINDS_BY_STATUS: ReadonlyMap<string, FactKind> = new Map([
+  ['PENDING', 'pending'],
+  ['COMPLETED', 'completed'],
+  ['REFUNDED', 'refunded'],
+  ['DISPUTED', 'disputed'],
+]);
 
 export const ID_LENGTH_MAX = 255;
 const CURRENCY_LENGTH_MAX = 16;
@@ -19,7 +28,7 @@ export function usableId(value: unknown): string | null {
 }
 
 function wholeNumberText(value: unknown): string | null {
-  const number = value instanceof JsonNumber ? Number(value.text) : value;
+  const number = value instanceof ExactNumber ? Number(value.text) : value;
   return Number.isSafeInteger(number) ? String(number) : null;
 }
 
@@ -33,23 +42,21 @@ export function readMoney(place: JsonObject): StatedMoney | null {
  * A currency's code in capitals, without the spaces around it. Characters that cannot be stored or shown (NUL, controls,
  * direction marks, half characters) become question marks.
  */
-export function readCurrency(value: unknown): string | null {
-  const text =
-    statedText(value)
-      ?.replace(/^ +| +$/g, '')
-      .toUpperCase()
-      .slice(0, CURRENCY_LENGTH_MAX) ?? null;
-  return text === null ? null : text.replace(/\p{C}/gu, '?');
+function readCurrency(value: unknown): string | null {
+  const code = statedText(value)
+    ?.replace(/^ +| +$/g, '')
+    .toUpperCase();
+  return code?.slice(0, CURRENCY_LENGTH_MAX).replace(/\p{C}/gu, '?') ?? null;
 }
 
-/** An amount or currency that is there but is neither becomes text that none has: it must not count as unnamed. */
+/** A value that is there but is neither text nor a number becomes the name of its type: it must not count as unnamed. */
 export function statedText(value: unknown): string | null {
   return value === undefined || value === null ? null : (scalarText(value) ?? typeof value);
 }
 
 export function scalarText(value: unknown): string | null {
   if (typeof value === 'string') return value;
-  if (value instanceof JsonNumber) return value.text;
+  if (value instanceof ExactNumber) return value.text;
   return typeof value === 'number' ? String(value) : null;
 }
 
@@ -60,5 +67,39 @@ export function field(object: JsonObject, name: string): unknown {
 
 export function asObject(value: unknown): JsonObject | null {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject && !(value instanceof JsonNumber) ? (value as JsonObject) : null;
+  return isObject && !(value instanceof ExactNumber) ? (value as JsonObject) : null;
+}
+
+/** What several places name: the first value of it, and whether all of them name the same. */
+export type Agreed<T> = { first: T | null; isAgreed: boolean };
+
+export function agreed(
+  named: readonly (string | null)[],
+  isSame: (one: string, other: string) => boolean = (one, other) => one === other,
+): Agreed<string> {
+  let first: string | null = null;
+  let isAgreed = true;
+  for (const value of named) {
+    if (first === null) first = value;
+    else if (value !== null && !isSame(first, value)) isAgreed = false;
+  }
+  return { first, isAgreed };
+}
+
+/** Amounts and currencies agree separately: one place may name what another leaves out. */
+export function agreedMoney(amounts: readonly unknown[], currencies: readonly unknown[]): Agreed<StatedMoney> {
+  const currency = agreed(currencies.map(readCurrency));
+  const amount = agreed(
+    amounts.map(statedText),
+    (one, other) => one === other || isSameAmount(one, other, currency.first ?? ''),
+  );
+  const isNamed = amount.first !== null || currency.first !== null;
+  const money = isNamed ? { amount: amount.first, currency: currency.first } : null;
+  return { first: money, isAgreed: amount.isAgreed && currency.isAgreed };
+}
+
+/** `100` and `100.00` are one amount. */
+function isSameAmount(one: string, other: string, currency: string): boolean {
+  const [read, reread] = [parseAmount(one, currency), parseAmount(other, currency)];
+  return read.ok && reread.ok && read.amountMinor === reread.amountMinor;
 }

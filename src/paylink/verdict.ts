@@ -1,14 +1,14 @@
 import type { ApiPause, ApiStanding, RateSeen, RequestClass } from '../domain/budget.ts';
+import { httpDateMs, retryAfterMs } from '../domain/retry.ts';
 import type { FaultCode } from '../fault.ts';
+import { parseBodyExactly } from '../json.ts';
 import type { Read } from './answers.ts';
-import { pauseUntilReset, readRate, readRetryAfter, retryAfterLimit } from './limits.ts';
 import type { Reply } from './request.ts';
 import { ServiceFault } from './service.ts';
 import { asObject, field, type JsonObject } from './values.ts';
-import { parseBodyExactly } from './wire.ts';
 
 /** One of the service's calls. */
-export type Call<T> = {
+export type ServiceCall<T> = {
   /** For messages: `GET /payment-links/{id}`. */
   name: string;
   method: 'GET' | 'POST';
@@ -18,10 +18,8 @@ export type Call<T> = {
   read: (body: unknown) => Read<T>;
   /** What must not be shown, should the service repeat it. */
   secrets: readonly string[];
-  /** Whether a link is asked for by its id: only then does 404 mean that there is none. */
-  ofOneLink: boolean;
-  /** Whether the list is asked for, which the service's sandbox refuses (spec §1). */
-  ofList: boolean;
+  /** Whether one link is asked for, by its id: only then does 404 mean that there is none; or the list. */
+  of: 'link' | 'list' | null;
 };
 
 /** What an answer says, and what giving its slot back tells the budget. */
@@ -39,7 +37,7 @@ const WORDS_LENGTH_MAX = 300;
 type Context = { as: RequestClass; nowMs: number };
 
 /** What the service meant, by the status of its answer (spec §7). */
-export function judge<T>(call: Call<T>, reply: Reply, context: Context): Verdict<T> {
+export function judge<T>(call: ServiceCall<T>, reply: Reply, context: Context): Verdict<T> {
   const { status } = reply;
   // A 429 says by its Retry-After how long to wait; that nothing remains is no further use by others.
   const seen = status === 429 ? null : readRate(reply.headers, context.nowMs);
@@ -57,7 +55,7 @@ export function judge<T>(call: Call<T>, reply: Reply, context: Context): Verdict
   return { result: { ok: false, fault }, seen, pause: pause ?? reset, standing };
 }
 
-function readAnswer<T>(call: Call<T>, { status, body, bodyFault }: Reply): Verdict<T>['result'] {
+function readAnswer<T>(call: ServiceCall<T>, { status, body, bodyFault }: Reply): Verdict<T>['result'] {
   if (bodyFault !== null) return { ok: false, fault: bodyFault };
   const parsed = parseBodyExactly(body);
   const read: Read<T> = parsed === undefined ? { ok: false, flaw: 'it is no JSON' } : call.read(parsed);
@@ -81,11 +79,11 @@ type Refusal = {
   standing: ApiStanding;
   pause: ApiPause | null;
   retryAtMs?: number | null;
-  /** Whether the service may have done what it was asked to all the same. */
+  /** Whether the service may still have done what it was asked. */
   isDoubtful?: boolean;
 };
 
-function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Context): Refusal {
+function refuse(call: ServiceCall<unknown>, { status, headers }: Reply, { nowMs }: Context): Refusal {
   const terminal = { kind: 'terminal', standing: 'well', pause: null } as const;
   const transient = { kind: 'transient', standing: 'unknown', pause: null } as const;
   switch (status) {
@@ -100,13 +98,13 @@ function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Cont
     case 403:
       return refuse403(call, nowMs);
     case 404:
-      return call.ofOneLink
+      return call.of === 'link'
         ? { ...terminal, code: 'service_not_found', advice: 'The service has no such link under this API key.' }
         : { ...transient, standing: 'well', code: 'service_not_found', advice: 'Check SETTLED_API_URL.' };
     case 409:
       return { ...terminal, code: 'service_conflict', advice: 'A link of this externalReference exists.' };
     case 429: {
-      const untilMs = retryAfterLimit(headers, nowMs);
+      const untilMs = readRetryAfter(headers, nowMs) ?? nowMs + RETRY_MS.fallback;
       return {
         ...transient,
         code: 'service_rate_limited',
@@ -132,29 +130,68 @@ function refuse(call: Call<unknown>, { status, headers }: Reply, { nowMs }: Cont
   return { ...transient, code: 'service_answer_unusable', advice, retryAtMs, isDoubtful: true };
 }
 
-/**
- * Of the list it is the service's sandbox that refuses; of one link it may be that link alone. Elsewhere the merchant is
- * inactive (spec §7).
- */
-function refuse403({ ofList, ofOneLink }: Call<unknown>, nowMs: number): Refusal {
-  if (ofList) {
+/** The service's sandbox refuses the list (spec §1), and a key may not see one link. Else the merchant is inactive (spec §7). */
+function refuse403({ of }: ServiceCall<unknown>, nowMs: number): Refusal {
+  const forbidden = { kind: 'transient', code: 'service_forbidden', standing: 'unknown', pause: null } as const;
+  if (of === 'list') {
     const advice = "The service's sandbox has no list; in production the merchant may be inactive.";
-    return { kind: 'terminal', code: 'service_forbidden', advice, standing: 'unknown', pause: null };
+    return { ...forbidden, kind: 'terminal', advice };
   }
-  if (ofOneLink) {
-    const advice = 'This key may not see the link, or the merchant is inactive.';
-    return { kind: 'transient', code: 'service_forbidden', advice, standing: 'unknown', pause: null };
-  }
-  return {
-    kind: 'transient',
-    code: 'service_forbidden',
-    advice: 'The merchant may be inactive: ask the operator of the service.',
-    standing: 'merchant_inactive',
-    pause: { untilMs: nowMs + MERCHANT_PAUSE_MS, spares: 'create' },
-  };
+  if (of === 'link') return { ...forbidden, advice: 'This key may not see the link, or the merchant is inactive.' };
+  const advice = 'The merchant may be inactive: ask the operator of the service.';
+  const pause = { untilMs: nowMs + MERCHANT_PAUSE_MS, spares: 'create' } as const;
+  return { ...forbidden, advice, standing: 'merchant_inactive', pause };
 }
 
-/** The service's own words, as printable text of 300 characters at most; null where none are found. */
+/* What an answer says of when to ask again: X-RateLimit-* and Retry-After (spec §8). */
+
+const RESET_MS_MAX = 60_000;
+const RETRY_MS = { min: 1_000, max: 3_600_000, fallback: 60_000 } as const;
+/** The spec does not explain `X-RateLimit-Reset`: below the first it is seconds from now, below the second epoch seconds. */
+const EPOCH_SECONDS_MIN = 1_000_000_000;
+const EPOCH_MS_MIN = 100_000_000_000;
+
+/** Null unless limit and remainder are there as whole numbers. */
+function readRate(headers: Headers, nowMs: number): RateSeen | null {
+  const limit = wholeNumber(headers.get('x-ratelimit-limit'));
+  const remaining = wholeNumber(headers.get('x-ratelimit-remaining'));
+  if (limit === null || remaining === null) return null;
+  const resetAtMs = remaining === 0 ? readReset(headers, nowMs) : null;
+  return { limit, remaining, ...(resetAtMs === null ? {} : { resetAtMs }) };
+}
+
+/** When the limit is reset: now, or within a minute; null if the answer does not say it. */
+function readReset(headers: Headers, nowMs: number): number | null {
+  const reset = wholeNumber(headers.get('x-ratelimit-reset'));
+  if (reset === null) return null;
+  // Epochs are compared with the service's own clock: ours may be wrong.
+  const serviceMs = readDate(headers) ?? nowMs;
+  const inMs = reset < EPOCH_SECONDS_MIN ? reset * 1_000 : (reset < EPOCH_MS_MIN ? reset * 1_000 : reset) - serviceMs;
+  return nowMs + Math.min(RESET_MS_MAX, Math.max(0, inMs));
+}
+
+/** If nothing is left of the limit: a pause until it is reset. */
+function pauseUntilReset(seen: RateSeen | null, nowMs: number): ApiPause | null {
+  const untilMs = seen?.resetAtMs ?? nowMs;
+  return untilMs <= nowMs ? null : { untilMs, spares: null };
+}
+
+/** When `Retry-After` (RFC 9110 §10.2.3) lets a request be tried again: between a second and an hour; null without one. */
+function readRetryAfter(headers: Headers, nowMs: number): number | null {
+  const inMs = retryAfterMs(headers.get('retry-after'), headers.get('date'), nowMs);
+  return inMs === null ? null : nowMs + Math.min(RETRY_MS.max, Math.max(RETRY_MS.min, inMs));
+}
+
+function wholeNumber(text: string | null): number | null {
+  return text !== null && /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
+}
+
+/** The service's clock in epoch milliseconds, from `Date`; null if the answer has none. */
+export function readDate(headers: Headers): number | null {
+  return httpDateMs(headers.get('date'));
+}
+
+/** The service's own words, as printable text of 300 characters at most; null if there are none. */
 function ownWords(body: Uint8Array, secrets: readonly string[]): string | null {
   const parsed = parseBodyExactly(body);
   const text = parsed === undefined ? plainText(body) : saidIn(asObject(parsed) ?? {});
@@ -188,14 +225,8 @@ function saidIn(root: JsonObject): string {
 /** Each fault with the name of its field: of a list of faults, or of an object that has them by field. */
 function faultsIn(errors: unknown): string[] {
   if (Array.isArray(errors)) return errors.slice(0, FAULTS_MAX).map(faultOf).filter(isSentence);
-  return Object.entries(asObject(errors) ?? {})
-    .slice(0, FAULTS_MAX)
-    .flatMap(([name, fault]) =>
-      (Array.isArray(fault) ? fault.slice(0, FAULTS_MAX) : [fault])
-        .map(faultOf)
-        .filter(isSentence)
-        .map((said) => withName(name, said)),
-    );
+  const fields = Object.entries(asObject(errors) ?? {}).slice(0, FAULTS_MAX);
+  return fields.flatMap(([name, fault]) => faultsIn([fault].flat()).map((said) => withName(name, said)));
 }
 
 function faultOf(fault: unknown): string {

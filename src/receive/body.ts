@@ -7,22 +7,16 @@ export const BODY_BYTES_MAX = 256 * 1024;
 /** `room` is to be given back once the body is not needed any more. */
 type BodyRead = { outcome: 'read'; body: Buffer; room: Room };
 
-type Ended = { outcome: 'read'; body: Buffer } | NotRead;
+type Ended = Omit<BodyRead, 'room'> | NotRead;
 
-type BodyOutcome = BodyRead | NotRead;
-
-type NotRead =
-  | { outcome: 'too_large' }
-  | { outcome: 'aborted' }
-  /** There is no memory left for it. The rest is still on its way: see `skip`. */
-  | { outcome: 'no_room' }
+export type NotRead = {
   /**
-   * It was on its way for longer than any other that names no link, and there were too many of those; or it came in too
-   * many pieces.
+   * - `no_room`: there is no memory left for it; the rest is still on its way, see `skip`
+   * - `crowded_out`: it came in too many pieces; or there were too many that name no link, and it was on its way for longest
+   * - `refused`: the process is stopping and would not wait for the rest
    */
-  | { outcome: 'crowded_out' }
-  /** The process is stopping and would not wait for the rest. */
-  | { outcome: 'refused' };
+  outcome: 'too_large' | 'aborted' | 'no_room' | 'crowded_out' | 'refused';
+};
 
 /**
  * Bytes of bodies in memory at once, from their arrival to the answer. Deliveries that name no link of ours by their
@@ -37,7 +31,7 @@ const OTHERS_MAX = 512;
 
 /** An announced body of this size takes no room: connections are bounded, and so are these bodies together. */
 const UNMETERED_BYTES_MAX = 16 * 1024;
-/** What a piece costs beside its bytes, beyond so many pieces: a body can come byte by byte. */
+/** What a piece costs beside its bytes, after the first `PIECES_FREE`: a body can come byte by byte. */
 const PIECE_BYTES = 256;
 const PIECES_FREE = 64;
 /** A body in more pieces than this is not waited for: each costs more time than the bytes of an honest one. */
@@ -46,7 +40,7 @@ const PIECES_MAX = 2_048;
 /** Reads raw request bodies, at most 256 KiB each, and can refuse the ones that are still on their way. */
 export type BodyReader = {
   /** Takes room as the bytes arrive: what is only announced takes none. */
-  read(request: IncomingMessage, share: Share): Promise<BodyOutcome>;
+  read(request: IncomingMessage, share: Share): Promise<BodyRead | NotRead>;
   giveBack(room: Room): void;
   /** Lets a body pass without keeping it: a client that is still sending would not see an answer. */
   skip(request: IncomingMessage): Promise<void>;
@@ -59,7 +53,7 @@ export function bodyReader(): BodyReader {
   const others = new Set<() => void>();
   const taken = { addressed: 0, others: 0 };
 
-  /** False where there is not so much room left. */
+  /** False if there is not that much room left. */
   function take(room: Room, bytes: number): boolean {
     if (taken[room.share] + bytes > ROOM_BYTES_MAX[room.share]) return false;
     taken[room.share] += bytes;
@@ -75,18 +69,17 @@ export function bodyReader(): BodyReader {
   function crowd(leave: () => void): void {
     others.add(leave);
     const [longest] = others.size > OTHERS_MAX ? others : [];
-    if (longest !== undefined) {
-      others.delete(longest);
-      longest();
-    }
+    if (longest === undefined) return;
+    others.delete(longest);
+    longest();
   }
 
-  async function read(request: IncomingMessage, share: Share): Promise<BodyOutcome> {
+  async function read(request: IncomingMessage, share: Share): Promise<BodyRead | NotRead> {
     const room: Room = { share, bytes: 0 };
     const { promise: ended, resolve: end } = Promise.withResolvers<Ended>();
     const refuse = () => end({ outcome: 'refused' });
-    incomplete.add(refuse);
     const leave = () => end({ outcome: 'crowded_out' });
+    incomplete.add(refuse);
     if (share === 'others') crowd(leave);
     const source = announcesLittle(request)
       ? request
@@ -113,7 +106,7 @@ export function bodyReader(): BodyReader {
       };
       incomplete.add(end);
       request.once('close', end).resume();
-      // A sender that has gone already closes nothing a second time.
+      // A request that is closed already does not close again.
       if (request.destroyed) end();
     });
   }

@@ -1,15 +1,15 @@
-import { HEADER_PREFIX, headerNames } from '../paylink/wire.ts';
-import { SIGNING_SECRET_BYTES_MIN, verify } from './authentic.ts';
-import { isFresh } from './freshness.ts';
-import {
-  guessSignatures,
-  type SignatureFault,
-  signatureFault,
-  type TimestampFault,
-  timestampFault,
-} from './header_faults.ts';
+import { HEADER_PREFIX, headerNames } from '../paylink/events.ts';
 import { type Effort, findMistake, type Mistake } from './mistakes.ts';
-import { readSignatures } from './signature.ts';
+import {
+  CANDIDATES_MAX,
+  HEADER_LENGTH_MAX,
+  isFresh,
+  readSignatures,
+  SIGNING_SECRET_BYTES_MIN,
+  splitElements,
+  verify,
+  withoutPrefix,
+} from './verify.ts';
 
 /** What a captured delivery can turn out to be. docs/errors.md explains each. */
 export const VERDICTS = [
@@ -27,6 +27,24 @@ export const VERDICTS = [
 
 /** What a refused delivery to a known link can turn out to be beside those, before its signature is looked at. */
 export const REFUSALS = ['other_header_names', 'other_method', 'content_encoding', 'body_size'] as const;
+
+/** What is wrong with the form of a header as a whole. */
+type WholeFault = { fault: 'empty' | 'named' | 'quoted' | 'line_end' };
+
+export type SignatureFault =
+  | WholeFault
+  /** About a time that it names (`t=`). */
+  | { fault: 'time_twice' | 'time_not_first' | 'time_alone' | 'time_differs' }
+  | { fault: 'too_long'; characters: number; parts: number }
+  /** About one element; `parts`: how many there are. */
+  | { fault: 'prefix'; prefix: string; parts: number }
+  | { fault: 'hex_digits' | 'base64_bytes'; length: number; parts: number }
+  | { fault: 'no_encoding' | 'encoded_twice' | 'not_canonical' | 'empty_part'; parts: number };
+
+export type TimestampFault =
+  | WholeFault
+  | { fault: 'digits'; length: number }
+  | { fault: 'fraction' | 'sign' | 'date' | 'no_digits' };
 
 /** What shows that a body cannot be as the service sent it. */
 export type BodyDamage = 'empty' | 'no_text' | 'replaced' | 'no_json';
@@ -106,13 +124,11 @@ export function diagnose(given: Captured): Diagnosis {
   }
 }
 
-/** A pattern would look again at all the spaces within a header, from each of them. */
+/** Not by a pattern alone: at the end it would look again at all the spaces within a header, from each of them. */
 function withoutSpacesAround(header: string): string {
-  const isSpace = (at: number) => header[at] === ' ' || header[at] === '\t';
-  let [from, to] = [0, header.length];
-  while (from < to && isSpace(from)) from++;
-  while (to > from && isSpace(to - 1)) to--;
-  return header.slice(from, to);
+  let to = header.length;
+  while (to > 0 && ' \t'.includes(header[to - 1] as string)) to--;
+  return header.slice(0, to).replace(/^[ \t]+/, '');
 }
 
 function bodyDamage(body: Buffer): BodyDamage | null {
@@ -126,4 +142,80 @@ function bodyDamage(body: Buffer): BodyDamage | null {
   } catch {
     return 'no_json';
   }
+}
+
+const NAMED = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,64}(?:signature|timestamp)\s*:/i;
+const QUOTED = /^(["'])(.*)\1$/s;
+const FOREIGN_PREFIX = /^([A-Za-z][A-Za-z0-9_-]{0,15})[=,:](?=.{20})/;
+
+/** Why a signature header does not follow the grammar of docs/signature.md. */
+function signatureFault(header: string, timestamp: string): SignatureFault {
+  const fault = wholeFault(header) ?? stampFault(header, timestamp);
+  if (fault !== null) return fault;
+  const elements = splitElements(header.replace(/^t=[0-9]+(?: *, *| +)/, ''));
+  const parts = elements.length;
+  if (header.length > HEADER_LENGTH_MAX || parts > CANDIDATES_MAX) {
+    return { fault: 'too_long', characters: header.length, parts };
+  }
+  const found = elements.map((element) => elementFault(element, parts)).find((one) => one !== null);
+  return found ?? { fault: 'empty_part', parts };
+}
+
+/** Why a timestamp header does not follow the grammar. */
+function timestampFault(header: string): TimestampFault {
+  const fault = wholeFault(header);
+  if (fault !== null) return fault;
+  if (/^[0-9]+$/.test(header)) return { fault: 'digits', length: header.length };
+  if (/^[0-9]+[.,][0-9]+$/.test(header)) return { fault: 'fraction' };
+  if (/^[+-][0-9]+$/.test(header)) return { fault: 'sign' };
+  return { fault: Number.isNaN(Date.parse(header)) ? 'no_digits' : 'date' };
+}
+
+function wholeFault(header: string): WholeFault | null {
+  if (header === '') return { fault: 'empty' };
+  if (NAMED.test(header)) return { fault: 'named' };
+  if (QUOTED.test(header)) return { fault: 'quoted' };
+  return /[\r\n]/.test(header) ? { fault: 'line_end' } : null;
+}
+
+/** What is wrong with the time that a signature header names (`t=`). */
+function stampFault(header: string, timestamp: string): SignatureFault | null {
+  const stamps = [...header.matchAll(/(?:^|[, ])(t=[^, ]*)/g)].map(([, stamp]) => stamp as string);
+  const [stamp] = stamps;
+  if (stamp === undefined) return null;
+  if (stamps.length > 1) return { fault: 'time_twice' };
+  if (!header.startsWith('t=')) return { fault: 'time_not_first' };
+  if (stamp === header) return { fault: 'time_alone' };
+  return stamp === `t=${timestamp}` ? null : { fault: 'time_differs' };
+}
+
+function elementFault(element: string, parts: number): SignatureFault | null {
+  const text = withoutPrefix(element);
+  const prefix = FOREIGN_PREFIX.exec(text)?.[0];
+  if (prefix !== undefined) return { fault: 'prefix', prefix, parts };
+  if (/^[0-9A-Fa-f]{64}$/.test(text)) return null;
+  if (/^[0-9A-Fa-f]+$/.test(text)) return { fault: 'hex_digits', length: text.length, parts };
+  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(text)) return { fault: 'no_encoding', parts };
+  const bytes = Buffer.from(text, 'base64');
+  if (/^[0-9A-Fa-f]{64}$/.test(bytes.toString('latin1'))) return { fault: 'encoded_twice', parts };
+  if (bytes.length !== 32) return { fault: 'base64_bytes', length: bytes.length, parts };
+  const [plain, urlSafe] = [bytes.toString('base64'), bytes.toString('base64url')];
+  const spellings = [plain, plain.slice(0, -1), urlSafe, `${urlSafe}=`];
+  return spellings.includes(text) ? null : { fault: 'not_canonical', parts };
+}
+
+/** Codes that a malformed signature may have meant, for telling whether only its form is wrong. */
+function guessSignatures(header: string): Buffer[] {
+  const bare = header.slice(0, HEADER_LENGTH_MAX).replace(NAMED, '').trim().replace(QUOTED, '$2').trim();
+  return splitElements(bare)
+    .slice(0, CANDIDATES_MAX + 1)
+    .map((element) => withoutPrefix(element).replace(FOREIGN_PREFIX, ''))
+    .flatMap((text) => {
+      const digits = text.replace(/^0x/i, '').replaceAll(':', '');
+      if (/^(?:[0-9A-Fa-f]{2})+$/.test(digits)) return [Buffer.from(digits, 'hex')];
+      const bytes = Buffer.from(text, 'base64');
+      const inner = bytes.toString('latin1');
+      return /^(?:[0-9A-Fa-f]{2})+$/.test(inner) ? [Buffer.from(inner, 'hex'), bytes] : [bytes];
+    })
+    .slice(0, CANDIDATES_MAX);
 }

@@ -1,8 +1,8 @@
 import { inWords } from '../work/clock.ts';
-import type { BodyDamage, Diagnosis } from './diagnosis.ts';
-import type { SignatureFault, TimestampFault } from './header_faults.ts';
-import type { Change, Mistake } from './mistakes.ts';
-import { CANDIDATES_MAX, HEADER_LENGTH_MAX } from './signature.ts';
+import type { BodyDamage, Diagnosis, SignatureFault, TimestampFault } from './diagnosis.ts';
+import type { CharacterChange, Mistake } from './mistakes.ts';
+import { variantWords } from './variants.ts';
+import { CANDIDATES_MAX, HEADER_LENGTH_MAX } from './verify.ts';
 
 /** A diagnosis for a person: what is the matter, in a sentence or two, and what else was noticed and what to do. */
 export type Explained = { answer: string; advice: string[] };
@@ -12,8 +12,7 @@ export function explainDiagnosis(diagnosis: Diagnosis): Explained {
     case 'authentic':
       return { answer: `The signature is right, and fresh. ${signedAt(diagnosis)}.`, advice: [] };
     case 'stale_clock': {
-      const { toleranceSeconds } = diagnosis;
-      const signed = `${signedAt(diagnosis)}; ${toleranceSeconds} s are tolerated.`;
+      const signed = `${signedAt(diagnosis)}; ${diagnosis.toleranceSeconds} s are tolerated.`;
       return { answer: `The signature is right, but its clock is not. ${signed}`, advice: [STALE] };
     }
     case 'malformed_signature':
@@ -81,10 +80,10 @@ const ADVICE: Record<Mistake['verdict'], string> = {
 function matched({ readings, algorithm, change }: Mistake): string {
   if (change !== null) return `the ${change.of} ${changeWords(change)}`;
   const hash = algorithm === null ? [] : [`HMAC with ${algorithm.toUpperCase()} instead of SHA256`];
-  return [...readings.map((name) => READINGS[name] ?? name), ...hash].join(' and ');
+  return [...readings.map(variantWords), ...hash].join(' and ');
 }
 
-function changeWords({ how, at, is, shouldBe }: Change): string {
+function changeWords({ how, at, is, shouldBe }: CharacterChange): string {
   if (how === 'without') return `without "${is}" at byte ${at}`;
   return how === 'added'
     ? `with "${shouldBe}" added at byte ${at}`
@@ -127,80 +126,59 @@ const WHOLE = {
   named: "begins with the header's name: give only what follows the colon",
   quoted: 'is in quotation marks: the header has none',
   line_end: 'holds a line end',
-} as const;
+};
+
+/** Each completes "the signature …", with what belongs to the fault in braces. */
+const SIGNATURE_FAULTS: Readonly<Record<SignatureFault['fault'], string>> = {
+  ...WHOLE,
+  time_twice: 'names a time (`t=`) more than once',
+  time_not_first: 'names a time (`t=`) behind a code: it must stand first',
+  time_alone: 'names a time (`t=`) and no code',
+  time_differs: 'names another time (`t=`) than the timestamp header: both must have the same characters',
+  too_long:
+    `has {characters} characters in {parts} parts; ${HEADER_LENGTH_MAX} characters and ${CANDIDATES_MAX} parts are ` +
+    'the most',
+  prefix: 'has the prefix `{prefix}`: only hmac-sha256=, sha256=, sha256:, v1= and v1, are known',
+  hex_digits: 'has {length} hexadecimal digits, and HMAC-SHA256 has 64',
+  base64_bytes: 'is base64 of {length} bytes, and HMAC-SHA256 has 32',
+  no_encoding: 'is neither hexadecimal nor base64',
+  encoded_twice: 'is base64 of hexadecimal digits: it was encoded twice',
+  not_canonical: 'is base64 whose last digits do not end a code of 32 bytes: it is cut or mistyped',
+  empty_part: 'has an empty part',
+};
+
+const ALGORITHMS: Readonly<Record<number, string>> = { 32: 'MD5', 40: 'SHA-1', 96: 'SHA-384', 128: 'SHA-512' };
 
 function signatureWords(found: SignatureFault): string {
   const several = 'parts' in found && found.parts > 1 && found.fault !== 'too_long';
-  return `${several ? 'A part of the signature' : 'The signature'} ${signatureFaultWords(found)}.`;
+  const words = `${several ? 'A part of the signature' : 'The signature'} ${filled(SIGNATURE_FAULTS[found.fault], found)}`;
+  if (found.fault !== 'hex_digits') return `${words}.`;
+  const algorithm = ALGORITHMS[found.length];
+  return `${words}: ${algorithm === undefined ? 'it is cut or mistyped' : `it seems to be ${algorithm}`}.`;
 }
 
-function signatureFaultWords(found: SignatureFault): string {
-  switch (found.fault) {
-    case 'time_twice':
-      return 'names a time (`t=`) more than once';
-    case 'time_not_first':
-      return 'names a time (`t=`) behind a code: it must stand first';
-    case 'time_alone':
-      return 'names a time (`t=`) and no code';
-    case 'time_differs':
-      return 'names another time (`t=`) than the timestamp header: both must have the same characters';
-    case 'too_long':
-      return (
-        `has ${found.characters} characters in ${found.parts} parts; ${HEADER_LENGTH_MAX} characters and ` +
-        `${CANDIDATES_MAX} parts are the most`
-      );
-    case 'prefix':
-      return `has the prefix \`${found.prefix}\`: only hmac-sha256=, sha256=, sha256:, v1= and v1, are known`;
-    case 'hex_digits':
-      return `has ${found.length} hexadecimal digits, and HMAC-SHA256 has 64${hexSeems(found.length)}`;
-    case 'base64_bytes':
-      return `is base64 of ${found.length} bytes, and HMAC-SHA256 has 32`;
-    case 'no_encoding':
-      return 'is neither hexadecimal nor base64';
-    case 'encoded_twice':
-      return 'is base64 of hexadecimal digits: it was encoded twice';
-    case 'not_canonical':
-      return 'is base64 whose last digits do not end a code of 32 bytes: it is cut or mistyped';
-    case 'empty_part':
-      return 'has an empty part';
-    default:
-      return WHOLE[found.fault];
-  }
-}
-
-const ALGORITHM_BY_HEX_DIGITS: Readonly<Record<number, string>> = {
-  32: 'MD5',
-  40: 'SHA-1',
-  96: 'SHA-384',
-  128: 'SHA-512',
+/** Each completes "the timestamp …". */
+const TIMESTAMP_FAULTS: Readonly<Record<TimestampFault['fault'], string>> = {
+  ...WHOLE,
+  digits: 'has {length} digits',
+  fraction: 'has a fraction',
+  sign: 'has a sign',
+  date: 'is a date in words',
+  no_digits: 'does not consist of digits',
 };
-
-function hexSeems(digits: number): string {
-  const algorithm = ALGORITHM_BY_HEX_DIGITS[digits];
-  return algorithm === undefined ? ': it is cut or mistyped' : `: it seems to be ${algorithm}`;
-}
 
 const UNITS: Readonly<Record<number, string>> = { 10: 'seconds', 16: 'microseconds', 19: 'nanoseconds' };
 
 function timestampWords(found: TimestampFault): string {
-  const must = 'it must be epoch milliseconds, 13 digits';
-  switch (found.fault) {
-    case 'digits': {
-      const unit = UNITS[found.length];
-      const seems = unit === undefined ? '' : `, so it seems to be in ${unit}`;
-      return `The timestamp has ${found.length} digits${seems}; ${must}.`;
-    }
-    case 'fraction':
-      return `The timestamp has a fraction; ${must}.`;
-    case 'sign':
-      return `The timestamp has a sign; ${must}.`;
-    case 'date':
-      return `The timestamp is a date in words; ${must}.`;
-    case 'no_digits':
-      return `The timestamp does not consist of digits; ${must}.`;
-    default:
-      return `The timestamp ${WHOLE[found.fault]}.`;
-  }
+  const words = `The timestamp ${filled(TIMESTAMP_FAULTS[found.fault], found)}`;
+  const unit = found.fault === 'digits' ? UNITS[found.length] : undefined;
+  const seems = unit === undefined ? '' : `, so it seems to be in ${unit}`;
+  return found.fault in WHOLE ? `${words}.` : `${words}${seems}; it must be epoch milliseconds, 13 digits.`;
+}
+
+function filled(words: string, found: object): string {
+  const values = new Map(Object.entries(found));
+  return words.replace(/\{(\w+)\}/g, (_braces, name) => String(values.get(name)));
 }
 
 type Of<Code> = Extract<Diagnosis, { code: Code }>;
@@ -236,47 +214,3 @@ function methodWords({ method, origin }: Of<'other_method'>): Explained {
     advice: ['Find out who sends it so: a redirect on its way makes a GET of a POST.'],
   };
 }
-
-const READINGS: Readonly<Record<string, string>> = {
-  body_alone: 'the body alone, without the timestamp',
-  no_full_stop: 'the timestamp and the body without the full stop between them',
-  body_first: 'the body before the timestamp instead of after it',
-  colon_between: 'the timestamp and the body with a colon between them',
-  line_end_between: 'the timestamp and the body with a line end between them',
-  v0_form: '`v0:`, the timestamp, a colon and the body, as another service signs',
-  body_without_final_line_end: 'the body without its final line end',
-  body_trimmed: 'the body without the white space around it',
-  body_with_final_line_end: 'the body with a final line end',
-  body_with_final_crlf: 'the body with a final CR LF',
-  body_lf_for_crlf: 'the body with LF instead of CR LF',
-  body_crlf_for_lf: 'the body with CR LF instead of LF',
-  body_without_bom: 'the body without its byte order mark',
-  body_with_bom: 'the body with a byte order mark',
-  body_before_double_encoding: 'the body before it was decoded as Latin-1 and encoded as UTF-8',
-  body_double_encoded: 'the body decoded as Latin-1 and encoded as UTF-8',
-  body_empty: 'an empty body',
-  body_without_white_space: 'the body without the white space in its JSON',
-  body_compact_json: 'the body parsed and written again as compact JSON',
-  body_json_indented_2: 'the body parsed and written again as JSON indented by two',
-  body_json_indented_4: 'the body parsed and written again as JSON indented by four',
-  body_python_json: 'the body written as Python writes JSON',
-  body_ascii_json: 'the body with its other characters than ASCII escaped',
-  timestamp_seconds: 'the timestamp in whole seconds',
-  timestamp_milliseconds: 'the timestamp in milliseconds',
-  timestamp_cut_to_seconds: 'the timestamp in milliseconds, cut to whole seconds',
-  timestamp_fraction: 'the timestamp in seconds with a fraction',
-  timestamp_iso: 'the timestamp as an ISO date',
-  secret_trimmed: 'the secret without the white space around it',
-  secret_with_line_end: 'the secret with a line end after it',
-  secret_unquoted: 'the secret without its quotation marks',
-  secret_without_whsec: 'the secret without its prefix whsec_',
-  secret_with_whsec: 'the secret with the prefix whsec_',
-  secret_from_base64: 'the secret decoded as base64',
-  secret_from_hex: 'the secret decoded as hexadecimal',
-  secret_as_base64: 'the secret encoded as base64',
-  secret_as_hex: 'the secret encoded as hexadecimal',
-  secret_lower_case: 'the secret in lower case',
-  secret_upper_case: 'the secret in upper case',
-  secret_latin1: 'the secret encoded as Latin-1',
-  secret_empty: 'an empty secret',
-};

@@ -1,16 +1,17 @@
+import type { HeaderNames } from '../paylink/events.ts';
+import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { KeptReason, Refusals, Rejection } from '../store/rejections.ts';
 import type { Intake } from '../store/store.ts';
 import type { Cancel, Clock } from '../work/clock.ts';
-import type { Diagnosis } from './diagnosis.ts';
-import { diagnosisLimit } from './refusal.ts';
+import { type Diagnosis, diagnose } from './diagnosis.ts';
 
 /** A link's rejections are written at most this often; in between they are counted. */
 const WRITE_EVERY_MS = 1000;
 /** Links and reasons counted at once; beyond it rejections are not kept, only metered. */
 const COUNTED_MAX = 10_000;
-/** So many links with deliveries refused for one reason are a matter for a person. */
+/** Deliveries refused for one reason are a matter for a person once this many links have some. */
 const MATTER_FROM_LINKS = 3;
-/** While a matter may be open it is looked at so often whether it has ended; otherwise once in many times. */
+/** How often settled looks whether an open matter has ended; if none is open, at every 15th time only. */
 const END_EVERY_MS = 60_000;
 const END_ELSE_EVERY = 15;
 
@@ -29,7 +30,7 @@ type Counted = Pick<Rejection, 'linkKey' | 'reason' | 'count' | 'lastAtMs'> & { 
 export function rejectionLog(options: {
   store: Pick<Intake, 'recordRejection'> & Refusals;
   clock: Clock;
-  /** What a person is told of a reason that concerns enough links. */
+  /** The sentence for a person about a reason that concerns enough links. */
   describe: (reason: KeptReason, diagnosis: Diagnosis | null) => string;
   /** `count`: how many refusals could not be noted. */
   onFailed: (error: unknown, count: number) => void;
@@ -57,8 +58,7 @@ export function rejectionLog(options: {
   }
 
   function asWritten({ diagnosis, ...rejection }: Counted): Rejection {
-    // A name that settled does not look for is wrong for every link, or of one stranger's making: who knows an address may
-    // send any name.
+    // Other header names are wrong for every link, or a stranger's invention: anyone who knows an address may send any.
     const atFirst = diagnosis?.code === 'other_header_names' && diagnosis.prefix !== null;
     const detail = describe(rejection.reason, diagnosis);
     return {
@@ -76,10 +76,10 @@ export function rejectionLog(options: {
     counted.set(key, { ...rejection, ...since, diagnosis, count: rejection.count + (since?.count ?? 0) });
   }
 
-  /** What it finds; nothing if it fails, because a refusal is counted all the same. */
-  function diagnosed(diagnose: () => Diagnosis | null): Diagnosis | null {
+  /** Null if it fails: the refusal is counted without a diagnosis. */
+  function diagnosed(find: () => Diagnosis | null): Diagnosis | null {
     try {
-      return diagnose();
+      return find();
     } catch (error) {
       onFailed(error, 1);
       return null;
@@ -91,16 +91,16 @@ export function rejectionLog(options: {
       const { open } = await store.endRefusals(clock.nowMs());
       mayBeOpen = open > 0;
     } catch {
-      // The heartbeat tells of a store that fails, and this is looked at again.
+      // The heartbeat reports a store that fails, and this comes again.
     }
   }
 
   return {
-    add: (linkKey, reason, diagnose) => {
+    add: (linkKey, reason, find) => {
       const key = `${linkKey} ${reason}`;
       const before = counted.get(key);
       if (before === undefined && counted.size >= COUNTED_MAX) return;
-      const diagnosis = diagnose !== undefined && mayDiagnose(key, reason) ? diagnosed(diagnose) : null;
+      const diagnosis = find !== undefined && mayDiagnose(key, reason) ? diagnosed(find) : null;
       counted.set(key, {
         ...{ linkKey, reason, count: (before?.count ?? 0) + 1, lastAtMs: clock.nowMs() },
         diagnosis: diagnosis ?? before?.diagnosis ?? null,
@@ -117,4 +117,112 @@ export function rejectionLog(options: {
       await Promise.all([...counted.keys()].map(write));
     },
   };
+}
+
+/** Each link's deliveries of one reason are diagnosed at most this often. */
+const SAME_EVERY_MS = 10_000;
+/** All diagnoses that compute codes, together: ten at once, and one more every half second. */
+const BURST = 10;
+const ONE_MORE_MS = 500;
+/** Reasons whose diagnosis computes codes; the others only look at what was sent. */
+const COSTLY: ReadonlySet<KeptReason> = new Set(['signature_malformed', 'timestamp_malformed', 'signature_wrong']);
+/** Links and reasons whose last diagnosis is remembered. */
+const REMEMBERED_MAX = 10_000;
+
+/**
+ * Whether one more delivery of this link and reason may be diagnosed. A diagnosis must be made at once, because the bytes of a
+ * refused delivery are not kept. It can cost milliseconds, so few are made, and after the answer.
+ */
+function diagnosisLimit(clock: Pick<Clock, 'monotonicMs'>): (key: string, reason: KeptReason) => boolean {
+  const lastMs = new Map<string, number>();
+  let left = BURST;
+  let refilledMs = clock.monotonicMs();
+  return (key, reason) => {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - (lastMs.get(key) ?? Number.NEGATIVE_INFINITY) < SAME_EVERY_MS) return false;
+    const more = Math.floor((nowMs - refilledMs) / ONE_MORE_MS);
+    left = Math.min(BURST, left + more);
+    refilledMs = left === BURST ? nowMs : refilledMs + more * ONE_MORE_MS;
+    const isCostly = COSTLY.has(reason);
+    if (isCostly && left === 0) return false;
+    if (isCostly) left--;
+    if (lastMs.size >= REMEMBERED_MAX) lastMs.clear();
+    lastMs.set(key, nowMs);
+    return true;
+  };
+}
+
+type RefusedDelivery = {
+  rawHeaders: readonly string[];
+  headerNames: HeaderNames;
+  body: Buffer;
+  credentials: LinkCredentials;
+  reason: KeptReason;
+  nowMs: number;
+  toleranceSeconds: number;
+};
+
+/** What a refused delivery turns out to be; null if its reason says all that there is. */
+export function diagnoseRefused(refused: RefusedDelivery): Diagnosis | null {
+  const { rawHeaders, headerNames, reason } = refused;
+  switch (reason) {
+    case 'signature_missing':
+    case 'timestamp_missing':
+      return otherHeaderNames(rawHeaders, headerNames);
+    case 'signature_malformed':
+    case 'timestamp_malformed':
+    case 'signature_wrong': {
+      const [signature, timestamp] = [headerNames.signature, headerNames.timestamp].map(
+        (name) => rawHeaders[rawHeaders.findIndex((one, at) => at % 2 === 0 && one.toLowerCase() === name) + 1],
+      );
+      if (signature === undefined || timestamp === undefined) return null;
+      const { body, credentials, nowMs, toleranceSeconds } = refused;
+      const { secret, serviceSecret } = credentials;
+      const secrets = [secret, ...(serviceSecret === undefined ? [] : [serviceSecret()])];
+      return diagnose({ body, signature, timestamp, secrets, nowMs, toleranceSeconds, effort: 'little' });
+    }
+    default:
+      return null;
+  }
+}
+
+const NAMES_MAX = 8;
+/** Header names may hold more, and a person pastes what is shown here into a shell. */
+const NAME = /^[a-z0-9_-]{1,64}$/;
+const LOOKS_LIKE = /signature|timestamp|hmac|digest|(?:^|[-_])(?:sig|sign|signed|time|date-?time|ts|mac)(?:$|[-_])/;
+
+/** The names of headers that look like a signature or a timestamp, and never what they hold; null if there are none. */
+function otherHeaderNames(rawHeaders: readonly string[], wanted: HeaderNames): Diagnosis | null {
+  const all = rawHeaders.filter((_text, at) => at % 2 === 0).map((name) => name.toLowerCase());
+  const looking = [...new Set(all)].filter((name) => NAME.test(name) && LOOKS_LIKE.test(name));
+  const names = looking.filter((name) => name !== wanted.signature && name !== wanted.timestamp);
+  if (names.length === 0) return null;
+  const prefixes = names
+    .map((name) => /^(.+)-signature$/.exec(name)?.[1])
+    .filter((prefix) => prefix !== undefined && names.includes(`${prefix}-timestamp`));
+  return {
+    code: 'other_header_names',
+    names: names.slice(0, NAMES_MAX),
+    wanted: [wanted.signature, wanted.timestamp],
+    prefix: prefixes.length === 1 ? (prefixes[0] ?? null) : null,
+  };
+}
+
+/** Of a request that was refused before its body was read. */
+export function diagnoseUnread(
+  request: { method?: string | undefined; headers: Readonly<Record<string, string | string[] | undefined>> },
+  reason: KeptReason,
+): Diagnosis | null {
+  const { method = '', headers } = request;
+  if (reason === 'method_not_allowed') {
+    const { origin } = headers;
+    const isOrigin = typeof origin === 'string' && origin.length <= 100 && URL.parse(origin)?.origin === origin;
+    return { code: 'other_method', method: method.slice(0, 16), origin: isOrigin ? origin : null };
+  }
+  if (reason === 'content_encoding') {
+    const encoding = String(headers['content-encoding']).toLowerCase();
+    return { code: 'content_encoding', encoding: /^[a-z0-9, -]{1,32}$/.test(encoding) ? encoding : 'another' };
+  }
+  const bytes = Number(headers['content-length']);
+  return { code: 'body_size', bytes: Number.isSafeInteger(bytes) ? bytes : null };
 }

@@ -1,7 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Fault } from '../fault.ts';
+import { parseBodyExactly } from '../json.ts';
+import { deliveryMac, type EventReading, readEvent } from '../paylink/events.ts';
 import { readReading } from '../paylink/reading.ts';
-import { deliveryMac, type EventReading, parseBodyExactly, readEvent } from '../paylink/wire.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { ClaimedEvent, SettleJob } from '../store/store.ts';
 

@@ -1,7 +1,7 @@
 import type { RequestClass } from '../domain/budget.ts';
 import type { MatterGroup, MatterKind, MatterMoney } from '../domain/matter.ts';
 import type { HoldReason, Order, OrderState } from '../domain/order.ts';
-import type { RowStatus } from '../domain/row.ts';
+import type { RowStatus } from '../domain/retry.ts';
 import type { ShopFailures, ShopRefusal } from '../domain/shop_failures.ts';
 import type { OpeningState } from './asking.ts';
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/api/router.ts';
 import { openMetrics } from '../../src/observe/metrics.ts';
-import { DELIVERY_OUTCOMES } from '../../src/receive/delivery.ts';
+import { DELIVERY_OUTCOMES } from '../../src/receive/record.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { SHARED, SOURCES } from '../support/metrics.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { explain } from '../../src/api/explain.ts';
 import { CHECK_REASONS } from '../../src/domain/check_queue.ts';
 import type { ShopFailures } from '../../src/domain/shop_failures.ts';
-import { headerNames } from '../../src/paylink/wire.ts';
+import { headerNames } from '../../src/paylink/events.ts';
 import type { EventSummary, NoticeSummary, Timeline } from '../../src/store/queries.ts';
 import { aFact, anOrder, orderAfter, orderIn, reading } from '../support/orders.ts';
 

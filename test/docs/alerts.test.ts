@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { openMetrics } from '../../src/observe/metrics.ts';
-import { DELIVERY_OUTCOMES } from '../../src/receive/delivery.ts';
+import { DELIVERY_OUTCOMES } from '../../src/receive/record.ts';
 import { SHARED, SOURCES, samples } from '../support/metrics.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

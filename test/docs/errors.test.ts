@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { EXIT, EXIT_MEANINGS, EXIT_OF_COMMAND, exitOfFault, exitOfProblem } from '../../src/cli/exit.ts';
 import { FAULT_CODES } from '../../src/fault.ts';
 import { PROBLEM_CODES } from '../../src/http/problem.ts';
-import { ANSWERS } from '../../src/receive/answer.ts';
+import { ANSWERS } from '../../src/receive/answers.ts';
 import { REFUSALS, VERDICTS } from '../../src/receive/diagnosis.ts';
 import { KEPT_REASONS } from '../../src/store/rejections.ts';
 
@@ -27,9 +27,13 @@ function rows(section: string): Map<string, string[]> {
 const codes = (section: string) => [...rows(section).keys()].sort();
 const sorted = (names: Iterable<string>) => [...new Set(names)].sort();
 
-const hookProblems = Object.values(ANSWERS)
-  .filter(({ status }) => status >= 300)
-  .map(({ status, body }) => ({ status, code: JSON.parse(String(body)).title as string }));
+const hookProblems = [
+  ...Object.values(ANSWERS)
+    .filter(({ status }) => status >= 300)
+    .map(({ status, body }) => ({ status, code: JSON.parse(String(body)).title as string })),
+  // Every listener answers other addresses so.
+  { status: 404, code: 'not_found' },
+];
 
 describe('docs: errors', () => {
   it('lists every exit code', () => {

@@ -6,7 +6,7 @@ import { aFact, anOrder, stated } from '../support/orders.ts';
 const of = (linkMoney: StatedMoney | null, quoteMoney: StatedMoney | null) =>
   quoteAgrees(anOrder(), aFact('completed', { linkMoney, quoteMoney }));
 
-describe("agreement: a quote on a link whose own money is the order's", () => {
+describe("comparison: a quote on a link whose own money is the order's", () => {
   it.each([
     ['the same', stated('100.00')],
     ['the same, written otherwise', stated('1e2')],
@@ -36,7 +36,7 @@ describe("agreement: a quote on a link whose own money is the order's", () => {
   });
 });
 
-describe("agreement: a quote on a link whose own money is not known to be the order's", () => {
+describe("comparison: a quote on a link whose own money is not known to be the order's", () => {
   it.each([
     ['less', stated('60')],
     ['more', stated('140')],
@@ -50,7 +50,7 @@ describe("agreement: a quote on a link whose own money is not known to be the or
   });
 });
 
-describe('agreement: what was captured, and what the customer paid', () => {
+describe('comparison: what was captured, and what the customer paid', () => {
   const NONE = null;
   const own = stated('100');
   it.each([

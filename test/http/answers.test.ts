@@ -42,12 +42,12 @@ describe('http: the request id', () => {
     },
   );
 
-  it('is made where there is none, another each time', async () => {
+  it('is made if there is none, another each time', async () => {
     const ids = await Promise.all([1, 2, 3].map(async () => (await ask()).headers.get('x-request-id')));
     expect(new Set(ids).size).toBe(3);
   });
 
-  it('is made where the caller gives two', async () => {
+  it('is made if the caller gives two', async () => {
     const connection = await rawConnection(app().hooksUrl);
     connection.send('GET /livez HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\r\nX-Request-Id: b\r\n\r\n');
     expect((await connection.answer()).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);

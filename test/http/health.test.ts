@@ -3,8 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
-import { createApp } from '../../src/http/app.ts';
-import { healthRoutes } from '../../src/http/health.ts';
+import { createApp, healthRoutes } from '../../src/http/app.ts';
 import { openLog } from '../../src/observe/log.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN } from '../support/app.ts';
 import { sharedApp } from '../support/shared.ts';
@@ -88,7 +87,7 @@ describe('http: metrics', () => {
     expect(await answer.text()).not.toContain('settled_deliveries_total');
   });
 
-  it('are not on the public listener, whoever asks', async () => {
+  it('are not on the public listener, not even with a token', async () => {
     const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
     expect((await fetch(`${app().hooksUrl}/metrics`, { headers })).status).toBe(404);
   });

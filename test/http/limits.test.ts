@@ -64,7 +64,7 @@ describe('http: a slow client', () => {
 });
 
 describe('http: a connection between two requests', () => {
-  it('is kept for 30 s, and its client is told so, on both listeners', async () => {
+  it('is kept for 30 s, and says so to its client, on both listeners', async () => {
     for (const url of [app().hooksUrl, app().apiUrl]) {
       const connection = await rawConnection(url);
       connection.send('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n');
@@ -105,7 +105,7 @@ describe('http: the body of a request to the private listener', () => {
     expect([answer.status, answer.body.title]).toEqual([413, 'body_too_large']);
   });
 
-  it('is not asked for with 100 Continue where it is too large for any', async () => {
+  it('gets no 100 Continue if it is too large for any', async () => {
     const connection = await rawConnection(app().apiUrl);
     const lines = 'Host: localhost\r\nContent-Length: 100000000000\r\nExpect: 100-continue\r\n';
     connection.send(`POST /v1/links HTTP/1.1\r\n${lines}\r\n`);

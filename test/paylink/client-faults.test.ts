@@ -59,7 +59,7 @@ describe('paylink: an answer by its status', () => {
     expect(client.budget.last().standing).toBe(standing);
   });
 
-  it('404 of a link is that there is none', async () => {
+  it('404 of a link means that there is none', async () => {
     const peer = await startAnswering(404, '');
     const fault = await failed(openClient(peer.url), show);
     expect(fault).toMatchObject({ code: 'service_not_found', kind: 'terminal', mayHaveArrived: false });
@@ -146,7 +146,7 @@ describe('paylink: an answer that cannot be used', () => {
     expect(fault).toMatchObject({ code: 'service_answer_too_large', kind: 'transient', status: 200 });
   });
 
-  it('has its status where the words of a refusal have no end', async () => {
+  it('has its status even if the words of a refusal never end', async () => {
     const peer = await startPeer((_request, response) =>
       response.writeHead(409).end(Buffer.alloc(10 * 1024 * 1024, ' ')),
     );
@@ -171,7 +171,7 @@ describe('paylink: no whole answer', () => {
     expect(fault.message).toContain(`${CREATE} got no whole answer: ECONNREFUSED.`);
   });
 
-  it('is a name that nobody has: nothing arrived', async () => {
+  it('is a name that does not resolve: nothing arrived', async () => {
     const fault = await failed(openClient('http://service.invalid/api/v1'), create);
     expect(fault).toMatchObject({ code: 'service_unreachable', mayHaveArrived: false });
   });
@@ -281,7 +281,7 @@ describe('paylink: what the service says of itself', () => {
     expect((await failed(openClient(peer.url), create)).message).toContain(` answered 400 (${words}). `);
   });
 
-  it('holds no part of the key where it is cut', async () => {
+  it('holds no part of the key if it is cut', async () => {
     const peer = await startAnswering(400, { message: `${'x'.repeat(295)}${API_KEY}` });
     const { message } = await failed(openClient(peer.url), create);
     expect(message).toContain('x'.repeat(295));
@@ -330,7 +330,7 @@ describe('paylink: what a fault promises', () => {
     },
   );
 
-  it('is not that anybody tries again: no answer', async () => {
+  it('does not include a retry: no answer', async () => {
     const silent = await startPeer(() => {});
     const late = await failed(openClient(silent.url, { deadlineMs: 20 }), show);
     const gone = await failed(openClient('http://127.0.0.1:1'), show);
@@ -353,7 +353,7 @@ describe('paylink: the service as it fails', () => {
     expect(links).toHaveLength(when === 'after' ? 1 : 0);
   });
 
-  it('answers later than anybody waits', async () => {
+  it('answers after the deadline', async () => {
     const { client } = await plan({ fault: 'slow', with: { ms: 5_000 } });
     expect(await failed(client, create)).toMatchObject({ code: 'service_timeout', mayHaveArrived: true });
   });

@@ -36,7 +36,7 @@ const rate = (limit: string, remaining: string, reset = '30') => ({
 });
 
 describe('paylink: X-RateLimit-*', () => {
-  it('is told to the budget, whatever the answer', async () => {
+  it('reaches the budget, whatever the answer', async () => {
     for (const status of [200, 404, 500]) {
       expect((await returnedAfter(status, rate('60', '41'))).seen).toEqual({ limit: 60, remaining: 41 });
     }
@@ -84,7 +84,7 @@ describe('paylink: X-RateLimit-*', () => {
     expect((await returnedAfter(200, rate('60', '1'))).pause).toBeNull();
   });
 
-  it("is read by the service's clock, should ours be wrong", async () => {
+  it("is read by the service's clock, because ours may be wrong", async () => {
     const headers = rate('60', '0', String(NOW_MS / 1_000 + 3_600 + 17));
     const date = new Date(NOW_MS + 3_600_000).toUTCString();
     expect((await returnedAfter(200, { ...headers, date })).pause?.untilMs).toBe(NOW_MS + 17_000);
@@ -190,7 +190,7 @@ describe('paylink: the key', () => {
     expect(reads).toBe(1);
   });
 
-  it('pauses everything but creations for a minute where it is refused and has not changed', async () => {
+  it('pauses everything but creations for a minute if it is refused and has not changed', async () => {
     const { peer } = await startKeyed('another');
     const { service, budget } = openClient(peer.url, { clock, readKey: () => 'the-key' });
     const fault = await faultOf(service.profile('hint'));
@@ -226,7 +226,7 @@ describe('paylink: the key', () => {
     expect(both.map(({ value }) => value.id)).toEqual(['m_1', 'm_1']);
   });
 
-  it('sends nothing where it cannot be read, and says why', async () => {
+  it('sends nothing if it cannot be read, and says why', async () => {
     const { peer } = await startKeyed('the-key');
     const readKey = () => {
       throw new Error('ENOENT: no such file');
@@ -238,7 +238,7 @@ describe('paylink: the key', () => {
     expect(budget.taken).toEqual([]);
   });
 
-  it('stays in use where it is refused and its file has gone', async () => {
+  it('stays in use if it is refused and its file has gone', async () => {
     const { peer } = await startKeyed('another');
     let isThere = true;
     const readKey = () => {
@@ -252,7 +252,7 @@ describe('paylink: the key', () => {
     expect(keysOf(peer)).toEqual(['the-key', 'the-key']);
   });
 
-  it('is refused by the sandbox where it is wrong', async () => {
+  it('is refused by the sandbox if it is wrong', async () => {
     const sandbox = await startTestSandbox({ apiKey: 'another' });
     const { service } = openClient(`${sandbox.url}/api/v1`);
     const fault = await faultOf(service.profile('hint'));
@@ -308,12 +308,12 @@ describe("paylink: the service's clock", () => {
     return told;
   }
 
-  it.each([200, 429, 503])('is told of by every answer that dates itself, also a %i', async (status) => {
+  it.each([200, 429, 503])('is reported by every answer with a date, also a %i', async (status) => {
     expect(await aheadMs(status, new Date(NOW_MS + 90_000).toUTCString())).toEqual([90_000]);
     expect(await aheadMs(status, new Date(NOW_MS - 90_000).toUTCString())).toEqual([-90_000]);
   });
 
-  it('is not known from a date that is none', async () => {
+  it('is unknown if the date cannot be read', async () => {
     expect(await aheadMs(200, 'yesterday')).toEqual([]);
   });
 });

@@ -102,7 +102,7 @@ describe('paylink: the calls', () => {
     expect((await service.findLinks('nobody', 'create')).value).toEqual([]);
   });
 
-  it('find no other link where the service does not know the filter', async () => {
+  it('find no other link if the service ignores the filter', async () => {
     const paymentLinks = [
       { id: 'pl_1', externalReference: 'order-1' },
       { id: 'pl_2', externalReference: 'order-10' },
@@ -195,7 +195,7 @@ describe('paylink: reading an answer', () => {
     return (await openClient(peer.url).service.showLink('pl_1', 'hint')).value;
   };
 
-  it('keeps a status that nobody knows, in capitals', async () => {
+  it('keeps an unknown status, in capitals', async () => {
     expect(await seen({ status: ' archived ' })).toMatchObject({ status: 'ARCHIVED' });
   });
 

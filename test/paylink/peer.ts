@@ -47,6 +47,7 @@ export function openClient(url: string, options: Partial<ServiceOptions> = {}): 
     budget,
     slots: 50,
     clock: systemClock,
+    deadlineClock: systemClock,
     onAnswered: (call, outcome) => outcomes.push(`${call} ${outcome}`),
     ...options,
   });

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { PaymentFact } from '../../src/domain/fact.ts';
+import { parseBody, parseBodyExactly } from '../../src/json.ts';
+import { readEnvelope, readEvent, readUnverifiedLinkIds } from '../../src/paylink/events.ts';
 import { OBJECT_PLACES, VALUE_PLACES } from '../../src/paylink/places.ts';
-import { parseBody, parseBodyExactly, readEnvelope, readEvent, readUnverifiedLinkIds } from '../../src/paylink/wire.ts';
 
 const PAYMENT_CHANGED = 'payment_link.payment_status_changed';
 
@@ -112,7 +113,7 @@ describe('places: wrappings', () => {
     expect(factOf({ ...SAID, data: { data: { data: { amount: 100.5 } } } }).kind).toBe('completed');
   });
 
-  it('that are lists of several: the longest is told', () => {
+  it('that are lists of several: the longest is reported', () => {
     for (const lists of [
       { data: [{}, {}, {}], payload: [{}, {}] },
       { data: [{}, {}], payload: [{}, {}, {}] },

@@ -52,7 +52,7 @@ describe('a reading: its facts', () => {
     ]);
   });
 
-  it('have money of another type as money that none has', () => {
+  it('have money of another type as unknown money', () => {
     expect(readingOf({ amount: [100], payments: [{ id: 'a', status: 'COMPLETED' }] }).facts).toMatchObject([
       { linkMoney: { amount: 'object', currency: 'BRL' }, quoteMoney: null },
     ]);
@@ -68,14 +68,14 @@ describe('a reading: its facts', () => {
     expect(readingOf({ payments }).facts).toMatchObject([{ quoteMoney: { currency: read } }]);
   });
 
-  it('name no money where none is named', () => {
+  it('name no money if none is named', () => {
     const payments = [{ id: 'a', status: 'COMPLETED', quote: {} }];
     expect(readingOf({ amount: null, currency: null, payments }).facts).toMatchObject([
       { linkMoney: null, quoteMoney: null },
     ]);
   });
 
-  it.each([null, '', 'unnamed', 1.5, { id: 1 }, 'a\0'])('have no payment id where it is %j', (id) => {
+  it.each([null, '', 'unnamed', 1.5, { id: 1 }, 'a\0'])('have no payment id if it is %j', (id) => {
     expect(readingOf({ ...AGGREGATE, payments: [{ id, status: 'COMPLETED' }] }).facts).toMatchObject([
       { kind: 'completed', paymentId: null },
     ]);
@@ -140,17 +140,17 @@ describe('a reading: what the statuses say', () => {
     expect(kindsOf({ paymentStatus: 'Completed' }, ' completed ')).toEqual(['completed']);
   });
 
-  it.each([null, 7, 'pay_1', ['pay_1']])('are unclear where a payment is %j', (payment) => {
+  it.each([null, 7, 'pay_1', ['pay_1']])('are unclear if a payment is %j', (payment) => {
     const kinds = readingOf({ ...AGGREGATE, payments: [payment] }).facts.map(({ kind }) => kind);
     expect(kinds).toEqual(['unclear']);
   });
 
-  it.each([7, 'BRL 100', [QUOTE]])('are unclear where a completed payment has the quote %j', (quote) => {
+  it.each([7, 'BRL 100', [QUOTE]])('are unclear if a completed payment has the quote %j', (quote) => {
     const payments = [{ id: 'a', status: 'COMPLETED', quote }];
     expect(readingOf({ ...AGGREGATE, payments }).facts).toMatchObject([{ kind: 'unclear', paymentId: 'a' }]);
   });
 
-  it('do not care for the quote of a payment that is pending', () => {
+  it('ignore the quote of a pending payment', () => {
     const payments = [{ id: 'a', status: 'PENDING', quote: 7 }];
     const { facts } = readingOf({ paymentStatus: 'PENDING', payments });
     expect(facts.map(({ kind }) => kind)).toEqual(['pending', 'unpaid']);
@@ -166,16 +166,16 @@ describe('a reading: payments that are listed twice', () => {
     return readingOf({ ...AGGREGATE, payments }).facts.map(({ kind }) => kind);
   };
 
-  it('count once where they say the same', () => {
+  it('count once if they say the same', () => {
     expect(twice({}, {})).toEqual(['completed']);
   });
 
-  it('are unclear where their statuses differ', () => {
+  it('are unclear if their statuses differ', () => {
     expect(twice({}, { status: 'REFUNDED' })).toEqual(['unclear']);
     expect(twice({ status: 'PENDING' }, {})).toEqual(['unclear']);
   });
 
-  it('are unclear where their money differs', () => {
+  it('are unclear if their money differs', () => {
     expect(twice({}, { quote: { ...QUOTE, amount: 90 } })).toEqual(['unclear']);
   });
 
@@ -185,7 +185,7 @@ describe('a reading: payments that are listed twice', () => {
     expect(readingOf({ payments }).facts.map(({ kind }) => kind)).toEqual(['unclear']);
   });
 
-  it('are unclear where one of several that brought money has no id', () => {
+  it('are unclear if one of several that brought money has no id', () => {
     const payments = [
       { id: 'a', status: 'COMPLETED' },
       { id: null, status: 'COMPLETED' },
@@ -340,7 +340,7 @@ describe('a reading: of anything', () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.uint8Array()), check), { numRuns: times(300, 1_000) });
   });
 
-  it('never says a completion where the answer has no such word', () => {
+  it('never says a completion if the answer has no such word', () => {
     const isCompletion = (value: unknown) => /"completed"/i.test(JSON.stringify(value));
     fc.assert(
       fc.property(body, (value) => {

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { headerNames } from '../../src/paylink/wire.ts';
-import { verify } from '../../src/receive/authentic.ts';
+import { headerNames } from '../../src/paylink/events.ts';
+import { verify } from '../../src/receive/verify.ts';
 import { signatureHex } from '../support/deliveries.ts';
 
 vi.mock('node:crypto', async (importOriginal) => {

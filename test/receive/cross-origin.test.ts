@@ -49,7 +49,7 @@ describe('receive: a page of the allowed origin', () => {
     await expectSaid(answer, SAID.unauthorized);
   });
 
-  it('needs a signature like everybody', async () => {
+  it('needs a signature like any other sender', async () => {
     const link = await open().reserve(freshReference());
     const answer = await open().deliver(link, paymentEvent(), { origin: ORIGIN, 'x-service-signature': 'x' });
     await expectSaid(answer, SAID.unauthorized);
@@ -70,15 +70,15 @@ describe('receive: a page of another origin', () => {
   );
 });
 
-describe('receive: where no origin is allowed', () => {
-  it('a preflight is a method that there is not', async () => {
+describe('receive: if no origin is allowed', () => {
+  it('a preflight is answered as an unknown method', async () => {
     const link = await closed().reserve(freshReference());
     const answer = await fetch(link.webhookUrl, { method: 'OPTIONS', headers: { origin: ORIGIN, ...ASKS } });
     expect(corsHeaders(answer)).toEqual({});
     await expectSaid(answer, SAID.methodNotAllowed);
   });
 
-  it('an answer says nothing of origins', async () => {
+  it('an answer does not mention origins', async () => {
     const link = await closed().reserve(freshReference());
     const body = paymentEvent();
     const headers = { ...signedHeaders(link.webhookSecret, body), origin: ORIGIN };

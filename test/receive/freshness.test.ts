@@ -92,7 +92,7 @@ describe('receive: freshness', () => {
     expect(await eventsOf(app(), link.reference)).toHaveLength(1);
   });
 
-  it('is not told to who cannot sign', async () => {
+  it('is not revealed to a sender that cannot sign', async () => {
     const link = await reserved();
     const body = paymentEvent();
     const headers = signedHeaders('another-secret-of-24-bytes', body, String(NOON_MS - 301_000));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { headerNames as namesWith } from '../../src/paylink/wire.ts';
-import { verify } from '../../src/receive/authentic.ts';
+import { headerNames as namesWith } from '../../src/paylink/events.ts';
+import { verify } from '../../src/receive/verify.ts';
 import { REJECTION_REASONS } from '../../src/store/rejections.ts';
 import { times } from '../support/length.ts';
 import { type Attempt, hmacHexOf, isAuthentic } from './oracle.ts';
@@ -287,7 +287,7 @@ function headerNames(random: Random): HeaderNames {
 }
 
 describe(`receive: ${INPUTS} mutated deliveries`, () => {
-  it('are accepted exactly where a second reading of the rules accepts them, and none makes the verifier throw', () => {
+  it('are accepted exactly when a second reading of the rules accepts them, and none makes the verifier throw', () => {
     const random = generator(SEED);
     const material = { genuine: genuineDeliveries(random), names: headerNames(random) };
     const outcomes = new Map<string, number>();

@@ -222,7 +222,7 @@ describe('receive: a delivery that is not authentic', () => {
     expect((await app().order(link.reference)).state).toBe('awaiting_payment');
   });
 
-  it('is refused at a token that nobody has', async () => {
+  it('is refused at a token that no link has', async () => {
     await expectSaid(await post(unknownUrl(), body, right('some-secret-of-24-bytes!')), SAID.unauthorized);
   });
 
@@ -366,7 +366,7 @@ describe('receive: the route', () => {
     await expectSaid(await post(url, body, signedHeaders(link.webhookSecret, body)), SAID.unauthorized);
   });
 
-  it('does not mind a query', async () => {
+  it('ignores a query', async () => {
     const link = await reserved();
     const body = paymentEvent();
     const url = `${link.webhookUrl}?source=service`;

@@ -75,7 +75,7 @@ describe('receive: header lines', () => {
     expectRaw(await sendRaw([request, `X-Service-Signature: ${WRONG}`, ...others]), SAID.unauthorized);
   });
 
-  it('do not count where they come after the body', async () => {
+  it('do not count if they come after the body', async () => {
     const { lines, signature, link } = await genuine();
     const kept = lines.filter((line) => !/^(Content-Length|X-Service-Signature)/.test(line));
     const chunked = `${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\nX-Service-Signature: ${signature}\r\n\r\n`;
@@ -180,7 +180,7 @@ describe('receive: a body that is too large', () => {
 });
 
 describe('receive: a sender that waits for 100 Continue', () => {
-  it('is told to go on, and its delivery is recorded', async () => {
+  it('gets 100 Continue, and its delivery is recorded', async () => {
     const { lines } = await genuine();
     const connection = await rawConnection(app().hooksUrl);
     connection.send(`${[...lines, 'Expect: 100-continue'].join('\r\n')}\r\n\r\n`);
@@ -189,7 +189,7 @@ describe('receive: a sender that waits for 100 Continue', () => {
     expectRaw(await connection.answer(), SAID.recorded);
   });
 
-  it('is never told to go on with 100 gigabytes', async () => {
+  it('never gets 100 Continue for 100 gigabytes', async () => {
     const { lines } = await genuine();
     const connection = await rawConnection(app().hooksUrl);
     const huge = [...without(lines, 'Content-Length'), 'Content-Length: 100000000000', 'Expect: 100-continue'];
@@ -199,7 +199,7 @@ describe('receive: a sender that waits for 100 Continue', () => {
     expect(received).not.toContain('100 Continue');
   });
 
-  it('is never told to go on with an encoded body', async () => {
+  it('never gets 100 Continue for an encoded body', async () => {
     const { lines } = await genuine();
     const connection = await rawConnection(app().hooksUrl);
     connection.send(`${[...lines, 'Content-Encoding: gzip', 'Expect: 100-continue'].join('\r\n')}\r\n\r\n`);

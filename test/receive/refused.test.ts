@@ -235,7 +235,7 @@ describe('receive: attention to refused deliveries', () => {
     expect(next).toContain("If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.");
   });
 
-  it('is not raised for headers that one link names once a delivery verified: anybody may send those', async () => {
+  it('is not raised for headers that one link names once a delivery verified: anyone may send those', async () => {
     const { settled: app, sandbox } = await startShop({ api: false });
     const links = [];
     for (let n = 1; n <= 4; n++) links.push(await app.reserve(`order-${n}`));

@@ -120,7 +120,7 @@ describe('receive: the rejection log', () => {
     expect(written).toHaveLength(10_000);
   });
 
-  it('has few diagnosed: one of each link and reason in 10 s, and 10 at once of all', () => {
+  it('diagnoses few: one of each link and reason in 10 s, and 10 at once in all', () => {
     const { log, clock, written } = openRejections();
     let diagnosed = 0;
     const diagnose = () => {
@@ -142,7 +142,7 @@ describe('receive: the rejection log', () => {
     expect(JSON.parse(later.at(-1) ?? '')).toEqual({ code: 'body_size', bytes: 13 });
   });
 
-  it('looks every minute whether a matter is over while one may be open, and seldom otherwise', async () => {
+  it('checks every minute whether a matter is over while one may be open, and seldom otherwise', async () => {
     const { log, clock, asked } = openRejections();
     const stop = log.watch();
     const minutes = async (count: number) => {
@@ -209,7 +209,7 @@ describe('receive: a delivery refused as not authentic', () => {
     }
   });
 
-  it('leaves nothing at all where its token is unknown', async () => {
+  it('leaves nothing at all if its token is unknown', async () => {
     const settled = await startTestApp();
     const link = await settled.reserve('order-1');
     const tables = peek(

@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { headerNames } from '../../src/paylink/wire.ts';
-import { type Verified, verify } from '../../src/receive/authentic.ts';
-import { readTimestamp } from '../../src/receive/freshness.ts';
-import { readSignatures } from '../../src/receive/signature.ts';
+import { headerNames } from '../../src/paylink/events.ts';
+import { readSignatures, readTimestamp, type Verified, verify } from '../../src/receive/verify.ts';
 import { signatureHex } from '../support/deliveries.ts';
 import spellings from '../vectors/spellings.json' with { type: 'json' };
 

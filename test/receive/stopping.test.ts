@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openLog } from '../../src/observe/log.ts';
-import { headerNames } from '../../src/paylink/wire.ts';
+import { headerNames } from '../../src/paylink/events.ts';
 import { bodyReader } from '../../src/receive/body.ts';
 import { hooksOf } from '../../src/receive/route.ts';
 import type { LinkCredentials } from '../../src/secrets/credentials.ts';
@@ -36,7 +36,7 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
   const { router } = hooksOf({
     bodies,
     credentials,
-    lookUp: credentials.find,
+    findLink: credentials.find,
     onNamed: () => {},
     store: {
       recordDelivery: over.recordDelivery ?? (async () => ({ outcome: 'recorded', eventKey: 1 })),

@@ -32,7 +32,7 @@ describe('receive: a delivery for no link of ours', () => {
     hmacs.mockClear();
   });
 
-  it('costs one code over its body, like a forged one for a link that there is', async () => {
+  it('costs one code over its body, like a forged one for a link that exists', async () => {
     const reference = freshReference();
     const link = await app().reserve(reference);
     // The first one is also diagnosed, after it was answered; the next ones of the link are not for a while.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { deliveryMac } from '../../src/paylink/wire.ts';
+import { deliveryMac } from '../../src/paylink/events.ts';
 import { readStoredEvent, readStoredReading } from '../../src/settle/stored_event.ts';
 import type { ClaimedEvent } from '../../src/store/store.ts';
 

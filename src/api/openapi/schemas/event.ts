@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { OUTCOMES, PAST_RULES, RULES } from '../../../domain/decision.ts';
-import { ROW_STATUSES, type RowStatus } from '../../../domain/row.ts';
+import { ROW_STATUSES, type RowStatus } from '../../../domain/retry.ts';
 import { FAULT_CODES } from '../../../fault.ts';
 import { REJECTIONS, UNREAD_REASONS, words } from '../../words.ts';
 import { count, names, nextCursor, reference, time, timeOrNull } from './values.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { MATTER_KINDS } from '../../../domain/matter.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../../../domain/order.ts';
-import { ROW_STATUSES } from '../../../domain/row.ts';
+import { ROW_STATUSES } from '../../../domain/retry.ts';
 import { count, time, timeOrNull } from './values.ts';
 
 const each = (keys: readonly string[]) => z.strictObject(Object.fromEntries(keys.map((key) => [key, count])));

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PaymentFact } from '../../src/domain/fact.ts';
-import { deliveryMac, parseBody, parseBodyExactly, readEnvelope, readEvent } from '../../src/paylink/wire.ts';
+import { parseBody, parseBodyExactly } from '../../src/json.ts';
+import { deliveryMac, readEnvelope, readEvent } from '../../src/paylink/events.ts';
 import { times } from '../support/length.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -31,7 +32,7 @@ const NOTHING = {
   linkStatus: null,
 };
 
-describe('wire: the signed content', () => {
+describe('events: the signed content', () => {
   it('is the timestamp, a point and the raw bytes', () => {
     // printf '1700000000000.{}' | openssl dgst -sha256 -hmac whole-secret-of-this-test
     const mac = deliveryMac('whole-secret-of-this-test', '1700000000000', bytes('{}'));
@@ -39,7 +40,7 @@ describe('wire: the signed content', () => {
   });
 });
 
-describe('wire: parsing a body', () => {
+describe('events: parsing a body', () => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
 
   it('reads 32 levels', () => {
@@ -99,7 +100,7 @@ describe('wire: parsing a body', () => {
 
 const TYPE_PLACES = ['type', 'event', 'eventType', 'kind'];
 
-describe('wire: the envelope', () => {
+describe('events: the envelope', () => {
   it.each(TYPE_PLACES)('has its type in %s', (name) => {
     expect(envelopeOf({ id: 'evt_1', [name]: PAYMENT_CHANGED })).toMatchObject({
       eventId: 'evt_1',
@@ -211,16 +212,16 @@ describe.each(PAYLOAD_PLACES)('wire: a payload %s', (_name, at) => {
   });
 });
 
-describe('wire: link ids', () => {
+describe('events: link ids', () => {
   it('may be whole numbers', () => {
     expect(eventOf({ linkId: 7 }).linkIds).toEqual(['7']);
   });
 
-  it('are named once where they agree', () => {
+  it('are named once if they agree', () => {
     expect(eventOf({ linkId: 'pl_1', data: { link: { id: 'pl_1' } } }).linkIds).toEqual(['pl_1']);
   });
 
-  it('are all named where they disagree', () => {
+  it('are all named if they disagree', () => {
     const body = { paymentLinkId: 'pl_1', data: { paymentLink: { id: 'pl_2' } }, payload: { linkId: 'pl_3' } };
     expect([...envelopeOf(body).linkIds].sort()).toEqual(['pl_1', 'pl_2', 'pl_3']);
   });
@@ -238,7 +239,7 @@ describe('wire: link ids', () => {
   });
 });
 
-describe('wire: the type', () => {
+describe('events: the type', () => {
   const completed = { paymentStatus: 'COMPLETED' };
 
   it.each(TYPE_PLACES)('may be in %s', (name) => {
@@ -283,7 +284,7 @@ describe('wire: the type', () => {
     },
   );
 
-  it('status_changed is doubtful where it speaks of a payment in unknown words', () => {
+  it('status_changed is doubtful if it speaks of a payment in unknown words', () => {
     const read = { facts: [], unsure: true, linkChanged: true };
     expect(eventOf({ type: STATUS_CHANGED, paymentStatus: 'SETTLING' })).toMatchObject(read);
   });
@@ -320,7 +321,7 @@ describe('wire: the type', () => {
   });
 });
 
-describe('wire: the payment status', () => {
+describe('events: the payment status', () => {
   it.each([
     ['PENDING', 'pending'],
     ['COMPLETED', 'completed'],
@@ -370,13 +371,13 @@ describe('wire: the payment status', () => {
     expect(eventOf(body)).toMatchObject({ facts: [], unsure: true });
   });
 
-  it("is the link's alone where the latest payment has none", () => {
+  it("is the link's alone if the latest payment has none", () => {
     const body = { paymentStatus: 'COMPLETED', latestPayment: { id: 'pay_1', status: null } };
     expect(factOf(body)).toMatchObject({ kind: 'completed', paymentId: 'pay_1' });
   });
 });
 
-describe("wire: the payment's id", () => {
+describe("events: the payment's id", () => {
   const idOf = (id: unknown) => factOf({ paymentStatus: 'COMPLETED', latestPayment: { id } }).paymentId;
 
   it.each([
@@ -396,7 +397,7 @@ describe("wire: the payment's id", () => {
   });
 });
 
-describe('wire: money', () => {
+describe('events: money', () => {
   const moneyOf = (text: string) => eventOfText(`{"paymentStatus":"COMPLETED",${text}}`).facts[0]?.linkMoney;
 
   it.each([['1.50'], ['1e999'], ['9007199254740993'], ['-0'], ['100'], ['0.1e1']])(
@@ -427,11 +428,11 @@ describe('wire: money', () => {
     expect(moneyOf(text)).toBeNull();
   });
 
-  it('is put together where one place names the amount and another the currency', () => {
+  it('is put together if one place names the amount and another the currency', () => {
     expect(moneyOf('"amount":1,"link":{"currency":"USD"}')).toEqual({ amount: '1', currency: 'USD' });
   });
 
-  it('of the payload serves where the link names a currency only', () => {
+  it('of the payload serves if the link names a currency only', () => {
     expect(moneyOf('"amount":1,"currency":"BRL","link":{"currency":"BRL"}')).toEqual({ amount: '1', currency: 'BRL' });
   });
 
@@ -447,7 +448,7 @@ describe('wire: money', () => {
   });
 });
 
-describe('wire: the reference', () => {
+describe('events: the reference', () => {
   const referenceOf = (externalReference: unknown) =>
     factOf({ paymentStatus: 'COMPLETED', externalReference }).reference;
 
@@ -462,7 +463,7 @@ describe('wire: the reference', () => {
   });
 });
 
-describe('wire: what is said in several places', () => {
+describe('events: what is said in several places', () => {
   const link = { amount: 100, currency: 'BRL', externalReference: 'order-1' };
   const payment = { id: 'pay_1', status: 'COMPLETED', quote: { amount: 100, currency: 'BRL' } };
 
@@ -507,7 +508,7 @@ describe('wire: what is said in several places', () => {
     });
   });
 
-  it('names the payment where one of them does', () => {
+  it('names the payment if one of them does', () => {
     const body = { paymentStatus: 'COMPLETED', latestPayment: {}, link: { latestPayment: payment } };
     expect(factOf(body)).toMatchObject({ paymentId: 'pay_1', quoteMoney: { amount: '100', currency: 'BRL' } });
   });
@@ -518,7 +519,7 @@ describe('wire: what is said in several places', () => {
   });
 });
 
-describe('wire: an event is not understood', () => {
+describe('events: an event is not understood', () => {
   it.each([
     ['its type, beside a status', { type: 'payment.captured', paymentStatus: 'COMPLETED' }, /payment\.captured/],
     ['its type alone', { type: 'payment_link.viewed', link: { id: 'pl_1', amount: 100 } }, /its type/],
@@ -580,7 +581,7 @@ const { json } = fc.letrec<{ json: unknown }>((tie) => ({
   ),
 }));
 
-describe('wire: any body', () => {
+describe('events: any body', () => {
   it('is read without a throw, and alike by intake and settlement', () => {
     fc.assert(
       fc.property(json, (value) => {
@@ -605,7 +606,7 @@ describe('wire: any body', () => {
     );
   });
 
-  it('says a completion only where a paymentStatus COMPLETED was sent', () => {
+  it('says a completion only if a paymentStatus COMPLETED was sent', () => {
     fc.assert(
       fc.property(json, (value) => {
         const text = JSON.stringify(value);

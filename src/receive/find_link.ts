@@ -1,38 +1,37 @@
 import { Fault } from '../fault.ts';
 import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
-import type { CredentialsKey } from '../store/store.ts';
 
 /**
- * Look-ups of what no delivery has shown to be a link's that may be in the store's queue. During a flood a turn of the event
- * loop takes 0.1 s, and ends those of the turn before: with 64 a link that is new waited for 5 s behind those that wait.
+ * Look-ups of links that no delivery has named before, in the store's queue at once. During a flood a turn of the event loop
+ * takes 0.1 s, and ends those of the turn before: with 64 a new link waited for 5 s behind those that wait.
  */
 const UNDER_WAY_MAX = 256;
 /** Those that wait for a place there: some tenths of a second. */
 const WAITING_MAX = 2_000;
 
 /**
- * Finds the credentials that a delivery is verified with; null: there is no such link. Throws where the store cannot say,
- * and the fault `store_busy` when too many ask.
+ * Finds the credentials that a delivery is verified with; null: there is no such link. Throws if the store cannot say, and
+ * the fault `store_busy` when too many ask.
  */
-export type LookUp = (by: Exclude<CredentialsKey, { linkKey: number }>) => Promise<LinkCredentials | null>;
+export type FindLink = (by: { token: string } | { linkId: string }) => Promise<LinkCredentials | null>;
 
 /**
- * Anybody can send tokens that no link has, so looking them up has a small share of the store's queue. A link that a
+ * Anyone can send tokens that no link has, so looking them up has a small share of the store's queue. A link that a
  * delivery named before, and everything else that the store is asked, never waits behind them.
  */
-export function openLookUp(credentials: Credentials): LookUp {
+export function openFindLink(credentials: Credentials): FindLink {
   const waiting: { enter: () => void; refuse: (fault: Fault) => void }[] = [];
   let underWay = 0;
 
   /** The place of one that ended goes to the one that waits longest. */
-  function end(): void {
+  function leave(): void {
     const next = waiting.shift();
     if (next === undefined) underWay--;
     else next.enter();
   }
 
   /**
-   * If too many wait, the one that waited longest goes: to refuse those that come would shut the door to a link as long as
+   * If too many wait, the one that waited longest goes: to refuse those that come would shut out every new link while
    * others keep the queue full.
    */
   async function enter(): Promise<void> {
@@ -45,17 +44,15 @@ export function openLookUp(credentials: Credentials): LookUp {
   }
 
   return async (by) => {
-    if (!('reference' in by)) {
-      const isToken = 'token' in by;
-      const cached = isToken ? credentials.cachedByToken(by.token) : credentials.cachedByLinkId(by.linkId);
-      if (cached !== undefined) return cached;
-      if (credentials.knows(isToken ? by.token : by.linkId)) return credentials.find(by);
-    }
+    const isToken = 'token' in by;
+    const cached = isToken ? credentials.cachedByToken(by.token) : credentials.cachedByLinkId(by.linkId);
+    if (cached !== undefined) return cached;
+    if (credentials.knows(isToken ? by.token : by.linkId)) return credentials.find(by);
     await enter();
     try {
       return await credentials.find(by);
     } finally {
-      end();
+      leave();
     }
   };
 }

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
+import { parseBody } from '../json.ts';
 import type { Log } from '../observe/log.ts';
-import { deliveryMac, type HeaderNames, parseBody, readEnvelope } from '../paylink/wire.ts';
+import { deliveryMac, type HeaderNames, readEnvelope } from '../paylink/events.ts';
 import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
 import type { KeptReason } from '../store/rejections.ts';
 import type { Intake, Recorded } from '../store/store.ts';
 import type { Clock } from '../work/clock.ts';
-import { ANSWERS, type Answer } from './answer.ts';
-import { type Authentic, type Verified, verify } from './authentic.ts';
-import { isFresh } from './freshness.ts';
-import { diagnoseRefused } from './refusal.ts';
-import type { RejectionLog } from './rejections.ts';
+import { ANSWERS, type HookAnswer } from './answers.ts';
+import type { Diagnosis } from './diagnosis.ts';
+import { diagnoseRefused } from './rejections.ts';
+import { type Authentic, isFresh, type Verified, verify } from './verify.ts';
 
 /** How a delivery ended, for the metrics. */
 export const DELIVERY_OUTCOMES = [
@@ -34,7 +34,6 @@ type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
 export type DeliveryOptions = {
   store: Pick<Intake, 'recordDelivery' | 'recordHint'>;
   credentials: Credentials;
-  rejections: Pick<RejectionLog, 'add'>;
   clock: Clock;
   log: Log;
   toleranceSeconds: number;
@@ -47,23 +46,27 @@ export type Received = {
   rawHeaders: readonly string[];
   body: Buffer;
   /** Null: the delivery names no link of ours. */
-  credentials: LinkCredentials | null;
+  link: LinkCredentials | null;
   /** When the headers arrived: a slow body must not make a delivery stale. */
   headersAtMs: number;
 };
 
-/** `afterwards` is what remains to be done once the answer is sent. */
-export type Ended = {
-  answer: Answer;
+export type EndedDelivery = {
+  answer: HookAnswer;
   outcome: DeliveryOutcome;
+  /** What remains to be done once the answer is sent. */
   afterwards?: () => void;
   /** The link that it was signed for, or said to be: what the log and its followers call it. */
-  link?: { readonly reference: string };
-  /** Where it was recorded. */
+  link?: { readonly linkKey: number; readonly reference: string };
+  /** What the store recorded. */
   recorded?: Recorded;
   type?: string | null;
-  /** Why it was refused. */
+  /** Why it was refused before its signature was looked at. */
+  unread?: KeptReason;
+  /** Why it is not authentic. */
   reason?: KeptReason;
+  /** Finds out what is wrong with it. */
+  diagnose?: () => Diagnosis | null;
   /** What kept it from being recorded. */
   fault?: unknown;
 };
@@ -72,39 +75,29 @@ export type Ended = {
 const DUMMY_SECRET = 'no link has this signing secret';
 
 /**
- * Verifies a delivery whose body is read, and records it. Whatever is answered with 2xx is on the disk. Throws where
- * the store cannot record it; then nothing may be acknowledged.
+ * Verifies a delivery whose body is read, and records it. Whatever is answered with 2xx is on the disk. Throws if the store
+ * cannot record it; then nothing may be acknowledged.
  */
-export async function takeDelivery(
-  options: DeliveryOptions,
-  { rawHeaders, body, credentials, headersAtMs }: Received,
-  keepsRejections: boolean,
-): Promise<Ended> {
-  if (credentials === null) {
+export async function takeDelivery(options: DeliveryOptions, received: Received): Promise<EndedDelivery> {
+  const { headerNames, toleranceSeconds } = options;
+  const { rawHeaders, body, link: named, headersAtMs } = received;
+  if (named === null) {
     deliveryMac(DUMMY_SECRET, String(headersAtMs), body);
     return { answer: ANSWERS.unauthorized, outcome: 'unknown_link' };
   }
-  const isProbe = credentials.isProbe === true;
-  const { headerNames } = options;
-  const { verified, link } = await verifyNow(options, { rawHeaders, headerNames, body, credentials });
+  const { verified, link } = await verifyNow(options, { rawHeaders, headerNames, body, credentials: named });
   if (!verified.ok) {
     const { reason } = verified;
-    const { toleranceSeconds, rejections } = options;
-    const sent = { rawHeaders, headerNames, body, nowMs: headersAtMs, toleranceSeconds };
-    const refused = { ...sent, credentials: link, reason };
-    const afterwards =
-      keepsRejections && !isProbe
-        ? () => rejections.add(link.linkKey, reason, () => diagnoseRefused(refused))
-        : () => {};
-    return { answer: ANSWERS.unauthorized, outcome: 'rejected', afterwards, link, reason };
+    const rejected = { answer: ANSWERS.unauthorized, outcome: 'rejected', reason } as const;
+    if (link.isProbe === true) return rejected;
+    const refused = { rawHeaders, headerNames, body, nowMs: headersAtMs, toleranceSeconds, credentials: link, reason };
+    return { ...rejected, link, diagnose: () => diagnoseRefused(refused) };
   }
   const { authentic } = verified;
-  if (isProbe) return { answer: ANSWERS.recorded, outcome: 'probe' };
-  const { toleranceSeconds } = options;
-  if (!isFresh({ timestampMs: authentic.timestampMs, nowMs: headersAtMs, toleranceSeconds })) {
-    return keepHint(options, authentic, body, link);
-  }
-  return record(options, authentic, body, link);
+  if (link.isProbe === true) return { answer: ANSWERS.recorded, outcome: 'probe' };
+  return isFresh({ timestampMs: authentic.timestampMs, nowMs: headersAtMs, toleranceSeconds })
+    ? record(options, authentic, body, link)
+    : recordHint(options, authentic, body, link);
 }
 
 /**
@@ -129,7 +122,7 @@ async function record(
   { timestamp, mac }: Authentic,
   body: Buffer,
   link: LinkCredentials,
-): Promise<Ended> {
+): Promise<EndedDelivery> {
   const { readable, type, eventId, bodySha256 } = identify(body, link);
   const recorded = await store.recordDelivery({
     linkKey: link.linkKey,
@@ -155,12 +148,13 @@ async function record(
   };
 }
 
-async function keepHint(
+/** A stale delivery settles nothing: it is kept as a hint to ask the service. */
+async function recordHint(
   { store, clock }: DeliveryOptions,
   { timestamp }: Authentic,
   body: Buffer,
   link: LinkCredentials,
-): Promise<Ended> {
+): Promise<EndedDelivery> {
   const { type, eventId, bodySha256 } = identify(body, link);
   const { linkKey } = link;
   await store.recordHint({ linkKey, eventId, bodySha256, body, timestamp, receivedAtMs: clock.nowMs() });
@@ -169,7 +163,7 @@ async function keepHint(
 
 type Identity = { readable: boolean; type: string | null; eventId: string; bodySha256: Buffer };
 
-/** The event's name for itself, or its digest if it has none: both are covered by the signature. */
+/** The event's name for itself, or its digest if it has none: the signature covers both. */
 function identify(body: Buffer, { linkId = null }: LinkCredentials): Identity {
   const parsed = parseBody(body);
   const { type, eventId } = readEnvelope(parsed, { linkId });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openLookUp } from '../../src/receive/look_up.ts';
+import { openFindLink } from '../../src/receive/find_link.ts';
 import type { Credentials, LinkCredentials } from '../../src/secrets/credentials.ts';
 import type { CredentialsKey } from '../../src/store/store.ts';
 
@@ -24,15 +24,15 @@ function openSlowly(known: readonly string[] = []) {
     noteLinkId: () => {},
     forget: () => {},
   };
-  return { lookUp: openLookUp(credentials), asked, answers };
+  return { findLink: openFindLink(credentials), asked, answers };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('receive: look-ups of what may be no link', () => {
   it('are in the queue of the store only a few at once, in their order', async () => {
-    const { lookUp, asked, answers } = openSlowly();
-    const all = Array.from({ length: 600 }, (_, n) => lookUp({ token: `token-${n}` }));
+    const { findLink, asked, answers } = openSlowly();
+    const all = Array.from({ length: 600 }, (_, n) => findLink({ token: `token-${n}` }));
     await turn();
     expect(asked).toHaveLength(256);
     while (answers.length > 0) {
@@ -44,29 +44,29 @@ describe('receive: look-ups of what may be no link', () => {
     expect(new Set(await Promise.all(all))).toEqual(new Set([null]));
   });
 
-  it('are not what a link that was named before waits for', async () => {
-    const { lookUp, asked } = openSlowly(['known']);
-    for (let n = 0; n < 600; n++) void lookUp({ token: `token-${n}` });
-    void lookUp({ token: 'known' });
+  it('do not delay a link that was named before', async () => {
+    const { findLink, asked } = openSlowly(['known']);
+    for (let n = 0; n < 600; n++) void findLink({ token: `token-${n}` });
+    void findLink({ token: 'known' });
     await turn();
     expect(asked).toHaveLength(257);
     expect(asked).toContainEqual({ token: 'known' });
   });
 
-  it('are not what a link that was named before by its id waits for', async () => {
-    const { lookUp, asked } = openSlowly(['pl_known']);
-    for (let n = 0; n < 400; n++) void lookUp({ linkId: `pl_${n}` });
-    void lookUp({ linkId: 'pl_known' });
+  it('do not delay a link that was named before by its id', async () => {
+    const { findLink, asked } = openSlowly(['pl_known']);
+    for (let n = 0; n < 400; n++) void findLink({ linkId: `pl_${n}` });
+    void findLink({ linkId: 'pl_known' });
     await turn();
     expect(asked).toHaveLength(257);
     expect(asked).toContainEqual({ linkId: 'pl_known' });
   });
 
   it('are given up when too many wait, the longest first: a link that comes last gets through', async () => {
-    const { lookUp, asked, answers } = openSlowly();
-    const flood = Array.from({ length: 2_256 }, (_, n) => lookUp({ linkId: `pl_${n}` }));
+    const { findLink, asked, answers } = openSlowly();
+    const flood = Array.from({ length: 2_256 }, (_, n) => findLink({ linkId: `pl_${n}` }));
     const given = Promise.allSettled(flood);
-    const genuine = lookUp({ token: 'one more' });
+    const genuine = findLink({ token: 'one more' });
     await expect(flood[256]).rejects.toMatchObject({ code: 'store_busy', kind: 'transient' });
     while (answers.length > 0) {
       for (const answer of answers.splice(0)) answer();

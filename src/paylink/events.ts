@@ -1,0 +1,265 @@
+import { createHmac } from 'node:crypto';
+import { bareFact, type FactKind, type PaymentFact } from '../domain/fact.ts';
+import { parseAmount, type StatedMoney } from '../domain/money.ts';
+import { parseBody } from '../json.ts';
+import { type FoundPlaces, findPlaces, type NoEvent, type Part, type Texts, valuesOf } from './places.ts';
+import {
+  type Agreed,
+  agreed,
+  agreedMoney,
+  FACT_KINDS_BY_STATUS,
+  ID_LENGTH_MAX,
+  scalarText,
+  statedText,
+  usableId,
+} from './values.ts';
+
+/**
+ * The payment-link service's words for events: header names, what is signed, and what an event means. The table of
+ * places.ts says where an event keeps its parts; answers.ts and reading.ts hold the words for the answers of its API, and
+ * client.ts those for requests. No other file knows any.
+ */
+export type HeaderNames = { readonly signature: string; readonly timestamp: string };
+
+/** What the names of both headers begin with: the service's brand, which its specification writes as `x-service`. */
+export const HEADER_PREFIX = 'x-service';
+
+/** The names of the two headers of a delivery, in lower case. */
+export function headerNames(prefix: string): HeaderNames {
+  return { signature: `${prefix}-signature`, timestamp: `${prefix}-timestamp` };
+}
+
+/** HMAC-SHA256 over the timestamp header's characters, `.`, and the raw body; 32 bytes (spec §6). */
+export function deliveryMac(secret: string, timestamp: string, body: Uint8Array): Buffer {
+  return createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest();
+}
+
+/** What intake needs of an event: its id and type, null if it names none, and every link id that it names. */
+export type Envelope = {
+  readonly eventId: string | null;
+  readonly type: string | null;
+  readonly linkIds: readonly string[];
+};
+
+/**
+ * Reads the envelope of a parsed body. An id that is the link's own is no event id, whether `linkId` names the link, the
+ * body itself does, or the body is the link.
+ */
+export function readEnvelope(
+  body: unknown,
+  { linkId = null, texts = 'plainly' }: { linkId?: string | null; texts?: Texts } = {},
+): Envelope {
+  const found = findPlaces(body, texts);
+  if (!isEvent(found)) return { eventId: null, type: null, linkIds: [] };
+  const links = linkIdsOf(found);
+  const types = typesOf(found).join(', ').slice(0, ID_LENGTH_MAX);
+  return { eventId: eventIdOf(found, links, linkId), type: types === '' ? null : types, linkIds: links };
+}
+
+/** Values in a body that is not verified yet, at most: building them is what parsing costs. Events have far fewer. */
+const UNVERIFIED_VALUES_MAX = 2_000;
+
+/**
+ * The link ids that an unverified body names. A body of more than 2,000 values names none: parsing it would hold up others.
+ * JSON inside of text is not opened before the body is verified.
+ */
+export function readUnverifiedLinkIds(body: Uint8Array): readonly string[] {
+  return readEnvelope(parseBody(body, UNVERIFIED_VALUES_MAX), { texts: 'closed' }).linkIds;
+}
+
+/** Null if none is usable, or two differ. */
+function eventIdOf(found: FoundPlaces, links: readonly string[], linkId: string | null): string | null {
+  const { first, isAgreed } = agreed(valuesOf(found, 'eventId').map(usableId));
+  if (first === null || !isAgreed || first === linkId) return null;
+  const isLinks = links.length > 0 ? links.includes(first) : found.isLink;
+  return isLinks ? null : first;
+}
+
+/** What an authentic event says. */
+export type EventReading = {
+  readonly linkIds: readonly string[];
+  readonly facts: readonly PaymentFact[];
+  /** It says less than settled needs, so the API should be asked. */
+  readonly unsure: boolean;
+  /** Why settled could read nothing of what the event must say, as the end of a sentence; null if it was understood. */
+  readonly notUnderstood: string | null;
+  /** It says that the link's own status changed: the API tells more of that. */
+  readonly linkChanged: boolean;
+  /** The status that it then names, in capitals; null otherwise. */
+  readonly linkStatus: string | null;
+};
+
+const CREATED = 'payment_link.created';
+const STATUS_CHANGED = 'payment_link.status_changed';
+const KNOWN_TYPES: ReadonlySet<string> = new Set([CREATED, STATUS_CHANGED, 'payment_link.payment_status_changed']);
+
+/** Reads an event that was parsed with `parseBodyExactly` into payment facts. */
+export function readEvent(body: unknown): EventReading {
+  const found = findPlaces(body, 'exactly');
+  if (found === 'no_object') return unread('it is no JSON object');
+  if (!isEvent(found)) return unread(`it is a list of ${found.listOf}, and settled reads one event a delivery`);
+  const linkIds = linkIdsOf(found);
+  const types = [...new Set(typesOf(found).map((type) => type.toLowerCase()))];
+  const [type = null] = types;
+  if (types.length === 1 && type !== null && !KNOWN_TYPES.has(type)) {
+    return unread(`settled does not know its type ${shown([type])}`, linkIds);
+  }
+  const linkChanged = types.length === 1 && type === STATUS_CHANGED;
+  const linkStatuses = linkChanged ? linkStatusesOf(found) : [];
+  const contradiction = severalOf('types', types) ?? severalOf('link statuses', linkStatuses);
+  const payment = readPayment(found, contradiction);
+  const mustSpeak = type !== CREATED && (!linkChanged || payment.ofPayment);
+  const silent = mustSpeak && !payment.speaks ? 'it names no payment status where settled looks for it' : null;
+  const notUnderstood = payment.notUnderstood ?? silent;
+  if (notUnderstood === null && found.odd.has('payload') && !payment.saysMoneyCame) {
+    return unread('what stands in the place of its content cannot be opened', linkIds);
+  }
+  const [linkStatus = null] = contradiction === null ? linkStatuses : [];
+  return {
+    linkIds,
+    facts: [...payment.facts, ...(linkStatus === 'EXPIRED' ? [bareFact('expired', { by: 'event' })] : [])],
+    unsure: payment.unsure || notUnderstood !== null,
+    notUnderstood,
+    linkChanged,
+    linkStatus,
+  };
+}
+
+function unread(notUnderstood: string, linkIds: readonly string[] = []): EventReading {
+  return { linkIds, facts: [], unsure: true, notUnderstood, linkChanged: false, linkStatus: null };
+}
+
+function isEvent(found: FoundPlaces | NoEvent): found is FoundPlaces {
+  return typeof found === 'object' && 'values' in found;
+}
+
+function linkIdsOf(found: FoundPlaces): string[] {
+  const ids = valuesOf(found, 'linkId').map(usableId);
+  return [...new Set(ids.filter((id) => id !== null))];
+}
+
+/** The types that it names, each once. One that is no text is an unknown type. */
+function typesOf(found: FoundPlaces): string[] {
+  return [...new Set(valuesOf(found, 'type').map(statedText))].filter((type) => type !== null);
+}
+
+/** Each once, in capitals. */
+function linkStatusesOf(found: FoundPlaces): string[] {
+  const named = valuesOf(found, 'linkStatus').filter((status) => typeof status === 'string');
+  return [...new Set(named.map((status) => status.toUpperCase()))];
+}
+
+function severalOf(what: string, named: readonly string[]): string | null {
+  return named.length > 1 ? `it names several ${what}: ${shown(named)}` : null;
+}
+
+/** What an event says of a payment. */
+type SaidOfPayment = {
+  facts: PaymentFact[];
+  unsure: boolean;
+  /** Why it led to no fact although it must; null if it did, or need not. */
+  notUnderstood: string | null;
+  speaks: boolean;
+  ofPayment: boolean;
+  /** Whether it led to a fact that is not only of a payment that was begun. */
+  saysMoneyCame: boolean;
+};
+
+/**
+ * Compares the status of the link as a whole with that of its latest payment: unless they are alike, what they say is
+ * unclear. The event does not speak if neither is there, and speaks of no payment if none was begun.
+ *
+ * @param contradiction what else in the event contradicts itself; null if nothing does
+ */
+function readPayment(found: FoundPlaces, contradiction: string | null): SaidOfPayment {
+  const ofLink = paymentStatusesOf(found, 'paymentStatus');
+  const said = [...ofLink, ...paymentStatusesOf(found, 'latestStatus')];
+  const hasPayment = found.payments > 0 || found.odd.has('payment');
+  const ofPayment = hasPayment || said.some((status) => status !== 'NOT_STARTED');
+  const spoken = { speaks: said.length > 0, ofPayment };
+  const [status] = ofLink;
+  const kind = status === undefined ? undefined : FACT_KINDS_BY_STATUS.get(status);
+  if (contradiction === null && kind !== undefined && said.every((other) => other === status)) {
+    const fact = readFact(kind, found);
+    const saysMoneyCame = fact.kind !== 'pending';
+    return { facts: [fact], unsure: fact.kind === 'unclear', notUnderstood: null, ...spoken, saysMoneyCame };
+  }
+  if (said.some((other) => other === 'COMPLETED' || other === 'REFUNDED' || other === 'DISPUTED')) {
+    const facts = [readFact('unclear', found)];
+    return { facts, unsure: true, notUnderstood: null, ...spoken, saysMoneyCame: true };
+  }
+  const notUnderstood = contradiction ?? (ofPayment ? whyNoStatus(said) : null);
+  return { facts: [], unsure: notUnderstood !== null, notUnderstood, ...spoken, saysMoneyCame: false };
+}
+
+/** Every payment status at this part, in capitals. */
+function paymentStatusesOf(found: FoundPlaces, part: 'paymentStatus' | 'latestStatus'): string[] {
+  const named = valuesOf(found, part).map(statedText);
+  return named.filter((status) => status !== null).map((status) => status.toUpperCase());
+}
+
+function whyNoStatus(said: readonly string[]): string {
+  const unknown = said.filter((status) => status !== 'NOT_STARTED' && !FACT_KINDS_BY_STATUS.has(status));
+  if (unknown.length > 0) return `settled does not know its payment status ${shown(unknown)}`;
+  if (said.length === 0) return 'it names a payment without a status';
+  return `what it says of the payment contradicts itself (${shown([...new Set(said)])})`;
+}
+
+/** Parts that name something: what is neither text nor a number there is odd, and does not count as left out. */
+const NAMES: readonly Part[] = ['linkId', 'paymentId', 'reference'];
+
+/** A fact of this kind; unclear instead if its money or an id is said in two ways, or something odd stands there. */
+function readFact(kind: FactKind, found: FoundPlaces): PaymentFact {
+  const paymentId = agreed(valuesOf(found, 'paymentId').map(usableId));
+  const reference = agreed(valuesOf(found, 'reference').map(scalarText));
+  const linkMoney = agreedMoney(valuesOf(found, 'amount'), valuesOf(found, 'currency'));
+  const quoteMoney = paymentMoney(found);
+  const isClear =
+    found.odd.size === 0 &&
+    !namesLess(found, linkMoney.first) &&
+    NAMES.every((part) => valuesOf(found, part).every((value) => scalarText(value) !== null)) &&
+    [paymentId, reference, linkMoney, quoteMoney].every(({ isAgreed }) => isAgreed);
+  return {
+    kind: isClear || kind === 'pending' ? kind : 'unclear',
+    authority: { by: 'event' },
+    paymentId: paymentId.first,
+    linkMoney: linkMoney.first,
+    quoteMoney: quoteMoney.first,
+    reference: reference.first,
+  };
+}
+
+/**
+ * What the payment's quote names, and the payment itself, read together. If they differ, but the payment itself names the
+ * link's money, the quote says what the customer paid: that may hold interest, or be of another currency.
+ */
+function paymentMoney(found: FoundPlaces): Agreed<StatedMoney> {
+  const of = (what: 'quote' | 'payment') =>
+    [valuesOf(found, `${what}Amount`), valuesOf(found, `${what}Currency`)] as const;
+  const [quote, own] = [of('quote'), of('payment')];
+  const both = agreedMoney([...quote[0], ...own[0]], [...quote[1], ...own[1]]);
+  if (both.isAgreed) return both;
+  const amounts = [...own[0], ...valuesOf(found, 'amount')];
+  const isLinks = agreedMoney(amounts, [...own[1], ...valuesOf(found, 'currency')]).isAgreed;
+  return isLinks && valuesOf(found, 'amount').length > 0 ? agreedMoney(...quote) : both;
+}
+
+/** Whether the payment itself names less than its link, or what cannot be read. Its quote is judged with the order's money. */
+function namesLess(found: FoundPlaces, linkMoney: StatedMoney | null): boolean {
+  const { first: own } = agreedMoney(valuesOf(found, 'paymentAmount'), valuesOf(found, 'paymentCurrency'));
+  if (own === null || own.amount === null) return false;
+  const currency = own.currency ?? linkMoney?.currency ?? '';
+  const read = parseAmount(own.amount, currency);
+  if (!read.ok) return true;
+  if (linkMoney === null || linkMoney.amount === null || currency !== (linkMoney.currency ?? currency)) return false;
+  const ofLink = parseAmount(linkMoney.amount, currency);
+  return ofLink.ok && read.amountMinor < ofLink.amountMinor;
+}
+
+const SHOWN_MAX = 120;
+
+/** Words of others, for a sentence: printable, and of bounded length. */
+function shown(named: readonly string[]): string {
+  const text = named.join(', ').replace(/\p{C}/gu, '');
+  return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX).toWellFormed()}…` : text;
+}

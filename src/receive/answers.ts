@@ -1,0 +1,85 @@
+import type { ServerResponse } from 'node:http';
+import type { Request, Response } from 'express';
+import type { HeaderNames } from '../paylink/events.ts';
+
+/** Seconds after which the sender of a refused delivery may try again. */
+const RETRY_AFTER_SECONDS = 5;
+
+/**
+ * Every answer of the hook. Each is made once: all that are alike have the same body, so that an answer tells a forger
+ * nothing, and the hot path builds nothing.
+ */
+export type HookAnswer = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** A string, which Node sends with the headers in one write. */
+  readonly body: string;
+};
+
+const CLOSE = { connection: 'close' };
+const RETRY = { 'retry-after': String(RETRY_AFTER_SECONDS) };
+
+export const ANSWERS = {
+  recorded: received(200, { received: true, duplicate: false }),
+  duplicate: received(200, { received: true, duplicate: true }),
+  unreadable: received(202, { received: true, duplicate: false }),
+  unauthorized: problem(401, 'unauthorized', 'The signature does not authenticate this delivery.'),
+  stale: problem(
+    400,
+    'stale_timestamp',
+    'The signature is right, but its timestamp is too far from our clock. Sign again and resend.',
+  ),
+  methodNotAllowed: problem(405, 'method_not_allowed', 'Deliveries are sent with POST.', { allow: 'POST' }),
+  tooLarge: problem(413, 'body_too_large', 'A delivery has at most 262144 bytes.', CLOSE),
+  encoded: problem(
+    415,
+    'content_encoding',
+    'A delivery is signed as it is sent: send it without a content encoding.',
+    CLOSE,
+  ),
+  unavailable: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', RETRY),
+  /** The body is still on its way, and others have taken its place. */
+  crowdedOut: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', { ...RETRY, ...CLOSE }),
+  stopping: problem(503, 'unavailable', 'The receiver is stopping. Send the delivery again.', { ...RETRY, ...CLOSE }),
+} as const satisfies Record<string, HookAnswer>;
+
+export function send(response: ServerResponse, { status, headers, body }: HookAnswer): void {
+  if (response.headersSent) return;
+  response.writeHead(status, headers);
+  response.end(body);
+}
+
+function received(status: number, content: { received: true; duplicate: boolean }): HookAnswer {
+  return make(status, 'application/json', content);
+}
+
+function problem(status: number, code: string, detail: string, headers: Record<string, string> = {}): HookAnswer {
+  const content = { type: `urn:settled:problem:${code}`, title: code, status, detail };
+  return make(status, 'application/problem+json', content, headers);
+}
+
+function make(status: number, contentType: string, content: object, headers: Record<string, string> = {}): HookAnswer {
+  const body = JSON.stringify(content);
+  return {
+    status,
+    body,
+    headers: { ...headers, 'content-type': contentType, 'content-length': String(Buffer.byteLength(body)) },
+  };
+}
+
+const PREFLIGHT_SECONDS = 600;
+
+/** Lets pages of the one allowed origin read an answer (Fetch standard, "CORS protocol"). */
+export function crossOriginHeaders(allowed: string, request: Request, response: Response): void {
+  response.setHeader('vary', 'origin');
+  if (request.headers.origin === allowed) response.setHeader('access-control-allow-origin', allowed);
+}
+
+/** Answers a browser that asks whether a page of the allowed origin may deliver. */
+export function answerPreflight(allowed: string, names: HeaderNames, request: Request, response: Response): void {
+  crossOriginHeaders(allowed, request, response);
+  response.setHeader('access-control-allow-methods', 'POST');
+  response.setHeader('access-control-allow-headers', `content-type, ${names.signature}, ${names.timestamp}`);
+  response.setHeader('access-control-max-age', String(PREFLIGHT_SECONDS));
+  response.writeHead(204).end();
+}

@@ -1,0 +1,130 @@
+import { timingSafeEqual } from 'node:crypto';
+import { deliveryMac, type HeaderNames } from '../paylink/events.ts';
+import type { LinkCredentials } from '../secrets/credentials.ts';
+import type { RejectionReason } from '../store/rejections.ts';
+
+/** A signing secret of fewer bytes is refused, when it is stored and when it is used. */
+export const SIGNING_SECRET_BYTES_MIN = 16;
+
+/** A delivery that was signed with the link's secret. Whether it is fresh and what it says comes after. */
+export type Authentic = { timestamp: string; timestampMs: number; mac: Buffer };
+
+export type Verified = { ok: true; authentic: Authentic } | { ok: false; reason: RejectionReason };
+
+/**
+ * Verifies a delivery over its raw bytes and the literal timestamp, with the link's secret or the one that the service named
+ * beside it. Strict patterns first, the comparison last. docs/signature.md holds the grammar of both headers.
+ */
+export function verify(delivery: {
+  rawHeaders: readonly string[];
+  headerNames: HeaderNames;
+  body: Uint8Array;
+  credentials: Pick<LinkCredentials, 'secret' | 'serviceSecret'>;
+}): Verified {
+  const { rawHeaders, headerNames, body, credentials } = delivery;
+  const signature = singleHeader(rawHeaders, headerNames.signature);
+  if (signature.found !== 'one') return refuse(`signature_${signature.found}`);
+  const timestamp = singleHeader(rawHeaders, headerNames.timestamp);
+  if (timestamp.found !== 'one') return refuse(`timestamp_${timestamp.found}`);
+  const timestampMs = readTimestamp(timestamp.value);
+  if (timestampMs === null) return refuse('timestamp_malformed');
+  const candidates = readSignatures(signature.value, timestamp.value);
+  if (candidates === null) return refuse('signature_malformed');
+  if (Buffer.byteLength(credentials.secret) < SIGNING_SECRET_BYTES_MIN) return refuse('secret_unusable');
+  const { secret, serviceSecret } = credentials;
+  // Few need the second code: those that the first does not match, of a link that has two secrets.
+  for (const key of [() => secret, ...(serviceSecret === undefined ? [] : [serviceSecret])]) {
+    const mac = deliveryMac(key(), timestamp.value, body);
+    if (matchesAny(mac, candidates)) return { ok: true, authentic: { timestamp: timestamp.value, timestampMs, mac } };
+  }
+  return refuse('signature_wrong');
+}
+
+function refuse(reason: RejectionReason): Verified {
+  return { ok: false, reason };
+}
+
+type SingleHeader = { found: 'one'; value: string } | { found: 'missing' } | { found: 'repeated' };
+
+/** Counts a header as it was sent: Node joins repeated ones, or drops them, before the application can see them. */
+function singleHeader(rawHeaders: readonly string[], name: string): SingleHeader {
+  let value: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if ((rawHeaders[i] as string).toLowerCase() !== name) continue;
+    if (value !== undefined) return { found: 'repeated' };
+    value = rawHeaders[i + 1] as string;
+  }
+  return value === undefined ? { found: 'missing' } : { found: 'one', value };
+}
+
+/** Epoch milliseconds as 13 digits: no sign, exponent, fraction or other script's digits. */
+const TIMESTAMP = /^[1-9][0-9]{12}$/;
+
+/** The timestamp header in epoch milliseconds; null if it does not follow the grammar. */
+export function readTimestamp(header: string): number | null {
+  return TIMESTAMP.test(header) ? Number(header) : null;
+}
+
+export const CANDIDATES_MAX = 8;
+export const HEADER_LENGTH_MAX = 1024;
+/** The first element may repeat the timestamp, as `t=` and its characters. */
+const STAMP = 't=';
+
+/**
+ * The signatures in a header's value, 32 bytes each; null if it does not follow the grammar. `timestamp` is the
+ * timestamp header's value: only that one is signed, so a `t=` that names another time makes the header malformed.
+ */
+export function readSignatures(header: string, timestamp: string): Buffer[] | null {
+  if (header.length > HEADER_LENGTH_MAX) return null;
+  const elements = splitElements(header, CANDIDATES_MAX + 2);
+  if (elements[0] === STAMP + timestamp) elements.shift();
+  if (elements.length === 0 || elements.length > CANDIDATES_MAX) return null;
+  const candidates: Buffer[] = [];
+  for (const element of elements) {
+    const mac = decode(withoutPrefix(element));
+    if (mac === null) return null;
+    candidates.push(mac);
+  }
+  return candidates;
+}
+
+/** The elements of a header's value, `most` at most. */
+export function splitElements(header: string, most?: number): string[] {
+  // `v1,` has a comma of its own, so a header that uses it separates by spaces alone.
+  return header.split(header.includes('v1,') ? / +/ : / *, *| +/, most);
+}
+
+/** In any case, except for `v1,`: that is how Standard Webhooks writes it, and its comma decides how a header is split. */
+const PREFIX = /^(?:hmac-sha256=|sha256[=:]|v1=)/i;
+
+/** An element without the prefix that it may have. */
+export function withoutPrefix(element: string): string {
+  return element.startsWith('v1,') ? element.slice(3) : element.replace(PREFIX, '');
+}
+
+const HEX = /^[0-9a-fA-F]{64}$/;
+// 32 bytes are 43 digits; the last one carries four bits of data and two zero bits, or the encoding is not canonical.
+const BASE64 = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=?$/;
+const BASE64URL = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?$/;
+
+/** The spec leaves the encoding open (§6, "Gaps"), so every usual one is accepted; null if it is none of them. */
+function decode(text: string): Buffer | null {
+  if (HEX.test(text)) return Buffer.from(text, 'hex');
+  if (BASE64.test(text)) return Buffer.from(text, 'base64');
+  if (BASE64URL.test(text)) return Buffer.from(text, 'base64url');
+  return null;
+}
+
+/** Whether one of the candidates is the expected code, in a time that does not tell where they differ. */
+export function matchesAny(expected: Buffer, candidates: readonly Buffer[]): boolean {
+  let matches = false;
+  for (const candidate of candidates) {
+    if (candidate.length === expected.length) matches = timingSafeEqual(expected, candidate) || matches;
+  }
+  return matches;
+}
+
+/** Whether a signed timestamp lies within the tolerance of our clock, before or after it. */
+export function isFresh(signed: { timestampMs: number; nowMs: number; toleranceSeconds: number }): boolean {
+  return Math.abs(signed.nowMs - signed.timestampMs) <= signed.toleranceSeconds * 1000;
+}
