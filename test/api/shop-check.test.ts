@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkShop } from '../../src/api/shop_check.ts';
+import { checkShop } from '../../src/api/doctor_store.ts';
 import type { ShopState } from '../../src/store/queries.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/work/clock.ts';

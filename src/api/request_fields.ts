@@ -1,0 +1,151 @@
+import { z } from 'zod';
+import { isCurrency, type Money, parseAmount } from '../domain/money.ts';
+import { fieldProblem } from './problem.ts';
+
+/** Fields of requests. `meta` puts into the API's document what JSON Schema cannot tell from the schema itself. */
+
+export const IS_NEEDED = 'is needed';
+
+// U+FFFD is what a decoder makes of bytes that are not UTF-8.
+export const PRINTABLE = /^[^\p{Cc}\p{Cs}\uFFFD]+$/u;
+export const NOT_PRINTABLE = 'must be UTF-8 without control characters';
+export const text = (max: number) => {
+  const length = `must have 1 to ${max} characters`;
+  return z.string().min(1, { error: length, abort: true }).max(max, length).regex(PRINTABLE, NOT_PRINTABLE);
+};
+
+// HTTP clients resolve `.` and `..` in a path.
+export const reference = text(128)
+  .regex(/^(?!\.{1,2}$)/, 'must not be . or ..')
+  .meta({ description: "The order's name, and the `externalReference` of its link.", examples: ['order-8001'] });
+
+export const linkId = text(255).meta({ description: "The link's id at the service.", examples: ['pl_8001'] });
+
+export const time = z.iso
+  .datetime({ offset: true, error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z' })
+  .meta({ examples: ['2030-01-31T12:00:00Z'] });
+
+/** Epoch milliseconds of a time that was given; null if none was. */
+export function givenMs(given: string | undefined): number | null {
+  return given === undefined ? null : Date.parse(given);
+}
+
+export const reason = text(500).meta({
+  description: 'Kept, and shown in the timeline.',
+  examples: ['the customer wants it after all'],
+});
+
+/** A number by its own characters, if JavaScript has none that is the same. */
+export class InexactNumber {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** The service makes links for more than this, in every currency: the spec names none (§8), and a creation takes none. */
+const AMOUNT_ABOVE = '25';
+const ENOUGH = `more than ${AMOUNT_ABOVE}`;
+const TOO_LITTLE = `must be ${ENOUGH}: the service makes no link of ${AMOUNT_ABOVE} or less`;
+
+const AMOUNT = 'must be a number or a decimal string';
+export const money = {
+  /** By its own characters, if a number would not be the one that was written. */
+  amount: z
+    .unknown()
+    .transform((amount) => (amount instanceof InexactNumber ? amount.text : amount))
+    .pipe(
+      z.union([z.string().max(64, 'must have at most 64 characters'), z.number()], {
+        error: ({ input }) => (input === undefined ? IS_NEEDED : AMOUNT),
+      }),
+    )
+    .meta({
+      anyOf: [{ type: 'string', maxLength: 64 }, { type: 'number' }],
+      description:
+        `A decimal, taken as it is written. It must be ${ENOUGH}, in every currency: the service makes no smaller link. It may ` +
+        'have no more decimals than the currency, and at most 15 digits with them. Else 422.',
+      examples: ['100.00'],
+    }),
+  currency: z
+    .string()
+    .optional()
+    .meta({
+      description:
+        'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names; else 422. Without it: the first of `SETTLED_CURRENCY`.',
+      examples: ['BRL'],
+    }),
+};
+
+/** Reads the money of a request, in its own currency or the first that is configured. Throws a 422. */
+export function readMoney(
+  { amount, currency: named }: { amount: string | number; currency?: string | undefined },
+  configured: string,
+): Money {
+  const currencies = configured.split(' ');
+  const currency = named ?? (currencies[0] as string);
+  if (!isCurrency(currency) && !currencies.includes(currency)) {
+    throw fieldProblem(
+      'currency',
+      'must be an ISO 4217 code in capitals, like BRL, or one that SETTLED_CURRENCY names',
+    );
+  }
+  const parsed = parseAmount(String(amount), currency);
+  if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };
+  const details = {
+    not_a_number: 'must be a decimal number, like 100.50',
+    not_positive: TOO_LITTLE,
+    too_many_decimals: `has more decimals than ${currency} has`,
+    too_large: 'is larger than can be counted exactly',
+  };
+  throw fieldProblem('amount', details[parsed.fault]);
+}
+
+/** Throws a 422 if the service makes no link for so little. */
+export function requireEnough({ amountMinor, currency }: Money): void {
+  if (!isEnough({ amountMinor, currency })) throw fieldProblem('amount', TOO_LITTLE);
+}
+
+export function isEnough({ amountMinor, currency }: Money): boolean {
+  const least = parseAmount(AMOUNT_ABOVE, currency);
+  return !least.ok || amountMinor > least.amountMinor;
+}
+
+const METADATA = { bytesMax: 8_192, depthMax: 8 } as const;
+
+/** The shop's own notes on its link. settled passes them on as it reads them, so they must be readable without loss. */
+export const metadata = z
+  .unknown()
+  .superRefine((value, { addIssue }) => {
+    const flaw = flawOfMetadata(value);
+    if (flaw !== null) addIssue({ code: 'custom', message: flaw });
+  })
+  .transform((value) => value as Record<string, unknown>)
+  .meta({
+    type: 'object',
+    additionalProperties: true,
+    description:
+      `Handed to the service as it is: at most ${METADATA.bytesMax} bytes and ${METADATA.depthMax} levels, its numbers such ` +
+      'as JavaScript can hold.',
+    examples: [{ cart: 'c-17' }],
+  });
+
+function flawOfMetadata(value: unknown): string | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'must be a JSON object';
+  if (!isShallow(value, METADATA.depthMax)) return `must not be nested deeper than ${METADATA.depthMax} levels`;
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  if (bytes > METADATA.bytesMax) return `must have at most ${METADATA.bytesMax} bytes as JSON; it has ${bytes}`;
+  return isExact(value) ? null : 'must not hold numbers that lose digits when they are read: write them as text';
+}
+
+function isShallow(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof InexactNumber) return true;
+  return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1));
+}
+
+function isExact(value: unknown): boolean {
+  if (value instanceof InexactNumber) return false;
+  if (typeof value === 'number') {
+    return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
+  }
+  return typeof value !== 'object' || value === null || Object.values(value).every(isExact);
+}
