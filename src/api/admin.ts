@@ -6,7 +6,7 @@ import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/row.ts';
 import { iso } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
-import { AT, count, isoOrNull, time, timeOrNull } from './answer_fields.ts';
+import { AT, count, isoOrNull, time, timeOrNull } from './fields.ts';
 import { problem } from './problem.ts';
 import { type ApiOptions, operation } from './route.ts';
 
@@ -33,7 +33,7 @@ const stats = z
       .number()
       .min(0)
       .nullable()
-      .describe('How long the oldest notice that is due has waited; null if the shop has no callback.'),
+      .describe('How long ago the shop should have had the oldest notice; null if it has no callback.'),
   })
   .meta({ id: 'Stats' });
 
@@ -69,23 +69,22 @@ export const showStats = operation({
   group: 'Operation',
   summary: 'Counts of everything',
   answers: { 200: { when: 'The counts.', schema: z.strictObject({ stats }), sample: { stats: STATS } } },
-  answer:
-    ({ store, clock, canTell }) =>
-    async () => {
-      const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } =
-        await store.stats(clock.nowMs());
-      return {
-        stats: {
-          ...counts,
-          orders: { ...NO_ORDERS, ...counts.orders },
-          matters: counts.matters.map(({ oldestAtMs, ...group }) => ({ ...group, oldestAt: iso(oldestAtMs) })),
-          api: { slotsInUse: api.slotsInUse, pausedUntil: isoOrNull(api.pausedUntilMs) },
-          lagSeconds: lagMs / 1000,
-          // Without a callback settled sends no notice, and none is late.
-          noticesLagSeconds: canTell ? noticesLagMs / 1000 : null,
-        },
-      };
-    },
+  answer: async ({ store, clock, canTell }) => {
+    const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } = await store.stats(
+      clock.nowMs(),
+    );
+    return {
+      stats: {
+        ...counts,
+        orders: { ...NO_ORDERS, ...counts.orders },
+        matters: counts.matters.map(({ oldestAtMs, ...group }) => ({ ...group, oldestAt: iso(oldestAtMs) })),
+        api: { slotsInUse: api.slotsInUse, pausedUntil: isoOrNull(api.pausedUntilMs) },
+        lagSeconds: lagMs / 1000,
+        // Without a callback settled sends no notice, and none is late.
+        noticesLagSeconds: canTell ? noticesLagMs / 1000 : null,
+      },
+    };
+  },
 });
 
 export const showMetrics = operation({
@@ -106,14 +105,12 @@ settled_orders{state="held"} 1
       type: 'text/plain',
     },
   },
-  answer:
-    ({ metrics }) =>
-    async (_asked, response) => {
-      const { contentType, text } = await metrics.scrape();
-      response.setHeader('content-type', contentType);
-      response.end(text);
-      return undefined;
-    },
+  answer: async ({ metrics }, _asked, response) => {
+    const { contentType, text } = await metrics.scrape();
+    response.setHeader('content-type', contentType);
+    response.end(text);
+    return undefined;
+  },
 });
 
 export const makeBackup = operation({
@@ -142,30 +139,32 @@ export const makeBackup = operation({
     },
   },
   problems: [[409, 'backup_not_ours_to_make']],
-  answer: (options) => {
-    let isRunning = false;
-    return async (_asked, response) => {
-      const { storeAddress, secretsKeyPlace } = options;
-      if (storeAddress.engine === 'postgres') {
-        const detail =
-          `settled does not copy ${storeAddress.name}. Use pg_dump, or your provider's backups: see Back up in ` +
-          `docs/postgres.md. The secrets key is not in them. It is kept in ${secretsKeyPlace}; keep a copy apart from the ` +
-          'backups.';
-        throw problem(409, 'backup_not_ours_to_make', detail);
-      }
-      // Each takes the room of a whole database and the time of the disk that deliveries wait for.
-      if (isRunning) throw new Fault('transient', 'store_busy', 'A backup is being written. Try again after it.');
-      isRunning = true;
-      try {
-        const backup = await writeBackup(options, storeAddress.path);
-        response.status(201);
-        return { backup };
-      } finally {
-        isRunning = false;
-      }
-    };
+  answer: async (options, _asked, response) => {
+    const { storeAddress, secretsKeyPlace } = options;
+    if (storeAddress.engine === 'postgres') {
+      const detail =
+        `settled does not copy ${storeAddress.name}. Use pg_dump, or your provider's backups: see Back up in ` +
+        `docs/postgres.md. The secrets key is not in them. It is kept in ${secretsKeyPlace}; keep a copy apart from the ` +
+        'backups.';
+      throw problem(409, 'backup_not_ours_to_make', detail);
+    }
+    // Each takes the room of a whole database and the time of the disk that deliveries wait for.
+    if (backingUp.has(options)) {
+      throw new Fault('transient', 'store_busy', 'A backup is being written. Try again after it.');
+    }
+    backingUp.add(options);
+    try {
+      const backup = await writeBackup(options, storeAddress.path);
+      response.status(201);
+      return { backup };
+    } finally {
+      backingUp.delete(options);
+    }
   },
 });
+
+/** The APIs of this process that are writing a backup now. */
+const backingUp = new WeakSet<ApiOptions>();
 
 async function writeBackup({ store, clock, secretsKeyPlace }: ApiOptions, storePath: string): Promise<object> {
   const folder = join(dirname(storePath), 'backups');
@@ -228,15 +227,13 @@ export const rotateKey = operation({
     },
   },
   problems: [[409, 'key_not_ours_to_change']],
-  answer:
-    ({ rotation, storeAddress }) =>
-    async () => {
-      const rotated = await rotation.rotate();
-      if (rotated !== null) return { rotation: rotated };
-      const how = storeAddress.engine === 'postgres' ? CHANGE_AT_REPLICAS : CHANGE_HERE;
-      const detail = `The secrets key comes from SETTLED_SECRETS_KEY, which settled cannot change. ${how}`;
-      throw problem(409, 'key_not_ours_to_change', detail);
-    },
+  answer: async ({ rotation, storeAddress }) => {
+    const rotated = await rotation.rotate();
+    if (rotated !== null) return { rotation: rotated };
+    const how = storeAddress.engine === 'postgres' ? CHANGE_AT_REPLICAS : CHANGE_HERE;
+    const detail = `The secrets key comes from SETTLED_SECRETS_KEY, which settled cannot change. ${how}`;
+    throw problem(409, 'key_not_ours_to_change', detail);
+  },
 });
 
 const CHANGE_HERE =

@@ -18,6 +18,7 @@ import {
   AT,
   amount,
   count,
+  givenReason,
   isoOrNull,
   names,
   reference,
@@ -25,11 +26,10 @@ import {
   statedCurrency,
   time,
   timeOrNull,
-} from './answer_fields.ts';
+} from './fields.ts';
 import { HELD, holdReason, order, PAID } from './order.ts';
 import { cutPage, nextCursor, page, readKey, readPlace } from './paging.ts';
 import { problem } from './problem.ts';
-import { reason as givenReason } from './request_fields.ts';
 import { type ApiOptions, operation } from './route.ts';
 
 const MEANINGS: Readonly<Record<Concern, string>> = {
@@ -158,7 +158,7 @@ export const listAttention = operation({
     },
   },
   example: { query: 'kind=hold' },
-  answer: (options) => (asked) => list(options, asked.query),
+  answer: (options, { query }) => list(options, query),
 });
 
 async function list({ store, clock, asking }: ApiOptions, asked: z.output<typeof query>): Promise<object> {
@@ -246,18 +246,16 @@ export const endAttention = operation({
     },
   },
   example: { body: { reason: "refunded in the service's panel" } },
-  answer:
-    ({ store, clock, log }) =>
-    async ({ id, body }) => {
-      const atMs = clock.nowMs();
-      const key = readKey(id);
-      const ended = key === null ? null : await store.endAttention({ key, ...body, atMs });
-      if (ended === null) {
-        const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;
-        throw problem(404, 'not_found', detail);
-      }
-      const about = ended.reference === null ? {} : { order: ended.reference };
-      log.info({ ...about, kind: ended.kind, matter: id, by: 'person' }, 'a matter was ended');
-      return { attention: { id, endedAt: iso(atMs) } };
-    },
+  answer: async ({ store, clock, log }, { id, body }) => {
+    const atMs = clock.nowMs();
+    const key = readKey(id);
+    const ended = key === null ? null : await store.endAttention({ key, ...body, atMs });
+    if (ended === null) {
+      const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;
+      throw problem(404, 'not_found', detail);
+    }
+    const about = ended.reference === null ? {} : { order: ended.reference };
+    log.info({ ...about, kind: ended.kind, matter: id, by: 'person' }, 'a matter was ended');
+    return { attention: { id, endedAt: iso(atMs) } };
+  },
 });

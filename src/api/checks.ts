@@ -5,11 +5,10 @@ import { isOpen, type Order } from '../domain/order.ts';
 import { logChange } from '../observe/log.ts';
 import type { LinkSeen } from '../paylink/service.ts';
 import type { Checked } from '../reconcile/reconciler.ts';
-import { count } from './answer_fields.ts';
+import { count, described, givenReference } from './fields.ts';
 import { waitingFor } from './opening.ts';
 import { link, noSuchOrder, OPEN, order, orderAnswer } from './order.ts';
 import { type ProblemError, problem } from './problem.ts';
-import { reference } from './request_fields.ts';
 import { type ApiOptions, operation, type Stated } from './route.ts';
 
 /** Problems of every route that asks the service about one link. */
@@ -33,29 +32,25 @@ export const checkOrder = operation({
         order: order.describe('As it stands after what the service said.'),
         service: z.strictObject({
           linkStatus: link.status.unwrap(),
-          paymentStatus: z
-            .string()
-            .nullable()
-            .meta({
-              description: '`NOT_STARTED`, `PENDING` or `COMPLETED`; null if the service named none.',
-              examples: ['NOT_STARTED'],
-            }),
+          paymentStatus: described(
+            z.string().nullable(),
+            '`NOT_STARTED`, `PENDING` or `COMPLETED`; null if the service named none.',
+            'NOT_STARTED',
+          ),
         }),
       }),
       sample: { order: OPEN, service: { linkStatus: 'ACTIVE', paymentStatus: 'NOT_STARTED' } },
     },
   },
   problems: ASKING,
-  answer:
-    (options) =>
-    async ({ reference: name }) => {
-      const checked = await askNow(options, name);
-      if (checked.outcome !== 'read') throw await noLink(options, name, checked);
-      const found = await options.store.findOrder(name);
-      if (found === null) throw noSuchOrder(name);
-      const { status, paymentStatus } = checked.link;
-      return { order: orderDocument(found), service: { linkStatus: status, paymentStatus } };
-    },
+  answer: async (options, { reference: name }) => {
+    const checked = await askNow(options, name);
+    if (checked.outcome !== 'read') throw await noLink(options, name, checked);
+    const found = await options.store.findOrder(name);
+    if (found === null) throw noSuchOrder(name);
+    const { status, paymentStatus } = checked.link;
+    return { order: orderDocument(found), service: { linkStatus: status, paymentStatus } };
+  },
 });
 
 export const cancelOrder = operation({
@@ -81,26 +76,24 @@ export const cancelOrder = operation({
  * order is not cancelled, or it finds a cancelled order and is held. While the service may have a link that settled is still
  * opening, payments on it are unknown, and the order is not cancelled. If settled has not asked for the link yet, it opens none.
  */
-function cancel(options: ApiOptions) {
+async function cancel(options: ApiOptions, { reference: name }: { reference: string }): Promise<object> {
   const { store, clock, log, onNotices } = options;
-  return async ({ reference: name }: { reference: string }): Promise<object> => {
-    const known = await store.findOrder(name);
-    if (known === null) throw noSuchOrder(name);
-    if (isOpen(known.state)) await requireUntouched(options, known);
-    const cancelled = await store.cancelOrder({ reference: name, atMs: clock.nowMs() });
-    if (cancelled === null) throw noSuchOrder(name);
-    if (cancelled.outcome === 'opening') {
-      const why = ', and the service may have it already: the order is not cancelled before that is known.';
-      throw await noLink(options, name, { outcome: 'opening' }, why);
-    }
-    const { rule, order: after, from } = cancelled;
-    if (after.state !== from) logChange(log, { order: name, from, to: after.state, rule, by: 'person' });
-    if (rule !== 'cancelled' && rule !== 'already_cancelled') {
-      throw notCancellable(`Order ${name} is ${after.state}: only an unpaid order can be cancelled.`, after);
-    }
-    onNotices();
-    return { order: orderDocument(after) };
-  };
+  const known = await store.findOrder(name);
+  if (known === null) throw noSuchOrder(name);
+  if (isOpen(known.state)) await requireUntouched(options, known);
+  const cancelled = await store.cancelOrder({ reference: name, atMs: clock.nowMs() });
+  if (cancelled === null) throw noSuchOrder(name);
+  if (cancelled.outcome === 'opening') {
+    const why = ', and the service may have it already: the order is not cancelled before that is known.';
+    throw await noLink(options, name, { outcome: 'opening' }, why);
+  }
+  const { rule, order: after, from } = cancelled;
+  if (after.state !== from) logChange(log, { order: name, from, to: after.state, rule, by: 'person' });
+  if (rule !== 'cancelled' && rule !== 'already_cancelled') {
+    throw notCancellable(`Order ${name} is ${after.state}: only an unpaid order can be cancelled.`, after);
+  }
+  onNotices();
+  return { order: orderDocument(after) };
 }
 
 /** Throws unless the service says that nobody began to pay, or that it has no link of the order. */
@@ -143,7 +136,7 @@ export const reconcile = operation({
     'Makes all of them due now; settled asks as the API budget allows. With `reference` it asks about the link of that ' +
     'order, and answers when the answer is settled.',
   body: z.strictObject({
-    reference: reference.optional().describe('Only the link of this order, and now.'),
+    reference: givenReference.optional().describe('Only the link of this order, and now.'),
     dryRun: z.boolean().optional().describe('Only count.'),
   }),
   answers: {
@@ -160,20 +153,18 @@ export const reconcile = operation({
   },
   problems: [[404, 'not_found'], ...ASKING],
   example: { body: { dryRun: true } },
-  answer:
-    (options) =>
-    async ({ body: { reference: name, dryRun = false } }) => {
-      const { asking } = options;
-      if (asking === null) throw apiNotConfigured();
-      if (name !== undefined && !dryRun) {
-        const checked = await askNow(options, name);
-        if (checked.outcome !== 'read') throw await noLink(options, name, checked);
-      }
-      const plan = await (name === undefined ? asking.reconciler.catchUp({ dryRun }) : asking.reconciler.cost(name));
-      if (plan === null) throw noSuchOrder(name ?? '');
-      const { links, requests, etaMs } = plan;
-      return { dryRun, links, requests, etaSeconds: etaMs / 1000 };
-    },
+  answer: async (options, { body: { reference: name, dryRun = false } }) => {
+    const { asking } = options;
+    if (asking === null) throw apiNotConfigured();
+    if (name !== undefined && !dryRun) {
+      const checked = await askNow(options, name);
+      if (checked.outcome !== 'read') throw await noLink(options, name, checked);
+    }
+    const plan = await (name === undefined ? asking.reconciler.catchUp({ dryRun }) : asking.reconciler.cost(name));
+    if (plan === null) throw noSuchOrder(name ?? '');
+    const { links, requests, etaMs } = plan;
+    return { dryRun, links, requests, etaSeconds: etaMs / 1000 };
+  },
 });
 
 /** Asks the service about the order's link. Throws if there is no such order, or if settled cannot ask. */

@@ -46,7 +46,7 @@ export const doctor = operation({
     },
   },
   answersWithoutStore: true,
-  answer: (options) => async () => {
+  answer: async (options) => {
     const [database, address, service] = await Promise.all([
       withoutFault('database', checkDatabase(options)),
       checkPublicUrl(options),

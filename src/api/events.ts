@@ -3,28 +3,33 @@ import { z } from 'zod';
 import { OUTCOMES, PAST_RULES, RULES } from '../domain/decision.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { EventSummary } from '../store/queries.ts';
-import { AT, count, fault, isoOrNull, names, reference, rowId, rowStatus, time, timeOrNull } from './answer_fields.ts';
+import {
+  AT,
+  count,
+  described,
+  fault,
+  givenMs,
+  isoOrNull,
+  names,
+  reference,
+  rowId,
+  rowStatus,
+  time,
+  timeOrNull,
+} from './fields.ts';
 import { PAID } from './order.ts';
 import { filters, nextCursor, page, readKey, readPage } from './paging.ts';
 import { type ProblemError, problem } from './problem.ts';
-import { givenMs } from './request_fields.ts';
 import { operation } from './route.ts';
 
 const summary = {
   id: rowId,
-  eventId: z
-    .string()
-    .meta({
-      description: "The service's, or `sha256:` and the body's digest if it named none.",
-      examples: ['evt_8001'],
-    }),
-  type: z
-    .string()
-    .nullable()
-    .meta({
-      description: 'As the service names it. Of a reading: why settled asked.',
-      examples: ['payment_link.payment_status_changed'],
-    }),
+  eventId: described(z.string(), "The service's, or `sha256:` and the body's digest if it named none.", 'evt_8001'),
+  type: described(
+    z.string().nullable(),
+    'As the service names it. Of a reading: why settled asked.',
+    'payment_link.payment_status_changed',
+  ),
   reference,
   linkId: z
     .string()
@@ -108,15 +113,13 @@ export const listEvents = operation({
     },
   },
   example: { query: 'status=dead' },
-  answer:
-    ({ store }) =>
-    async ({ query }) => {
-      const { status = null, reference: of = null, since } = query;
-      const { rows, ...more } = await readPage(query, (at) =>
-        store.listEvents({ ...at, status, reference: of, sinceMs: givenMs(since) }),
-      );
-      return { events: rows.map(eventDocument), ...more };
-    },
+  answer: async ({ store }, { query }) => {
+    const { status = null, reference: of = null, since } = query;
+    const { rows, ...more } = await readPage(query, (at) =>
+      store.listEvents({ ...at, status, reference: of, sinceMs: givenMs(since) }),
+    );
+    return { events: rows.map(eventDocument), ...more };
+  },
 });
 
 export const showEvent = operation({
@@ -131,12 +134,7 @@ export const showEvent = operation({
         event: z
           .strictObject({
             ...summary,
-            timestamp: z
-              .string()
-              .meta({
-                description: "The timestamp header's characters: epoch milliseconds.",
-                examples: ['1896087600000'],
-              }),
+            timestamp: described(z.string(), "The timestamp header's characters: epoch milliseconds.", '1896087600000'),
             bodySha256: z.string().regex(/^[0-9a-f]{64}$/),
             bodyBase64: z
               .string()
@@ -161,23 +159,21 @@ export const showEvent = operation({
       },
     },
   },
-  answer:
-    ({ store }) =>
-    async ({ id }) => {
-      const event = await store.findEvent(eventKey(id));
-      if (event === null) throw noSuchEvent(id);
-      const { body, bodySha256, timestamp, ...rest } = event;
-      return {
-        event: {
-          ...eventDocument(rest),
-          timestamp,
-          bodySha256: Buffer.from(bodySha256).toString('hex'),
-          bodyBase64: body === null ? null : Buffer.from(body).toString('base64'),
-          bodyText: body === null ? null : asText(body),
-          bodyDropped: body === null,
-        },
-      };
-    },
+  answer: async ({ store }, { id }) => {
+    const event = await store.findEvent(eventKey(id));
+    if (event === null) throw noSuchEvent(id);
+    const { body, bodySha256, timestamp, ...rest } = event;
+    return {
+      event: {
+        ...eventDocument(rest),
+        timestamp,
+        bodySha256: Buffer.from(bodySha256).toString('hex'),
+        bodyBase64: body === null ? null : Buffer.from(body).toString('base64'),
+        bodyText: body === null ? null : asText(body),
+        bodyDropped: body === null,
+      },
+    };
+  },
 });
 
 export const replayEvent = operation({
@@ -199,25 +195,23 @@ export const replayEvent = operation({
     [409, 'event_in_work'],
     [409, 'event_body_dropped'],
   ],
-  answer:
-    ({ store, clock, onRequeued }) =>
-    async ({ id }, response) => {
-      const outcome = await store.requeueEvent({ eventKey: eventKey(id), nowMs: clock.nowMs() });
-      if (outcome === 'unknown') throw noSuchEvent(id);
-      if (outcome === 'in_work') {
-        const detail = `Event ${id} is not settled yet: it is waiting or in work already.`;
-        throw problem(409, 'event_in_work', detail);
-      }
-      if (outcome === 'body_dropped') {
-        const detail =
-          `settled dropped the bytes of event ${id}, as it was settled longer ago than SETTLED_KEEP_BODIES says: there is ` +
-          'nothing to settle again. Ask the service about its order instead: settled orders check.';
-        throw problem(409, 'event_body_dropped', detail);
-      }
-      onRequeued();
-      response.status(202);
-      return { event: { id, status: 'pending' } };
-    },
+  answer: async ({ store, clock, onRequeued }, { id }, response) => {
+    const outcome = await store.requeueEvent({ eventKey: eventKey(id), nowMs: clock.nowMs() });
+    if (outcome === 'unknown') throw noSuchEvent(id);
+    if (outcome === 'in_work') {
+      const detail = `Event ${id} is not settled yet: it is waiting or in work already.`;
+      throw problem(409, 'event_in_work', detail);
+    }
+    if (outcome === 'body_dropped') {
+      const detail =
+        `settled dropped the bytes of event ${id}, as it was settled longer ago than SETTLED_KEEP_BODIES says: there is ` +
+        'nothing to settle again. Ask the service about its order instead: settled orders check.';
+      throw problem(409, 'event_body_dropped', detail);
+    }
+    onRequeued();
+    response.status(202);
+    return { event: { id, status: 'pending' } };
+  },
 });
 
 function eventKey(id: string): number {

@@ -65,7 +65,7 @@ export const readFeed = operation({
   },
   problems: [[410, 'cursor_from_before_restore']],
   example: { query: 'limit=100&wait=30' },
-  answer: (options) => async (asked, response) =>
+  answer: async (options, asked, response) =>
     asked.query.after === NOW ? readEnd(options.store, response) : await readPage(options, asked.query, response),
 });
 

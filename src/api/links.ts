@@ -11,25 +11,26 @@ import { SIGNING_SECRET_BYTES_MIN } from '../receive/authentic.ts';
 import type { Registered, Registration } from '../store/store.ts';
 import type { Role } from './auth.ts';
 import { apiNotConfigured } from './checks.ts';
-import { link, noSuchOrder, OPEN, order } from './order.ts';
-import { fieldProblem, type ProblemError, problem } from './problem.ts';
 import {
+  described,
+  givenReference,
   isEnough,
   linkId,
   money,
   NOT_PRINTABLE,
   PRINTABLE,
   readMoney,
-  reference,
   requireEnough,
-} from './request_fields.ts';
+} from './fields.ts';
+import { link, noSuchOrder, OPEN, order } from './order.ts';
+import { fieldProblem, type ProblemError, problem } from './problem.ts';
 import { type ApiOptions, operation } from './route.ts';
 
 const TOKEN_BYTES = 24;
 const SECRET_BYTES = 32;
 
 const registration = z.strictObject({
-  reference,
+  reference: givenReference,
   ...money,
   id: linkId.optional().describe("The link's id at the service. Without it a link is reserved."),
   webhookSecret: z
@@ -51,21 +52,17 @@ const registration = z.strictObject({
 const linkAnswer = z.strictObject({
   link: z.strictObject({
     ...link,
-    webhookUrl: z
-      .string()
-      .meta({
-        description: 'Give it to the service as `webhookUrl`.',
-        examples: ['https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4'],
-      }),
-    webhookSecret: z
-      .string()
-      .optional()
-      .meta({
-        description:
-          'Give it to the service as `webhookSecret`. Only the answer that made the link shows it, if the request brought ' +
-          'no secret.',
-        examples: ['c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRl'],
-      }),
+    webhookUrl: described(
+      z.string(),
+      'Give it to the service as `webhookUrl`.',
+      'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4',
+    ),
+    webhookSecret: described(
+      z.string().optional(),
+      'Give it to the service as `webhookSecret`. Only the answer that made the link shows it, if the request brought ' +
+        'no secret.',
+      'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRl',
+    ),
   }),
   order,
 });
@@ -105,47 +102,49 @@ export const registerLink = operation({
 
 type Given = z.output<typeof registration>;
 
-function register(options: ApiOptions) {
+async function register(
+  options: ApiOptions,
+  { body, role }: { body: Given; role: Role },
+  response: Response,
+): Promise<object> {
   const { store, keyring, credentials, clock } = options;
-  return async ({ body, role }: { body: Given; role: Role }, response: Response): Promise<object> => {
-    const amount = readMoney(body, options.currency);
-    const lacksSecret = body.id !== undefined && body.webhookSecret === undefined;
-    // An order that settled knows keeps its amount and its secret.
-    if ((lacksSecret || !isEnough(amount)) && (await store.findOrder(body.reference)) === null) {
-      requireEnough(amount);
-      throw fieldProblem('webhookSecret', 'needed to register a link that exists; leave out id to reserve one');
-    }
-    const freshSecret = randomBytes(SECRET_BYTES).toString('base64url');
-    const asked: Registration = {
-      reference: body.reference,
-      amount,
-      linkId: body.id ?? null,
-      token: randomBytes(TOKEN_BYTES).toString('base64url'),
-      secret: body.webhookSecret === undefined ? null : keyring.seal(body.webhookSecret, body.reference),
-      freshSecret: keyring.seal(freshSecret, body.reference),
-      mayCorrect: role === 'operator',
-      atMs: clock.nowMs(),
-    };
-    const registered = await store.registerLink(asked);
-    if (registered.outcome === 'corrected') credentials.forget(registered.token);
-    if (registered.outcome === 'bound') credentials.noteLinkId(registered.token, asked.linkId ?? '');
-    logRegistered(options, body, registered);
-    if (!('token' in registered)) throw refusal(body, registered);
-    const { outcome, token } = registered;
-    if (outcome === 'created') {
-      const { reference, webhookSecret: secret = freshSecret } = body;
-      credentials.keep({ linkKey: registered.linkKey, reference, token, secret, linkId: asked.linkId });
-    }
-    const showsSecret = outcome === 'created' && body.webhookSecret === undefined;
-    response.status(outcome === 'created' ? 201 : 200);
-    return {
-      link: {
-        ...registered.order.link,
-        webhookUrl: `${options.publicUrl}/hooks/${token}`,
-        ...(showsSecret ? { webhookSecret: freshSecret } : {}),
-      },
-      order: orderDocument(registered.order),
-    };
+  const amount = readMoney(body, options.currency);
+  const lacksSecret = body.id !== undefined && body.webhookSecret === undefined;
+  // An order that settled knows keeps its amount and its secret.
+  if ((lacksSecret || !isEnough(amount)) && (await store.findOrder(body.reference)) === null) {
+    requireEnough(amount);
+    throw fieldProblem('webhookSecret', 'needed to register a link that exists; leave out id to reserve one');
+  }
+  const freshSecret = randomBytes(SECRET_BYTES).toString('base64url');
+  const asked: Registration = {
+    reference: body.reference,
+    amount,
+    linkId: body.id ?? null,
+    token: randomBytes(TOKEN_BYTES).toString('base64url'),
+    secret: body.webhookSecret === undefined ? null : keyring.seal(body.webhookSecret, body.reference),
+    freshSecret: keyring.seal(freshSecret, body.reference),
+    mayCorrect: role === 'operator',
+    atMs: clock.nowMs(),
+  };
+  const registered = await store.registerLink(asked);
+  if (registered.outcome === 'corrected') credentials.forget(registered.token);
+  if (registered.outcome === 'bound') credentials.noteLinkId(registered.token, asked.linkId ?? '');
+  logRegistered(options, body, registered);
+  if (!('token' in registered)) throw refusal(body, registered);
+  const { outcome, token } = registered;
+  if (outcome === 'created') {
+    const { reference, webhookSecret: secret = freshSecret } = body;
+    credentials.keep({ linkKey: registered.linkKey, reference, token, secret, linkId: asked.linkId });
+  }
+  const showsSecret = outcome === 'created' && body.webhookSecret === undefined;
+  response.status(outcome === 'created' ? 201 : 200);
+  return {
+    link: {
+      ...registered.order.link,
+      webhookUrl: `${options.publicUrl}/hooks/${token}`,
+      ...(showsSecret ? { webhookSecret: freshSecret } : {}),
+    },
+    order: orderDocument(registered.order),
   };
 }
 
@@ -209,26 +208,27 @@ export const adoptLink = operation({
 });
 
 /** settled believes nothing about the link but what the service says of it: its money must agree, and it must be unpaid or our own. */
-function adopt({ store, asking, clock, log }: ApiOptions) {
-  return async ({ reference, body: { id } }: { reference: string; body: { id: string } }): Promise<object> => {
-    if (asking === null) throw apiNotConfigured();
-    const [found, watched] = await Promise.all([store.findOrder(reference), store.findLink(reference)]);
-    if (found === null || watched === null) throw noSuchOrder(reference);
-    if (found.link !== null && found.link.id !== null) throw notAdoptable(hasLink(found));
-    if (!isOpen(found.state)) throw notAdoptable(notOpen(found));
-    const seen = await showLink(asking.service, id);
-    const own = carriesToken(seen, watched.token);
-    const flaw = flawOf(seen, id, found) ?? (own ? null : begunFlawOf(seen));
-    if (flaw !== null) throw notAdoptable(flaw);
-    const adopted = await store.adoptLink({ reference, link: seen, nowMs: clock.nowMs() });
-    if (adopted === 'taken') throw notAdoptable(`Link ${seen.id} belongs to another order here.`);
-    const after = (await store.findOrder(reference)) ?? found;
-    if (adopted === 'not_open') throw notAdoptable(notOpen(after));
-    if (adopted === 'not_parked') throw notAdoptable(after.link?.id ? hasLink(after) : notParked(found));
-    log.info({ order: reference, link: seen.id, by: 'person' }, 'link is open');
-    asking.reconciler.wake();
-    return { order: orderDocument(after), note: own ? NOTES.own : NOTES.other };
-  };
+async function adopt(
+  { store, asking, clock, log }: ApiOptions,
+  { reference, body: { id } }: { reference: string; body: { id: string } },
+): Promise<object> {
+  if (asking === null) throw apiNotConfigured();
+  const [found, watched] = await Promise.all([store.findOrder(reference), store.findLink(reference)]);
+  if (found === null || watched === null) throw noSuchOrder(reference);
+  if (found.link !== null && found.link.id !== null) throw notAdoptable(hasLink(found));
+  if (!isOpen(found.state)) throw notAdoptable(notOpen(found));
+  const seen = await showLink(asking.service, id);
+  const own = carriesToken(seen, watched.token);
+  const flaw = flawOf(seen, id, found) ?? (own ? null : begunFlawOf(seen));
+  if (flaw !== null) throw notAdoptable(flaw);
+  const adopted = await store.adoptLink({ reference, link: seen, nowMs: clock.nowMs() });
+  if (adopted === 'taken') throw notAdoptable(`Link ${seen.id} belongs to another order here.`);
+  const after = (await store.findOrder(reference)) ?? found;
+  if (adopted === 'not_open') throw notAdoptable(notOpen(after));
+  if (adopted === 'not_parked') throw notAdoptable(after.link?.id ? hasLink(after) : notParked(found));
+  log.info({ order: reference, link: seen.id, by: 'person' }, 'link is open');
+  asking.reconciler.wake();
+  return { order: orderDocument(after), note: own ? NOTES.own : NOTES.other };
 }
 
 async function showLink(service: Service, id: string): Promise<LinkSeen> {
@@ -255,7 +255,7 @@ function flawOf(seen: LinkSeen, id: string, { reference, amount }: Order): strin
 
 function begunFlawOf({ id, paymentStatus, payments }: LinkSeen): string | null {
   if (payments === 0 && (paymentStatus === null || paymentStatus === 'NOT_STARTED')) return null;
-  return `A customer has already begun to pay link ${id}: its payment cannot be told from one for something else.`;
+  return `A customer already began to pay link ${id}: its payment cannot be told from one for something else.`;
 }
 
 function hasLink({ reference, link: own }: Order): string {

@@ -2,22 +2,32 @@ import { z } from 'zod';
 import { NOTICE_TYPES } from '../domain/decision.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { NoticeSummary, Queries } from '../store/queries.ts';
-import { AT, count, fault, isoOrNull, names, reference, rowStatus, time, timeOrNull } from './answer_fields.ts';
+import {
+  AT,
+  count,
+  described,
+  fault,
+  givenMs,
+  isoOrNull,
+  names,
+  reference,
+  rowStatus,
+  time,
+  timeOrNull,
+} from './fields.ts';
 import { order, PAID } from './order.ts';
 import { filters, nextCursor, page, readPage } from './paging.ts';
 import { type ProblemError, problem } from './problem.ts';
-import { givenMs } from './request_fields.ts';
 import { operation } from './route.ts';
 
 const type = names('NoticeType', NOTICE_TYPES, words.notice);
 const version = z.int().min(1).describe('Of the order, when this happened.');
 
-export const noticeId = z
-  .string()
-  .meta({
-    description: 'The same over all attempts, and in the feed: do once what it asks for. It is the `webhook-id`.',
-    examples: ['msg_17_8f14e45fceea167a'],
-  });
+export const noticeId = described(
+  z.string(),
+  'The same over all attempts, and in the feed: do once what it asks for. It is the `webhook-id`.',
+  'msg_17_8f14e45fceea167a',
+);
 
 /** What a notice says. */
 export const saying = {
@@ -148,19 +158,17 @@ export const listNotices = operation({
     },
   },
   example: { query: 'status=dead' },
-  answer:
-    ({ store, shopAddress }) =>
-    async ({ query }) => {
-      const { status = null, reference: of = null, since } = query;
-      const { rows, ...more } = await readPage(query, (at) =>
-        store.listNotices({ ...at, status, reference: of, sinceMs: givenMs(since) }),
-      );
-      return {
-        notices: rows.map((row) => noticeDocument(row, shopAddress)),
-        ...more,
-        shop: shopAddress === null ? null : await shopDocument(store, shopAddress),
-      };
-    },
+  answer: async ({ store, shopAddress }, { query }) => {
+    const { status = null, reference: of = null, since } = query;
+    const { rows, ...more } = await readPage(query, (at) =>
+      store.listNotices({ ...at, status, reference: of, sinceMs: givenMs(since) }),
+    );
+    return {
+      notices: rows.map((row) => noticeDocument(row, shopAddress)),
+      ...more,
+      shop: shopAddress === null ? null : await shopDocument(store, shopAddress),
+    };
+  },
 });
 
 export const showNotice = operation({
@@ -182,14 +190,12 @@ export const showNotice = operation({
       sample: { notice: { ...NOTICE, body: SAID } },
     },
   },
-  answer:
-    ({ store, shopAddress }) =>
-    async ({ id }) => {
-      const found = await store.findNotice(id);
-      if (found === null) throw noSuchNotice(id);
-      const { body, ...rest } = found;
-      return { notice: { ...noticeDocument(rest, shopAddress), body: JSON.parse(body) } };
-    },
+  answer: async ({ store, shopAddress }, { id }) => {
+    const found = await store.findNotice(id);
+    if (found === null) throw noSuchNotice(id);
+    const { body, ...rest } = found;
+    return { notice: { ...noticeDocument(rest, shopAddress), body: JSON.parse(body) } };
+  },
 });
 
 export const resendNotice = operation({
@@ -215,22 +221,20 @@ export const resendNotice = operation({
     },
   },
   problems: [[409, 'notice_in_work']],
-  answer:
-    ({ store, clock, onNotices }) =>
-    async ({ id }, response) => {
-      const outcome = await store.resendNotice({ id, nowMs: clock.nowMs() });
-      if (outcome === 'unknown') throw noSuchNotice(id);
-      if (outcome === 'in_work') {
-        const detail =
-          `settled is sending notice ${id}, or sends it as soon as its turn comes. It sends nothing unless ` +
-          'SETTLED_SHOP_URL is set.';
-        throw problem(409, 'notice_in_work', detail);
-      }
-      onNotices();
-      const { dueAtMs, waitsFor } = outcome;
-      response.status(202);
-      return { notice: { id, status: 'pending', dueAt: isoOrNull(dueAtMs), waitsFor } };
-    },
+  answer: async ({ store, clock, onNotices }, { id }, response) => {
+    const outcome = await store.resendNotice({ id, nowMs: clock.nowMs() });
+    if (outcome === 'unknown') throw noSuchNotice(id);
+    if (outcome === 'in_work') {
+      const detail =
+        `settled is sending notice ${id}, or sends it as soon as its turn comes. It sends nothing unless ` +
+        'SETTLED_SHOP_URL is set.';
+      throw problem(409, 'notice_in_work', detail);
+    }
+    onNotices();
+    const { dueAtMs, waitsFor } = outcome;
+    response.status(202);
+    return { notice: { id, status: 'pending', dueAt: isoOrNull(dueAtMs), waitsFor } };
+  },
 });
 
 async function shopDocument(store: Pick<Queries, 'shopState'>, url: string): Promise<object> {

@@ -240,7 +240,7 @@ const HEADERS = {
     schema: { type: 'string' },
   },
   'Retry-After': {
-    description: 'Seconds after which a retry makes sense. Without it, a retry changes nothing.',
+    description: 'Seconds after which a retry makes sense. Without it, retrying alone changes nothing.',
     schema: { type: 'integer', minimum: 1 },
   },
   'WWW-Authenticate': { description: 'How to send a token.', schema: { type: 'string' } },

@@ -3,10 +3,9 @@ import { adoptCommand, readForeign } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { firstLine, iso } from '../explain/glossary.ts';
 import type { Opened } from '../links/opener.ts';
-import { timeOrNull } from './answer_fields.ts';
+import { givenReference, givenTime, metadata, money, readMoney, requireEnough, text, timeOrNull } from './fields.ts';
 import { OPEN, order, orderAnswer } from './order.ts';
 import { fieldProblem, type ProblemError, problem } from './problem.ts';
-import { metadata, money, readMoney, reference, requireEnough, text, time } from './request_fields.ts';
 import { type ApiOptions, operation } from './route.ts';
 
 const lines = z
@@ -35,11 +34,11 @@ function hasCredentials(address: string): boolean {
 }
 
 const content = z.strictObject({
-  reference,
+  reference: givenReference,
   title: text(255).meta({ description: 'What the customer reads.', examples: ['A chair'] }),
   ...money,
   description: lines.optional().describe('More for the customer to read.'),
-  expiresAt: time
+  expiresAt: givenTime
     .optional()
     .describe('When the link expires: within a year, else 422. Without it: after `SETTLED_LINK_LIFETIME`.'),
   metadata: metadata.optional(),
@@ -103,7 +102,7 @@ export const openOrder = operation({
       callbackUrl: 'https://shop.example.com/thanks',
     },
   },
-  answer: (options) => async (asked, response) => {
+  answer: async (options, asked, response) => {
     const { body } = asked;
     const amount = readMoney(body, options.currency);
     requireEnough(amount);

@@ -10,7 +10,7 @@ import {
   type OrderState,
 } from '../domain/order.ts';
 import { words } from '../explain/glossary.ts';
-import { AT, amount, names, reference, statedCurrency, time, timeOrNull } from './answer_fields.ts';
+import { AT, amount, described, names, reference, statedCurrency, time, timeOrNull } from './fields.ts';
 import { type ProblemError, problem } from './problem.ts';
 
 /** The order as every answer shows it, and the orders of the samples. */
@@ -32,16 +32,13 @@ const STATES: Readonly<Record<OrderState, string>> = {
 
 const payment = z
   .strictObject({
-    id: z
-      .string()
-      .nullable()
-      .meta({ description: "The service's id; null while it has not named one.", examples: ['pay_8001'] }),
+    id: described(z.string().nullable(), "The service's id; null while it has not named one.", 'pay_8001'),
     status: z.enum(['completed', 'refunded', 'disputed']) satisfies z.ZodType<Payment['status']>,
     amount: amount.describe("What counts of it for the order: the link's money."),
     currency: statedCurrency,
     customerPaid: z
       .strictObject({
-        amount: z.string().meta({ description: 'As the service said it, in this currency.', examples: ['112.40'] }),
+        amount: described(z.string(), 'As the service said it, in this currency.', '112.40'),
         currency: statedCurrency,
       })
       .nullable()
@@ -54,28 +51,21 @@ const payment = z
 
 /** Fields of a link. */
 export const link = {
-  id: z
-    .string()
-    .nullable()
-    .meta({ description: "The service's id; null while it is not known.", examples: ['pl_8001'] }),
-  url: z
-    .string()
-    .nullable()
-    .meta({
-      description: 'Where the customer pays; null while it is not known.',
-      examples: ['https://pay.example.com/pl_8001'],
-    }),
+  id: described(z.string().nullable(), "The service's id; null while it is not known.", 'pl_8001'),
+  url: described(
+    z.string().nullable(),
+    'Where the customer pays; null while it is not known.',
+    'https://pay.example.com/pl_8001',
+  ),
   shortUrl: z
     .string()
     .nullable()
     .meta({ examples: ['https://pay.example.com/s/8001'] }),
-  status: z
-    .string()
-    .nullable()
-    .meta({
-      description: 'As the service calls it: `ACTIVE`, `INACTIVE` or `EXPIRED`; null while it is not known.',
-      examples: ['ACTIVE'],
-    }),
+  status: described(
+    z.string().nullable(),
+    'As the service calls it: `ACTIVE`, `INACTIVE` or `EXPIRED`; null while it is not known.',
+    'ACTIVE',
+  ),
 };
 
 export const holdReason = names('HoldReason', HOLD_REASONS, words.hold);
@@ -118,11 +108,11 @@ export const order = z
     state: names('OrderState', ORDER_STATES, (name) => STATES[name]),
     flags: z.array(names('Flag', FLAGS, words.flag)).describe('What a person should know beside the state.'),
     amount: amount.describe('What the order costs.'),
-    currency: z
-      .string()
-      .min(3)
-      .max(12)
-      .meta({ description: 'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names.', examples: ['BRL'] }),
+    currency: described(
+      z.string().min(3).max(12),
+      'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names.',
+      'BRL',
+    ),
     createdAt: time,
     paidAt: timeOrNull.describe('When the order became paid. Never cleared.'),
     learnedBy: (z.enum(['webhook', 'reconciliation', 'person']) satisfies z.ZodType<LearnedBy>)

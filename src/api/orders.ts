@@ -9,11 +9,10 @@ import { isUnconfirmed } from '../explain/next_steps.ts';
 import { logChange } from '../observe/log.ts';
 import { parseBodyExactly, readEvent } from '../paylink/wire.ts';
 import type { Queries, Timeline } from '../store/queries.ts';
-import { time as timeAnswer } from './answer_fields.ts';
+import { givenMs, givenReason, givenTime, text, time } from './fields.ts';
 import { ACCEPTED, listedOrder, noSuchOrder, OPEN, order, orderAnswer, PAID } from './order.ts';
 import { nextCursor, page, readPage } from './paging.ts';
 import { problem } from './problem.ts';
-import { givenMs, reason, text, time } from './request_fields.ts';
 import { type ApiOptions, operation } from './route.ts';
 
 export const listOrders = operation({
@@ -24,8 +23,8 @@ export const listOrders = operation({
     ...page,
     state: z.enum(ORDER_STATES).optional().describe('Only those in this state.'),
     q: text(128).optional().describe('A part of the reference, or a whole link id or payment id.'),
-    since: time.optional().describe('Only those created since then.'),
-    until: time.optional().describe('Only those created until then.'),
+    since: givenTime.optional().describe('Only those created since then.'),
+    until: givenTime.optional().describe('Only those created until then.'),
   }),
   answers: {
     200: {
@@ -35,14 +34,12 @@ export const listOrders = operation({
     },
   },
   example: { query: 'state=awaiting_payment&limit=20' },
-  answer:
-    ({ store }) =>
-    async ({ query }) => {
-      const { state = null, q: search = null, since, until } = query;
-      const created = { sinceMs: givenMs(since), untilMs: givenMs(until) };
-      const { rows, ...more } = await readPage(query, (at) => store.listOrders({ ...at, state, search, ...created }));
-      return { orders: rows.map(({ value, attention }) => ({ ...orderDocument(value), attention })), ...more };
-    },
+  answer: async ({ store }, { query }) => {
+    const { state = null, q: search = null, since, until } = query;
+    const created = { sinceMs: givenMs(since), untilMs: givenMs(until) };
+    const { rows, ...more } = await readPage(query, (at) => store.listOrders({ ...at, state, search, ...created }));
+    return { orders: rows.map(({ value, attention }) => ({ ...orderDocument(value), attention })), ...more };
+  },
 });
 
 export const showOrder = operation({
@@ -50,13 +47,11 @@ export const showOrder = operation({
   group: 'Orders',
   summary: 'One order',
   answers: { 200: { when: 'The order as it stands.', schema: orderAnswer, sample: { order: PAID } } },
-  answer:
-    ({ store }) =>
-    async ({ reference }) => {
-      const found = await store.findOrder(reference);
-      if (found === null) throw noSuchOrder(reference);
-      return { order: orderDocument(found) };
-    },
+  answer: async ({ store }, { reference }) => {
+    const found = await store.findOrder(reference);
+    if (found === null) throw noSuchOrder(reference);
+    return { order: orderDocument(found) };
+  },
 });
 
 const TIMELINE = {
@@ -104,12 +99,7 @@ export const showTimeline = operation({
         entries: z
           .array(
             z
-              .strictObject({
-                at: timeAnswer,
-                kind: z.enum(ENTRY_KINDS),
-                summary: z.string(),
-                details: z.array(z.string()),
-              })
+              .strictObject({ at: time, kind: z.enum(ENTRY_KINDS), summary: z.string(), details: z.array(z.string()) })
               .meta({ id: 'TimelineEntry', description: 'One thing that happened to an order.' }),
           )
           .describe('Everything known of the order, in order of time: at most 500 of a kind, the newest.'),
@@ -121,22 +111,21 @@ export const showTimeline = operation({
   answer: explainOrder,
 });
 
-function explainOrder({ store, clock, asking, canTell, headerNames }: ApiOptions) {
-  return async ({ reference }: { reference: string }): Promise<object> => {
-    const timeline = await store.timeline(reference);
-    if (timeline === null) throw noSuchOrder(reference);
-    const moneyInDoubt = await readMoneyInDoubt(store, timeline);
-    const shopFailures = canTell ? (await store.shopState()).failures : null;
-    const explained = explain(timeline, {
-      nowMs: clock.nowMs(),
-      canAsk: asking !== null,
-      canTell,
-      shopFailures,
-      headerNames,
-      moneyInDoubt,
-    });
-    return { order: orderDocument(timeline.order), ...explained };
-  };
+async function explainOrder(options: ApiOptions, { reference }: { reference: string }): Promise<object> {
+  const { store, clock, asking, canTell, headerNames } = options;
+  const timeline = await store.timeline(reference);
+  if (timeline === null) throw noSuchOrder(reference);
+  const moneyInDoubt = await readMoneyInDoubt(store, timeline);
+  const shopFailures = canTell ? (await store.shopState()).failures : null;
+  const explained = explain(timeline, {
+    nowMs: clock.nowMs(),
+    canAsk: asking !== null,
+    canTell,
+    shopFailures,
+    headerNames,
+    moneyInDoubt,
+  });
+  return { order: orderDocument(timeline.order), ...explained };
 }
 
 /** The money of the completed payment in the newest webhook that the service has not confirmed. */
@@ -155,7 +144,7 @@ const resolution = z.strictObject({
   decision: z
     .enum(['accept', 'reject'])
     .describe('`accept`: the order is paid by what came. `reject`: it is cancelled, and a refund is due.'),
-  reason,
+  reason: givenReason,
 });
 
 export const resolveOrder = operation({
@@ -175,24 +164,25 @@ export const resolveOrder = operation({
   answer: resolve,
 });
 
-function resolve({ store, clock, log, metrics, onNotices }: ApiOptions) {
-  return async ({ reference, body }: { reference: string; body: z.output<typeof resolution> }): Promise<object> => {
-    const resolved = await store.resolveOrder({ reference, ...body, atMs: clock.nowMs() });
-    if (resolved === null) throw noSuchOrder(reference);
-    if (resolved.outcome === 'applied') {
-      const { rule, order: after } = resolved;
-      logChange(log, { order: reference, from: 'held', to: after.state, rule, by: 'person' });
-    }
-    if (resolved.outcome !== 'ignored') {
-      if (resolved.learnedBy !== null) metrics.paid(resolved.learnedBy);
-      onNotices();
-      return { order: orderDocument(resolved.order) };
-    }
-    if (resolved.rule === 'nothing_left_to_accept') {
-      const detail = `What order ${reference} captured was refunded or disputed: nothing is left to accept. Reject it.`;
-      throw problem(409, 'nothing_left_to_accept', detail);
-    }
-    const detail = `Order ${reference} is ${resolved.order.state}: only a held order can be resolved.`;
-    throw problem(409, 'not_held', detail);
-  };
+async function resolve(
+  { store, clock, log, metrics, onNotices }: ApiOptions,
+  { reference, body }: { reference: string; body: z.output<typeof resolution> },
+): Promise<object> {
+  const resolved = await store.resolveOrder({ reference, ...body, atMs: clock.nowMs() });
+  if (resolved === null) throw noSuchOrder(reference);
+  if (resolved.outcome === 'applied') {
+    const { rule, order: after } = resolved;
+    logChange(log, { order: reference, from: 'held', to: after.state, rule, by: 'person' });
+  }
+  if (resolved.outcome !== 'ignored') {
+    if (resolved.learnedBy !== null) metrics.paid(resolved.learnedBy);
+    onNotices();
+    return { order: orderDocument(resolved.order) };
+  }
+  if (resolved.rule === 'nothing_left_to_accept') {
+    const detail = `What order ${reference} captured was refunded or disputed: nothing is left to accept. Reject it.`;
+    throw problem(409, 'nothing_left_to_accept', detail);
+  }
+  const detail = `Order ${reference} is ${resolved.order.state}: only a held order can be resolved.`;
+  throw problem(409, 'not_held', detail);
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ROW_STATUSES } from '../domain/row.ts';
+import { described, givenReference, givenTime } from './fields.ts';
 import { problem } from './problem.ts';
-import { reference, time } from './request_fields.ts';
 
 /** Lists come in pages, newest first unless a list says otherwise, each with an opaque cursor of the next page. */
 
@@ -25,15 +25,16 @@ export const page = {
 
 /** What lists filter by. */
 export const filters = {
-  reference: reference.optional().describe('Only those of this order.'),
+  reference: givenReference.optional().describe('Only those of this order.'),
   status: z.enum(ROW_STATUSES).optional().describe('Only those with this status.'),
-  since: time.optional().describe('Only those since then.'),
+  since: givenTime.optional().describe('Only those since then.'),
 };
 
-export const nextCursor = z
-  .string()
-  .nullable()
-  .meta({ description: 'Give it back as `cursor` for the next page; null on the last one.', examples: ['azEyMw'] });
+export const nextCursor = described(
+  z.string().nullable(),
+  'Give it back as `cursor` for the next page; null on the last one.',
+  'azEyMw',
+);
 
 type PageQuery = { limit: number; cursor?: string | undefined };
 

@@ -5,8 +5,7 @@ import { Fault } from '../fault.ts';
 import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary } from '../store/queries.ts';
-import type { Clock } from '../work/clock.ts';
-import { AT, count, names, reference, rowId, time } from './answer_fields.ts';
+import { AT, count, names, reference, rowId, time } from './fields.ts';
 import { noSuchOrder, PAID } from './order.ts';
 import { filters, nextCursor, page, readPage } from './paging.ts';
 import { problem } from './problem.ts';
@@ -83,14 +82,12 @@ export const listRejections = operation({
       },
     },
   },
-  answer:
-    ({ store }) =>
-    async ({ query }) => {
-      const { rows, ...more } = await readPage(query, (at) =>
-        store.listRejections({ ...at, reference: query.reference ?? null }),
-      );
-      return { rejections: rows.map(rejectionDocument), ...more };
-    },
+  answer: async ({ store }, { query }) => {
+    const { rows, ...more } = await readPage(query, (at) =>
+      store.listRejections({ ...at, reference: query.reference ?? null }),
+    );
+    return { rejections: rows.map(rejectionDocument), ...more };
+  },
 });
 
 function rejectionDocument({ key, firstAtMs, lastAtMs, diagnosis: text, ...rejection }: RejectionSummary): object {
@@ -150,40 +147,41 @@ export const verifyDelivery = operation({
   answer: verify,
 });
 
-function verify({ credentials, clock, toleranceSeconds }: ApiOptions) {
-  const mayVerify = rateLimit(clock);
-  return async ({ reference: name, body }: { reference: string; body: z.output<typeof captured> }): Promise<object> => {
-    if (!mayVerify()) {
-      const detail = `${BURST} deliveries were verified just now. Verify the next one in ${ONE_MORE_MS / 1000} s.`;
-      throw problem(429, 'rate_limited', detail);
-    }
-    const found = diagnose({
-      body: Buffer.from(body.bodyBase64, 'base64'),
-      signature: body.signature,
-      timestamp: body.timestamp,
-      secrets: await secretsOf(credentials, name),
-      nowMs: body.atMs ?? clock.nowMs(),
-      toleranceSeconds,
-      effort: 'little',
-    });
-    const { code, ...rest } = diagnosisDocument(found);
-    return { verdict: { code, authentic: code === 'authentic', ...rest } };
-  };
+async function verify(
+  options: ApiOptions,
+  { reference: name, body }: { reference: string; body: z.output<typeof captured> },
+): Promise<object> {
+  const { credentials, clock, toleranceSeconds } = options;
+  if (!mayVerify(options)) {
+    const detail = `${BURST} deliveries were verified just now. Verify the next one in ${ONE_MORE_MS / 1000} s.`;
+    throw problem(429, 'rate_limited', detail);
+  }
+  const found = diagnose({
+    body: Buffer.from(body.bodyBase64, 'base64'),
+    signature: body.signature,
+    timestamp: body.timestamp,
+    secrets: await secretsOf(credentials, name),
+    nowMs: body.atMs ?? clock.nowMs(),
+    toleranceSeconds,
+    effort: 'little',
+  });
+  const { code, ...rest } = diagnosisDocument(found);
+  return { verdict: { code, authentic: code === 'authentic', ...rest } };
 }
 
 /** A diagnosis may compute two thousand codes: so many at once, and one more after each of these times. */
 const BURST = 10;
 const ONE_MORE_MS = 2_000;
 
-function rateLimit(clock: Pick<Clock, 'monotonicMs'>): () => boolean {
-  let freeAtMs: number[] = [];
-  return () => {
-    const nowMs = clock.monotonicMs();
-    freeAtMs = freeAtMs.filter((atMs) => atMs > nowMs);
-    if (freeAtMs.length >= BURST) return false;
-    freeAtMs.push(Math.max(nowMs, freeAtMs.at(-1) ?? 0) + ONE_MORE_MS);
-    return true;
-  };
+/** When each diagnosis of late is forgotten, for each API that serves in this process. */
+const freeAtMsOf = new WeakMap<ApiOptions, number[]>();
+
+function mayVerify(options: ApiOptions): boolean {
+  const nowMs = options.clock.monotonicMs();
+  const freeAtMs = (freeAtMsOf.get(options) ?? []).filter((atMs) => atMs > nowMs);
+  if (freeAtMs.length >= BURST) return false;
+  freeAtMsOf.set(options, [...freeAtMs, Math.max(nowMs, freeAtMs.at(-1) ?? 0) + ONE_MORE_MS]);
+  return true;
 }
 
 /** The link's signing secret, and the one that the service named, if any. */

@@ -2,14 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
 import { parseJsonText } from '../json.ts';
+import { givenReference, InexactNumber, IS_NEEDED } from './fields.ts';
 import { problem } from './problem.ts';
-import { InexactNumber, IS_NEEDED, reference } from './request_fields.ts';
 
 const BODY_BYTES_MAX = 65_536;
 const NAME_SHOWN_MAX = 128;
 
 export const nothing = z.strictObject({});
-export const orderPath = z.object({ reference });
+export const orderPath = z.object({ reference: givenReference });
 
 /** Reads a part of a request by its schema. Throws a 400 that names every fault. */
 export function read<T>(schema: z.ZodType<T>, value: unknown): T {

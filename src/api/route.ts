@@ -86,7 +86,6 @@ type Documented<Query, Body> = Omit<Operation, 'handle' | 'query' | 'body'> & {
   /** Returns the document to send as JSON; or nothing, if it has ended the response itself. */
   answer: (
     options: ApiOptions,
-  ) => (
     asked: Asked<z.output<Query>, z.output<Body>>,
     response: Response,
   ) => object | undefined | Promise<object | undefined>;
@@ -98,20 +97,17 @@ export function operation<Query extends z.ZodObject = typeof nothing, Body exten
   ...documented
 }: Documented<Query, Body>): Operation {
   const { query = nothing, body = nothing } = documented;
-  const handle: Operation['handle'] = (options) => {
-    const respond = answer(options);
-    return async (request, response) => {
-      const { reference, id } = request.params;
-      const asked = {
-        query: read(query, request.query) as z.output<Query>,
-        reference: reference === undefined ? '' : read(orderPath, request.params).reference,
-        id: String(id),
-        body: read(body, request.body) as z.output<Body>,
-        role: response.locals.role as Role,
-      };
-      const document = await respond(asked, response);
-      if (document !== undefined) response.json(document);
+  const handle: Operation['handle'] = (options) => async (request, response) => {
+    const { reference, id } = request.params;
+    const asked = {
+      query: read(query, request.query) as z.output<Query>,
+      reference: reference === undefined ? '' : read(orderPath, request.params).reference,
+      id: String(id),
+      body: read(body, request.body) as z.output<Body>,
+      role: response.locals.role as Role,
     };
+    const document = await answer(options, asked, response);
+    if (document !== undefined) response.json(document);
   };
   return { ...documented, handle };
 }

@@ -6,11 +6,10 @@ import { iso } from '../explain/glossary.ts';
 import type { Follower, Happened } from '../observe/activity.ts';
 import { type Bell, openBell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
-import { AT, count, reference, time } from './answer_fields.ts';
+import { AT, count, described, givenReference, reference, time } from './fields.ts';
 import { PAID } from './order.ts';
 import { problem } from './problem.ts';
 import { REJECTION_REASONS } from './rejections.ts';
-import { reference as ofOrder } from './request_fields.ts';
 import { type ApiOptions, operation } from './route.ts';
 
 /** While nothing happens, settled sends a line this often to show that the connection stands. */
@@ -21,7 +20,7 @@ const GATHER_MS = 50;
 const STUCK_AFTER_MS = 60_000;
 
 const common = { at: time, reference: reference.nullable() };
-const event = z.string().meta({ description: "settled's own id of it.", examples: ['17'] });
+const event = described(z.string(), "settled's own id of it.", '17');
 const type = z.string().nullable();
 const attempt = z.int().min(1);
 const reading = z.int().nullable().describe('Null for an event.');
@@ -101,7 +100,7 @@ export const tail = operation({
     'A line of JSON for each (NDJSON), until the caller leaves or settled stops; `settled tail` prints it. It shows what ' +
     'happens in this process. A reader that is too slow loses lines, and a line says how many: the store has what happened ' +
     'for certain. Ten may follow at once.',
-  query: z.strictObject({ reference: ofOrder.optional() }),
+  query: z.strictObject({ reference: givenReference.optional() }),
   answers: {
     200: {
       when: 'A stream of lines.',
@@ -110,7 +109,7 @@ export const tail = operation({
       type: 'application/x-ndjson',
     },
   },
-  answer: (options) => (asked, response) => follow(options, asked.query.reference ?? null, response),
+  answer: (options, { query }, response) => follow(options, query.reference ?? null, response),
 });
 
 async function follow({ activity, clock }: ApiOptions, name: string | null, response: Response): Promise<undefined> {

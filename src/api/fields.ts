@@ -1,8 +1,66 @@
 import { z } from 'zod';
 import { isCurrency, type Money, parseAmount } from '../domain/money.ts';
+import { ROW_STATUSES, type RowStatus } from '../domain/row.ts';
+import { iso } from '../explain/glossary.ts';
+import { FAULT_CODES } from '../fault.ts';
 import { fieldProblem } from './problem.ts';
 
-/** Fields of requests. `meta` puts into the API's document what JSON Schema cannot tell from the schema itself. */
+/** Fields that several routes take or answer. `meta` puts into the API's document what JSON Schema cannot tell from a schema. */
+
+export function described<Schema extends z.ZodType>(schema: Schema, description: string, example: string): Schema {
+  return schema.meta({ description, examples: [example] });
+}
+
+export const time = z.iso.datetime().meta({ examples: ['2030-01-31T12:00:00.000Z'] });
+export const timeOrNull = time.nullable();
+
+export function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : iso(ms);
+}
+
+export const reference = described(
+  z.string(),
+  "The order's name, and the `externalReference` of its link.",
+  'order-8001',
+);
+
+/** Of an event, a rejection or a matter. */
+export const rowId = described(z.string(), "settled's own id.", '17');
+
+export const amount = z
+  .string()
+  .regex(/^[0-9]+(\.[0-9]+)?$/)
+  .meta({ description: "With the currency's digits: `100.50` in BRL, `5000` in JPY.", examples: ['100.00'] });
+
+/** As the service named it: not always a code of ISO 4217. */
+export const statedCurrency = described(z.string().max(16), 'As the service named it.', 'BRL');
+
+export const count = z.int().min(0);
+
+/** Names of a closed list, each with its meaning. */
+export function names<const Name extends string>(id: string, list: readonly Name[], mean: (name: Name) => string) {
+  const lines = list.map((name) => `- \`${name}\`: ${mean(name).replace(` (${name})`, '')}`);
+  return z.enum(list).meta({ id, description: lines.join('\n') });
+}
+
+const STATUSES: Readonly<Record<RowStatus, string>> = {
+  pending: 'waits for its turn',
+  leased: 'is in work now',
+  done: 'is done',
+  dead: 'was given up, and waits for a person',
+};
+
+export const rowStatus = names('RowStatus', ROW_STATUSES, (name) => STATUSES[name]);
+
+export const fault = z
+  .strictObject({
+    code: z.enum([...FAULT_CODES, 'bug']),
+    message: z.string().describe('What happened, to what, and what to do next.'),
+  })
+  .meta({ id: 'Fault', description: 'Why the last attempt failed. `bug`: an error that settled did not foresee.' });
+
+/** The time of most samples. */
+export const AT = '2030-01-31T12:00:00.000Z';
 
 export const IS_NEEDED = 'is needed';
 
@@ -15,13 +73,13 @@ export const text = (max: number) => {
 };
 
 // HTTP clients resolve `.` and `..` in a path.
-export const reference = text(128)
+export const givenReference = text(128)
   .regex(/^(?!\.{1,2}$)/, 'must not be . or ..')
   .meta({ description: "The order's name, and the `externalReference` of its link.", examples: ['order-8001'] });
 
 export const linkId = text(255).meta({ description: "The link's id at the service.", examples: ['pl_8001'] });
 
-export const time = z.iso
+export const givenTime = z.iso
   .datetime({ offset: true, error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z' })
   .meta({ examples: ['2030-01-31T12:00:00Z'] });
 
@@ -30,7 +88,7 @@ export function givenMs(given: string | undefined): number | null {
   return given === undefined ? null : Date.parse(given);
 }
 
-export const reason = text(500).meta({
+export const givenReason = text(500).meta({
   description: 'Kept, and shown in the timeline.',
   examples: ['the customer wants it after all'],
 });
@@ -66,14 +124,11 @@ export const money = {
         'have no more decimals than the currency, and at most 15 digits with them. Else 422.',
       examples: ['100.00'],
     }),
-  currency: z
-    .string()
-    .optional()
-    .meta({
-      description:
-        'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names; else 422. Without it: the first of `SETTLED_CURRENCY`.',
-      examples: ['BRL'],
-    }),
+  currency: described(
+    z.string().optional(),
+    'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names; else 422. Without it: the first of `SETTLED_CURRENCY`.',
+    'BRL',
+  ),
 };
 
 /** Reads the money of a request, in its own currency or the first that is configured. Throws a 422. */
