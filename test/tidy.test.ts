@@ -84,9 +84,14 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     types: ['src/store/'],
   },
   'src/http/': { code: ['src/http/', 'src/receive/', 'src/settle/'], types: ['src/store/', 'src/config/'] },
+  'src/explain/': {
+    code: ['src/explain/', 'src/domain/', 'src/receive/diagnosis_words.ts'],
+    types: ['src/store/', 'src/receive/diagnosis.ts', 'src/paylink/wire.ts'],
+  },
   'src/api/': {
     code: [
       'src/api/',
+      'src/explain/',
       'src/http/',
       'src/domain/',
       'src/receive/',
