@@ -50,7 +50,7 @@ function contentsOf(groups: readonly Group[]): Html {
 <h2>More</h2>
 <ul>
 <li><a href="#rules">Rules for all routes</a></li>
-<li><a href="#notice">Callback: what the shop is told</a></li>
+<li><a href="#notice">Callback: what settled tells the shop</a></li>
 <li><a href="#problems">Problems</a></li>
 <li><a href="#objects">Objects</a></li>
 </ul>`;

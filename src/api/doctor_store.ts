@@ -111,7 +111,7 @@ function checkClocks(alive: readonly ReplicaSummary[]): Finding {
 
 function checkLeases(lapsed: LeaseCounts): Finding {
   const said = held(lapsed);
-  if (said === '') return finding('leases', true, 'no lease has lapsed that nobody took over');
+  if (said === '') return finding('leases', true, 'no lapsed lease waits to be taken over');
   const detail =
     `begun, not ended in time, and not taken over so far: ${said}. Any replica does that within seconds; if this stays, ` +
     'look at the logs of the replicas and at the load of the database';

@@ -80,8 +80,8 @@ const TIMELINE = {
     },
   ],
   next: [
-    'The service is asked at 2030-02-01T12:00:00.000Z, in 1 d, as the schedule has it: refunds, disputes and second ' +
-      'payments have no webhook.',
+    'settled asks the service at 2030-02-01T12:00:00.000Z, in 1 d, on schedule: refunds, disputes and second payments have no ' +
+      'webhook.',
   ],
 };
 

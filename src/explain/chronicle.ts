@@ -71,7 +71,7 @@ function eventEntry(event: EventSummary): Dated {
     ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
   ];
   const state = {
-    pending: fault === null ? 'waits to be settled' : 'failed, and is tried again',
+    pending: fault === null ? 'waits to be settled' : 'failed, and will be tried again',
     leased: 'is being settled',
     done:
       rule !== null
@@ -93,13 +93,14 @@ export function isNotUnderstood({ reading, fault }: EventSummary): boolean {
 /** An answer of the service's API: a row of the inbox, as an event is. Its type is the reason why settled asked. */
 function readingEntry({ key, reading, type, status, outcome, rule, fault, receivedAtMs }: EventSummary): Dated {
   const answered = {
-    pending: fault === null ? 'its answer waits to be settled' : 'its answer could not be settled, and is tried again',
+    pending:
+      fault === null ? 'its answer waits to be settled' : 'its answer could not be settled, and will be tried again',
     leased: 'its answer is being settled',
     done:
       rule === null ? 'it said nothing of a payment' : `it answered: ${words.rule(rule)} (${outcome}, rule ${rule})`,
     dead: 'its answer could not be settled (dead)',
   };
-  const summary = `the service was asked, ${words.asked(type ?? '')}; ${answered[status]}`;
+  const summary = `settled asked the service, ${words.asked(type ?? '')}; ${answered[status]}`;
   return entry(receivedAtMs, 'reading', summary, [
     `reading ${reading}, kept as event ${key}`,
     ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
@@ -150,13 +151,13 @@ const ANSWER_SHOWN = 200;
 function wayOf({ id, status, attempt, dueAtMs, endedAtMs, fault }: NoticeSummary, canTell: boolean): string {
   if (status === 'done') return `was taken by the shop at ${iso(endedAtMs ?? 0)} (attempt ${attempt})`;
   if (status === 'dead') {
-    return `could not be told: ${sentence(fault?.message ?? '')} Send it again: settled notices resend ${id}`;
+    return `was given up: ${sentence(fault?.message ?? '')} Send it again: settled notices resend ${id}`;
   }
   if (status === 'leased') return `is being sent (attempt ${attempt})`;
   if (!canTell) return 'is in the feed, where the shop reads it (there is no SETTLED_SHOP_URL)';
   if (dueAtMs === null) return 'waits until an earlier notice of this order was taken';
   if (attempt === 0) return 'is sent next';
-  return `attempt ${attempt} failed, it is tried again at ${iso(dueAtMs)}`;
+  return `attempt ${attempt} failed; the next one is at ${iso(dueAtMs)}`;
 }
 
 function attentionEntry({ key, kind, detail, openedAtMs }: Timeline['attention'][number], canAsk: boolean): Dated {

@@ -54,7 +54,7 @@ const STATES: Readonly<Record<OrderState, (order: Order) => string>> = {
   paid: (order) => `${named(order)} is paid. ${paidWords(order)}`,
   held: explainHold,
   expired: (order) =>
-    `${named(order)} is not paid: its payment link has expired. A payment that comes all the same still pays it.`,
+    `${named(order)} is not paid: its payment link has expired. A payment that comes later still pays it.`,
   cancelled: (order) =>
     `${named(order)} is cancelled${order.resolution === 'reject' ? ': a person rejected its money' : ''}.`,
   refunded: (order) => `${named(order)} was paid, and its payment was refunded. ${paidWords(order)}`,
@@ -80,7 +80,7 @@ function paidWords(order: Order): string {
       : ` The customer paid ${paid.amount} ${paid.currency}, as the service says: ${meaning(order, paid)}.`;
   const learned = {
     webhook: `The service reported ${sum} in an authentic webhook`,
-    reconciliation: `The service reported ${sum} when it was asked`,
+    reconciliation: `The service reported ${sum} when settled asked`,
     person: `A person accepted ${isNamed ? sum : 'its money'}`,
   };
   return `${learned[settlement.learnedBy]}; settled marked it paid at ${iso(settlement.paidAtMs)}.${beside}`;
@@ -99,8 +99,8 @@ function doubt(timeline: Timeline, { moneyInDoubt }: Means): string[] {
   const { order } = timeline;
   const { amount } = order;
   const asked = isHeldUnconfirmed(order)
-    ? 'Nothing of that was counted.'
-    : 'The service is asked before anything is counted.';
+    ? 'settled counted none of it.'
+    : 'settled asks the service before it counts anything.';
   if (moneyInDoubt === null) return [`A webhook says that the payment is completed. ${asked}`];
   const isEqual = moneyInDoubt.amountMinor === amount.amountMinor && moneyInDoubt.currency === amount.currency;
   const of = isEqual ? '' : `, of ${inMoney(amount)}`;
@@ -211,7 +211,7 @@ function ofSecret({ opening }: Timeline, isVerified: boolean): string[] {
   if (opening?.secretUnseen !== true || isVerified) return [];
   return [
     "The service's answer to the creation of the link was lost, and the signing secret that it may have named with it: if it " +
-      'signs with that one, its webhooks are refused, and the payment is learned of by asking.',
+      'signs with that one, its webhooks are refused, and settled learns of the payment by asking.',
   ];
 }
 
@@ -230,7 +230,7 @@ function ofReadings(timeline: Timeline): string[] {
     ...(dead ? ['An answer of the service could not be settled: a person must look.'] : []),
     ...(last === null
       ? []
-      : [`The service was asked last at ${iso(last.receivedAtMs)}, and knew of no completed payment.`]),
+      : [`settled last asked the service at ${iso(last.receivedAtMs)}, and it knew of no completed payment.`]),
     ...(checkFailures === 0
       ? []
       : [`Asking it ${last === null ? '' : 'again '}failed ${inTimes(checkFailures)} so far.`]),

@@ -16,7 +16,7 @@ export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
   timestamp_malformed: 'a timestamp that cannot be read',
   timestamp_repeated: 'two timestamp headers',
   secret_unusable: 'the signing secret that was registered for this link is too short',
-  secret_undecipherable: 'no key that is known opens the signing secret of this link, so it cannot be told',
+  secret_undecipherable: 'no key that is known opens the signing secret of this link, so settled cannot verify it',
   method_not_allowed: 'not sent with POST',
   body_too_large: 'too large a body',
   content_encoding: 'sent compressed, or in another content encoding',
@@ -32,7 +32,7 @@ export const UNREAD_REASONS: ReadonlySet<string> = new Set<KeptReason>([
 const RULES: Readonly<Record<Rule | PastRule, string>> = {
   payment_pending: 'the customer has begun to pay',
   already_pending: 'it was known that the customer has begun to pay',
-  changes_nothing: 'nothing that is new for this order',
+  changes_nothing: 'nothing new for this order',
   paid: 'the payment is completed and agrees with the order',
   paid_more: 'the payment is completed and brings more than the order asks',
   paid_money_unnamed: 'the payment is completed; the service did not say how much it brought',
@@ -109,9 +109,9 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   link_not_known: 'the service has a payment link that this restored store does not know',
   link_not_opened: 'the payment link is not open yet: the order waits for it',
   link_withheld: 'the service made the payment link otherwise than asked, so the shop does not get it',
-  notices_dead: 'the shop did not take notices, and they are not sent any more by themselves',
+  notices_dead: 'the shop did not take notices, and settled no longer sends them',
   merchant_inactive: 'the service says that the merchant is not active',
-  money_unnamed: 'an event paid the order and names no money, and nobody can be asked: look what came',
+  money_unnamed: 'an event paid the order and names no money, and there is no API to ask: look what came',
   quote_reading_doubtful:
     'several payments in a row named less money than their links, or none that can be read: what they say of it is left out',
   reference_taken: "the service has another link under this order's reference",
@@ -134,8 +134,8 @@ const ASKED: Readonly<Record<AskReason, string>> = {
   link_mismatch: 'because an authentic event named another link',
   returned: "because the customer came back from the service's page",
   doubtful_money: 'because a webhook spoke of money that the service is to confirm',
-  scheduled: 'as the schedule has it',
-  person: 'because somebody wanted to know',
+  scheduled: 'on schedule',
+  person: 'because a person wanted to know',
 };
 
 const NOTICES: Readonly<Record<NoticeType, string>> = {

@@ -69,7 +69,7 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): 
   if (withheld !== null) {
     return [
       "Switch the link off in the service's panel, so that nobody pays there, and open an order of another reference. " +
-        'Where the currency is the cause, set SETTLED_CURRENCY to the one that the service uses.',
+        'If the currency is the cause, set SETTLED_CURRENCY to the one that the service uses.',
     ];
   }
   if (status === 'taken') {
@@ -82,7 +82,7 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): 
   if (status === 'done') return [];
   if (!canAsk) return [`The link cannot be opened: ${NO_API}.`];
   if (status === 'leased') return ['The link is being opened now.'];
-  return [`${fault === null ? 'The link is opened' : 'Opening the link is tried again'} ${when(dueAtMs, nowMs)}.`];
+  return [`settled ${fault === null ? 'opens the link' : 'tries again to open the link'} ${when(dueAtMs, nowMs)}.`];
 }
 
 function nextOfEvents(timeline: Timeline, { nowMs }: Means): string[] {
@@ -91,8 +91,8 @@ function nextOfEvents(timeline: Timeline, { nowMs }: Means): string[] {
     const wait = inWords(Math.max(0, dueAtMs - nowMs));
     if (status === 'leased') return [`${named} is being settled now.`];
     if (status !== 'pending') return [];
-    if (fault === null) return [`${named} is settled by itself, in ${wait}.`];
-    return [`${named} is tried again by itself in ${wait}; attempt ${attempt} failed: ${firstLine(fault.message)}`];
+    if (fault === null) return [`${named} will be settled in ${wait}.`];
+    return [`${named} will be tried again in ${wait}; attempt ${attempt} failed: ${firstLine(fault.message)}`];
   });
   return [...waiting, ...nextOfDead(timeline)];
 }
@@ -169,7 +169,7 @@ function nextOfDoubt({ order, check, attention }: Timeline): string[] {
   const look = `Look at the payment in the service's panel (${check.reason}): settled cannot ask, ${NO_API}.`;
   if (isOver || !NEEDS_AN_ANSWER.has(check.reason)) return [look];
   return [
-    `${look} It cannot be told by hand that the order is paid: if it is, set both, restart settled, and have it ask: ` +
+    `${look} You cannot mark the order paid by hand: if it is, set both, restart settled, and have it ask: ` +
       `settled orders check ${shellWord(order.reference)}`,
   ];
 }
@@ -196,7 +196,7 @@ function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
   const canBePaid = opening === null || (opening.status === 'done' && opening.withheld === null);
   if (!canBePaid || isInDoubt(timeline)) return [];
   if (order.state !== 'awaiting_payment' && order.state !== 'payment_pending') return [];
-  const unheard = canAsk ? '' : ` If no webhook comes, nobody learns of it: ${NO_API}.`;
+  const unheard = canAsk ? '' : ` If no webhook comes, settled does not learn of it: ${NO_API}.`;
   if (!linkHasEnded(timeline, nowMs)) {
     // The last webhook may have said so, without settled understanding it.
     if (!canAsk && timeline.attention.some(({ kind }) => kind === 'event_not_understood')) return [];
@@ -208,7 +208,7 @@ function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
     ];
   }
   return [
-    `If the payment that was begun is completed all the same, the order is paid then.${unheard}`,
+    `If the customer still completes the payment that was begun, the order is paid then.${unheard}`,
     'No notice says that it never will be: some hours after the end of the link the shop may release what it keeps.',
   ];
 }
@@ -244,18 +244,18 @@ function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: T
   const isUnpaid = isOpen(order.state);
   if (isUnpaid && opening !== null && opening.status !== 'done') return [];
   const now = isUnpaid ? ` Ask it now: settled orders check ${shellWord(order.reference)}` : '';
-  const is = checkFailures === 0 ? 'is asked' : 'is asked again';
+  const asks = `settled asks the service${checkFailures === 0 ? '' : ' again'}`;
   if (check !== null) {
-    return [`The service ${is} ${when(check.dueAtMs, nowMs)}, ${words.asked(check.reason)} (${check.reason}).${now}`];
+    return [`${asks} ${when(check.dueAtMs, nowMs)}, ${words.asked(check.reason)} (${check.reason}).${now}`];
   }
   if (nextCheckAtMs !== null) {
     const why =
       order.state === 'cancelled'
-        ? ': somebody might pay all the same'
+        ? ': a customer might still pay'
         : isUnpaid || order.settlement === null
           ? ''
           : ': refunds, disputes and second payments have no webhook';
-    return [`The service ${is} ${when(nextCheckAtMs, nowMs)}, as the schedule has it${why}.${now}`];
+    return [`${asks} ${when(nextCheckAtMs, nowMs)}, on schedule${why}.${now}`];
   }
   return isUnpaid ? [`The schedule does not ask the service any more.${now}`] : [];
 }

@@ -10,7 +10,7 @@ export function whatShopKnows({ notices }: Timeline): string[] {
   if (newest === undefined) return whenTold(notices.at(-1));
   const what = words.notice(newest.type);
   if (newest.status === 'dead') {
-    return [`The shop was not told ${what}, and is not told any more: ${why(newest)}`];
+    return [`The shop was not told ${what}, and settled no longer tries: ${why(newest)}`];
   }
   const first = notices.find(hasTurn);
   const failures = first === undefined ? 0 : failuresOf(first);
@@ -45,12 +45,12 @@ function nextOfEach(notices: readonly NoticeSummary[], nowMs: number): string[] 
     const what = words.notice(type);
     const resend = `settled notices resend ${id}`;
     if (status === 'done') return [];
-    if (status === 'dead') return [`See to it that the shop takes notices. Then tell it ${what}: ${resend}`];
+    if (status === 'dead') return [`Make sure that the shop takes notices. Then tell it ${what}: ${resend}`];
     if (status === 'leased') return [`The shop is being told ${what}.`];
-    if (dueAtMs === null) return [`The shop is told ${what} after what it is told before.`];
-    if (dueAtMs <= nowMs) return [`The shop is told ${what} as soon as it takes notices.`];
+    if (dueAtMs === null) return [`settled tells the shop ${what} after the notices before it.`];
+    if (dueAtMs <= nowMs) return [`settled tells the shop ${what} as soon as it takes notices.`];
     const at = `${iso(dueAtMs)}, in ${inWords(dueAtMs - nowMs)}`;
-    return [`The shop is told ${what} at ${at}. When it is well again, do not wait for that: ${resend}`];
+    return [`settled tells the shop ${what} at ${at}. If the shop works again before that, send it now: ${resend}`];
   });
 }
 
@@ -70,5 +70,5 @@ function failuresOf({ status, attempt, fault }: NoticeSummary): number {
 }
 
 function why({ fault }: NoticeSummary): string {
-  return sentence(fault?.message ?? 'nobody knows why');
+  return sentence(fault?.message ?? 'the reason is not known');
 }

@@ -81,7 +81,7 @@ describe('why: what the service answered when it was asked', () => {
         at: '2026-01-02T11:59:00.000Z',
         kind: 'reading',
         summary:
-          'the service was asked, as the schedule has it; it answered: the payment is completed and agrees with the ' +
+          'settled asked the service, on schedule; it answered: the payment is completed and agrees with the ' +
           'order (applied, rule paid)',
         details: ['reading 12, kept as event 7'],
       },
@@ -90,7 +90,7 @@ describe('why: what the service answered when it was asked', () => {
 
   it.each(CHECK_REASONS)('has words for asking because of %s', (type) => {
     const [entry] = told({ events: [row({ type })] }).entries;
-    expect(entry?.summary).toMatch(/^the service was asked, because .{12}/);
+    expect(entry?.summary).toMatch(/^settled asked the service, because .{12}/);
   });
 
   it.each([
@@ -106,13 +106,15 @@ describe('why: what the service answered when it was asked', () => {
   it('says of an unpaid order when it was asked last, and that no payment was known', () => {
     const events = [row(), row({ key: 8, receivedAtMs: NOW - 2 * MINUTE })];
     const { answer } = told({ events });
-    expect(answer).toMatch(/asked last at 2026-01-02T11:59:00\.000Z, and knew of no completed payment/);
+    expect(answer).toMatch(
+      /settled last asked the service at 2026-01-02T11:59:00\.000Z, and it knew of no completed payment/,
+    );
     expect(answer).toMatch(/no authentic delivery/);
   });
 
   it('does not say so of an answer that is not settled, or was too old', () => {
     const events = [row({ status: 'pending' }), row({ rule: 'older_reading' })];
-    expect(told({ events }).answer).not.toMatch(/asked last/);
+    expect(told({ events }).answer).not.toMatch(/last asked/);
   });
 
   it('does not count answers as deliveries', () => {
@@ -191,7 +193,7 @@ describe('why: when the service is asked next', () => {
   it('says when and why where a check waits', () => {
     const check = { reason: 'stale', requestedAtMs: NOW, dueAtMs: NOW + 3 * MINUTE };
     const { next } = told({ check, nextCheckAtMs: NOW + MINUTE });
-    expect(next).toMatch(/asked at 2026-01-02T12:03:00\.000Z, in 3 min, because .*stale.*\(stale\)/);
+    expect(next).toMatch(/asks the service at 2026-01-02T12:03:00\.000Z, in 3 min, because .*stale.*\(stale\)/);
     expect(next).toMatch(/settled orders check order-1/);
     expect(next).not.toMatch(/schedule|panel/);
   });
@@ -203,13 +205,13 @@ describe('why: when the service is asked next', () => {
 
   it("says the schedule's next time where no check waits", () => {
     expect(told({ nextCheckAtMs: NOW + 8 * MINUTE }).next).toMatch(
-      /asked at 2026-01-02T12:08:00\.000Z, in 8 min, as the schedule has it\. Ask it now/,
+      /asks the service at 2026-01-02T12:08:00\.000Z, in 8 min, on schedule\. Ask it now/,
     );
   });
 
   it('says of a paid order what the schedule asks for, and that nothing else is left to do', () => {
     const { next } = told({ order: orderIn('paid'), nextCheckAtMs: NOW + 24 * 60 * MINUTE });
-    expect(next).toMatch(/^The service is asked at .*refunds, disputes and second payments/);
+    expect(next).toMatch(/^settled asks the service at .*refunds, disputes and second payments/);
     expect(next).not.toMatch(/Ask it now/);
   });
 
@@ -219,15 +221,15 @@ describe('why: when the service is asked next', () => {
 
   it('says of a cancelled order why it is asked about all the same', () => {
     const { next } = told({ order: orderIn('cancelled'), nextCheckAtMs: NOW + 5 * MINUTE });
-    expect(next).toMatch(/^The service is asked at .*somebody might pay all the same\.$/);
+    expect(next).toMatch(/^settled asks the service at .*a customer might still pay\.$/);
   });
 
   it('says of an unpaid order that asking failed, how often, and that it is asked again', () => {
     const never = told({ checkFailures: 1, nextCheckAtMs: NOW + MINUTE });
     expect(never.answer).toMatch(/Asking it failed once so far\.$/);
-    expect(never.next).toMatch(/is asked again at 2026-01-02T12:01:00\.000Z, in 60 s/);
+    expect(never.next).toMatch(/settled asks the service again at 2026-01-02T12:01:00\.000Z, in 60 s/);
     const since = told({ events: [row()], checkFailures: 3, nextCheckAtMs: NOW + MINUTE });
-    expect(since.answer).toMatch(/asked last at .* Asking it again failed 3 times so far\.$/);
+    expect(since.answer).toMatch(/last asked the service at .* Asking it again failed 3 times so far\.$/);
     expect(told({ nextCheckAtMs: NOW + MINUTE }).answer).not.toMatch(/failed/);
     expect(told({ order: orderIn('paid'), checkFailures: 3 }).answer).not.toMatch(/failed/);
   });
@@ -254,7 +256,7 @@ describe('why: when the service is asked next', () => {
     const check = { reason: 'doubtful_money', requestedAtMs: NOW, dueAtMs: NOW };
     const { answer, next } = told({ events: [event], check });
     expect(answer).toMatch(
-      /is not paid\. A webhook says that the payment is completed\. The service is asked before anything is counted/,
+      /is not paid\. A webhook says that the payment is completed\. settled asks the service before it counts anything/,
     );
     expect(`${answer}${next}`).not.toMatch(/No delivery so far|When the service's webhook/);
     expect(told({ events: [event] }).answer).not.toMatch(/is asked before/);
@@ -272,7 +274,7 @@ describe('why: an order that waits, and whose link has ended', () => {
     const { answer, next } = told({ order: orderIn('payment_pending'), linkExpiresAtMs });
     expect(answer).toMatch(/link has expired at 2026-01-02T11:59:00\.000Z: .* may never be completed\.$/);
     expect(next).toMatch(
-      /^If the payment that was begun is completed all the same, the order is paid then\.\nNo notice/,
+      /^If the customer still completes the payment that was begun, the order is paid then\.\nNo notice/,
     );
     expect(next).not.toMatch(/When the service's webhook/);
   });
@@ -280,7 +282,7 @@ describe('why: an order that waits, and whose link has ended', () => {
   it('says the same where the service says it before our clock does', () => {
     const { answer, next } = told({ order: expired('payment_pending'), linkExpiresAtMs: NOW + MINUTE });
     expect(answer).toMatch(/link has expired at .* may never be completed/);
-    expect(next).toMatch(/^If the payment that was begun/);
+    expect(next).toMatch(/^If the customer still completes the payment that was begun/);
     expect(told({ order: expired('payment_pending') }).answer).toMatch(/link has expired: nobody/);
   });
 
@@ -321,7 +323,7 @@ describe('why: a link that settled opens', () => {
     expect(answer).toMatch(
       /link is not open yet \(service_timeout\): POST \/payment-links was not answered in 10 s\.$/,
     );
-    expect(next).toBe('Opening the link is tried again at 2026-01-02T12:05:00.000Z, in 5 min.');
+    expect(next).toBe('settled tries again to open the link at 2026-01-02T12:05:00.000Z, in 5 min.');
   });
 
   it('waits for an API where none is configured any more', () => {
@@ -416,12 +418,12 @@ describe('why: what the shop was told', () => {
 
   it('that it did not take so far: how often, why, when it is told again, and how to do that at once', () => {
     const { answer, next, entries } = shop([notice(failed)]);
-    expect(entries[0]).toMatch(/: attempt 3 failed, it is tried again at 2026-01-02T12:05:00\.000Z$/);
+    expect(entries[0]).toMatch(/: attempt 3 failed; the next one is at 2026-01-02T12:05:00\.000Z$/);
     expect(answer).toMatch(
       /is paid\..* The shop has not been told yet that the order is paid\. Telling it failed 3 times so far: The shop answered 500\.$/,
     );
     expect(next).toMatch(
-      /^The shop is told that the order is paid at 2026-01-02T12:05:00\.000Z, in 5 min\. .*: settled notices resend msg_4_x$/,
+      /^settled tells the shop that the order is paid at 2026-01-02T12:05:00\.000Z, in 5 min\. .*: settled notices resend msg_4_x$/,
     );
   });
 
@@ -444,10 +446,10 @@ describe('why: what the shop was told', () => {
 
   it('that it never took: says so, and how to tell it', () => {
     const { answer, next, entries } = shop([notice(dead)]);
-    expect(entries[0]).toMatch(
-      /could not be told: The shop answered 500\. Send it again: settled notices resend msg_4_x$/,
+    expect(entries[0]).toMatch(/was given up: The shop answered 500\. Send it again: settled notices resend msg_4_x$/);
+    expect(answer).toMatch(
+      /was not told that the order is paid, and settled no longer tries: The shop answered 500\.$/,
     );
-    expect(answer).toMatch(/was not told that the order is paid, and is not told any more: The shop answered 500\.$/);
     expect(next).toMatch(/tell it that the order is paid: settled notices resend msg_4_x$/);
   });
 
@@ -466,8 +468,8 @@ describe('why: what the shop was told', () => {
     expect(entries[1]).toMatch(/: waits until an earlier notice of this order was taken$/);
     expect(answer).toMatch(/not been told yet that the order is paid\. Telling it failed 3 times/);
     expect(next.split('\n')).toEqual([
-      expect.stringMatching(/^The shop is told that the customer has begun to pay at/),
-      'The shop is told that the order is paid after what it is told before.',
+      expect.stringMatching(/^settled tells the shop that the customer has begun to pay at/),
+      'settled tells the shop that the order is paid after the notices before it.',
     ]);
   });
 
@@ -482,7 +484,7 @@ describe('why: what the shop was told', () => {
   });
 
   it.each([
-    ['is due', notice(), /is sent next$/, /is told that the order is paid as soon as it takes notices/],
+    ['is due', notice(), /is sent next$/, /tells the shop that the order is paid as soon as it takes notices/],
     [
       'is sent',
       notice({ status: 'leased', attempt: 1, dueAtMs: null }),

@@ -181,7 +181,7 @@ describe('opening a link where the service lists none', () => {
     expect((await attentionOf(shop))[0]?.detail).toMatch(said);
     const { body } = await shop.settled.api('/v1/orders/order-1/timeline');
     expect(body.answer).toMatch(said);
-    expect(body.next.join()).toMatch(/tried again at 20/);
+    expect(body.next.join()).toMatch(/tries again to open the link at 20/);
   });
 
   it('is healed by its id: the link is its own, and its webhooks are taken', async () => {
