@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { restoredSentence } from '../domain/advice.ts';
-import { summarizeAttention } from '../explain/attention.ts';
+import { summarizeAttention } from '../explain/attention_sentences.ts';
 import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/wire.ts';
 import { ANSWERS } from '../receive/answer.ts';

@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import { apiRoutes } from '../api/router.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
-import { explainRefusals } from '../explain/attention.ts';
+import { explainRefusals } from '../explain/attention_sentences.ts';
 import { Fault } from '../fault.ts';
 import { createApp } from '../http/app.ts';
 import { healthRoutes } from '../http/health.ts';

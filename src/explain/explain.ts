@@ -2,7 +2,7 @@ import { type CustomerPaid, payments } from '../domain/ledger.ts';
 import { shownFlags } from '../domain/notice.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/queries.ts';
-import { explainHold } from './attention.ts';
+import { explainHold } from './attention_sentences.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
 import { inDeliveries, inMoney, inTimes, iso, sentence, words } from './glossary.ts';
 import {
