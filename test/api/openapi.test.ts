@@ -200,7 +200,7 @@ describe('the OpenAPI document: what it is of', () => {
     expect(documented.sort(byPlace)).toEqual(routes.sort(byPlace));
   });
 
-  it('is served to everybody on the private listener, and to nobody on the public one', async () => {
+  it('is served without a token on the private listener, and never on the public one', async () => {
     const response = await fetch(`${settled().apiUrl}/openapi.json`);
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(await response.json()).toEqual(JSON.parse(JSON.stringify(DOCUMENT)));
@@ -210,7 +210,7 @@ describe('the OpenAPI document: what it is of', () => {
     }
   });
 
-  it('has every problem, where it can be met', () => {
+  it('has every problem at the routes that answer it', () => {
     const met = DOCUMENTED.flatMap(({ operation }) => problemsOf(operation).map(({ code }) => code));
     // No route answers it: an address does.
     expect([...new Set([...met, 'method_not_allowed'])].sort()).toEqual([...PROBLEM_CODES].sort());

@@ -41,7 +41,7 @@ function withEntry(reference: string, kind: string, words: RegExp): Promise<Expl
 const event = (link: ReservedLink, options: Parameters<typeof paymentEvent>[0]) =>
   paymentEvent({ linkId: `pl_${link.reference}`, ...options });
 
-describe('api: why an order stands where it stands', () => {
+describe('api: why an order is in its state', () => {
   it('paid: says so with the money and how it was learned, from registration to notice', async () => {
     const { reference } = await paidOrder(settled());
     const found = await explained(reference);
@@ -348,7 +348,7 @@ describe('api: why an order stands where it stands', () => {
   });
 });
 
-describe('api: why an order stands where it stands, where the service can be asked', () => {
+describe('api: why an order is in its state, if the service can be asked', () => {
   const anyShop = sharedShop();
 
   /** An order whose link sends its events to nobody. */
@@ -448,7 +448,7 @@ describe('api: why an order stands where it stands, where the service can be ask
     expect(linesOf(found, 'decision')).toMatch(/cancelled → held: .*rule completion_unconfirmed/);
   });
 
-  it('a webhook of an order cancelled meanwhile, whose payment is found refunded: needs nobody', async () => {
+  it('a webhook of an order cancelled meanwhile, whose payment is found refunded: needs no person', async () => {
     const { shop, reference, link } = await claimedPaid();
     expect((await post(shop.settled, `${orderPath(reference)}/cancel`, {})).status).toBe(200);
     await payLink(shop, link);
@@ -545,7 +545,7 @@ describe('api: whether the shop knows that an order is paid', () => {
     expect(next).toEqual(['Nothing: the order is done.']);
   });
 
-  it('not told so far: says why, and when it is told again', async () => {
+  it('not told so far: says why, and when settled tells it again', async () => {
     const { tried } = await paidWhere(500);
     const { answer, next } = await tried(/attempt 1 failed; the next one is at 20.*shop_refused: /);
     expect(answer).toMatch(

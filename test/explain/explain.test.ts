@@ -190,7 +190,7 @@ describe('why: deliveries that came under other header names', () => {
 });
 
 describe('why: when the service is asked next', () => {
-  it('says when and why where a check waits', () => {
+  it('says when and why if a check waits', () => {
     const check = { reason: 'stale', requestedAtMs: NOW, dueAtMs: NOW + 3 * MINUTE };
     const { next } = told({ check, nextCheckAtMs: NOW + MINUTE });
     expect(next).toMatch(/asks the service at 2026-01-02T12:03:00\.000Z, in 3 min, because .*stale.*\(stale\)/);
@@ -203,7 +203,7 @@ describe('why: when the service is asked next', () => {
     expect(told({ check }).next).toMatch(/as soon as the API budget allows/);
   });
 
-  it("says the schedule's next time where no check waits", () => {
+  it("says the schedule's next time if no check waits", () => {
     expect(told({ nextCheckAtMs: NOW + 8 * MINUTE }).next).toMatch(
       /asks the service at 2026-01-02T12:08:00\.000Z, in 8 min, on schedule\. Ask it now/,
     );
@@ -219,7 +219,7 @@ describe('why: when the service is asked next', () => {
     expect(told({ order: orderIn('paid') }).next).toBe('Nothing: the order is done.');
   });
 
-  it('says of a cancelled order why it is asked about all the same', () => {
+  it('says of a cancelled order why settled still asks about it', () => {
     const { next } = told({ order: orderIn('cancelled'), nextCheckAtMs: NOW + 5 * MINUTE });
     expect(next).toMatch(/^settled asks the service at .*a customer might still pay\.$/);
   });
@@ -243,7 +243,7 @@ describe('why: when the service is asked next', () => {
     expect(told({ order: orderIn('expired') }).next).toMatch(/schedule does not ask .*settled orders check/);
   });
 
-  it('says where nobody can be asked, and what to look at instead', () => {
+  it('says that there is no API to ask, and what to look at instead', () => {
     const check = { reason: 'doubtful_money', requestedAtMs: NOW, dueAtMs: NOW };
     const { next } = told({ check, nextCheckAtMs: NOW + MINUTE }, false);
     expect(next).toMatch(/service's panel \(doubtful_money\).*no API is configured/);
@@ -279,14 +279,14 @@ describe('why: an order that waits, and whose link has ended', () => {
     expect(next).not.toMatch(/When the service's webhook/);
   });
 
-  it('says the same where the service says it before our clock does', () => {
+  it('says the same if the service says it before our clock does', () => {
     const { answer, next } = told({ order: expired('payment_pending'), linkExpiresAtMs: NOW + MINUTE });
     expect(answer).toMatch(/link has expired at .* may never be completed/);
     expect(next).toMatch(/^If the customer still completes the payment that was begun/);
     expect(told({ order: expired('payment_pending') }).answer).toMatch(/link has expired: nobody/);
   });
 
-  it('says of one that nobody began to pay that the service decides', () => {
+  it('says of one that no customer began to pay that the service decides', () => {
     const { answer, next } = told({ order: orderIn('awaiting_payment'), linkExpiresAtMs });
     expect(answer).toMatch(/link has expired at .* begin to pay there any more\. The service has reported nothing/);
     expect(next).toMatch(/^The order expires when the service says that nobody has paid/);
@@ -326,7 +326,7 @@ describe('why: a link that settled opens', () => {
     expect(next).toBe('settled tries again to open the link at 2026-01-02T12:05:00.000Z, in 5 min.');
   });
 
-  it('waits for an API where none is configured any more', () => {
+  it('waits for an API if none is configured any more', () => {
     expect(told({ opening: opening({ fault }) }, false).next).toMatch(/cannot be opened: no API is configured/);
   });
 
@@ -416,7 +416,7 @@ describe('why: what the shop was told', () => {
     expect(next).toBe('Nothing: the order is done.');
   });
 
-  it('that it did not take so far: how often, why, when it is told again, and how to do that at once', () => {
+  it('that it did not take so far: how often, why, when settled tells it again, and how to do that at once', () => {
     const { answer, next, entries } = shop([notice(failed)]);
     expect(entries[0]).toMatch(/: attempt 3 failed; the next one is at 2026-01-02T12:05:00\.000Z$/);
     expect(answer).toMatch(
@@ -479,7 +479,7 @@ describe('why: what the shop was told', () => {
     expect(next).toMatch(/settled notices resend msg_3_x$/);
   });
 
-  it('and is told once more: it was told before', () => {
+  it('that it took and gets once more: it was told before', () => {
     expect(shop([notice({ answer: taken.answer })]).answer).not.toMatch(/shop/);
   });
 
@@ -504,7 +504,7 @@ describe('why: what the shop was told', () => {
     expect(next).toMatch(then);
   });
 
-  it('where it has no callback: that it is in the feed', () => {
+  it('if it has no callback: that it is in the feed', () => {
     const { answer, next, entries } = shop([notice()], { canTell: false });
     expect(entries[0]).toMatch(/: is in the feed, where the shop reads it \(there is no SETTLED_SHOP_URL\)$/);
     expect(answer).not.toMatch(/shop/);
