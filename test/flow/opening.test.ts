@@ -192,7 +192,7 @@ describe('opening a link where the service lists none', () => {
     const adopted = await shop.settled.api('/v1/orders/order-1/adopt', { body: { id: link?.id } });
     expect(adopted).toMatchObject({
       status: 200,
-      body: { order: { link: { id: link?.id } }, note: expect.stringMatching(/its webhooks are taken/) },
+      body: { order: { link: { id: link?.id } }, note: expect.stringMatching(/its webhooks verify/) },
     });
     expect(await attentionOf(shop)).toEqual([]);
     expect((await openOrder(shop, 'order-1')).status).toBe(200);
