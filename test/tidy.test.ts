@@ -14,12 +14,12 @@ const MEDIAN_LINES_MIN = 95;
  * lowers its limit as well. In the end the first two are 190 and 24 000, and all others 0.
  */
 const LIMITS = {
-  files: 306,
+  files: 278,
   lines: 32_169,
-  linesMissingInMedian: 4,
-  shortFiles: 39,
+  linesMissingInMedian: 0,
+  shortFiles: 28,
   filesOfNoRoom: 0,
-  filesInImportCircles: 12,
+  filesInImportCircles: 8,
   basenamesInTooManyRooms: 8,
   typeNamesExportedTwice: 17,
   statementsOfBothEngines: 42,

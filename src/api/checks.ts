@@ -4,7 +4,7 @@ import { orderDocument } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import { logChange } from '../observe/log.ts';
 import type { LinkSeen } from '../paylink/service.ts';
-import type { Checked } from '../reconcile/reconciler.ts';
+import type { CheckResult } from '../reconcile/reconciler.ts';
 import { count, described, givenReference } from './fields.ts';
 import { waitingFor } from './opening.ts';
 import { link, noSuchOrder, OPEN, order, orderAnswer } from './order.ts';
@@ -168,7 +168,7 @@ export const reconcile = operation({
 });
 
 /** Asks the service about the order's link. Throws if there is no such order, or if settled cannot ask. */
-async function askNow({ asking }: ApiOptions, name: string): Promise<Exclude<Checked, { outcome: 'no_order' }>> {
+async function askNow({ asking }: ApiOptions, name: string): Promise<Exclude<CheckResult, { outcome: 'no_order' }>> {
   if (asking === null) throw apiNotConfigured();
   const checked = await asking.reconciler.check(name);
   if (checked.outcome === 'no_order') throw noSuchOrder(name);
@@ -184,7 +184,7 @@ export function apiNotConfigured(): ProblemError {
 async function noLink(
   options: ApiOptions,
   name: string,
-  checked: Extract<Checked, { outcome: 'opening' | 'no_link' | 'foreign' }>,
+  checked: Extract<CheckResult, { outcome: 'opening' | 'no_link' | 'foreign' }>,
   why = '. Ask again when it is there.',
 ): Promise<ProblemError> {
   if (checked.outcome === 'opening') {

@@ -11,7 +11,7 @@ const FEED_MAX = { limit: 1_000, waitSeconds: 30 } as const;
 const WAITING_MAX = 200;
 /** Bodies of a page: it ends before they come to more, and has one notice at least. */
 const PAGE_BYTES_MAX = 1024 * 1024;
-/** How often a reader that waits looks without being woken: the bell is only a hint. */
+/** How often a reader that waits looks without being woken: the signal is only a hint. */
 const LOOK_EVERY_MS = 1_000;
 
 /** In the place of a cursor: from here on. No cursor reads so. */

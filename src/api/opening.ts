@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { adoptCommand, readForeign } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { firstLine, iso } from '../explain/glossary.ts';
-import type { Opened } from '../links/opener.ts';
+import type { OpenResult } from '../links/opener.ts';
 import { givenReference, givenTime, metadata, money, readMoney, requireEnough, text, timeOrNull } from './fields.ts';
 import { OPEN, order, orderAnswer } from './order.ts';
 import { fieldProblem, type ProblemError, problem } from './problem.ts';
@@ -194,7 +194,7 @@ export async function waitingFor(
   };
 }
 
-type Refused = Exclude<Opened, { outcome: 'created' | 'known' | 'opening' }>;
+type Refused = Exclude<OpenResult, { outcome: 'created' | 'known' | 'opening' }>;
 
 function refusal(reference: string, opened: Refused): ProblemError {
   switch (opened.outcome) {

@@ -1,6 +1,6 @@
 import type { RequestHandler, Response } from 'express';
 import type { z } from 'zod';
-import type { ClockSteps } from '../clock_steps.ts';
+import type { ClockSteps } from '../app/clock_steps.ts';
 import type { Readiness } from '../http/health.ts';
 import type { ProblemCode } from '../http/problem.ts';
 import type { LinkOpener } from '../links/opener.ts';
@@ -10,13 +10,13 @@ import type { Metrics } from '../observe/metrics.ts';
 import type { Service } from '../paylink/service.ts';
 import type { HeaderNames } from '../paylink/wire.ts';
 import type { Reconciler } from '../reconcile/reconciler.ts';
-import type { Rotation } from '../rotation.ts';
+import type { Credentials } from '../secrets/credentials.ts';
+import type { Keyring } from '../secrets/keyring.ts';
+import type { Rotation } from '../secrets/rotation.ts';
 import type { StoreAddress } from '../store/address.ts';
-import type { Credentials } from '../store/credentials.ts';
-import type { Keyring } from '../store/keyring.ts';
 import type { Store } from '../store/store.ts';
-import type { Bell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
+import type { Signal } from '../work/signal.ts';
 import type { Role, Tokens } from './auth.ts';
 import { nothing, orderPath, read } from './requests.ts';
 
@@ -152,7 +152,7 @@ export type ApiOptions = {
   /** The callback as a person may see it, without what may be secret; null if there is none. */
   shopAddress: string | null;
   /** Rings when there may be a new notice. */
-  notices: Bell;
+  notices: Signal;
   /** Called when a notice has become due, or was made. */
   onNotices: () => void;
 };

@@ -4,8 +4,8 @@ import { OUTCOMES, RULES } from '../domain/decision.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { iso } from '../explain/glossary.ts';
 import type { Follower, Happened } from '../observe/activity.ts';
-import { type Bell, openBell } from '../work/bell.ts';
 import type { Clock } from '../work/clock.ts';
+import { openSignal, type Signal } from '../work/signal.ts';
 import { AT, count, described, givenReference, reference, time } from './fields.ts';
 import { PAID } from './order.ts';
 import { problem } from './problem.ts';
@@ -114,8 +114,8 @@ export const tail = operation({
 
 async function follow({ activity, clock }: ApiOptions, name: string | null, response: Response): Promise<undefined> {
   const over = new AbortController();
-  const happening = openBell(clock);
-  const follower = activity.follow({ reference: name, onFirst: happening.ring, onEnd: () => over.abort() });
+  const happening = openSignal(clock);
+  const follower = activity.follow({ reference: name, onFirst: happening.raise, onEnd: () => over.abort() });
   if (follower === null) {
     const detail = 'As many readers follow as settled serves at once. End another `settled tail`.';
     throw problem(503, 'unavailable', detail);
@@ -131,12 +131,12 @@ async function follow({ activity, clock }: ApiOptions, name: string | null, resp
 }
 
 /** `over`: aborted when the reader is gone or stuck, or settled stops. */
-type Sending = { follower: Follower; happening: Bell; clock: Clock; over: AbortController };
+type Sending = { follower: Follower; happening: Signal; clock: Clock; over: AbortController };
 
 async function send(sending: Sending, response: Response): Promise<void> {
   const { follower, clock, over } = sending;
-  const drained = openBell(clock);
-  response.on('drain', drained.ring);
+  const drained = openSignal(clock);
+  response.on('drain', drained.raise);
   let text = markLine(clock, 'alive');
   while (!over.signal.aborted) {
     if (!response.write(text)) await drained.next(STUCK_AFTER_MS, over.signal);

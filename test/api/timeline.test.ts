@@ -397,7 +397,9 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     expect(linesOf(found, 'reading')).toMatch(/answered: .* \(applied, rule paid\)/);
     expect(linesOf(found, 'decision')).toMatch(/awaiting_payment → paid.*rule paid.*by reading \d+ of the service/);
     expect(linesOf(found, 'drift')).toMatch(/here awaiting_payment.*there paid.*100\.00 BRL.*service was right/);
-    expect(found.next).toEqual([expect.stringMatching(/asks the service at 20.*, in .*: refunds, disputes and second payments/)]);
+    expect(found.next).toEqual([
+      expect.stringMatching(/asks the service at 20.*, in .*: refunds, disputes and second payments/),
+    ]);
   });
 
   const confirming = sharedShop({ environment: { SETTLED_CONFIRM: 'always' } });
