@@ -14,12 +14,12 @@ const MEDIAN_LINES_MIN = 95;
  * lowers its limit as well. In the end the first two are 190 and 24 000, and all others 0.
  */
 const LIMITS = {
-  files: 297,
+  files: 278,
   lines: 32_169,
-  linesMissingInMedian: 1,
-  shortFiles: 35,
+  linesMissingInMedian: 0,
+  shortFiles: 28,
   filesOfNoRoom: 0,
-  filesInImportCircles: 12,
+  filesInImportCircles: 8,
   basenamesInTooManyRooms: 8,
   typeNamesExportedTwice: 13,
   statementsOfBothEngines: 42,
@@ -84,9 +84,14 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     types: ['src/store/'],
   },
   'src/http/': { code: ['src/http/', 'src/receive/', 'src/settle/'], types: ['src/store/', 'src/config/'] },
+  'src/explain/': {
+    code: ['src/explain/', 'src/domain/', 'src/receive/diagnosis_words.ts'],
+    types: ['src/store/', 'src/receive/diagnosis.ts', 'src/paylink/events.ts'],
+  },
   'src/api/': {
     code: [
       'src/api/',
+      'src/explain/',
       'src/http/',
       'src/domain/',
       'src/receive/',

@@ -1,103 +1,188 @@
 import { mkdir, readdir, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { RequestHandler } from 'express';
-import { ORDER_STATES } from '../domain/order.ts';
+import { z } from 'zod';
+import { MATTER_KINDS } from '../domain/matter.ts';
+import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
+import { ROW_STATUSES } from '../domain/retry.ts';
+import { iso } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
-import { sendProblem } from '../http/problem.ts';
-import type { ApiOptions } from './options.ts';
-import { iso, isoOrNull } from './times.ts';
+import { AT, count, isoOrNull, time, timeOrNull } from './fields.ts';
+import { problem } from './problem.ts';
+import { type ApiOptions, operation } from './route.ts';
+
+const each = (keys: readonly string[]) => z.strictObject(Object.fromEntries(keys.map((key) => [key, count])));
+
+const stats = z
+  .strictObject({
+    orders: each(ORDER_STATES).describe('By state.'),
+    events: each(ROW_STATUSES).describe('By status, readings among them.'),
+    notices: each(ROW_STATUSES).describe('By status.'),
+    matters: z
+      .array(
+        z.strictObject({ kind: z.enum(MATTER_KINDS), reason: z.enum(HOLD_REASONS).nullable(), count, oldestAt: time }),
+      )
+      .describe('What needs a person, as `/v1/attention` groups it.'),
+    checks: count.describe('Links that settled will ask about, except by the schedule.'),
+    checksByClass: each(['confirm', 'hint', 'janitor']).describe('The same by the class of their requests.'),
+    openings: each(['pending', 'leased', 'taken']).describe('Links that are being opened, by status.'),
+    drift: count.describe('Differences found between the service and settled.'),
+    api: z.strictObject({ slotsInUse: count.describe('Of the API budget.'), pausedUntil: timeOrNull }),
+    rejections: count.describe('Deliveries that were refused as not authentic.'),
+    lagSeconds: z.number().min(0).describe('How long the oldest event that is due has waited.'),
+    noticesLagSeconds: z
+      .number()
+      .min(0)
+      .nullable()
+      .describe('How long ago the shop should have had the oldest notice; null if it has no callback.'),
+  })
+  .meta({ id: 'Stats' });
+
+const STATS = {
+  orders: {
+    awaiting_payment: 3,
+    payment_pending: 1,
+    paid: 240,
+    held: 1,
+    expired: 17,
+    cancelled: 2,
+    refunded: 1,
+    disputed: 0,
+  },
+  events: { pending: 0, leased: 0, done: 981, dead: 0 },
+  notices: { pending: 0, leased: 0, done: 302, dead: 0 },
+  matters: [{ kind: 'hold', reason: 'amount_mismatch', count: 1, oldestAt: AT }],
+  checks: 0,
+  checksByClass: { confirm: 0, hint: 0, janitor: 0 },
+  openings: { pending: 0, leased: 0, taken: 0 },
+  drift: 2,
+  api: { slotsInUse: 4, pausedUntil: null },
+  rejections: 0,
+  lagSeconds: 0,
+  noticesLagSeconds: 0,
+};
 
 /** A state that no order is in is shown as 0. */
 const NO_ORDERS = Object.fromEntries(ORDER_STATES.map((state) => [state, 0]));
 
-export function showStats({ store, clock, canTell }: ApiOptions): RequestHandler {
-  return async (_request, response) => {
+export const showStats = operation({
+  id: 'showStats',
+  group: 'Operation',
+  summary: 'Counts of everything',
+  answers: { 200: { when: 'The counts.', schema: z.strictObject({ stats }), sample: { stats: STATS } } },
+  answer: async ({ store, clock, canTell }) => {
     const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } = await store.stats(
       clock.nowMs(),
     );
-    const { slotsInUse, pausedUntilMs } = api;
-    const pausedUntil = isoOrNull(pausedUntilMs);
-    const orders = { ...NO_ORDERS, ...counts.orders };
-    const matters = counts.matters.map(({ oldestAtMs, ...group }) => ({ ...group, oldestAt: iso(oldestAtMs) }));
-    response.json({
+    return {
       stats: {
         ...counts,
-        orders,
-        matters,
-        api: { slotsInUse, pausedUntil },
+        orders: { ...NO_ORDERS, ...counts.orders },
+        matters: counts.matters.map(({ oldestAtMs, ...group }) => ({ ...group, oldestAt: iso(oldestAtMs) })),
+        api: { slotsInUse: api.slotsInUse, pausedUntil: isoOrNull(api.pausedUntilMs) },
         lagSeconds: lagMs / 1000,
-        // Where nobody sends them they wait for ever.
+        // Without a callback settled sends no notice, and none is late.
         noticesLagSeconds: canTell ? noticesLagMs / 1000 : null,
       },
-    });
-  };
-}
+    };
+  },
+});
 
-/** Writes a consistent copy of the database beside it, while serving. The secrets key is not in it. */
-export function makeBackup({ store, clock, storeAddress, secretsKeyPlace }: ApiOptions): RequestHandler {
-  let isRunning = false;
-  return async (_request, response) => {
+export const showMetrics = operation({
+  id: 'metrics',
+  group: 'Health',
+  summary: 'Metrics for Prometheus',
+  // Prometheus may add parameters of its own.
+  query: z.looseObject({}),
+  answers: {
+    200: {
+      when: 'The metrics.',
+      schema: z.string(),
+      sample: `# HELP settled_orders Orders by state.
+# TYPE settled_orders gauge
+settled_orders{state="paid"} 240
+settled_orders{state="held"} 1
+`,
+      type: 'text/plain',
+    },
+  },
+  answer: async ({ metrics }, _asked, response) => {
+    const { contentType, text } = await metrics.scrape();
+    response.setHeader('content-type', contentType);
+    response.end(text);
+    return undefined;
+  },
+});
+
+export const makeBackup = operation({
+  id: 'makeBackup',
+  group: 'Operation',
+  summary: 'Write a consistent copy of the database beside it, while serving',
+  description: 'One at a time. For PostgreSQL use `pg_dump`: settled does not copy it.',
+  answers: {
+    201: {
+      when: 'The copy is on the disk.',
+      schema: z.strictObject({
+        backup: z.strictObject({
+          path: z.string().meta({ examples: ['/data/backups/settled-2030-01-31T12-00-00-000Z.db'] }),
+          bytes: count,
+          notIncluded: z.string().describe('Where the secrets key is, without which the copy is of little use.'),
+        }),
+      }),
+      sample: {
+        backup: {
+          path: '/data/backups/settled-2030-01-31T12-00-00-000Z.db',
+          bytes: 266_240,
+          notIncluded:
+            'The secrets key is not in the backup. It is kept in /data/settled.db.key; keep a copy apart from the backup.',
+        },
+      },
+    },
+  },
+  problems: [[409, 'backup_not_ours_to_make']],
+  answer: async (options, _asked, response) => {
+    const { storeAddress, secretsKeyPlace } = options;
     if (storeAddress.engine === 'postgres') {
       const detail =
-        `settled does not copy ${storeAddress.name}. Use pg_dump, or the backups of who runs it: see Back up in ` +
+        `settled does not copy ${storeAddress.name}. Use pg_dump, or your provider's backups: see Back up in ` +
         `docs/postgres.md. The secrets key is not in them. It is kept in ${secretsKeyPlace}; keep a copy apart from the ` +
         'backups.';
-      sendProblem(response, { status: 409, code: 'backup_not_ours_to_make', detail });
-      return;
+      throw problem(409, 'backup_not_ours_to_make', detail);
     }
     // Each takes the room of a whole database and the time of the disk that deliveries wait for.
-    if (isRunning) throw new Fault('transient', 'store_busy', 'A backup is being written. Try again after it.');
-    isRunning = true;
+    if (backingUp.has(options)) {
+      throw new Fault('transient', 'store_busy', 'A backup is being written. Try again after it.');
+    }
+    backingUp.add(options);
     try {
-      response.status(201).json({ backup: await writeBackup(storeAddress.path) });
+      const backup = await writeBackup(options, storeAddress.path);
+      response.status(201);
+      return { backup };
     } finally {
-      isRunning = false;
+      backingUp.delete(options);
     }
-  };
+  },
+});
 
-  async function writeBackup(storePath: string): Promise<object> {
-    const folder = join(dirname(storePath), 'backups');
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await removeDrafts(folder);
-    const name = `settled-${iso(clock.nowMs()).replace(/[:.]/g, '-')}.db`;
-    const path = join(folder, name);
-    const { bytes } = await store.backup({ path });
-    const notIncluded = `The secrets key is not in the backup. It is kept in ${secretsKeyPlace}; keep a copy apart from the backup.`;
-    return { path, bytes, notIncluded };
-  }
+/** The APIs of this process that are writing a backup now. */
+const backingUp = new WeakSet<ApiOptions>();
+
+async function writeBackup({ store, clock, secretsKeyPlace }: ApiOptions, storePath: string): Promise<object> {
+  const folder = join(dirname(storePath), 'backups');
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await removeDrafts(folder);
+  const path = join(folder, `settled-${iso(clock.nowMs()).replace(/[:.]/g, '-')}.db`);
+  const { bytes } = await store.backup({ path });
+  const notIncluded = `The secrets key is not in the backup. It is kept in ${secretsKeyPlace}; keep a copy apart from the backup.`;
+  return { path, bytes, notIncluded };
 }
 
-/** Changes the key under which signing secrets rest, while serving. */
-export function rotateKey({ rotation, storeAddress }: ApiOptions): RequestHandler {
-  return async (_request, response) => {
-    const rotated = await rotation.rotate();
-    if (rotated !== null) {
-      response.json({ rotation: rotated });
-      return;
-    }
-    const how = storeAddress.engine === 'postgres' ? CHANGE_AT_REPLICAS : CHANGE_HERE;
-    const detail = `The secrets key comes from SETTLED_SECRETS_KEY, which settled cannot change. ${how}`;
-    sendProblem(response, { status: 409, code: 'key_not_ours_to_change', detail });
-  };
-}
-
-const CHANGE_HERE =
-  'Make a new one (openssl rand -base64 32), set SETTLED_SECRETS_KEY to it and SETTLED_SECRETS_KEY_PREVIOUS to the key of ' +
-  'now, and start settled again: it then seals all secrets under the new one by itself. See Keys in docs/operations.md.';
-/** While some have a key that the others do not know, deliveries of new links fail. */
-const CHANGE_AT_REPLICAS =
-  'Make a new one (openssl rand -base64 32) and give it to every replica as SETTLED_SECRETS_KEY_PREVIOUS, starting one after ' +
-  'the other again; then give every replica the new one as SETTLED_SECRETS_KEY and the key of now as ' +
-  'SETTLED_SECRETS_KEY_PREVIOUS, in the same way: they then seal all secrets under the new one by themselves. See Change the ' +
-  'secrets key in docs/postgres.md.';
-
-/** What a process left that was killed while it wrote a backup; nobody else writes one now. */
+/** Removes what a process left that was killed while it wrote a backup: only one backup is written at a time. */
 async function removeDrafts(folder: string): Promise<void> {
   const drafts = (await readdir(folder)).filter((name) => /^settled-.*\.db\.part(?:-journal)?$/.test(name));
   for (const draft of drafts) await rm(join(folder, draft), { force: true });
 }
 
-/** Free bytes where the database lives; null where the system does not say. */
+/** Free bytes where the database is; null if the system does not say. */
 export async function freeBytes(storePath: string): Promise<number | null> {
   try {
     const { bavail, bsize } = await statfs(dirname(storePath));
@@ -106,3 +191,57 @@ export async function freeBytes(storePath: string): Promise<number | null> {
     return null;
   }
 }
+
+export const rotateKey = operation({
+  id: 'rotateKey',
+  group: 'Operation',
+  summary: 'Change the key under which signing secrets rest, while serving',
+  description:
+    'If the key is a file beside the database, settled makes a new one and keeps the one before in a file of its own. If it ' +
+    'comes from `SETTLED_SECRETS_KEY`, start settled with the new key there and the one before in ' +
+    '`SETTLED_SECRETS_KEY_PREVIOUS`. The answer comes when every secret rests under the new key; requests that come ' +
+    'meanwhile get the same answer.',
+  answers: {
+    200: {
+      when: 'All secrets rest under the key that is named.',
+      schema: z.strictObject({
+        rotation: z.strictObject({
+          keyId: z.string().meta({ examples: ['0f3a5b7c9d1e2f40'] }),
+          previousKeyId: z.string(),
+          secrets: count.describe('Secrets that rest under the key now.'),
+          resealed: count.describe('Those of them that rested under another key before this request.'),
+          keyPlace: z.string().describe('Where the key is kept: a file, or a setting.'),
+          note: z.string().describe('What a person should know and do now.'),
+        }),
+      }),
+      sample: {
+        rotation: {
+          keyId: '0f3a5b7c9d1e2f40',
+          previousKeyId: 'b5dada6b58dd18a7',
+          secrets: 265,
+          resealed: 265,
+          keyPlace: '/data/settled.db.key',
+          note: 'The new key is in /data/settled.db.key: keep a copy of it apart from the backups.',
+        },
+      },
+    },
+  },
+  problems: [[409, 'key_not_ours_to_change']],
+  answer: async ({ rotation, storeAddress }) => {
+    const rotated = await rotation.rotate();
+    if (rotated !== null) return { rotation: rotated };
+    const how = storeAddress.engine === 'postgres' ? CHANGE_AT_REPLICAS : CHANGE_HERE;
+    const detail = `The secrets key comes from SETTLED_SECRETS_KEY, which settled cannot change. ${how}`;
+    throw problem(409, 'key_not_ours_to_change', detail);
+  },
+});
+
+const CHANGE_HERE =
+  'Make a new one (openssl rand -base64 32), set SETTLED_SECRETS_KEY to it and SETTLED_SECRETS_KEY_PREVIOUS to the current ' +
+  'key, and restart settled: it then seals all secrets under the new one. See Keys in docs/operations.md.';
+/** While some replicas have a key that the others do not know, deliveries of new links fail. */
+const CHANGE_AT_REPLICAS =
+  'Make a new one (openssl rand -base64 32) and give it to every replica as SETTLED_SECRETS_KEY_PREVIOUS, restarting one after ' +
+  'the other. Then give every replica the new one as SETTLED_SECRETS_KEY and the current key as ' +
+  'SETTLED_SECRETS_KEY_PREVIOUS, in the same way: they then seal all secrets under the new one. See Change the secrets key ' +
+  'in docs/postgres.md.';

@@ -1,92 +1,201 @@
-import type { RequestHandler } from 'express';
-import { shellWord, shownMatter } from '../domain/advice.ts';
-import { concernOf, type MatterGroup, type MatterKind, type MoneySum } from '../domain/matter.ts';
+import { z } from 'zod';
+import {
+  CONCERNS,
+  type Concern,
+  concernOf,
+  MATTER_KINDS,
+  type MatterGroup,
+  type MatterKind,
+  type MoneySum,
+} from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
-import { sendProblem } from '../http/problem.ts';
+import { ORDER_STATES } from '../domain/order.ts';
+import { explainMatter, summarizeAttention } from '../explain/attention_sentences.ts';
+import { iso, words } from '../explain/glossary.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/queries.ts';
-import { inWords } from '../work/clock.ts';
-import { openCursor, readKey, writeCursor } from './cursors.ts';
-import { heldWords } from './explain.ts';
-import { attentionQuery } from './list_queries.ts';
-import type { ApiOptions } from './options.ts';
-import { refuseCursor } from './pages.ts';
-import { endRequest, read } from './requests.ts';
-import { iso, isoOrNull } from './times.ts';
-import { inNumber, words } from './words.ts';
+import {
+  AT,
+  amount,
+  count,
+  givenReason,
+  isoOrNull,
+  names,
+  reference,
+  rowId,
+  statedCurrency,
+  time,
+  timeOrNull,
+} from './fields.ts';
+import { HELD, holdReason, order, PAID } from './order.ts';
+import { cutPage, nextCursor, page, readKey, readPlace } from './paging.ts';
+import { problem } from './problem.ts';
+import { type ApiOptions, operation } from './route.ts';
 
-/** `GET /v1/attention`: what needs a person, money first. Every other surface says what this list says. */
-export function listAttention({ store, clock, asking }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const query = read(attentionQuery, request.query, response);
-    if (query === null) return;
-    const { kind = null, state = null, limit, cursor } = query;
-    const after = cursor === undefined ? null : readPlace(cursor);
-    if (after === undefined) return refuseCursor(response);
-    // One row more than was wanted tells whether there is another page.
-    const matters = await store.listMatters({ kind, state, after, limit: limit + 1 });
-    const shown = matters.rows.slice(0, limit);
-    const last = shown.at(-1);
-    response.json({
-      summary: summaryDocument(matters, { nowMs: clock.nowMs(), isFiltered: kind !== null || state !== null }),
-      groups: matters.groups.map(groupDocument),
-      attention: shown.map((matter) => matterDocument(matter, asking !== null)),
-      nextCursor: matters.rows.length > limit && last ? writePlace(last) : null,
-    });
+const MEANINGS: Readonly<Record<Concern, string>> = {
+  money: 'money is in a wrong state, or may be',
+  unsettled: 'something authentic came and was not counted; it may have told of money',
+  shop: 'the shop does not know how its orders stand',
+  service: 'the service cannot be asked or heard as it should be',
+  link: 'an order has no link at which it can be paid',
+};
+
+const kind = names('MatterKind', MATTER_KINDS, words.matter);
+const concern = names('Concern', CONCERNS, (name) => MEANINGS[name]);
+const reason = holdReason.nullable().describe('Of a hold: why, for the oldest hold of its order.');
+
+const sums = z.array(
+  z
+    .strictObject({
+      currency: statedCurrency,
+      asked: amount.describe('What the orders ask in this currency.'),
+      balance: amount.describe('What was captured on them and has not gone back.'),
+    })
+    .meta({ id: 'MatterSum' }),
+);
+
+const summary = z
+  .strictObject({
+    sentence: z.string().describe('The answer for a person. It says "Nothing needs a person." only if that is so.'),
+    matters: count.describe('That the filters let through.'),
+    oldestAt: timeOrNull,
+    money: z
+      .strictObject({
+        orders: count.describe('Orders whose money needs a person, each once.'),
+        sums,
+        isWhole: z
+          .boolean()
+          .describe('False if there are more than 10 000 such matters: then orders and sums are of 10 000 of them.'),
+      })
+      .describe('Over the matters of the concern `money`.'),
+  })
+  .meta({ id: 'MatterSummary' });
+
+const group = z
+  .strictObject({
+    kind,
+    reason,
+    concern: concern.nullable(),
+    meaning: z.string().describe('What it means, for a person.'),
+    count,
+    oldestAt: time.describe('Since when the oldest of them has waited.'),
+    sums: sums.describe('Of their orders, if they are about money.'),
+  })
+  .meta({ id: 'MatterGroup', description: 'Matters that are alike: of one kind and, for holds, of one reason.' });
+
+const matter = z
+  .strictObject({
+    id: rowId
+      .nullable()
+      .describe('Ends it: `POST /v1/attention/{id}/end`. Null for a hold, which ends when it is decided.'),
+    kind,
+    reason,
+    concern: concern.nullable(),
+    subject: z.string().describe('What it is about: with the kind it names the matter.'),
+    reference: reference.nullable(),
+    detail: z.string().describe('What happened, and what to do.'),
+    count: count.describe('How often it was raised; of a hold, how many of its order are open.'),
+    openedAt: time,
+    lastAt: time,
+    order: order.nullable().describe('Its order as it stands now.'),
+  })
+  .meta({ id: 'Matter', description: 'Something that needs a person.' });
+
+/** What the held order asks, and what came. */
+const HELD_SUM = { currency: 'BRL', asked: '100.00', balance: '60.00' };
+const HELD_KIND = { kind: 'hold', reason: 'amount_mismatch', concern: 'money', count: 1 } as const;
+
+const SAMPLE = {
+  summary: {
+    sentence: '1 matter needs a person; the oldest has waited 2 h 10 min. Money: BRL 60.00 captured on 1 order.',
+    matters: 1,
+    oldestAt: AT,
+    money: { orders: 1, sums: [HELD_SUM], isWhole: true },
+  },
+  groups: [{ ...HELD_KIND, meaning: words.holdReason(HELD_KIND.reason), oldestAt: AT, sums: [HELD_SUM] }],
+  attention: [
+    {
+      id: null,
+      ...HELD_KIND,
+      subject: PAID.reference,
+      reference: PAID.reference,
+      detail:
+        'Order order-8001 (100.00 BRL) is held: a person must decide about its money, because the payment is of 60.00 BRL, ' +
+        'less than the 100.00 that the order asks (amount_mismatch). Reported as paid: 60.00 BRL. See settled why ' +
+        'order-8001, then decide: settled orders resolve order-8001',
+      openedAt: AT,
+      lastAt: AT,
+      order: HELD,
+    },
+  ],
+  nextCursor: null,
+};
+
+const query = z.strictObject({
+  ...page,
+  kind: z.enum(MATTER_KINDS).optional().describe('Only those of this kind.'),
+  state: z.enum(ORDER_STATES).optional().describe('Only those of orders in this state.'),
+});
+
+export const listAttention = operation({
+  id: 'listAttention',
+  group: 'Operation',
+  summary: 'What needs a person, money first',
+  description:
+    'Held orders, refunds that are due and open matters as one list, with a summary of it. `settled attention`, doctor and ' +
+    'the metrics say what it says.',
+  query,
+  answers: {
+    200: {
+      when: 'The summary, all groups, and a page of matters.',
+      schema: z.strictObject({
+        summary,
+        groups: z.array(group).describe('All that the filters let through, money first.'),
+        attention: z.array(matter).describe('A page of them: money first, then the oldest first.'),
+        nextCursor,
+      }),
+      sample: SAMPLE,
+    },
+  },
+  example: { query: 'kind=hold' },
+  answer: (options, { query }) => list(options, query),
+});
+
+async function list({ store, clock, asking }: ApiOptions, asked: z.output<typeof query>): Promise<object> {
+  const { kind: ofKind = null, state = null, limit } = asked;
+  const after = readPlace(asked, parsePlace);
+  const matters = await store.listMatters({ kind: ofKind, state, after, limit: limit + 1 });
+  const { rows, nextCursor: next } = cutPage(asked, matters.rows, placeOf);
+  return {
+    summary: summaryDocument(matters, { nowMs: clock.nowMs(), isFiltered: ofKind !== null || state !== null }),
+    groups: matters.groups.map(groupDocument),
+    attention: rows.map((row) => matterDocument(row, asking !== null)),
+    nextCursor: next,
   };
 }
 
-function writePlace({ kind, openedAtMs, key }: MatterPlace): string {
-  return writeCursor(`m${kind}.${openedAtMs}.${key}`);
+function placeOf({ kind: of, openedAtMs, key }: MatterPlace): string {
+  return `m${of}.${openedAtMs}.${key}`;
 }
 
-/** Undefined if the cursor is not one of this list. */
-function readPlace(cursor: string): MatterPlace | undefined {
-  const match = /^m([a-z_]{1,64})\.(0|[1-9][0-9]{0,14})\.([1-9][0-9]{0,14})$/.exec(openCursor(cursor) ?? '');
-  if (match === null) return undefined;
+function parsePlace(place: string): MatterPlace | null {
+  const match = /^m([a-z_]{1,64})\.(0|[1-9][0-9]{0,14})\.([1-9][0-9]{0,14})$/.exec(place);
+  if (match === null) return null;
   return { kind: match[1] as MatterKind, openedAtMs: Number(match[2]), key: Number(match[3]) };
 }
 
-type Saying = { nowMs: number; isFiltered: boolean };
-
-function summaryDocument(matters: Pick<Matters, 'groups' | 'money'>, saying: Saying): object {
+function summaryDocument(
+  matters: Pick<Matters, 'groups' | 'money'>,
+  asked: { nowMs: number; isFiltered: boolean },
+): object {
   const { groups, money } = matters;
-  const oldestAtMs = groups.length === 0 ? null : Math.min(...groups.map((group) => group.oldestAtMs));
+  const oldestAtMs = groups.length === 0 ? null : Math.min(...groups.map((one) => one.oldestAtMs));
   return {
-    sentence: sayMatters(matters, saying),
-    matters: groups.reduce((sum, { count }) => sum + count, 0),
+    sentence: summarizeAttention(matters, asked),
+    matters: groups.reduce((sum, one) => sum + one.count, 0),
     oldestAt: isoOrNull(oldestAtMs),
     money: { ...money, sums: money.sums.map(sumDocument) },
   };
-}
-
-/** One sentence or two for a person who asks whether anything is wrong. */
-export function sayMatters({ groups, money }: Pick<Matters, 'groups' | 'money'>, saying: Saying): string {
-  const { nowMs, isFiltered } = saying;
-  if (groups.length === 0) {
-    return isFiltered ? 'Nothing that was asked for needs a person.' : 'Nothing needs a person.';
-  }
-  const count = groups.reduce((sum, group) => sum + group.count, 0);
-  const waited = inWords(Math.max(0, nowMs - Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs))));
-  const needs = `${inNumber(count, 'matter needs', 'matters need')} a person; the oldest has waited ${waited}.`;
-  return `${needs} ${money.orders === 0 ? sayNoMoney(groups) : sayMoney(money)}`;
-}
-
-/** What was not settled, or a kind that a later version wrote, may tell of a payment that nobody counted. */
-function sayNoMoney(groups: readonly MatterGroup[]): string {
-  const concerns = groups.map(({ kind }) => concernOf(kind));
-  const mayTell = concerns.some((concern) => concern === undefined || concern === 'unsettled');
-  return mayTell ? 'What was not settled may be about money.' : 'None of it is about money.';
-}
-
-function sayMoney({ orders, sums, isWhole }: Matters['money']): string {
-  const held = sums.filter(({ balance }) => balance !== 0n);
-  const captured =
-    held.length === 0
-      ? 'nothing was captured'
-      : `${held.map(({ balance, currency }) => `${currency} ${formatAmount({ amountMinor: balance, currency })}`).join(' and ')} captured`;
-  const more = isWhole ? '' : 'at least ';
-  return `Money: ${captured} on ${more}${inNumber(orders, 'order', 'orders')}.`;
 }
 
 function sumDocument({ currency, asked, balance }: MoneySum): object {
@@ -94,65 +203,59 @@ function sumDocument({ currency, asked, balance }: MoneySum): object {
   return { currency, asked: written(asked), balance: written(balance) };
 }
 
-function groupDocument({ kind, reason, count, oldestAtMs, sums }: MatterGroup): object {
+function groupDocument(given: MatterGroup): object {
   return {
-    kind,
-    reason,
-    concern: concernOf(kind) ?? null,
-    meaning: reason === null ? words.matter(kind) : words.holdReason(reason),
-    count,
-    oldestAt: iso(oldestAtMs),
-    sums: sums.map(sumDocument),
+    kind: given.kind,
+    reason: given.reason,
+    concern: concernOf(given.kind) ?? null,
+    meaning: given.reason === null ? words.matter(given.kind) : words.holdReason(given.reason),
+    count: given.count,
+    oldestAt: iso(given.oldestAtMs),
+    sums: given.sums.map(sumDocument),
   };
 }
 
-function matterDocument(matter: ListedMatter, canAsk: boolean): object {
-  const { kind, key, reason, subject, count, openedAtMs, lastAtMs, order } = matter;
+function matterDocument(given: ListedMatter, canAsk: boolean): object {
   return {
-    id: kind === 'hold' ? null : String(key),
-    kind,
-    reason,
-    concern: concernOf(kind) ?? null,
-    subject,
-    reference: order?.reference ?? null,
-    detail: detailOf(matter, canAsk),
-    count,
-    openedAt: iso(openedAtMs),
-    lastAt: iso(lastAtMs),
-    order: order === null ? null : orderDocument(order),
+    id: given.kind === 'hold' ? null : String(given.key),
+    kind: given.kind,
+    reason: given.reason,
+    concern: concernOf(given.kind) ?? null,
+    subject: given.subject,
+    reference: given.order?.reference ?? null,
+    detail: explainMatter(given, canAsk),
+    count: given.count,
+    openedAt: iso(given.openedAtMs),
+    lastAt: iso(given.lastAtMs),
+    order: given.order === null ? null : orderDocument(given.order),
   };
 }
 
-function detailOf({ detail, key, order }: ListedMatter, canAsk: boolean): string {
-  if (detail !== null) return shownMatter(detail, { key, canAsk });
-  if (order === null) return '';
-  const word = shellWord(order.reference);
-  const resolve = `settled orders resolve ${word}`;
-  return (
-    `${heldWords(order)} More about it: settled why ${word}. Take the money as it came: ${resolve} --accept --reason TEXT. Or ` +
-    `cancel the order and refund the money: ${resolve} --reject --reason TEXT`
-  );
-}
-
-/** `POST /v1/attention/:id/end`: a person says that a matter is over. */
-export function endAttention({ store, clock, log }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const asked = read(endRequest, request.body, response);
-    if (asked === null) return;
-    const id = String(request.params.id);
+export const endAttention = operation({
+  id: 'endAttention',
+  group: 'Operation',
+  summary: 'Say that a matter is over',
+  description: 'settled raises it anew if its cause comes again.',
+  pathId: rowId,
+  body: z.strictObject({ reason: givenReason }),
+  answers: {
+    200: {
+      when: 'The matter has ended.',
+      schema: z.strictObject({ attention: z.strictObject({ id: rowId, endedAt: time }) }),
+      sample: { attention: { id: '17', endedAt: AT } },
+    },
+  },
+  example: { body: { reason: "refunded in the service's panel" } },
+  answer: async ({ store, clock, log }, { id, body }) => {
     const atMs = clock.nowMs();
     const key = readKey(id);
-    const ended = key === null ? null : await store.endAttention({ key, ...asked, atMs });
-    if (ended !== null) {
-      const { kind, reference } = ended;
-      log.info(
-        { ...(reference === null ? {} : { order: reference }), kind, matter: id, by: 'person' },
-        'a matter was ended',
-      );
-      response.json({ attention: { id, endedAt: iso(atMs) } });
-      return;
+    const ended = key === null ? null : await store.endAttention({ key, ...body, atMs });
+    if (ended === null) {
+      const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;
+      throw problem(404, 'not_found', detail);
     }
-    const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;
-    sendProblem(response, { status: 404, code: 'not_found', detail });
-  };
-}
+    const about = ended.reference === null ? {} : { order: ended.reference };
+    log.info({ ...about, kind: ended.kind, matter: id, by: 'person' }, 'a matter was ended');
+    return { attention: { id, endedAt: iso(atMs) } };
+  },
+});

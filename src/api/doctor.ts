@@ -1,40 +1,67 @@
-import type { RequestHandler } from 'express';
+import { z } from 'zod';
 import { restoredSentence } from '../domain/advice.ts';
+import { summarizeAttention } from '../explain/attention_sentences.ts';
 import { Fault } from '../fault.ts';
-import type { Readiness } from '../http/app.ts';
 import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS } from '../receive/answers.ts';
 import { inWords, systemClock } from '../work/clock.ts';
-import { sayMatters } from './attention.ts';
-import { checkDatabase } from './database.ts';
-import { type Finding, finding } from './finding.ts';
-import type { ApiOptions } from './options.ts';
-import { checkShop } from './shop_check.ts';
+import { checkDatabase, checkShop, type Finding, finding } from './doctor_store.ts';
+import { type ApiOptions, operation } from './route.ts';
 
-/** A `Date` header has whole seconds, and the answer travelled. */
-const SKEW_MS_SMALL = 5_000;
-const PROBE_DEADLINE_MS = 5_000;
-
-/** What a person should know of this installation. Each check says what to do. */
-export function doctor(options: ApiOptions): RequestHandler {
-  return async (_request, response) => {
-    const { readiness, storeName } = options;
+export const doctor = operation({
+  id: 'doctor',
+  group: 'Operation',
+  summary: 'Check the installation',
+  description:
+    'It sends a signed delivery to itself through the public address, and asks the service who it is. If the database ' +
+    'cannot be read, that is a check that fails, and the checks that need it are left out.',
+  answers: {
+    200: {
+      when: 'What was found.',
+      schema: z.strictObject({
+        store: z.string().describe('The database that this server works on.'),
+        checks: z.array(
+          z
+            .strictObject({
+              name: z.string().meta({ examples: ['disk'] }),
+              status: z.enum(['ok', 'warning', 'failing']),
+              detail: z.string().describe('What was found, and what to do about it.'),
+            })
+            .meta({ id: 'Check' }),
+        ),
+      }),
+      sample: {
+        store: '/data/settled.db',
+        checks: [
+          { name: 'ready', status: 'ok', detail: 'the store is open and can be written' },
+          {
+            name: 'needs a person',
+            status: 'warning',
+            detail:
+              '1 matter needs a person; the oldest has waited 2 h 10 min. Money: BRL 60.00 captured on 1 order. See: settled ' +
+              'attention',
+          },
+        ],
+      },
+    },
+  },
+  answersWithoutStore: true,
+  answer: async (options) => {
     const [database, address, service] = await Promise.all([
-      findings('database', checkDatabase(options)),
+      withoutFault('database', checkDatabase(options)),
       checkPublicUrl(options),
       checkService(options),
     ]);
     const isThere = database.every(({ status }) => status !== 'failing');
-    // Behind the request to the service, which takes a slot of the budget.
-    const kept = isThere ? await findings('orders and events', checkKept(options)) : [];
-    const ours = [checkReadiness(readiness), checkClockSteps(options)];
-    const checks = [...ours, ...database, address, ...service, ...kept];
-    response.json({ store: storeName, checks });
-  };
-}
+    // After the request to the service, which takes a slot of the budget.
+    const kept = isThere ? await withoutFault('orders and events', checkKept(options)) : [];
+    const ours = [checkReadiness(options), checkClockSteps(options)];
+    return { store: options.storeName, checks: [...ours, ...database, address, ...service, ...kept] };
+  },
+});
 
-/** What was found; where the store fails that is the finding, and all that needs no store is looked at as well. */
-async function findings(name: string, looking: Promise<Finding[]>): Promise<Finding[]> {
+/** A fault of the store is a finding too, so that every check without the store still runs. */
+async function withoutFault(name: string, looking: Promise<Finding[]>): Promise<Finding[]> {
   try {
     return await looking;
   } catch (fault) {
@@ -43,32 +70,7 @@ async function findings(name: string, looking: Promise<Finding[]>): Promise<Find
   }
 }
 
-async function checkKept(options: ApiOptions): Promise<Finding[]> {
-  const { store, clock, apiSlots } = options;
-  const stats = await store.stats(clock.nowMs());
-  return [
-    finding(
-      'api budget',
-      stats.api.slotsInUse < apiSlots,
-      `${stats.api.slotsInUse} of ${apiSlots} requests a minute are in use`,
-    ),
-    finding('settlement', stats.lagMs < 10_000, `the oldest unsettled event is due for ${stats.lagMs / 1000} s`),
-    await checkMatters(options),
-    await checkShop(options, stats),
-    await checkSecrets(options),
-    checkRestore(stats.feed.restoredFromMs),
-  ];
-}
-
-/** As `settled attention` says it. */
-async function checkMatters({ store, clock }: ApiOptions): Promise<Finding> {
-  const matters = await store.listMatters({ kind: null, state: null, after: null, limit: 0 });
-  const isNone = matters.groups.length === 0;
-  const said = sayMatters(matters, { nowMs: clock.nowMs(), isFiltered: false });
-  return finding('needs a person', isNone, isNone ? said : `${said} See: settled attention`);
-}
-
-function checkReadiness(readiness: Readiness): Finding {
+function checkReadiness({ readiness }: ApiOptions): Finding {
   const state = readiness();
   return state.ready
     ? { name: 'ready', status: 'ok', detail: 'the store is open and can be written' }
@@ -88,11 +90,29 @@ function checkClockSteps({ clockSteps }: ApiOptions): Finding {
   return finding(name, isOver, isOver ? step : `${step}: ${meanwhile}`);
 }
 
-function checkRestore(restoredFromMs: number | null): Finding {
-  const name = 'restore';
-  if (restoredFromMs === null) return { name, status: 'ok', detail: 'no links are looked for after a restore' };
-  const detail = `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`;
-  return { name, status: 'warning', detail };
+async function checkKept(options: ApiOptions): Promise<Finding[]> {
+  const { store, clock, apiSlots } = options;
+  const stats = await store.stats(clock.nowMs());
+  const { restoredFromMs } = stats.feed;
+  const inUse = stats.api.slotsInUse;
+  return [
+    finding('api budget', inUse < apiSlots, `${inUse} of ${apiSlots} requests a minute are in use`),
+    finding('settlement', stats.lagMs < 10_000, `the oldest unsettled event is due for ${stats.lagMs / 1000} s`),
+    await checkAttention(options),
+    await checkShop(options, stats),
+    await checkSecrets(options),
+    restoredFromMs === null
+      ? finding('restore', true, 'no links are looked for after a restore')
+      : finding('restore', false, `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`),
+  ];
+}
+
+/** In the words of `settled attention`. */
+async function checkAttention({ store, clock }: ApiOptions): Promise<Finding> {
+  const matters = await store.listMatters({ kind: null, state: null, after: null, limit: 0 });
+  const isNone = matters.groups.length === 0;
+  const said = summarizeAttention(matters, { nowMs: clock.nowMs(), isFiltered: false });
+  return finding('needs a person', isNone, isNone ? said : `${said} See: settled attention`);
 }
 
 async function checkSecrets({ store, keyring }: ApiOptions): Promise<Finding> {
@@ -105,10 +125,12 @@ async function checkSecrets({ store, keyring }: ApiOptions): Promise<Finding> {
   return finding('secrets', links === 0, detail);
 }
 
+/** A `Date` header has whole seconds, and the answer travelled. */
+const SKEW_MS_SMALL = 5_000;
+
 /**
- * Asks for the merchant's profile: that shows the key, the merchant and the service's clock in one request. It is sent as
- * openings of links are: where all else pauses because the key or the merchant was refused, it finds out whether that is
- * over.
+ * Asks for the merchant's profile: one request that shows the key, the merchant and the service's clock. It is sent as
+ * openings of links are. While all other requests pause after a refused key or merchant, it finds out whether that is over.
  */
 async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
   const name = 'service';
@@ -124,7 +146,7 @@ async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
     return [finding(name, isActive, detail), ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())])];
   } catch (fault) {
     if (fault instanceof Fault && fault.code.startsWith('store_')) {
-      const detail = 'the API was not asked: a request takes a slot of the budget, which the database keeps';
+      const detail = 'settled did not ask the API: a request takes a slot of the budget, which the database keeps';
       return [{ name, status: 'warning', detail }];
     }
     return [{ name, status: 'failing', detail: (fault as Error).message }];
@@ -138,33 +160,18 @@ function checkClock(skewMs: number): Finding {
   return finding('clock', isSmall, isSmall ? detail : `${detail}: deliveries look stale. Set this machine's clock`);
 }
 
-/** Sends a signed delivery to ourselves through the public address: what is wrong on the way shows here first. */
+const PROBE_DEADLINE_MS = 5_000;
+
+/** Sends a signed delivery to ourselves through the public address, to find what is wrong on the way. */
 async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
-  const { publicUrl, publicUrlReaches, headerNames, keyring, clock, storeAddress } = options;
+  const { publicUrl, publicUrlReaches } = options;
   const name = 'public address';
-  const others =
-    storeAddress.engine === 'sqlite'
-      ? 'another settled answers'
-      : 'another settled answers, or a replica with another SETTLED_SECRETS_KEY (see replicas)';
-  const body = `{ "id": "doctor", "note": "bytes as they are: \u00e9 \u2028 1.0" } \n`;
-  const timestamp = String(clock.nowMs());
-  const mac = deliveryMac(keyring.probe.secret, timestamp, Buffer.from(body));
   const deadline = new AbortController();
   const cancel = systemClock.after(PROBE_DEADLINE_MS, () => deadline.abort());
   try {
-    const answer = await fetch(`${publicUrl}/hooks/${keyring.probe.token}`, {
-      method: 'POST',
-      body,
-      redirect: 'manual',
-      headers: {
-        'content-type': 'application/json',
-        [headerNames.signature]: mac.toString('hex'),
-        [headerNames.timestamp]: timestamp,
-      },
-      signal: deadline.signal,
-    });
+    const answer = await sendProbe(options, deadline.signal);
     const isOurs = answer.status === 200 && (await answer.text()) === ANSWERS.recorded.body;
-    if (!isOurs) return { name, status: 'failing', detail: notArrived(publicUrl, answer.status, others) };
+    if (!isOurs) return { name, status: 'failing', detail: notArrived(options, answer.status) };
   } catch (error) {
     const { cause, message } = error as Error & { cause?: { code?: string } };
     const detail = `a delivery to ${publicUrl} does not arrive (${cause?.code ?? message}): check SETTLED_PUBLIC_URL, DNS and the proxy`;
@@ -172,12 +179,37 @@ async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
   } finally {
     cancel();
   }
-  if (publicUrlReaches) return { name, status: 'ok', detail: `a signed delivery to ${publicUrl} arrives` };
-  const detail = `links carry ${publicUrl}, where the service cannot deliver: set SETTLED_PUBLIC_URL to your https address`;
-  return { name, status: 'warning', detail };
+  return publicUrlReaches
+    ? { name, status: 'ok', detail: `a signed delivery to ${publicUrl} arrives` }
+    : {
+        name,
+        status: 'warning',
+        detail: `links carry ${publicUrl}, and the service cannot deliver there: set SETTLED_PUBLIC_URL to your https address`,
+      };
 }
 
-function notArrived(publicUrl: string, status: number, others: string): string {
+function sendProbe({ publicUrl, headerNames, keyring, clock }: ApiOptions, signal: AbortSignal): Promise<Response> {
+  const body = `{ "id": "doctor", "note": "bytes as they are: \u00e9 \u2028 1.0" } \n`;
+  const timestamp = String(clock.nowMs());
+  const mac = deliveryMac(keyring.probe.secret, timestamp, Buffer.from(body));
+  return fetch(`${publicUrl}/hooks/${keyring.probe.token}`, {
+    method: 'POST',
+    body,
+    redirect: 'manual',
+    headers: {
+      'content-type': 'application/json',
+      [headerNames.signature]: mac.toString('hex'),
+      [headerNames.timestamp]: timestamp,
+    },
+    signal,
+  });
+}
+
+function notArrived({ publicUrl, storeAddress }: ApiOptions, status: number): string {
+  const others =
+    storeAddress.engine === 'sqlite'
+      ? 'another settled answers'
+      : 'another settled answers, or a replica with another SETTLED_SECRETS_KEY (see replicas)';
   const why =
     status === 401
       ? `its body or its headers were changed on the way (let the proxy pass them as they are), or ${others}`

@@ -1,81 +1,227 @@
-import type { RequestHandler } from 'express';
-import { sendProblem } from '../http/problem.ts';
-import type { Diagnosis } from '../receive/diagnosis.ts';
-import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { EventSummary, RejectionSummary } from '../store/queries.ts';
-import { eventsQuery, rejectionsQuery } from './list_queries.ts';
-import type { ApiOptions } from './options.ts';
-import { lister } from './pages.ts';
-import { readEventKey } from './requests.ts';
-import { givenMs, iso, isoOrNull } from './times.ts';
-import { readDiagnosis } from './words.ts';
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { OUTCOMES, PAST_RULES, RULES } from '../domain/decision.ts';
+import { iso, words } from '../explain/glossary.ts';
+import type { EventSummary } from '../store/queries.ts';
+import {
+  AT,
+  count,
+  described,
+  fault,
+  givenMs,
+  isoOrNull,
+  names,
+  reference,
+  rowId,
+  rowStatus,
+  time,
+  timeOrNull,
+} from './fields.ts';
+import { PAID } from './order.ts';
+import { filters, nextCursor, page, readKey, readPage } from './paging.ts';
+import { type ProblemError, problem } from './problem.ts';
+import { operation } from './route.ts';
 
-export function listEvents({ store }: ApiOptions): RequestHandler {
-  return lister({
-    name: 'events',
-    query: eventsQuery,
-    list: (page, { status = null, reference = null, since }) =>
-      store.listEvents({ ...page, status, reference, sinceMs: givenMs(since) }),
-    describe: eventDocument,
-  });
-}
+const summary = {
+  id: rowId,
+  eventId: described(z.string(), "The service's, or `sha256:` and the body's digest if it named none.", 'evt_8001'),
+  type: described(
+    z.string().nullable(),
+    'As the service names it. Of a reading: why settled asked.',
+    'payment_link.payment_status_changed',
+  ),
+  reference,
+  linkId: z
+    .string()
+    .nullable()
+    .meta({ examples: ['pl_8001'] }),
+  status: rowStatus,
+  outcome: z.enum(OUTCOMES).nullable().describe('What became of what it says; null before, and if it says nothing.'),
+  rule: names('Rule', [...RULES, ...PAST_RULES], words.rule)
+    .nullable()
+    .describe('By which rule that was decided.'),
+  attempt: count.describe('How often settled began to settle it.'),
+  conflict: z.boolean().describe('Whether the same event id came before with other content.'),
+  duplicates: count.describe('How often the same came again.'),
+  fault: fault.nullable(),
+  reading: z
+    .int()
+    .nullable()
+    .describe("Null for an event. Otherwise the row is an answer of the service's API, and this is its number."),
+  receivedAt: time,
+  dueAt: timeOrNull.describe('When settled tries it next; null if it is not pending.'),
+  endedAt: timeOrNull,
+};
 
-/**
- * One event with its body, byte for byte: as base64, and as text where it is UTF-8; neither where it was dropped, as the
- * event is old. Never its signature.
- */
-export function showEvent({ store }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const key = readEventKey(request, response);
-    if (key === null) return;
-    const event = await store.findEvent(key);
-    if (event === null) {
-      sendProblem(response, { status: 404, code: 'not_found', detail: `There is no event ${key}.` });
-      return;
-    }
-    const { body, bodySha256, timestamp, ...summary } = event;
-    response.json({
+const BODY = Buffer.from(
+  '{"id":"evt_8001","type":"payment_link.payment_status_changed","data":{"paymentLink":{"id":"pl_8001","amount":100.00,' +
+    '"currency":"BRL"},"paymentStatus":"COMPLETED","latestPayment":{"id":"pay_8001","status":"COMPLETED"}}}',
+);
+
+const EVENT = {
+  id: '17',
+  eventId: 'evt_8001',
+  type: 'payment_link.payment_status_changed',
+  reference: PAID.reference,
+  linkId: 'pl_8001',
+  status: 'done',
+  outcome: 'applied',
+  rule: 'paid',
+  attempt: 1,
+  conflict: false,
+  duplicates: 0,
+  fault: null,
+  reading: null,
+  receivedAt: '2030-01-31T11:59:59.992Z',
+  dueAt: null,
+  endedAt: AT,
+};
+
+const DEAD_EVENT = {
+  ...EVENT,
+  eventId: 'sha256:62b8125a6f6d924ec53345b5fcd58ca3ed3f5e7d51e2e146e5f1346508acce69',
+  type: null,
+  status: 'dead',
+  outcome: null,
+  rule: null,
+  fault: {
+    code: 'unreadable_event',
+    message:
+      'Event 17 is authentic but not JSON that can be read. Look at its body, and at the payment in the ' +
+      "service's panel.",
+  },
+};
+
+export const listEvents = operation({
+  id: 'listEvents',
+  group: 'Events',
+  summary: 'List recorded events, the newest first',
+  description: "Answers of the service's API are among them: `reading` tells them apart.",
+  query: z.strictObject({ ...page, status: filters.status, reference: filters.reference, since: filters.since }),
+  answers: {
+    200: {
+      when: 'A page of events.',
+      schema: z.strictObject({
+        events: z.array(
+          z
+            .strictObject(summary)
+            .meta({ id: 'Event', description: 'A recorded delivery, or a recorded answer of the API.' }),
+        ),
+        nextCursor,
+      }),
+      sample: { events: [DEAD_EVENT], nextCursor: null },
+    },
+  },
+  example: { query: 'status=dead' },
+  answer: async ({ store }, { query }) => {
+    const { status = null, reference: of = null, since } = query;
+    const { rows, ...more } = await readPage(query, (at) =>
+      store.listEvents({ ...at, status, reference: of, sinceMs: givenMs(since) }),
+    );
+    return { events: rows.map(eventDocument), ...more };
+  },
+});
+
+export const showEvent = operation({
+  id: 'showEvent',
+  group: 'Events',
+  summary: 'One event with its body',
+  pathId: rowId,
+  answers: {
+    200: {
+      when: 'The event.',
+      schema: z.strictObject({
+        event: z
+          .strictObject({
+            ...summary,
+            timestamp: described(z.string(), "The timestamp header's characters: epoch milliseconds.", '1896087600000'),
+            bodySha256: z.string().regex(/^[0-9a-f]{64}$/),
+            bodyBase64: z
+              .string()
+              .nullable()
+              .meta({ description: 'The bytes as they came; null if they were dropped.', contentEncoding: 'base64' }),
+            bodyText: z.string().nullable().describe('The same as text; null if it is not UTF-8, or was dropped.'),
+            bodyDropped: z
+              .boolean()
+              .describe('Whether settled dropped the bytes, as the event is older than SETTLED_KEEP_BODIES.'),
+          })
+          .meta({ id: 'EventWithBody', description: 'An event with its body, byte for byte. Never its signature.' }),
+      }),
+      sample: {
+        event: {
+          ...EVENT,
+          timestamp: '1896091199988',
+          bodySha256: createHash('sha256').update(BODY).digest('hex'),
+          bodyBase64: BODY.toString('base64'),
+          bodyText: BODY.toString(),
+          bodyDropped: false,
+        },
+      },
+    },
+  },
+  answer: async ({ store }, { id }) => {
+    const event = await store.findEvent(eventKey(id));
+    if (event === null) throw noSuchEvent(id);
+    const { body, bodySha256, timestamp, ...rest } = event;
+    return {
       event: {
-        ...eventDocument(summary),
+        ...eventDocument(rest),
         timestamp,
         bodySha256: Buffer.from(bodySha256).toString('hex'),
         bodyBase64: body === null ? null : Buffer.from(body).toString('base64'),
         bodyText: body === null ? null : asText(body),
         bodyDropped: body === null,
       },
-    });
-  };
-}
+    };
+  },
+});
 
-export function replayEvent({ store, clock, onRequeued }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const key = readEventKey(request, response);
-    if (key === null) return;
-    const outcome = await store.requeueEvent({ eventKey: key, nowMs: clock.nowMs() });
-    if (outcome === 'unknown') {
-      sendProblem(response, { status: 404, code: 'not_found', detail: `There is no event ${key}.` });
-    } else if (outcome === 'in_work') {
-      const detail = `Event ${key} is not settled yet: it is waiting or in work already.`;
-      sendProblem(response, { status: 409, code: 'event_in_work', detail });
-    } else if (outcome === 'body_dropped') {
-      const detail =
-        `The bytes of event ${key} were dropped, as it was settled longer ago than SETTLED_KEEP_BODIES says: there is ` +
-        'nothing to settle again. Ask the service about its order instead: settled orders check.';
-      sendProblem(response, { status: 409, code: 'event_body_dropped', detail });
-    } else {
-      onRequeued();
-      response.status(202).json({ event: { id: String(key), status: 'pending' } });
+export const replayEvent = operation({
+  id: 'replayEvent',
+  group: 'Events',
+  summary: 'Settle an event again',
+  description:
+    'settled verifies and decides it anew; what was counted is not counted twice. A settled event that no longer verifies, ' +
+    'because its secret was corrected since, stays as it was settled, and its `fault` says why.',
+  pathId: rowId,
+  answers: {
+    202: {
+      when: 'It is pending again.',
+      schema: z.strictObject({ event: z.strictObject({ id: rowId, status: z.literal('pending') }) }),
+      sample: { event: { id: EVENT.id, status: 'pending' } },
+    },
+  },
+  problems: [
+    [409, 'event_in_work'],
+    [409, 'event_body_dropped'],
+  ],
+  answer: async ({ store, clock, onRequeued }, { id }, response) => {
+    const outcome = await store.requeueEvent({ eventKey: eventKey(id), nowMs: clock.nowMs() });
+    if (outcome === 'unknown') throw noSuchEvent(id);
+    if (outcome === 'in_work') {
+      const detail = `Event ${id} is not settled yet: it is waiting or in work already.`;
+      throw problem(409, 'event_in_work', detail);
     }
-  };
+    if (outcome === 'body_dropped') {
+      const detail =
+        `settled dropped the bytes of event ${id}, as it was settled longer ago than SETTLED_KEEP_BODIES says: there is ` +
+        'nothing to settle again. Ask the service about its order instead: settled orders check.';
+      throw problem(409, 'event_body_dropped', detail);
+    }
+    onRequeued();
+    response.status(202);
+    return { event: { id, status: 'pending' } };
+  },
+});
+
+function eventKey(id: string): number {
+  const key = readKey(id);
+  if (key === null) throw noSuchEvent(id);
+  return key;
 }
 
-export function listRejections({ store }: ApiOptions): RequestHandler {
-  return lister({
-    name: 'rejections',
-    query: rejectionsQuery,
-    list: (page, { reference = null }) => store.listRejections({ ...page, reference }),
-    describe: rejectionDocument,
-  });
+function noSuchEvent(id: string): ProblemError {
+  return problem(404, 'not_found', `There is no event ${id}.`);
 }
 
 function eventDocument({ key, receivedAtMs, dueAtMs, endedAtMs, ...event }: EventSummary): object {
@@ -86,17 +232,6 @@ function eventDocument({ key, receivedAtMs, dueAtMs, endedAtMs, ...event }: Even
     dueAt: event.status === 'pending' ? iso(dueAtMs) : null,
     endedAt: isoOrNull(endedAtMs),
   };
-}
-
-function rejectionDocument({ key, firstAtMs, lastAtMs, diagnosis: text, ...rejection }: RejectionSummary): object {
-  const diagnosis = diagnosisDocument(readDiagnosis(text));
-  return { id: String(key), ...rejection, diagnosis, firstAt: iso(firstAtMs), lastAt: iso(lastAtMs) };
-}
-
-function diagnosisDocument(diagnosis: Diagnosis | null): object | null {
-  if (diagnosis === null) return null;
-  const { code, ...details } = diagnosis;
-  return { code, details, ...explainDiagnosis(diagnosis) };
 }
 
 function asText(body: Uint8Array): string | null {

@@ -1,112 +1,278 @@
 import { randomBytes } from 'node:crypto';
-import type { RequestHandler, Response } from 'express';
-import type { z } from 'zod';
+import type { Response } from 'express';
+import { z } from 'zod';
 import { adoptCommand } from '../domain/advice.ts';
-import { formatAmount } from '../domain/money.ts';
+import { parseAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
-import { sendProblem } from '../http/problem.ts';
+import { isOpen, type Order } from '../domain/order.ts';
+import { inMoney } from '../explain/glossary.ts';
+import { carriesToken, type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
+import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
 import type { Registered, Registration } from '../store/store.ts';
-import { isEnough, readAmount, refuseField, refuseTooLittle } from './amounts.ts';
-import type { ApiOptions } from './options.ts';
-import { linkRequest, read } from './requests.ts';
+import type { Role } from './auth.ts';
+import { apiNotConfigured } from './checks.ts';
+import {
+  described,
+  givenReference,
+  isEnough,
+  linkId,
+  money,
+  NOT_PRINTABLE,
+  PRINTABLE,
+  readMoney,
+  requireEnough,
+} from './fields.ts';
+import { link, noSuchOrder, OPEN, order } from './order.ts';
+import { fieldProblem, type ProblemError, problem } from './problem.ts';
+import { type ApiOptions, operation } from './route.ts';
 
 const TOKEN_BYTES = 24;
 const SECRET_BYTES = 32;
 
-/**
- * `POST /v1/links`, for links that the shop makes itself. Without `id` it reserves: the answer holds the webhookUrl and,
- * this once, the webhookSecret to give to the service. With `id` it registers a link that exists, or binds the id of a
- * reserved one. Called again with the same content it changes nothing; with another secret, or another id while the order
- * is open, it corrects the link.
- */
-export function registerLink(options: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const asked = read(linkRequest, request.body, response);
-    if (asked === null) return;
-    const amount = readAmount(asked, options.currency, response);
-    if (amount === null) return;
-    const { store, keyring, credentials, clock } = options;
-    const lacksSecret = asked.id !== undefined && asked.webhookSecret === undefined;
-    // An order that is known keeps its amount, and the secret that it has.
-    if ((lacksSecret || !isEnough(amount)) && (await store.findOrder(asked.reference)) === null) {
-      if (!isEnough(amount)) return refuseTooLittle(response);
-      const detail = 'needed to register a link that exists; leave out id to reserve one';
-      refuseField(response, 'webhookSecret', detail);
-      return;
-    }
-    const freshSecret = randomBytes(SECRET_BYTES).toString('base64url');
-    const registration: Registration = {
-      reference: asked.reference,
-      amount,
-      linkId: asked.id ?? null,
-      token: randomBytes(TOKEN_BYTES).toString('base64url'),
-      secret: asked.webhookSecret === undefined ? null : keyring.seal(asked.webhookSecret, asked.reference),
-      freshSecret: keyring.seal(freshSecret, asked.reference),
-      mayCorrect: response.locals.role === 'operator',
-      atMs: clock.nowMs(),
-    };
-    const registered = await store.registerLink(registration);
-    if (registered.outcome === 'corrected') credentials.forget(registered.token);
-    if (registered.outcome === 'bound') credentials.noteLinkId(registered.token, registration.linkId ?? '');
-    logRegistered(options, asked, registered);
-    if (registered.outcome === 'created') {
-      const { linkKey, token } = registered;
-      const { reference, webhookSecret: secret = freshSecret } = asked;
-      credentials.keep({ linkKey, reference, token, secret, linkId: registration.linkId });
-    }
-    answer(options, response, asked, registered, freshSecret);
+const registration = z.strictObject({
+  reference: givenReference,
+  ...money,
+  id: linkId.optional().describe("The link's id at the service. Without it a link is reserved."),
+  webhookSecret: z
+    .string()
+    .max(512, 'must have at most 512 characters')
+    .regex(PRINTABLE, NOT_PRINTABLE)
+    .refine((secret) => Buffer.byteLength(secret) >= SIGNING_SECRET_BYTES_MIN, {
+      message: `must have at least ${SIGNING_SECRET_BYTES_MIN} bytes: shorter secrets can be guessed`,
+    })
+    .meta({
+      description:
+        `At least ${SIGNING_SECRET_BYTES_MIN} bytes in UTF-8. If the link exists already, it replaces the secret that is ` +
+        'known: operator only.',
+      examples: ['secret-of-link-8102'],
+    })
+    .optional(),
+});
+
+const linkAnswer = z.strictObject({
+  link: z.strictObject({
+    ...link,
+    webhookUrl: described(
+      z.string(),
+      'Give it to the service as `webhookUrl`.',
+      'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4',
+    ),
+    webhookSecret: described(
+      z.string().optional(),
+      'Give it to the service as `webhookSecret`. Only the answer that made the link shows it, if the request brought ' +
+        'no secret.',
+      'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRl',
+    ),
+  }),
+  order,
+});
+
+const UNKNOWN_LINK = { id: null, url: null, shortUrl: null, status: null };
+const RESERVED = {
+  link: { ...UNKNOWN_LINK, webhookUrl: 'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4Y29ycGdlZ2FycGx5' },
+  order: { ...OPEN, reference: 'order-8101', link: UNKNOWN_LINK },
+};
+const MADE = { ...RESERVED.link, webhookSecret: 'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRlIGZvciB0aGlz' };
+
+export const registerLink = operation({
+  id: 'registerLink',
+  group: 'Orders',
+  summary: 'Reserve a link that the shop makes itself, register one, bind or correct its id, correct its secret',
+  description:
+    'Without `id` it reserves: pass the `webhookUrl` and `webhookSecret` of the answer to the service when you make the ' +
+    'link. Called again with `id` it binds the link to the order. With `id` and `webhookSecret` it registers a link that ' +
+    'exists.\n\n' +
+    'Called again with the same content it changes nothing. Another `webhookSecret`, or another `id` while the order is ' +
+    'open, corrects the link: operator only.',
+  body: registration,
+  answers: {
+    201: { when: 'The order and its link are new.', schema: linkAnswer, sample: { ...RESERVED, link: MADE } },
+    200: { when: 'The order was known: its link as it is now.', schema: linkAnswer, sample: RESERVED },
+  },
+  problems: [
+    [403, 'correction_forbidden'],
+    [409, 'reference_conflict'],
+    [409, 'link_id_conflict'],
+    [409, 'link_id_taken'],
+    [422, 'invalid_request'],
+  ],
+  example: { body: { reference: 'order-8101', amount: '100.00' } },
+  answer: register,
+});
+
+type Given = z.output<typeof registration>;
+
+async function register(
+  options: ApiOptions,
+  { body, role }: { body: Given; role: Role },
+  response: Response,
+): Promise<object> {
+  const { store, keyring, credentials, clock } = options;
+  const amount = readMoney(body, options.currency);
+  const lacksSecret = body.id !== undefined && body.webhookSecret === undefined;
+  // An order that settled knows keeps its amount and its secret.
+  if ((lacksSecret || !isEnough(amount)) && (await store.findOrder(body.reference)) === null) {
+    requireEnough(amount);
+    throw fieldProblem('webhookSecret', 'needed to register a link that exists; leave out id to reserve one');
+  }
+  const freshSecret = randomBytes(SECRET_BYTES).toString('base64url');
+  const asked: Registration = {
+    reference: body.reference,
+    amount,
+    linkId: body.id ?? null,
+    token: randomBytes(TOKEN_BYTES).toString('base64url'),
+    secret: body.webhookSecret === undefined ? null : keyring.seal(body.webhookSecret, body.reference),
+    freshSecret: keyring.seal(freshSecret, body.reference),
+    mayCorrect: role === 'operator',
+    atMs: clock.nowMs(),
+  };
+  const registered = await store.registerLink(asked);
+  if (registered.outcome === 'corrected') credentials.forget(registered.token);
+  if (registered.outcome === 'bound') credentials.noteLinkId(registered.token, asked.linkId ?? '');
+  logRegistered(options, body, registered);
+  if (!('token' in registered)) throw refusal(body, registered);
+  const { outcome, token } = registered;
+  if (outcome === 'created') {
+    const { reference, webhookSecret: secret = freshSecret } = body;
+    credentials.keep({ linkKey: registered.linkKey, reference, token, secret, linkId: asked.linkId });
+  }
+  const showsSecret = outcome === 'created' && body.webhookSecret === undefined;
+  response.status(outcome === 'created' ? 201 : 200);
+  return {
+    link: {
+      ...registered.order.link,
+      webhookUrl: `${options.publicUrl}/hooks/${token}`,
+      ...(showsSecret ? { webhookSecret: freshSecret } : {}),
+    },
+    order: orderDocument(registered.order),
   };
 }
 
-/** What changed; a request that is only repeated changes nothing. */
-function logRegistered(
-  { log }: ApiOptions,
-  { reference: order, id: link }: z.infer<typeof linkRequest>,
-  registered: Registered,
-): void {
-  const { amount } = registered.order;
-  const linkId = link === undefined ? {} : { link };
+/** Logs what changed; a repeated request changes nothing. */
+function logRegistered({ log }: ApiOptions, { reference, id }: Given, registered: Registered): void {
+  const about = { order: reference, ...(id === undefined ? {} : { link: id }) };
   if (registered.outcome === 'created') {
-    log.info({ order, ...linkId, amount: `${formatAmount(amount)} ${amount.currency}` }, 'order registered');
-  } else if (registered.outcome === 'bound') log.info({ order, ...linkId }, 'link is open');
-  else if (registered.outcome === 'corrected') log.info({ order, ...linkId, by: 'person' }, 'link corrected');
+    log.info({ ...about, amount: inMoney(registered.order.amount) }, 'order registered');
+  } else if (registered.outcome === 'bound') log.info(about, 'link is open');
+  else if (registered.outcome === 'corrected') log.info({ ...about, by: 'person' }, 'link corrected');
 }
 
-function answer(
-  { publicUrl }: ApiOptions,
-  response: Response,
-  { reference, id, webhookSecret }: z.infer<typeof linkRequest>,
-  registered: Registered,
-  freshSecret: string,
-): void {
-  const { order, outcome } = registered;
-  const refusals = {
+function refusal({ reference, id }: Given, { outcome, order }: Exclude<Registered, { token: string }>): ProblemError {
+  const details = {
     reference_conflict: `Order ${reference} exists with another amount or currency. Use a new reference.`,
     opened_by_settled:
-      `Order ${reference} was opened with POST /v1/orders: settled makes its link itself, and none is registered for it. ` +
-      `Repeat that request to get the link. Where the service has it and settled does not: ${adoptCommand(reference, id ?? null)}`,
+      `Order ${reference} was opened with POST /v1/orders: settled makes its link itself, and you cannot register one. ` +
+      `Repeat that request to get the link. If the service has it and settled does not: ${adoptCommand(reference, id ?? null)}`,
     link_id_conflict:
       `Order ${reference} has another link already: ${order.link?.id}. The id of a link can be corrected only while its ` +
       `order is open; this one is ${order.state}.`,
     link_id_taken: `Link ${id} belongs to order ${order.reference}.`,
     correction_forbidden: 'Only the operator may replace the signing secret or the id of a link.',
   };
-  if (!('token' in registered)) {
-    const { outcome: refused } = registered;
-    const status = refused === 'correction_forbidden' ? 403 : 409;
-    const code = refused === 'opened_by_settled' ? 'reference_conflict' : refused;
-    sendProblem(response, { status, code, detail: refusals[refused] });
-    return;
+  const status = outcome === 'correction_forbidden' ? 403 : 409;
+  return problem(status, outcome === 'opened_by_settled' ? 'reference_conflict' : outcome, details[outcome]);
+}
+
+const NOTES = {
+  own: 'settled asked for this link itself, and its answer was lost: its webhooks verify like those of any other link.',
+  other:
+    'The signing secret of this link is not ours, so its webhooks are refused: settled asks the service about it instead.',
+};
+
+export const adoptLink = operation({
+  id: 'adoptLink',
+  group: 'Orders',
+  summary: 'Give an order the link that a person names',
+  description:
+    'For an order whose reference was taken at the service, and for one that waits because the service may have made its ' +
+    'link and does not list it. The money and the reference of the link must be those of the order.',
+  body: z.strictObject({ id: linkId }),
+  answers: {
+    200: {
+      when: 'The order with its link.',
+      schema: z.strictObject({
+        order,
+        note: z.string().describe("Whether the link is settled's own, and what follows for its webhooks."),
+      }),
+      sample: { order: OPEN, note: NOTES.own },
+    },
+  },
+  problems: [
+    [409, 'not_adoptable'],
+    [503, 'service_unavailable'],
+    [503, 'api_key_refused'],
+    [503, 'api_not_configured'],
+  ],
+  example: { body: { id: 'pl_8001' } },
+  answer: adopt,
+});
+
+/** settled believes nothing about the link but what the service says of it: its money must agree, and it must be unpaid or our own. */
+async function adopt(
+  { store, asking, clock, log }: ApiOptions,
+  { reference, body: { id } }: { reference: string; body: { id: string } },
+): Promise<object> {
+  if (asking === null) throw apiNotConfigured();
+  const [found, watched] = await Promise.all([store.findOrder(reference), store.findLink(reference)]);
+  if (found === null || watched === null) throw noSuchOrder(reference);
+  if (found.link !== null && found.link.id !== null) throw notAdoptable(hasLink(found));
+  if (!isOpen(found.state)) throw notAdoptable(notOpen(found));
+  const seen = await showLink(asking.service, id);
+  const own = carriesToken(seen, watched.token);
+  const flaw = flawOf(seen, id, found) ?? (own ? null : begunFlawOf(seen));
+  if (flaw !== null) throw notAdoptable(flaw);
+  const adopted = await store.adoptLink({ reference, link: seen, nowMs: clock.nowMs() });
+  if (adopted === 'taken') throw notAdoptable(`Link ${seen.id} belongs to another order here.`);
+  const after = (await store.findOrder(reference)) ?? found;
+  if (adopted === 'not_open') throw notAdoptable(notOpen(after));
+  if (adopted === 'not_parked') throw notAdoptable(after.link?.id ? hasLink(after) : notParked(found));
+  log.info({ order: reference, link: seen.id, by: 'person' }, 'link is open');
+  asking.reconciler.wake();
+  return { order: orderDocument(after), note: own ? NOTES.own : NOTES.other };
+}
+
+async function showLink(service: Service, id: string): Promise<LinkSeen> {
+  try {
+    return (await service.showLink(id, 'confirm')).value;
+  } catch (error) {
+    const isNone = error instanceof ServiceFault && error.code === 'service_not_found';
+    throw isNone ? notAdoptable(`The service has no link ${id}.`) : error;
   }
-  const showsSecret = outcome === 'created' && webhookSecret === undefined;
-  response
-    .status(outcome === 'created' ? 201 : 200)
-    .json({
-      link: {
-        ...order.link,
-        webhookUrl: `${publicUrl}/hooks/${registered.token}`,
-        ...(showsSecret ? { webhookSecret: freshSecret } : {}),
-      },
-      order: orderDocument(order),
-    });
+}
+
+/** Why the link cannot be the order's; null if it can. */
+function flawOf(seen: LinkSeen, id: string, { reference, amount }: Order): string | null {
+  if (seen.reference !== reference) {
+    const other = seen.reference === null ? 'no externalReference' : 'another externalReference';
+    return `Link ${id} has ${other}: it is not the link of order ${reference}.`;
+  }
+  const theirs = seen.money;
+  const parsed = theirs.amount === null ? null : parseAmount(theirs.amount, amount.currency);
+  if (theirs.currency === amount.currency && parsed?.ok && parsed.amountMinor === amount.amountMinor) return null;
+  const asks = [theirs.amount, theirs.currency].filter((part) => part !== null).join(' ') || 'no money at all';
+  return `Link ${id} asks for ${asks}, and order ${reference} for ${inMoney(amount)}.`;
+}
+
+function begunFlawOf({ id, paymentStatus, payments }: LinkSeen): string | null {
+  if (payments === 0 && (paymentStatus === null || paymentStatus === 'NOT_STARTED')) return null;
+  return `A customer already began to pay link ${id}: its payment cannot be told from one for something else.`;
+}
+
+function hasLink({ reference, link: own }: Order): string {
+  return `Order ${reference} has its own link: ${own?.id}.`;
+}
+
+function notOpen({ reference, state }: Order): string {
+  return `Order ${reference} is ${state}: only an order that waits for its money can be given a link.`;
+}
+
+function notParked({ reference }: Order): string {
+  return (
+    `Order ${reference} waits for no link that the service may have. A link can be given only to an order whose reference was ` +
+    'taken there, or whose creation got no answer.'
+  );
+}
+
+function notAdoptable(detail: string): ProblemError {
+  return problem(409, 'not_adoptable', detail);
 }

@@ -1,55 +1,241 @@
-import type { RequestHandler, Response } from 'express';
-import { sendProblem } from '../http/problem.ts';
+import { z } from 'zod';
+import { NOTICE_TYPES } from '../domain/decision.ts';
+import { iso, words } from '../explain/glossary.ts';
 import type { NoticeSummary, Queries } from '../store/queries.ts';
-import { noticesQuery } from './list_queries.ts';
-import type { ApiOptions } from './options.ts';
-import { lister } from './pages.ts';
-import { givenMs, iso, isoOrNull } from './times.ts';
+import {
+  AT,
+  count,
+  described,
+  fault,
+  givenMs,
+  isoOrNull,
+  names,
+  reference,
+  rowStatus,
+  time,
+  timeOrNull,
+} from './fields.ts';
+import { order, PAID } from './order.ts';
+import { filters, nextCursor, page, readPage } from './paging.ts';
+import { type ProblemError, problem } from './problem.ts';
+import { operation } from './route.ts';
 
-/** Beside the notices: where they are sent, and which attempts failed in a row; null if nothing is sent. */
-export function listNotices({ store, shopAddress }: ApiOptions): RequestHandler {
-  return lister({
-    name: 'notices',
-    query: noticesQuery,
-    list: (page, { status = null, reference = null, since }) =>
-      store.listNotices({ ...page, status, reference, sinceMs: givenMs(since) }),
-    describe: (notice) => noticeDocument(notice, shopAddress),
-    also: async () => ({ shop: shopAddress === null ? null : await shopDocument(store, shopAddress) }),
-  });
-}
+const type = names('NoticeType', NOTICE_TYPES, words.notice);
+const version = z.int().min(1).describe('Of the order, when this happened.');
 
-/** One notice with its body, as it is sent. Never its signature. */
-export function showNotice({ store, shopAddress }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const id = String(request.params.id);
-    const notice = await store.findNotice(id);
-    if (notice === null) return noSuchNotice(response, id);
-    const { body, ...summary } = notice;
-    response.json({ notice: { ...noticeDocument(summary, shopAddress), body: JSON.parse(body) } });
-  };
-}
+export const noticeId = described(
+  z.string(),
+  'The same over all attempts, and in the feed: do once what it asks for. It is the `webhook-id`.',
+  'msg_17_8f14e45fceea167a',
+);
 
-/**
- * `POST /v1/notices/:id/resend`: sends a notice once more that the shop took, or that was given up, and at once what waits
- * for its next attempt; its id stays. Where another of its order has its turn, it is sent after that one.
- */
-export function resendNotice({ store, clock, onNotices }: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const id = String(request.params.id);
+/** What a notice says. */
+export const saying = {
+  type,
+  timestamp: time.describe('When it happened.'),
+  data: z.strictObject({ order: order.describe('As it stood right after that.'), version }),
+};
+
+/** The body of a notice, as the shop gets it. */
+export const notice = z
+  .strictObject(saying)
+  .meta({ id: 'Notice', description: 'What happened to an order, as settled tells the shop.' });
+
+const header = (name: string, description: string) => ({
+  name,
+  in: 'header' as const,
+  required: true,
+  description,
+  schema: { type: 'string' },
+});
+
+/** The callback to the shop, by Standard Webhooks, as the document has it: all but its body. */
+export const CALLBACK = {
+  operationId: 'notice',
+  summary: 'What settled tells the shop at `SETTLED_SHOP_URL`',
+  description:
+    'Signed as Standard Webhooks has it, with `SETTLED_SHOP_SECRET`: verify the bytes as they came, then read them. Every ' +
+    'attempt is signed anew.\n\n' +
+    'Notices of one order come in its order, and no order waits for another. What is not answered 2xx within 10 s is sent ' +
+    'again after 5 s, 30 s, 2 min, 10 min, 30 min and then hourly, for 7 days. The feed has the same notices under the same ' +
+    'ids.',
+  parameters: [
+    header('webhook-id', 'The same over all attempts: do once what the notice asks for.'),
+    header('webhook-timestamp', 'Of this attempt, in epoch seconds.'),
+    header('webhook-signature', '`v1,` and the signature; two of them while the secret is being changed.'),
+  ],
+  responses: {
+    '2XX': { description: 'The shop took it. Within 10 s.' },
+    '410': { description: 'The shop never wants this notice: settled gives it up at once.' },
+    default: { description: 'settled sends it again.' },
+  },
+};
+
+const answer = z.strictObject({ status: z.int(), body: z.string().describe('Its beginning.') }).nullable();
+
+const summary = {
+  id: noticeId,
+  reference,
+  type,
+  version,
+  status: rowStatus,
+  attempt: count.describe('How often settled began to send it.'),
+  fault: fault.nullable(),
+  answer: answer.describe('What the shop answered last.'),
+  createdAt: time,
+  dueAt: timeOrNull.describe(
+    'When settled tries it next; null while another one of its order has its turn, at the end, and if the shop has no callback.',
+  ),
+  endedAt: timeOrNull,
+};
+
+const shop = z
+  .strictObject({
+    url: z.string().describe('Scheme, host and port of `SETTLED_SHOP_URL`: its path may be a secret.'),
+    failures: z
+      .strictObject({
+        attempts: count.describe('How many failed in a row, over all notices.'),
+        since: time,
+        lastAt: time,
+        fault,
+        answer: answer.describe('What the shop answered last; null if it gave no answer.'),
+      })
+      .nullable()
+      .describe('Attempts that failed since the shop last took a notice; null if none did.'),
+  })
+  .nullable()
+  .describe('Where settled sends notices; null if the shop has no callback: then they are for the feed only.');
+
+export const NOTICE_ID = 'msg_17_8f14e45fceea167a';
+export const SAID = { type: 'order.paid', timestamp: AT, data: { order: PAID, version: PAID.version } };
+
+const NOTICE = {
+  id: NOTICE_ID,
+  reference: PAID.reference,
+  type: 'order.paid',
+  version: PAID.version,
+  status: 'done',
+  attempt: 1,
+  fault: null,
+  answer: { status: 204, body: '' },
+  createdAt: AT,
+  dueAt: null,
+  endedAt: '2030-01-31T12:00:00.020Z',
+};
+
+const DEAD_NOTICE = {
+  ...NOTICE,
+  status: 'dead',
+  attempt: 173,
+  fault: {
+    code: 'shop_refused',
+    message: "The shop answered 500; only 2xx takes a notice. Look at the shop's own log.",
+  },
+  answer: { status: 500, body: 'the database is down' },
+  endedAt: '2030-02-07T12:00:00.000Z',
+};
+
+export const listNotices = operation({
+  id: 'listNotices',
+  group: 'Notices',
+  summary: 'List notices, the newest first',
+  query: z.strictObject({ ...page, status: filters.status, reference: filters.reference, since: filters.since }),
+  answers: {
+    200: {
+      when: 'A page of notices.',
+      schema: z.strictObject({
+        notices: z.array(
+          z.strictObject(summary).meta({ id: 'NoticeSummary', description: 'How far a notice has come.' }),
+        ),
+        nextCursor,
+        shop,
+      }),
+      sample: {
+        notices: [DEAD_NOTICE],
+        nextCursor: null,
+        shop: { url: 'https://shop.example.com/settled', failures: null },
+      },
+    },
+  },
+  example: { query: 'status=dead' },
+  answer: async ({ store, shopAddress }, { query }) => {
+    const { status = null, reference: of = null, since } = query;
+    const { rows, ...more } = await readPage(query, (at) =>
+      store.listNotices({ ...at, status, reference: of, sinceMs: givenMs(since) }),
+    );
+    return {
+      notices: rows.map((row) => noticeDocument(row, shopAddress)),
+      ...more,
+      shop: shopAddress === null ? null : await shopDocument(store, shopAddress),
+    };
+  },
+});
+
+export const showNotice = operation({
+  id: 'showNotice',
+  group: 'Notices',
+  summary: 'One notice with its body',
+  pathId: noticeId,
+  answers: {
+    200: {
+      when: 'The notice.',
+      schema: z.strictObject({
+        notice: z
+          .strictObject({ ...summary, body: notice })
+          .meta({
+            id: 'NoticeWithBody',
+            description: 'A notice with its body as settled sends it. Never its signature.',
+          }),
+      }),
+      sample: { notice: { ...NOTICE, body: SAID } },
+    },
+  },
+  answer: async ({ store, shopAddress }, { id }) => {
+    const found = await store.findNotice(id);
+    if (found === null) throw noSuchNotice(id);
+    const { body, ...rest } = found;
+    return { notice: { ...noticeDocument(rest, shopAddress), body: JSON.parse(body) } };
+  },
+});
+
+export const resendNotice = operation({
+  id: 'resendNotice',
+  group: 'Notices',
+  summary: 'Send a notice once more',
+  description:
+    'For a notice that the shop took, or that settled gave up; one that waits for its next attempt is sent at once. Its id ' +
+    'stays. If another one of its order has its turn, it is sent after that one: `waitsFor`.',
+  pathId: noticeId,
+  answers: {
+    202: {
+      when: 'settled sends it again.',
+      schema: z.strictObject({
+        notice: z.strictObject({
+          id: noticeId,
+          status: z.literal('pending'),
+          dueAt: timeOrNull.describe('When settled sends it; null if another one of its order has its turn.'),
+          waitsFor: noticeId.nullable().describe('The notice that has its turn; settled sends this one after it.'),
+        }),
+      }),
+      sample: { notice: { id: NOTICE_ID, status: 'pending', dueAt: AT, waitsFor: null } },
+    },
+  },
+  problems: [[409, 'notice_in_work']],
+  answer: async ({ store, clock, onNotices }, { id }, response) => {
     const outcome = await store.resendNotice({ id, nowMs: clock.nowMs() });
-    if (outcome === 'unknown') return noSuchNotice(response, id);
+    if (outcome === 'unknown') throw noSuchNotice(id);
     if (outcome === 'in_work') {
       const detail =
-        `Notice ${id} is being sent, or is sent by itself as soon as its turn comes. Nothing is sent where ` +
-        'SETTLED_SHOP_URL is not set.';
-      sendProblem(response, { status: 409, code: 'notice_in_work', detail });
-      return;
+        `settled is sending notice ${id}, or sends it as soon as its turn comes. It sends nothing unless ` +
+        'SETTLED_SHOP_URL is set.';
+      throw problem(409, 'notice_in_work', detail);
     }
     onNotices();
     const { dueAtMs, waitsFor } = outcome;
-    response.status(202).json({ notice: { id, status: 'pending', dueAt: isoOrNull(dueAtMs), waitsFor } });
-  };
-}
+    response.status(202);
+    return { notice: { id, status: 'pending', dueAt: isoOrNull(dueAtMs), waitsFor } };
+  },
+});
 
 async function shopDocument(store: Pick<Queries, 'shopState'>, url: string): Promise<object> {
   const { failures } = await store.shopState();
@@ -59,18 +245,18 @@ async function shopDocument(store: Pick<Queries, 'shopState'>, url: string): Pro
 }
 
 function noticeDocument(
-  { key: _, createdAtMs, dueAtMs, endedAtMs, ...notice }: NoticeSummary,
+  { key: _, createdAtMs, dueAtMs, endedAtMs, ...rest }: NoticeSummary,
   shopAddress: string | null,
 ): object {
   return {
-    ...notice,
+    ...rest,
     createdAt: iso(createdAtMs),
-    // Without a callback nothing sends it, whatever its turn.
+    // Without a callback settled sends no notice, whatever its turn.
     dueAt: shopAddress === null ? null : isoOrNull(dueAtMs),
     endedAt: isoOrNull(endedAtMs),
   };
 }
 
-function noSuchNotice(response: Response, id: string): void {
-  sendProblem(response, { status: 404, code: 'not_found', detail: `There is no notice ${id}.` });
+function noSuchNotice(id: string): ProblemError {
+  return problem(404, 'not_found', `There is no notice ${id}.`);
 }

@@ -1,40 +1,133 @@
-import type { RequestHandler, Response } from 'express';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { adoptCommand, readForeign } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
-import type { Order } from '../domain/order.ts';
-import { type Problem, sendProblem } from '../http/problem.ts';
+import { firstLine, iso } from '../explain/glossary.ts';
 import type { OpenResult } from '../links/opener.ts';
-import { isEnough, readAmount, refuseField, refuseTooLittle } from './amounts.ts';
-import type { ApiOptions } from './options.ts';
-import { orderRequest, read } from './requests.ts';
-import { waitingFor } from './waiting.ts';
+import { givenReference, givenTime, metadata, money, readMoney, requireEnough, text, timeOrNull } from './fields.ts';
+import { OPEN, order, orderAnswer } from './order.ts';
+import { fieldProblem, type ProblemError, problem } from './problem.ts';
+import { type ApiOptions, operation } from './route.ts';
 
-const LIFETIME_MS_MAX = 365 * 86_400_000;
+const lines = z
+  .string()
+  .min(1, { error: 'must have 1 to 2000 characters', abort: true })
+  .max(2_000, 'must have 1 to 2000 characters')
+  .regex(/^(?:[^\p{Cc}\p{Cs}\uFFFD]|[\t\r\n])+$/u, 'must be UTF-8 without control characters other than line ends');
 
-/**
- * `POST /v1/orders`: an order gets its payment link. 201 with the link, or 202 where it takes longer than 10 s; then it
- * goes on by itself, and the same request finds it. The same request again changes nothing and answers 200.
- */
-export function openOrder(options: ApiOptions): RequestHandler {
-  return async (request, response) => {
-    const asked = read(orderRequest, request.body, response);
-    if (asked === null) return;
-    const amount = readAmount(asked, options.currency, response);
-    if (amount === null) return;
-    if (!isEnough(amount)) return refuseTooLittle(response);
-    const expiresAtMs = asked.expiresAt === undefined ? null : Date.parse(asked.expiresAt);
-    if (expiresAtMs !== null && !(await mayExpire(options, asked.reference, expiresAtMs, response))) return;
-    const { asking, publicUrl, publicUrlReaches } = options;
-    if (asking === null) return refuseWithoutApi(response);
-    if (!publicUrlReaches) return refusePrivate(response, publicUrl);
-    const opened = await asking.opener.open({ ...contentOf(asked), amount, expiresAtMs });
-    if (opened.outcome === 'opening') await answerWaiting(options, response, opened.order);
-    else answer(response, asked.reference, opened);
-  };
+// Written anew, it holds nothing that a Location header could not.
+const webAddress = text(2_048)
+  .refine(
+    (address) => /^https?:\/\/\S*$/i.test(address) && URL.canParse(address),
+    'must be an http or https address without spaces',
+  )
+  .refine((address) => !hasCredentials(address), 'must not hold a user name or a password')
+  .transform((address) => URL.parse(address)?.href ?? address)
+  .meta({
+    format: 'uri',
+    description: 'Where the customer is sent after paying: http or https, without spaces, a user name or a password.',
+    examples: ['https://shop.example.com/thanks'],
+  });
+
+function hasCredentials(address: string): boolean {
+  const url = URL.parse(address);
+  return url !== null && url.username + url.password !== '';
 }
 
-function contentOf({ reference, title, description, metadata, callbackUrl }: z.infer<typeof orderRequest>) {
+const content = z.strictObject({
+  reference: givenReference,
+  title: text(255).meta({ description: 'What the customer reads.', examples: ['A chair'] }),
+  ...money,
+  description: lines.optional().describe('More for the customer to read.'),
+  expiresAt: givenTime
+    .optional()
+    .describe('When the link expires: within a year, else 422. Without it: after `SETTLED_LINK_LIFETIME`.'),
+  metadata: metadata.optional(),
+  callbackUrl: webAddress.optional(),
+});
+
+const waitingAnswer = z.strictObject({
+  order,
+  opening: z.strictObject({
+    detail: z.string().describe('Why the last attempt to open the link failed, and when the next one is.'),
+    nextAttemptAt: timeOrNull.describe('Null while an attempt is under way.'),
+  }),
+});
+
+export const openOrder = operation({
+  id: 'openOrder',
+  group: 'Orders',
+  summary: 'Open a payment link for an order',
+  description:
+    'One call, and the answer has the address to send the customer to. settled commits the token and the signing secret ' +
+    'before the service hears of the link, so that its webhooks verify whatever is lost on the way.\n\n' +
+    'Retry until it answers 200 or 201: the same request never makes a second link.',
+  body: content,
+  answers: {
+    201: { when: 'The link is open.', schema: orderAnswer, sample: { order: OPEN } },
+    200: {
+      when: 'The same was asked for before: the order as it stands, with its link.',
+      schema: orderAnswer,
+      sample: { order: OPEN },
+    },
+    202: {
+      when: 'It takes longer than 10 s, and settled goes on with it. The same request finds it.',
+      schema: waitingAnswer,
+      sample: {
+        order: { ...OPEN, link: null },
+        opening: {
+          detail: 'The service answered 503. The next attempt to open it is at 2030-01-31T11:58:25.000Z.',
+          nextAttemptAt: '2030-01-31T11:58:25.000Z',
+        },
+      },
+      retryAfter: true,
+    },
+  },
+  problems: [
+    [409, 'reference_conflict'],
+    [409, 'order_cancelled'],
+    [409, 'link_expired'],
+    [409, 'reference_taken'],
+    [422, 'invalid_request'],
+    [422, 'refused_by_service'],
+    [422, 'link_withheld'],
+    [503, 'api_not_configured'],
+    [503, 'public_url_not_public'],
+    [503, 'api_key_refused'],
+  ],
+  example: {
+    body: {
+      reference: 'order-8001',
+      title: 'A chair',
+      amount: '100.00',
+      callbackUrl: 'https://shop.example.com/thanks',
+    },
+  },
+  answer: async (options, asked, response) => {
+    const { body } = asked;
+    const amount = readMoney(body, options.currency);
+    requireEnough(amount);
+    const expiresAtMs = body.expiresAt === undefined ? null : Date.parse(body.expiresAt);
+    if (expiresAtMs !== null) await requireExpiry(options, body.reference, expiresAtMs);
+    const { opener } = requireApi(options);
+    const opened = await opener.open({ ...contentOf(body), amount, expiresAtMs });
+    switch (opened.outcome) {
+      case 'opening': {
+        const { retryAfterSeconds, ...opening } = await waitingFor(options, body.reference);
+        response.status(202).setHeader('retry-after', String(retryAfterSeconds));
+        return { order: orderDocument(opened.order), opening };
+      }
+      case 'created':
+        response.status(201);
+        return { order: orderDocument(opened.order) };
+      case 'known':
+        return { order: orderDocument(opened.order) };
+      default:
+        throw refusal(body.reference, opened);
+    }
+  },
+});
+
+function contentOf({ reference, title, description, metadata, callbackUrl }: z.output<typeof content>) {
   return {
     reference,
     title,
@@ -44,77 +137,92 @@ function contentOf({ reference, title, description, metadata, callbackUrl }: z.i
   };
 }
 
-/** A time that has passed is fine in a request that is only repeated. */
-async function mayExpire(
-  { store, clock }: ApiOptions,
-  reference: string,
-  expiresAtMs: number,
-  response: Response,
-): Promise<boolean> {
+const LIFETIME_MS_MAX = 365 * 86_400_000;
+
+/** A request that is only repeated may name a time that has passed. */
+async function requireExpiry({ store, clock }: ApiOptions, reference: string, expiresAtMs: number): Promise<void> {
   const aheadMs = expiresAtMs - clock.nowMs();
-  if (aheadMs > 0 && aheadMs <= LIFETIME_MS_MAX) return true;
-  if (aheadMs <= 0 && (await store.findOrder(reference)) !== null) return true;
-  refuseField(response, 'expiresAt', aheadMs > 0 ? 'must be within a year' : 'must be in the future');
-  return false;
+  if (aheadMs > LIFETIME_MS_MAX) throw fieldProblem('expiresAt', 'must be within a year');
+  if (aheadMs > 0 || (await store.findOrder(reference)) !== null) return;
+  throw fieldProblem('expiresAt', 'must be in the future');
 }
 
-function refuseWithoutApi(response: Response): void {
+/** The API to open links with. Throws if settled has none, or has no address that the service can deliver to. */
+function requireApi({ asking, publicUrl, publicUrlReaches }: ApiOptions): NonNullable<ApiOptions['asking']> {
+  if (asking === null) {
+    const detail =
+      'settled cannot open links: set SETTLED_API_URL and SETTLED_API_KEY, and restart it. For a link that you make ' +
+      'yourself: settled links reserve (POST /v1/links).';
+    throw problem(503, 'api_not_configured', detail);
+  }
+  if (publicUrlReaches) return asking;
   const detail =
-    'settled cannot open links: set SETTLED_API_URL and SETTLED_API_KEY, and restart it. For a link that you make ' +
-    'yourself: settled links reserve (POST /v1/links).';
-  sendProblem(response, { status: 503, code: 'api_not_configured', detail });
-}
-
-function refusePrivate(response: Response, publicUrl: string): void {
-  const detail =
-    `The service cannot deliver to ${publicUrl}, and a link keeps its webhookUrl for ever: no link was made. Set ` +
+    `The service cannot deliver to ${publicUrl}, and a link keeps its webhookUrl: no link was made. Set ` +
     'SETTLED_PUBLIC_URL to the https address under which the service reaches settled, and restart it.';
-  sendProblem(response, { status: 503, code: 'public_url_not_public', detail });
+  throw problem(503, 'public_url_not_public', detail);
 }
 
-/** 202, and what it waits for: a person may be needed. */
-async function answerWaiting(options: ApiOptions, response: Response, order: Order): Promise<void> {
-  const { retryAfterSeconds, ...opening } = await waitingFor(options, order.reference);
-  response.setHeader('retry-after', String(retryAfterSeconds));
-  response.status(202).json({ order: orderDocument(order), opening });
+type Waiting = {
+  /** Why the last attempt failed, and when the next one is. */
+  detail: string;
+  /** Null while an attempt is under way. */
+  nextAttemptAt: string | null;
+  retryAfterSeconds: number;
+};
+
+const ATTEMPT_SECONDS = 5;
+const RETRY_AFTER_SECONDS_MAX = 3_600;
+
+/** What an order without a link waits for. */
+export async function waitingFor(
+  { store, clock }: Pick<ApiOptions, 'store' | 'clock'>,
+  reference: string,
+): Promise<Waiting> {
+  const opening = (await store.timeline(reference))?.opening ?? null;
+  if (opening?.status !== 'pending') {
+    const detail = 'An attempt to open it is under way.';
+    return { detail, nextAttemptAt: null, retryAfterSeconds: ATTEMPT_SECONDS };
+  }
+  const { fault, dueAtMs } = opening;
+  const nextAttemptAt = iso(dueAtMs);
+  const failed = fault === null ? '' : `${firstLine(fault.message)} `;
+  const seconds = Math.ceil((dueAtMs - clock.nowMs()) / 1000);
+  return {
+    detail: `${failed}The next attempt to open it is at ${nextAttemptAt}.`,
+    nextAttemptAt,
+    retryAfterSeconds: Math.min(RETRY_AFTER_SECONDS_MAX, Math.max(1, seconds)),
+  };
 }
 
-type Ended = Exclude<OpenResult, { outcome: 'opening' }>;
+type Refused = Exclude<OpenResult, { outcome: 'created' | 'known' | 'opening' }>;
 
-function answer(response: Response, reference: string, opened: Ended): void {
-  if (opened.outcome === 'created' || opened.outcome === 'known') {
-    const { outcome, order } = opened;
-    response.status(outcome === 'created' ? 201 : 200).json({ order: orderDocument(order) });
-  } else sendProblem(response, refusal(reference, opened));
-}
-
-function refusal(reference: string, opened: Exclude<Ended, { outcome: 'created' | 'known' }>): Problem {
+function refusal(reference: string, opened: Refused): ProblemError {
   switch (opened.outcome) {
     case 'cancelled': {
-      const detail = `Order ${reference} was cancelled: nobody must pay for it. Use a new reference.`;
-      return { status: 409, code: 'order_cancelled', detail };
+      const detail = `Order ${reference} was cancelled and is not to be paid. Use a new reference.`;
+      return problem(409, 'order_cancelled', detail);
     }
     case 'expired': {
       const detail =
-        `The link of order ${reference} has expired: nobody can pay there. Open the order under a new reference. Money that ` +
-        'is under way all the same still pays this one.';
-      return { status: 409, code: 'link_expired', detail };
+        `The link of order ${reference} has expired: nobody can pay there. Open the order under a new reference. A payment ` +
+        'that is already under way still pays this one.';
+      return problem(409, 'link_expired', detail);
     }
     case 'conflict':
-      return { status: 409, code: 'reference_conflict', detail: conflict(reference, opened.differing) };
+      return problem(409, 'reference_conflict', conflict(reference, opened.differing));
     case 'taken':
-      return { status: 409, code: 'reference_taken', detail: taken(reference, opened.detail) };
+      return problem(409, 'reference_taken', taken(reference, opened.detail));
     case 'refused':
-      return { status: 422, code: 'refused_by_service', detail: opened.detail };
+      return problem(422, 'refused_by_service', opened.detail);
     case 'withheld': {
       const detail =
-        `${opened.detail} Its address is withheld: a customer would pay something else there. Look at the link in the ` +
-        "service's panel, and open the order under another reference, for the money that the service asks. The withheld " +
-        'link is watched until it expires.';
-      return { status: 422, code: 'link_withheld', detail };
+        `${opened.detail} settled withholds its address: a customer would pay something else there. Look at the link in the ` +
+        "service's panel, and open the order under another reference, for the money that the service asks. settled watches " +
+        'the withheld link until it expires.';
+      return problem(422, 'link_withheld', detail);
     }
     case 'key_refused':
-      return { status: 503, code: 'api_key_refused', detail: opened.detail };
+      return problem(503, 'api_key_refused', opened.detail);
   }
 }
 
@@ -125,10 +233,9 @@ function conflict(reference: string, differing: string[] | null): string {
       'it. Use that link, or a new reference.'
     );
   }
-  const names = differing.join(', ');
   return (
-    `Order ${reference} exists with other content: ${names}. Repeat its request unchanged to get its link, or use a new ` +
-    'reference.'
+    `Order ${reference} exists with other content: ${differing.join(', ')}. Repeat its request unchanged to get its link, or ` +
+    'use a new reference.'
   );
 }
 
@@ -136,7 +243,7 @@ function taken(reference: string, found: string): string {
   const id = readForeign(found);
   if (id === null) return `${found} Use a new reference.`;
   return (
-    `${found} Its signing secret is not ours, so nothing was adopted. Use a new reference; or, where that link is meant, ` +
+    `${found} Its signing secret is not ours, so settled did not adopt it. Use a new reference. If that link is the right one, ` +
     `have the operator run: ${adoptCommand(reference, id)}`
   );
 }

@@ -1,135 +1,95 @@
 import express, { type RequestHandler, type Router } from 'express';
-import { showLive, showReadiness } from '../http/app.ts';
-import { sendProblem } from '../http/problem.ts';
-import { makeBackup, rotateKey, showStats } from './admin.ts';
-import { adoptLink } from './adopt.ts';
+import { makeBackup, rotateKey, showMetrics, showStats } from './admin.ts';
 import { endAttention, listAttention } from './attention.ts';
 import { type Role, requireRole } from './auth.ts';
-import { cancelOrder, checkOrder } from './checks.ts';
+import { cancelOrder, checkOrder, reconcile } from './checks.ts';
 import { doctor } from './doctor.ts';
-import { listEvents, listRejections, replayEvent, showEvent } from './events.ts';
+import { listEvents, replayEvent, showEvent } from './events.ts';
 import { readFeed } from './feed.ts';
-import { JSON_BODY, readAsWritten } from './json.ts';
-import { registerLink } from './links.ts';
+import { adoptLink, registerLink } from './links.ts';
 import { listNotices, resendNotice, showNotice } from './notices.ts';
-import { describeApi, type OpenApi } from './openapi/document.ts';
-import * as events from './openapi/operations/events.ts';
-import * as notices from './openapi/operations/notices.ts';
-import * as orders from './openapi/operations/orders.ts';
-import * as upkeep from './openapi/operations/upkeep.ts';
-import { showDocument, showIndex, showPage } from './openapi/show.ts';
+import { describeApi, type OpenApi } from './openapi.ts';
 import { openOrder } from './opening.ts';
-import type { ApiOptions } from './options.ts';
 import { listOrders, resolveOrder, showOrder, showTimeline } from './orders.ts';
-import { reconcile } from './reconcile.ts';
-import { nothing, read } from './requests.ts';
-import type { OpenRoute, Operation, Route } from './route.ts';
+import { answerProblems, problem } from './problem.ts';
+import { openRoutes } from './public_pages.ts';
+import { listRejections, verifyDelivery } from './rejections.ts';
+import { JSON_BODY, readAsWritten, requireJson } from './requests.ts';
+import type { ApiOptions, Operation, Route } from './route.ts';
 import { tail } from './tail.ts';
-import { verifyDelivery } from './verify.ts';
-
-/** The methods that a route of each kind answers to. */
-const METHODS = { get: ['GET', 'HEAD'], post: ['POST'] } as const;
 
 const OPERATOR: readonly Role[] = ['operator'];
 const BOTH: readonly Role[] = ['operator', 'shop'];
 
-/** Every route of the private API. */
+/** Every route of the private API, with whose tokens it takes. */
 export const ROUTES: readonly Route[] = [
-  post('/v1/orders', BOTH, openOrder, orders.openOrder),
-  post('/v1/links', BOTH, registerLink, orders.registerLink),
-  get('/v1/orders', BOTH, listOrders, orders.listOrders),
-  get('/v1/orders/:reference', BOTH, showOrder, orders.showOrder),
-  get('/v1/orders/:reference/timeline', BOTH, showTimeline, orders.showTimeline),
-  post('/v1/orders/:reference/check', BOTH, checkOrder, orders.checkOrder),
-  post('/v1/orders/:reference/cancel', BOTH, cancelOrder, orders.cancelOrder),
-  post('/v1/orders/:reference/adopt', OPERATOR, adoptLink, orders.adoptLink),
-  post('/v1/orders/:reference/verify', OPERATOR, verifyDelivery, orders.verifyDelivery),
-  post('/v1/orders/:reference/resolve', OPERATOR, resolveOrder, orders.resolveOrder),
-  get('/v1/events', OPERATOR, listEvents, events.listEvents),
-  get('/v1/events/:id', OPERATOR, showEvent, events.showEvent),
-  post('/v1/events/:id/replay', OPERATOR, replayEvent, events.replayEvent),
-  get('/v1/rejections', OPERATOR, listRejections, events.listRejections),
-  get('/v1/attention', OPERATOR, listAttention, events.listAttention),
-  post('/v1/attention/:id/end', OPERATOR, endAttention, events.endAttention),
-  get('/v1/notices', OPERATOR, listNotices, notices.listNotices),
-  get('/v1/notices/:id', OPERATOR, showNotice, notices.showNotice),
-  post('/v1/notices/:id/resend', OPERATOR, resendNotice, notices.resendNotice),
-  get('/v1/feed', BOTH, readFeed, notices.readFeed),
-  get('/v1/tail', OPERATOR, tail, upkeep.tail),
-  get('/v1/stats', OPERATOR, showStats, upkeep.showStats),
-  post('/v1/admin/backup', OPERATOR, makeBackup, upkeep.makeBackup),
-  post('/v1/admin/rotate-key', OPERATOR, rotateKey, upkeep.rotateKey),
-  post('/v1/admin/reconcile', OPERATOR, reconcile, upkeep.reconcile),
-  get('/v1/admin/doctor', OPERATOR, doctor, upkeep.doctor),
-  get('/metrics', OPERATOR, scrape, upkeep.scrape),
+  post('/v1/orders', BOTH, openOrder),
+  post('/v1/links', BOTH, registerLink),
+  get('/v1/orders', BOTH, listOrders),
+  get('/v1/orders/:reference', BOTH, showOrder),
+  get('/v1/orders/:reference/timeline', BOTH, showTimeline),
+  post('/v1/orders/:reference/check', BOTH, checkOrder),
+  post('/v1/orders/:reference/cancel', BOTH, cancelOrder),
+  post('/v1/orders/:reference/adopt', OPERATOR, adoptLink),
+  post('/v1/orders/:reference/verify', OPERATOR, verifyDelivery),
+  post('/v1/orders/:reference/resolve', OPERATOR, resolveOrder),
+  get('/v1/events', OPERATOR, listEvents),
+  get('/v1/events/:id', OPERATOR, showEvent),
+  post('/v1/events/:id/replay', OPERATOR, replayEvent),
+  get('/v1/rejections', OPERATOR, listRejections),
+  get('/v1/attention', OPERATOR, listAttention),
+  post('/v1/attention/:id/end', OPERATOR, endAttention),
+  get('/v1/notices', OPERATOR, listNotices),
+  get('/v1/notices/:id', OPERATOR, showNotice),
+  post('/v1/notices/:id/resend', OPERATOR, resendNotice),
+  get('/v1/feed', BOTH, readFeed),
+  get('/v1/tail', OPERATOR, tail),
+  get('/v1/stats', OPERATOR, showStats),
+  post('/v1/admin/backup', OPERATOR, makeBackup),
+  post('/v1/admin/rotate-key', OPERATOR, rotateKey),
+  post('/v1/admin/reconcile', OPERATOR, reconcile),
+  get('/v1/admin/doctor', OPERATOR, doctor),
+  get('/metrics', OPERATOR, showMetrics),
 ];
 
-function get(path: string, allowed: readonly Role[], handle: Route['handle'], operation: Operation): Route {
-  return { method: 'get', path, allowed, handle, operation };
+function get(path: string, allowed: readonly Role[], operation: Operation): Route {
+  return { method: 'get', path, allowed, operation };
 }
 
-function post(path: string, allowed: readonly Role[], handle: Route['handle'], operation: Operation): Route {
-  return { method: 'post', path, allowed, handle, operation };
+function post(path: string, allowed: readonly Role[], operation: Operation): Route {
+  return { method: 'post', path, allowed, operation };
 }
 
-/** What needs no token: nothing there is secret, and a browser or a watchdog has none to send. */
-export const OPEN_ROUTES: readonly OpenRoute[] = [
-  { path: '/livez', handle: () => showLive, operation: upkeep.livez },
-  { path: '/readyz', handle: ({ readiness }) => showReadiness(readiness), operation: upkeep.readyz },
-  { path: '/openapi.json', handle: () => showDocument(describeRoutes), operation: upkeep.showDocument },
-  { path: '/docs', handle: () => showPage(describeRoutes), operation: upkeep.showPage },
-  { path: '/', handle: showIndex, operation: upkeep.showIndex },
-];
+/** Routes for everybody who reaches the private listener. */
+export const OPEN_ROUTES: readonly Route[] = openRoutes(describeRoutes);
 
 /** The document of every route of the private listener. */
 export function describeRoutes(): OpenApi {
-  return describeApi([...ROUTES, ...OPEN_ROUTES.map((route) => ({ ...route, method: 'get' as const, allowed: [] }))]);
+  return describeApi([...ROUTES, ...OPEN_ROUTES]);
 }
 
-/** The shop's and operator's JSON API, what machines watch, and the document of it all, for the private listener. */
+/** The methods that a route answers. */
+const METHODS = { get: ['GET', 'HEAD'], post: ['POST'] } as const;
+
+/** The JSON API of the shop and the operator, what monitors read, and the document of it all, for the private listener. */
 export function apiRoutes(options: ApiOptions): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   const readJson = express.json(JSON_BODY);
-  for (const { path, handle } of OPEN_ROUTES) router.get(path, handle(options));
-  for (const { method, path, allowed, handle, operation } of ROUTES) {
+  for (const { path, operation } of OPEN_ROUTES) router.get(path, operation.handle(options));
+  for (const { method, path, allowed, operation } of ROUTES) {
     const authorize = requireRole(options.tokens, allowed);
-    const refuse = refuseUndocumented(path, operation);
-    if (method === 'get') router.get(path, authorize, refuse, handle(options));
-    else router.post(path, authorize, requireJson, readJson, readAsWritten, refuse, handle(options));
+    if (method === 'get') router.get(path, authorize, operation.handle(options));
+    else router.post(path, authorize, requireJson, readJson, readAsWritten, operation.handle(options));
   }
-  const all = [...ROUTES, ...OPEN_ROUTES.map(({ path }) => ({ path, method: 'get' as const }))];
-  for (const path of new Set(all.map((route) => route.path))) {
-    const methods = all.filter((route) => route.path === path).flatMap(({ method }) => METHODS[method]);
-    router.all(path, (_request, response) => {
-      response.setHeader('allow', methods.join(', '));
-      const detail = `This address takes ${methods.join(' and ')}.`;
-      sendProblem(response, { status: 405, code: 'method_not_allowed', detail });
-    });
-  }
+  const byPath = Map.groupBy([...ROUTES, ...OPEN_ROUTES], ({ path }) => path);
+  for (const [path, routes] of byPath) router.all(path, refuseMethod(routes.flatMap(({ method }) => METHODS[method])));
+  router.use(answerProblems(options.clock));
   return router;
 }
 
-/** A body of another type would be taken for no body at all. */
-const requireJson: RequestHandler = (request, response, next) => {
-  const hasBody = request.headers['content-length'] !== '0' && request.is('*/*') !== null;
-  if (!hasBody || request.is('application/json')) return next();
-  const detail = 'Send the body as JSON, with Content-Type: application/json.';
-  sendProblem(response, { status: 415, code: 'content_type', detail });
-};
-
-/** Where a route takes no parameters or no fields, one that is sent was meant for something. */
-function refuseUndocumented(path: string, { query, body }: Operation): RequestHandler {
-  return (request, response, next) => {
-    if (path.startsWith('/v1/') && query === undefined && read(nothing, request.query, response) === null) return;
-    if (body === undefined && read(nothing, request.body, response) === null) return;
-    next();
-  };
-}
-
-function scrape({ metrics }: ApiOptions): RequestHandler {
-  return async (_request, response) => {
-    const { contentType, text } = await metrics.scrape();
-    response.setHeader('content-type', contentType);
-    response.end(text);
+function refuseMethod(methods: readonly string[]): RequestHandler {
+  return (_request, response) => {
+    response.setHeader('allow', methods.join(', '));
+    throw problem(405, 'method_not_allowed', `This address takes ${methods.join(' and ')}.`);
   };
 }

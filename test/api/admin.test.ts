@@ -110,7 +110,7 @@ describe('api: backup', () => {
     expect(readdirSync(folder).sort()).toEqual([...before, basename(path), 'notes.part'].sort());
   });
 
-  it('names the setting where the key comes from the configuration', async () => {
+  it('names the setting if the key comes from the configuration', async () => {
     const SETTLED_SECRETS_KEY = Buffer.alloc(32, 7).toString('base64');
     const app = await startTestApp({ environment: { SETTLED_SECRETS_KEY } });
     const { notIncluded } = await backUp(app);

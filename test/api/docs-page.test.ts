@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { SAMPLES } from '../../src/api/openapi/samples/samples.ts';
 import { useBrowser } from '../support/browser.ts';
-import { DOCUMENT, DOCUMENTED, problemsOf } from '../support/document.ts';
+import { DOCUMENT, DOCUMENTED, problemsOf, samplesOf } from '../support/document.ts';
 import { sharedApp } from '../support/shared.ts';
 
 const settled = sharedApp();
@@ -51,7 +50,7 @@ describe('api: /docs', () => {
         ...Object.keys(operation.responses),
         ...problemsOf(operation).map(({ code }) => `#problem-${code}`),
         'curl -s',
-        ...Object.values(SAMPLES[operation.operationId] ?? {}).map(written),
+        ...samplesOf(operation).map(written),
       ];
       expect([path, wanted.filter((part) => !section.includes(part))]).toEqual([path, []]);
     }

@@ -167,7 +167,7 @@ describe('api: replaying an event', () => {
     expect(kinds).not.toContain('event_dead');
   });
 
-  it('pays nothing twice where the event was settled', async () => {
+  it('pays nothing twice if the event was settled', async () => {
     const { reference } = await paidOrder(settled());
     const before = await settled().order(reference);
     const { id } = await eventIn(settled(), reference, 'done');
@@ -179,7 +179,7 @@ describe('api: replaying an event', () => {
     expect(await settled().order(reference)).toEqual(before);
   });
 
-  it('leaves a settled event settled where its secret was corrected meanwhile', async () => {
+  it('leaves a settled event settled if its secret was corrected meanwhile', async () => {
     const app = settled();
     const { reference } = await paidOrder(app);
     const before = await app.order(reference);
@@ -195,7 +195,7 @@ describe('api: replaying an event', () => {
     expect(await app.order(reference)).toEqual(before);
   });
 
-  it('wakes settlement, which would look by itself only once a second', async () => {
+  it('wakes settlement, which otherwise looks once a second', async () => {
     const { reference } = await paidOrder(settled());
     const { id } = await eventIn(settled(), reference, 'done');
     const ownMs = startOwnTime();
@@ -268,7 +268,7 @@ describe('api: refused deliveries', () => {
 });
 
 describe('api: attention', () => {
-  it('lists what stands, with its order, and no more what is over', async () => {
+  it('lists open matters with their orders, and none that is over', async () => {
     const app = settled();
     const { reference, link } = await paidOrder(app);
     const linkId = `pl_${reference}`;

@@ -3,7 +3,7 @@ import express from 'express';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
 import { readFeed } from '../../src/api/feed.ts';
-import type { ApiOptions } from '../../src/api/options.ts';
+import type { ApiOptions } from '../../src/api/route.ts';
 import type { FeedPage } from '../../src/store/queries.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { openSignal } from '../../src/work/signal.ts';
@@ -279,7 +279,7 @@ describe('api: a reader of the feed that waits', () => {
   async function askOver(store: object, query: string, { clock = systemClock, signal = openSignal(clock) } = {}) {
     const options = { store, clock, notices: signal, metrics: { feedRead: () => {} } };
     const server = express()
-      .get('/', readFeed(options as unknown as ApiOptions))
+      .get('/', readFeed.handle(options as unknown as ApiOptions))
       .listen(0, '127.0.0.1');
     onTestFinished(() => void server.close());
     await new Promise((listening) => server.once('listening', listening));

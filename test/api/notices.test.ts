@@ -51,7 +51,7 @@ describe('api: notices', () => {
     problem(await get(settled(), `/v1/notices?${query}`), 400, 'invalid_request');
   });
 
-  it('are unknown where the id is not whole', async () => {
+  it('are unknown if the id is not whole', async () => {
     const { reference } = await paidOrder(settled());
     const [{ id }] = (await list(`reference=${reference}`)).notices;
     for (const other of [id.slice(0, -1), 'msg_1_x', '1']) {
@@ -86,7 +86,7 @@ describe('api: notices', () => {
     expect([second.id, second.body]).toEqual([first.id, first.body]);
   });
 
-  it('that are sent once more say after which one, where another of the order has its turn', async () => {
+  it('that are sent once more say after which one, if another of the order has its turn', async () => {
     const callback = await startCallback();
     const app = await startTestApp({ environment: callback.environment });
     const { reference, link } = await paidOrder(app);

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { ApiOptions } from '../../src/api/options.ts';
+import type { ApiOptions } from '../../src/api/route.ts';
 import { apiRoutes, ROUTES } from '../../src/api/router.ts';
 import { Fault } from '../../src/fault.ts';
 import { createApp } from '../../src/http/app.ts';

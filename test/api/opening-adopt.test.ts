@@ -66,7 +66,7 @@ describe('api: adopting a link that settled did not make', () => {
     },
   );
 
-  it('refuses where the currency is another', async () => {
+  it('refuses another currency', async () => {
     const shop = anyShop();
     const reference = freshReference();
     const link = await createLink(shop.sandbox, { amount: 100, externalReference: reference });
@@ -87,7 +87,7 @@ describe('api: adopting a link that settled did not make', () => {
   it.each([
     ['began to pay it', { complete: false }],
     ['paid it', {}],
-  ])('refuses a link once somebody %s', async (_name, how) => {
+  ])('refuses a link once a customer %s', async (_name, how) => {
     const { shop, reference, link } = await takenOrder();
     await act(shop.sandbox, link, 'pay', how);
     expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toContain('began to pay');

@@ -87,7 +87,7 @@ describe('api: opening a link', () => {
     expect(paymentLink.webhookUrl).toMatch(new RegExp(`^${settled.hooksUrl}/hooks/[A-Za-z0-9_-]{32}$`));
   });
 
-  it('lets a link expire after its usual lifetime where the shop says nothing', async () => {
+  it('lets a link expire after its usual lifetime if the shop says nothing', async () => {
     const shop = anyShop();
     const { body } = await openOrder(shop, freshReference());
     const { paymentLink } = (await shop.sandbox.call(`/payment-links/${body.order.link.id}`)).body;
@@ -160,7 +160,7 @@ describe('api: opening a link again', () => {
     ['expiresAt', { expiresAt: inDays(1) }],
     ['metadata', { metadata: { a: 1 } }],
     ['callbackUrl', { callbackUrl: 'https://shop.example.com/' }],
-  ])('answers 409 where %s is another, and names it', async (name, change) => {
+  ])('answers 409 if %s is another, and names it', async (name, change) => {
     const shop = anyShop();
     const reference = freshReference();
     const first = await openOrder(shop, reference, asked);
@@ -181,7 +181,7 @@ describe('api: opening a link again', () => {
     expect((await openOrder(shop, 'order-2', fields)).status).toBe(422);
   });
 
-  it('answers 409 where the order was cancelled: nobody is sent to its link', async () => {
+  it('answers 409 if the order was cancelled, without its link', async () => {
     const shop = anyShop();
     const reference = freshReference();
     await openOrder(shop, reference, asked);
@@ -189,12 +189,12 @@ describe('api: opening a link again', () => {
     for (const same of [asked, { ...asked, amount: 50 }]) {
       const again = await post(shop.settled, '/v1/orders', { reference, title: 'A chair', ...same });
       const detail = problem(again, 409, 'order_cancelled');
-      expect(detail).toBe(`Order ${reference} was cancelled: nobody must pay for it. Use a new reference.`);
+      expect(detail).toBe(`Order ${reference} was cancelled and is not to be paid. Use a new reference.`);
       expect(JSON.stringify(again.body)).not.toContain('http');
     }
   });
 
-  it('answers 409 if the link has expired: nobody is sent to it', async () => {
+  it('answers 409 if the link has expired, without its address', async () => {
     const shop = anyShop();
     const reference = freshReference();
     const { body } = await openOrder(shop, reference, asked);
@@ -207,7 +207,7 @@ describe('api: opening a link again', () => {
     }
   });
 
-  it('answers 200 where the order is paid: its state says so', async () => {
+  it('answers 200 if the order is paid: its state says so', async () => {
     const shop = anyShop();
     const reference = freshReference();
     const { body } = await openOrder(shop, reference, asked);
@@ -228,7 +228,7 @@ describe('api: opening a link again', () => {
     expect(await creations()).toBe(before + 1);
   });
 
-  it('answers 409 where the order was registered with a link of the shop', async () => {
+  it('answers 409 if the order was registered with a link of the shop', async () => {
     // Nobody's time to be asked about comes there.
     const shop = await startShop({ timeScale: 1e-6 });
     const { reference } = await shop.settled.reserve('order-1');
@@ -357,7 +357,7 @@ describe('api: what a request to open a link must be', () => {
     ['USD', '24.99'],
     ['BRL', 0],
     ['BRL', '-30'],
-  ])('more than 25, whatever the currency: the service is told none: %s %s', async (currency, amount) => {
+  ])('more than 25, whatever the currency: the service gets none: %s %s', async (currency, amount) => {
     const body = { reference: freshReference(), title: 'A', amount, currency };
     expect(problem(await post(settled(), '/v1/orders', body), 422, 'invalid_request')).toMatch(/more than 25:/);
   });
@@ -394,7 +394,7 @@ describe('api: what a request to open a link must be', () => {
   });
 });
 
-describe('api: opening a link where that is not possible', () => {
+describe('api: opening a link if that is not possible', () => {
   it('answers 503 without an API, and makes no order', async () => {
     const reference = freshReference();
     const answer = await post(settled(), '/v1/orders', { reference, title: 'A', amount: 100 });
@@ -410,7 +410,7 @@ describe('api: opening a link where that is not possible', () => {
     'https://[fd00::1]',
     'https://shop.local',
     'https://localhost',
-  ])('answers 503 where the public address is %s, and makes no order', async (publicUrl) => {
+  ])('answers 503 if the public address is %s, and makes no order', async (publicUrl) => {
     const app = await startTestApp({
       environment: {
         SETTLED_PUBLIC_URL: publicUrl,

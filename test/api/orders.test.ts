@@ -76,7 +76,7 @@ describe('api: the list of orders', () => {
     expect(pages).toBe(4);
   });
 
-  it('has no further page where the last one is full', async () => {
+  it('has no further page if the last one is full', async () => {
     expect((await get(three(), '/v1/orders?limit=3')).body.nextCursor).toBeNull();
     expect((await get(three(), '/v1/orders?limit=2')).body.nextCursor).not.toBeNull();
   });
@@ -196,7 +196,7 @@ describe('api: resolving a hold', () => {
     expect((await settled().order(reference)).state).toBe('held');
   });
 
-  it('accepts nothing where the held money went back', async () => {
+  it('accepts nothing if the held money went back', async () => {
     const { reference, link } = await heldOrder(settled());
     const refund = paymentEvent({
       linkId: `pl_${reference}`,

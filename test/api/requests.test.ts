@@ -151,7 +151,7 @@ describe('api: what JSON may leave open', () => {
     ['{"reference":"twice","amount":30,"amount":3000}', 'amount'],
     ['{"reference":"twice","amount":30,"\\u0061mount":3000}', 'amount'],
     ['{"reference":"twice","amount":30,"__proto__":1,"__proto__":2}', '__proto__'],
-  ])('no field stands twice: %s', async (body, name) => {
+  ])('refuses a field that stands twice: %s', async (body, name) => {
     const answer = await postText(settled(), '/v1/links', body);
     expect(problem(answer, 400, 'invalid_request')).toBe(`${name}: stands more than once in the same object`);
   });
@@ -233,7 +233,7 @@ describe('api: how a body is sent', () => {
     problem(await postText(settled(), '/v1/links', padded(65_536)), 400, 'invalid_request');
   });
 
-  it('may be left out where nothing need be said', async () => {
+  it('may be left out if no field is needed', async () => {
     const response = await request(settled().apiUrl)
       .post('/v1/admin/backup')
       .set('authorization', `Bearer ${OPERATOR_TOKEN}`);
@@ -337,7 +337,7 @@ describe('api: addresses and methods', () => {
     },
   );
 
-  it("keeps the caller's request id where it is plain, and makes one where it is not", async () => {
+  it("keeps the caller's request id if it is plain, and makes one if it is not", async () => {
     const mine = await get(settled(), '/v1/stats').set('x-request-id', 'my-request.1');
     expect(mine.headers['x-request-id']).toBe('my-request.1');
     const made = await get(settled(), '/v1/stats').set('x-request-id', 'two words');

@@ -70,7 +70,7 @@ async function expectRecorded(app: TestApp, link: ReservedLink): Promise<void> {
   expect((await app.deliver(link, paymentEvent({ status: 'PENDING' }))).status).toBe(200);
 }
 
-describe('api: rotate-key, where the key is a file', () => {
+describe('api: rotate-key, if the key is a file', () => {
   /** Its tests come one after the other; each leaves every secret under the key of then. */
   const settled = sharedApp({ clock });
   const linksOf = ({ storePath }: TestApp): number => peek(storePath, 'SELECT count(*) AS n FROM link')[0].n;
@@ -185,7 +185,7 @@ describe('api: rotate-key, where the key is a file', () => {
     expect(keysOfLinks(app.storePath)).toEqual([restsUnder(app.storePath)]);
   });
 
-  it('changes nothing where the new key cannot be written, and can be asked for again', async () => {
+  it('changes nothing if the new key cannot be written, and can be repeated', async () => {
     const app = settled();
     await app.reserve('order-unwritten');
     const before = restsUnder(app.storePath);
@@ -230,7 +230,7 @@ describe('api: rotate-key, where the key is a file', () => {
     expect(await checkAddress()).toEqual(arrives);
   });
 
-  it('opens a backup from before with the key that it kept, and goes on by itself', async () => {
+  it('opens a backup from before with the key that it kept, and goes on', async () => {
     const first = await start();
     const link = await first.reserve('order-1');
     const { path } = (await post(first, '/v1/admin/backup', {})).body.backup;
@@ -272,7 +272,7 @@ describe('api: rotate-key, where the key is a file', () => {
   });
 });
 
-describe('api: rotate-key, where the key is a setting', () => {
+describe('api: rotate-key, if the key is a setting', () => {
   it('is not ours to do, and says what to set', async () => {
     const app = await start({ environment: { SETTLED_SECRETS_KEY: OLD } });
     const detail = problem(await rotate(app), 409, 'key_not_ours_to_change');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkShop } from '../../src/api/shop_check.ts';
+import { checkShop } from '../../src/api/doctor_store.ts';
 import type { ShopState } from '../../src/store/queries.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/work/clock.ts';
@@ -71,7 +71,7 @@ describe('a shop without a callback', () => {
     });
   });
 
-  it('has notices that nobody sends: their list names no shop, and no time at which one is sent', async () => {
+  it('has notices that settled does not send: their list names no shop, and no time at which one is sent', async () => {
     const { reference } = await paidOrder(alone());
     const { notices, shop } = (await get(alone(), `/v1/notices?reference=${reference}`)).body;
     expect(shop).toBe(null);
@@ -146,7 +146,7 @@ describe('a shop that refuses every notice', () => {
     expect(await shopOf(app)).toEqual({ url: new URL(callback.url).origin, failures: null });
   });
 
-  it('because nobody listens there is told by the fault', async () => {
+  it('because no server listens there: shows the fault', async () => {
     const { environment } = await startCallback();
     const SETTLED_SHOP_URL = `http://127.0.0.1:${await freePort()}/`;
     const app = await startTestApp({ environment: { ...environment, SETTLED_SHOP_URL } });

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
-import type { ApiOptions } from '../../src/api/options.ts';
+import type { ApiOptions } from '../../src/api/route.ts';
 import { tail } from '../../src/api/tail.ts';
 import { openActivity } from '../../src/observe/activity.ts';
 import { eventually } from '../support/eventually.ts';
@@ -16,7 +16,7 @@ const LINES = 30;
 async function followAndStop() {
   const clock = openClock({ startMs: 1_700_000_000_000, scale: 1e-6 });
   const activity = openActivity(clock, { cachedByLinkKey: () => undefined });
-  const app = express().get('/', tail({ activity, clock } as unknown as ApiOptions));
+  const app = express().get('/', tail.handle({ activity, clock } as unknown as ApiOptions));
   const server = createServer(app);
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   onTestFinished(() => {

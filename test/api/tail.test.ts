@@ -91,7 +91,7 @@ describe('api: tail', () => {
     expect(await tail.first('not_settled')).toMatchObject({ reference: 'other-link', outcome: 'link_mismatch' });
   });
 
-  it('tells of one order alone where that is asked for', async () => {
+  it('tells of one order alone if asked to', async () => {
     const tail = await followTail(settled(), '?reference=mine');
     await settled().deliver(await settled().reserve('theirs'), paymentEvent({ amount: '100.00' }));
     await settled().deliver(await settled().reserve('mine'), paymentEvent({ amount: '100.00' }));

@@ -41,7 +41,7 @@ function withEntry(reference: string, kind: string, words: RegExp): Promise<Expl
 const event = (link: ReservedLink, options: Parameters<typeof paymentEvent>[0]) =>
   paymentEvent({ linkId: `pl_${link.reference}`, ...options });
 
-describe('api: why an order stands where it stands', () => {
+describe('api: why an order is in its state', () => {
   it('paid: says so with the money and how it was learned, from registration to notice', async () => {
     const { reference } = await paidOrder(settled());
     const found = await explained(reference);
@@ -348,7 +348,7 @@ describe('api: why an order stands where it stands', () => {
   });
 });
 
-describe('api: why an order stands where it stands, where the service can be asked', () => {
+describe('api: why an order is in its state, if the service can be asked', () => {
   const anyShop = sharedShop();
 
   /** An order whose link sends its events to nobody. */
@@ -363,12 +363,12 @@ describe('api: why an order stands where it stands, where the service can be ask
     await quiet(shop);
     expect((await post(shop.settled, `${orderPath(reference)}/check`, {})).status).toBe(200);
     const found = await explained(reference, shop.settled);
-    expect(found.answer).toMatch(/asked last at .*, and knew of no completed payment/);
+    expect(found.answer).toMatch(/settled last asked the service at .*, and it knew of no completed payment/);
     expect(linesOf(found, 'reading')).toMatch(
-      /somebody wanted to know; it answered: nothing that is new .*\(ignored, rule .*; reading \d+, kept/,
+      /a person wanted to know; it answered: nothing new .*\(ignored, rule .*; reading \d+, kept/,
     );
     expect(found.next.join('\n')).toMatch(
-      /asked at 20.*, in .*, as the schedule has it\..*settled orders check order-\d/,
+      /asks the service at 20.*, in .*, on schedule\..*settled orders check order-\d/,
     );
   });
 
@@ -379,8 +379,10 @@ describe('api: why an order stands where it stands, where the service can be ask
     await plan(shop.sandbox, { fault: 'server-error', match: { method: 'GET' }, count: null });
     await pass(shop, 150_000, 10_000);
     const found = await explained('order', shop.settled);
-    expect(found.answer).toMatch(/asked last at .*Asking it again failed (once|\d times) so far\.$/);
-    expect(found.next.join('\n')).toMatch(/is asked again (at 20|as soon as)/);
+    expect(found.answer).toMatch(
+      /settled last asked the service at .*Asking it again failed (once|\d times) so far\.$/,
+    );
+    expect(found.next.join('\n')).toMatch(/settled asks the service again (at 20|as soon as)/);
   });
 
   it('paid by asking: shows the answer, the decision by it and the disagreement, and when it is asked next', async () => {
@@ -391,11 +393,13 @@ describe('api: why an order stands where it stands, where the service can be ask
     await payLink(shop, link);
     await post(shop.settled, `${orderPath(reference)}/check`, {});
     const found = await explained(reference, shop.settled);
-    expect(found.answer).toMatch(/is paid\. The service reported 100\.00 BRL when it was asked/);
+    expect(found.answer).toMatch(/is paid\. The service reported 100\.00 BRL when settled asked/);
     expect(linesOf(found, 'reading')).toMatch(/answered: .* \(applied, rule paid\)/);
     expect(linesOf(found, 'decision')).toMatch(/awaiting_payment → paid.*rule paid.*by reading \d+ of the service/);
     expect(linesOf(found, 'drift')).toMatch(/here awaiting_payment.*there paid.*100\.00 BRL.*service was right/);
-    expect(found.next).toEqual([expect.stringMatching(/asked at 20.*, in .*: refunds, disputes and second payments/)]);
+    expect(found.next).toEqual([
+      expect.stringMatching(/asks the service at 20.*, in .*: refunds, disputes and second payments/),
+    ]);
   });
 
   const confirming = sharedShop({ environment: { SETTLED_CONFIRM: 'always' } });
@@ -420,7 +424,7 @@ describe('api: why an order stands where it stands, where the service can be ask
     const { shop, reference } = await claimedPaid('80.00');
     const waiting = await explained(reference, shop.settled);
     expect(waiting.answer).toMatch(
-      /is not paid\. A webhook says that 80\.00 BRL were paid, of 100\.00 BRL\. .*asked before anything is counted.*knew of no completed payment/,
+      /is not paid\. A webhook says that 80\.00 BRL were paid, of 100\.00 BRL\. .*before it counts anything.*knew of no completed payment/,
     );
     expect(JSON.stringify(waiting)).not.toMatch(/No delivery so far|When the service's webhook/);
     expect(waiting.next.join('\n')).toMatch(
@@ -430,7 +434,7 @@ describe('api: why an order stands where it stands, where the service can be ask
     await pass(shop, 11 * 60_000, 60_000);
     const held = await explained(reference, shop.settled);
     expect(held.answer).toMatch(
-      /is held.*\(unconfirmed\)\. A webhook says that 80\.00 BRL were paid, of 100\.00 BRL\. Nothing of that was counted\./,
+      /is held.*\(unconfirmed\)\. A webhook says that 80\.00 BRL were paid, of 100\.00 BRL\. settled counted none of it\./,
     );
     expect(held.next.join('\n')).toMatch(/although no payment of it was counted: settled orders resolve/);
     expect(linesOf(held, 'decision')).toMatch(/→ held.*rule completion_unconfirmed.*by reading \d+/);
@@ -446,7 +450,7 @@ describe('api: why an order stands where it stands, where the service can be ask
     expect(linesOf(found, 'decision')).toMatch(/cancelled → held: .*rule completion_unconfirmed/);
   });
 
-  it('a webhook of an order cancelled meanwhile, whose payment is found refunded: needs nobody', async () => {
+  it('a webhook of an order cancelled meanwhile, whose payment is found refunded: needs no person', async () => {
     const { shop, reference, link } = await claimedPaid();
     expect((await post(shop.settled, `${orderPath(reference)}/cancel`, {})).status).toBe(200);
     await payLink(shop, link);
@@ -480,7 +484,7 @@ describe('api: why an order stands where it stands, where the service can be ask
       expect(seen.answer).toMatch(/link is not open yet \(service_failed\)/);
       return seen;
     });
-    expect(found.next.join('\n')).toMatch(/tried again at 20|being opened now|as soon as/);
+    expect(found.next.join('\n')).toMatch(/tries again to open the link at 20|being opened now|as soon as/);
     expect(found.next.join('\n')).not.toMatch(/paid at once/);
     await pass(shop, 10_000, 10_000);
     expect((await opened).status).toBe(202);
@@ -543,19 +547,19 @@ describe('api: whether the shop knows that an order is paid', () => {
     expect(next).toEqual(['Nothing: the order is done.']);
   });
 
-  it('not told so far: says why, and when it is told again', async () => {
+  it('not told so far: says why, and when settled tells it again', async () => {
     const { tried } = await paidWhere(500);
-    const { answer, next } = await tried(/attempt 1 failed, it is tried again at 20.*shop_refused: /);
+    const { answer, next } = await tried(/attempt 1 failed; the next one is at 20.*shop_refused: /);
     expect(answer).toMatch(
       / is paid\. .* has not been told yet that the order is paid\. Telling it failed once so far: .* 500/,
     );
-    expect(next).toEqual([expect.stringMatching(/^The shop is told that the order is paid at 20.*, in .* s\./)]);
+    expect(next).toEqual([expect.stringMatching(/^settled tells the shop that the order is paid at 20.*, in .* s\./)]);
   });
 
   it('not told any more: says so, and the command that it shows tells it', async () => {
     const { app, tried } = await paidWhere(410);
-    const { answer, next } = await tried(/could not be told: .* 410/);
-    expect(answer).toMatch(/ is paid\. .* was not told that the order is paid, and is not told any more: .* 410/);
+    const { answer, next } = await tried(/was given up: .* 410/);
+    expect(answer).toMatch(/ is paid\. .* was not told that the order is paid, and settled no longer tries: .* 410/);
     const [, id] = /settled notices resend (msg_\S+)$/.exec(next.join('\n')) ?? [];
     callback.answerWith(204);
     expect((await post(app, `/v1/notices/${id}/resend`, {})).status).toBe(202);

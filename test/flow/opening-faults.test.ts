@@ -127,7 +127,7 @@ describe('a service that makes another link than was asked', () => {
       expect(answer.status).toBe(422);
       expect(answer.body).toMatchObject({
         title: 'link_withheld',
-        detail: expect.stringMatching(/BRL.*USD.*panel.*under another reference.*watched until it expires/),
+        detail: expect.stringMatching(/BRL.*USD.*panel.*under another reference.*settled watches .*until it expires/),
       });
     }
     expect((await shop.settled.order('order-1')).link).toBeNull();

@@ -50,8 +50,11 @@ describe('an opening that outlives its process', () => {
     const { shop } = await startUnanswered(false);
     const answered = openOrder(shop, 'order-1');
     await whenAsked(shop);
-    await stopSettled(shop);
+    void shop.settled.app.stop();
+    // The answer first: on a turned clock the deadline of the stop is over before it could be sent.
+    await shop.sandbox.clock.advance(1_000);
     await answered;
+    await stopSettled(shop);
 
     const { sandbox } = shop;
     const environment = { SETTLED_PUBLIC_URL: 'https://10.0.0.1', ...NOBODY };

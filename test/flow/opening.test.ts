@@ -181,7 +181,7 @@ describe('opening a link where the service lists none', () => {
     expect((await attentionOf(shop))[0]?.detail).toMatch(said);
     const { body } = await shop.settled.api('/v1/orders/order-1/timeline');
     expect(body.answer).toMatch(said);
-    expect(body.next.join()).toMatch(/tried again at 20/);
+    expect(body.next.join()).toMatch(/tries again to open the link at 20/);
   });
 
   it('is healed by its id: the link is its own, and its webhooks are taken', async () => {
@@ -192,7 +192,7 @@ describe('opening a link where the service lists none', () => {
     const adopted = await shop.settled.api('/v1/orders/order-1/adopt', { body: { id: link?.id } });
     expect(adopted).toMatchObject({
       status: 200,
-      body: { order: { link: { id: link?.id } }, note: expect.stringMatching(/its webhooks are taken/) },
+      body: { order: { link: { id: link?.id } }, note: expect.stringMatching(/its webhooks verify/) },
     });
     expect(await attentionOf(shop)).toEqual([]);
     expect((await openOrder(shop, 'order-1')).status).toBe(200);

@@ -240,7 +240,7 @@ describe('a delivery of any shape, where the API can be asked, under the header 
       expect(found.order).toMatchObject({ state: 'held', holds: [{ reason: 'amount_mismatch' }] });
     } else if (asks(shape)) {
       expectPaid(found, 'reconciliation');
-      expect(found.lines('reading').join('\n')).toMatch(/the service was asked, because/);
+      expect(found.lines('reading').join('\n')).toMatch(/settled asked the service, because/);
     } else {
       expectPaid(found, 'webhook');
     }

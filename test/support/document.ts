@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { ApiOperation, ApiResponse } from '../../src/api/openapi/document.ts';
-import type { JsonSchema } from '../../src/api/openapi/json_schema.ts';
+import type { JsonSchema } from '../../src/api/json_schema.ts';
+import type { ApiOperation, ApiResponse } from '../../src/api/openapi.ts';
 import { describeRoutes } from '../../src/api/router.ts';
 import { faultsBySchema } from './schema.ts';
 
@@ -93,6 +93,15 @@ function faultsOfHeaders({ status, header }: Answered, title: string | undefined
   if (status === 401) wanted.push('www-authenticate');
   if (status === 503 && title !== undefined && !FOR_EVER.includes(title)) wanted.push('retry-after');
   return wanted.filter((name) => !header(name)).map((name) => `${name} is missing`);
+}
+
+/** The samples of a route's answers. */
+export function samplesOf(operation: ApiOperation): (object | string)[] {
+  return Object.values(operation.responses).flatMap((response) =>
+    Object.values('$ref' in response ? {} : response.content).flatMap(({ example }) =>
+      example === undefined ? [] : [example as object | string],
+    ),
+  );
 }
 
 /** The problems of a route, as the document has them. */

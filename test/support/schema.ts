@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../src/api/openapi/json_schema.ts';
+import type { JsonSchema } from '../../src/api/json_schema.ts';
 
 type Context = {
   /** The schemas that references name, by their names. */

@@ -1,0 +1,199 @@
+import { z } from 'zod';
+import { isCurrency, type Money, parseAmount } from '../domain/money.ts';
+import { ROW_STATUSES, type RowStatus } from '../domain/retry.ts';
+import { iso } from '../explain/glossary.ts';
+import { FAULT_CODES } from '../fault.ts';
+import { ExactNumber } from '../json.ts';
+import { fieldProblem } from './problem.ts';
+
+/** Fields that several routes take or answer. `meta` puts into the API's document what JSON Schema cannot tell from a schema. */
+
+export function described<Schema extends z.ZodType>(schema: Schema, description: string, example: string): Schema {
+  return schema.meta({ description, examples: [example] });
+}
+
+export const time = z.iso.datetime().meta({ examples: ['2030-01-31T12:00:00.000Z'] });
+export const timeOrNull = time.nullable();
+
+export function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : iso(ms);
+}
+
+export const reference = described(
+  z.string(),
+  "The order's name, and the `externalReference` of its link.",
+  'order-8001',
+);
+
+/** Of an event, a rejection or a matter. */
+export const rowId = described(z.string(), "settled's own id.", '17');
+
+export const amount = z
+  .string()
+  .regex(/^[0-9]+(\.[0-9]+)?$/)
+  .meta({ description: "With the currency's digits: `100.50` in BRL, `5000` in JPY.", examples: ['100.00'] });
+
+/** As the service named it: not always a code of ISO 4217. */
+export const statedCurrency = described(z.string().max(16), 'As the service named it.', 'BRL');
+
+export const count = z.int().min(0);
+
+/** Names of a closed list, each with its meaning. */
+export function names<const Name extends string>(id: string, list: readonly Name[], mean: (name: Name) => string) {
+  const lines = list.map((name) => `- \`${name}\`: ${mean(name).replace(` (${name})`, '')}`);
+  return z.enum(list).meta({ id, description: lines.join('\n') });
+}
+
+const STATUSES: Readonly<Record<RowStatus, string>> = {
+  pending: 'waits for its turn',
+  leased: 'is in work now',
+  done: 'is done',
+  dead: 'was given up, and waits for a person',
+};
+
+export const rowStatus = names('RowStatus', ROW_STATUSES, (name) => STATUSES[name]);
+
+export const fault = z
+  .strictObject({
+    code: z.enum([...FAULT_CODES, 'bug']),
+    message: z.string().describe('What happened, to what, and what to do next.'),
+  })
+  .meta({ id: 'Fault', description: 'Why the last attempt failed. `bug`: an error that settled did not foresee.' });
+
+/** The time of most samples. */
+export const AT = '2030-01-31T12:00:00.000Z';
+
+export const IS_NEEDED = 'is needed';
+
+// U+FFFD is what a decoder makes of bytes that are not UTF-8.
+export const PRINTABLE = /^[^\p{Cc}\p{Cs}\uFFFD]+$/u;
+export const NOT_PRINTABLE = 'must be UTF-8 without control characters';
+export const text = (max: number) => {
+  const length = `must have 1 to ${max} characters`;
+  return z.string().min(1, { error: length, abort: true }).max(max, length).regex(PRINTABLE, NOT_PRINTABLE);
+};
+
+// HTTP clients resolve `.` and `..` in a path.
+export const givenReference = text(128)
+  .regex(/^(?!\.{1,2}$)/, 'must not be . or ..')
+  .meta({ description: "The order's name, and the `externalReference` of its link.", examples: ['order-8001'] });
+
+export const linkId = text(255).meta({ description: "The link's id at the service.", examples: ['pl_8001'] });
+
+export const givenTime = z.iso
+  .datetime({ offset: true, error: 'must be a time in ISO 8601 with its offset, like 2030-01-31T12:00:00Z' })
+  .meta({ examples: ['2030-01-31T12:00:00Z'] });
+
+/** Epoch milliseconds of a time that was given; null if none was. */
+export function givenMs(given: string | undefined): number | null {
+  return given === undefined ? null : Date.parse(given);
+}
+
+export const givenReason = text(500).meta({
+  description: 'Kept, and shown in the timeline.',
+  examples: ['the customer wants it after all'],
+});
+
+/** The service makes links for more than this, in every currency: the spec names none (§8), and a creation takes none. */
+const AMOUNT_ABOVE = '25';
+const ENOUGH = `more than ${AMOUNT_ABOVE}`;
+const TOO_LITTLE = `must be ${ENOUGH}: the service makes no link of ${AMOUNT_ABOVE} or less`;
+
+const AMOUNT = 'must be a number or a decimal string';
+export const money = {
+  /** By its own characters, if a number would not be the one that was written. */
+  amount: z
+    .unknown()
+    .transform((amount) => (amount instanceof ExactNumber ? amount.text : amount))
+    .pipe(
+      z.union([z.string().max(64, 'must have at most 64 characters'), z.number()], {
+        error: ({ input }) => (input === undefined ? IS_NEEDED : AMOUNT),
+      }),
+    )
+    .meta({
+      anyOf: [{ type: 'string', maxLength: 64 }, { type: 'number' }],
+      description:
+        `A decimal, taken as it is written. It must be ${ENOUGH}, in every currency: the service makes no smaller link. It may ` +
+        'have no more decimals than the currency, and at most 15 digits with them. Else 422.',
+      examples: ['100.00'],
+    }),
+  currency: described(
+    z.string().optional(),
+    'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names; else 422. Without it: the first of `SETTLED_CURRENCY`.',
+    'BRL',
+  ),
+};
+
+/** Reads the money of a request, in its own currency or the first that is configured. Throws a 422. */
+export function readMoney(
+  { amount, currency: named }: { amount: string | number; currency?: string | undefined },
+  configured: string,
+): Money {
+  const currencies = configured.split(' ');
+  const currency = named ?? (currencies[0] as string);
+  if (!isCurrency(currency) && !currencies.includes(currency)) {
+    throw fieldProblem(
+      'currency',
+      'must be an ISO 4217 code in capitals, like BRL, or one that SETTLED_CURRENCY names',
+    );
+  }
+  const parsed = parseAmount(String(amount), currency);
+  if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };
+  const details = {
+    not_a_number: 'must be a decimal number, like 100.50',
+    not_positive: TOO_LITTLE,
+    too_many_decimals: `has more decimals than ${currency} has`,
+    too_large: 'is larger than can be counted exactly',
+  };
+  throw fieldProblem('amount', details[parsed.fault]);
+}
+
+/** Throws a 422 if the service makes no link for so little. */
+export function requireEnough({ amountMinor, currency }: Money): void {
+  if (!isEnough({ amountMinor, currency })) throw fieldProblem('amount', TOO_LITTLE);
+}
+
+export function isEnough({ amountMinor, currency }: Money): boolean {
+  const least = parseAmount(AMOUNT_ABOVE, currency);
+  return !least.ok || amountMinor > least.amountMinor;
+}
+
+const METADATA = { bytesMax: 8_192, depthMax: 8 } as const;
+
+/** The shop's own notes on its link. settled passes them on as it reads them, so they must be readable without loss. */
+export const metadata = z
+  .unknown()
+  .superRefine((value, { addIssue }) => {
+    const flaw = flawOfMetadata(value);
+    if (flaw !== null) addIssue({ code: 'custom', message: flaw });
+  })
+  .transform((value) => value as Record<string, unknown>)
+  .meta({
+    type: 'object',
+    additionalProperties: true,
+    description:
+      `Handed to the service as it is: at most ${METADATA.bytesMax} bytes and ${METADATA.depthMax} levels, its numbers such ` +
+      'as JavaScript can hold.',
+    examples: [{ cart: 'c-17' }],
+  });
+
+function flawOfMetadata(value: unknown): string | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'must be a JSON object';
+  if (!isShallow(value, METADATA.depthMax)) return `must not be nested deeper than ${METADATA.depthMax} levels`;
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  if (bytes > METADATA.bytesMax) return `must have at most ${METADATA.bytesMax} bytes as JSON; it has ${bytes}`;
+  return isExact(value) ? null : 'must not hold numbers that lose digits when they are read: write them as text';
+}
+
+function isShallow(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof ExactNumber) return true;
+  return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1));
+}
+
+function isExact(value: unknown): boolean {
+  if (value instanceof ExactNumber) return false;
+  if (typeof value === 'number') {
+    return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
+  }
+  return typeof value !== 'object' || value === null || Object.values(value).every(isExact);
+}

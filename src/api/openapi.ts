@@ -1,0 +1,275 @@
+import type { ProblemCode } from '../http/problem.ts';
+import { releaseVersion } from '../release.ts';
+import { type JsonSchema, type SchemaWriter, schemaWriter } from './json_schema.ts';
+import { CALLBACK, notice } from './notices.ts';
+import { PROBLEM_WORDS, problemSchema } from './problem.ts';
+import { orderPath } from './requests.ts';
+import { GROUPS, type Route, type Stated } from './route.ts';
+
+/** An OpenAPI 3.1 document, as far as ours goes. */
+export type OpenApi = {
+  openapi: string;
+  info: { title: string; version: string; summary: string; description: string; license: object };
+  servers: { url: string; description: string }[];
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, ApiOperation>>;
+  webhooks: { notice: { post: Callback } };
+  components: {
+    schemas: Record<string, JsonSchema>;
+    responses: Record<string, ApiResponse>;
+    headers: Record<string, object>;
+    securitySchemes: Record<string, object>;
+  };
+};
+
+export type ApiOperation = {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description?: string;
+  security: Record<string, never[]>[];
+  parameters: Parameter[];
+  requestBody?: { required: boolean; content: Record<string, { schema: JsonSchema; example?: unknown }> };
+  responses: Record<string, ApiResponse | { $ref: string }>;
+  'x-codeSamples': { lang: string; source: string }[];
+};
+
+/** The request that settled sends to the shop. */
+type Callback = Pick<ApiOperation, 'operationId' | 'summary' | 'parameters'> & {
+  description: string;
+  requestBody: { required: boolean; content: { 'application/json': { schema: JsonSchema } } };
+  responses: Record<string, { description: string }>;
+};
+
+type Parameter = {
+  name: string;
+  in: 'path' | 'query' | 'header';
+  required: boolean;
+  description?: string;
+  schema: JsonSchema;
+};
+
+export type ApiResponse = {
+  description: string;
+  headers: Record<string, { $ref: string }>;
+  content: Record<string, { schema: JsonSchema; example?: unknown }>;
+};
+
+/** The document of the private listener, made of its routes. */
+export function describeApi(routes: readonly Route[]): OpenApi {
+  const writer = schemaWriter();
+  const responses: Record<string, ApiResponse> = {};
+  const body = writer.write(problemSchema, 'output');
+  const writeProblem: WriteProblem = (status, codes) => {
+    const response = problemResponse(body, status, codes);
+    if (codes.length > 1) return response;
+    // A status with one code alone is the same in every operation.
+    const name = `${codes[0]}_${status}`;
+    responses[name] = response;
+    return { $ref: `#/components/responses/${name}` };
+  };
+  const paths: OpenApi['paths'] = {};
+  for (const route of routes) {
+    const path = route.path.replace(/:(\w+)/g, '{$1}');
+    paths[path] = { ...paths[path], [route.method]: describeRoute(route, writer, writeProblem) };
+  }
+  const callback = {
+    ...CALLBACK,
+    requestBody: { required: true, content: { 'application/json': { schema: writer.write(notice, 'output') } } },
+  };
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'settled',
+      version: releaseVersion(),
+      summary: 'The private API of the shop and its operator',
+      description: INTRODUCTION,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/', description: 'The private listener that serves this document' }],
+    tags: Object.entries(GROUPS).map(([name, description]) => ({ name, description })),
+    paths,
+    webhooks: { notice: { post: callback } },
+    components: {
+      schemas: sorted(Object.fromEntries(writer.named)),
+      responses: sorted(responses),
+      headers: HEADERS,
+      securitySchemes: SCHEMES,
+    },
+  };
+}
+
+function sorted<T>(byName: Record<string, T>): Record<string, T> {
+  return Object.fromEntries(Object.entries(byName).sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+type WriteProblem = (status: number, codes: ProblemCode[]) => ApiResponse | { $ref: string };
+
+function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WriteProblem): ApiOperation {
+  const { allowed, operation } = route;
+  const { id, group, summary, description, body, answers, example } = operation;
+  const parameters = [...pathParameters(route, writer), ...queryParameters(route, writer)];
+  const responses: ApiOperation['responses'] = {};
+  for (const [status, { when, schema, sample, type = 'application/json', retryAfter }] of Object.entries(answers)) {
+    responses[status] = {
+      description: when,
+      headers: headers(retryAfter ? ['Retry-After'] : []),
+      content: { [type]: { schema: writer.write(schema, 'output'), example: sample } },
+    };
+  }
+  for (const [status, codes] of problemsOf(route)) responses[status] = writeProblem(status, codes);
+  return {
+    operationId: id,
+    tags: [group],
+    summary,
+    ...(description === undefined ? {} : { description }),
+    security: allowed.map((role) => ({ [role]: [] })),
+    parameters,
+    ...(body === undefined ? {} : { requestBody: requestBody(writer.write(body, 'input'), example?.body) }),
+    responses,
+    'x-codeSamples': [{ lang: 'Shell', source: exampleCall(route, parameters) }],
+  };
+}
+
+function pathParameters({ path, operation }: Route, writer: SchemaWriter): Parameter[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => {
+    const schema = name === 'reference' ? orderPath.shape.reference : operation.pathId;
+    if (schema === undefined) throw new Error(`no schema for ${name} in ${path}`);
+    return { name, in: 'path', required: true, ...described(writer.write(schema, 'input')) };
+  });
+}
+
+function queryParameters({ operation: { query } }: Route, writer: SchemaWriter): Parameter[] {
+  if (query === undefined) return [];
+  const { properties = {}, required = [] } = writer.write(query, 'input');
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    ...described(schema),
+  }));
+}
+
+/** A parameter's description stands beside its schema. */
+function described({ description, ...schema }: JsonSchema): Pick<Parameter, 'description' | 'schema'> {
+  return { ...(description === undefined ? {} : { description }), schema };
+}
+
+function requestBody(schema: JsonSchema, example: unknown): NonNullable<ApiOperation['requestBody']> {
+  const content = { schema, ...(example === undefined ? {} : { example }) };
+  return { required: (schema.required ?? []).length > 0, content: { 'application/json': content } };
+}
+
+/** The problems of a route by status: its own, and those that every route of its kind may answer. */
+function problemsOf(route: Route): Map<number, ProblemCode[]> {
+  const found = new Map<number, ProblemCode[]>();
+  for (const [status, code] of [...problemsByRule(route), ...(route.operation.problems ?? [])]) {
+    const codes = found.get(status) ?? [];
+    if (!codes.includes(code)) found.set(status, [...codes, code]);
+  }
+  return new Map([...found].sort(([one], [other]) => one - other));
+}
+
+function problemsByRule({ method, path, allowed, operation }: Route): Stated[] {
+  if (allowed.length === 0) return [];
+  const stated: Stated[] = [
+    [401, 'unauthorized'],
+    [500, 'internal'],
+  ];
+  if (!operation.answersWithoutStore) stated.push([503, 'unavailable']);
+  if (allowed.length === 1) stated.push([403, 'forbidden']);
+  if (path.startsWith('/v1/')) stated.push([400, 'invalid_request']);
+  if (path.includes(':')) stated.push([404, 'not_found']);
+  if (method === 'post') stated.push([413, 'body_too_large'], [415, 'content_type']);
+  return stated;
+}
+
+function problemResponse(schema: JsonSchema, status: number, codes: readonly ProblemCode[]): ApiResponse {
+  const lines = codes.map((code) => {
+    const { meaning, remedy } = PROBLEM_WORDS[code];
+    return `- \`${code}\`: ${meaning}. What to do: ${remedy}.`;
+  });
+  const properties = { title: { enum: codes }, status: { const: status } };
+  return {
+    description: lines.join('\n'),
+    headers: headers(status === 401 ? ['WWW-Authenticate'] : status === 503 ? ['Retry-After'] : []),
+    content: { 'application/problem+json': { schema: { ...schema, properties } } },
+  };
+}
+
+function headers(more: readonly string[]): Record<string, { $ref: string }> {
+  return Object.fromEntries(['X-Request-Id', ...more].map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** A call of the route in a shell. The introduction sets `$API` and `$AUTH`. */
+function exampleCall({ method, path, allowed, operation }: Route, parameters: readonly Parameter[]): string {
+  const { query, body } = operation.example ?? {};
+  const place = path.replace(/:(\w+)/g, (_, name: string) => {
+    const schema = parameters.find((parameter) => parameter.in === 'path' && parameter.name === name)?.schema;
+    return encodeURIComponent(String(schema?.examples?.[0] ?? name));
+  });
+  const address = `"$API${place}${query === undefined ? '' : `?${query}`}"`;
+  const parts = [
+    `curl -s${method === 'post' && body === undefined ? ' -X POST' : ''} ${address}`,
+    ...(allowed.length === 0 ? [] : ['-H "$AUTH"']),
+    ...(body === undefined
+      ? []
+      : ['-H "Content-Type: application/json"', `-d '${spaced(body).replaceAll("'", "'\\''")}'`]),
+  ];
+  return parts.join(' \\\n  ');
+}
+
+/** JSON in one line that a narrow page can break between its fields. */
+function spaced(body: object): string {
+  return JSON.stringify(body, null, 1).replace(/\n */g, ' ');
+}
+
+const SCHEMES = {
+  operator: { type: 'http', scheme: 'bearer', description: '`SETTLED_OPERATOR_TOKEN`: may do everything.' },
+  shop: {
+    type: 'http',
+    scheme: 'bearer',
+    description: '`SETTLED_SHOP_TOKEN`: what a shop needs. It cannot accept its own holds.',
+  },
+} as const;
+
+const HEADERS = {
+  'X-Request-Id': {
+    description: "The request's own `X-Request-Id` if it is plain text of at most 64 characters, else a new one.",
+    required: true,
+    schema: { type: 'string' },
+  },
+  'Retry-After': {
+    description: 'Seconds after which a retry makes sense. Without it, retrying alone changes nothing.',
+    schema: { type: 'integer', minimum: 1 },
+  },
+  'WWW-Authenticate': { description: 'How to send a token.', schema: { type: 'string' } },
+} as const;
+
+/** What the document says of all routes. Paragraphs, with names in backticks. */
+const INTRODUCTION = [
+  'settled opens payment links for the orders of a shop, receives what the payment-link service says of them, and marks ' +
+    'each order paid: once, durably, and for the right money. This is the API of its private listener, for the shop and ' +
+    'for the people who operate it.',
+
+  '**Tokens.** Send `Authorization: Bearer TOKEN`. The operator may do everything; the shop may open, check and cancel ' +
+    'orders, register links and read. The examples need two names: `API=http://127.0.0.1:8788` and ' +
+    '`AUTH="Authorization: Bearer $(cat data/settled.db.operator-token)"`.',
+
+  '**Bodies** are JSON objects in UTF-8, of at most 64 KiB, sent as `application/json`. A route refuses a field or a query ' +
+    'parameter that it does not know, and one that stands twice, by its name. Lengths count UTF-16 units.',
+
+  '**References** in a path are percent-encoded: order `a/b` is `/v1/orders/a%2Fb`.',
+
+  "**Amounts** come out as decimal strings with the currency's digits. They go in as such strings or as numbers, and are " +
+    'taken as they are written. **Times** are ISO 8601; those that come out are in UTC.',
+
+  '**Lists** show the newest first. `nextCursor` is null on the last page; otherwise give it back as `cursor` for the next. ' +
+    'Rows that arrive meanwhile neither repeat nor hide others.',
+
+  '**Answers** may gain fields and lists may gain names in later versions: ignore what you do not know.',
+
+  '**Errors** are `application/problem+json` (RFC 9457): branch on `title`, which is the code; `detail` is a sentence for a ' +
+    'person. An address without a route answers 404 `not_found`, and a wrong method 405 `method_not_allowed`, with `Allow`. ' +
+    'A GET route answers HEAD as well.',
+].join('\n\n');

@@ -1,0 +1,206 @@
+import { z } from 'zod';
+import { PAYMENTS_LISTED_MAX, type Payment } from '../domain/ledger.ts';
+import type { OrderDocument } from '../domain/notice.ts';
+import {
+  ATTENTION_KINDS,
+  FLAGS,
+  HOLD_REASONS,
+  type LearnedBy,
+  ORDER_STATES,
+  type OrderState,
+} from '../domain/order.ts';
+import { words } from '../explain/glossary.ts';
+import { AT, amount, described, names, reference, statedCurrency, time, timeOrNull } from './fields.ts';
+import { type ProblemError, problem } from './problem.ts';
+
+/** The order as every answer shows it, and the orders of the samples. */
+
+export function noSuchOrder(reference: string): ProblemError {
+  return problem(404, 'not_found', `There is no order ${reference}.`);
+}
+
+const STATES: Readonly<Record<OrderState, string>> = {
+  awaiting_payment: 'the customer has not begun to pay',
+  payment_pending: 'the customer has begun to pay',
+  paid: 'its money is captured: deliver',
+  held: 'money came that a person must decide about',
+  expired: 'its link expired unpaid; a payment that comes later still pays it',
+  cancelled: 'it is not to be paid',
+  refunded: 'it was paid, and the money went back',
+  disputed: "it was paid, and the customer's bank took the money back; it may return",
+};
+
+const payment = z
+  .strictObject({
+    id: described(z.string().nullable(), "The service's id; null while it has not named one.", 'pay_8001'),
+    status: z.enum(['completed', 'refunded', 'disputed']) satisfies z.ZodType<Payment['status']>,
+    amount: amount.describe("What counts of it for the order: the link's money."),
+    currency: statedCurrency,
+    customerPaid: z
+      .strictObject({
+        amount: described(z.string(), 'As the service said it, in this currency.', '112.40'),
+        currency: statedCurrency,
+      })
+      .nullable()
+      .describe(
+        'What the customer paid, if that is something else: more with instalment interest, or another currency that the ' +
+          'service converted. It is not owed back. Null if the service said nothing else.',
+      ),
+  })
+  .meta({ id: 'Payment', description: 'A payment that was counted for an order.' });
+
+/** Fields of a link. */
+export const link = {
+  id: described(z.string().nullable(), "The service's id; null while it is not known.", 'pl_8001'),
+  url: described(
+    z.string().nullable(),
+    'Where the customer pays; null while it is not known.',
+    'https://pay.example.com/pl_8001',
+  ),
+  shortUrl: z
+    .string()
+    .nullable()
+    .meta({ examples: ['https://pay.example.com/s/8001'] }),
+  status: described(
+    z.string().nullable(),
+    'As the service calls it: `ACTIVE`, `INACTIVE` or `EXPIRED`; null while it is not known.',
+    'ACTIVE',
+  ),
+};
+
+export const holdReason = names('HoldReason', HOLD_REASONS, words.hold);
+
+const SAMPLE_PAYMENT = {
+  id: 'pay_8001',
+  status: 'completed',
+  amount: '100.00',
+  currency: 'BRL',
+  customerPaid: { amount: '112.40', currency: 'BRL' },
+} as const;
+
+/** The order of all samples, once it is paid. */
+export const PAID = {
+  reference: 'order-8001',
+  state: 'paid',
+  flags: [],
+  amount: '100.00',
+  currency: 'BRL',
+  createdAt: '2030-01-31T11:58:20.114Z',
+  paidAt: AT,
+  learnedBy: 'webhook',
+  payment: SAMPLE_PAYMENT,
+  payments: [SAMPLE_PAYMENT],
+  paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '100.00' }] },
+  holds: [],
+  hold: null,
+  link: {
+    id: 'pl_8001',
+    url: 'https://pay.example.com/pl_8001',
+    shortUrl: 'https://pay.example.com/s/8001',
+    status: 'ACTIVE',
+  },
+  version: 2,
+} satisfies OrderDocument;
+
+export const order = z
+  .strictObject({
+    reference,
+    state: names('OrderState', ORDER_STATES, (name) => STATES[name]),
+    flags: z.array(names('Flag', FLAGS, words.flag)).describe('What a person should know beside the state.'),
+    amount: amount.describe('What the order costs.'),
+    currency: described(
+      z.string().min(3).max(12),
+      'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names.',
+      'BRL',
+    ),
+    createdAt: time,
+    paidAt: timeOrNull.describe('When the order became paid. Never cleared.'),
+    learnedBy: (z.enum(['webhook', 'reconciliation', 'person']) satisfies z.ZodType<LearnedBy>)
+      .nullable()
+      .describe('How settled learned that it was paid.'),
+    payment: payment.nullable().describe('The payment by which the order became paid, or the first that was counted.'),
+    payments: z
+      .array(payment)
+      .max(PAYMENTS_LISTED_MAX)
+      .describe(
+        `The payments that were counted, in that order. If there are more than ${PAYMENTS_LISTED_MAX}: the one of \`payment\` ` +
+          'and the newest.',
+      ),
+    paymentsTotal: z
+      .strictObject({
+        count: z.int().min(0).describe('How many were counted, listed or not.'),
+        sums: z
+          .array(
+            z.strictObject({
+              currency: statedCurrency,
+              captured: amount.describe('What they brought.'),
+              balance: amount.describe('What is left of it after refunds and disputes.'),
+            }),
+          )
+          .describe('Their sums in each currency; the currency of the order is the first.'),
+      })
+      .describe('All payments that were counted, exactly.'),
+    holds: z
+      .array(z.strictObject({ id: z.string(), reason: holdReason }))
+      .describe('What a person must decide, the oldest first.'),
+    hold: z.strictObject({ reason: holdReason }).nullable().describe('The oldest open hold.'),
+    link: z
+      .strictObject(link)
+      .meta({ id: 'Link', description: 'The payment link of an order.' })
+      .nullable()
+      .describe('Null while settled opens it, and if settled withholds it.'),
+    version: z.int().min(1).describe('Grows with every change of the order that a shop can see.'),
+  })
+  .meta({
+    id: 'Order',
+    description: 'The claim of the shop to money. Notices carry it in the same form.',
+    examples: [PAID],
+  }) satisfies z.ZodType<OrderDocument>;
+
+export const orderAnswer = z.strictObject({ order });
+
+export const listedOrder = z
+  .strictObject({
+    ...order.shape,
+    attention: z
+      .array(names('AttentionKind', ATTENTION_KINDS, words.attention))
+      .describe('The kinds of its open matters, except holds.'),
+  })
+  .meta({ id: 'ListedOrder', description: 'An order, and what of it needs a person.' });
+
+type Order = z.infer<typeof order>;
+
+export const OPEN: Order = {
+  ...PAID,
+  state: 'awaiting_payment',
+  paidAt: null,
+  learnedBy: null,
+  payment: null,
+  payments: [],
+  paymentsTotal: { count: 0, sums: [] },
+  version: 1,
+};
+
+const SMALL = { id: 'pay_8001', status: 'completed', amount: '60.00', currency: 'BRL', customerPaid: null } as const;
+
+/** Less came than the order asks, and a person accepted it. */
+export const ACCEPTED: Order = {
+  ...PAID,
+  flags: ['underpaid'],
+  learnedBy: 'person',
+  payment: SMALL,
+  payments: [SMALL],
+  paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '60.00', balance: '60.00' }] },
+  version: 3,
+};
+
+export const HELD: Order = {
+  ...ACCEPTED,
+  state: 'held',
+  flags: [],
+  paidAt: null,
+  learnedBy: null,
+  holds: [{ id: 'hold_2', reason: 'amount_mismatch' }],
+  hold: { reason: 'amount_mismatch' },
+  version: 2,
+};

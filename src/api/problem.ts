@@ -1,0 +1,167 @@
+import type { ErrorRequestHandler } from 'express';
+import { z } from 'zod';
+import { PROBLEM_CODES, type Problem, type ProblemCode, sendProblem } from '../http/problem.ts';
+import { isMissing, ServiceFault } from '../paylink/service.ts';
+import type { Clock } from '../work/clock.ts';
+
+/** Thrown to answer a request with a problem. */
+export class ProblemError extends Error {
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.detail);
+    this.problem = problem;
+  }
+}
+
+export function problem(
+  status: number,
+  code: ProblemCode,
+  detail: string,
+  more: Pick<Problem, 'errors' | 'retryAfterSeconds'> = {},
+): ProblemError {
+  return new ProblemError({ status, code, detail, ...more });
+}
+
+/** 422 about one field of a request that has the right form. */
+export function fieldProblem(path: string, detail: string): ProblemError {
+  return problem(422, 'invalid_request', `${path}: ${detail}`, { errors: [{ path, detail }] });
+}
+
+/** Answers the problems that handlers throw, and faults of the service. The listener answers every other error. */
+export function answerProblems(clock: Clock): ErrorRequestHandler {
+  return (error, _request, response, next) => {
+    if (error instanceof ProblemError) sendProblem(response, error.problem);
+    else if (error instanceof ServiceFault) sendProblem(response, problemOfService(error, clock.nowMs()));
+    else next(error);
+  };
+}
+
+function problemOfService(fault: ServiceFault, nowMs: number): Problem {
+  const { code, message: detail, retryAtMs } = fault;
+  if (isMissing(fault)) return { status: 409, code: 'link_unknown', detail };
+  return {
+    status: 503,
+    code: code === 'service_key_refused' ? 'api_key_refused' : 'service_unavailable',
+    detail,
+    ...(retryAtMs === null ? {} : { retryAfterSeconds: Math.max(1, Math.ceil((retryAtMs - nowMs) / 1000)) }),
+  };
+}
+
+export const problemSchema = z
+  .strictObject({
+    type: z
+      .string()
+      .meta({ description: '`urn:settled:problem:` and the code.', examples: ['urn:settled:problem:not_found'] }),
+    title: z.enum(PROBLEM_CODES).describe('The code.'),
+    status: z.int(),
+    detail: z.string().describe('What happened, to what, and what to do next.'),
+    errors: z
+      .array(z.strictObject({ path: z.string().describe('Of the field or parameter.'), detail: z.string() }))
+      .optional()
+      .describe('Each fault of a request by its place.'),
+  })
+  .meta({ id: 'Problem', description: 'An error answer as RFC 9457 has it.' });
+
+/** What each code means and what to do about it. A test holds docs/errors.md to the same words. */
+export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; remedy: string }>> = {
+  invalid_request: {
+    meaning: 'a part of the request is missing, unknown or out of its bounds',
+    remedy: 'correct the places named: 400 is about its form, 422 about what it asks for',
+  },
+  unauthorized: { meaning: 'no bearer token, or an unknown one', remedy: 'send `Authorization: Bearer TOKEN`' },
+  forbidden: { meaning: "the shop's token may not do this", remedy: "use the operator's" },
+  not_found: { meaning: 'there is no such order, event or address', remedy: 'check the reference, id or path' },
+  method_not_allowed: { meaning: 'the address takes other methods; `Allow` lists them', remedy: 'use one of those' },
+  body_too_large: { meaning: 'the body has more than 65536 bytes', remedy: 'send less' },
+  content_type: { meaning: 'the body is not declared as JSON', remedy: 'send `Content-Type: application/json`' },
+  reference_conflict: {
+    meaning:
+      'the order exists with other content, or its link is made by the other side, the shop or settled; the sentence says which',
+    remedy: 'repeat its request unchanged, or use a new reference',
+  },
+  order_cancelled: { meaning: 'the order was cancelled, so settled gives out no link', remedy: 'use a new reference' },
+  link_expired: {
+    meaning: "the order's link has expired, so settled does not give it out",
+    remedy: 'use a new reference; a payment that is already under way still pays the order',
+  },
+  link_id_conflict: { meaning: 'the order has another link already and is no longer open', remedy: 'check the id' },
+  link_id_taken: { meaning: 'the link belongs to another order', remedy: 'check the id' },
+  correction_forbidden: {
+    meaning: "only the operator may replace a signing secret or a link's id",
+    remedy: "use the operator's token",
+  },
+  not_held: { meaning: 'only a held order can be resolved', remedy: 'look at it: `settled why ORDER`' },
+  nothing_left_to_accept: { meaning: 'the held money has gone back', remedy: 'reject the hold' },
+  event_in_work: { meaning: 'the event is already waiting or being settled', remedy: 'wait for it' },
+  event_body_dropped: {
+    meaning: 'settled dropped the body of the event after `SETTLED_KEEP_BODIES` and cannot settle it again',
+    remedy: 'ask the service about the order: `settled orders check ORDER`',
+  },
+  notice_in_work: {
+    meaning: 'settled is sending the notice, or sends it as soon as its turn comes',
+    remedy: 'wait for it',
+  },
+  cursor_from_before_restore: {
+    meaning: 'the cursor is from before the store was restored from a backup',
+    remedy: 'read the feed from its beginning: notices that you know have the ids that you know',
+  },
+  key_not_ours_to_change: {
+    meaning: 'the secrets key comes from `SETTLED_SECRETS_KEY`, so settled cannot replace it',
+    remedy: 'give the new one as `SETTLED_SECRETS_KEY`, the old one as `SETTLED_SECRETS_KEY_PREVIOUS`, and restart',
+  },
+  backup_not_ours_to_make: {
+    meaning: 'the store is PostgreSQL, which settled does not copy',
+    remedy: "use `pg_dump`, or your provider's backups: Backup in operations.md",
+  },
+  not_cancellable: {
+    meaning: 'the order is paid, being paid, held, refunded or disputed: settled asked the service',
+    remedy: 'the sentence says what can be done instead; `settled why ORDER` tells the rest',
+  },
+  not_adoptable: {
+    meaning:
+      'the order is not open or waits for no link, or the link that was named is not its own: its money, its reference, or a payment on it',
+    remedy: "check the id in the service's panel",
+  },
+  reference_taken: {
+    meaning: 'the service has a link of this reference that settled did not make',
+    remedy: 'use a new reference; or let a person take it with the command that the sentence shows',
+  },
+  refused_by_service: {
+    meaning: 'the service refuses to make the link; the sentence is its own',
+    remedy: 'correct the request; the reference can be used again',
+  },
+  link_withheld: {
+    meaning: 'the service made the link for other money than was asked',
+    remedy:
+      "look at it in the service's panel; open the order under another reference, for the money that the service asks",
+  },
+  link_unknown: {
+    meaning:
+      '503: the link is still being opened, so settled cannot ask about it. 409: settled asked, and the service has no link of this order',
+    remedy:
+      '503: retry after `Retry-After` seconds; the sentence says what it waits for. 409: make the link that was reserved, or open the order under another reference',
+  },
+  api_not_configured: {
+    meaning: "this needs the service's API",
+    remedy: 'set `SETTLED_API_URL` and `SETTLED_API_KEY`, and restart settled: there is no `Retry-After`',
+  },
+  api_key_refused: {
+    meaning: 'the service refuses the API key, or the merchant is inactive',
+    remedy: 'repair the key or ask the service; settled then goes on with what it began',
+  },
+  public_url_not_public: {
+    meaning: 'a link keeps its webhook address, and the service cannot deliver to the one that is configured',
+    remedy: 'set `SETTLED_PUBLIC_URL` to your https address, and restart settled: there is no `Retry-After`',
+  },
+  rate_limited: { meaning: 'too many captured deliveries were verified just now', remedy: 'wait a few seconds' },
+  service_unavailable: {
+    meaning: 'settled cannot ask the service now; the sentence says why',
+    remedy: 'retry after `Retry-After` seconds',
+  },
+  unavailable: {
+    meaning: 'the store cannot answer now',
+    remedy: 'retry after `Retry-After` seconds; `GET /readyz` says why',
+  },
+  internal: { meaning: "a bug; the log has the request's id", remedy: "report it with the log's lines" },
+};

@@ -1,0 +1,199 @@
+import { z } from 'zod';
+import { iso, REJECTIONS, UNREAD_REASONS, words } from '../explain/glossary.ts';
+import { readDiagnosis } from '../explain/refused_deliveries.ts';
+import { Fault } from '../fault.ts';
+import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
+import { explainDiagnosis } from '../receive/diagnosis_words.ts';
+import type { RejectionSummary } from '../store/queries.ts';
+import { AT, count, names, reference, rowId, time } from './fields.ts';
+import { noSuchOrder, PAID } from './order.ts';
+import { filters, nextCursor, page, readPage } from './paging.ts';
+import { problem } from './problem.ts';
+import { type ApiOptions, operation } from './route.ts';
+
+const KEPT_REASONS = Object.keys(REJECTIONS) as (keyof typeof REJECTIONS)[];
+
+/** Reasons of deliveries that settled could verify. */
+export const REJECTION_REASONS = KEPT_REASONS.filter(
+  (reason) => reason !== 'secret_undecipherable' && !UNREAD_REASONS.has(reason),
+);
+
+const diagnosis = z
+  .strictObject({
+    code: z.string().describe('What it is: see "Verdicts" and "Diagnoses" in docs/errors.md.'),
+    details: z.looseObject({}).describe('What belongs to the code. Nothing of it is secret.'),
+    answer: z.string().describe('What is the matter, in a sentence or two.'),
+    advice: z.array(z.string()).describe('What else was noticed, and what to do.'),
+  })
+  .meta({ id: 'Diagnosis', description: 'What a delivery turned out to be.' });
+
+/** Of a delivery that was signed with another secret. */
+const SAMPLE = {
+  code: 'wrong_secret_or_altered_body',
+  details: { clockAheadMs: 4 },
+  answer: 'The signature matches neither this body under this secret nor any of the usual mistakes with them.',
+  advice: ['Either the secret is of another link, or the body was changed by more than a character.'],
+};
+
+export const listRejections = operation({
+  id: 'listRejections',
+  group: 'Events',
+  summary: 'Deliveries that were refused as not authentic',
+  description: 'They never touch an order.',
+  query: z.strictObject({ ...page, reference: filters.reference }),
+  answers: {
+    200: {
+      when: 'A page, one row per order and reason.',
+      schema: z.strictObject({
+        rejections: z.array(
+          z
+            .strictObject({
+              id: rowId,
+              reference,
+              reason: names('RejectionReason', KEPT_REASONS, words.rejection),
+              count: count.describe('So many deliveries.'),
+              diagnosis: diagnosis
+                .nullable()
+                .describe('What the last one that settled looked at turned out to be; of many, it looks at few.'),
+              firstAt: time,
+              lastAt: time,
+            })
+            .meta({
+              id: 'Rejection',
+              description:
+                "Deliveries to one order's link that were refused for one reason. Their bodies are not kept.",
+            }),
+        ),
+        nextCursor,
+      }),
+      sample: {
+        rejections: [
+          {
+            id: '17',
+            reference: PAID.reference,
+            reason: 'signature_wrong',
+            count: 2,
+            diagnosis: SAMPLE,
+            firstAt: AT,
+            lastAt: '2030-01-31T12:05:00.000Z',
+          },
+        ],
+        nextCursor: null,
+      },
+    },
+  },
+  answer: async ({ store }, { query }) => {
+    const { rows, ...more } = await readPage(query, (at) =>
+      store.listRejections({ ...at, reference: query.reference ?? null }),
+    );
+    return { rejections: rows.map(rejectionDocument), ...more };
+  },
+});
+
+function rejectionDocument({ key, firstAtMs, lastAtMs, diagnosis: text, ...rejection }: RejectionSummary): object {
+  const found = readDiagnosis(text);
+  const shown = found === null ? null : diagnosisDocument(found);
+  return { id: String(key), ...rejection, diagnosis: shown, firstAt: iso(firstAtMs), lastAt: iso(lastAtMs) };
+}
+
+function diagnosisDocument(found: Diagnosis): z.infer<typeof diagnosis> {
+  const { code, ...details } = found;
+  return { code, details, ...explainDiagnosis(found) };
+}
+
+/** A delivery as it was captured. A larger body does not fit into a request to this API. */
+const captured = z.strictObject({
+  signature: z
+    .string()
+    .max(2048, 'must have at most 2048 characters')
+    .describe('The value of the signature header.')
+    .meta({ examples: ['ab'.repeat(32)] }),
+  timestamp: z
+    .string()
+    .max(256, 'must have at most 256 characters')
+    .describe('The value of the timestamp header.')
+    .meta({ examples: ['1760000000000'] }),
+  bodyBase64: z
+    .string()
+    .max(60_000, 'must have at most 60000 characters')
+    .regex(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/, 'must be base64, with its padding')
+    .describe('The raw body in base64: 45000 bytes at most.')
+    .meta({ examples: ['eyJpZCI6ImV2dF8xIn0='] }),
+  atMs: z
+    .int('must be a whole number')
+    .min(0, 'must not be negative')
+    .max(8_640_000_000_000_000, 'must be epoch milliseconds that a date can have')
+    .optional()
+    .describe('When it came, in epoch milliseconds; by default now.'),
+});
+
+export const verifyDelivery = operation({
+  id: 'verifyDelivery',
+  group: 'Orders',
+  summary: 'Say what is wrong with a captured delivery',
+  description:
+    "Verifies it with the signing secret of the order's link, and tries the usual mistakes. It answers neither the secret " +
+    'nor the right code, and keeps nothing. `settled verify --order ORDER` calls it.',
+  body: captured,
+  answers: {
+    200: {
+      when: 'What the delivery turned out to be.',
+      schema: z.strictObject({ verdict: z.strictObject({ ...diagnosis.shape, authentic: z.boolean() }) }),
+      sample: { verdict: { ...SAMPLE, authentic: false } },
+    },
+  },
+  problems: [[429, 'rate_limited']],
+  example: { body: { signature: 'ab'.repeat(32), timestamp: '1760000000000', bodyBase64: 'eyJpZCI6ImV2dF8xIn0=' } },
+  answer: verify,
+});
+
+async function verify(
+  options: ApiOptions,
+  { reference: name, body }: { reference: string; body: z.output<typeof captured> },
+): Promise<object> {
+  const { credentials, clock, toleranceSeconds } = options;
+  if (!mayVerify(options)) {
+    const detail = `${BURST} deliveries were verified just now. Verify the next one in ${ONE_MORE_MS / 1000} s.`;
+    throw problem(429, 'rate_limited', detail);
+  }
+  const found = diagnose({
+    body: Buffer.from(body.bodyBase64, 'base64'),
+    signature: body.signature,
+    timestamp: body.timestamp,
+    secrets: await secretsOf(credentials, name),
+    nowMs: body.atMs ?? clock.nowMs(),
+    toleranceSeconds,
+    effort: 'little',
+  });
+  const { code, ...rest } = diagnosisDocument(found);
+  return { verdict: { code, authentic: code === 'authentic', ...rest } };
+}
+
+/** A diagnosis may compute two thousand codes: so many at once, and one more after each of these times. */
+const BURST = 10;
+const ONE_MORE_MS = 2_000;
+
+/** When each diagnosis of late is forgotten, for each API that serves in this process. */
+const freeAtMsOf = new WeakMap<ApiOptions, number[]>();
+
+function mayVerify(options: ApiOptions): boolean {
+  const nowMs = options.clock.monotonicMs();
+  const freeAtMs = (freeAtMsOf.get(options) ?? []).filter((atMs) => atMs > nowMs);
+  if (freeAtMs.length >= BURST) return false;
+  freeAtMsOf.set(options, [...freeAtMs, Math.max(nowMs, freeAtMs.at(-1) ?? 0) + ONE_MORE_MS]);
+  return true;
+}
+
+/** The link's signing secret, and the one that the service named, if any. */
+async function secretsOf(credentials: ApiOptions['credentials'], name: string): Promise<string[]> {
+  try {
+    const link = await credentials.find({ reference: name });
+    if (link === null) throw noSuchOrder(name);
+    const { secret, serviceSecret } = link;
+    return [secret, ...(serviceSecret === undefined ? [] : [serviceSecret()])];
+  } catch (error) {
+    // A person who reads the answer can bring the key back, and ask again.
+    if (error instanceof Fault) throw new Fault('transient', error.code, error.message, { cause: error });
+    throw error;
+  }
+}

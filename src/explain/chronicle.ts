@@ -1,0 +1,170 @@
+import { shownMatter } from '../domain/advice.ts';
+import { explainDiagnosis } from '../receive/diagnosis_words.ts';
+import type {
+  DriftRow,
+  EventSummary,
+  HistoryRow,
+  NoticeSummary,
+  RejectionSummary,
+  Timeline,
+} from '../store/queries.ts';
+import { inWords } from '../work/clock.ts';
+import { firstLine, inDeliveries, inTimes, iso, sentence, UNREAD_REASONS, words } from './glossary.ts';
+import { readDiagnosis } from './refused_deliveries.ts';
+
+/** One thing that happened to an order. `details` hold ids, faults and reasons for a reader who needs them. */
+export type Entry = { at: string; kind: EntryKind; summary: string; details: string[] };
+/** Causes come before what they cause: entries of the same millisecond are sorted by this order. */
+export const ENTRY_KINDS = [
+  'registration',
+  'delivery',
+  'reading',
+  'stale',
+  'rejected',
+  'decision',
+  'drift',
+  'notice',
+  'attention',
+] as const;
+type EntryKind = (typeof ENTRY_KINDS)[number];
+
+type Dated = Entry & { atMs: number };
+
+/** Everything that settled knows of an order, in order of time. */
+export function chronicle(timeline: Timeline, { canTell, canAsk }: { canTell: boolean; canAsk: boolean }): Entry[] {
+  const { history, events, hints, rejections, drift, notices, attention } = timeline;
+  const all: Dated[] = [
+    ...history.map(historyEntry),
+    ...events.map((event) => (event.reading === null ? eventEntry(event) : readingEntry(event))),
+    ...hints.map(hintEntry),
+    ...rejections.map(rejectionEntry),
+    ...drift.map(driftEntry),
+    ...notices.map((notice) => noticeEntry(notice, canTell)),
+    ...attention.map((matter) => attentionEntry(matter, canAsk)),
+  ];
+  const place = ({ kind }: Entry) => ENTRY_KINDS.indexOf(kind);
+  return all.sort((a, b) => a.atMs - b.atMs || place(a) - place(b)).map(({ atMs: _atMs, ...shown }) => shown);
+}
+
+function historyEntry({ atMs, what, outcome, from, to, cause, effects }: HistoryRow): Dated {
+  if (outcome === null) {
+    return cause.id === null
+      ? entry(atMs, 'registration', what, [])
+      : entry(atMs, 'attention', what, [`reason given: ${cause.id}`]);
+  }
+  const moved = from === to ? `stays ${to}` : `${from} → ${to}`;
+  const by = {
+    event: `by event ${cause.id}`,
+    reading: cause.id === null ? 'the service knows no such link' : `by reading ${cause.id} of the service`,
+    person: cause.id === null ? 'by a person' : `reason given: ${cause.id}`,
+  };
+  const summary = `${moved}: ${words.rule(what)} (rule ${what})`;
+  return entry(atMs, 'decision', summary, [by[cause.kind], ...effects]);
+}
+
+function eventEntry(event: EventSummary): Dated {
+  const { key, type, status, outcome, rule, fault, conflict, duplicates, eventId } = event;
+  const details = [
+    `event ${key}, the service's id ${eventId}`,
+    ...(duplicates > 0 ? [`delivered again ${inTimes(duplicates)}; nothing was done twice`] : []),
+    ...(conflict ? ['the same event id came before with other content'] : []),
+    ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
+  ];
+  const state = {
+    pending: fault === null ? 'waits to be settled' : 'failed, and will be tried again',
+    leased: 'is being settled',
+    done:
+      rule !== null
+        ? `done, ${outcome} (rule ${rule})`
+        : isNotUnderstood(event)
+          ? 'done, not understood'
+          : 'done, understood, says nothing of a payment',
+    dead: 'could not be settled (dead)',
+  };
+  const summary = `authentic, ${type ?? 'without a type'}: ${state[status]}`;
+  return entry(event.receivedAtMs, 'delivery', summary, details);
+}
+
+/** Whether settled could not read what the event says. An event that is not JSON is dead instead. */
+export function isNotUnderstood({ reading, fault }: EventSummary): boolean {
+  return reading === null && fault?.code === 'event_not_understood';
+}
+
+/** An answer of the service's API: a row of the inbox, as an event is. Its type is the reason why settled asked. */
+function readingEntry({ key, reading, type, status, outcome, rule, fault, receivedAtMs }: EventSummary): Dated {
+  const answered = {
+    pending:
+      fault === null ? 'its answer waits to be settled' : 'its answer could not be settled, and will be tried again',
+    leased: 'its answer is being settled',
+    done:
+      rule === null ? 'it said nothing of a payment' : `it answered: ${words.rule(rule)} (${outcome}, rule ${rule})`,
+    dead: 'its answer could not be settled (dead)',
+  };
+  const summary = `settled asked the service, ${words.asked(type ?? '')}; ${answered[status]}`;
+  return entry(receivedAtMs, 'reading', summary, [
+    `reading ${reading}, kept as event ${key}`,
+    ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
+  ]);
+}
+
+function driftEntry({ atMs, reading, learnedBy, ours, theirs, rule, rightSide }: DriftRow): Dated {
+  const right = rightSide === 'service' ? 'the service was right' : 'who is right is for a person to say';
+  const summary = `the service knew something else: here ${ours}, there ${theirs}; ${right}`;
+  return entry(atMs, 'drift', summary, [`by reading ${reading}, ${words.asked(learnedBy)}`, `rule ${rule}`]);
+}
+
+function hintEntry({ eventId, timestamp, lastAtMs, count }: Timeline['hints'][number]): Dated {
+  const offMs = lastAtMs - Number(timestamp);
+  const off = `${inWords(Math.abs(offMs))} ${offMs < 0 ? 'after' : 'before'} it came`;
+  const summary = `authentic, but signed ${off}: not believed`;
+  const details = [
+    `signed at ${iso(Number(timestamp))}, the service's id ${eventId}`,
+    ...(count > 1 ? [`came ${inTimes(count)}; this was the last time`] : []),
+  ];
+  return entry(lastAtMs, 'stale', summary, details);
+}
+
+function rejectionEntry({ reason, count, diagnosis: text, firstAtMs, lastAtMs }: RejectionSummary): Dated {
+  const how = UNREAD_REASONS.has(reason) ? 'refused unread' : 'refused as not authentic';
+  const summary = `${inDeliveries(count)} ${how}: ${words.rejection(reason)}`;
+  const diagnosis = readDiagnosis(text);
+  const found = diagnosis === null ? [] : [`${diagnosis.code}: ${explainDiagnosis(diagnosis).answer}`];
+  const details = [reason, ...found, ...(count > 1 ? [`the first at ${iso(firstAtMs)}, this was the last`] : [])];
+  return entry(lastAtMs, 'rejected', summary, details);
+}
+
+function noticeEntry(notice: NoticeSummary, canTell: boolean): Dated {
+  const { id, type, version, createdAtMs, fault, answer } = notice;
+  const summary = `${type} to the shop, ${words.notice(type)}: ${wayOf(notice, canTell)}`;
+  const said = answer === null ? '' : firstLine(answer.body).slice(0, ANSWER_SHOWN);
+  return entry(createdAtMs, 'notice', summary, [
+    `notice ${id}, order version ${version}`,
+    ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
+    ...(said === '' ? [] : [`the shop answered ${answer?.status}: ${said}`]),
+  ]);
+}
+
+/** Characters of the shop's answer. */
+const ANSWER_SHOWN = 200;
+
+/** How far a notice has come on its way to the shop. */
+function wayOf({ id, status, attempt, dueAtMs, endedAtMs, fault }: NoticeSummary, canTell: boolean): string {
+  if (status === 'done') return `was taken by the shop at ${iso(endedAtMs ?? 0)} (attempt ${attempt})`;
+  if (status === 'dead') {
+    return `was given up: ${sentence(fault?.message ?? '')} Send it again: settled notices resend ${id}`;
+  }
+  if (status === 'leased') return `is being sent (attempt ${attempt})`;
+  if (!canTell) return 'is in the feed, where the shop reads it (there is no SETTLED_SHOP_URL)';
+  if (dueAtMs === null) return 'waits until an earlier notice of this order was taken';
+  if (attempt === 0) return 'is sent next';
+  return `attempt ${attempt} failed; the next one is at ${iso(dueAtMs)}`;
+}
+
+function attentionEntry({ key, kind, detail, openedAtMs }: Timeline['attention'][number], canAsk: boolean): Dated {
+  const shown = shownMatter(detail, { key, canAsk });
+  return entry(openedAtMs, 'attention', `for a person: ${words.attention(kind)} (${kind})`, [shown]);
+}
+
+function entry(atMs: number, kind: EntryKind, summary: string, details: string[]): Dated {
+  return { atMs, at: iso(atMs), kind, summary, details };
+}

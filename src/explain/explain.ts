@@ -1,0 +1,242 @@
+import { type CustomerPaid, payments } from '../domain/ledger.ts';
+import { shownFlags } from '../domain/notice.ts';
+import { isOpen, type Order, type OrderState } from '../domain/order.ts';
+import type { EventSummary, Timeline } from '../store/queries.ts';
+import { explainHold } from './attention_sentences.ts';
+import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
+import { inDeliveries, inMoney, inTimes, iso, sentence, words } from './glossary.ts';
+import {
+  isHeldUnconfirmed,
+  isInDoubt,
+  isUnconfirmed,
+  isUnsettled,
+  linkHasEnded,
+  type Means,
+  whatFollows,
+} from './next_steps.ts';
+import { explainRefusedDeliveries } from './refused_deliveries.ts';
+import { whatShopKnows } from './shop_status.ts';
+
+export type Explanation = {
+  /** A few sentences for a worried person: whether the order is paid, and why or why not. */
+  answer: string;
+  entries: Entry[];
+  /** What settled does from here on, and what a person should do. */
+  next: string[];
+};
+
+/** Explains an order's state: how it got there and what happens next. */
+export function explain(timeline: Timeline, means: Means): Explanation {
+  const { order } = timeline;
+  const flags = shownFlags(order).map(words.flag);
+  const told = means.canTell ? whatShopKnows(timeline) : [];
+  const why = [...doubt(timeline, means), ...ended(timeline, means), ...obstacles(timeline, means)];
+  return {
+    answer: [firstOf(timeline), ...why, ...flags, ...told].join(' '),
+    entries: chronicle(timeline, means),
+    next: whatFollows(timeline, means),
+  };
+}
+
+/** The order's state, and for a paid order whether the service's last word about it is unclear. */
+function firstOf({ order, attention }: Timeline): string {
+  const first = STATES[order.state](order);
+  if (order.state !== 'paid' || !attention.some(({ kind }) => kind === 'status_unclear')) return first;
+  const doubt = 'but what the service said of its payment since is not clear: look in its panel (status_unclear)';
+  return `${named(order)} is paid, ${doubt}. ${paidWords(order)}`;
+}
+
+const STATES: Readonly<Record<OrderState, (order: Order) => string>> = {
+  awaiting_payment: (order) => `${named(order)} is not paid.`,
+  payment_pending: ({ reference, amount }) =>
+    `Order ${reference} is not paid yet: the customer has begun to pay ${inMoney(amount)}, and the service has not said ` +
+    'that the payment is completed.',
+  paid: (order) => `${named(order)} is paid. ${paidWords(order)}`,
+  held: explainHold,
+  expired: (order) =>
+    `${named(order)} is not paid: its payment link has expired. A payment that comes later still pays it.`,
+  cancelled: (order) =>
+    `${named(order)} is cancelled${order.resolution === 'reject' ? ': a person rejected its money' : ''}.`,
+  refunded: (order) => `${named(order)} was paid, and its payment was refunded. ${paidWords(order)}`,
+  disputed: (order) =>
+    `${named(order)} was paid, and its payment is disputed: the customer's bank took it back, and may return it. ` +
+    paidWords(order),
+};
+
+function named({ reference, amount }: Order): string {
+  return `Order ${reference} (${inMoney(amount)})`;
+}
+
+function paidWords(order: Order): string {
+  const { settlement } = order;
+  if (settlement === null) return '';
+  const counted = payments(order).find(({ key }) => key === settlement.paymentKey);
+  const isNamed = counted !== undefined && !order.flags.includes('money_unnamed');
+  const sum = isNamed ? inMoney(counted.captured) : 'the payment';
+  const paid = counted?.customerPaid ?? null;
+  const beside =
+    paid === null
+      ? ''
+      : ` The customer paid ${paid.amount} ${paid.currency}, as the service says: ${meaning(order, paid)}.`;
+  const learned = {
+    webhook: `The service reported ${sum} in an authentic webhook`,
+    reconciliation: `The service reported ${sum} when settled asked`,
+    person: `A person accepted ${isNamed ? sum : 'its money'}`,
+  };
+  return `${learned[settlement.learnedBy]}; settled marked it paid at ${iso(settlement.paidAtMs)}.${beside}`;
+}
+
+/** Why the customer paid something else than what counts. The difference is not owed back. */
+function meaning({ amount }: Order, paid: CustomerPaid): string {
+  return paid.currency === amount.currency
+    ? 'the rest is instalment interest'
+    : 'it converted that into the money of the link';
+}
+
+/** What a webhook says that the service has not confirmed. */
+function doubt(timeline: Timeline, { moneyInDoubt }: Means): string[] {
+  if (!isUnconfirmed(timeline)) return [];
+  const { order } = timeline;
+  const { amount } = order;
+  const asked = isHeldUnconfirmed(order)
+    ? 'settled counted none of it.'
+    : 'settled asks the service before it counts anything.';
+  if (moneyInDoubt === null) return [`A webhook says that the payment is completed. ${asked}`];
+  const isEqual = moneyInDoubt.amountMinor === amount.amountMinor && moneyInDoubt.currency === amount.currency;
+  const of = isEqual ? '' : `, of ${inMoney(amount)}`;
+  return [`A webhook says that ${inMoney(moneyInDoubt)} were paid${of}. ${asked}`];
+}
+
+/** Says that the link has ended. The state `expired` says it already. */
+function ended(timeline: Timeline, { nowMs }: Means): string[] {
+  const { order, linkExpiresAtMs } = timeline;
+  if (!linkHasEnded(timeline, nowMs)) return [];
+  const at = linkExpiresAtMs === null ? '' : ` at ${iso(linkExpiresAtMs)}`;
+  const begun = order.state === 'payment_pending' ? ', and the payment that was begun may never be completed' : '';
+  return [`Its payment link has expired${at}: nobody can begin to pay there any more${begun}.`];
+}
+
+/** What may keep an unpaid order from becoming paid, the nearest cause first. */
+function obstacles(timeline: Timeline, means: Means): string[] {
+  const { order, events, hints, rejections } = timeline;
+  if (!isOpen(order.state)) {
+    return [...notSettled(timeline), ...(waitsForAPerson(timeline) ? notUnderstood(timeline) : [])];
+  }
+  const deliveries = events.filter(({ reading }) => reading === null);
+  const waiting = deliveries.filter(({ status }) => status === 'pending' || status === 'leased').length;
+  const dead = deliveries.filter((event) => isUnsettled(event, timeline)).length;
+  const stale = hints.reduce((sum, { count }) => sum + count, 0);
+  const refused = timesOf(rejections);
+  const found = ofOpening(timeline);
+  if (waiting > 0) found.push(`${inDeliveries(waiting)} came and ${were(waiting)} not settled yet.`);
+  if (dead > 0) found.push(`${inDeliveries(dead)} came and could not be settled: a person must look.`);
+  found.push(...notUnderstood(timeline));
+  if (stale > 0) {
+    found.push(
+      `${inDeliveries(stale)} came with a stale timestamp, too far from our clock, and ${were(stale)} not believed.`,
+    );
+  }
+  if (refused > 0) found.push(...explainRefusedDeliveries(timeline, means));
+  found.push(...ofSecret(timeline, deliveries.length + stale > 0));
+  if (found.length === 0 && order.state === 'awaiting_payment' && !isInDoubt(timeline)) {
+    found.push(
+      deliveries.length === 0
+        ? 'The service has reported nothing: no authentic delivery has come so far.'
+        : `No delivery so far says that it is. What came: ${whatCame(deliveries)}.`,
+    );
+  }
+  return [...found, ...ofReadings(timeline)];
+}
+
+function timesOf(rejections: Timeline['rejections']): number {
+  return rejections.reduce((sum, { count }) => sum + count, 0);
+}
+
+/** What could not be settled for an order that has its money, until a person has seen to it. */
+function notSettled({ attention }: Timeline): string[] {
+  const matters = attention.filter(({ kind }) => kind === 'event_dead' || kind === 'link_mismatch');
+  const last = matters.at(-1);
+  if (last === undefined) return [];
+  const came = matters.length === 1 ? 'Something came' : `${matters.length} times something came`;
+  return [`${came} that could not be settled, and nothing was counted for it. ${sentence(last.detail)}`];
+}
+
+function waitsForAPerson({ attention }: Timeline): boolean {
+  return attention.some(({ kind }) => kind === 'event_not_understood');
+}
+
+/** The deliveries that settled does not understand, with the reason for the last one. */
+function notUnderstood({ order, events }: Timeline): string[] {
+  const unread = events.filter(isNotUnderstood);
+  const last = unread.at(-1);
+  if (last === undefined) return [];
+  const [them, which] = unread.length === 1 ? ['it', 'Why'] : ['them', 'Why, of the last one'];
+  return [
+    `${inDeliveries(unread.length)} came that settled does not understand, and nothing was counted for ${them}. ` +
+      `${which}: ${sentence(last.fault?.message ?? '')}`,
+    ...(isOpen(order.state) ? [] : ['That may have been about another payment than those that are counted.']),
+  ];
+}
+
+/** Types that the answer names; the entries show every delivery. */
+const TYPES_MAX = 5;
+
+/** The types of the deliveries, each with how often it came. */
+function whatCame(deliveries: readonly EventSummary[]): string {
+  const counts = new Map<string, number>();
+  for (const { type } of deliveries) {
+    const name = type ?? 'an event without a type';
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  const named = [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${inTimes(count)})`));
+  return [...named.slice(0, TYPES_MAX), ...(named.length > TYPES_MAX ? ['others'] : [])].join(', ');
+}
+
+/** Why the customer has no link to pay at. */
+function ofOpening({ opening }: Timeline): string[] {
+  if (opening === null) return [];
+  const { status, withheld, fault } = opening;
+  if (withheld !== null)
+    return [`Its payment link is withheld from the shop: ${sentence(withheld).replace(/^The /, 'the ')}`];
+  if (status === 'done') return [];
+  if (status === 'taken') {
+    return [`Its payment link was not opened: ${sentence(fault?.message ?? 'the reference is taken')}`];
+  }
+  if (fault === null) return ['Its payment link is being opened.'];
+  return [`Its payment link is not open yet (${fault.code}): ${sentence(fault.message)}`];
+}
+
+/** Says that the service may sign with a secret that settled never saw, unless a delivery has verified. */
+function ofSecret({ opening }: Timeline, isVerified: boolean): string[] {
+  if (opening?.secretUnseen !== true || isVerified) return [];
+  return [
+    "The service's answer to the creation of the link was lost, and the signing secret that it may have named with it: if it " +
+      'signs with that one, its webhooks are refused, and settled learns of the payment by asking.',
+  ];
+}
+
+/** What the service said when settled last asked. */
+function ofReadings(timeline: Timeline): string[] {
+  const { events, checkFailures } = timeline;
+  const read = events.filter(
+    ({ reading, status, rule }) => reading !== null && status === 'done' && rule !== 'older_reading',
+  );
+  const last = read.reduce<(typeof read)[number] | null>(
+    (newest, one) => (newest === null || one.receivedAtMs >= newest.receivedAtMs ? one : newest),
+    null,
+  );
+  const dead = timeline.events.some((event) => event.reading !== null && isUnsettled(event, timeline));
+  return [
+    ...(dead ? ['An answer of the service could not be settled: a person must look.'] : []),
+    ...(last === null
+      ? []
+      : [`settled last asked the service at ${iso(last.receivedAtMs)}, and it knew of no completed payment.`]),
+    ...(checkFailures === 0
+      ? []
+      : [`Asking it ${last === null ? '' : 'again '}failed ${inTimes(checkFailures)} so far.`]),
+  ];
+}
+
+function were(n: number): string {
+  return n === 1 ? 'was' : 'were';
+}

@@ -1,0 +1,266 @@
+import { adoptCommand, inPanel, readForeign, shellWord } from '../domain/advice.ts';
+import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
+import type { Money } from '../domain/money.ts';
+import { isOpen, type Order } from '../domain/order.ts';
+import type { ShopFailures } from '../domain/shop_failures.ts';
+import type { HeaderNames } from '../paylink/events.ts';
+import type { EventSummary, Timeline } from '../store/queries.ts';
+import { inWords } from '../work/clock.ts';
+import { isNotUnderstood } from './chronicle.ts';
+import { firstLine, inMoney, iso, words } from './glossary.ts';
+import { nextOfRefused } from './refused_deliveries.ts';
+import { nextOfNotices } from './shop_status.ts';
+
+/** What an explanation needs beside the order's own rows. */
+export type Means = {
+  nowMs: number;
+  /** Whether there is an API to ask. */
+  canAsk: boolean;
+  /** Whether the shop has a callback. */
+  canTell: boolean;
+  /** Failed attempts in a row to send notices, of any order; null if the shop takes notices. */
+  shopFailures: ShopFailures | null;
+  /** Where settled looks for the signature and the timestamp of a delivery today. */
+  headerNames: HeaderNames;
+  /** What was paid, by a webhook that the service has not confirmed; null if there is no such webhook, or it names no money. */
+  moneyInDoubt: Money | null;
+};
+
+/** Whether a webhook spoke of a completed payment that the service has not confirmed: not yet, or not in time. */
+export function isUnconfirmed(timeline: Timeline): boolean {
+  return isInDoubt(timeline) || isHeldUnconfirmed(timeline.order);
+}
+
+export function isHeldUnconfirmed({ state, holds }: Order): boolean {
+  return state === 'held' && holds.some(({ reason }) => reason === 'unconfirmed');
+}
+
+/** Whether settled is asking the service to confirm what a webhook said of a completed payment. */
+export function isInDoubt({ order, events, check }: Timeline): boolean {
+  return isOpen(order.state) && check?.reason === 'doubtful_money' && events.some(({ outcome }) => outcome === 'ask');
+}
+
+/** Whether the link of an unpaid order has ended, by its status or by its time. */
+export function linkHasEnded({ order, linkExpiresAtMs }: Timeline, nowMs: number): boolean {
+  if (order.state !== 'awaiting_payment' && order.state !== 'payment_pending') return false;
+  return order.link?.status === 'EXPIRED' || (linkExpiresAtMs !== null && linkExpiresAtMs <= nowMs);
+}
+
+/** What settled does with an order from here on, and what a person should do. */
+export function whatFollows(timeline: Timeline, means: Means): string[] {
+  const lines = [
+    ...nextOfOpening(timeline, means),
+    ...nextOfEvents(timeline, means),
+    ...nextOfUnread(timeline),
+    ...nextOfRefused(timeline, means),
+    ...nextOfUnclear(timeline),
+    ...(means.canAsk ? [] : nextOfDoubt(timeline)),
+    ...nextOfOrder(timeline.order, means),
+    ...nextOfPayment(timeline, means),
+  ];
+  if (means.canAsk) lines.push(...nextOfAsking(timeline, means));
+  if (means.canTell) lines.push(...nextOfNotices(timeline, means));
+  return lines.length === 0 ? ['Nothing: the order is done.'] : lines;
+}
+
+function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): string[] {
+  if (opening === null || !isOpen(order.state)) return [];
+  const { status, withheld, fault, dueAtMs } = opening;
+  if (withheld !== null) {
+    return [
+      "Switch the link off in the service's panel, so that nobody pays there, and open an order of another reference. " +
+        'If the currency is the cause, set SETTLED_CURRENCY to the one that the service uses.',
+    ];
+  }
+  if (status === 'taken') {
+    const id = readForeign(fault?.message ?? '');
+    return [
+      `Look at ${id === null ? 'the link of this reference' : `link ${id}`} in the service's panel. If it is not meant ` +
+        `for this order, open one of another reference. If it is: ${adoptCommand(order.reference, id)}`,
+    ];
+  }
+  if (status === 'done') return [];
+  if (!canAsk) return [`The link cannot be opened: ${NO_API}.`];
+  if (status === 'leased') return ['The link is being opened now.'];
+  return [`settled ${fault === null ? 'opens the link' : 'tries again to open the link'} ${when(dueAtMs, nowMs)}.`];
+}
+
+function nextOfEvents(timeline: Timeline, { nowMs }: Means): string[] {
+  const waiting = timeline.events.flatMap(({ key, status, dueAtMs, attempt, fault, reading }) => {
+    const named = nameOf({ key, reading });
+    const wait = inWords(Math.max(0, dueAtMs - nowMs));
+    if (status === 'leased') return [`${named} is being settled now.`];
+    if (status !== 'pending') return [];
+    if (fault === null) return [`${named} will be settled in ${wait}.`];
+    return [`${named} will be tried again in ${wait}; attempt ${attempt} failed: ${firstLine(fault.message)}`];
+  });
+  return [...waiting, ...nextOfDead(timeline)];
+}
+
+function nameOf({ key, reading }: Pick<EventSummary, 'key' | 'reading'>): string {
+  return reading === null ? `Event ${key}` : `The service's answer, event ${key},`;
+}
+
+/**
+ * Whether a row could not be settled and still waits for a person. Its matter ends when a reading has said all that the row
+ * could, or when a person has seen to it.
+ */
+export function isUnsettled({ key, status, fault }: EventSummary, { attention }: Pick<Timeline, 'attention'>): boolean {
+  if (status !== 'dead') return false;
+  const isUnread = fault?.code === 'unreadable_event';
+  return attention.some(
+    ({ kind, subject }) => subject === String(key) || (isUnread && kind === 'event_not_understood'),
+  );
+}
+
+/** Events that a line of advice names. */
+const KEYS_NAMED_MAX = 10;
+
+/** One line for all rows that could not be settled. Settling again helps none that is not JSON. */
+function nextOfDead(timeline: Timeline): string[] {
+  const dead = timeline.events.filter((event) => isUnsettled(event, timeline));
+  const last = dead.at(-1);
+  if (last === undefined) return [];
+  const wait =
+    dead.length === 1 ? `${nameOf(last)} waits` : `${dead.length} events wait, the last of them event ${last.key},`;
+  const look = `${wait} for a person. Look at it: settled events show ${last.key}.`;
+  const readable = dead.filter(({ fault }) => fault?.code !== 'unreadable_event').slice(-KEYS_NAMED_MAX);
+  if (readable.length === 0) return [look];
+  const again = dead.length === 1 ? 'Settle it again' : 'Settle again those that were read';
+  return [`${look} ${again}: settled events replay ${readable.map(({ key }) => key).join(' ')}`];
+}
+
+/** What a person does about an event that settled does not understand. */
+function nextOfUnread({ events, attention }: Timeline): string[] {
+  const last = events.findLast(isNotUnderstood);
+  if (last === undefined || !attention.some(({ kind }) => kind === 'event_not_understood')) return [];
+  return [
+    `Event ${last.key} was not understood. Look at it: settled events show ${last.key}. If an update of settled reads it, ` +
+      `settle it again: settled events replay ${last.key}`,
+  ];
+}
+
+/** A person ends what the service left open: the order's state does not show it. */
+function nextOfUnclear({ attention }: Timeline): string[] {
+  return attention
+    .filter(({ kind }) => kind === 'status_unclear')
+    .map(
+      ({ key }) =>
+        "Look at the payment in the service's panel, and do by hand what it shows. Then end this matter: settled attention " +
+        `end ${key} --reason TEXT`,
+    );
+}
+
+const NO_API = 'no API is configured (SETTLED_API_URL, SETTLED_API_KEY)';
+
+/** Reasons to ask that may hide a payment: a delivery that settled could not read. */
+const NEEDS_AN_ANSWER: ReadonlySet<string> = new Set(['not_understood', 'unreadable']);
+
+/** Without an API a person has to look. */
+function nextOfDoubt({ order, check, attention }: Timeline): string[] {
+  if (check === null || check.reason === 'registered') return [];
+  // A delivery that settled did not believe says nothing about an order that a later one paid.
+  const isOver = !isOpen(order.state);
+  if (isOver && (check.reason === 'stale' || check.reason === 'rejected')) return [];
+  // A person ended the matter of what was not understood, or of doubtful money on a paid order.
+  if (attention.length === 0 && (NEEDS_AN_ANSWER.has(check.reason) || isOver)) return [];
+  // A link changes its status when it is paid and when it expires, so that agrees with such an order.
+  if (check.reason === 'link_changed' && (isOver || order.state === 'expired')) return [];
+  const look = `Look at the payment in the service's panel (${check.reason}): settled cannot ask, ${NO_API}.`;
+  if (isOver || !NEEDS_AN_ANSWER.has(check.reason)) return [look];
+  return [
+    `${look} You cannot mark the order paid by hand: if it is, set both, restart settled, and have it ask: ` +
+      `settled orders check ${shellWord(order.reference)}`,
+  ];
+}
+
+function nextOfOrder(order: Order, { canAsk }: Means): string[] {
+  const lines: string[] = [];
+  if (order.state === 'held') lines.push(...nextOfHeld(order, canAsk));
+  if (order.flags.includes('refund_due')) lines.push("Refund the captured money in the service's panel.");
+  if (order.flags.includes('overpaid')) {
+    lines.push(
+      "Look at the payment in the service's panel before you refund anything: what was counted above the order may be " +
+        'instalment interest, which is not owed back.',
+    );
+  }
+  if (order.flags.includes('duplicate_payment')) {
+    lines.push(`Refund the payment that is too many in the service's panel${paidBeside(order)}.`);
+  }
+  return lines;
+}
+
+/** What a payment that settled waits for will do. */
+function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
+  const { order, opening } = timeline;
+  const canBePaid = opening === null || (opening.status === 'done' && opening.withheld === null);
+  if (!canBePaid || isInDoubt(timeline)) return [];
+  if (order.state !== 'awaiting_payment' && order.state !== 'payment_pending') return [];
+  const unheard = canAsk ? '' : ` If no webhook comes, settled does not learn of it: ${NO_API}.`;
+  if (!linkHasEnded(timeline, nowMs)) {
+    // The last webhook may have said so, without settled understanding it.
+    if (!canAsk && timeline.attention.some(({ kind }) => kind === 'event_not_understood')) return [];
+    return [`When the service's webhook says that the payment is completed, the order is paid at once.${unheard}`];
+  }
+  if (order.state === 'awaiting_payment') {
+    return [
+      `The order expires when the service says that nobody has paid, and is paid if it says otherwise.${unheard}`,
+    ];
+  }
+  return [
+    `If the customer still completes the payment that was begun, the order is paid then.${unheard}`,
+    'No notice says that it never will be: some hours after the end of the link the shop may release what it keeps.',
+  ];
+}
+
+/** The payments beside the one that paid the order. */
+function paidBeside(order: Order): string {
+  const others = payments(order).filter(
+    ({ key, status }) => key !== order.settlement?.paymentKey && status === 'completed',
+  );
+  if (others.length === 0) return '';
+  if (others.length > PAYMENTS_LISTED_MAX) return `: ${inPanel(others)}`;
+  const named = others.map(({ key, captured }) => `${key}, ${inMoney(captured)}`);
+  return `: ${named.join('; ')}`;
+}
+
+function nextOfHeld(order: Order, canAsk: boolean): string[] {
+  const { reference } = order;
+  const resolve = `settled orders resolve ${shellWord(reference)}`;
+  const check = canAsk ? `, or ask once more: settled orders check ${shellWord(reference)}` : '';
+  return [
+    ...(isHeldUnconfirmed(order)
+      ? [`The service did not confirm the payment. Look for it in the service's panel${check}`]
+      : []),
+    payments(order).length > 0
+      ? `A person decides. Take the money as it came: ${resolve} --accept --reason TEXT`
+      : `A person decides. Mark the order paid, although no payment of it was counted: ${resolve} --accept --reason TEXT`,
+    `Or cancel the order, and refund the money: ${resolve} --reject --reason TEXT`,
+  ];
+}
+
+/** When settled asks the service next: for a reason, or by the schedule. */
+function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: Timeline, { nowMs }: Means): string[] {
+  const isUnpaid = isOpen(order.state);
+  if (isUnpaid && opening !== null && opening.status !== 'done') return [];
+  const now = isUnpaid ? ` Ask it now: settled orders check ${shellWord(order.reference)}` : '';
+  const asks = `settled asks the service${checkFailures === 0 ? '' : ' again'}`;
+  if (check !== null) {
+    return [`${asks} ${when(check.dueAtMs, nowMs)}, ${words.asked(check.reason)} (${check.reason}).${now}`];
+  }
+  if (nextCheckAtMs !== null) {
+    const why =
+      order.state === 'cancelled'
+        ? ': a customer might still pay'
+        : isUnpaid || order.settlement === null
+          ? ''
+          : ': refunds, disputes and second payments have no webhook';
+    return [`${asks} ${when(nextCheckAtMs, nowMs)}, on schedule${why}.${now}`];
+  }
+  return isUnpaid ? [`The schedule does not ask the service any more.${now}`] : [];
+}
+
+function when(dueAtMs: number, nowMs: number): string {
+  if (dueAtMs <= nowMs) return 'as soon as the API budget allows';
+  return `at ${iso(dueAtMs)}, in ${inWords(dueAtMs - nowMs)}`;
+}

@@ -1,0 +1,100 @@
+import { readSecretFlaw, shellWord } from '../domain/advice.ts';
+import { formatAmount } from '../domain/money.ts';
+import { isOpen } from '../domain/order.ts';
+import type { HeaderNames } from '../paylink/events.ts';
+import type { Diagnosis } from '../receive/diagnosis.ts';
+import { explainDiagnosis } from '../receive/diagnosis_words.ts';
+import type { RejectionSummary, Timeline } from '../store/queries.ts';
+import { inDeliveries, UNREAD_REASONS, words } from './glossary.ts';
+
+/** `headerNames`: where settled looks for the signature and the timestamp of a delivery today. */
+type Means = { headerNames: HeaderNames };
+
+/** Says which deliveries of an order's link settled refused, and what is wrong with them. */
+export function explainRefusedDeliveries(timeline: Timeline, { headerNames }: Means): string[] {
+  const { rejections } = timeline;
+  const unread = rejections.filter(({ reason }) => UNREAD_REASONS.has(reason));
+  const forged = rejections.filter(({ reason }) => !UNREAD_REASONS.has(reason));
+  const diagnoses = rejections.map(({ diagnosis }) => readDiagnosis(diagnosis)).filter((one) => one !== null);
+  const flaw = secretFlaw(timeline);
+  const isOfSecret = rejections.some(({ reason }) => reason === 'signature_wrong');
+  return [
+    ...counted(forged, 'refused as not authentic'),
+    ...counted(unread, 'refused unread'),
+    ...diagnoses.map((diagnosis) => explainDiagnosis(diagnosis).answer),
+    ...(rejections.some((one) => isLookedForNow(one, headerNames)) ? ['It looks for what they carried now.'] : []),
+    ...(flaw !== null && isOfSecret
+      ? [`The service named a signing secret for this link that cannot be used (${flaw}), and may sign with that one.`]
+      : []),
+  ];
+}
+
+function counted(rejections: readonly RejectionSummary[], how: string): string[] {
+  const count = rejections.reduce((sum, one) => sum + one.count, 0);
+  if (count === 0) return [];
+  const reasons = rejections.map(({ reason }) => `${words.rejection(reason)} (${reason})`);
+  return [`${inDeliveries(count)} came and ${count === 1 ? 'was' : 'were'} ${how}: ${reasons.join('; ')}.`];
+}
+
+/** What the service does after a refusal, and what a person should do about the cause. */
+export function nextOfRefused(timeline: Timeline, { headerNames }: Means): string[] {
+  const { order, hints } = timeline;
+  const last = Math.max(0, ...timeline.events.map((one) => (one.reading === null ? one.receivedAtMs : 0)));
+  // An authentic delivery that came later shows that the cause is gone.
+  const rejections = timeline.rejections.filter(({ lastAtMs }) => lastAtMs > last);
+  if (!isOpen(order.state) || hints.length + rejections.length === 0) return [];
+  return [
+    'The service sends a refused delivery again after 1 min, 5 min, 15 min, 1 h, 4 h and 12 h.',
+    ...(hints.length === 0 ? [] : ["Compare this machine's clock with the right time."]),
+    ...new Set(
+      rejections
+        .filter((rejection) => !isLookedForNow(rejection, headerNames))
+        .flatMap((rejection) => nextOfRejection(timeline, rejection)),
+    ),
+  ];
+}
+
+/** Whether deliveries without the right headers carried those that settled looks for by now. */
+function isLookedForNow({ diagnosis: text }: RejectionSummary, { signature }: HeaderNames): boolean {
+  const diagnosis = readDiagnosis(text);
+  return diagnosis?.code === 'other_header_names' && diagnosis.names.includes(signature);
+}
+
+/** What to do about deliveries refused for one reason: the advice of their diagnosis, or how to find the cause. */
+function nextOfRejection(timeline: Timeline, { reason, diagnosis: text }: RejectionSummary): string[] {
+  const diagnosis = readDiagnosis(text);
+  const { reference, amount, link } = timeline.order;
+  const advice = diagnosis === null ? [] : explainDiagnosis(diagnosis).advice;
+  if (reason !== 'signature_wrong') return advice;
+  const isOpened = timeline.opening !== null;
+  if (isOpened && secretFlaw(timeline) !== null) return [OPERATOR_KNOWS];
+  const word = shellWord(reference);
+  const save =
+    `Save a refused delivery and find its cause: settled verify --order ${word} --body FILE --signature TEXT ` +
+    '--timestamp TEXT';
+  const id = link === null || link.id === null ? 'ID' : shellWord(link.id);
+  const isUnexplained = diagnosis === null || diagnosis.code === 'wrong_secret_or_altered_body';
+  return [
+    ...advice,
+    ...(isUnexplained ? [save] : []),
+    isOpened
+      ? `settled made this link's secret, and none can be entered by hand. ${OPERATOR_KNOWS}`
+      : `Correct a wrong secret: settled links add ${word} --amount ${formatAmount(amount)} --currency ` +
+        `${amount.currency} --id ${id} --secret-file FILE`,
+  ];
+}
+
+const OPERATOR_KNOWS =
+  "Ask the operator of the service which secret it signs this link's webhooks with: it must be the one that settled gave it, " +
+  'or one that it names in full when it makes a link. Until then settled learns of the payment by asking.';
+
+/** Why the signing secret that the service named for the link cannot be used; null if it named no such secret. */
+function secretFlaw({ history }: Timeline): string | null {
+  const flaws = history.map(({ what }) => readSecretFlaw(what)).filter((flaw) => flaw !== null);
+  return flaws.at(-1) ?? null;
+}
+
+/** A diagnosis as the store keeps it; null if it keeps none. */
+export function readDiagnosis(text: string | null): Diagnosis | null {
+  return text === null ? null : (JSON.parse(text) as Diagnosis);
+}

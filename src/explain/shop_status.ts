@@ -1,0 +1,74 @@
+import { inARow, refusesNotices, type ShopFailures } from '../domain/shop_failures.ts';
+import type { NoticeSummary, Timeline } from '../store/queries.ts';
+import { inWords } from '../work/clock.ts';
+import { inTimes, iso, sentence, words } from './glossary.ts';
+
+/** Says what the shop knows of an order. Every notice carries the whole order, so one that the shop took stands for those before it. */
+export function whatShopKnows({ notices }: Timeline): string[] {
+  const known = Math.max(0, ...notices.filter(wasTaken).map(({ version }) => version));
+  const newest = notices.findLast((notice) => !wasTaken(notice) && notice.version >= known);
+  if (newest === undefined) return whenTold(notices.at(-1));
+  const what = words.notice(newest.type);
+  if (newest.status === 'dead') {
+    return [`The shop was not told ${what}, and settled no longer tries: ${why(newest)}`];
+  }
+  const first = notices.find(hasTurn);
+  const failures = first === undefined ? 0 : failuresOf(first);
+  const failed =
+    first === undefined || failures === 0 ? '' : ` Telling it failed ${inTimes(failures)} so far: ${why(first)}`;
+  return [`The shop has not been told yet ${what}.${failed}`];
+}
+
+function whenTold(last: NoticeSummary | undefined): string[] {
+  if (last === undefined || last.endedAtMs === null) return [];
+  return [`The shop was told ${words.notice(last.type)} at ${iso(last.endedAtMs)}.`];
+}
+
+/** When settled sends what the shop does not know, and what a person can do. `shopFailures` count the notices of all orders. */
+export function nextOfNotices(
+  { notices }: Timeline,
+  { nowMs, shopFailures }: { nowMs: number; shopFailures: ShopFailures | null },
+): string[] {
+  const isOwed = notices.some(({ status }) => status === 'pending' || status === 'leased');
+  return [...(isOwed && shopFailures !== null ? refusing(shopFailures, nowMs) : []), ...nextOfEach(notices, nowMs)];
+}
+
+/** In the words of `settled doctor`. */
+function refusing(failures: ShopFailures, nowMs: number): string[] {
+  if (!refusesNotices(failures, nowMs)) return [];
+  return [`The shop takes no notices: ${inARow(failures)}. What to do: settled doctor`];
+}
+
+function nextOfEach(notices: readonly NoticeSummary[], nowMs: number): string[] {
+  return notices.flatMap((notice) => {
+    const { id, type, status, dueAtMs } = notice;
+    const what = words.notice(type);
+    const resend = `settled notices resend ${id}`;
+    if (status === 'done') return [];
+    if (status === 'dead') return [`Make sure that the shop takes notices. Then tell it ${what}: ${resend}`];
+    if (status === 'leased') return [`The shop is being told ${what}.`];
+    if (dueAtMs === null) return [`settled tells the shop ${what} after the notices before it.`];
+    if (dueAtMs <= nowMs) return [`settled tells the shop ${what} as soon as it takes notices.`];
+    const at = `${iso(dueAtMs)}, in ${inWords(dueAtMs - nowMs)}`;
+    return [`settled tells the shop ${what} at ${at}. If the shop works again before that, send it now: ${resend}`];
+  });
+}
+
+/** Whether the shop took the notice, even if settled is sending it again. */
+function wasTaken({ status, fault, answer }: NoticeSummary): boolean {
+  return status === 'done' || (fault === null && answer !== null);
+}
+
+/** Whether the notice is the one of its order that is sent next: an order has one at a time. */
+function hasTurn({ status, dueAtMs }: NoticeSummary): boolean {
+  return status === 'leased' || (status === 'pending' && dueAtMs !== null);
+}
+
+function failuresOf({ status, attempt, fault }: NoticeSummary): number {
+  if (fault === null) return 0;
+  return status === 'leased' ? attempt - 1 : attempt;
+}
+
+function why({ fault }: NoticeSummary): string {
+  return sentence(fault?.message ?? 'the reason is not known');
+}
