@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
+import { readSilences } from '../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
-import { readSilences } from '../sandbox/silences.ts';
 import { type Front, startFront } from './front.ts';
 import { type Served, serve } from './serving.ts';
 

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { RequestHandler } from 'express';
 import { Refusal } from './model.ts';
 
@@ -32,4 +33,9 @@ export function refuseOtherSites({ allowRemote }: { allowRemote: boolean }): Req
     }
     next();
   };
+}
+
+/** Tells on stderr, with its stack, what nobody foresaw. The caller is told no more than that. */
+export function tellFailure(error: unknown): void {
+  process.stderr.write(`The sandbox failed at a request: ${inspect(error)}\n`);
 }

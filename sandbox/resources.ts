@@ -1,6 +1,6 @@
 import { aggregateStatus, type Link, PAYMENT_STATUSES, type Payment } from './model.ts';
+import type { Silences } from './options.ts';
 import type { Parts } from './sandbox.ts';
-import type { Silences } from './silences.ts';
 
 /** Link resources as section 2 of the spec writes them: every field of it and no other. */
 type RenderOptions = { baseUrl: string; silences: Silences };

@@ -2,17 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { openRequestLog, type RequestLog } from './api/log.ts';
+import { openRequestLog, type RequestLog } from './api/request_log.ts';
 import { apiRoutes } from './api/routes.ts';
-import { type Chance, openChance } from './chance.ts';
 import { openClock, type TurnableClock } from './clock.ts';
 import { controlRoutes } from './control/routes.ts';
 import { openDispatcher } from './dispatch/dispatcher.ts';
-import { type FaultPlans, openFaultPlans } from './dispatch/faults.ts';
-import type { SandboxOptions } from './options.ts';
+import { type FaultPlans, openFaultPlans } from './fault_plans.ts';
+import type { SandboxOptions, Silences } from './options.ts';
 import { pageRoutes } from './page/routes.ts';
 import { Service } from './service.ts';
-import type { Silences } from './silences.ts';
+import { type Chance, openChance } from './store/statements.ts';
 import { openStore, type SandboxStore } from './store/store.ts';
 
 /** What the routes work with. */

@@ -1,4 +1,3 @@
-import type { Chance } from './chance.ts';
 import type { Cancel, TurnableClock } from './clock.ts';
 import { eventBody } from './events.ts';
 import {
@@ -15,10 +14,10 @@ import {
   Refusal,
   totalWithInterest,
 } from './model.ts';
-import type { Silences } from './silences.ts';
-import type { Delivery } from './store/deliveries.ts';
-import type { StoredEvent } from './store/events.ts';
+import type { Silences } from './options.ts';
+import type { Delivery, StoredEvent } from './store/deliveries.ts';
 import type { NewLink } from './store/links.ts';
+import type { Chance } from './store/statements.ts';
 import type { SandboxStore } from './store/store.ts';
 
 /** The spec does not say when a payment's money becomes available; here it takes 30 days. */

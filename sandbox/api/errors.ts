@@ -1,6 +1,6 @@
-import { tellFailure } from '../failure.ts';
+import { tellFailure } from '../guard.ts';
 import { Refusal } from '../model.ts';
-import type { Silences } from '../silences.ts';
+import type { Silences } from '../options.ts';
 
 /** What goes back to the caller. */
 export type Answer = { status: number; body: unknown; headers?: Record<string, string> };

@@ -1,6 +1,6 @@
-import { DURATIONS, durationMs, durationText } from '../control/duration.ts';
+import { DURATIONS, durationMs, durationText } from '../duration.ts';
+import { connect, URL_OPTION } from './client.ts';
 import { defineCommand } from './command.ts';
-import { connect, URL_OPTION } from './control.ts';
 import { UsageError } from './exit.ts';
 
 const SECOND_MS = 1_000;

@@ -1,3 +1,7 @@
+import { parseArgs } from 'node:util';
+import { DEFAULT_HEADER_PREFIX } from '../options.ts';
+import { UsageError } from './exit.ts';
+
 type Option = {
   /** What its value is called in help; an option without one is a switch. */
   readonly value?: string;
@@ -46,4 +50,91 @@ export type Command<O extends Options = Options> = {
 /** Types `run` by the options of the command, then forgets them, so that all commands fit in one table. */
 export function defineCommand<const O extends Options>(command: Command<O>): Command {
   return command as unknown as Command;
+}
+
+/** Options that every command takes. */
+export const COMMON_OPTIONS = {
+  json: { about: 'print JSON for a program, and errors as JSON on standard error' },
+  help: { about: 'print how the command is used' },
+} as const satisfies Options;
+
+/** Of the commands that send deliveries. */
+export const HEADER_PREFIX_OPTION = {
+  value: 'TEXT',
+  about: "what the names of a delivery's two headers begin with; default x-service",
+} as const;
+
+/** Throws `UsageError` if the text cannot begin the name of a header. */
+export function readHeaderPrefix(given: string | undefined): string {
+  if (given === undefined) return DEFAULT_HEADER_PREFIX;
+  if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(given)) return given;
+  throw new UsageError(`--header-prefix is "${given}". Write what header names begin with, such as x-acme.`);
+}
+
+type Arguments = { positionals: string[]; options: Record<string, string | true | string[]> };
+
+/** Reads what follows the command's name. Throws `UsageError`, which lists what is known. */
+export function readArguments(command: Command, args: readonly string[]): Arguments {
+  const known: Options = { ...command.options, ...COMMON_OPTIONS };
+  const types = Object.entries(known).map(([name, { value }]) => {
+    const type: 'string' | 'boolean' = value === undefined ? 'boolean' : 'string';
+    return [name, name === 'help' ? { type, short: 'h' } : { type }] as const;
+  });
+  const options = Object.fromEntries(types);
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
+  const read: Arguments = { positionals: [], options: {} };
+  for (const token of tokens) {
+    const word = args[token.index] ?? '';
+    // A negative number is a value that a command complains of, not a row of options.
+    if (token.kind === 'option' && /^-\d/.test(word)) {
+      if (token.rawName === word.slice(0, 2)) read.positionals.push(word);
+      continue;
+    }
+    if (token.kind === 'positional') read.positionals.push(token.value);
+    if (token.kind !== 'option') continue;
+    if (!Object.hasOwn(known, token.name)) {
+      const list = Object.keys(known).map((name) => `--${name}`);
+      throw new UsageError(`${titleOf(command)} has no option ${token.rawName}; known: ${list.join(', ')}`);
+    }
+    take(read, known, token);
+  }
+  if (read.options.help === undefined) checkPositionals(command, read.positionals);
+  return read;
+}
+
+function take(
+  { options }: Arguments,
+  known: Options,
+  { name, value, inlineValue }: { name: string; value: string | undefined; inlineValue: boolean | undefined },
+): void {
+  const { value: placeholder, isRepeatable } = known[name] ?? {};
+  if (placeholder === undefined) {
+    if (value !== undefined) throw new UsageError(`--${name} is a switch and takes no value.`);
+    options[name] = true;
+    return;
+  }
+  // What looks like an option is one: a forgotten value must not swallow it.
+  if (value === undefined || (inlineValue !== true && value.startsWith('--'))) {
+    throw new UsageError(`--${name} needs a value: --${name} ${placeholder}`);
+  }
+  if (isRepeatable === true) options[name] = [...((options[name] as string[] | undefined) ?? []), value];
+  else if (options[name] === undefined) options[name] = value;
+  else throw new UsageError(`--${name} is given twice. Give it once.`);
+}
+
+function checkPositionals(command: Command, given: readonly string[]): void {
+  const { positional } = command;
+  if (given.length === 0 && positional !== '' && !positional.startsWith('[')) {
+    throw new UsageError(`${titleOf(command)} needs ${positional}: ${titleOf(command)} ${positional}`);
+  }
+  const most = positional === '' ? 0 : 1;
+  if (given.length <= most) return;
+  if (positional === '[NAME=VALUE]') {
+    throw new UsageError(`${titleOf(command)} sets one switch at a time, and "${given[most]}" is a second one.`);
+  }
+  throw new UsageError(`${titleOf(command)} has no use for "${given[most]}". See: settled sandbox help`);
+}
+
+function titleOf({ name }: Command): string {
+  return `settled sandbox ${name}`;
 }

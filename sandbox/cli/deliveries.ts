@@ -1,5 +1,5 @@
+import { connect, URL_OPTION } from './client.ts';
 import { defineCommand } from './command.ts';
-import { connect, URL_OPTION } from './control.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { printable, record, shorten, table } from './table.ts';
 

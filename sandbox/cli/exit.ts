@@ -1,5 +1,5 @@
 import { Refusal } from '../model.ts';
-import { UnknownName } from '../silences.ts';
+import { UnknownName } from '../options.ts';
 
 /** Exit codes of `settled sandbox`, after sysexits.h where it has one. sandbox/README.md lists them. */
 export const EXIT = {

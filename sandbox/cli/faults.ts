@@ -1,6 +1,6 @@
-import type { FaultPlan } from '../dispatch/faults.ts';
+import type { FaultPlan } from '../fault_plans.ts';
+import { connect, URL_OPTION } from './client.ts';
 import { defineCommand } from './command.ts';
-import { connect, URL_OPTION } from './control.ts';
 import { UsageError } from './exit.ts';
 import { table } from './table.ts';
 

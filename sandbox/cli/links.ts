@@ -1,7 +1,7 @@
 import { PAYMENT_MONEY } from '../model.ts';
-import { SILENCES } from '../silences.ts';
+import { SILENCES } from '../options.ts';
+import { type Control, connect, URL_OPTION } from './client.ts';
 import { type Command, defineCommand, type Options, type Report } from './command.ts';
-import { type Control, connect, URL_OPTION } from './control.ts';
 import { type DeliveryRow, deliveryLines } from './deliveries.ts';
 import { UsageError } from './exit.ts';
 import { record, table } from './table.ts';

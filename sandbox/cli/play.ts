@@ -1,14 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { UnknownName } from '../options.ts';
 import { SCENARIOS } from '../scenarios.ts';
-import { UnknownName } from '../silences.ts';
-import { HEADER_PREFIX_OPTION, readHeaderPrefix } from './arguments.ts';
-import { type Call, defineCommand, type Options } from './command.ts';
+import { type Call, defineCommand, HEADER_PREFIX_OPTION, type Options, readHeaderPrefix } from './command.ts';
 import { answerText, titleOf } from './deliveries.ts';
 import { EXIT, UsageError } from './exit.ts';
-import { type Course, playScenario, type Receiver } from './player.ts';
-import { readSwitches } from './silences.ts';
+import { answerOf, type Course, type Finding, judge, playScenario, type Receiver } from './scenario.ts';
+import { readSwitches } from './switches.ts';
 import { table } from './table.ts';
-import { answerOf, type Finding, judge } from './verdict.ts';
 
 const OPTIONS = {
   'webhook-url': { value: 'URL', about: 'the receiver; needed' },

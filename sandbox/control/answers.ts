@@ -1,12 +1,11 @@
 import type { NextFunction, Request, Response } from 'express';
-import type { LoggedRequest } from '../api/log.ts';
-import { heldBackBy } from '../dispatch/mischief.ts';
+import type { LoggedRequest } from '../api/request_log.ts';
+import { heldBackBy } from '../dispatch/delivery_faults.ts';
 import { Refusal } from '../model.ts';
+import { UnknownName } from '../options.ts';
 import { timeText } from '../resources.ts';
 import type { Parts } from '../sandbox.ts';
-import { UnknownName } from '../silences.ts';
-import type { Attempt, Delivery } from '../store/deliveries.ts';
-import type { StoredEvent } from '../store/events.ts';
+import type { Attempt, Delivery, StoredEvent } from '../store/deliveries.ts';
 import { BODY_BYTES_MAX } from './requests.ts';
 
 export function eventView({ store }: Parts, { id, linkNumber, kind, body, createdAtMs }: StoredEvent) {

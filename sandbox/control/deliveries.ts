@@ -1,8 +1,7 @@
 import type { Router } from 'express';
 import { Refusal } from '../model.ts';
 import type { Parts } from '../sandbox.ts';
-import type { Delivery } from '../store/deliveries.ts';
-import type { StoredEvent } from '../store/events.ts';
+import type { Delivery, StoredEvent } from '../store/deliveries.ts';
 import { attemptOfDelivery, deliveryView, deliveryWithLog, eventView, requestView } from './answers.ts';
 import { linkOf } from './requests.ts';
 

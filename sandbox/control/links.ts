@@ -4,7 +4,7 @@ import { assertPaymentsEnabled, EVENT_KINDS, type Link, PAYMENT_METHODS, PAYMENT
 import { detailsNow } from '../resources.ts';
 import type { Parts } from '../sandbox.ts';
 import type { PaymentChoice } from '../service.ts';
-import { fields, oneNamed, oneOf, readShape, text, trueOrFalse, wholeNumber } from '../shapes.ts';
+import { fields, oneNamed, oneOf, readShape, text, trueOrFalse, wholeNumber } from '../validate.ts';
 import { deliveryView, eventView } from './answers.ts';
 import { linkOf, objectOf } from './requests.ts';
 

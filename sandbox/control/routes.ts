@@ -1,13 +1,13 @@
 import express, { Router } from 'express';
+import { turnMs } from '../duration.ts';
+import { KNOWN_FAULTS } from '../fault_plans.ts';
 import { refuseOtherSites, SANDBOX_HEADER } from '../guard.ts';
 import { Refusal } from '../model.ts';
+import { readSilences, SILENCES } from '../options.ts';
 import { timeText } from '../resources.ts';
 import type { Parts } from '../sandbox.ts';
-import { readSilences, SILENCES } from '../silences.ts';
 import { answerFault } from './answers.ts';
 import { deliveryRoutes } from './deliveries.ts';
-import { turnMs } from './duration.ts';
-import { KNOWN_FAULTS } from './known.ts';
 import { linkRoutes } from './links.ts';
 import { BODY_BYTES_MAX, objectOf } from './requests.ts';
 

@@ -1,11 +1,9 @@
 import type { TurnableClock } from '../clock.ts';
+import type { FaultPlans } from '../fault_plans.ts';
 import type { Link } from '../model.ts';
-import type { SandboxOptions } from '../options.ts';
-import type { Silences } from '../silences.ts';
-import type { Attempt, Delivery, Held } from '../store/deliveries.ts';
-import type { StoredEvent } from '../store/events.ts';
+import type { SandboxOptions, Silences } from '../options.ts';
+import type { Attempt, Delivery, Held, StoredEvent } from '../store/deliveries.ts';
 import type { SandboxStore } from '../store/store.ts';
-import type { FaultPlans } from './faults.ts';
 import {
   afterSigning,
   asSent,
@@ -15,9 +13,8 @@ import {
   postpone,
   release,
   type Shipment,
-} from './mischief.ts';
-import { nextAttemptMs } from './schedule.ts';
-import { type Answer, send } from './sending.ts';
+} from './delivery_faults.ts';
+import { type Answer, send } from './send.ts';
 import { deliveryHeaders, sign, stamp } from './signing.ts';
 
 export type AttemptOptions = {
@@ -137,4 +134,29 @@ function endStatus(answers: readonly Answer[], held: Held | null): 'acknowledged
   if (planned(held, 'drop')?.takes.forGood === true) return 'lost';
   const isAcknowledged = answers.some(({ status }) => status !== null && status >= 200 && status < 300);
   return isAcknowledged ? 'acknowledged' : null;
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** When a failed delivery is tried again (spec section 6): 1 min, 5 min, 15 min, 1 h, 4 h, 12 h. */
+const RETRY_MS = [1 * MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 1 * HOUR_MS, 4 * HOUR_MS, 12 * HOUR_MS] as const;
+const LAST_RETRY_MS = 12 * HOUR_MS;
+
+export type Failed = {
+  /** How many attempts were made, the failed one included. */
+  attempts: number;
+  firstAttemptMs: number;
+  /** When the failed attempt ended. */
+  endMs: number;
+};
+
+/** The time of the next attempt; null where none follows. */
+export function nextAttemptMs({ attempts, firstAttemptMs, endMs }: Failed, silences: Silences): number | null {
+  const retryMs = RETRY_MS[attempts - 1];
+  const isDelay = silences.schedule === 'delays';
+  if (retryMs !== undefined) return (isDelay ? endMs : firstAttemptMs) + retryMs;
+  if (silences['after-last-retry'] === 'give-up') return null;
+  const repeats = attempts - RETRY_MS.length;
+  return isDelay ? endMs + LAST_RETRY_MS : firstAttemptMs + LAST_RETRY_MS * (repeats + 1);
 }

@@ -1,11 +1,10 @@
 import type { Cancel, TurnableClock } from '../clock.ts';
-import type { SandboxOptions } from '../options.ts';
-import type { Silences } from '../silences.ts';
+import type { FaultPlans } from '../fault_plans.ts';
+import type { SandboxOptions, Silences } from '../options.ts';
 import type { Delivery } from '../store/deliveries.ts';
 import type { SandboxStore } from '../store/store.ts';
 import { makeAttempt } from './attempt.ts';
-import type { FaultPlans } from './faults.ts';
-import { letGo } from './mischief.ts';
+import { letGo } from './delivery_faults.ts';
 
 export type DispatcherOptions = {
   store: SandboxStore;

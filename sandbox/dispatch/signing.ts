@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { Silences } from '../silences.ts';
+import type { Silences } from '../options.ts';
 
 export type Signed = {
   secret: string;

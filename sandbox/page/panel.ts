@@ -7,7 +7,7 @@ import {
   PAYMENT_STATUSES,
   type PaymentMoney,
 } from '../model.ts';
-import { type Html, html } from './html.ts';
+import { type Html, html } from './layout.ts';
 import type { View } from './view.ts';
 
 const EVENT_WORDS = {

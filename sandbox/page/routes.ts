@@ -5,9 +5,8 @@ import { aggregateStatus, assertPaymentsEnabled, MERCHANT_NAME, PAYMENT_METHODS,
 import type { Parts } from '../sandbox.ts';
 import type { PaymentChoice } from '../service.ts';
 import { checkoutPage } from './checkout.ts';
-import { answerError, asRefusal } from './errors.ts';
-import { protect } from './policy.ts';
-import { forBrowser, sendFromServer, simulatePayment, simulateStatus } from './simulation.ts';
+import { forBrowser, sendFromServer, simulatePayment, simulateStatus } from './panel_actions.ts';
+import { answerError, asRefusal, protect } from './responses.ts';
 import { pageState } from './view.ts';
 
 const FORM_BYTES_MAX = 4096;

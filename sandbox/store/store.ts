@@ -1,9 +1,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { attemptRows, deliveryRows } from './deliveries.ts';
-import { eventRows } from './events.ts';
-import { linkRows } from './links.ts';
-import { paymentRows } from './payments.ts';
+import { attemptRows, deliveryRows, eventRows } from './deliveries.ts';
+import { linkRows, paymentRows } from './links.ts';
 import { statements } from './statements.ts';
 
 export type SandboxStore = ReturnType<typeof openStore>;

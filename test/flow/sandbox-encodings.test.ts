@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SILENCES } from '../../sandbox/silences.ts';
+import { SILENCES } from '../../sandbox/options.ts';
 import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
 import { eventually } from '../support/eventually.ts';
 import { times } from '../support/length.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { errorAnswer } from '../../sandbox/api/errors.ts';
-import { DEFAULT_SILENCES } from '../../sandbox/silences.ts';
+import { DEFAULT_SILENCES } from '../../sandbox/options.ts';
 import { rawConnection } from '../support/raw.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { BARE, create, RICH } from './client.ts';

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { FAULTS } from '../../sandbox/dispatch/faults.ts';
+import { FAULTS } from '../../sandbox/fault_plans.ts';
+import { SILENCES } from '../../sandbox/options.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
-import { SILENCES } from '../../sandbox/silences.ts';
 import { testFolder } from '../support/app.ts';
 import { type Finished, type RunningProcess, runSandbox, spawnSandbox } from '../support/process.ts';
 

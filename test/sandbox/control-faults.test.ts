@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FAULTS } from '../../sandbox/dispatch/faults.ts';
+import { FAULTS } from '../../sandbox/fault_plans.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 
 describe('control: faults', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SILENCES } from '../../sandbox/silences.ts';
+import { SILENCES } from '../../sandbox/options.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { createLink, startReceiver } from './control-client.ts';
 

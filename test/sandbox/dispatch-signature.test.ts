@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { sign } from '../../sandbox/dispatch/signing.ts';
-import { SILENCES } from '../../sandbox/silences.ts';
+import { SILENCES } from '../../sandbox/options.ts';
 import { createLink, firstDelivery, HOUR_MS, MINUTE_MS, startPair, turn } from '../support/dispatch.ts';
 import type { Received } from '../support/hook.ts';
 

@@ -4,12 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../sandbox/cli/commands.ts';
 import { EXIT, EXIT_MEANINGS } from '../../sandbox/cli/exit.ts';
-import { KNOWN_FAULTS } from '../../sandbox/control/known.ts';
 import { controlRoutes } from '../../sandbox/control/routes.ts';
-import { FAULTS } from '../../sandbox/dispatch/faults.ts';
+import { FAULTS, KNOWN_FAULTS } from '../../sandbox/fault_plans.ts';
+import { SILENCES } from '../../sandbox/options.ts';
 import type { Parts } from '../../sandbox/sandbox.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
-import { SILENCES } from '../../sandbox/silences.ts';
 import { spawnSandbox } from '../support/process.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

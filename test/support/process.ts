@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import { run as runOfSandbox } from '../../sandbox/cli/run.ts';
+import { run as runOfSandbox } from '../../sandbox/cli/commands.ts';
 import { run } from '../../src/cli/run.ts';
 
 export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));

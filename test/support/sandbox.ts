@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { SandboxOptions } from '../../sandbox/options.ts';
+import { readSilences } from '../../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
-import { readSilences } from '../../sandbox/silences.ts';
 import { ask } from './ask.ts';
 
 export type TestSandbox = Sandbox & {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Refusal } from './model.ts';
-import { UnknownName } from './silences.ts';
+import { UnknownName } from './options.ts';
 
 /** What a caller may give, with complaints that read as sentences after the name of the field. */
 

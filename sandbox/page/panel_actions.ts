@@ -9,8 +9,8 @@ import {
   Refusal,
 } from '../model.ts';
 import type { Parts } from '../sandbox.ts';
-import { oneNamed } from '../shapes.ts';
 import type { Delivery } from '../store/deliveries.ts';
+import { oneNamed } from '../validate.ts';
 
 /** What the panel's script is answered about an event that the server sent. */
 type ServerSending = { atMs: number; event: string; status: number | null; body: string | null; error: string | null };

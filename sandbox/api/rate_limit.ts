@@ -1,4 +1,4 @@
-import type { Silences } from '../silences.ts';
+import type { Silences } from '../options.ts';
 import { ApiError } from './errors.ts';
 
 /** The period that the limit is counted over (spec section 8: requests per minute). */

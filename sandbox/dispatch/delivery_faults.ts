@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import type { TurnableClock } from '../clock.ts';
+import { type DeliveryFaultName, type FaultPlans, PUTTING_OFF } from '../fault_plans.ts';
 import type { Delivery, DrawnFault, Held } from '../store/deliveries.ts';
 import type { SandboxStore } from '../store/store.ts';
-import { type DeliveryFaultName, type FaultPlans, PUTTING_OFF } from './faults.ts';
 
 /** What one attempt sends. */
 export type Shipment = { secret: string; timestamp: string; body: Buffer };

@@ -1,6 +1,6 @@
-import { readSilences, SILENCES, type Silences } from '../silences.ts';
+import { readSilences, SILENCES, type Silences } from '../options.ts';
+import { connect, URL_OPTION } from './client.ts';
 import { defineCommand } from './command.ts';
-import { connect, URL_OPTION } from './control.ts';
 import { UsageError } from './exit.ts';
 import { table } from './table.ts';
 

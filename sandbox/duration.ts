@@ -1,4 +1,4 @@
-import { Refusal } from '../model.ts';
+import { Refusal } from './model.ts';
 
 /** One turn passes over a year at most. */
 const TURN_MS_MAX = 366 * 86_400_000;
