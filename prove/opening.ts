@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { readSilences } from '../sandbox/options.ts';
+import { readSwitches } from '../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
 import { type Front, startFront } from './front.ts';
 import { type Served, serve } from './serving.ts';
@@ -59,7 +59,7 @@ export async function runCycle(point: Point, occurrence: number): Promise<Cycle>
     headerPrefix: 'x-service',
     rateLimit: 60,
     merchantInactive: false,
-    silences: readSilences([]),
+    switches: readSwitches([]),
   });
   const front = await startFront(sandbox.url);
   const storePath = join(folder, 'settled.db');

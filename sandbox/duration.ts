@@ -1,22 +1,22 @@
 import { Refusal } from './model.ts';
 
-/** One turn passes over a year at most. */
+/** The longest turn of the clock. */
 const TURN_MS_MAX = 366 * 86_400_000;
 
 const UNITS_MS = [86_400_000, 3_600_000, 60_000, 1_000, 1] as const;
 const DURATION = /^(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(?:(\d{1,12})ms)?$/;
 
-/** The forms of a duration, for people. */
+/** Examples of durations, for messages. */
 export const DURATIONS = '17h, 90m, 2h30m, 1d, 45s or 500ms';
 
-/** Milliseconds of `17h`, `2h30m` or `500ms`; null where the text is none of that. */
+/** Milliseconds of `17h`, `2h30m` or `500ms`; null if the text is not a duration. */
 export function durationMs(text: string): number | null {
   const match = text === '' ? null : DURATION.exec(text);
   if (match === null) return null;
   return UNITS_MS.reduce((sum, unitMs, at) => sum + unitMs * Number(match[at + 1] ?? 0), 0);
 }
 
-/** `18h`, `2h30m`, `1d4h`: to the second; `0s` for less. */
+/** `18h`, `2h30m`, `1d4h`: rounded to seconds; `0s` for less. */
 export function durationText(ms: number): string {
   const units = ['d', 'h', 'm', 's'] as const;
   let leftMs = Math.round(ms / 1_000) * 1_000;
@@ -29,7 +29,7 @@ export function durationText(ms: number): string {
   return parts.join('') || '0s';
 }
 
-/** By how many milliseconds `{advance}`, `{advanceMs}` or `{to}` turns the clock. Throws a refusal. */
+/** By how many milliseconds `{advance}`, `{advanceMs}` or `{to}` turns the clock. Throws the refusal 400. */
 export function turnMs(given: Record<string, unknown>, nowMs: number): number {
   const [[name, value] = ['', null], ...more] = Object.entries(given);
   if (more.length > 0 || !['advance', 'advanceMs', 'to'].includes(name)) {

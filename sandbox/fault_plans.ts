@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { EVENT_KINDS, Refusal } from './model.ts';
-import { UnknownName } from './options.ts';
+import { EVENT_KINDS, Refusal, UnknownName } from './model.ts';
 import type { SandboxStore } from './store/store.ts';
 import { fields, oneOf, readShape, text, trueOrFalse, wholeNumber } from './validate.ts';
 
-/** Faults that are done to deliveries, with what each takes. */
+/** Faults of deliveries, with the parameters that each takes. */
 export const DELIVERY_FAULTS = {
   drop: {
     about: 'nothing is sent; the attempt counts as failed, or, with forGood, as if it had arrived',
@@ -12,36 +11,36 @@ export const DELIVERY_FAULTS = {
   },
   duplicate: { about: 'the same request is sent several times', takes: { times: wholeNumber(2, 100).default(2) } },
   reorder: {
-    about: 'held back until so many later deliveries of the same link were sent; it waits for them',
+    about: 'held back until this many later deliveries of the same link were sent; waits as long as it takes',
     takes: { by: wholeNumber(1, 100).default(1) },
   },
   delay: {
-    about: 'sent later, by milliseconds of the sandbox',
+    about: "sent this many milliseconds later, by the sandbox's clock",
     takes: { ms: wholeNumber(1, 86_400_000).default(60_000) },
   },
   tamper: {
     about: 'the body is changed after it was signed: the amount, the status, or one byte',
     takes: { what: oneOf(['amount', 'status', 'byte']).default('amount') },
   },
-  're-encode': { about: 'the body is written anew after it was signed: the same JSON in other bytes', takes: {} },
+  're-encode': { about: 'the body is written again after it was signed: the same JSON in other bytes', takes: {} },
   'stale-timestamp': {
-    about: 'signed rightly, with a timestamp that is so old',
+    about: 'signed correctly, with a timestamp that is this old',
     takes: { ageMs: wholeNumber().default(3_600_000) },
   },
   'wrong-secret': { about: 'signed with another secret', takes: {} },
   truncate: { about: 'the end of the body is missing', takes: { bytes: wholeNumber(1, 1_000_000).default(10) } },
   oversize: {
-    about: 'the body is filled up with spaces to so many bytes, and signed as it is sent',
+    about: 'the body is padded with spaces to this many bytes, and signed as it is sent',
     takes: { bytes: wholeNumber(1, 10_000_000).default(300_000) },
   },
   'other-method': {
     about: 'sent with another method than POST',
     takes: { method: oneOf(['PUT', 'PATCH', 'GET', 'DELETE']).default('PUT') },
   },
-  compress: { about: 'sent as gzip, with a Content-Encoding', takes: {} },
+  compress: { about: 'sent as gzip, with a Content-Encoding header', takes: {} },
 } as const;
 
-/** Faults that are done to requests of the API. */
+/** Faults of requests to the API. */
 const REQUEST_FAULTS = {
   'early-event': { about: 'the creation is answered only after its event was delivered', takes: {} },
   'lose-response': {
@@ -53,24 +52,21 @@ const REQUEST_FAULTS = {
     takes: { retryAfterSeconds: wholeNumber(1, 3_600).default(30) },
   },
   'server-error': { about: 'an error of the service', takes: { status: wholeNumber(500, 599).default(503) } },
-  slow: { about: 'answered later, by real milliseconds', takes: { ms: wholeNumber(1, 600_000).default(5_000) } },
+  slow: { about: 'answered this many real milliseconds later', takes: { ms: wholeNumber(1, 600_000).default(5_000) } },
 } as const;
 
 export const FAULTS = { ...DELIVERY_FAULTS, ...REQUEST_FAULTS } as const;
 type FaultName = keyof typeof FAULTS;
 export type DeliveryFaultName = keyof typeof DELIVERY_FAULTS;
 
-/**
- * What puts a delivery off. Several of these are done one after the other; of any other kind one is done, and the next
- * waits for its turn.
- */
-export const PUTTING_OFF: ReadonlySet<string> = new Set(['delay', 'reorder']);
+/** Faults that postpone a delivery. An attempt may have several of them, one after the other; of any other fault, one. */
+export const POSTPONING: ReadonlySet<string> = new Set(['delay', 'reorder']);
 
-/** What a plan is done to; what it does not name may be anything. */
+/** What a plan may match by. A field that it does not name matches everything. */
 const DELIVERY_MATCH = { event: oneOf(EVENT_KINDS), link: text(300), attempt: wholeNumber(1, 1_000) };
 const REQUEST_MATCH = { method: oneOf(['GET', 'POST']), path: text(300) };
 
-/** A fault plan: which fault, what it is done to, and how often. Nothing is left to probability. */
+/** Which fault, done to what, and how often. Nothing depends on probability. */
 export type FaultPlan = {
   number: number;
   fault: FaultName;
@@ -81,12 +77,12 @@ export type FaultPlan = {
     method?: string | undefined;
     path?: string | undefined;
   };
-  /** How many that match pass unharmed before the first. */
+  /** How many matching ones pass unharmed first. */
   skip: number;
-  /** How many more it is done to; null for every one, until it is taken away. */
+  /** How many more it harms; null for every one until the plan is removed. */
   remaining: number | null;
   applied: number;
-  /** What the fault takes: `ms`, `times`, `when` … */
+  /** The fault's parameters: `ms`, `times`, `when` … */
   with: Record<string, unknown>;
 };
 
@@ -94,10 +90,10 @@ export type FaultPlans = {
   /** Adds a plan of the shape `{fault, match?, skip?, count?, with?}`. Throws a refusal that names the wrong field. */
   add(plan: unknown): FaultPlan;
   list(): FaultPlan[];
-  /** False where there is no such plan. */
+  /** False if there is no such plan. */
   remove(number: number): boolean;
   clear(): void;
-  /** The plans that are to be done to this attempt, in the order in which they were made; each is counted as done. */
+  /** The plans that harm this attempt, in the order in which they were added; counts each as applied. */
   forDelivery(attempt: { event: string; link: string; attempt: number }): FaultPlan[];
   /** The same for a request; `path` without the query. */
   forRequest(request: { method: string; path: string }): FaultPlan[];
@@ -120,7 +116,7 @@ export function openFaultPlans({ db }: SandboxStore): FaultPlans {
     for (const plan of plans) {
       if (taken.some(endsRequest)) break;
       if (!Object.hasOwn(names, plan.fault) || plan.remaining === 0 || !fits(plan)) continue;
-      if (!PUTTING_OFF.has(plan.fault) && taken.some(({ fault }) => fault === plan.fault)) continue;
+      if (!POSTPONING.has(plan.fault) && taken.some(({ fault }) => fault === plan.fault)) continue;
       if (plan.skip > 0) plan.skip--;
       else {
         plan.applied++;
@@ -159,7 +155,7 @@ export function openFaultPlans({ db }: SandboxStore): FaultPlans {
       }),
     forRequest: ({ method, path }) =>
       take(REQUEST_FAULTS, ({ fault, match }) => {
-        // Only a creation has an event; another request is not to use the plan up.
+        // Only a creation has an event; another request must not use the plan up.
         if (fault === 'early-event' && method !== 'POST') return false;
         const isMethod = match.method === undefined || match.method === method;
         return isMethod && (match.path === undefined || match.path === path);
@@ -167,7 +163,7 @@ export function openFaultPlans({ db }: SandboxStore): FaultPlans {
   };
 }
 
-/** After it the request is answered, or never will be: what is planned further waits for the next one. */
+/** Whether the request ends with this fault. Later plans wait for the next request. */
 function endsRequest({ fault, with: takes }: FaultPlan): boolean {
   if (fault === 'lose-response') return takes.when === 'before';
   return fault === 'rate-limit' || fault === 'server-error';
@@ -213,13 +209,12 @@ function readRow({ number, fault, plan, remaining, applied }: Row): FaultPlan {
 
 type KnownFault = {
   about: string;
-  /** What it is done to. */
   target: 'delivery' | 'request';
-  /** What `with` may hold, each described in words. */
+  /** The parameters of `with`, each described in words. */
   takes: Record<string, string>;
 };
 
-/** Every fault with what it takes, for people. */
+/** Every fault with its parameters, for people. */
 export const KNOWN_FAULTS: Readonly<Record<string, KnownFault>> = Object.fromEntries(
   Object.entries(FAULTS).map(([name, { about, takes }]) => {
     const target = Object.hasOwn(DELIVERY_FAULTS, name) ? 'delivery' : 'request';

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { Refusal } from './model.ts';
-import { UnknownName } from './options.ts';
+import { Refusal, UnknownName } from './model.ts';
 
-/** What a caller may give, with complaints that read as sentences after the name of the field. */
+/** Types of what a caller may give. Their complaints read as sentences after the name of the field. */
 
 export function wholeNumber(least?: number, most?: number) {
   const range = least === undefined ? '' : most === undefined ? ` from ${least}` : ` from ${least} to ${most}`;
@@ -26,7 +25,7 @@ export function text(lengthMax: number) {
   return z.string(error).max(lengthMax, error);
 }
 
-/** The known name that was given. Throws a refusal that lists them. */
+/** The known name that was given. Throws a refusal that lists the known ones. */
 export function oneNamed<Name extends string>(
   what: string,
   given: unknown,
@@ -38,7 +37,7 @@ export function oneNamed<Name extends string>(
   throw new Refusal(400, 'validation_error', `${new UnknownName(what, given, known).message}.`, field);
 }
 
-/** An object with these fields and no other. `hint` is said where another is given. */
+/** An object with these fields and no others. `hint` is the complaint about another field. */
 export function fields<Shape extends z.core.$ZodShape>(shape: Shape, hint?: string) {
   const known = Object.keys(shape).join(', ');
   return z.strictObject(shape, {
@@ -47,7 +46,7 @@ export function fields<Shape extends z.core.$ZodShape>(shape: Shape, hint?: stri
   });
 }
 
-/** Reads what was given. Throws a refusal that names the first field that is wrong. */
+/** Throws a refusal that names the first wrong field. */
 export function readShape<S extends z.ZodType>(shape: S, given: unknown): z.output<S> {
   const result = shape.safeParse(given);
   if (result.success) return result.data;

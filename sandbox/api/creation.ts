@@ -4,27 +4,27 @@ import { z } from 'zod';
 import { Refusal } from '../model.ts';
 import type { NewLink } from '../store/links.ts';
 
-/** What makes a link: all but the moment of its creation. */
+/** A link to be created. */
 export type Creation = Omit<NewLink, 'createdAtMs'>;
 
 /** The spec names no currency among the fields of a creation; installments are quoted in BRL (section 2). */
 const CURRENCY = 'BRL';
 /** Exclusive (spec section 8). */
 const AMOUNT_MIN = 25;
-/** The spec shows no bound (section 8, gaps). Up to this one a number holds every cent, also of a total with interest. */
+/** The spec shows no bound (section 8, gaps). Up to this one a number holds every cent, even of a total with interest. */
 const AMOUNT_MAX = 1_000_000_000_000;
-/** Deeper metadata could not be written as JSON everywhere. */
+/** Not every JSON writer can write deeper metadata. */
 const METADATA_DEPTH_MAX = 100;
 
 /**
  * Reads the body of a creation (spec section 4). Where the spec is silent:
- * - `description` is taken; fields that the spec does not name are ignored, as it names no refusal for them;
- * - null stands for a field that is not given;
+ * - `description` is accepted; fields that the spec does not name are ignored, because it names no refusal for them;
+ * - null means that the field is not given;
  * - an amount is a number, not text, with at most two decimals;
- * - `expiresAt` is in the future, and says its offset from UTC;
- * - lengths are bounded by the size of the body alone.
+ * - `expiresAt` is in the future, and has its offset from UTC;
+ * - only the size of the body bounds the lengths.
  *
- * Throws the refusal 400 that says what is wrong with each field; it carries the name of the first.
+ * Throws the refusal 400 that says what is wrong with each field; its `field` is the first of them.
  */
 export function readCreation(body: unknown, nowMs: number): Creation {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
@@ -62,7 +62,7 @@ function optional<Type extends z.ZodType>(type: Type) {
   return type.nullish().transform((value) => value ?? null);
 }
 
-/** Text that UTF-8 can hold: a lone surrogate would come back as something else. */
+/** UTF-8 cannot hold a lone surrogate: it would come back as something else. */
 function text(error = 'must be a text') {
   return z
     .string({ error })
@@ -100,7 +100,7 @@ function metadata() {
     });
 }
 
-/** Walks by levels and not by recursion, which deep nesting would exhaust. The metadata itself is the first level. */
+/** Walks by levels, because deep nesting would exhaust a recursion. The metadata itself is the first level. */
 function isShallow(metadata: object): boolean {
   let level = [metadata];
   for (let depth = 1; depth <= METADATA_DEPTH_MAX; depth++) {
@@ -114,8 +114,8 @@ function isContainer(value: unknown): value is object {
 }
 
 /**
- * Whether every number is one that a double holds for sure. Which digits were written above that is not known any more,
- * so all whole numbers beyond it are refused, and what is infinite. Fractions are rounded, as everywhere in JSON.
+ * Whether a double surely holds every number exactly. Above that, JSON.parse has lost the digits that were written, so
+ * larger whole numbers and infinity are refused. Fractions are rounded, as everywhere in JSON.
  */
 function isExact(value: unknown): boolean {
   if (typeof value === 'number') return Number.isSafeInteger(Math.trunc(value));
@@ -124,7 +124,7 @@ function isExact(value: unknown): boolean {
 
 const BODY_BYTES_MAX = 100 * 1024;
 
-/** The body as JSON. Throws the refusal 400 where it is too large, of another type, or no JSON in UTF-8. */
+/** The body as JSON. Throws the refusal 400 if it is too large, of another type, or not JSON in UTF-8. */
 export async function readJson(request: IncomingMessage): Promise<unknown> {
   const { 'content-type': type, 'content-encoding': encoding } = request.headers;
   if (!/^application\/json *(;|$)/i.test(type ?? '')) {

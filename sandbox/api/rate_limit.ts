@@ -1,13 +1,13 @@
-import type { Silences } from '../options.ts';
+import type { Switches } from '../options.ts';
 import { ApiError } from './errors.ts';
 
-/** The period that the limit is counted over (spec section 8: requests per minute). */
+/** The limit counts requests per minute (spec section 8). */
 const WINDOW_MS = 60_000;
 
 export type RateLimit = {
-  /** Counts a request, or throws 429 where the key has no more. Gives the headers for the answer. */
+  /** Counts a request and returns the headers of its answer. Throws 429 if the key has no more. */
   take(key: string): Record<string, string>;
-  /** The 429 of a limit that is reached. */
+  /** The 429 itself. */
   refusal(retryAfterSeconds: number): ApiError;
 };
 
@@ -15,24 +15,24 @@ type RateLimitOptions = {
   /** Requests a minute for each key; null for no limit, and no headers. */
   limit: number | null;
   nowMs: () => number;
-  silences: () => Silences;
+  switches: () => Switches;
 };
 
 /**
- * A true sliding count: it remembers when each request of the last minute was accepted, so that no stretch of 60 s has
- * more than the limit. Refused requests are not counted.
+ * A true sliding window: it remembers when each request of the last minute was accepted, so that no 60 s have more than
+ * the limit. Refused requests do not count.
  */
-export function openRateLimit({ limit, nowMs, silences }: RateLimitOptions): RateLimit {
-  /** For each key, the times of what was accepted in the last minute, oldest first: never more than the limit. */
+export function openRateLimit({ limit, nowMs, switches }: RateLimitOptions): RateLimit {
+  /** For each key, when the requests of the last minute were accepted, oldest first: never more than the limit. */
   const acceptedMs = new Map<string, number[]>();
 
   function headers(remaining: number, freeInMs: number): Record<string, string> {
     if (limit === null) return {};
-    const freeAtMs = silences()['rate-reset'] === 'seconds' ? freeInMs : nowMs() + freeInMs;
+    const freeAtMs = switches()['rate-reset'] === 'seconds' ? freeInMs : nowMs() + freeInMs;
     return {
       'x-ratelimit-limit': String(limit),
       'x-ratelimit-remaining': String(remaining),
-      // The spec does not say what is reset; here it is when the oldest counted request leaves the minute.
+      // The spec does not say what is reset. Here it is the moment when the oldest counted request leaves the window.
       'x-ratelimit-reset': String(Math.ceil(freeAtMs / 1_000)),
     };
   }

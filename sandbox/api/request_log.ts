@@ -1,30 +1,30 @@
 import type { RequestHandler } from 'express';
 import type { TurnableClock } from '../clock.ts';
 
-/** So many are remembered, the latest. */
+/** The log keeps at least this many, the latest. */
 const REMEMBERED_MAX = 10_000;
 
 /** One request to the service's API. */
 export type LoggedRequest = {
   /** 1 for the first since the sandbox started. */
   number: number;
-  /** When it came, epoch milliseconds of the sandbox. */
+  /** When it arrived, in epoch milliseconds of the sandbox. */
   atMs: number;
   method: string;
-  /** With its query. */
+  /** With the query. */
   path: string;
-  /** What it was answered; null while it is not, and where the connection broke. */
+  /** Null until it is answered, and if the connection broke. */
   status: number | null;
 };
 
 export type RequestLog = {
-  /** Notes a request when it comes, and its status when it is answered. */
+  /** Notes a request when it arrives, and its status when it is answered. */
   note: RequestHandler;
-  /** Those after the one of this number, oldest first. */
+  /** The requests after the one with this number, oldest first. */
   after(number: number): readonly LoggedRequest[];
 };
 
-/** Remembers what was asked of the API, as the service sees it. In memory: a restart forgets it. */
+/** Remembers the API's requests, in memory: a restart forgets them. */
 export function openRequestLog(clock: Pick<TurnableClock, 'nowMs'>): RequestLog {
   let requests: LoggedRequest[] = [];
   let count = 0;

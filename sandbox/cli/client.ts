@@ -4,7 +4,7 @@ import type { Options } from './command.ts';
 import { CommandError, EXIT, exitOfRefusal, UsageError } from './exit.ts';
 
 export const DEFAULT_URL = `http://${DEFAULT_LISTEN.host}:${DEFAULT_LISTEN.port}`;
-/** Turning the clock waits for receivers, each of which may take 20 seconds. After 300 s `fetch` gives up by itself. */
+/** Turning the clock waits for receivers, each of which may take 20 seconds. `fetch` itself gives up after 300 s. */
 const ANSWER_MS_MAX = 290_000;
 
 export const URL_OPTION = {
@@ -21,7 +21,7 @@ export type Control = {
   delete(path: string): Promise<Json>;
 };
 
-/** Throws `UsageError` where the address is none. */
+/** Throws `UsageError` if `url` is not an http or https address. */
 export function connect(url: string = DEFAULT_URL): Control {
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
     throw new UsageError(`--url is "${url}". Write an address: --url ${DEFAULT_URL}`);
@@ -40,7 +40,7 @@ export function connect(url: string = DEFAULT_URL): Control {
 async function ask(url: string, request: Request): Promise<Json> {
   const response = await fetch(request, { signal: AbortSignal.timeout(ANSWER_MS_MAX) }).catch((error) => {
     if (error instanceof Error && error.name === 'TimeoutError') {
-      const message = `The sandbox at ${url} has not answered for ${ANSWER_MS_MAX / 1_000} s. It goes on; ask it later.`;
+      const message = `The sandbox at ${url} has not answered for ${ANSWER_MS_MAX / 1_000} s. It is still at work; try again later.`;
       throw new CommandError(EXIT.unreachable, 'sandbox_busy', message);
     }
     const message = `No sandbox answers at ${url}. Start one with \`settled sandbox\`, or name another with --url.`;

@@ -11,7 +11,7 @@ type Option = {
 };
 export type Options = Readonly<Record<string, Option>>;
 
-/** The options that were given: a text each, several where it is repeatable, true for a switch. */
+/** The given options: a text each, a list if the option is repeatable, true for a switch. */
 type Given<O extends Options> = {
   readonly [Name in keyof O]?: O[Name] extends { readonly isRepeatable: true }
     ? readonly string[]
@@ -21,29 +21,29 @@ type Given<O extends Options> = {
 };
 
 export type Call<O extends Options> = {
-  /** The empty text where none was given. */
+  /** The positional argument; empty if none was given. */
   readonly first: string;
   readonly options: Given<O>;
 };
 
-/** What a command found: for a machine, and the same for a person. */
+/** The result of a command: for a program, and the same for a person. */
 export type Report = {
   readonly data: unknown;
   readonly lines: readonly string[];
-  /** 0 where it is not given. */
+  /** 0 if it is absent. */
   readonly exit?: number;
 };
 
-/** A command of `settled sandbox`. Dispatch, help and the errors about the command line are made from this. */
+/** A command of `settled sandbox`. Dispatch, help and usage errors follow from this description. */
 export type Command<O extends Options = Options> = {
   readonly name: string;
-  /** `LINK`, in brackets where it may be left out, or empty. */
+  /** `LINK`; `[LINK]` if it is optional; or empty. */
   readonly positional: string;
   readonly about: string;
   /** Further lines of help. */
   readonly details?: readonly string[];
   readonly options: O;
-  /** Null where the command has said everything itself. */
+  /** Null if the command has printed everything itself. */
   run(call: Call<O>): Promise<Report | null>;
 };
 
@@ -58,22 +58,22 @@ export const COMMON_OPTIONS = {
   help: { about: 'print how the command is used' },
 } as const satisfies Options;
 
-/** Of the commands that send deliveries. */
+/** For the commands that send deliveries. */
 export const HEADER_PREFIX_OPTION = {
   value: 'TEXT',
-  about: "what the names of a delivery's two headers begin with; default x-service",
+  about: "the prefix of a delivery's two headers; default x-service",
 } as const;
 
-/** Throws `UsageError` if the text cannot begin the name of a header. */
+/** Throws `UsageError` if no header name can begin with the text. */
 export function readHeaderPrefix(given: string | undefined): string {
   if (given === undefined) return DEFAULT_HEADER_PREFIX;
   if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(given)) return given;
-  throw new UsageError(`--header-prefix is "${given}". Write what header names begin with, such as x-acme.`);
+  throw new UsageError(`--header-prefix is "${given}". Write the beginning of a header name, such as x-acme.`);
 }
 
 type Arguments = { positionals: string[]; options: Record<string, string | true | string[]> };
 
-/** Reads what follows the command's name. Throws `UsageError`, which lists what is known. */
+/** Reads the words after the command's name. Throws `UsageError` with the known options. */
 export function readArguments(command: Command, args: readonly string[]): Arguments {
   const known: Options = { ...command.options, ...COMMON_OPTIONS };
   const types = Object.entries(known).map(([name, { value }]) => {
@@ -85,7 +85,7 @@ export function readArguments(command: Command, args: readonly string[]): Argume
   const read: Arguments = { positionals: [], options: {} };
   for (const token of tokens) {
     const word = args[token.index] ?? '';
-    // A negative number is a value that a command complains of, not a row of options.
+    // A negative number is a value for the command to reject, not a row of short options.
     if (token.kind === 'option' && /^-\d/.test(word)) {
       if (token.rawName === word.slice(0, 2)) read.positionals.push(word);
       continue;
@@ -113,7 +113,7 @@ function take(
     options[name] = true;
     return;
   }
-  // What looks like an option is one: a forgotten value must not swallow it.
+  // A word that looks like an option is one: an option without its value must not swallow it.
   if (value === undefined || (inlineValue !== true && value.startsWith('--'))) {
     throw new UsageError(`--${name} needs a value: --${name} ${placeholder}`);
   }

@@ -7,44 +7,45 @@ import { complete, disable, dispute, enable, expire, links, pay, refund, win } f
 import { play } from './play.ts';
 import { serve } from './serve.ts';
 import { silences } from './switches.ts';
+import { record } from './table.ts';
 
-/** How a command ends, and what it says then. */
-export type Ended = { code: number; stdout: string; stderr: string };
+/** How a command ends, and what it prints. */
+type Ended = { code: number; stdout: string; stderr: string };
 
-/** Runs the command of these words to its end; throws never. */
+/** Runs the command of these words. Never throws. */
 export async function run(args: readonly string[]): Promise<Ended> {
   const isForProgram = args.includes('--json');
   try {
     const report = await dispatch(args);
     if (report === null) return { code: EXIT.ok, stdout: '', stderr: '' };
-    const told = isForProgram ? JSON.stringify(report.data) : report.lines.join('\n');
-    return { code: report.exit ?? EXIT.ok, stdout: `${told}\n`, stderr: '' };
+    const text = isForProgram ? JSON.stringify(report.data) : report.lines.join('\n');
+    return { code: report.exit ?? EXIT.ok, stdout: `${text}\n`, stderr: '' };
   } catch (error) {
     const failed = failure(error);
-    const told = isForProgram ? JSON.stringify({ error: failed }) : failed.message;
-    return { code: failed.exit, stdout: '', stderr: `${told}\n` };
+    const text = isForProgram ? JSON.stringify({ error: failed }) : failed.message;
+    return { code: failed.exit, stdout: '', stderr: `${text}\n` };
   }
 }
 
-/** Without a word that names another, the command is `serve`. */
+/** The command is `serve` if no word names another. */
 async function dispatch(args: readonly string[]): Promise<Report | null> {
   const [first = 'serve'] = args;
-  if (first === '--help' || first === '-h') return helpOn(COMMANDS, '');
+  if (first === '--help' || first === '-h') return helpOn('');
   const isNamed = !first.startsWith('-');
   const name = isNamed ? first : 'serve';
   const command = COMMANDS.find((known) => known.name === name);
-  if (command === undefined) throw noSuchCommand(COMMANDS, name);
+  if (command === undefined) throw noSuchCommand(name);
   const { positionals, options } = readArguments(command, isNamed ? args.slice(1) : args);
-  if (options.help === true) return helpOn(COMMANDS, name);
+  if (options.help === true) return helpOn(name);
   return command.run({ first: positionals[0] ?? '', options: options as Record<string, never> });
 }
 
 const help = defineCommand({
   name: 'help',
   positional: '[COMMAND]',
-  about: 'say what commands there are, or how one is used',
+  about: 'list the commands, or explain one',
   options: {},
-  run: async ({ first }) => helpOn(COMMANDS, first),
+  run: async ({ first }) => helpOn(first),
 });
 
 /** Every command of `settled sandbox`, in the order in which help shows them. */
@@ -69,11 +70,11 @@ export const COMMANDS: readonly Command[] = [
   help,
 ];
 
-/** What `settled sandbox help` prints: on one command where a name is given, else on all. Throws `UsageError`. */
-export function helpOn(commands: readonly Command[], name: string): Report {
-  if (name === '') return overview(commands);
-  const command = commands.find((known) => known.name === name);
-  if (command === undefined) throw noSuchCommand(commands, name);
+/** Help on the command of this name, or on all commands if it is empty. */
+function helpOn(name: string): Report {
+  if (name === '') return overview();
+  const command = COMMANDS.find((known) => known.name === name);
+  if (command === undefined) throw noSuchCommand(name);
   const options: Options = { ...command.options, ...COMMON_OPTIONS };
   const rows = Object.entries(options).map(
     ([option, { value, about, isRepeatable }]) =>
@@ -84,43 +85,37 @@ export function helpOn(commands: readonly Command[], name: string): Report {
   );
   const { details = [] } = command;
   const usage = `${usageOf(command)} [OPTION...]: ${command.about}`;
-  const lines = [usage, '', ...columns(rows), ...(details.length === 0 ? [] : ['', ...details])];
+  const lines = [usage, '', ...record(rows), ...(details.length === 0 ? [] : ['', ...details])];
   return { data: describe(command), lines };
 }
 
-export function noSuchCommand(commands: readonly Command[], name: string): UsageError {
-  const known = commands.map((command) => command.name);
+function noSuchCommand(name: string): UsageError {
+  const known = COMMANDS.map((command) => command.name);
   return new UsageError(
-    `"${name}" is no command of settled sandbox; known: ${known.join(', ')}. What the control API has beside them is in ` +
-      'sandbox/README.md.',
+    `"${name}" is no command of settled sandbox; known: ${known.join(', ')}. sandbox/README.md lists what the control ` +
+      'API does beyond them.',
   );
 }
 
-function overview(commands: readonly Command[]): Report {
-  const exits = Object.entries(EXIT_MEANINGS);
+function overview(): Report {
   return {
-    data: { commands: commands.map(describe), exitCodes: EXIT_MEANINGS },
+    data: { commands: COMMANDS.map(describe), exitCodes: EXIT_MEANINGS },
     lines: [
-      'settled sandbox is a payment-link service of your own, to try things with. No money in it is real.',
+      'settled sandbox is a local payment-link service to try things with. No money in it is real.',
       '',
-      ...columns(commands.map((command) => [usageOf(command), command.about] as const)),
+      ...record(COMMANDS.map((command) => [usageOf(command), command.about] as const)),
       '',
       'LINK is the id of a link, its short code or its externalReference. Every command takes --json and --help.',
-      'sandbox/README.md tells the rest.',
+      'See sandbox/README.md for the rest.',
       '',
       'Exit codes:',
-      ...columns(exits),
+      ...record(Object.entries(EXIT_MEANINGS)),
     ],
   };
 }
 
 function usageOf({ name, positional }: Command): string {
   return `settled sandbox ${name}${positional === '' ? '' : ` ${positional}`}`;
-}
-
-function columns(rows: readonly (readonly [string, string])[]): string[] {
-  const width = Math.max(...rows.map(([left]) => left.length));
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
 }
 
 function describe({ name, positional, about, options }: Command): object {

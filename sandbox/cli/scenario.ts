@@ -1,4 +1,4 @@
-import type { Silences } from '../options.ts';
+import type { Switches } from '../options.ts';
 import type { Expectation, Scenario, Step } from '../scenarios.ts';
 import { type Control, connect } from './client.ts';
 import { UsageError } from './exit.ts';
@@ -33,7 +33,7 @@ export type Course = {
   attempts: PlayedAttempt[];
   deliveries: PlayedDelivery[];
   api: ApiAnswer[];
-  /** As the API told it in the end. */
+  /** As the API shows it in the end. */
   paymentStatus: string;
 };
 
@@ -49,14 +49,14 @@ type Stage = {
 // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
 type Json = any;
 
-/** How often a refused request of the API is made again. */
+/** How often a request to the API is retried. */
 const API_TRIES_MAX = 10;
 
-/** Plays a scenario at a sandbox of its own, whose ids follow from the seed. */
+/** Plays a scenario in its own sandbox, whose ids follow from the seed. */
 export async function playScenario(
   scenario: Scenario,
   receiver: Receiver,
-  { seed, silences, headerPrefix }: { seed: string; silences: Silences; headerPrefix: string },
+  { seed, switches, headerPrefix }: { seed: string; switches: Switches; headerPrefix: string },
 ): Promise<Course> {
   const { startSandbox } = await import('../sandbox.ts');
   const sandbox = await startSandbox({
@@ -68,7 +68,7 @@ export async function playScenario(
     seed,
     timeScale: 1,
     headerPrefix,
-    silences,
+    switches,
     rateLimit: 60,
     merchantInactive: false,
   });
@@ -91,14 +91,14 @@ export async function playScenario(
     },
   };
   try {
-    for (const step of scenario.steps) await take(step, stage);
+    for (const step of scenario.steps) await perform(step, stage);
     return await courseOf(stage);
   } finally {
     await sandbox.stop();
   }
 }
 
-async function take(step: Step, stage: Stage): Promise<void> {
+async function perform(step: Step, stage: Stage): Promise<void> {
   const { control, link } = stage;
   switch (step.do) {
     case 'fault':
@@ -125,7 +125,7 @@ async function take(step: Step, stage: Stage): Promise<void> {
 
 async function createLink(stage: Stage): Promise<string> {
   const { webhookUrl, webhookSecret, reference, amount } = stage.receiver;
-  const answer = await persist(stage, '/payment-links', {
+  const answer = await callWithRetries(stage, '/payment-links', {
     title: `Order ${reference}`,
     amount,
     externalReference: reference,
@@ -139,8 +139,8 @@ async function createLink(stage: Stage): Promise<string> {
   return (await stage.control.get('/links')).links[0].id;
 }
 
-/** Asks again as the API tells, turning the clock instead of waiting. */
-async function persist(stage: Stage, path: string, body?: object) {
+/** Retries as the API asks, turning the clock instead of waiting. */
+async function callWithRetries(stage: Stage, path: string, body?: object) {
   for (let tries = 1; ; tries++) {
     const answer = await stage.call(path, body);
     const isTemporary = answer.status === 429 || answer.status >= 500;
@@ -159,22 +159,22 @@ async function resendCompleted({ control, link }: Stage, times: number): Promise
 async function courseOf(stage: Stage): Promise<Course> {
   const { control, link, api } = stage;
   await control.post('/idle');
-  const told = await persist(stage, `/payment-links/${link}`);
+  const answer = await callWithRetries(stage, `/payment-links/${link}`);
   const listed: { deliveries: { id: string }[] } = await control.get(`/deliveries?link=${link}`);
   const deliveries: PlayedDelivery[] = [];
   for (const { id } of listed.deliveries) deliveries.push(await control.get(`/deliveries/${id}`));
   const { attempts }: { attempts: PlayedAttempt[] } = await control.get(`/attempts?link=${link}`);
-  return { attempts, deliveries, api, paymentStatus: told.body.paymentLink.paymentStatus };
+  return { attempts, deliveries, api, paymentStatus: answer.body.paymentLink.paymentStatus };
 }
 
-/** Whether the event tells of a completed payment, in every envelope. */
-export function isCompletion(body: string): boolean {
+/** Whether the event reports a completed payment, in any envelope. */
+function isCompletion(body: string): boolean {
   return body.includes('"paymentStatus":"COMPLETED"');
 }
 
 export type Finding = { says: string; holds: boolean; why: string | null };
 
-/** Holds what happened against what an honest receiver does. */
+/** Compares what happened with what a correct receiver does. */
 export function judge(course: Course, expectations: readonly Expectation[]): Finding[] {
   return expectations.map((expectation) => {
     const why = objection(course, expectation);
@@ -182,7 +182,7 @@ export function judge(course: Course, expectations: readonly Expectation[]): Fin
   });
 }
 
-/** What speaks against it; null where nothing does. */
+/** Why the expectation fails; null if it holds. */
 function objection(course: Course, expectation: Expectation): string | null {
   switch (expectation.expect) {
     case 'acknowledged':
@@ -194,8 +194,8 @@ function objection(course: Course, expectation: Expectation): string | null {
       return sent.length === 0 ? null : `${sent.length} requests were sent`;
     }
     case 'attempts': {
-      const told = course.deliveries.find(({ body, origin }) => origin === 'automatic' && isCompletion(body));
-      const { attempts = 0, status = 'missing' } = told ?? {};
+      const delivery = course.deliveries.find(({ body, origin }) => origin === 'automatic' && isCompletion(body));
+      const { attempts = 0, status = 'missing' } = delivery ?? {};
       const isSo = status === 'acknowledged' && attempts === expectation.count;
       return isSo ? null : `it is ${status} after ${attempts} of ${expectation.count} attempts`;
     }
@@ -214,11 +214,11 @@ function notAcknowledged({ deliveries, attempts }: Course): string | null {
   const refusedCopies = attempts.filter((attempt) => attempt.faults.includes('duplicate') && !isAcknowledged(attempt));
   const open = deliveries.filter(({ status }) => status !== 'acknowledged');
   if (open.length === 0 && refusedCopies.length === 0) return null;
-  const told = [
+  const reasons = [
     ...open.map(({ kind, status }) => `${kind} is ${status}`),
     ...refusedCopies.map((attempt) => `a copy of ${attempt.kind} was answered ${answerOf(attempt)}`),
   ];
-  return told.join('; ');
+  return reasons.join('; ');
 }
 
 function notRefused({ attempts }: Course, fault: string): string | null {

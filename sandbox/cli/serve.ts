@@ -1,15 +1,15 @@
 import { flushCompileCache } from 'node:module';
 import { durationText } from '../duration.ts';
-import { DEFAULT_LISTEN, DEFAULT_SILENCES, type SandboxOptions, type Silences } from '../options.ts';
+import { DEFAULT_LISTEN, DEFAULT_SWITCHES, type SandboxOptions, type Switches } from '../options.ts';
 import type { Sandbox } from '../sandbox.ts';
 import { connect, DEFAULT_URL } from './client.ts';
 import { type Call, defineCommand, HEADER_PREFIX_OPTION, type Options, readHeaderPrefix } from './command.ts';
 import { CommandError, EXIT, UsageError } from './exit.ts';
 import { readPlanText } from './faults.ts';
-import { readSwitches } from './switches.ts';
+import { readSwitchOptions } from './switches.ts';
 import { record } from './table.ts';
 
-/** Where a real second would be more than a day, retries could not be told apart any more. */
+/** A day a second: beyond that retries would run into each other. */
 const TIME_SCALE_MAX = 86_400;
 
 const OPTIONS = {
@@ -19,10 +19,7 @@ const OPTIONS = {
     about: '`production`: links can be paid, events are delivered (the default); or `sandbox`: neither',
   },
   data: { value: 'FILE', about: 'keep everything in this file; default: in memory' },
-  'api-key': {
-    value: 'KEY',
-    about: 'the API key, also from SETTLED_SANDBOX_API_KEY; default: one that follows from the seed',
-  },
+  'api-key': { value: 'KEY', about: 'the API key, also from SETTLED_SANDBOX_API_KEY; default: derived from the seed' },
   seed: { value: 'TEXT', about: 'the same seed gives the same ids and secrets; default: a new one for each sandbox' },
   'time-scale': { value: 'N', about: 'how many seconds of the sandbox pass in a real one; default 1' },
   'header-prefix': HEADER_PREFIX_OPTION,
@@ -30,7 +27,7 @@ const OPTIONS = {
   fault: { value: 'JSON', isRepeatable: true, about: 'a fault plan, such as {"fault": "duplicate"}' },
   'no-rate-limit': { about: 'answer more than 60 requests a minute' },
   'merchant-inactive': { about: 'answer every call with 403, as for an inactive merchant' },
-  'allow-remote': { about: 'listen where it is not loopback: everybody there may do everything' },
+  'allow-remote': { about: 'listen on addresses beyond loopback: everybody there may do everything' },
 } as const satisfies Options;
 
 type Given = Call<typeof OPTIONS>['options'];
@@ -38,7 +35,7 @@ type Given = Call<typeof OPTIONS>['options'];
 export const serve = defineCommand({
   name: 'serve',
   positional: '',
-  about: 'start a sandbox, until SIGTERM or SIGINT; the command where none is named',
+  about: 'start a sandbox that runs until SIGTERM or SIGINT; the default command',
   options: { ...OPTIONS, json: { about: 'print the addresses as one line of JSON' } },
   run: async ({ options }) => {
     const stopped = stopAsked();
@@ -59,7 +56,7 @@ export const serve = defineCommand({
   },
 });
 
-/** Judged before anything listens. */
+/** Checks the plans before the sandbox listens. */
 async function readPlans(texts: readonly string[]): Promise<Record<string, unknown>[]> {
   const plans = texts.map(readPlanText);
   if (plans.length === 0) return plans;
@@ -75,11 +72,11 @@ async function readPlans(texts: readonly string[]): Promise<Record<string, unkno
   return plans;
 }
 
-/** Resolves when somebody wants this process to stop. Asking again changes nothing. */
+/** Resolves at the first signal that asks this process to stop. */
 function stopAsked(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve());
-    // The launcher that started this process is gone, killed perhaps.
+    // The launcher that started this process has ended; perhaps it was killed.
     process.once('disconnect', () => resolve());
     if (process.connected === false) resolve();
   });
@@ -112,7 +109,7 @@ function readOptions(given: Given): SandboxOptions {
     seed: given.seed ?? null,
     timeScale,
     headerPrefix: readHeaderPrefix(given['header-prefix']),
-    silences: readSwitches('--set', given.set ?? []),
+    switches: readSwitchOptions('--set', given.set ?? []),
     rateLimit: given['no-rate-limit'] === true ? null : 60,
     merchantInactive: given['merchant-inactive'] === true,
   };
@@ -147,15 +144,14 @@ function startError(error: { code?: string; message: string }, { listen, data }:
       EXIT.inUse,
       'address_in_use',
       `${where} is in use by another program. Choose another: --listen ${listen.host}:0; ` +
-        `or, where that is a sandbox, use the one that is there: --url http://${where}`,
+        `or, if that program is a sandbox, use it: --url http://${where}`,
     );
   }
   if (['EADDRNOTAVAIL', 'EACCES', 'ENOTFOUND'].includes(code)) {
     return new UsageError(`Nothing can listen at ${where} (${code}). Choose another: --listen HOST:PORT`);
   }
   if (code === 'SQLITE_BUSY') {
-    const told = `${data} is in use by another program. Name another file.`;
-    return new CommandError(EXIT.inUse, 'data_in_use', told);
+    return new CommandError(EXIT.inUse, 'data_in_use', `${data} is in use by another program. Name another file.`);
   }
   const isData = /^SQLITE_|^ERR_INVALID|^SEED_DIFFERS|directory does not exist/.test(code || message);
   if (data === null || !isData) return error;
@@ -166,10 +162,10 @@ function addresses({ url, apiKey, seed }: Sandbox) {
   return { url, api: `${url}/api/v1`, control: `${url}/_control`, apiKey, seed, notice: NOTICE };
 }
 
-export const NOTICE = 'No money here is real.';
+const NOTICE = 'No money here is real.';
 
-/** What `serve` says when it is there. `plans` is how many fault plans are not spent. */
-export function banner(sandbox: Sandbox, options: SandboxOptions, plans: number): string[] {
+/** What `serve` prints once it listens. `plans`: how many fault plans are not spent. */
+function banner(sandbox: Sandbox, options: SandboxOptions, plans: number): string[] {
   const { url, apiKey, seed } = sandbox;
   return [
     '',
@@ -194,24 +190,24 @@ export function banner(sandbox: Sandbox, options: SandboxOptions, plans: number)
 
 function environmentText({ environment }: SandboxOptions): string {
   return environment === 'production'
-    ? '`production`: links can be paid, and events are delivered by themselves'
-    : '`sandbox`: payments are disabled, and events go out from the panel only';
+    ? '`production`: links can be paid, and every event is delivered'
+    : '`sandbox`: payments are disabled, and only the panel sends events';
 }
 
 function clockText({ aheadMs, clock }: Sandbox, { timeScale }: SandboxOptions): string {
   const now = new Date(clock.nowMs()).toISOString();
   const isTurned = aheadMs > 1_000;
-  const time = isTurned ? `turned ${durationText(aheadMs)} ahead of the true time: ${now}` : 'the true time';
+  const time = isTurned ? `turned ${durationText(aheadMs)} ahead of real time: ${now}` : 'real time';
   return timeScale === 1 ? time : `${time}, and from there ${timeScale} times as fast`;
 }
 
-/** What was chosen otherwise than by default, and changes how the sandbox answers. */
-function unusual({ silences, merchantInactive, rateLimit }: SandboxOptions, plans: number) {
-  const names = Object.keys(DEFAULT_SILENCES) as (keyof Silences)[];
-  const changed = names.filter((name) => silences[name] !== DEFAULT_SILENCES[name]);
+/** The options that are not the default and change how the sandbox answers. */
+function unusual({ switches, merchantInactive, rateLimit }: SandboxOptions, plans: number) {
+  const names = Object.keys(DEFAULT_SWITCHES) as (keyof Switches)[];
+  const changed = names.filter((name) => switches[name] !== DEFAULT_SWITCHES[name]);
   const rows: [string, string][] = [];
-  if (changed.length > 0) rows.push(['switches', changed.map((name) => `${name}=${silences[name]}`).join(', ')]);
-  if (plans > 0) rows.push(['fault plans', `${plans}: see them with the command faults`]);
+  if (changed.length > 0) rows.push(['switches', changed.map((name) => `${name}=${switches[name]}`).join(', ')]);
+  if (plans > 0) rows.push(['fault plans', `${plans}: list them with the command faults`]);
   if (merchantInactive) rows.push(['merchant', 'inactive: every call of the API is answered 403']);
   if (rateLimit === null) rows.push(['rate limit', 'none']);
   return rows;
@@ -228,13 +224,13 @@ function howToGoOn({ url, apiKey }: Sandbox, { environment }: SandboxOptions): s
   const ways =
     environment === 'production'
       ? [
-          '  Create a link, and pay it. This one has no "webhookUrl": add the address of a receiver, which is then told.',
+          '  Create a link, and pay it. This one has no "webhookUrl": add the address of a receiver to send it events.',
           ...creation,
           `    ${command} pay order-1${other}`,
         ]
       : [
           '  Create a link, and open the "url" of the answer in a browser: the panel there simulates events. This link has',
-          '  no "webhookUrl": add the address of a receiver, which is then told.',
+          '  no "webhookUrl": add the address of a receiver to send it events.',
           ...creation,
         ];
   return [...ways, `  More: ${command} help, and sandbox/README.md. Stop with Ctrl+C.`];

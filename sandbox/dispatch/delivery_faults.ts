@@ -1,22 +1,22 @@
 import { gzipSync } from 'node:zlib';
 import type { TurnableClock } from '../clock.ts';
-import { type DeliveryFaultName, type FaultPlans, PUTTING_OFF } from '../fault_plans.ts';
+import { type DeliveryFaultName, type FaultPlans, POSTPONING } from '../fault_plans.ts';
 import type { Delivery, DrawnFault, Held } from '../store/deliveries.ts';
 import type { SandboxStore } from '../store/store.ts';
 
-/** What one attempt sends. */
+/** What one attempt signs and sends. */
 export type Shipment = { secret: string; timestamp: string; body: Buffer };
 
-type MischiefOptions = { store: SandboxStore; clock: TurnableClock; faults: FaultPlans };
+type FaultOptions = { store: SandboxStore; clock: TurnableClock; faults: FaultPlans };
 
 /**
- * The mischief of the delivery's next attempt. It is drawn once, and kept with the delivery until the attempt is
- * written down: a delay does not draw again when it is over, and neither does a restart.
+ * The faults of the delivery's next attempt. They are drawn from the plans once, and kept with the delivery until the
+ * attempt is recorded: neither the end of a delay nor a restart draws again.
  */
-export function drawMischief(
+export function drawFaults(
   delivery: Delivery,
   about: { event: string; link: string },
-  { store, faults }: MischiefOptions,
+  { store, faults }: FaultOptions,
 ): Held | null {
   if (delivery.held !== null) return delivery.held;
   const plans = faults.forDelivery({ ...about, attempt: delivery.attempts + 1 });
@@ -26,17 +26,17 @@ export function drawMischief(
   return held;
 }
 
-/** The faults that put a delivery off, one after the other. */
-function puttingOff({ faults }: Held): DrawnFault[] {
-  return faults.filter(({ fault }) => PUTTING_OFF.has(fault));
+/** The faults that postpone a delivery, one after the other. */
+function postponing({ faults }: Held): DrawnFault[] {
+  return faults.filter(({ fault }) => POSTPONING.has(fault));
 }
 
-/** The fault that has put the delivery off, and, for a reorder, how many later ones of its link go first. */
+/** The fault that has postponed the delivery, and for a reorder how many later ones of its link still go first. */
 export function heldBackBy(
   { held, linkNumber, number }: Delivery,
   store: Pick<SandboxStore, 'sentAfter'>,
 ): { fault: string; left: number | null } | null {
-  const reason = held === null ? undefined : puttingOff(held)[held.postponed - 1];
+  const reason = held === null ? undefined : postponing(held)[held.postponed - 1];
   if (held === null || reason === undefined) return null;
   if (reason.fault === 'delay') return { fault: 'delay', left: null };
   const sent = store.sentAfter(linkNumber, number) - held.sentBefore;
@@ -44,12 +44,12 @@ export function heldBackBy(
 }
 
 /**
- * Puts off a delivery that a delay or a reorder is planned for, one after the other.
+ * Postpones a delivery by the next of its delays and reorders.
  *
- * @returns false where nothing (more) puts it off, and its attempt is to be made
+ * @returns false if none is left, and the attempt is to be made
  */
-export function postpone(delivery: Delivery, held: Held | null, { store, clock }: MischiefOptions): boolean {
-  const reason = held === null ? undefined : puttingOff(held)[held.postponed];
+export function postpone(delivery: Delivery, held: Held | null, { store, clock }: FaultOptions): boolean {
+  const reason = held === null ? undefined : postponing(held)[held.postponed];
   if (held === null || reason === undefined) return false;
   const { linkNumber, number } = delivery;
   store.updateDelivery({
@@ -65,30 +65,30 @@ export function postpone(delivery: Delivery, held: Held | null, { store, clock }
 }
 
 /**
- * Lets go what is held back by a reorder, once as many later deliveries of its link were sent as the plan says. Where
- * no later one comes, it waits on: whoever planned it can send one.
+ * Makes deliveries due that a reorder holds back, once as many later ones of their link were sent as the plan says. If no
+ * later one follows, they keep waiting.
  */
-export function release(linkNumber: number, { store, clock }: MischiefOptions): void {
+export function releaseReordered(linkNumber: number, { store, clock }: FaultOptions): void {
   for (const delivery of store.heldBack(linkNumber)) {
     if (heldBackBy(delivery, store)?.left === 0) store.updateDelivery({ ...delivery, dueAtMs: clock.nowMs() });
   }
 }
 
-/** Lets go everything that is held back by a reorder. What else is planned for it is done when it is sent. */
-export function letGo({ store, clock }: Pick<MischiefOptions, 'store' | 'clock'>): void {
+/** Makes everything due that a reorder holds back. Its other faults are done when it is sent. */
+export function releaseAll({ store, clock }: Pick<FaultOptions, 'store' | 'clock'>): void {
   for (const delivery of store.heldBack(null)) {
     const held = delivery.held as Held;
-    // None of its plans puts it off any more.
+    // None of its plans postpones it any more.
     store.updateDelivery({ ...delivery, dueAtMs: clock.nowMs(), held: { ...held, postponed: held.faults.length } });
   }
 }
 
-/** What is planned of this kind, if it is; null otherwise. */
+/** The planned fault of this name; null if there is none. */
 export function planned(held: Held | null, name: DeliveryFaultName): DrawnFault | null {
   return held?.faults.find(({ fault }) => fault === name) ?? null;
 }
 
-/** What is done before the signature is made: it fits what is sent, and still must not be believed. */
+/** Faults done before signing: the signature matches what is sent, and a receiver must refuse it all the same. */
 export function beforeSigning(shipment: Shipment, held: Held | null): Shipment {
   const stale = planned(held, 'stale-timestamp');
   const timestamp =
@@ -104,7 +104,7 @@ function filledUp(body: Buffer, bytes: number): Buffer {
   return Buffer.concat([body, Buffer.alloc(Math.max(0, bytes - body.length), ' ')]);
 }
 
-/** How the request is sent: its method, and its body as it is or compressed. */
+/** The request's method, and its body as it is or compressed. */
 export function asSent(
   body: Buffer,
   headers: Record<string, string>,
@@ -115,7 +115,7 @@ export function asSent(
   return { method, headers: { ...headers, 'content-encoding': 'gzip' }, body: gzipSync(body) };
 }
 
-/** What is done to the body after it was signed, in the order of the plans. */
+/** Faults done to the body after signing, in the order of the plans. */
 export function afterSigning(body: Buffer, held: Held | null): Buffer {
   let changed = body;
   for (const { fault, takes } of held?.faults ?? []) {
@@ -126,7 +126,7 @@ export function afterSigning(body: Buffer, held: Held | null): Buffer {
   return changed;
 }
 
-/** What is no JSON any more, because another plan spoiled it, gets a line break. */
+/** A body that another fault already spoiled is not JSON any more, and gets a line break instead. */
 function reEncoded(body: Buffer): Buffer {
   try {
     return Buffer.from(JSON.stringify(JSON.parse(body.toString()), null, 2));
@@ -135,7 +135,7 @@ function reEncoded(body: Buffer): Buffer {
   }
 }
 
-/** A status, and what a forger would write in its place. */
+/** What a forger would write in the place of each status. */
 const FORGED: Record<string, string> = {
   NOT_STARTED: 'COMPLETED',
   PENDING: 'COMPLETED',
@@ -144,7 +144,7 @@ const FORGED: Record<string, string> = {
   INACTIVE: 'ACTIVE',
 };
 
-/** A body without an amount or a status has one byte changed. */
+/** If the body has no amount or status to change, one byte is changed. */
 function tampered(body: Buffer, what: string): Buffer {
   const text = body.toString();
   const amounts = () => text.replaceAll(/"amount":([\d.]+)/g, (_all, amount) => `"amount":${Number(amount) + 1}`);

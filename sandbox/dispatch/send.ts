@@ -1,20 +1,20 @@
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 
-export type Outgoing = {
+type Outgoing = {
   url: string;
   method: string;
   headers: Record<string, string>;
   body: Buffer;
   /** Real milliseconds until an answer must have come. */
   timeoutMs: number;
-  /** What is said where none came. */
+  /** The error if none came. */
   timeoutError: string;
-  /** Ends it at once. */
+  /** Aborts the request. */
   signal: AbortSignal;
 };
 
-/** What came back; `error` tells in words why nothing did. */
+/** The receiver's answer; `error` says in words why there is none. */
 export type Answer = { status: number | null; body: string | null; error: string | null };
 
 const ANSWER_BYTES_MAX = 4096;
@@ -24,8 +24,8 @@ const HTTPS = [httpsRequest, new HttpsAgent({ keepAlive: false })] as const;
 
 /**
  * Sends a body and reads the answer's status and the first 4 KB of its text. Never throws. Redirects are not followed.
- * Each request has a connection of its own: one that was kept open may be closed by the other side just as it is
- * used again, and a delivery would fail that nobody refused.
+ * Each request has its own connection: the receiver may close a kept one just as it is used again, and a delivery that
+ * the receiver did not refuse would fail.
  */
 export function send({ url, method, headers, body, timeoutMs, timeoutError, signal }: Outgoing): Promise<Answer> {
   return new Promise((resolve) => {
@@ -58,7 +58,7 @@ export function send({ url, method, headers, body, timeoutMs, timeoutError, sign
   });
 }
 
-/** The status counts as soon as it is there, whatever becomes of the text after it. */
+/** The status counts even if the text after it breaks off. */
 function readAnswer(response: IncomingMessage, resolve: (answer: Answer) => void): void {
   const status = response.statusCode as number;
   const error =

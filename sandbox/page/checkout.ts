@@ -4,7 +4,7 @@ import { panel } from './panel.ts';
 import { chooseMethod, pendingCard, pendingPix } from './payment.ts';
 import { methodName, money, pageState, time, type View } from './view.ts';
 
-/** A link's page: the order on one side, what can be done about it on the other. */
+/** A link's page: the order on one side, the ways to pay or the outcome on the other. */
 export function checkoutPage(view: View): string {
   const { link, environment, merchantName } = view;
   const state = pageState(view);

@@ -24,7 +24,7 @@ const MONEY_WORDS: Readonly<Record<PaymentMoney, string>> = {
   'other-currency': 'another currency',
 };
 
-/** Simulates what the environment `sandbox` does not do by itself (spec section 1). The page's script drives it. */
+/** Simulates payments and events, which environment `sandbox` does not have (spec section 1). The page's script drives it. */
 export function panel(view: View): Html {
   const { link } = view;
   return html`<section class="panel card" id="panel" aria-labelledby="panel-title" data-panel="${link.id}">
@@ -55,7 +55,7 @@ ${PAYMENT_STATUSES.map((status) => stateButton('payment', status, status === lat
 </div></fieldset>`;
 }
 
-/** It stays as it is chosen while the page is drawn anew. */
+/** Outside `panel-state`, so that the choice stays when the page's script redraws that. */
 function money(): Html {
   return html`<fieldset><legend>Money of the next payment</legend><div class="from money" role="radiogroup" aria-label="Money of the next payment">
 ${PAYMENT_MONEY.map(

@@ -4,7 +4,11 @@ import { type Html, html } from './layout.ts';
 import type { View } from './view.ts';
 import { methodName, money } from './view.ts';
 
-/** PIX or card. In the environment `sandbox` payments are disabled (spec section 1): it is shown and cannot be used. */
+/** Squares on a side of the decorative pattern, and of each of its corners. */
+const SIDE = 25;
+const EYE = 7;
+
+/** PIX or card. In environment `sandbox`, which disables payments (spec section 1), the forms are shown disabled. */
 export function chooseMethod({ link, environment }: View): Html {
   const isDisabled = environment === 'sandbox';
   return html`<h2>How would you like to pay?</h2>
@@ -37,7 +41,7 @@ function pixForm(link: Link): Html {
 </form>`;
 }
 
-/** The card's own fields have no name, so no browser sends them. */
+/** The fields of the card's data have no name, so no browser sends them. */
 function cardForm(link: Link): Html {
   return html`<form class="for-card" method="post" action="/pay/${link.id}/payments">
 <input type="hidden" name="method" value="CREDIT_CARD">
@@ -76,7 +80,7 @@ function instalmentOption({ amount }: Link, installments: number): Html {
 `;
 }
 
-/** Waits for the bank, whose part a button plays. */
+/** Waits for the bank: a button plays its part. */
 export function pendingPix(link: Link, payment: Payment): Html {
   return html`<h2>Pay with PIX</h2>
 <p class="waiting" role="status"><span class="badge pending">PENDING</span> Waiting for your bank to confirm
@@ -97,7 +101,7 @@ function pixCode({ id, totalBRL }: Payment): string {
   return `SANDBOX*NOT-A-PIX-CODE*${id}*BRL${totalBRL.toFixed(2)}`;
 }
 
-/** The page's script goes on by itself after a moment; without script there is a button. */
+/** The page's script submits the form after a moment; without script there is a button. */
 export function pendingCard({ link, payment }: View): Html {
   if (payment === null) return html``;
   return html`<div class="message"><div class="spinner" aria-hidden="true"></div>
@@ -110,11 +114,8 @@ This takes a moment.</p></div>
 </form>`;
 }
 
-const SIDE = 25;
-const EYE = 7;
-
-/** A square that reminds of a QR code and holds nothing: no bank's app can read it. */
-export function decoration(text: string): Html {
+/** A square that looks like a QR code and contains nothing: no bank's app can read it. */
+function decoration(text: string): Html {
   const bits = Array.from({ length: 3 }, (_, part) =>
     [...createHash('sha256').update(`${text}/${part}`).digest()].map((byte) => byte.toString(2).padStart(8, '0')),
   )

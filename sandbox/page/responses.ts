@@ -1,17 +1,17 @@
 import type { ErrorRequestHandler, Response } from 'express';
-import { tellFailure } from '../guard.ts';
+import type { Context } from '../context.ts';
+import { reportFailure } from '../guard.ts';
 import type { Link } from '../model.ts';
 import { Refusal } from '../model.ts';
-import type { Parts } from '../sandbox.ts';
 import { messagePage } from './layout.ts';
 
-/** An origin that may stand in a policy: a host can hold `;` or `,`, which would end the directive. */
+/** An origin that is safe in a policy: a host may contain `;` or `,`, which would end the directive. */
 const PLAIN_ORIGIN = /^https?:\/\/[a-z0-9.\-_[\]:]+$/i;
 
 /**
- * Nothing runs, loads or frames that is not the sandbox's own.
+ * Sets headers that let nothing run, load or frame but the sandbox's own.
  *
- * @param link where given, its webhookUrl may be reached by the page's script: the panel sends from the browser
+ * @param link if given, the page's script may reach its webhookUrl: the panel sends from the browser
  */
 export function protect(response: Response, link: Link | null = null): void {
   const receiver = link?.webhookUrl == null ? null : (URL.parse(link.webhookUrl)?.origin ?? null);
@@ -41,17 +41,17 @@ const TITLES: Record<number, string> = {
   500: 'Something failed',
 };
 
-type Told = { status: number; code: string; message: string };
+type ErrorText = { status: number; code: string; message: string };
 
 /**
- * As JSON to the page's script, as a page to everybody else. It has the last word: what is passed on to express comes
- * back as a page with a stack and a policy of its own.
+ * Answers the page's script with JSON, and everything else with a page. It never calls `next`, because express would
+ * answer with a stack and with its own policy.
  */
-export function answerError({ store }: Parts): ErrorRequestHandler {
+export function answerError({ store }: Context): ErrorRequestHandler {
   return (error, request, response, _next) => {
-    // A request that was slow may outlive the sandbox; its connection is gone then.
+    // A slow request may outlive the sandbox; its connection is closed then.
     if (!store.db.open) return void request.socket.destroy();
-    const { status, code, message } = asRefusal(error) ?? unforeseen(error);
+    const { status, code, message } = asRefusal(error) ?? unexpected(error);
     if (response.headersSent) return void request.socket.destroy();
     protect(response);
     response.status(status);
@@ -61,8 +61,8 @@ export function answerError({ store }: Parts): ErrorRequestHandler {
   };
 }
 
-/** An address or a body that cannot be read fails in express, with a status of its own. Null for what nobody foresaw. */
-export function asRefusal(error: unknown): Told | null {
+/** Express fails with a status if it cannot read an address or a body. Null for an unexpected error. */
+export function asRefusal(error: unknown): ErrorText | null {
   if (error instanceof Refusal) return error;
   if (!(error instanceof Error) || !('status' in error)) return null;
   const { status, message } = error;
@@ -70,7 +70,7 @@ export function asRefusal(error: unknown): Told | null {
   return { status, code: 'unreadable', message: `The request cannot be read: ${message}.` };
 }
 
-function unforeseen(error: unknown): Told {
-  tellFailure(error);
+function unexpected(error: unknown): ErrorText {
+  reportFailure(error);
   return { status: 500, code: 'internal_error', message: 'The sandbox failed; its stderr says why.' };
 }

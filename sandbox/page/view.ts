@@ -1,10 +1,10 @@
 import { aggregateStatus, type Environment, type Link, type Payment } from '../model.ts';
 
-/** What a link's page is drawn from. */
+/** The data of a link's page. */
 export type View = {
   link: Link;
   payments: readonly Payment[];
-  /** The payment that this visit is about: the one named in the address. */
+  /** The payment that the address names. */
   payment: Payment | null;
   environment: Environment;
   merchantName: string;
@@ -14,7 +14,7 @@ export type View = {
 
 /**
  * - `quote`: may be paid
- * - `pending`: this visit's payment is on its way
+ * - `pending`: this visit's payment has begun
  * - `receipt`: this visit's payment is complete
  * - `paid`: another payment has completed, or this one was reversed
  * - `expired`, `closed`: may not be paid any more
@@ -28,7 +28,7 @@ export function pageState({ link, payments, payment }: Pick<View, 'link' | 'paym
   return link.status === 'EXPIRED' ? 'expired' : 'closed';
 }
 
-/** `R$ 149.90`; a currency that nobody knows is written by its code. */
+/** `R$ 149.90`; an unknown currency is written by its code. */
 export function money(amount: number, currency: string): string {
   const figure = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   return `${symbolOf(currency)}\u00a0${figure.format(amount)}`;

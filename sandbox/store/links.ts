@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import type { Link, LinkStatus, Payment, PaymentStatus } from '../model.ts';
-import type { Chance } from './statements.ts';
+import type { Ids } from './statements.ts';
 import { numbering, type Row, statements } from './statements.ts';
 
 export type NewLink = Omit<Link, 'number' | 'id' | 'short' | 'webhookSecret' | 'status'> & {
@@ -12,11 +12,11 @@ export type LinkQuery = { status: LinkStatus | null; externalReference: string |
 
 type LinkKey = { id: string } | { number: number } | { short: string } | { externalReference: string };
 
-export function linkRows(db: Database) {
-  return { ...linkWriting(db), ...linkReading(db) };
+export function linkRows(db: Database, ids: Ids) {
+  return { ...linkWriting(db, ids), ...linkReading(db) };
 }
 
-function linkWriting(db: Database) {
+function linkWriting(db: Database, ids: Ids) {
   const { run } = statements(db);
   const nextNumber = numbering(db, 'link');
   const insert = run(`INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'ACTIVE', ?, ?, ?, ?, ?, ?)`);
@@ -24,10 +24,10 @@ function linkWriting(db: Database) {
   const setAmount = run('UPDATE link SET amount = ? WHERE number = ?');
   const setExpiry = run('UPDATE link SET expires_at_ms = ? WHERE number = ?');
   return {
-    addLink: (chance: Chance, link: NewLink): Link => {
+    addLink: (link: NewLink): Link => {
       const number = nextNumber();
-      const [id, short] = [chance.id('link', number), chance.short(number)];
-      const webhookSecret = link.webhookSecret ?? chance.secret(number);
+      const [id, short] = [ids.id('link', number), ids.short(number)];
+      const webhookSecret = link.webhookSecret ?? ids.secret(number);
       insert(
         number,
         id,
@@ -109,7 +109,7 @@ function readLink(row: Row): Link {
 
 export type NewPayment = Omit<Payment, 'number' | 'id'>;
 
-export function paymentRows(db: Database) {
+export function paymentRows(db: Database, ids: Ids) {
   const { all, run } = statements(db);
   const nextNumber = numbering(db, 'payment');
   const insert = run('INSERT INTO payment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)');
@@ -119,9 +119,9 @@ export function paymentRows(db: Database) {
     `UPDATE payment SET status = 'COMPLETED', completed_at_ms = ?, available_at_ms = ? WHERE number = ?`,
   );
   return {
-    addPayment: (chance: Chance, payment: NewPayment): Payment => {
+    addPayment: (payment: NewPayment): Payment => {
       const number = nextNumber();
-      const id = chance.id('payment', number);
+      const id = ids.id('payment', number);
       insert(
         number,
         id,

@@ -21,23 +21,23 @@ export function statements(db: Database) {
   };
 }
 
-/** The driver takes numbered values by their name only. */
+/** The driver takes numbered values by name only. */
 function bound(sql: string, values: unknown[]): unknown[] {
   if (!/\?\d/.test(sql)) return values;
   return [Object.fromEntries(values.map((value, at) => [String(at + 1), value]))];
 }
 
-/** Numbers the rows of a table from 1: ids and secrets follow from the number. */
+/** Gives the next number of a table's rows, from 1. Ids and secrets follow from it. */
 export function numbering(db: Database, table: 'link' | 'payment' | 'event' | 'delivery'): () => number {
   const last = db.prepare(`SELECT coalesce(max(number), 0) FROM ${table}`).pluck();
   return () => (last.get() as number) + 1;
 }
 
-/** What is chosen by chance. All of it follows from the seed, so the same seed gives the same ids and secrets. */
-export type Chance = {
+/** Everything random. It all follows from the seed: the same seed gives the same ids and secrets. */
+export type Ids = {
   /** The id of the `number`-th thing of its kind: `pl_4f…`. */
   id(kind: 'link' | 'payment' | 'event' | 'delivery' | 'merchant', number: number): string;
-  /** The short address of the `number`-th link: 10 characters, so that no two of a million links are alike. */
+  /** The short code of the `number`-th link: 10 characters, enough to keep a million links apart. */
   short(number: number): string;
   /** The signing secret of the `number`-th link: 32 bytes, as text. */
   secret(number: number): string;
@@ -46,7 +46,7 @@ export type Chance = {
 
 const PREFIXES = { link: 'pl', payment: 'pay', event: 'evt', delivery: 'dlv', merchant: 'mer' } as const;
 
-export function openChance(seed: string): Chance {
+export function idsOf(seed: string): Ids {
   const digest = (what: string, number: number) => createHash('sha256').update(`${seed}/${what}/${number}`).digest();
   return {
     id: (kind, number) => `${PREFIXES[kind]}_${digest(kind, number).toString('hex').slice(0, 24)}`,

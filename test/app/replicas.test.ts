@@ -70,7 +70,7 @@ describe('replicas of one store', () => {
 
   it('go at once by a secret that the service named to another one', async () => {
     const front = await startFront(() => sandbox.url);
-    const sandbox = await startTestSandbox({ silences: ['creation-secret=own'] });
+    const sandbox = await startTestSandbox({ switches: ['creation-secret=own'] });
     const environment = {
       SETTLED_API_URL: front.url,
       SETTLED_API_KEY: sandbox.apiKey,

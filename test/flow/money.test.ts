@@ -51,7 +51,7 @@ describe('money as the service may say it', () => {
   });
 
   it('of a payment without an id is read again and again, and tells nothing anew', async () => {
-    const shop = await startShop({ silences: ['payment-ids=first', 'refund-event=none'] });
+    const shop = await startShop({ switches: ['payment-ids=first', 'refund-event=none'] });
     const link = await openLink(shop, 'order-1');
     await act(shop.sandbox, link, 'pay');
     await passUntil(shop, async () => (await shop.settled.order('order-1')).state === 'paid');

@@ -95,7 +95,7 @@ describe('a service that names a signing secret of its own', () => {
   });
 
   it('is believed with either secret, and with no third; replayed, too, and under another secrets key', async () => {
-    const { shop, front } = await startFronted(startShop, { silences: ['creation-secret=own'] });
+    const { shop, front } = await startFronted(startShop, { switches: ['creation-secret=own'] });
     await dropFirstEvents(shop);
     let given = '';
     let named = '';

@@ -39,7 +39,7 @@ describe('a receiver that is down for two hours', () => {
     ['delays', [0, 1, 6, 21, 81, 321]],
     ['offsets', [0, 1, 5, 15, 60, 240]],
   ])('is paid on the 4-hour retry, where retries are signed again and counted as %s', async (schedule, minutes) => {
-    const { shop, link } = await outage({ silences: [`schedule=${schedule}`], api: false });
+    const { shop, link } = await outage({ switches: [`schedule=${schedule}`], api: false });
     await turn(shop.sandbox, HOUR_MS);
     expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
     await turn(shop.sandbox, 3 * HOUR_MS);
@@ -52,7 +52,7 @@ describe('a receiver that is down for two hours', () => {
   });
 
   it('refuses the 4-hour retry as stale where it carries the signature of the first attempt, and keeps it as a hint', async () => {
-    const { shop, link } = await outage({ silences: ['retries=signed-once'], api: false });
+    const { shop, link } = await outage({ switches: ['retries=signed-once'], api: false });
     await turn(shop.sandbox, 4 * HOUR_MS);
     await allSettled(shop);
     const deliveries = await deliveriesOf(shop.sandbox, link);
@@ -73,7 +73,7 @@ describe('a receiver that is down for two hours', () => {
     let serviceUrl = '';
     const front = await startFront(() => serviceUrl);
     front.answerWith(async () => ((await heardOfIt()) ? undefined : { status: 503, headers: {}, text: 'down' }));
-    const { shop } = await outage({ silences: ['retries=signed-once'], apiUrl: front.url });
+    const { shop } = await outage({ switches: ['retries=signed-once'], apiUrl: front.url });
     serviceUrl = shop.sandbox.url;
     heardOfIt = async () => (await look(shop.settled, 'SELECT 1 FROM hint')).length > 0;
     const isPaid = async () => (await shop.settled.order('order-1')).state === 'paid';

@@ -362,7 +362,7 @@ describe('a reading: of anything', () => {
 
 describe('a reading: of the sandbox', () => {
   it.each(['not-expired', 'status-active'])('tells the life of a link with is-active=%s', async (isActive) => {
-    const sandbox = await startTestSandbox({ apiKey: API_KEY, silences: [`is-active=${isActive}`] });
+    const sandbox = await startTestSandbox({ apiKey: API_KEY, switches: [`is-active=${isActive}`] });
     const { service } = openClient(`${sandbox.url}/api/v1`);
     const { id } = (await service.createLink(NEW_LINK, 'create')).value;
     const told = async () => {

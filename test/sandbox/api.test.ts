@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { errorAnswer } from '../../sandbox/api/errors.ts';
-import { DEFAULT_SILENCES } from '../../sandbox/options.ts';
+import { DEFAULT_SWITCHES } from '../../sandbox/options.ts';
 import { rawConnection } from '../support/raw.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { BARE, create, RICH } from './client.ts';
@@ -45,7 +45,7 @@ describe('the rate limit', () => {
     ['seconds', 40, 40],
     ['epoch', 40, 40],
   ])('tells the reset as %s', async (reading, retryAfter, resetAfter) => {
-    const sandbox = await startTestSandbox({ rateLimit: 2, timeScale: STILL, silences: [`rate-reset=${reading}`] });
+    const sandbox = await startTestSandbox({ rateLimit: 2, timeScale: STILL, switches: [`rate-reset=${reading}`] });
     const startSeconds = reading === 'epoch' ? sandbox.clock.nowMs() / 1_000 : 0;
     const startReset = async () => Number((await sandbox.call(PROFILE)).headers.get('x-ratelimit-reset'));
     expect(await startReset()).toBe(Math.ceil(startSeconds + 60));
@@ -149,7 +149,7 @@ describe('a creation', () => {
   });
 
   it.each(['200', '201'])('answers %s where the switch says so', async (status) => {
-    const sandbox = await startTestSandbox({ silences: [`creation-status=${status}`] });
+    const sandbox = await startTestSandbox({ switches: [`creation-status=${status}`] });
     expect((await sandbox.call(LINKS, { body: BARE })).status).toBe(Number(status));
   });
 
@@ -158,7 +158,7 @@ describe('a creation', () => {
     ['beside-link', ['success', 'paymentLink', 'webhookSecret'], ['webhookSecret']],
     ['bare', null, ['webhookSecret']],
   ])('answers in the envelope %s', async (envelope, names, secretPath) => {
-    const sandbox = await startTestSandbox({ silences: [`creation-envelope=${envelope}`] });
+    const sandbox = await startTestSandbox({ switches: [`creation-envelope=${envelope}`] });
     const { body } = await sandbox.call(LINKS, { body: { ...BARE, webhookSecret: 'chosen' } });
     expect(body).toHaveProperty(secretPath, 'chosen');
     expect(JSON.stringify(body).split('"chosen"')).toHaveLength(2);
@@ -193,7 +193,7 @@ describe('a failure', () => {
   it('that nobody foresaw is told on stderr, and nothing of it to the caller', () => {
     const told = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     onTestFinished(() => told.mockRestore());
-    const { status, body } = errorAnswer(new Error('disk on fire'), DEFAULT_SILENCES);
+    const { status, body } = errorAnswer(new Error('disk on fire'), DEFAULT_SWITCHES);
     expect([status, JSON.stringify(body)]).toEqual([500, expect.not.stringMatching(/disk|at /)]);
     expect(told).toHaveBeenCalledWith(expect.stringMatching(/disk on fire\n +at /));
   });

@@ -126,7 +126,7 @@ describe('command: what it does at a running sandbox', () => {
   });
 
   it('lists the switches as they stand', async () => {
-    const sandbox = await startTestSandbox({ silences: ['signature=base64'] });
+    const sandbox = await startTestSandbox({ switches: ['signature=base64'] });
     expect(await say(sandbox, 'silences')).toMatch(/signature +base64 +hex, hex-upper, base64/);
   });
 });

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { FAULTS } from '../../sandbox/fault_plans.ts';
-import { SILENCES } from '../../sandbox/options.ts';
+import { SWITCHES } from '../../sandbox/options.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
 import { testFolder } from '../support/app.ts';
 import { type Finished, type RunningProcess, runSandbox, spawnSandbox } from '../support/process.ts';
@@ -133,8 +133,8 @@ describe('command: what it refuses', () => {
     ['a scenario', ['play', 'sunshine'], Object.keys(SCENARIOS)],
     ['a fault', ['--listen', '127.0.0.1:0', '--fault', '{"fault":"gremlin"}'], Object.keys(FAULTS)],
     ['a fault that is no JSON', ['--fault', 'drop'], ['JSON']],
-    ['a switch', ['--set', 'colour=red'], Object.keys(SILENCES)],
-    ['a value', ['--set', 'signature=rot13'], SILENCES.signature.values],
+    ['a switch', ['--set', 'colour=red'], Object.keys(SWITCHES)],
+    ['a value', ['--set', 'signature=rot13'], SWITCHES.signature.values],
     ['an environment', ['--environment', 'test'], ['sandbox', 'production']],
     ['an address', ['--listen', '8790'], ['HOST:PORT']],
     ['a time scale', ['--time-scale', '0'], ['above 0']],

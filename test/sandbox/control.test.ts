@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SILENCES } from '../../sandbox/options.ts';
+import { SWITCHES } from '../../sandbox/options.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { createLink, startReceiver } from './control-client.ts';
 
@@ -26,23 +26,23 @@ describe('control: the sandbox', () => {
   });
 
   it('sets switches while it runs, and keeps the others', async () => {
-    const sandbox = await startTestSandbox({ silences: ['signature=base64'] });
+    const sandbox = await startTestSandbox({ switches: ['signature=base64'] });
     const { body } = await sandbox.control('/silences', { body: { 'type-name': 'event' } });
     expect(body.silences).toMatchObject({ signature: 'base64', 'type-name': 'event' });
     await createLink(sandbox);
     const { events } = (await sandbox.control('/events')).body;
     expect(JSON.parse(events[0].body)).toMatchObject({ event: 'payment_link.created' });
-    expect((await sandbox.control('/silences')).body.known).toEqual(SILENCES);
+    expect((await sandbox.control('/silences')).body.known).toEqual(SWITCHES);
   });
 
   it('names the known switches and values where one is unknown, and sets nothing then', async () => {
     const sandbox = await startTestSandbox();
     const name = await sandbox.control('/silences', { body: { signature: 'base64', colour: 'red' } });
     expect(name.status).toBe(400);
-    for (const known of Object.keys(SILENCES)) expect(name.body.error.message).toContain(known);
+    for (const known of Object.keys(SWITCHES)) expect(name.body.error.message).toContain(known);
     const value = await sandbox.control('/silences', { body: { signature: 'rot13' } });
     expect(value.status).toBe(400);
-    for (const known of SILENCES.signature.values) expect(value.body.error.message).toContain(known);
+    for (const known of SWITCHES.signature.values) expect(value.body.error.message).toContain(known);
     expect((await sandbox.control('/silences')).body.silences.signature).toBe('hex');
   });
 

@@ -5,8 +5,8 @@ import type { Received } from '../support/hook.ts';
 import { CREATED, isGenuine, PAYMENT_STATUS, SECRET } from './genuine.ts';
 
 /** A link with one plan of mischief, whose creation has been told of. */
-async function planned(fault: object, silences: readonly string[] = []) {
-  const { sandbox, receiver } = await startPair({ silences });
+async function planned(fault: object, switches: readonly string[] = []) {
+  const { sandbox, receiver } = await startPair({ switches });
   await plan(sandbox, fault);
   const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
   await sandbox.idle();

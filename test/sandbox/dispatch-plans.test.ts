@@ -15,7 +15,7 @@ import { CREATED, isGenuine, PAYMENT_STATUS, SECRET } from './genuine.ts';
 
 describe('sandbox: plans of mischief', () => {
   it('are done to the attempt they name alone, and the next is as it should be, also where it is signed once', async () => {
-    const { sandbox, receiver } = await startPair({ silences: ['retries=signed-once'] });
+    const { sandbox, receiver } = await startPair({ switches: ['retries=signed-once'] });
     receiver.answerWith(503);
     for (const fault of ['tamper', 'wrong-secret', 'stale-timestamp', 'truncate']) await plan(sandbox, { fault });
     await plan(sandbox, { fault: 're-encode', match: { attempt: 3 } });
@@ -105,7 +105,7 @@ describe('sandbox: plans of mischief', () => {
   });
 
   it('leave the schedule as it is: a retry is counted from the attempt that was spoiled', async () => {
-    const { sandbox, receiver } = await startPair({ silences: ['schedule=offsets'] });
+    const { sandbox, receiver } = await startPair({ switches: ['schedule=offsets'] });
     receiver.answerWith(401);
     await plan(sandbox, { fault: 'delay', match: { attempt: 1 }, with: { ms: HOUR_MS } });
     const link = await createLink(sandbox, { webhookUrl: receiver.url });

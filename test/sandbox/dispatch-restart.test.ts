@@ -68,11 +68,11 @@ describe('sandbox: deliveries over a restart', () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(503);
-    const before = await restart(data, { silences: ['retries=signed-once'] });
+    const before = await restart(data, { switches: ['retries=signed-once'] });
     const link = await createLink(before, { webhookUrl: receiver.url });
     await turn(before, 2 * HOUR_MS);
     await before.stop();
-    const after = await restart(data, { silences: ['retries=signed-once'] });
+    const after = await restart(data, { switches: ['retries=signed-once'] });
     await turn(after, 18 * HOUR_MS);
     const delivery = await firstDelivery(after, link);
     expect(delivery).toMatchObject({ status: 'given_up', attempts: 7 });

@@ -19,8 +19,8 @@ const AS_DELAYS = [0, 1, 6, 21, 81, 321, 1_041];
 /** What the attempts themselves take, in milliseconds. */
 const SLACK_MS = 5_000;
 
-async function failing(silences: readonly string[] = []) {
-  const { sandbox, receiver } = await startPair({ silences });
+async function failing(switches: readonly string[] = []) {
+  const { sandbox, receiver } = await startPair({ switches });
   receiver.answerWith(503);
   const link = await createLink(sandbox, { webhookUrl: receiver.url });
   return { sandbox, receiver, link };

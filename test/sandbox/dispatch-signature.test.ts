@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { sign } from '../../sandbox/dispatch/signing.ts';
-import { SILENCES } from '../../sandbox/options.ts';
+import { SWITCHES } from '../../sandbox/options.ts';
 import { createLink, firstDelivery, HOUR_MS, MINUTE_MS, startPair, turn } from '../support/dispatch.ts';
 import type { Received } from '../support/hook.ts';
 
@@ -31,11 +31,11 @@ const ENCODINGS: Record<string, (digest: Buffer, timestamp: string) => string> =
 
 describe('sandbox: the signature', () => {
   it('is known to this test in every encoding there is', () => {
-    expect(Object.keys(ENCODINGS)).toEqual([...SILENCES.signature.values]);
+    expect(Object.keys(ENCODINGS)).toEqual([...SWITCHES.signature.values]);
   });
 
-  it.each(SILENCES.signature.values)('is HMAC-SHA256 over timestamp, full stop and body, as %s', async (encoding) => {
-    const { sandbox, receiver } = await startPair({ silences: [`signature=${encoding}`] });
+  it.each(SWITCHES.signature.values)('is HMAC-SHA256 over timestamp, full stop and body, as %s', async (encoding) => {
+    const { sandbox, receiver } = await startPair({ switches: [`signature=${encoding}`] });
     const title = 'Cadeira “de balanço” 🪑';
     await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET, title });
     await sandbox.idle();
@@ -74,7 +74,7 @@ describe('sandbox: the signature', () => {
 
 describe('sandbox: what a retry is signed with', () => {
   async function retried(silence: string) {
-    const { sandbox, receiver } = await startPair({ silences: [`retries=${silence}`] });
+    const { sandbox, receiver } = await startPair({ switches: [`retries=${silence}`] });
     receiver.answerWith(503);
     const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
     await turn(sandbox, 2 * HOUR_MS);
@@ -120,7 +120,7 @@ describe('sandbox: the timestamp', () => {
   });
 
   it('is of the true clock where that is asked for, though the clock was turned', async () => {
-    const { sandbox, receiver } = await startPair({ silences: ['timestamps=true'] });
+    const { sandbox, receiver } = await startPair({ switches: ['timestamps=true'] });
     await turn(sandbox, 24 * HOUR_MS);
     await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
     await sandbox.idle();

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import type { SandboxOptions } from '../../sandbox/options.ts';
-import { readSilences } from '../../sandbox/options.ts';
+import { readSwitches } from '../../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
 import { ask } from './ask.ts';
 
@@ -19,8 +19,8 @@ type Answer = { status: number; headers: Headers; body: any };
 export async function startTestSandbox({
   atEnd = onTestFinished,
   ...options
-}: Partial<Omit<SandboxOptions, 'silences'>> & {
-  silences?: readonly string[];
+}: Partial<Omit<SandboxOptions, 'switches'>> & {
+  switches?: readonly string[];
   /** Called with what stops it; the end of the test where none is given. */
   atEnd?: (stop: () => Promise<void>) => void;
 } = {}): Promise<TestSandbox> {
@@ -36,7 +36,7 @@ export async function startTestSandbox({
     rateLimit: 60,
     merchantInactive: false,
     ...options,
-    silences: readSilences(options.silences ?? []),
+    switches: readSwitches(options.switches ?? []),
   });
   atEnd(() => sandbox.stop());
   const call = async (path: string, { method, body, headers }: CallOptions = {}): Promise<Answer> => {
