@@ -46,13 +46,13 @@ describe('command: what it shows of deliveries', () => {
     expect(told).toMatch(/^payment_status_changed COMPLETED was answered 400 {"error":"stale_timestamp".*…$/m);
   });
 
-  it('says that nobody is told where the link has no webhookUrl', async () => {
+  it('says that events are not sent if the link has no webhookUrl', async () => {
     const sandbox = await startTestSandbox();
     await createLink(sandbox, 'order-1');
     expect(await say(sandbox, 'pay', 'order-1')).toContain('no webhookUrl');
   });
 
-  it('says that a refund or a dispute was told to nobody, and how it is', async () => {
+  it('says that a refund or a dispute sent no event, and which switch sends it', async () => {
     const sandbox = await startTestSandbox();
     const webhookUrl = await startReceiver(200, '');
     for (const name of ['one', 'two']) await createLink(sandbox, name, { webhookUrl });
@@ -67,10 +67,10 @@ describe('command: what it shows of deliveries', () => {
     expect(told.match(/payment_status_changed/g)).toHaveLength(3);
   });
 
-  it('says that nobody is told by itself in environment `sandbox`', async () => {
+  it('says that only the panel sends events in environment `sandbox`', async () => {
     const sandbox = await startTestSandbox({ environment: 'sandbox' });
     await createLink(sandbox, 'order-1', { webhookUrl: 'http://127.0.0.1:9/' });
-    expect(await say(sandbox, 'expire', 'order-1')).toContain('environment `sandbox` events go out from the panel');
+    expect(await say(sandbox, 'expire', 'order-1')).toContain('environment `sandbox` only the panel on the page of the link sends events');
   });
 
   it('tells what holds a delivery back, and every attempt of one', async () => {
@@ -107,13 +107,13 @@ describe('command: what it does at a running sandbox', () => {
     expect(await say(sandbox, 'links', short)).toMatch(/reference +order-1/);
   });
 
-  it('says how far ahead the clock is, and what receivers make of it', async () => {
+  it('says how far ahead the clock is, and that receivers refuse its time', async () => {
     const sandbox = await startTestSandbox();
     expect(await say(sandbox, 'clock')).toMatch(/^\S+Z\n$/);
     const turned = await say(sandbox, 'clock', '1d2h');
     expect(turned).toMatch(/^turned by 1d2h, now \S+Z\nThe sandbox is 1d2h ahead .* silences timestamps=true\n$/s);
     await say(sandbox, 'silences', 'timestamps=true');
-    expect(await say(sandbox, 'clock')).toContain('stamped by the true one');
+    expect(await say(sandbox, 'clock')).toContain('stamped with real time');
   });
 
   it('marks spent fault plans, and takes one away', async () => {
@@ -235,8 +235,8 @@ describe('command: the banner', () => {
         ...['--merchant-inactive', '--no-rate-limit'],
       ),
     ]);
-    expect(plain).toMatch(/clock +the true time\n\n/);
-    expect(changed).toMatch(/clock +the true time, and from there 60 times as fast\n/);
+    expect(plain).toMatch(/clock +real time\n\n/);
+    expect(changed).toMatch(/clock +real time, and from there 60 times as fast\n/);
     expect(changed).toMatch(/switches +signature=base64\n +fault plans +1\b.*\n +merchant +inactive/);
     expect(changed).toMatch(/rate limit +none/);
   });
