@@ -52,7 +52,7 @@ export async function sendFromServer(context: Context, link: Link, given: unknow
   await dispatcher.idle();
   const attempt = store.attemptsOf((delivery as Delivery).number).at(-1);
   if (attempt === undefined) {
-    const error = 'Not sent yet: mischief holds it back. The control API lists the plans.';
+    const error = 'Not sent yet: a fault plan holds it back. The control API lists the plans.';
     return { atMs, event: event.id, status: null, body: null, error };
   }
   const { responseStatus, responseBody, error } = attempt;

@@ -64,7 +64,7 @@ function timePasses(byMs: number): void {
 }
 
 describe('sandbox: deliveries over a restart', () => {
-  it('goes on where it was: what failed is retried at its time, with its log', async () => {
+  it('continue: what failed is retried at its time, with its log', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(503);
@@ -82,7 +82,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect([signatures.length, new Set(signatures).size]).toEqual([7, 1]);
   });
 
-  it('sends at the start what fell due while it was stopped', async () => {
+  it('send at the start what fell due meanwhile', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(503);
@@ -97,7 +97,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect(await firstDelivery(after, link)).toMatchObject({ status: 'acknowledged', attempts: 2 });
   });
 
-  it('lets no retry wait for an event, and no event for a retry, where neither is answered', async () => {
+  it('let no retry wait for an event, and no event for a retry, if neither is answered', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(503);
@@ -126,7 +126,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect((await deliveriesOf(after, link)).map(({ attempts }) => attempts)).toEqual([1, 2, 1]);
   });
 
-  it('keeps what mischief was planned, delayed and held back', async () => {
+  it('keep the faults that were planned, delayed and held back', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     const before = await restart(data);
@@ -152,7 +152,7 @@ describe('sandbox: deliveries over a restart', () => {
     ]);
   });
 
-  it('makes an attempt again that was on its way when the process was killed', async () => {
+  it('make an attempt again that was in flight when the process was killed', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(() => undefined);
@@ -171,7 +171,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect(ids).toEqual([deliveries[0].event, ...deliveries.map(({ event }) => event)]);
   });
 
-  it('does the mischief again that was drawn for the attempt on its way when it was killed', async () => {
+  it('do the same faults to an attempt that was in flight when the process was killed', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(() => undefined);
@@ -189,7 +189,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect(other).toBe(one);
   });
 
-  it('remembers the one answer to a duplicated delivery that is broken off when it is stopped', async () => {
+  it('remember the one answer to a duplicated delivery that the stop aborts', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(() => (receiver.received.length === 1 ? 200 : undefined));
@@ -206,7 +206,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect(statuses.filter(Boolean)).toEqual([200]);
   });
 
-  it('breaks off an attempt that is not answered when it is stopped, and makes it after the restart', async () => {
+  it('abort an attempt without an answer at the stop, and make it after the restart', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(() => undefined);

@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../sandbox/cli/commands.ts';
 import { EXIT, EXIT_MEANINGS } from '../../sandbox/cli/exit.ts';
+import type { Context } from '../../sandbox/context.ts';
 import { controlRoutes } from '../../sandbox/control/routes.ts';
 import { FAULTS, KNOWN_FAULTS } from '../../sandbox/fault_plans.ts';
 import { SWITCHES } from '../../sandbox/options.ts';
-import type { Context } from '../../sandbox/context.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
 import { spawnSandbox } from '../support/process.ts';
 

@@ -4,7 +4,7 @@ import { act, createLink, firstDelivery, HOUR_MS, MINUTE_MS, plan, startPair, tu
 import type { Received } from '../support/hook.ts';
 import { CREATED, isGenuine, PAYMENT_STATUS, SECRET } from './genuine.ts';
 
-/** A link with one plan of mischief, whose creation has been told of. */
+/** A link with one fault plan, whose creation event was delivered. */
 async function planned(fault: object, switches: readonly string[] = []) {
   const { sandbox, receiver } = await startPair({ switches });
   await plan(sandbox, fault);
@@ -13,7 +13,7 @@ async function planned(fault: object, switches: readonly string[] = []) {
   return { sandbox, receiver, link };
 }
 
-describe('sandbox: mischief with how a delivery is sent', () => {
+describe('sandbox: faults of how a delivery is sent', () => {
   it('oversize: as many bytes as the plan says, signed, the same JSON', async () => {
     const { receiver } = await planned({ fault: 'oversize', with: { bytes: 300_000 } });
     const [sent] = receiver.received as [Received];
@@ -27,7 +27,7 @@ describe('sandbox: mischief with how a delivery is sent', () => {
     expect(receiver.received).toMatchObject([{ method: 'GET' }]);
   });
 
-  it('compress: gzip with its name, the signature of what was compressed', async () => {
+  it('compress: gzip with its Content-Encoding, signed before it was compressed', async () => {
     const { receiver } = await planned({ fault: 'compress' });
     const [sent] = receiver.received as [Received];
     expect(sent.headers['content-encoding']).toBe('gzip');
@@ -35,8 +35,8 @@ describe('sandbox: mischief with how a delivery is sent', () => {
   });
 });
 
-describe('sandbox: mischief with whether and when a delivery is sent', () => {
-  it('drop: nothing is sent, ever, and the service believes that it arrived', async () => {
+describe('sandbox: faults of whether and when a delivery is sent', () => {
+  it('drop: nothing is ever sent, and the service believes that it arrived', async () => {
     const { sandbox, receiver, link } = await planned({ fault: 'drop' });
     await turn(sandbox, 18 * HOUR_MS);
     expect(receiver.received).toEqual([]);
@@ -48,7 +48,7 @@ describe('sandbox: mischief with whether and when a delivery is sent', () => {
     });
   });
 
-  it('drop, but not for good: the attempt has failed, and the retry arrives', async () => {
+  it('drop, but not for good: the attempt fails, and the retry arrives', async () => {
     const { sandbox, receiver, link } = await planned({ fault: 'drop', with: { forGood: false } });
     expect(receiver.received).toEqual([]);
     expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'waiting', attempts: 1 });
@@ -62,7 +62,7 @@ describe('sandbox: mischief with whether and when a delivery is sent', () => {
     ]);
   });
 
-  it('duplicate: the same request so many times, and every answer is in the log', async () => {
+  it('duplicate: the same request as often as planned, and every answer is in the log', async () => {
     const { sandbox, receiver, link } = await planned({ fault: 'duplicate', with: { times: 20 } });
     expect(receiver.received).toHaveLength(20);
     const same = receiver.received.map(({ headers, body }) => [
@@ -152,7 +152,7 @@ describe('sandbox: mischief with whether and when a delivery is sent', () => {
   });
 });
 
-describe('sandbox: mischief with what a delivery says', () => {
+describe('sandbox: faults of what a delivery says', () => {
   const changed = async (fault: object) => {
     const { sandbox, receiver, link } = await planned(fault);
     const [sent] = receiver.received as [Received];
@@ -209,7 +209,7 @@ describe('sandbox: mischief with what a delivery says', () => {
   it.each([
     ['stale', 3_600_000],
     ['of the future', -3_600_000],
-  ])('stale-timestamp: signed rightly with a timestamp that is %s', async (_name, ageMs) => {
+  ])('stale-timestamp: signed correctly with a timestamp that is %s', async (_name, ageMs) => {
     const { sandbox, receiver } = await planned({ fault: 'stale-timestamp', with: { ageMs } });
     const [sent] = receiver.received as [Received];
     expect(isGenuine(sent)).toBe(true);
