@@ -51,13 +51,13 @@ function bare({ kind, link, payments }: EventContent, paymentStatus: string, als
 type Fields = Readonly<Record<string, unknown>>;
 
 /** What an event is made of, before it is written. */
-export type Parts = { readonly envelope: Fields; readonly payload: Fields; readonly linkId: string };
+type Parts = { readonly envelope: Fields; readonly payload: Fields; readonly linkId: string };
 
 /**
  * The body of an event, as text, in one of the wrappings that the specification leaves open (section 6: "payload schema
  * not shown"). `write` puts envelope and payload together as the switch `envelope` has it.
  */
-export function wrap(
+function wrap(
   wrapping: Switches['wrapping'],
   { envelope, payload, linkId }: Parts,
   write: (envelope: Fields, payload: Fields) => Fields,

@@ -4,7 +4,7 @@ import type { SandboxStore } from './store/store.ts';
 import { fields, oneOf, readShape, text, trueOrFalse, wholeNumber } from './validate.ts';
 
 /** Faults of deliveries, with the parameters that each takes. */
-export const DELIVERY_FAULTS = {
+const DELIVERY_FAULTS = {
   drop: {
     about: 'nothing is sent; the attempt counts as failed, or, with forGood, as if it had arrived',
     takes: { forGood: trueOrFalse().default(true) },

@@ -3,7 +3,7 @@ import { defineCommand } from './command.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { printable, record, shorten, table } from './table.ts';
 
-type Attempt = {
+export type Attempt = {
   attempt: number;
   at: string;
   faults: string[];

@@ -1,20 +1,12 @@
 import type { Switches } from '../options.ts';
 import type { Expectation, Scenario, Step } from '../scenarios.ts';
 import { type Control, connect } from './client.ts';
+import type { Attempt } from './deliveries.ts';
 import { UsageError } from './exit.ts';
 
 export type Receiver = { webhookUrl: string; webhookSecret: string; reference: string; amount: number };
 
-export type PlayedAttempt = {
-  kind: string;
-  delivery: string;
-  attempt: number;
-  at: string;
-  faults: string[];
-  responseStatus: number | null;
-  responseBody: string | null;
-  error: string | null;
-};
+export type PlayedAttempt = Attempt & { kind: string; delivery: string };
 
 type PlayedDelivery = {
   id: string;

@@ -1,18 +1,10 @@
-import type { Cancel, TurnableClock } from '../clock.ts';
-import type { FaultPlans } from '../fault_plans.ts';
-import type { SandboxOptions, Switches } from '../options.ts';
+import type { Cancel } from '../clock.ts';
 import type { Delivery } from '../store/deliveries.ts';
 import type { SandboxStore } from '../store/store.ts';
-import { makeAttempt } from './attempt.ts';
+import { type AttemptOptions, makeAttempt } from './attempt.ts';
 import { releaseAll } from './delivery_faults.ts';
 
-export type DispatcherOptions = {
-  store: SandboxStore;
-  clock: TurnableClock;
-  faults: FaultPlans;
-  switches: () => Switches;
-  options: Pick<SandboxOptions, 'timeScale' | 'headerPrefix'>;
-};
+type DispatcherOptions = Omit<AttemptOptions, 'signal'>;
 
 export type Dispatcher = {
   /** Looks for due deliveries. Cheap, so call it if there may be one. */
