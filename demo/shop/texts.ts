@@ -1,4 +1,19 @@
-import type { Told } from './notices.ts';
+import { randomBytes } from 'node:crypto';
+import type { KnownOrder } from './notices.ts';
+
+/** The goods. The service accepts only amounts above 25 (spec section 8). */
+export const GOODS = [
+  { id: 'tea', title: 'Tea for a month', about: 'Twelve kinds, a spoon, and no hurry.', amount: '48.00' },
+  { id: 'lamp', title: 'A lamp for the desk', about: 'Warm light, brass, one switch.', amount: '149.90' },
+  { id: 'chair', title: 'A chair that lasts', about: 'Oak. Your grandchildren will sit on it.', amount: '820.00' },
+] as const;
+
+export type Good = (typeof GOODS)[number];
+
+/** A new order's reference. It is made before the button is pressed, so that pressing it twice opens one order. */
+export function newReference(id: string): string {
+  return `${id}-${randomBytes(3).toString('hex')}`;
+}
 
 /** How the shop speaks of each state that an order can have at settled. */
 const STATES: Readonly<Record<string, { title: string; text: string; sign: 'open' | 'done' | 'bad' }>> = {
@@ -28,17 +43,17 @@ export function wordsOf(state: string) {
   return STATES[state] ?? { title: `This order is ${state}`, text: '', sign: 'bad' as const };
 }
 
-/** The state of an order as the shop knows it: every other state is told by a notice. */
-export function stateAtShop(told: Told | null): string {
+/** The state of an order as the shop knows it: notices tell every state but the first. */
+export function stateAtShop(told: KnownOrder | null): string {
   return told?.state ?? 'awaiting_payment';
 }
 
 /** `by 2 signed notices: order.payment_pending, order.paid` */
-export function toldWords({ types, count }: Told): string {
+export function toldWords({ types, count }: KnownOrder): string {
   return `by ${count} signed notice${count === 1 ? '' : 's'}: ${types.join(', ')}`;
 }
 
-/** Whether the state may still change by itself within a moment. */
+/** Whether the order is still to be paid, so that its state may change soon. */
 export function isOpen(state: string): boolean {
   return wordsOf(state).sign === 'open';
 }
@@ -53,7 +68,7 @@ export function learnedWords(learnedBy: string | null): string | null {
   return learnedBy === null ? null : (LEARNED[learnedBy] ?? learnedBy);
 }
 
-/** `R$149.90`. settled knows no currency that this cannot write. */
+/** `R$149.90`. This can write every currency that settled knows. */
 export function money(amount: string, currency: string): string {
   return new Intl.NumberFormat('en', { style: 'currency', currency }).format(Number(amount));
 }

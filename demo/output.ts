@@ -1,8 +1,11 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
+import { styleText } from 'node:util';
 import { type Demo, unusual } from './demo.ts';
 import type { Folder } from './folder.ts';
 import type { Step } from './story.ts';
 
-/** What is said once everything is there, with commands to paste. */
+/** Printed once everything serves, with commands to paste. */
 export function addressLines(demo: Demo, folder: Folder, isKept: boolean): string[] {
   const { shop, sandbox, operator, hooks } = demo.addresses;
   const [settled, play] = commands();
@@ -16,18 +19,18 @@ export function addressLines(demo: Demo, folder: Folder, isKept: boolean): strin
     `  1  the shop      ${shop}/`,
     '     Open it in a browser, buy something, and pay on the page it leads to.',
     `  2  the sandbox   ${sandbox}/_control`,
-    '     What the service knows, and what it does wrong. Lose all webhooks from now on, and none again:',
+    '     What the service knows, and how it misbehaves. Lose all webhooks from now on, or none again:',
     `       ${play} faults '{"fault": "drop", "count": null}' --url ${sandbox}`,
     `       ${play} faults --clear --url ${sandbox}`,
     `  3  settled, for the shop and the operator   ${operator}`,
-    '     Why an order stands where it stands:',
+    "     Explain an order's state:",
     `       ${environment} \\`,
     `         ${settled} why ORDER`,
     `  4  settled, for webhooks and customers who come back   ${hooks}`,
     `  5  files         ${folder.path}`,
-    `     ${isKept ? 'Kept: the database and the logs.' : 'The database and the logs, gone when this ends; keep them with --keep FOLDER.'}`,
+    `     ${isKept ? 'The database and the logs, which are kept.' : 'The database and the logs, removed at the end; keep them with --keep FOLDER.'}`,
     '',
-    '  Stop with Ctrl+C. Until then settled tells here what happens to each order, by its reference:',
+    '  Stop with Ctrl+C. Until then settled logs here what happens to each order, by its reference:',
     '',
   ];
 }
@@ -43,7 +46,7 @@ function commands(): [settled: string, sandbox: string] {
     : ['npm run -s settled --', 'npm run -s sandbox --'];
 }
 
-/** As a shell takes it for one word. */
+/** Quoted for a shell. */
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
@@ -71,7 +74,44 @@ export function storyData(steps: readonly Step[], seconds: number): object {
   return { steps: steps.map((step) => ({ ...step, seconds: rounded(step.seconds) })), seconds: rounded(seconds) };
 }
 
-/** `seconds`: from the start of the command to the last step. */
+/** @param seconds from the start of the command to the last step */
 export function storyEnd(steps: readonly Step[], seconds: number): string {
-  return `All ${steps.length} steps went as told, in ${seconds.toFixed(1)} s with the start.`;
+  return `All ${steps.length} steps succeeded, in ${seconds.toFixed(1)} s with the start.`;
+}
+
+const LOOK_EVERY_MS = 100;
+const READ_BYTES_MAX = 64 * 1024;
+
+const STYLES = { WARN: 'yellow', ERROR: 'red', FATAL: 'red' } as const;
+
+/**
+ * Passes on each line that a log gets from now on. The log is a file, and not a pipe to the demo, so that its writer never
+ * waits for a reader.
+ */
+export function followLog(path: string, onLines: (lines: string[]) => void): { stop(): void } {
+  const file = openSync(path, 'r');
+  const decoder = new StringDecoder('utf8');
+  const chunk = Buffer.alloc(READ_BYTES_MAX);
+  let at = fstatSync(file).size;
+  let rest = '';
+  const timer = setInterval(() => {
+    const bytes = readSync(file, chunk, 0, READ_BYTES_MAX, at);
+    at += bytes;
+    const lines = (rest + decoder.write(chunk.subarray(0, bytes))).split('\n');
+    rest = lines.pop() ?? '';
+    if (lines.length > 0) onLines(lines.map(styled));
+  }, LOOK_EVERY_MS);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      closeSync(file);
+    },
+  };
+}
+
+/** The line with its level in a colour, if the terminal has colours. */
+function styled(line: string): string {
+  return line.replace(/^([\d:.]+ )(WARN|ERROR|FATAL)\b/, (_, time, level: keyof typeof STYLES) => {
+    return time + styleText(STYLES[level], level);
+  });
 }
