@@ -2,24 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
-import { withServer } from './contest.ts';
 import { benchLink, signedDeliveries } from './deliveries.ts';
-import { atRate, type Figures } from './measure.ts';
-import type { Take } from './patience.ts';
-import { startSettled } from './servers.ts';
+import { atRate, type Figures, type RunOptions } from './measure.ts';
+import { startSettled, withServer } from './servers.ts';
 import { endNotices, fillStore, registerLinks } from './stores.ts';
-import type { Workspace } from './workspace.ts';
 
-export type ToldOptions = {
-  workspace: Workspace;
+type ToldOptions = RunOptions & {
   /** Notices that wait while the shop is down. */
   notices: number;
-  rounds: number;
-  forMs: number;
-  warmUp: number;
-  connections: number;
-  take: Take;
-  onProgress: (text: string) => void;
 };
 
 export type ToldFigures = {
@@ -32,17 +22,17 @@ export type ToldFigures = {
 };
 
 const ORDERS_PER_SECOND = 200;
-/** While notices wait: as many as a busy shop has, and far from what settled can take. */
+/** While notices wait: the rate of a busy shop, far below what settled can take. */
 const DELIVERIES_PER_SECOND = 1_000;
 const FILL_FROM = 300_000_000;
 const MEASURE_FROM = 400_000_000;
 const TOLD_WITHIN_MS = 30_000;
-/** Nobody listens there: every connection is refused. */
+/** Nothing listens there: every connection is refused. */
 const DOWN_URL = 'http://127.0.0.1:9/';
 
-/** How soon the shop hears of a payment, and what a shop that is down costs. */
+/** How soon the shop gets the notice of a payment, and what a shop that is down costs. */
 export async function runTold(options: ToldOptions): Promise<ToldFigures> {
-  const { workspace, notices, rounds, take, onProgress } = options;
+  const { workspace, notices, rounds, measureWith, onProgress } = options;
   const templates = { idle: workspace.path('no-notices.db'), waiting: workspace.path('notices.db') };
   for (const path of Object.values(templates)) {
     fillStore(path, { from: FILL_FROM, count: notices }, (done) =>
@@ -70,7 +60,7 @@ export async function runTold(options: ToldOptions): Promise<ToldFigures> {
         withServer(startSettled(workspace.log, templates[outbox], settings), (server) =>
           atRate(server, plan(options, range), DELIVERIES_PER_SECOND),
         );
-      found[outbox].push(await take(measure));
+      found[outbox].push(await measureWith(measure));
     }
   }
   for (const name of ['no-notices.db', 'notices.db']) workspace.remove(name);
@@ -119,7 +109,7 @@ async function measureTold(options: ToldOptions, range: { from: number; count: n
   }
 }
 
-/** A shop that is well: it takes every notice at once. */
+/** A healthy shop: it accepts every notice at once. */
 function startShop(onNotice: (reference: string) => void): Promise<HttpServer> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -136,7 +126,7 @@ function startShop(onNotice: (reference: string) => void): Promise<HttpServer> {
 async function untilTold(isDone: () => boolean): Promise<void> {
   const deadlineMs = performance.now() + TOLD_WITHIN_MS;
   while (!isDone()) {
-    if (performance.now() > deadlineMs) throw new Error('the shop was not told of every order in time');
+    if (performance.now() > deadlineMs) throw new Error('the shop did not get every notice in time');
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

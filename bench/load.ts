@@ -3,8 +3,8 @@ import { performance } from 'node:perf_hooks';
 import type { Requests } from './deliveries.ts';
 
 /**
- * The load: keep-alive connections, each with one request on its way. It writes requests that were made before and
- * reads no more of an answer than it must, because it shares the machine's cores with what it measures.
+ * The load: keep-alive connections, each with one request in flight. It sends prepared requests and reads no more of an
+ * answer than necessary, because it shares the machine's cores with what it measures.
  */
 export type Load = {
   port: number;
@@ -16,12 +16,12 @@ export type Load = {
   to: number;
   /** Milliseconds after which no more is sent; Infinity for all of them. */
   forMs: number;
-  /** What each answer must be: the bench measures nothing but right answers. */
+  /** The expected answer: any other one ends the bench. */
   expect: { status: number; contains: string };
   /** Called when a request leaves, with its number and `performance.now()`. */
   onSent?: (index: number, atMs: number) => void;
-  /** Says how many are sent per second; without it, each connection sends as soon as it is answered. */
-  gate?: Gate;
+  /** Without it, each connection sends as soon as it is answered. */
+  rateLimit?: RateLimit;
 };
 
 export type LoadResult = {
@@ -33,11 +33,11 @@ export type LoadResult = {
 };
 
 const REFILL_EVERY_MS = 2;
-/** Requests that may be sent at once after a pause of the client itself. */
+/** How many requests may be sent at once after the client itself paused. */
 const CREDIT_MAX = 64;
 
-/** Lets no more requests through than `perSecond`, which may be changed while it is in use. */
-export class Gate {
+/** Lets `perSecond` requests through; the rate may change at any time. */
+export class RateLimit {
   perSecond: number;
   #credit = 0;
   #parked: (() => void)[] = [];
@@ -49,7 +49,7 @@ export class Gate {
     this.#timer = setInterval(() => this.#refill(), REFILL_EVERY_MS);
   }
 
-  /** Calls `pass` now, or when its turn comes. */
+  /** Calls `pass` now, or later in the order of the calls. */
   admit(pass: () => void): void {
     if (this.#credit < 1) {
       this.#parked.push(pass);
@@ -101,16 +101,16 @@ function open(port: number): Promise<Socket> {
   });
 }
 
-/** Sends and awaits one request after the other over one connection, until there is no more to send. */
-function drive(socket: Socket, { requests, to, expect, gate, onSent }: Load, state: State): Promise<void> {
+/** Sends and awaits one request after the other over one connection, until none is left. */
+function drive(socket: Socket, { requests, to, expect, rateLimit, onSent }: Load, state: State): Promise<void> {
   const statusLine = `HTTP/1.1 ${expect.status} `;
   return new Promise((resolve, reject) => {
     let sentMs = 0;
     let received = '';
 
     function sendNext(): void {
-      if (gate === undefined) send();
-      else gate.admit(send);
+      if (rateLimit === undefined) send();
+      else rateLimit.admit(send);
     }
 
     function send(): void {
