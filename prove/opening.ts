@@ -5,10 +5,10 @@ import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { readSwitches } from '../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
-import { type Front, startFront } from './front.ts';
-import { type Served, serve } from './serving.ts';
+import { type ServiceProxy, startServiceProxy } from './service_proxy.ts';
+import { type Served, serve } from './settled_process.ts';
 
-/** Where the process is killed while it opens links. */
+/** The points at which the process is killed while it opens links. */
 export const POINTS = [
   'before the intent is committed',
   'after the intent is committed',
@@ -26,13 +26,13 @@ const DEADLINE_MS = 30_000;
 const INTENT_SQL = 'INSERT INTO opening';
 const STORED_SQL = "UPDATE opening SET status = 'done'";
 
-/** What there was at the moment of the kill. */
+/** The state at the moment of the kill. */
 export type Moment = {
   /** Intents that were committed. */
   intents: number;
-  /** Links that the service had. */
+  /** Links at the service. */
   links: number;
-  /** Links that settled knew. */
+  /** Links that settled had stored. */
   stored: number;
 };
 
@@ -41,11 +41,11 @@ export type Cycle = {
   /** Which of the ten openings was at the point. */
   occurrence: number;
   moment: Moment;
-  /** What is not as it must be; empty where everything is. */
+  /** What is wrong; empty if nothing is. */
   broken: string[];
 };
 
-/** One life and death: ten openings, a kill at the point, a restart on the same files, and what must be true then. */
+/** Opens ten links, kills settled at the point, restarts it on the same files, and examines the result. */
 export async function runCycle(point: Point, occurrence: number): Promise<Cycle> {
   const folder = mkdtempSync(join(tmpdir(), 'settled-open-'));
   const sandbox = await startSandbox({
@@ -61,12 +61,12 @@ export async function runCycle(point: Point, occurrence: number): Promise<Cycle>
     merchantInactive: false,
     switches: readSwitches([]),
   });
-  const front = await startFront(sandbox.url);
+  const proxy = await startServiceProxy(sandbox.url);
   const storePath = join(folder, 'settled.db');
   const environment = {
     SETTLED_STORE: `sqlite:${storePath}`,
-    SETTLED_PUBLIC_URL: front.url,
-    SETTLED_API_URL: front.url,
+    SETTLED_PUBLIC_URL: proxy.url,
+    SETTLED_API_URL: proxy.url,
     SETTLED_API_KEY: sandbox.apiKey,
     SETTLED_LOG_LEVEL: 'info',
   };
@@ -74,12 +74,12 @@ export async function runCycle(point: Point, occurrence: number): Promise<Cycle>
   const live = async (killPoint: string) => {
     const served = await serve(environment, killPoint);
     lives.push(served);
-    front.hooksPort = served.hooksPort;
+    proxy.hooksPort = served.hooksPort;
     return served;
   };
   try {
     const first = await live(killPointOf(point, occurrence));
-    const { signal, arriveLate } = await openAndDie(first, front, point, occurrence);
+    const { signal, arriveLate } = await openAndDie(first, proxy, point, occurrence);
     const moment = { ...readStore(storePath), links: (await linksOf(sandbox)).length };
     await arriveLate();
     const broken = signal === 'SIGKILL' ? missed(point, occurrence, moment) : [`it ended with ${signal}`];
@@ -88,7 +88,7 @@ export async function runCycle(point: Point, occurrence: number): Promise<Cycle>
   } finally {
     for (const served of lives) served.kill();
     await Promise.all(lives.map(({ ended }) => ended));
-    front.close();
+    proxy.close();
     await sandbox.stop();
     rmSync(folder, { recursive: true, force: true });
   }
@@ -103,20 +103,20 @@ function killPointOf(point: Point, occurrence: number): string {
 
 type Death = {
   signal: NodeJS.Signals | null;
-  /** Half of the requests that outlive their process are carried out all the same, later. */
+  /** Carries out a request that outlived its process; half of them are. */
   arriveLate: () => Promise<void>;
 };
 
-/** Opens ten links at once; resolves when the process is dead, and nothing else that it sent is on its way. */
-async function openAndDie(served: Served, front: Front, point: Point, occurrence: number): Promise<Death> {
-  const usual = front.onCreation;
+/** Opens ten links at once. Resolves when the process is dead, and none of its requests is in flight. */
+async function openAndDie(served: Served, proxy: ServiceProxy, point: Point, occurrence: number): Promise<Death> {
+  const usual = proxy.onCreation;
   let arriveLate = async () => {};
   const kill = async () => {
     served.kill();
     await served.ended;
-    front.hooksPort = null;
+    proxy.hooksPort = null;
   };
-  front.onCreation = async (creation) => {
+  proxy.onCreation = async (creation) => {
     if (creation.number !== occurrence) return usual(creation);
     if (point === 'during the request') {
       await kill();
@@ -128,11 +128,11 @@ async function openAndDie(served: Served, front: Front, point: Point, occurrence
   };
   const openings = references().map((reference) => served.api('/v1/orders', requestOf(reference)));
   const signal = await Promise.race([served.ended, after(DEADLINE_MS, null, { ref: false })]);
-  front.hooksPort = null;
+  proxy.hooksPort = null;
   if (signal === null) served.kill();
   await Promise.all(openings);
-  await front.idle();
-  front.onCreation = usual;
+  await proxy.idle();
+  proxy.onCreation = usual;
   return { signal, arriveLate };
 }
 
@@ -152,7 +152,7 @@ function readStore(storePath: string): Omit<Moment, 'links'> {
   return found;
 }
 
-/** Where the kill was not at its point, the rest of the cycle says nothing. */
+/** Whether the kill missed its point; then the rest of the cycle proves nothing. */
 function missed(point: Point, occurrence: number, { intents, links, stored }: Moment): string[] {
   const expected: Record<Point, boolean> = {
     'before the intent is committed': intents < occurrence && links <= intents,
@@ -172,7 +172,7 @@ async function linksOf(sandbox: Sandbox): Promise<Link[]> {
   return ((await answer.json()) as { links: Link[] }).links;
 }
 
-/** Repeats every call until it is answered with its link, then pays every link: each must be paid by its own webhook. */
+/** Repeats every call until it returns a link, then pays every link. A webhook must make each order paid. */
 async function examine(served: Served, sandbox: Sandbox): Promise<string[]> {
   const broken: string[] = [];
   const opened = await Promise.all(references().map((reference) => openAgain(served, reference)));

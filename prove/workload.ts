@@ -14,28 +14,28 @@ import {
   type Progress,
   registrationOf,
   settleJobOf,
-} from './world.ts';
+} from './test_data.ts';
 
 /**
- * The process that is recorded: settled's own engine, opened as settled opens it, fed with batches. Its one argument is
- * a session as JSON. It marks in the recording what it asks for and what was acknowledged.
+ * The recorded process: settled's own engine, opened as settled opens it, with batches of calls. Its argument is a session
+ * as JSON. It marks in the recording what it asks for and what was acknowledged.
  */
 export type Session = {
   path: string;
-  /** Where marks are written. */
+  /** The file for marks. */
   marks: string;
   seed: number;
   batches: number;
-  /** How many pages of the log lead to a checkpoint; null: as settled has it. */
+  /** After how many pages of the log SQLite makes a checkpoint; null for settled's own setting. */
   checkpointPages: number | null;
-  /** NORMAL only for the control: settled itself sets FULL. */
+  /** NORMAL is for the control: settled itself sets FULL. */
   synchronous: 'FULL' | 'NORMAL';
   end: 'close' | 'kill';
 };
 
 export type Mark =
   | { mark: 'session' }
-  /** The database is open: from now on settled serves. */
+  /** The database is open. */
   | { mark: 'serving'; progress: Progress }
   | { mark: 'asked'; progress: Progress }
   | { mark: 'acknowledged'; progress: Progress };
@@ -90,7 +90,7 @@ function progressOf({ db }: OpenedDatabase): Progress {
 
 type Batch = { calls: Call[]; progress: Progress; settles: number };
 
-/** 1 to some 80 calls, mixed as in settled's own batches: deliveries first, then settlements and a claim. */
+/** Up to some 80 calls, mixed as in settled's own batches: deliveries first, then settlements and a claim. */
 function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], chance: Chance): Batch {
   const size = chance.between(1, chance.oneIn(2) ? 8 : 40);
   if (links < 40 || links < linksOfEvents(events + size) || chance.oneIn(12)) {
@@ -111,7 +111,7 @@ function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], ch
   return { calls, progress: { links, events: events + deliveries, settled: settled + settles }, settles };
 }
 
-/** Runs a batch; every call must do what it says. Returns what was claimed. */
+/** Runs a batch, and checks the outcome of every call. Returns the claimed events. */
 function run(writer: Writer, calls: Call[]): ClaimRef[] {
   const answers = writer.run(calls);
   const claimed: ClaimRef[] = [];

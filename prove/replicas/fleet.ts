@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import type { Chance } from '../chance.ts';
-import { type Begun, begin, type Served } from '../serving.ts';
+import { type Begun, begin, type Served } from '../settled_process.ts';
 
 /** One of the replicas, through all its lives. */
 class Replica {

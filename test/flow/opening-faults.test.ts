@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Creation, type Front, startFront } from '../../prove/front.ts';
+import { type Creation, type ServiceProxy, startServiceProxy } from '../../prove/service_proxy.ts';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { plan } from '../support/dispatch.ts';
@@ -21,8 +21,8 @@ import {
 const CREATION = { method: 'POST', path: '/api/v1/payment-links' };
 
 /** A shop whose requests to the service pass through a front. */
-async function startBehindFront(): Promise<{ shop: Shop; front: Front }> {
-  const front = await startFront();
+async function startBehindFront(): Promise<{ shop: Shop; front: ServiceProxy }> {
+  const front = await startServiceProxy();
   onTestFinished(() => front.close());
   const shop = await startShop({ environment: { SETTLED_API_URL: front.url } });
   front.serviceUrl = shop.sandbox.url;
@@ -249,7 +249,7 @@ describe('a service that refuses', () => {
   });
 
   it('the merchant: the shop is answered 503, a person told, and the order opened later', async () => {
-    const front = await startFront();
+    const front = await startServiceProxy();
     onTestFinished(() => front.close());
     const shop = await startShop({ environment: { SETTLED_API_URL: front.url } });
     const inactive = await startTestSandbox({ merchantInactive: true, apiKey: shop.sandbox.apiKey });
@@ -267,7 +267,7 @@ describe('a service that refuses', () => {
     const file = join(testFolder(), 'key');
     writeFileSync(file, 'an-old-key\n');
     const shop = await startShop({ api: false, environment: await keyFileEnvironment(file) });
-    const front = fronts.get(file) as Front;
+    const front = fronts.get(file) as ServiceProxy;
     front.serviceUrl = shop.sandbox.url;
     const answer = await openOrder(shop, 'order-1');
     expect(answer).toMatchObject({ status: 503, body: { title: 'api_key_refused' } });
@@ -284,10 +284,10 @@ describe('a service that refuses', () => {
   });
 });
 
-const fronts = new Map<string, Front>();
+const fronts = new Map<string, ServiceProxy>();
 
 async function keyFileEnvironment(file: string): Promise<Record<string, string>> {
-  const front = await startFront();
+  const front = await startServiceProxy();
   onTestFinished(() => front.close());
   fronts.set(file, front);
   return { SETTLED_API_URL: front.url, SETTLED_API_KEY_FILE: file };

@@ -1,12 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Front, startFront } from '../../prove/front.ts';
+import { type ServiceProxy, startServiceProxy } from '../../prove/service_proxy.ts';
 import { openOrder, pass, passUntil, type Shop, startSettled, startShop, stopSettled } from '../support/shop.ts';
 
 const NOBODY = { SETTLED_API_URL: 'https://service.invalid', SETTLED_API_KEY: 'key' };
 
 /** A shop whose service never answers a creation, but makes the link where `makes` says so. */
-async function startUnanswered(makes: boolean): Promise<{ shop: Shop; front: Front }> {
-  const front = await startFront();
+async function startUnanswered(makes: boolean): Promise<{ shop: Shop; front: ServiceProxy }> {
+  const front = await startServiceProxy();
   onTestFinished(() => front.close());
   const shop = await startShop({ environment: { SETTLED_API_URL: front.url } });
   front.serviceUrl = shop.sandbox.url;

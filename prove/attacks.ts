@@ -1,15 +1,15 @@
 import { connect, type Socket } from 'node:net';
 
-/** What attacks the public listener: the child process of prove/flood.ts. Arguments: the attack, and the port. */
+/** Attacks the public listener, as the child process of prove/flood.ts. Arguments: the attack, and the port. */
 
-type Shape = { about: string; connections: number; begin: (socket: Socket, n: number) => void };
+type AttackPlan = { about: string; connections: number; begin: (socket: Socket, n: number) => void };
 
 const unknown = (n: number) => `x${String(n).padStart(31, '0')}`;
 const post = (n: number, lines: string) => `POST /hooks/${unknown(n)} HTTP/1.1\r\nHost: x\r\n${lines}\r\n`;
 const PIPELINED_BYTES = 105_000_000;
 
-/** Sends so many bytes of one request after the other, without waiting for an answer. */
-function pipeline(bytes: number, one: (n: number) => string): Shape['begin'] {
+/** Sends this many bytes of requests, one after the other, without waiting for answers. */
+function pipeline(bytes: number, one: (n: number) => string): AttackPlan['begin'] {
   return (socket, n) => {
     const request = one(n);
     const block = Buffer.from(request.repeat(Math.ceil(65_536 / request.length)));
@@ -27,8 +27,8 @@ function pipeline(bytes: number, one: (n: number) => string): Shape['begin'] {
   };
 }
 
-/** A byte a second keeps it from being idle. */
-function dribble(head: (n: number) => string, more: string): Shape['begin'] {
+/** Sends a little every second, so that the connection is never idle. */
+function dribble(head: (n: number) => string, more: string): AttackPlan['begin'] {
   return (socket, n) => {
     socket.write(head(n));
     const timer = setInterval(() => socket.write(more), 1_000);
@@ -77,13 +77,13 @@ export const ATTACKS = {
     connections: 200,
     begin: (socket, n) => void socket.write(tiny(n)),
   },
-} as const satisfies Record<string, Shape>;
+} as const satisfies Record<string, AttackPlan>;
 export type Attack = keyof typeof ATTACKS;
 
 const sent = { bytes: 0, connected: 0, closed: 0 };
 
-/** As many connections as the attack has: one that is closed is made again, until all bytes of a pipeline are sent. */
-function flood({ connections, begin }: Shape, port: number): void {
+/** Opens the attack's connections, and reopens closed ones until all bytes of a pipeline are sent. */
+function flood({ connections, begin }: AttackPlan, port: number): void {
   const open = (n: number) => {
     const socket = connect({ host: '127.0.0.1', port });
     socket.on('error', () => {});

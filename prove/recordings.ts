@@ -4,51 +4,61 @@ import { backUp } from '../src/store/sqlite/engine.ts';
 import { chanceOf } from './chance.ts';
 import { openDisk } from './disk.ts';
 import { examine } from './examine.ts';
-import { type Operation, openStudio, type Recording, readLog, record, type Studio } from './recording.ts';
-import { NOTHING, type Progress } from './world.ts';
+import { type Operation, prepareFolder, type RecordedFolder, type Recording, readLog, record } from './recording.ts';
+import { NOTHING, type Progress } from './test_data.ts';
 
-/** The recordings whose crash states are examined, and the control's. */
-export type Takes = { proof: Recording[]; control: Recording };
+/** The recordings whose crash states are examined, and the control. */
+export type Recordings = { proof: Recording[]; control: Recording };
 
 const BATCHES = 24;
-/** So few pages lead to a checkpoint in half of the recordings that the power often fails within one. */
+/** So few that the power often fails during a checkpoint. Half of the recordings use it. */
 const CHECKPOINT_PAGES = 40;
 
 const FULL = { batches: BATCHES, checkpointPages: null, synchronous: 'FULL', end: 'close' } as const;
 const OFTEN = { ...FULL, checkpointPages: CHECKPOINT_PAGES } as const;
 
 /**
- * Records settled's first start, its restarts after a stop and after a kill, its restart after a loss of power, and its
- * start on a restored backup.
+ * Records settled's first start, its restarts after a stop, a kill and a power failure, and its start on a restored
+ * backup.
  */
-export async function recordAll(workspace: string, recorder: string, seed: number): Promise<Takes> {
-  const studio = (name: string) => openStudio(workspace, recorder, name);
-  const first = studio('first');
-  const often = studio('often');
-  const normal = studio('control');
-  const [firstTake, oftenTake, control] = await allOf([
-    take('first start', first, [
+export async function recordAll(workspace: string, recorder: string, seed: number): Promise<Recordings> {
+  const prepare = (name: string) => prepareFolder(workspace, recorder, name);
+  const first = prepare('first');
+  const often = prepare('often');
+  const normal = prepare('control');
+  const [firstRecording, oftenRecording, control] = await allOf([
+    recordSessions('first start', first, [
       { ...FULL, seed, end: 'kill' },
       { ...FULL, seed: seed + 1, end: 'kill' },
       { ...FULL, seed: seed + 2 },
     ]),
-    take('first start, many checkpoints', often, [
+    recordSessions('first start, many checkpoints', often, [
       { ...OFTEN, seed: seed + 3, end: 'kill' },
       { ...OFTEN, seed: seed + 4 },
       { ...OFTEN, seed: seed + 5, end: 'kill' },
     ]),
-    take('control', normal, [{ ...FULL, seed: seed + 6, batches: 3 * BATCHES, synchronous: 'NORMAL' }]),
+    recordSessions('control', normal, [{ ...FULL, seed: seed + 6, batches: 3 * BATCHES, synchronous: 'NORMAL' }]),
   ]);
-  const restored = studio('restored');
-  const restarted = studio('restarted');
-  const [restoredTake, restartedTake] = await allOf([
-    take('restored backup', restored, [{ ...FULL, seed: seed + 7 }], restore(first, firstTake, restored)),
-    take('after a loss of power', restarted, [{ ...OFTEN, seed: seed + 8 }], crash(oftenTake, restarted, seed)),
+  const restored = prepare('restored');
+  const restarted = prepare('restarted');
+  const [restoredRecording, restartedRecording] = await allOf([
+    recordSessions(
+      'restored backup',
+      restored,
+      [{ ...FULL, seed: seed + 7 }],
+      restore(first, firstRecording, restored),
+    ),
+    recordSessions(
+      'after a power failure',
+      restarted,
+      [{ ...OFTEN, seed: seed + 8 }],
+      crash(oftenRecording, restarted, seed),
+    ),
   ]);
-  return { proof: [firstTake, oftenTake, restartedTake, restoredTake], control };
+  return { proof: [firstRecording, oftenRecording, restartedRecording, restoredRecording], control };
 }
 
-/** Waits for every one, whatever becomes of the others: none must be left at work when the workspace is removed. */
+/** Waits for all of them even if one fails: none may still be running when the workspace is removed. */
 export async function allOf<T extends readonly unknown[]>(promises: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
   await Promise.allSettled(promises);
   return (await Promise.all(promises)) as unknown as T;
@@ -57,15 +67,20 @@ export async function allOf<T extends readonly unknown[]>(promises: { [K in keyo
 type Before = { base: string; progress: Progress };
 type Sessions = Parameters<typeof record>[1];
 
-async function take(name: string, studio: Studio, sessions: Sessions, before?: Before): Promise<Recording> {
-  const log = await record(studio, sessions);
+async function recordSessions(
+  name: string,
+  recorded: RecordedFolder,
+  sessions: Sessions,
+  before?: Before,
+): Promise<Recording> {
+  const log = await record(recorded, sessions);
   const recording = { name, log, base: before?.base ?? null, progress: before?.progress ?? NOTHING };
-  assertNothingMissed(recording, studio);
+  assertNothingMissed(recording, recorded);
   return recording;
 }
 
-/** Puts a backup of the first recording's database in place, as an operator would, on a disk of its own. */
-function restore(from: Studio, { log }: Recording, { at, folder }: Studio): Before {
+/** Restores a backup of the first recording's database on a new disk, as an operator would. */
+function restore(from: RecordedFolder, { log }: Recording, { at, folder }: RecordedFolder): Before {
   const source = join(from.folder, 'data', 'settled.db');
   const data = join(folder, 'data');
   mkdirSync(data);
@@ -74,8 +89,8 @@ function restore(from: Studio, { log }: Recording, { at, folder }: Studio): Befo
   return { base: copyOf(folder, at), progress: lastAcknowledged(readLog(log)) };
 }
 
-/** Lets the power fail somewhere in the last session of a recording. */
-function crash({ log, base, progress }: Recording, { at, folder }: Studio, seed: number): Before {
+/** Simulates a power failure in the last session of a recording. */
+function crash({ log, base, progress }: Recording, { at, folder }: RecordedFolder, seed: number): Before {
   const operations = readLog(log);
   const lastStart = operations.findLastIndex(
     (operation) => operation.do === 'mark' && operation.mark.mark === 'serving',
@@ -107,8 +122,8 @@ function lastAcknowledged(operations: readonly Operation[]): Progress {
   throw new Error('nothing was acknowledged');
 }
 
-/** With every recorded call made, the disk must be what the recorded process left behind, byte for byte. */
-function assertNothingMissed({ log, base, name }: Recording, { at, folder }: Studio): void {
+/** Checks that all recorded calls together give the files that the process left behind, byte for byte. */
+function assertNothingMissed({ log, base, name }: Recording, { at, folder }: RecordedFolder): void {
   const disk = openDisk(base);
   for (const operation of readLog(log)) disk.take(operation);
   const copy = join(at, 'copy');

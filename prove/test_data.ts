@@ -4,15 +4,15 @@ import type { ClaimRef, Delivery, Registration, SettleJob } from '../src/store/s
 import { chanceOf } from './chance.ts';
 
 /**
- * What the shop and the service do in the proof. Order, link and event number n are always the same, and get key n in
- * the database. So three numbers say all that a database must hold.
+ * The orders, links and events of the proof. Number n is always the same one, and has key n in the database. So three
+ * numbers describe the whole content of a database.
  */
 export type Progress = {
   /** Orders with their links: 1 to this. */
   links: number;
   /** Events recorded. */
   events: number;
-  /** Events settled. They are settled in the order in which they came. */
+  /** Events settled, in the order in which they were recorded. */
   settled: number;
 };
 
@@ -28,7 +28,7 @@ export function inWords({ links, events, settled }: Progress): string {
 
 const START_MS = 1_700_000_000_000;
 
-/** Four links get five events: the first of them is announced as pending before it is paid. */
+/** Four links get five events: the first link is pending before it is paid. */
 const EVENTS = [
   { link: 1, kind: 'pending' },
   { link: 2, kind: 'completed' },
@@ -45,12 +45,12 @@ export function eventNumber(number: number): ProvedEvent {
   return { number, link: Math.floor((number - 1) / EVENTS.length) * 4 + link, kind, body };
 }
 
-/** How many links the first so many events are about. */
+/** How many links the first `events` events are about. */
 export function linksOfEvents(events: number): number {
   return Math.ceil(events / EVENTS.length) * 4;
 }
 
-/** Most bodies are some hundred bytes; some fill several pages. */
+/** Most bodies have some hundred bytes; some fill several pages. */
 function bodyOf(number: number): Buffer {
   const chance = chanceOf(number, 7);
   const length = chance.oneIn(25) ? chance.between(4_000, 12_000) : chance.between(100, 900);
@@ -86,7 +86,7 @@ export function registrationOf(link: number): Registration {
   return {
     reference: referenceOf(link),
     amount: { amountMinor: amountOf(link), currency: 'BRL' },
-    // Some links get their id by their first event.
+    // Some links get their id from their first event.
     linkId: link % 3 === 0 ? null : linkIdOf(link),
     token: sha256(`token ${link}`).toString('base64url'),
     secret: null,
@@ -132,5 +132,5 @@ function sha256(bytes: Buffer | string): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-/** Later than everything that is recorded, so that all of it is due. */
+/** Later than everything recorded, so that all of it is due. */
 export const CLAIM_AT_MS = START_MS + 100_000_000;

@@ -3,35 +3,35 @@ import type { AddressInfo } from 'node:net';
 
 type Answer = { status: number; headers?: Record<string, string>; body?: string | Buffer; isCut?: boolean };
 
-/** A request to create a link that has arrived, and was not passed on so far. */
+/** A request to create a link that has arrived, and was not passed on yet. */
 export type Creation = {
   /** 1 for the first. */
   number: number;
   /** As settled sent it. */
   body: string;
-  /** Has the service carry it out. What it answers is kept here, changed where that is said. */
+  /** Passes it to the service, and keeps the answer, changed by `change`. */
   carryOut(change?: (body: string) => string): Promise<void>;
-  /** Passes on what the service answered. */
+  /** Passes the service's answer on. */
   answer(): void;
-  /** Answers something else; null: the connection breaks. `isCut`: it breaks after the body. */
+  /** Answers something else; null breaks the connection, and `isCut` breaks it after the body. */
   answerWith(other: Answer | null): void;
 };
 
-export type Front = {
-  /** Where settled asks the service, and the service delivers to settled. */
+export type ServiceProxy = {
+  /** The service's address for settled, and settled's for the service. */
   readonly url: string;
   serviceUrl: string;
   /** The port of settled's public listener; null while no settled runs: then deliveries are answered 503. */
   hooksPort: number | null;
-  /** What becomes of a creation; it is carried out and answered where nothing else is said. */
+  /** Handles a creation; by default it is passed on and answered. */
   onCreation: (creation: Creation) => Promise<void>;
-  /** Resolves when everything that arrived is answered, or never will be. */
+  /** Resolves when no request is in hand. */
   idle(): Promise<void>;
   close(): void;
 };
 
-/** Stands between settled and the service, both ways, at one address that outlives both. */
-export async function startFront(serviceUrl = ''): Promise<Front> {
+/** A proxy between settled and the service, in both directions, at one address that outlives both. */
+export async function startServiceProxy(serviceUrl = ''): Promise<ServiceProxy> {
   const busy = new Set<Promise<void>>();
   let creations = 0;
   const server = createServer((request, response) => {
@@ -67,7 +67,7 @@ export async function startFront(serviceUrl = ''): Promise<Front> {
   }
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const front: Front = {
+  const front: ServiceProxy = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     serviceUrl,
     hooksPort: null,
@@ -91,7 +91,7 @@ async function passOn(url: string, request: IncomingMessage, body: Buffer, respo
   answer();
 }
 
-/** Sends a request on; returns what passes the answer back. */
+/** Passes a request on. Returns a function that passes the answer back. */
 async function exchange(
   url: string,
   { method, headers }: IncomingMessage,
