@@ -1,8 +1,8 @@
 import { createHash, createHmac } from 'node:crypto';
 
 /**
- * The links and deliveries of a run. A link follows from its number, so that every process of the bench computes the same
- * ones. Nothing here is shared with `src`.
+ * The links and deliveries of a run. A link follows from its number, so that every process of the bench computes the
+ * same ones. Nothing here is shared with `src`.
  */
 export type BenchLink = { reference: string; linkId: string; token: string; secret: string };
 
@@ -83,8 +83,8 @@ export function signedDeliveries(from: number, count: number): Requests {
 }
 
 /**
- * Requests that make a receiver look up a link's credentials, and leave no other trace. They are unsigned, on the shared
- * route, which looks the link up by its id before it finds the signature missing. Each is answered 401.
+ * Requests that make a receiver look up a link's credentials, and leave no other trace. They are unsigned, on the
+ * shared route, which looks the link up by its id before it finds the signature missing. Each is answered 401.
  */
 export function lookUps(from: number, count: number): Requests {
   return requests(count, (index) => {

@@ -12,7 +12,10 @@ export type FilledFigures = { events: number; empty: Figures[]; filled: Figures[
 
 const FILL_FROM = 100_000_000;
 const MEASURE_FROM = 200_000_000;
-/** More than a server settles in a second on the machines of docs/bench.md. A round that runs out of deliveries is shorter. */
+/**
+ * More than a server settles in a second on the machines of docs/bench.md. A round that runs out of deliveries is
+ * shorter.
+ */
 const PER_SECOND_MAX = 8_000;
 
 /** Measures deliveries until they are settled, on an empty store and on a filled one in turns. */

@@ -238,7 +238,9 @@ type MeasureWith = (measure: () => Promise<Figures>) => Promise<Figures>;
 
 export const measureOnce: MeasureWith = (measure) => measure();
 
-/** Waits for an idle machine, and repeats a measurement that other processes disturbed. Returns the least disturbed one. */
+/**
+ * Waits for an idle machine, and repeats a measurement that other processes disturbed. Returns the least disturbed one.
+ */
 export const measurePatiently: MeasureWith = async (measure) => {
   let best: Figures | null = null;
   for (let repeat = 0; repeat <= REPEATS_MAX; repeat++) {

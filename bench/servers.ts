@@ -54,7 +54,9 @@ export async function startTextbook(
   return start({ args, port, log, environment: {}, progress });
 }
 
-/** settled itself: `settled serve` with its default configuration but for addresses, keys, the tolerance and `settings`. */
+/**
+ * settled itself: `settled serve` with its default configuration but for addresses, keys, the tolerance and `settings`.
+ */
 export async function startSettled(log: string, path: string, settings: Record<string, string> = {}): Promise<Server> {
   const port = await freePort();
   const apiPort = await freePort();

@@ -24,8 +24,8 @@ export type Demo = {
 };
 
 /**
- * Starts the sandbox and settled as processes, and the shop in this one. They speak HTTP. The shop listens before settled
- * starts, because settled must know where to send notices.
+ * Starts the sandbox and settled as processes, and the shop in this one. They speak HTTP. The shop listens before
+ * settled starts, because settled must know where to send notices.
  */
 export async function startDemo(folder: Folder, processes: Processes): Promise<Demo> {
   const apiKey = randomToken();

@@ -16,8 +16,8 @@ export type Folder = {
 };
 
 /**
- * The folder of a demo's files: the one to keep; or a temporary one with mode 0700, which is removed even if the demo is
- * killed. Throws a `DemoError` if it cannot be used.
+ * The folder of a demo's files: the one to keep; or a temporary one with mode 0700, which is removed even if the demo
+ * is killed. Throws a `DemoError` if it cannot be used.
  */
 export function openFolder(keep: string | null): Folder {
   if (keep !== null) return { path: folderToKeep(keep), wroteBy: () => {}, close: () => {} };

@@ -84,7 +84,9 @@ async function playAndPrint(demo: Parameters<typeof playStory>[0], { json }: Dem
   return EXIT.ok;
 }
 
-/** Resolves at the first signal that asks the demo to stop. Later ones, from the terminal and from npm, change nothing. */
+/**
+ * Resolves at the first signal that asks the demo to stop. Later ones, from the terminal and from npm, change nothing.
+ */
 function stopAsked(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve(signal));

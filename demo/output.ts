@@ -85,8 +85,8 @@ const READ_BYTES_MAX = 64 * 1024;
 const STYLES = { WARN: 'yellow', ERROR: 'red', FATAL: 'red' } as const;
 
 /**
- * Passes on each line that a log gets from now on. The log is a file, and not a pipe to the demo, so that its writer never
- * waits for a reader.
+ * Passes on each line that a log gets from now on. The log is a file, and not a pipe to the demo, so that its writer
+ * never waits for a reader.
  */
 export function followLog(path: string, onLines: (lines: string[]) => void): { stop(): void } {
   const file = openSync(path, 'r');

@@ -14,8 +14,8 @@ const TRIES = 3;
 export class AddressTaken extends Error {}
 
 /**
- * Calls `start` with these ports: the usual ones, and a free one for each that is taken. If `start` throws `AddressTaken`,
- * because another program took a port meanwhile, it chooses again, up to three times.
+ * Calls `start` with these ports: the usual ones, and a free one for each that is taken. If `start` throws
+ * `AddressTaken`, because another program took a port meanwhile, it chooses again, up to three times.
  */
 export async function startAtPorts<Name extends PortName, T>(
   names: readonly Name[],

@@ -26,7 +26,10 @@ type Start = {
 
 /** The programs of a demo, each in its own process. They end when the demo does, even if it is killed. */
 export type Processes = {
-  /** Resolves with the line that matched `ready`. Throws `AddressTaken`, or a `DemoError` with the last lines of its log. */
+  /**
+   * Resolves with the line that matched `ready`. Throws `AddressTaken`, or a `DemoError` with the last lines of its
+   * log.
+   */
   start(program: Start): Promise<string>;
   logPath(name: string): string;
   /** Rejects when one ends early after it served. Never resolves. */

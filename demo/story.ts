@@ -17,8 +17,8 @@ export type Step = { step: string; happened: string; state: string; seconds: num
 type Act = [step: string, act: () => Promise<{ happened: string; order: Order }>];
 
 /**
- * Plays what happens between a shop, settled and the service, and checks each step. Throws a `DemoError` at the first step
- * that goes wrong.
+ * Plays what happens between a shop, settled and the service, and checks each step. Throws a `DemoError` at the first
+ * step that goes wrong.
  *
  * @param onStep called after each step
  */

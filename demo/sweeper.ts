@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 
 /**
- * Removes the demo's folder if the demo is killed before it can do so. It waits for the end of the demo, then for the end
- * of the processes whose ids the demo sent it.
+ * Removes the demo's folder if the demo is killed before it can do so. It waits for the end of the demo, then for the
+ * end of the processes whose ids the demo sent it.
  */
 
 const LOOK_EVERY_MS = 50;

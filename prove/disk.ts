@@ -7,11 +7,11 @@ import type { Operation } from './recording.ts';
  * A disk after a power failure. The model promises only what POSIX does, which is less than any journaling file system:
  *
  * - A write to a file, and the file's length, are durable after a later fsync or fdatasync of that file.
- * - A name that was created, renamed, linked or removed is durable after a later fsync of its folder. Syncing the file does
- *   not make its name durable. A rename is atomic.
- * - Everything else may be lost, in each file and folder independently: all of it, all but the first part, or any selection
- *   of the calls or of the 512-byte sectors that they wrote. A sector is written whole or not at all, and a write does not
- *   change the bytes beside it (SQLite calls this power-safe overwrite).
+ * - A name that was created, renamed, linked or removed is durable after a later fsync of its folder. Syncing the file
+ *   does not make its name durable. A rename is atomic.
+ * - Everything else may be lost, in each file and folder independently: all of it, all but the first part, or any
+ *   selection of the calls or of the 512-byte sectors that they wrote. A sector is written whole or not at all, and a
+ *   write does not change the bytes beside it (SQLite calls this power-safe overwrite).
  * - Bytes before a file's end that were never written read as zeros.
  */
 export type Disk = {

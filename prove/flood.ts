@@ -20,7 +20,10 @@ const HEAD_START_MS = 200;
 
 type Result = { acknowledged: number; slowestMs: number; rssMb: number; logLines: number; attack: unknown };
 
-/** Sends one genuine delivery over its own connection. Resolves with its status, 0 if the connection broke, and its time. */
+/**
+ * Sends one genuine delivery over its own connection. Resolves with its status, 0 if the connection broke, and its
+ * time.
+ */
 function deliver(port: number, { path, secret, reference }: Link): Promise<{ status: number; ms: number }> {
   const body = paymentEvent({ id: `evt_${reference}`, linkId: `pl_${reference}`, amount: '100.00' });
   const headers = { ...signedHeaders(secret, body), 'content-length': String(Buffer.byteLength(body)) };

@@ -3,9 +3,9 @@ import { parseArgs } from 'node:util';
 import { type Cycle, type Moment, ORDERS, POINTS, type Point, runCycle } from './opening.ts';
 
 /**
- * `npm run prove:open`: kills settled at five points while it opens ten links, and starts it again. Every order must have
- * exactly one link at the service, whose webhooks its secret verifies, and repeating the call must return that link. Each
- * cycle has a new store and a new service, and kills settled at another of the ten openings.
+ * `npm run prove:open`: kills settled at five points while it opens ten links, and starts it again. Every order must
+ * have exactly one link at the service, whose webhooks its secret verifies, and repeating the call must return that
+ * link. Each cycle has a new store and a new service, and kills settled at another of the ten openings.
  */
 
 const HELP = `npm run prove:open -- [options]

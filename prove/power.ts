@@ -11,9 +11,9 @@ import { allOf, type Recordings, recordAll } from './recordings.ts';
 import type { Broken, Crash, Replay, Replayed } from './replay.ts';
 
 /**
- * `npm run prove:power`: records what settled's engine does to its files, simulates power failures at thousands of points,
- * and starts the engine on what each failure leaves. Nothing that was acknowledged may be missing. A control with
- * synchronous=NORMAL must lose something: otherwise the proof could not detect a loss.
+ * `npm run prove:power`: records what settled's engine does to its files, simulates power failures at thousands of
+ * points, and starts the engine on what each failure leaves. Nothing that was acknowledged may be missing. A control
+ * with synchronous=NORMAL must lose something: otherwise the proof could not detect a loss.
  */
 
 const HELP = `npm run prove:power -- [options]

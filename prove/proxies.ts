@@ -10,8 +10,8 @@ import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
 import { type Installed, type Link, reserve, startAsInstalled } from './settled_process.ts';
 
 /**
- * `npm run prove:proxies`: sends 3 000 genuine deliveries through nginx, Caddy and HAProxy, configured as in deploy/ but
- * without TLS. They come in bursts with pauses, over 20 kept connections. None may fail.
+ * `npm run prove:proxies`: sends 3 000 genuine deliveries through nginx, Caddy and HAProxy, configured as in deploy/
+ * but without TLS. They come in bursts with pauses, over 20 kept connections. None may fail.
  */
 const BURSTS = 6;
 const BURST_DELIVERIES = 500;

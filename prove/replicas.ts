@@ -14,9 +14,9 @@ import { type Shop, startShop } from './replicas/shop.ts';
 import { examine, leftOver } from './replicas/verdict.ts';
 
 /**
- * `npm run prove:replicas`: three replicas share one PostgreSQL. The proof registers and opens links, and delivers every
- * event three times, in random order, to random replicas. Meanwhile it kills and restarts replicas and PostgreSQL. In the
- * end the database, the service's log and the shop's record must agree with what was acknowledged.
+ * `npm run prove:replicas`: three replicas share one PostgreSQL. The proof registers and opens links, and delivers
+ * every event three times, in random order, to random replicas. Meanwhile it kills and restarts replicas and
+ * PostgreSQL. In the end the database, the service's log and the shop's record must agree with what was acknowledged.
  */
 
 const HELP = `npm run prove:replicas -- [options]
@@ -137,7 +137,9 @@ async function prove(given: Arguments, world: World): Promise<string[]> {
   ];
 }
 
-/** Delivers until every link exists and every event is acknowledged `COPIES` times. Returns the orders that were opened. */
+/**
+ * Delivers until every link exists and every event is acknowledged `COPIES` times. Returns the orders that were opened.
+ */
 async function deliverAll(given: Arguments, world: World, report: (what: string) => void): Promise<string[]> {
   const { links, openings, seconds, lapse } = given;
   const { database, fleet, load } = world;

@@ -17,8 +17,8 @@ import {
 } from './test_data.ts';
 
 /**
- * The recorded process: settled's own engine, opened as settled opens it, with batches of calls. Its argument is a session
- * as JSON. It marks in the recording what it asks for and what was acknowledged.
+ * The recorded process: settled's own engine, opened as settled opens it, with batches of calls. Its argument is a
+ * session as JSON. It marks in the recording what it asks for and what was acknowledged.
  */
 export type Session = {
   path: string;

@@ -12,7 +12,9 @@ export type TurnableClock = {
   after(delayMs: number, work: () => void | Promise<void>): Cancel;
   /** Runs `work` every `periodMs`. One run makes up for all that a turn passes over, as after a computer's sleep. */
   every(periodMs: number, work: () => void | Promise<void>): Cancel;
-  /** Turns the clock forward. What falls due meanwhile runs in the order of its time, each after the end of the last. */
+  /**
+   * Turns the clock forward. What falls due meanwhile runs in the order of its time, each after the end of the last.
+   */
   advance(byMs: number): Promise<void>;
   /** Sets what runs around the moves of a turn. */
   aroundTurns(hooks: TurnHooks): void;

@@ -59,7 +59,9 @@ export const FAULTS = { ...DELIVERY_FAULTS, ...REQUEST_FAULTS } as const;
 type FaultName = keyof typeof FAULTS;
 export type DeliveryFaultName = keyof typeof DELIVERY_FAULTS;
 
-/** Faults that postpone a delivery. An attempt may have several of them, one after the other; of any other fault, one. */
+/**
+ * Faults that postpone a delivery. An attempt may have several of them, one after the other; of any other fault, one.
+ */
 export const POSTPONING: ReadonlySet<string> = new Set(['delay', 'reorder']);
 
 /** What a plan may match by. A field that it does not name matches everything. */

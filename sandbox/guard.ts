@@ -17,7 +17,8 @@ export function refuseOtherHosts(host: string, allowRemote: boolean): void {
 /**
  * Keeps other sites' web pages away from the hosted page and the controls. A page in a browser may send requests to
  * loopback, and the browser then names its site in Sec-Fetch-Site and Origin (`null` for a form of a page without
- * referrer). A foreign name that resolves to loopback shows in Host. Programs send none of these, and may do everything.
+ * referrer). A foreign name that resolves to loopback shows in Host. Programs send none of these, and may do
+ * everything.
  */
 export function refuseOtherSites({ allowRemote }: { allowRemote: boolean }): RequestHandler {
   return (request, _response, next) => {

@@ -74,8 +74,8 @@ export function totalWithInterest(amount: number, installments: number): number 
 }
 
 /**
- * The money that a payment and its link name: what the link asks; less; more, also as the link's own amount, as if it had
- * been misread; more in the quote only, as instalment interest; or a quote in another currency.
+ * The money that a payment and its link name: what the link asks; less; more, also as the link's own amount, as if it
+ * had been misread; more in the quote only, as instalment interest; or a quote in another currency.
  */
 export const PAYMENT_MONEY = ['asked', 'less', 'more', 'interest', 'other-currency'] as const;
 export type PaymentMoney = (typeof PAYMENT_MONEY)[number];

@@ -1,4 +1,6 @@
-/** Named sequences of events that `settled sandbox play` puts a receiver through, and what a correct one does in each. */
+/**
+ * Named sequences of events that `settled sandbox play` puts a receiver through, and what a correct one does in each.
+ */
 export type Scenario = {
   about: string;
   /** Switches that it needs, as `name=value`. */

@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { ApiError } from './errors.ts';
 
 /**
- * Accepts the key in either header (spec section 5). Every header that is present must show the right key: two keys that
- * disagree, or an Authorization that is not Bearer, get 401 even if one of them is right.
+ * Accepts the key in either header (spec section 5). Every header that is present must show the right key: two keys
+ * that disagree, or an Authorization that is not Bearer, get 401 even if one of them is right.
  *
  * @returns the key
  */

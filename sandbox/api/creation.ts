@@ -11,7 +11,9 @@ export type Creation = Omit<NewLink, 'createdAtMs'>;
 const CURRENCY = 'BRL';
 /** Exclusive (spec section 8). */
 const AMOUNT_MIN = 25;
-/** The spec shows no bound (section 8, gaps). Up to this one a number holds every cent, even of a total with interest. */
+/**
+ * The spec shows no bound (section 8, gaps). Up to this one a number holds every cent, even of a total with interest.
+ */
 const AMOUNT_MAX = 1_000_000_000_000;
 /** Not every JSON writer can write deeper metadata. */
 const METADATA_DEPTH_MAX = 100;

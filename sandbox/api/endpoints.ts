@@ -86,9 +86,9 @@ function showLink({ id }: Call, context: Context): Answer {
 
 /**
  * Reads the query of the list (spec section 4). Nothing in it is an error: an unknown status is ignored, as the spec
- * says. The spec says nothing of a wrong page or pageSize: values that are not whole numbers from 1 are ignored too, and
- * a pageSize over 100 counts as 100. If a parameter is repeated, the first one counts. An empty externalReference matches
- * no link.
+ * says. The spec says nothing of a wrong page or pageSize: values that are not whole numbers from 1 are ignored too,
+ * and a pageSize over 100 counts as 100. If a parameter is repeated, the first one counts. An empty externalReference
+ * matches no link.
  */
 function readListQuery(query: URLSearchParams): LinkQuery {
   const status = query.get('status');

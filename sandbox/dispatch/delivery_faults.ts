@@ -65,8 +65,8 @@ export function postpone(delivery: Delivery, held: Held | null, { store, clock }
 }
 
 /**
- * Makes deliveries due that a reorder holds back, once as many later ones of their link were sent as the plan says. If no
- * later one follows, they keep waiting.
+ * Makes deliveries due that a reorder holds back, once as many later ones of their link were sent as the plan says. If
+ * no later one follows, they keep waiting.
  */
 export function releaseReordered(linkNumber: number, { store, clock }: FaultOptions): void {
   for (const delivery of store.heldBack(linkNumber)) {

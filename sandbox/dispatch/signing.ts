@@ -49,8 +49,8 @@ export function stamp(timestamps: Switches['timestamps'], nowMs: number): string
 }
 
 /**
- * The headers of a delivery. The spec names neither method nor content type; this is a POST of JSON. The prefix stands for
- * the service's brand, which the spec leaves out.
+ * The headers of a delivery. The spec names neither method nor content type; this is a POST of JSON. The prefix stands
+ * for the service's brand, which the spec leaves out.
  */
 export function deliveryHeaders(
   prefix: string,

@@ -24,7 +24,10 @@ const MONEY_WORDS: Readonly<Record<PaymentMoney, string>> = {
   'other-currency': 'another currency',
 };
 
-/** Simulates payments and events, which environment `sandbox` does not have (spec section 1). The page's script drives it. */
+/**
+ * Simulates payments and events, which environment `sandbox` does not have (spec section 1). The page's script drives
+ * it.
+ */
 export function panel(view: View): Html {
   const { link } = view;
   return html`<section class="panel card" id="panel" aria-labelledby="panel-title" data-panel="${link.id}">

@@ -7,7 +7,7 @@ import { newDatabase } from '../store/postgres/opening.ts';
 import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
-import { startFront } from '../support/front.ts';
+import { startServiceProxy } from '../support/front.ts';
 import { readableLog } from '../support/lines.ts';
 import { samples } from '../support/metrics.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
@@ -69,7 +69,7 @@ describe('replicas of one store', () => {
   });
 
   it('go at once by a secret that the service named to another one', async () => {
-    const front = await startFront(() => sandbox.url);
+    const front = await startServiceProxy(() => sandbox.url);
     const sandbox = await startTestSandbox({ switches: ['creation-secret=own'] });
     const environment = {
       SETTLED_API_URL: front.url,

@@ -80,7 +80,8 @@ describe('demo --once', () => {
 });
 
 describe('demo', () => {
-  // Each serves several tests, the last of which ends it. The first is started as a terminal does, in a group of its own.
+  // Each serves several tests, the last of which ends it. The first is started as a terminal does, in a group of its
+  // own.
   const one = sharedDemo([], { through: ['setsid'] });
   const other = sharedDemo([]);
 

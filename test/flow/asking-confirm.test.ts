@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { act, createLink, MINUTE_MS } from '../support/dispatch.ts';
-import type { Front } from '../support/front.ts';
+import type { ServiceProxy } from '../support/front.ts';
 import {
   bindLink,
   check,
@@ -19,7 +19,7 @@ import {
 type Json = any;
 
 /** Changes what the service answers about links. */
-function change(front: Front, edit: (link: Json) => void): void {
+function change(front: ServiceProxy, edit: (link: Json) => void): void {
   front.answerWith(async ({ method, path }, pass) => {
     if (method !== 'GET' || !/payment-links\/[^/?]+$/.test(path)) return undefined;
     const answer = await pass();

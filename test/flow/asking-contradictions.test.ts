@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { signedHeaders } from '../support/deliveries.ts';
 import { act, createLink, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
-import type { Front } from '../support/front.ts';
+import type { ServiceProxy } from '../support/front.ts';
 import { look } from '../support/peek.ts';
 import {
   cancel,
@@ -18,7 +18,7 @@ import {
 const stateOf = async ({ settled }: Shop, reference = 'order-1') => (await settled.order(reference)).state;
 
 /** Has the service's details of a link say something else. */
-function retell(front: Front, { id }: { id: string }, fields: object): void {
+function retell(front: ServiceProxy, { id }: { id: string }, fields: object): void {
   front.answerWith(async ({ path }, pass) => {
     if (!path.endsWith(id)) return undefined;
     const { text, ...answer } = await pass();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { deliveriesOf, HOUR_MS, MINUTE_MS, offsetsMs, turn } from '../support/dispatch.ts';
-import { startDoor } from '../support/door.ts';
-import { startFront } from '../support/front.ts';
+import { startHookProxy } from '../support/door.ts';
+import { startServiceProxy } from '../support/front.ts';
 import { look } from '../support/peek.ts';
 import {
   allSettled,
@@ -17,7 +17,7 @@ import {
 /** An order whose payment is told while the receiver is down, for two hours. */
 async function outage(options: ShopOptions) {
   const shop = await startShop(options);
-  const door = await startDoor();
+  const door = await startHookProxy();
   door.shut();
   const link = await sell(shop, 'order-1', { webhookUrl: door.through });
   await payLink(shop, link);
@@ -71,7 +71,7 @@ describe('a receiver that is down for two hours', () => {
   it('is paid by the check that the stale retry queues, where the API was down as well', async () => {
     let heardOfIt = async () => false;
     let serviceUrl = '';
-    const front = await startFront(() => serviceUrl);
+    const front = await startServiceProxy(() => serviceUrl);
     front.answerWith(async () => ((await heardOfIt()) ? undefined : { status: 503, headers: {}, text: 'down' }));
     const { shop } = await outage({ switches: ['retries=signed-once'], apiUrl: front.url });
     serviceUrl = shop.sandbox.url;

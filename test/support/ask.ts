@@ -1,11 +1,11 @@
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http';
 
-/** Connections are kept, as a client of many requests keeps them. */
+/** Keeps connections, like a client of many requests. */
 const agent = new Agent({ keepAlive: true });
 
 /**
- * Sends one request and reads the whole answer. It does what `fetch` does with a text, for a third of its time: tests send
- * tens of thousands of requests.
+ * Sends one request and reads the whole answer. Like `fetch` with a text, in a third of its time: tests send tens of
+ * thousands of requests.
  */
 export function ask(
   url: string,

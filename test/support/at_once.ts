@@ -1,4 +1,4 @@
-/** Works on the numbers from 0 to below `count`, on so many at the same time. */
+/** Works on the numbers from 0 to below `count`, `atOnce` of them at the same time. */
 export async function eachAtOnce(count: number, atOnce: number, work: (n: number) => Promise<void>): Promise<void> {
   let next = 0;
   const worker = async () => {

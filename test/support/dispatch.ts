@@ -6,7 +6,7 @@ export const HOUR_MS = 60 * MINUTE_MS;
 
 type StartOptions = Parameters<typeof startTestSandbox>[0];
 
-/** A sandbox and a receiver beside it. */
+/** A sandbox, and a receiver for its webhooks. */
 export async function startPair(options: StartOptions = {}) {
   const receiver = await startReceiver();
   const sandbox = await startTestSandbox({ rateLimit: null, ...options });
@@ -23,14 +23,14 @@ export async function createLink(sandbox: TestSandbox, fields: Record<string, un
   return answer.body.paymentLink;
 }
 
-/** Does something to a link by the controls: `pay`, `complete`, `expire` … */
+/** Changes a link with the control API: `pay`, `complete`, `expire` … */
 export async function act(sandbox: TestSandbox, link: { id: string }, what: string, body: object = {}) {
   const answer = await sandbox.control(`/links/${link.id}/${what}`, { body });
   if (answer.status >= 300) throw new Error(`${what}: ${answer.status} ${JSON.stringify(answer.body)}`);
   return answer.body;
 }
 
-/** Plans mischief. */
+/** Plans a fault. */
 export async function plan(sandbox: TestSandbox, fault: object): Promise<void> {
   const answer = await sandbox.control('/faults', { body: fault });
   if (answer.status !== 201) throw new Error(`not planned: ${answer.status} ${JSON.stringify(answer.body)}`);
@@ -50,7 +50,7 @@ export async function firstDelivery(sandbox: TestSandbox, link: { id: string }):
   return first;
 }
 
-/** Turns the clock, after what is due now has been sent, and waits for what falls due with it. */
+/** Sends what is due, turns the clock, and sends what fell due. */
 export async function turn(sandbox: TestSandbox, byMs: number): Promise<void> {
   await sandbox.idle();
   await sandbox.clock.advance(byMs);

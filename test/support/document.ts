@@ -7,7 +7,7 @@ import { faultsBySchema } from './schema.ts';
 /** The document that `/openapi.json` serves. */
 export const DOCUMENT = describeRoutes();
 
-/** Every route of the document, with what a path of it looks like. */
+/** Every route of the document, with the pattern of its paths. */
 export const DOCUMENTED = Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
     method,
@@ -27,17 +27,17 @@ export type Answered = {
   header: (name: string) => string | null | undefined;
 };
 
-/** What any address answers that leads to no route. */
+/** The answers of addresses that are no route. */
 const ELSEWHERE: Readonly<Record<number, string>> = {
   400: 'invalid_request',
   404: 'not_found',
   405: 'method_not_allowed',
 };
 
-/** What was answered so far, as `GET /path 200`, with the code of a problem. */
+/** The answers so far, as `GET /path 200`, with the code of a problem. */
 export const SEEN = new Set<string>();
 
-/** Expects an answer of the private listener to be one that its document has. */
+/** Expects an answer of the private listener to be documented. */
 export function expectDocumented(answered: Answered): void {
   const faults = faultsOfAnswer(answered);
   if (faults.length > 0) expect([asked(answered), faults]).toEqual([asked(answered), []]);
@@ -49,7 +49,7 @@ function asked({ method, path, status }: Answered): string {
 
 function faultsOfAnswer(answered: Answered): string[] {
   const { method, path, status, contentType, body } = answered;
-  // Node answers headers that are too long, before there is a route.
+  // Node itself answers headers that are too long.
   if (status === 431) return [];
   const name = (method === 'HEAD' ? 'GET' : method).toLowerCase();
   const [place = ''] = path.split('?');
@@ -75,7 +75,7 @@ export function responseOf(operation: ApiOperation, status: number | string): Ap
   return '$ref' in given ? (DOCUMENT.components.responses[given.$ref.split('/').at(-1) ?? ''] ?? null) : given;
 }
 
-/** Expects a line of `GET /v1/tail` to be one that the document has. */
+/** Expects a line of `GET /v1/tail` to be documented. */
 export function expectActivity(line: unknown): void {
   const { Activity = {} } = DOCUMENT.components.schemas;
   expect([line, faults(Activity, line)]).toEqual([line, []]);
@@ -85,17 +85,17 @@ function faults(schema: JsonSchema, body: unknown): string[] {
   return faultsBySchema(schema, body, { named: DOCUMENT.components.schemas, strict: true });
 }
 
-/** Nothing changes by itself where the configuration is wrong. */
-const FOR_EVER = ['api_not_configured', 'public_url_not_public'];
+/** Problems of the configuration: a retry does not help. */
+const PERMANENT = ['api_not_configured', 'public_url_not_public'];
 
 function faultsOfHeaders({ status, header }: Answered, title: string | undefined): string[] {
   const wanted = ['x-request-id'];
   if (status === 401) wanted.push('www-authenticate');
-  if (status === 503 && title !== undefined && !FOR_EVER.includes(title)) wanted.push('retry-after');
+  if (status === 503 && title !== undefined && !PERMANENT.includes(title)) wanted.push('retry-after');
   return wanted.filter((name) => !header(name)).map((name) => `${name} is missing`);
 }
 
-/** The problems of a route, as the document has them. */
+/** The documented problems of a route. */
 export function problemsOf(operation: ApiOperation): { status: number; code: string }[] {
   return Object.keys(operation.responses).flatMap((status) => {
     const schema = responseOf(operation, status)?.content['application/problem+json']?.schema;

@@ -1,23 +1,23 @@
 import { startReceiver } from './hook.ts';
 
-export type Door = {
-  /** The address to give to the service in place of settled's own. */
+export type HookProxy = {
+  /** The address to give to the service instead of settled's. */
   through(settledsUrl: string): string;
-  /** What comes is answered 503 from now on. */
+  /** From now on every delivery is answered 503. */
   shut(): void;
   open(): void;
 };
 
 /**
- * A door before settled's hook. It is open at first.
+ * A proxy in front of settled's webhook address that can be shut. It is open at first.
  *
  * @param onPassed called when settled has answered a delivery, before the answer goes back
  */
-export async function startDoor(onPassed: () => void = () => {}): Promise<Door> {
-  const door = await startReceiver();
+export async function startHookProxy(onPassed: () => void = () => {}): Promise<HookProxy> {
+  const receiver = await startReceiver();
   let origin = '';
   const open = () =>
-    door.answerWith(({ path, headers, body }, response) => {
+    receiver.answerWith(({ path, headers, body }, response) => {
       const { host: _, connection: __, 'content-length': ___, ...kept } = headers;
       const sent = fetch(`${origin}${path}`, { method: 'POST', headers: kept as Record<string, string>, body });
       void sent.then(async (answer) => {
@@ -32,9 +32,9 @@ export async function startDoor(onPassed: () => void = () => {}): Promise<Door> 
     through: (settledsUrl) => {
       const url = new URL(settledsUrl);
       origin = url.origin;
-      return new URL(url.pathname, door.url).href;
+      return new URL(url.pathname, receiver.url).href;
     },
-    shut: () => door.answerWith(503),
+    shut: () => receiver.answerWith(503),
     open,
   };
 }

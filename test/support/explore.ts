@@ -2,7 +2,7 @@ import type { Rule } from '../../src/domain/decision.ts';
 import type { Order, OrderState } from '../../src/domain/order.ts';
 import { API, aFact, anOrder, instruction, NO_API, reading, stated, step } from './orders.ts';
 
-/** A move of an order's state, and every rule that was seen to make it. */
+/** A change of an order's state, and every rule that made it. */
 export type Move = { from: OrderState; to: OrderState; rules: Set<Rule> };
 
 const EVENTS = ['pending', 'completed', 'unclear', 'refunded', 'disputed', 'expired', 'unpaid'] as const;
@@ -24,7 +24,7 @@ const FACTS = [
   ...(['cancel', 'accept', 'reject'] as const).map(instruction),
 ];
 
-/** Walks every order that four facts can make; notes the moves and the rules met. */
+/** Walks every order that four facts can make. Returns the moves and rules that it met. */
 export function explore(): { moves: Map<string, Move>; rules: Set<Rule> } {
   const moves = new Map<string, Move>();
   const rules = new Set<Rule>();

@@ -2,30 +2,29 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** What the service answered. */
 export type Passed = { status: number; headers: Record<string, string>; text: string };
 
 type Asked = { method: string; path: string };
 
-/** Answers in place of the service; `pass` asks it. Undefined: what it answers goes back as it is. */
+/** Answers instead of the service; `pass` asks the service. Undefined passes the service's answer on unchanged. */
 type Handler = (
   asked: Asked,
   pass: () => Promise<Passed>,
   response: ServerResponse,
-  /** Of the request. */
+  /** The request's body. */
   body: string,
 ) => Promise<Passed | 'answered' | undefined>;
 
-export type Front = {
-  /** The address to give to settled in place of the service's. */
+export type ServiceProxy = {
+  /** The address to give to settled instead of the service's. */
   url: string;
   answerWith(handler: Handler): void;
-  /** Passes everything on, as at the start. */
+  /** Passes everything on, as in the beginning. */
   passAll(): void;
 };
 
-/** Stands before the service's API, and passes on what it has no other order for. */
-export async function startFront(serviceUrl: () => string): Promise<Front> {
+/** A proxy in front of the service's API. It passes everything on until `answerWith` changes that. */
+export async function startServiceProxy(serviceUrl: () => string): Promise<ServiceProxy> {
   const passAll: Handler = async () => undefined;
   let handler = passAll;
   const server = createServer(async (request, response) => {

@@ -11,7 +11,7 @@ export type Received = {
   event: any;
 };
 
-/** Answers a delivery with a status, or itself with the response; one that does nothing leaves it waiting. */
+/** Answers a delivery with a status, or on `response` itself, or not at all. */
 type Answering = (received: Received, response: ServerResponse) => number | undefined;
 
 export type Receiver = {
@@ -19,13 +19,13 @@ export type Receiver = {
   port: number;
   /** Every delivery, in the order in which its body was complete. */
   received: Received[];
-  /** The kinds of the events, in that order. */
+  /** The kinds of the events, in the same order. */
   kinds(): string[];
   answerWith(answering: Answering | number): void;
   close(): Promise<void>;
 };
 
-/** An HTTP server to which webhooks are sent. It says 204 unless told otherwise. */
+/** A receiver of webhooks. It answers 204 until `answerWith` changes that. */
 export async function startReceiver(): Promise<Receiver> {
   const received: Received[] = [];
   const sockets = new Set<Socket>();

@@ -1,6 +1,6 @@
 import type { ListedMatter, Queries } from '../../src/store/queries.ts';
 
-/** The open matters of attention, the newest first. */
+/** The open matters of attention, newest first. */
 export async function openAttention(
   store: Pick<Queries, 'listMatters'>,
 ): Promise<(ListedMatter & { reference: string | null })[]> {

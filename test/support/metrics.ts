@@ -1,7 +1,7 @@
 import type { Sources } from '../../src/observe/gauges.ts';
 import type { Stats } from '../../src/store/queries.ts';
 
-/** What an empty store says of itself. */
+/** The counts of an empty store. */
 export const NOTHING: Stats = {
   orders: {},
   events: {},
@@ -31,12 +31,12 @@ export const SOURCES: Sources = {
   apiSlots: 50,
 };
 
-/** The same where replicas share it. */
+/** The same for a store that replicas share. */
 export const SHARED: Pick<Sources, 'sharing'> = {
   sharing: async () => ({ replicas: 1, lapsed: { events: 0, openings: 0, notices: 0 }, skewMs: 0 }),
 };
 
-/** The samples of a scrape by name and labels, as they are written. */
+/** The samples of a scrape, by name and labels as written. */
 export function samples(text: string): Record<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return Object.fromEntries(

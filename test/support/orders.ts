@@ -4,11 +4,11 @@ import type { StatedMoney } from '../../src/domain/money.ts';
 import type { Order, OrderState } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
 
-/** The service's API can be asked, or it cannot; or it is asked about each completion. */
+/** Policies: settled can ask the service's API, cannot, or asks about each completion. */
 export const API: SettlementPolicy = { asks: 'in-doubt', quoteIsDoubtful: false };
 export const NO_API: SettlementPolicy = { asks: 'never', quoteIsDoubtful: false };
 export const ALWAYS: SettlementPolicy = { asks: 'always', quoteIsDoubtful: false };
-/** Quotes that differ from their link are left out. */
+/** settled ignores quotes that differ from their link. */
 export const DOUBTFUL_QUOTES: SettlementPolicy = { asks: 'in-doubt', quoteIsDoubtful: true };
 
 export const EVENT: Authority = { by: 'event' };
@@ -19,7 +19,7 @@ export function reading(number: number): Authority {
 
 const REFERENCE = 'order-1';
 
-/** An order for 100.00 BRL that nobody has paid. */
+/** An unpaid order for 100.00 BRL. */
 export function anOrder(over: Partial<Order> = {}): Order {
   return {
     reference: REFERENCE,
@@ -43,7 +43,7 @@ export function stated(amount: string, currency: string | null = 'BRL'): StatedM
   return { amount, currency };
 }
 
-/** What an event says of the payment `pay_1` of 100.00 BRL, unless told otherwise. */
+/** An event's fact about the payment `pay_1`; default 100.00 BRL. */
 export function aFact(kind: FactKind, over: Partial<PaymentFact> = {}): PaymentFact {
   return {
     kind,
@@ -61,12 +61,12 @@ export function instruction(kind: 'cancel' | 'accept' | 'reject'): PaymentFact {
   return { ...aFact(kind), authority: PERSON, paymentId: null, linkMoney: null, reference: null };
 }
 
-/** The first payment for less than the order, as an event says it. */
+/** A first payment of less than the order asks. */
 export const TOO_LITTLE = aFact('completed', { linkMoney: stated('60.00') });
 
 export type Step = { made: Decision; order: Order };
 
-/** Decides one fact and applies the decision, as a store does: a reading's number is raised last. */
+/** Decides one fact and applies the decision like a store, which raises the reading's number last. */
 export function step(order: Order, fact: PaymentFact, policy = NO_API, atMs = 1_700_000_001_000): Step {
   const made = decide(order, fact, policy);
   const after = apply(order, made, atMs);
@@ -74,12 +74,12 @@ export function step(order: Order, fact: PaymentFact, policy = NO_API, atMs = 1_
   return { made, order: { ...after, lastReading: Math.max(order.lastReading ?? 0, fact.authority.number) } };
 }
 
-/** The order after facts in turn, where the API cannot be asked. */
+/** The order after these facts, without an API. */
 export function orderAfter(order: Order, ...facts: PaymentFact[]): Order {
   return facts.reduce((before, fact) => step(before, fact).order, order);
 }
 
-/** An order that came to a state by the shortest real way. */
+/** An order that reached a state by the shortest real way. */
 export function orderIn(state: OrderState): Order {
   const ways: Record<OrderState, PaymentFact[]> = {
     awaiting_payment: [],

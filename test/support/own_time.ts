@@ -1,9 +1,8 @@
 import { performance } from 'node:perf_hooks';
 
 /**
- * Returns what tells the milliseconds since: those for which this process worked, in all its threads, and those for which
- * it waited. On a machine that does nothing else they are no fewer than a clock's; what a busy neighbour takes is not
- * among them.
+ * Returns a function for the milliseconds since in which this process worked, in all its threads, or waited. On an idle
+ * machine they are at least a clock's; time that other processes took does not count.
  */
 export function startOwnTime(): () => number {
   const cpu = process.cpuUsage();

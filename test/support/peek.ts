@@ -3,7 +3,7 @@ import pg from 'pg';
 import { connectionOptions } from '../../src/store/postgres/database.ts';
 import type { TestApp } from './app.ts';
 
-/** Reads rows of a running settled's database, for what no API shows. */
+/** Reads rows of a running settled's SQLite file that no API shows. */
 // biome-ignore lint/suspicious/noExplicitAny: rows of many shapes
 export function peek(storePath: string, sql: string, ...values: unknown[]): any[] {
   const db = new Database(storePath, { readonly: true });
@@ -14,7 +14,7 @@ export function peek(storePath: string, sql: string, ...values: unknown[]): any[
   }
 }
 
-/** The same of whichever engine the test runs on: SQL that both understand, in which names are in lower case. */
+/** The same on the engine of the test. The SQL must suit both, with names in lower case. */
 export async function look(
   { storePath, database }: Pick<TestApp, 'storePath' | 'database'>,
   sql: string,
@@ -29,7 +29,7 @@ export async function look(
   }
 }
 
-/** Changes a running settled's database behind its back, as damage or a person with a tool would. */
+/** Changes a running settled's SQLite file behind its back, like damage or a person with a tool. */
 export function tamper(storePath: string, sql: string, ...values: unknown[]): void {
   const db = new Database(storePath);
   try {

@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
-/** Systems give ports above these to connections that leave, and to whoever asks for any: they are taken at any moment. */
+/** Systems give the ports above these to outgoing connections and to listeners on port 0, at any moment. */
 const RANGE = { from: 20_000, to: 32_000 } as const;
 
-/** A port that nothing listens on now, and that nobody is given who does not ask for it. */
+/** A free port that the system gives to nobody who does not ask for it by number. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(RANGE.from, RANGE.to);

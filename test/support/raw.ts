@@ -5,9 +5,9 @@ export type RawAnswer = { status: number; headers: Record<string, string>; body:
 
 export type RawConnection = {
   send(text: string | Uint8Array): void;
-  /** Says that nothing more will be sent. */
+  /** Ends the sending side. */
   end(): void;
-  /** The next final answer; rejects where the connection ends before it is whole. */
+  /** The next final answer. Rejects if the connection ends before it is complete. */
   answer(): Promise<RawAnswer>;
   /** Resolves when the server has said `100 Continue`. */
   continued(): Promise<void>;
@@ -15,7 +15,7 @@ export type RawConnection = {
   closed: Promise<string>;
 };
 
-/** A socket on which a test writes what it likes. Nothing is corrected, nothing is sent unasked. */
+/** A socket for any bytes that a test likes: nothing is corrected, and nothing is sent unasked. */
 export function rawConnection(url: string): Promise<RawConnection> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
@@ -32,7 +32,7 @@ export function rawConnection(url: string): Promise<RawConnection> {
     received += chunk;
     wake();
   });
-  // A server that refuses a body closes while it is still written to: that is an end, not a fault of the test.
+  // A server that refuses a body closes while the test still writes. That is an end, not an error of the test.
   socket.on('error', () => socket.destroy());
   const closed = new Promise<string>((resolve) => {
     const end = () => {

@@ -1,8 +1,8 @@
 const ROUNDS_MAX = 3;
 
 /**
- * Measures until it is as it should be, a few times at most; returns the last. A busy neighbour may spoil a round; what is
- * slow by itself spoils every one.
+ * Measures up to three times until the result is fast enough, and returns the last one. A busy machine may spoil a
+ * round; code that is slow spoils every one.
  */
 export async function untilFast<T>(
   measure: (round: number) => Promise<T>,

@@ -21,7 +21,7 @@ export async function startTestSandbox({
   ...options
 }: Partial<Omit<SandboxOptions, 'switches'>> & {
   switches?: readonly string[];
-  /** Called with what stops it; the end of the test where none is given. */
+  /** Registers the function that stops it; default: at the end of the test. */
   atEnd?: (stop: () => Promise<void>) => void;
 } = {}): Promise<TestSandbox> {
   const sandbox = await startSandbox({

@@ -31,7 +31,9 @@ const KEYWORDS = [
   'maximum',
 ];
 
-/** What is wrong with a value by a JSON Schema 2020-12, each with its place. Throws on a keyword that it does not know. */
+/**
+ * What is wrong with a value by a JSON Schema 2020-12, each with its place. Throws on a keyword that it does not know.
+ */
 export function faultsBySchema(schema: JsonSchema, value: unknown, context: Context, at = ''): string[] {
   const unknown = Object.keys(schema).filter((keyword) => !KEYWORDS.includes(keyword));
   if (unknown.length > 0) throw new Error(`the checker does not know ${unknown.join(', ')}`);

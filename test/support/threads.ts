@@ -2,7 +2,7 @@ import { Worker } from './pooled_worker.ts';
 
 let posted = 0;
 
-// Every call of a store is posted to its thread. To ask its metrics for their number takes a hundred times as long.
+// Every call of a store is posted to its thread. Reading its metrics instead takes a hundred times as long.
 const { postMessage } = Worker.prototype;
 Worker.prototype.postMessage = function (this: Worker, ...message: Parameters<typeof postMessage>) {
   posted++;
