@@ -64,7 +64,7 @@ export const EXIT = { ok: 0, failed: 1, usage: 64, bug: 70, cannotOpen: 73, inte
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** What each exit code means, in a line. */
-export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
+const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   0: 'stopped by Ctrl+C; with --once: every step succeeded',
   1: 'a step failed, or one of the programs could not start or ended early',
   64: 'the command line cannot be understood',

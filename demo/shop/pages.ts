@@ -156,7 +156,7 @@ ${body}
 }
 
 /** Markup that is safe to send. Only the tag `html` makes it. */
-export type Html = { readonly markup: string };
+type Html = { readonly markup: string };
 
 type Part = Html | string | number | null | false | readonly Part[];
 
@@ -169,7 +169,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /** A template of markup. Escapes every value that is not markup itself. Attributes must be quoted. */
-export function html({ raw }: TemplateStringsArray, ...parts: readonly Part[]): Html {
+function html({ raw }: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return { markup: raw.map((text, at) => text + (at < parts.length ? write(parts[at] as Part) : '')).join('') };
 }
 

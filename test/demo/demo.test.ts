@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { HOST, type PortName, USUAL_PORTS } from '../../demo/ports.ts';
 import { testFolder } from '../support/app.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 import { type Demo, sharedDemo, spawnDemo, startedDemo } from './running.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

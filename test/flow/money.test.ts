@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { act } from '../support/dispatch.ts';
+import { act } from '../support/sandbox.ts';
 import { check, openLink, passUntil, type Shop, sell, startShop } from '../support/shop.ts';
 
 /** Of an order of 100.00 BRL: the ways to pay that the sandbox knows, and what settled makes of each. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { act, plan } from '../support/dispatch.ts';
+import { act, plan } from '../support/sandbox.ts';
 import { expectPaid, openOrder, pass, passUntil, payLink, requestsOf, type Shop, startShop } from '../support/shop.ts';
 
 const CREATION = { method: 'POST', path: '/api/v1/payment-links' };

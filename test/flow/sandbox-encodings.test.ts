@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { SWITCHES } from '../../sandbox/options.ts';
-import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { times } from '../support/length.ts';
-import { look } from '../support/peek.ts';
+import { look } from '../support/rows.ts';
+import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/sandbox.ts';
 import { allSettled, expectPaid, pass, passUntil, payLink, type Shop, sell, startShop } from '../support/shop.ts';
+import { eventually, times } from '../support/timing.ts';
 
 /** Spellings that differ from others by a prefix or padding alone: one delivery each is enough. */
 const VARIANTS = ['base64-unpadded', 'SHA256=hex', 'sha256:hex', 'hmac-sha256=hex', 't=,v1=hex'];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { act, createLink, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
-import { startHookProxy } from '../support/door.ts';
-import { look } from '../support/peek.ts';
+import { startHookProxy } from '../support/proxies.ts';
+import { look } from '../support/rows.ts';
+import { act, createLink, deliveriesOf, MINUTE_MS, plan, turn } from '../support/sandbox.ts';
 import { freshReference, sharedShop } from '../support/shared.ts';
 import { allSettled, bindLink, expectPaid, payLink, reserveLink, type Shop, sell } from '../support/shop.ts';
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { deliveriesOf, HOUR_MS, MINUTE_MS, offsetsMs, turn } from '../support/dispatch.ts';
-import { startHookProxy } from '../support/door.ts';
-import { startServiceProxy } from '../support/front.ts';
-import { look } from '../support/peek.ts';
+import { startHookProxy, startServiceProxy } from '../support/proxies.ts';
+import { look } from '../support/rows.ts';
+import { deliveriesOf, HOUR_MS, MINUTE_MS, offsetsMs, turn } from '../support/sandbox.ts';
 import {
   allSettled,
   expectPaid,
@@ -71,9 +70,9 @@ describe('a receiver that is down for two hours', () => {
   it('is paid by the check that the stale retry queues, where the API was down as well', async () => {
     let heardOfIt = async () => false;
     let serviceUrl = '';
-    const front = await startServiceProxy(() => serviceUrl);
-    front.answerWith(async () => ((await heardOfIt()) ? undefined : { status: 503, headers: {}, text: 'down' }));
-    const { shop } = await outage({ switches: ['retries=signed-once'], apiUrl: front.url });
+    const proxy = await startServiceProxy(() => serviceUrl);
+    proxy.answerWith(async () => ((await heardOfIt()) ? undefined : { status: 503, headers: {}, text: 'down' }));
+    const { shop } = await outage({ switches: ['retries=signed-once'], apiUrl: proxy.url });
     serviceUrl = shop.sandbox.url;
     heardOfIt = async () => (await look(shop.settled, 'SELECT 1 FROM hint')).length > 0;
     const isPaid = async () => (await shop.settled.order('order-1')).state === 'paid';

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { FACT_KINDS, type FactKind } from '../../src/domain/fact.ts';
 import { Fault } from '../../src/fault.ts';
 import { readReading } from '../../src/paylink/reading.ts';
-import { times } from '../support/length.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
+import { times } from '../support/timing.ts';
 import { API_KEY, LINK_DETAILS, NEW_LINK, openClient } from './peer.ts';
 
 const AUTHORITY = { by: 'reading', number: 7 };

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { errorAnswer } from '../../sandbox/api/errors.ts';
 import { DEFAULT_SWITCHES } from '../../sandbox/options.ts';
-import { rawConnection } from '../support/raw.ts';
+import { rawConnection } from '../support/http.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { BARE, create, RICH } from './client.ts';
 

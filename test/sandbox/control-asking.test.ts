@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MINUTE_MS } from '../support/dispatch.ts';
-import { startTestSandbox } from '../support/sandbox.ts';
+import { MINUTE_MS, startTestSandbox } from '../support/sandbox.ts';
 import { act, create, details, RICH } from './client.ts';
 
 describe('control: the requests to the API', () => {

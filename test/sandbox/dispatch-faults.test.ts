@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { act, createLink, firstDelivery, HOUR_MS, MINUTE_MS, plan, startPair, turn } from '../support/dispatch.ts';
-import type { Received } from '../support/hook.ts';
+import type { Received } from '../support/receiver.ts';
+import { act, createLink, firstDelivery, HOUR_MS, MINUTE_MS, plan, startPair, turn } from '../support/sandbox.ts';
 import { CREATED, isGenuine, PAYMENT_STATUS, SECRET } from './genuine.ts';
 
 /** A link with one fault plan, whose creation event was delivered. */

@@ -10,7 +10,7 @@ import {
   plan,
   startPair,
   turn,
-} from '../support/dispatch.ts';
+} from '../support/sandbox.ts';
 import { CREATED, isGenuine, PAYMENT_STATUS, SECRET } from './genuine.ts';
 
 describe('sandbox: fault plans', () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EVENT_KINDS } from '../../sandbox/model.ts';
+import { startReceiver } from '../support/receiver.ts';
 import {
   act,
   createLink,
@@ -15,11 +16,11 @@ import {
   MINUTE_MS,
   offsetsMs,
   plan,
+  startTestSandbox,
+  type TestSandbox,
   turn,
-} from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { startReceiver } from '../support/hook.ts';
-import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+} from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 const MAIN = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));
 

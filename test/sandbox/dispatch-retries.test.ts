@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { startReceiver } from '../support/receiver.ts';
 import {
   act,
   createLink,
@@ -9,9 +10,8 @@ import {
   offsetsMs,
   startPair,
   turn,
-} from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { startReceiver } from '../support/hook.ts';
+} from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 /** Spec section 6, as time since the first attempt. */
 const AS_OFFSETS = [0, 1, 5, 15, 60, 240, 720];

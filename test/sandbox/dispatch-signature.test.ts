@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { sign } from '../../sandbox/dispatch/signing.ts';
 import { SWITCHES } from '../../sandbox/options.ts';
-import { createLink, firstDelivery, HOUR_MS, MINUTE_MS, startPair, turn } from '../support/dispatch.ts';
-import type { Received } from '../support/hook.ts';
+import type { Received } from '../support/receiver.ts';
+import { createLink, firstDelivery, HOUR_MS, MINUTE_MS, startPair, turn } from '../support/sandbox.ts';
 
 const SECRET = 'a-secret-of-the-merchant: áé🔑';
 

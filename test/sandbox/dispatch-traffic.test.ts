@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createLink, firstDelivery, MINUTE_MS, offsetsMs, startPair, turn } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
+import { createLink, firstDelivery, MINUTE_MS, offsetsMs, startPair, turn } from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 /** What the attempts themselves take, in milliseconds. */
 const SLACK_MS = 5_000;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { act, createLink, deliveriesOf, firstDelivery, startPair, turn } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { startTestSandbox } from '../support/sandbox.ts';
+import { act, createLink, deliveriesOf, firstDelivery, startPair, startTestSandbox, turn } from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 const CREATED = 'payment_link.created';
 const STATUS = 'payment_link.status_changed';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
 import { type Tab, useBrowser } from '../support/browser.ts';
 import { signatureHex } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 import { createLink, details, sharedSandbox, startSite } from './page-order.ts';
 
 const KINDS = ['payment_link.created', 'payment_link.status_changed', 'payment_link.payment_status_changed'] as const;

@@ -8,9 +8,9 @@ import { readConfig } from '../../src/config/config.ts';
 import { type Log, openLog } from '../../src/observe/log.ts';
 import { openStore } from '../../src/store/open.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
-import { ask } from './ask.ts';
 import { signedHeaders } from './deliveries.ts';
 import { expectDocumented } from './document.ts';
+import { ask } from './http.ts';
 import { type TestDatabase, testDatabase } from './test_database.ts';
 
 /** The engine of this vitest project. */

@@ -1,12 +1,11 @@
 import { expect, onTestFinished } from 'vitest';
 import type { Log } from '../../src/observe/log.ts';
 import { startTestApp, type TestApp } from './app.ts';
-import { act, createLink, plan } from './dispatch.ts';
-import { eventually } from './eventually.ts';
-import { type ServiceProxy, startServiceProxy } from './front.ts';
-import { freePort } from './port.ts';
-import { startTestSandbox, type TestSandbox } from './sandbox.ts';
-import { postedToThreads } from './threads.ts';
+import { freePort } from './http.ts';
+import { postedToThreads } from './pooled_worker.ts';
+import { type ServiceProxy, startServiceProxy } from './proxies.ts';
+import { act, createLink, plan, startTestSandbox, type TestSandbox } from './sandbox.ts';
+import { eventually } from './timing.ts';
 
 /** Longer than settled takes to stop, by its clock. */
 const STOPPING_MS = 60_000;
@@ -207,15 +206,15 @@ export async function startDeafShop(options: ShopOptions = {}): Promise<Shop> {
 }
 
 /** A shop whose settled asks the service through a proxy. */
-export async function startFronted(
+export async function startProxiedShop(
   start: (options: ShopOptions) => Promise<Shop>,
   options: ShopOptions = {},
-): Promise<{ shop: Shop; front: ServiceProxy }> {
+): Promise<{ shop: Shop; proxy: ServiceProxy }> {
   let serviceUrl = '';
-  const front = await startServiceProxy(() => serviceUrl);
-  const shop = await start({ ...options, apiUrl: front.url });
+  const proxy = await startServiceProxy(() => serviceUrl);
+  const shop = await start({ ...options, apiUrl: proxy.url });
   serviceUrl = shop.sandbox.url;
-  return { shop, front };
+  return { shop, proxy };
 }
 
 /** Makes settled ask the service about an order now, as a person would. */

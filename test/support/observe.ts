@@ -1,5 +1,17 @@
+import pino from 'pino';
 import type { Sources } from '../../src/observe/gauges.ts';
+import type { Log } from '../../src/observe/log.ts';
 import type { Stats } from '../../src/store/queries.ts';
+
+type Line = { level: string; msg: string } & Record<string, unknown>;
+
+/** A log whose lines the test reads. */
+export function readableLog(): { log: Log; lines: Line[] } {
+  const lines: Line[] = [];
+  const formatters = { level: (level: string) => ({ level }) };
+  const log = pino({ base: null, formatters }, { write: (line) => void lines.push(JSON.parse(line)) });
+  return { log, lines };
+}
 
 /** The counts of an empty store. */
 export const NOTHING: Stats = {

@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3';
 import pg from 'pg';
 import { connectionOptions } from '../../src/store/postgres/database.ts';
+import type { ListedMatter, Queries } from '../../src/store/queries.ts';
 import type { TestApp } from './app.ts';
 
 /** Reads rows of a running settled's SQLite file that no API shows. */
@@ -38,4 +39,15 @@ export function tamper(storePath: string, sql: string, ...values: unknown[]): vo
   } finally {
     db.close();
   }
+}
+
+/** The open matters of attention, newest first. */
+export async function openAttention(
+  store: Pick<Queries, 'listMatters'>,
+): Promise<(ListedMatter & { reference: string | null })[]> {
+  const { rows } = await store.listMatters({ limit: 1_000, after: null, kind: null, state: null });
+  return rows
+    .filter(({ kind }) => kind !== 'hold')
+    .map((row) => ({ ...row, reference: row.order?.reference ?? null }))
+    .toSorted((a, b) => b.key - a.key);
 }
