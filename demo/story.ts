@@ -126,7 +126,7 @@ function neverTold(demo: Demo, reference: string): Act[] {
         const [count] = await answers(demo, link, ({ status, faults }) => faults.includes('drop') && status === null);
         expect(count > 0, 'no webhook was lost');
         const order = await orderOf(demo, reference);
-        expect(order.state === 'awaiting_payment', `the order is ${order.state}: somebody told of the payment`);
+        expect(order.state === 'awaiting_payment', `the order is ${order.state}: it knows of the payment`);
         return { happened: `${count} lost for good; settled cannot know`, order };
       },
     ],
@@ -192,8 +192,8 @@ async function shopIsTold({ noticesOf }: Demo, reference: string): Promise<void>
   );
   expect(paid !== null, 'no signed notice told the shop that the order is paid');
   const types = paid?.types ?? [];
-  expect(paid?.count === types.length, `the shop was told ${paid?.count} times, of ${types.length} new things`);
-  expect(types.filter((type) => type === 'order.paid').length === 1, `the shop was told ${types}`);
+  expect(paid?.count === types.length, `the shop got ${paid?.count} notices about ${types.length} new things`);
+  expect(types.filter((type) => type === 'order.paid').length === 1, `the shop got ${types}`);
 }
 
 /** The unpaid order. settled may know of a payment that was begun, because a rejection makes it ask the service. */
@@ -215,11 +215,11 @@ function isDuplicate({ status, body }: Attempt): boolean {
 }
 
 async function completion({ sandbox }: Demo, link: string): Promise<Delivery> {
-  const told = (await sandbox.deliveries(link)).find(
+  const delivery = (await sandbox.deliveries(link)).find(
     ({ kind, paymentStatus }) => kind === STATUS_CHANGED && paymentStatus === 'COMPLETED',
   );
-  if (told === undefined) throw new StepFailed('the service told of no completed payment');
-  return told;
+  if (delivery === undefined) throw new StepFailed('the service reported no completed payment');
+  return delivery;
 }
 
 /** The request that reported the completed payment and was accepted. */

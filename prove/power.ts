@@ -168,7 +168,7 @@ function figures({ states, atStart, withLoss, unacknowledgedKept, broken }: Tota
     `${states} states, ${atStart} of them during a start, ${withLoss} with writes lost\n` +
     `  ${count('lost')} lost something acknowledged, ${count('half')} had half a transaction, ` +
     `${count('damaged')} were damaged, ${count('refused')} did not start; ` +
-    `${unacknowledgedKept} kept a batch that nobody was told of`
+    `${unacknowledgedKept} kept a batch that was not acknowledged yet`
   );
 }
 

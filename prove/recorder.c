@@ -193,7 +193,7 @@ ssize_t write(int file, const void *bytes, size_t length) {
   ssize_t written = syscall(SYS_write, file, bytes, length);
   if (written > 0 && where == MARKS) note(MARK, file, 0, bytes, (size_t)written, NULL);
   if (written > 0 && where == FOLDER) {
-    /* The position after the write tells where it went, with O_APPEND, too. */
+    /* The position after the write says where it went, with O_APPEND too. */
     int64_t end = syscall(SYS_lseek, file, 0, SEEK_CUR);
     note(WRITE, file, end - written, bytes, (size_t)written, NULL);
   }

@@ -2,7 +2,7 @@ import { type Environment, UnknownName } from './model.ts';
 
 export const DEFAULT_LISTEN = { host: '127.0.0.1', port: 8790 } as const;
 
-/** The spec leaves the service's brand out of the header names; this stands in its place. */
+/** A placeholder for the service's brand, which the spec leaves out of the header names. */
 export const DEFAULT_HEADER_PREFIX = 'x-service';
 
 export type SandboxOptions = {

@@ -92,7 +92,7 @@ function listen(server: Server, { host, port }: { host: string; port: number }):
   });
 }
 
-/** The clock, from where it stood when this store was closed. */
+/** The clock, from the time at which this store was closed. */
 function startClock(store: SandboxStore, timeScale: number) {
   const turnedMs = Number(store.setting('turned_ms') ?? 0);
   // A killed process did not write how far its clock was turned. Time must not go back before what happened.

@@ -90,7 +90,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ],
     verdict: [
       { expect: 'nothing-sent', says: 'nothing arrives, so the receiver has nothing to answer' },
-      { ...API_SAYS_COMPLETED, says: 'only the API tells: it says COMPLETED' },
+      { ...API_SAYS_COMPLETED, says: 'only the API knows: it says COMPLETED' },
     ],
   },
   'clock-skew': {

@@ -106,11 +106,11 @@ ${isOpen(state) && ways(link, action)}
 function ways(link: Order['link'], action: string): Html {
   return html`${
     link?.url == null
-      ? html`<p class="hint">The page to pay on is being made.</p>`
+      ? html`<p class="hint">The payment page is not ready yet.</p>`
       : html`<a class="button" href="${link.url}">Pay now</a>`
   }
 <form method="post" action="${action}"><button class="button quiet">I have paid: ask the service now</button></form>
-<p class="hint">This page looks again by itself. A payment of which no webhook tells is found by asking.</p>`;
+<p class="hint">This page reloads on its own. If no webhook reports a payment, settled finds it by asking.</p>`;
 }
 
 /** What the page shows, in short. The page's script reloads it when this changes. */

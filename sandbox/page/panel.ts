@@ -32,7 +32,7 @@ export function panel(view: View): Html {
   const { link } = view;
   return html`<section class="panel card" id="panel" aria-labelledby="panel-title" data-panel="${link.id}">
 <header><h2 id="panel-title">Sandbox panel</h2>
-<p>Nothing is sent by itself in this environment. Change what the API answers, then send the event that tells of it.</p></header>
+<p>In this environment nothing is sent until you send it. Change what the API answers, then send the event that reports it.</p></header>
 <noscript><p class="problem">The panel needs JavaScript.</p></noscript>
 <div class="controls">
 <div><div id="panel-state">${states(view)}</div>
@@ -74,7 +74,7 @@ function stateButton(what: 'status' | 'payment', status: string, isCurrent: bool
 
 function events({ webhookUrl }: Link): Html {
   if (webhookUrl === null) {
-    return html`<fieldset><legend>Webhook events</legend><p class="notice">This link has no <code>webhookUrl</code>, so there is nobody to tell. Give one when you create the link.</p></fieldset>`;
+    return html`<fieldset><legend>Webhook events</legend><p class="notice">This link has no <code>webhookUrl</code>, so there is nowhere to send its events. Set one when you create the link.</p></fieldset>`;
   }
   return html`<fieldset><legend>Webhook events</legend>
 <div class="from" role="radiogroup" aria-label="Sent from">

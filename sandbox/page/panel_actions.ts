@@ -75,6 +75,6 @@ export function forBrowser({ service, clock, switches, options }: Context, link:
 /** The link's webhookUrl. Throws the refusal 404 if it has none. */
 function receiverOf({ id, webhookUrl }: Link): string {
   if (webhookUrl !== null) return webhookUrl;
-  const message = `Link ${id} has no webhookUrl, so there is nobody to tell. Give one when you create the link.`;
+  const message = `Link ${id} has no webhookUrl, so there is nowhere to send its events. Set one when you create the link.`;
   throw new Refusal(404, 'no_webhook_url', message, 'webhookUrl');
 }

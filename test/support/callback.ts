@@ -34,7 +34,7 @@ export type CallbackShop = {
   readonly connections: number;
   /** How it answers from now on; 204 at the start. */
   answerWith(answer: CallbackAnswer | CallbackHandler): void;
-  /** Resolves with the `count`-th notice that came, at once where it came already. */
+  /** Resolves with the `count`-th notice. */
   nth(count: number): Promise<ReceivedNotice>;
 };
 

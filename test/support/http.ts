@@ -132,7 +132,7 @@ function readAnswer(received: string): { answer: RawAnswer; rest: string } | nul
 /** Systems give the ports above these to outgoing connections and to listeners on port 0, at any moment. */
 const RANGE = { from: 20_000, to: 32_000 } as const;
 
-/** A free port that the system gives to nobody who does not ask for it by number. */
+/** A free port that the system gives only to programs that ask for it by number. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(RANGE.from, RANGE.to);
