@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { type Cycle, type Moment, ORDERS, POINTS, type Point, runCycle } from './opening.ts';
+import { type Cycle, type Moment, ORDERS, POINTS, type Point, runCycle } from './open_cycle.ts';
 
 /**
  * `npm run prove:open`: kills settled at five points while it opens ten links, and starts it again. Every order must

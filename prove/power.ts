@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { chanceOf } from './chance.ts';
+import { allOf, type Recordings, recordAll } from './record_all.ts';
 import { type Operation, type Recording, readLog } from './recording.ts';
-import { allOf, type Recordings, recordAll } from './recordings.ts';
 import type { Broken, Crash, Replay, Replayed } from './replay.ts';
 
 /**
