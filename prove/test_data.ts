@@ -82,7 +82,8 @@ export function deliveryOf({ number, link, body }: ProvedEvent): Delivery {
   };
 }
 
-export function registrationOf(link: number): Registration {
+/** @param keyId the key under which the database keeps its secrets */
+export function registrationOf(link: number, keyId: string): Registration {
   return {
     reference: referenceOf(link),
     amount: { amountMinor: amountOf(link), currency: 'BRL' },
@@ -90,7 +91,7 @@ export function registrationOf(link: number): Registration {
     linkId: link % 3 === 0 ? null : linkIdOf(link),
     token: sha256(`token ${link}`).toString('base64url'),
     secret: null,
-    freshSecret: { sealed: sha256(`sealed ${link}`), keyId: 'key', fingerprint: sha256(`secret ${link}`) },
+    freshSecret: { sealed: sha256(`sealed ${link}`), keyId, fingerprint: sha256(`secret ${link}`) },
     mayCorrect: true,
     atMs: START_MS + link,
   };

@@ -47,14 +47,15 @@ function work(): void {
   const { path, seed, batches, end } = session;
   const chance = chanceOf(seed, batches);
   mark({ mark: 'session' });
-  const opened = open(path);
+  const options = optionsOf(path);
+  const opened = open(options);
   let ids = 0;
-  const writer = openWriter({ ...optionsOf(path), newId: () => `notice-${seed}-${++ids}` }, opened);
+  const writer = openWriter({ ...options, newId: () => `notice-${seed}-${++ids}` }, opened);
   let progress = progressOf(opened);
   mark({ mark: 'serving', progress });
   let claimed: ClaimRef[] = [];
   for (let n = 0; n < batches; n++) {
-    const batch = nextBatch(progress, claimed, chance);
+    const batch = nextBatch(progress, claimed, chance, options.secretsKeyId);
     mark({ mark: 'asked', progress: batch.progress });
     const newlyClaimed = run(writer, batch.calls);
     progress = batch.progress;
@@ -66,8 +67,8 @@ function work(): void {
   writer.close();
 }
 
-function open(path: string): OpenedDatabase {
-  const opened = openForWriting(optionsOf(path));
+function open(options: ReturnType<typeof optionsOf>): OpenedDatabase {
+  const opened = openForWriting(options);
   const { checkpointPages, synchronous } = session;
   if (checkpointPages !== null) opened.db.pragma(`wal_autocheckpoint = ${checkpointPages}`);
   if (synchronous !== 'FULL') opened.db.pragma(`synchronous = ${synchronous}`);
@@ -91,10 +92,10 @@ function progressOf({ db }: OpenedDatabase): Progress {
 type Batch = { calls: Call[]; progress: Progress; settles: number };
 
 /** Up to some 80 calls, mixed as in settled's own batches: deliveries first, then settlements and a claim. */
-function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], chance: Chance): Batch {
+function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], chance: Chance, keyId: string): Batch {
   const size = chance.between(1, chance.oneIn(2) ? 8 : 40);
   if (links < 40 || links < linksOfEvents(events + size) || chance.oneIn(12)) {
-    const calls = numbers(links, size).map((link) => call('registerLink', registrationOf(link)));
+    const calls = numbers(links, size).map((link) => call('registerLink', registrationOf(link, keyId)));
     return { calls, progress: { links: links + size, events, settled }, settles: 0 };
   }
   const deliveries = chance.oneIn(3) ? 0 : size;
