@@ -14,8 +14,8 @@ import { benchLink } from './deliveries.ts';
  * The ceiling: settled's own route, Express application and server, verifying the same deliveries and storing nothing.
  * Arguments: port, number of the first link, number of links, and `each` or `grouped`.
  *
- * `grouped` sends the answers of one turn of the event loop together, as a store with group commit makes it happen:
- * that costs the client and the server fewer wake-ups, so it is the higher of the two ceilings.
+ * `grouped` sends the answers of one turn of the event loop together, like a store with group commit. That costs the
+ * client and the server fewer wake-ups, so it is the higher of the two ceilings.
  */
 const [portText, fromText, countText, manner] = process.argv.slice(2) as [string, string, string, string];
 const [port, from, count] = [portText, fromText, countText].map(Number) as [number, number, number];

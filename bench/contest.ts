@@ -1,7 +1,6 @@
 import { signedDeliveries } from './deliveries.ts';
-import { burst, type Figures, type Plan, SEARCH_MS, sustained } from './measure.ts';
-import type { Take } from './patience.ts';
-import { type Server, startCeiling, startSettled, startTextbook } from './servers.ts';
+import { burst, type Figures, type Plan, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
+import { startCeiling, startSettled, startTextbook, withServer } from './servers.ts';
 import { makeTextbookStore, type Range, registerLinks } from './stores.ts';
 import type { Workspace } from './workspace.ts';
 
@@ -21,26 +20,19 @@ export type Contestant = (typeof CONTESTANTS)[number];
 /** The figures of every round, in the order of the rounds. */
 export type Rounds = ReadonlyMap<Contestant, Figures[]>;
 
-export type ContestOptions = {
-  workspace: Workspace;
-  rounds: number;
-  forMs: number;
-  warmUp: number;
-  connections: number;
-  contestants: readonly Contestant[];
-  take: Take;
-  onProgress: (text: string) => void;
-};
+type ContestOptions = RunOptions & { contestants: readonly Contestant[] };
 
+const SETTLED_TEMPLATE = 'settled-template.db';
+const TEXTBOOK_TEMPLATE = 'textbook-template.db';
 const CALIBRATION_MS = 1_000;
 const CALIBRATION_DELIVERIES = 40_000;
 /** Room for a server that is faster than the calibration, and a bound on time and memory. */
 const ROOM = 1.4;
 const DELIVERIES_MAX = 250_000;
 
-/** Every contestant once a round, each as a new process on a new database: same deliveries, same client. */
+/** Measures every contestant once a round, each as a new process on a new database, with the same deliveries. */
 export async function runContest(options: ContestOptions): Promise<Rounds> {
-  const { workspace, rounds, contestants, warmUp, connections, forMs, take, onProgress } = options;
+  const { workspace, rounds, contestants, warmUp, connections, forMs, measureWith, onProgress } = options;
   const range = { from: 0, count: await deliveriesNeeded(options) };
   onProgress(`signing ${range.count} deliveries and registering their links`);
   const deliveries = signedDeliveries(range.from, range.count);
@@ -51,17 +43,14 @@ export async function runContest(options: ContestOptions): Promise<Rounds> {
   for (let round = 1; round <= rounds; round++) {
     for (const contestant of contestants) {
       onProgress(`round ${round} of ${rounds}: ${contestant}`);
-      found.get(contestant)?.push(await take(() => measure(contestant, workspace, plan, range)));
+      found.get(contestant)?.push(await measureWith(() => measure(contestant, workspace, plan, range)));
     }
   }
   for (const template of [SETTLED_TEMPLATE, TEXTBOOK_TEMPLATE]) workspace.remove(template);
   return found;
 }
 
-const SETTLED_TEMPLATE = 'settled-template.db';
-const TEXTBOOK_TEMPLATE = 'textbook-template.db';
-
-/** As many as the fastest contestant may take in the time that it is given. */
+/** As many deliveries as the fastest contestant may take in its time. */
 async function deliveriesNeeded(options: ContestOptions): Promise<number> {
   const { workspace, warmUp, connections, forMs } = options;
   const range = { from: 0, count: warmUp + CALIBRATION_DELIVERIES };
@@ -74,7 +63,7 @@ async function deliveriesNeeded(options: ContestOptions): Promise<number> {
 function measure(contestant: Contestant, workspace: Workspace, plan: Plan, range: Range): Promise<Figures> {
   const { log } = workspace;
   // Registering a link puts its credentials into settled's memory. The bench registers before settled starts, so it
-  // has them looked up instead. The ceiling gets the same requests, as part of its warm-up.
+  // makes settled look them up instead. The ceiling gets the same requests, as part of its warm-up.
   const warm = { ...plan, warmCredentials: true };
   const settled = () => startSettled(log, workspace.freshCopy(SETTLED_TEMPLATE, 'settled.db'));
   const textbook = (synchronous: 'FULL' | 'NORMAL', mode: 'record' | 'settle') =>
@@ -98,15 +87,5 @@ function measure(contestant: Contestant, workspace: Workspace, plan: Plan, range
       return withServer(textbook('NORMAL', 'record'), (server) => burst(server, plan));
     case 'textbook NORMAL sustained':
       return withServer(textbook('NORMAL', 'settle'), (server) => sustained(server, plan));
-  }
-}
-
-/** Runs `work` while the server is there, and ends it whatever happens. */
-export async function withServer<T>(starting: Promise<Server>, work: (server: Server) => Promise<T>): Promise<T> {
-  const server = await starting;
-  try {
-    return await work(server);
-  } finally {
-    await server.kill();
   }
 }

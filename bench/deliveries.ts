@@ -1,8 +1,8 @@
 import { createHash, createHmac } from 'node:crypto';
 
 /**
- * The links and deliveries of a run. A link is known by its number alone, so that every process of the bench computes
- * the same ones; nothing here is shared with `src`.
+ * The links and deliveries of a run. A link follows from its number, so that every process of the bench computes the
+ * same ones. Nothing here is shared with `src`.
  */
 export type BenchLink = { reference: string; linkId: string; token: string; secret: string };
 
@@ -65,10 +65,10 @@ function signature(secret: string, timestamp: string, body: string): string {
   return createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex');
 }
 
-/** Whole HTTP requests, made before the clock starts. */
+/** Complete HTTP requests, made before the clock starts. */
 export type Requests = { readonly count: number; at(index: number): Buffer };
 
-/** One signed delivery to the own address of each of the links `from … from + count - 1`. */
+/** One signed delivery to each of the links `from … from + count - 1`. */
 export function signedDeliveries(from: number, count: number): Requests {
   const timestamp = String(Date.now());
   return requests(count, (index) => {
@@ -83,8 +83,8 @@ export function signedDeliveries(from: number, count: number): Requests {
 }
 
 /**
- * Requests that make a receiver look up a link's credentials, and leave no other trace: unsigned, on the shared route,
- * where the link is looked up by its id before the signature is missed. Each is answered 401.
+ * Requests that make a receiver look up a link's credentials, and leave no other trace. They are unsigned, on the
+ * shared route, which looks the link up by its id before it finds the signature missing. Each is answered 401.
  */
 export function lookUps(from: number, count: number): Requests {
   return requests(count, (index) => {

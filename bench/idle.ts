@@ -1,13 +1,12 @@
-import { withServer } from './contest.ts';
-import { startSettled } from './servers.ts';
+import type { RunOptions } from './measure.ts';
+import { startSettled, withServer } from './servers.ts';
 import { registerLinks } from './stores.ts';
-import type { Workspace } from './workspace.ts';
 
-export type IdleOptions = { workspace: Workspace; starts: number; idleMs: number; onProgress: (text: string) => void };
+type IdleOptions = Pick<RunOptions, 'workspace' | 'onProgress'> & { starts: number; idleMs: number };
 
 export type IdleFigures = {
   readySeconds: number[];
-  /** When it became ready, and after it was left alone. */
+  /** When it became ready, and after `idleMs`. */
   rssMiBAtStart: number[];
   rssMiBIdle: number[];
 };
@@ -15,7 +14,7 @@ export type IdleFigures = {
 /** Links in the store of the measured process: an existing shop, not an empty one. */
 const LINKS = 1_000;
 
-/** How soon `settled serve` is ready, and how much memory it holds while nothing happens. */
+/** How soon `settled serve` is ready, and how much memory it takes while nothing happens. */
 export async function runIdle({ workspace, starts, idleMs, onProgress }: IdleOptions): Promise<IdleFigures> {
   const path = workspace.path('idle.db');
   registerLinks(path, { from: 0, count: LINKS });

@@ -4,10 +4,10 @@ import { parseArgs } from 'node:util';
 import { CONTESTANTS, type Contestant, runContest } from './contest.ts';
 import { runFilled } from './filled.ts';
 import { runIdle } from './idle.ts';
-import { takeOnce, takePatiently } from './patience.ts';
+import { measureOnce, measurePatiently } from './measure.ts';
+import { runTold } from './notices.ts';
 import { type Results, report, verdicts } from './report.ts';
 import { profileInto } from './servers.ts';
-import { runTold } from './told.ts';
 import { openWorkspace } from './workspace.ts';
 
 /** `npm run bench`: prints the figures of docs/bench.md. Fails on errors, not on figures. */
@@ -20,10 +20,10 @@ const HELP = `npm run bench -- [options]
   --seconds N         how long deliveries are sent in a round (5; quick 1)
   --connections N     keep-alive connections of the client (64)
   --notices N         notices that wait while the shop is down (100000; quick 20000)
-  --filled N          events that the filled store holds (1000000; quick 20000)
+  --filled N          events in the filled store (1000000; quick 20000)
   --patient           wait for an idle machine before each measurement, and repeat disturbed ones
-  --json FILE         write every round's figures, too
-  --profile FOLDER    have the servers write CPU profiles; the figures of such a run are not true
+  --json FILE         also write every round's figures
+  --profile FOLDER    make the servers write CPU profiles; the figures of such a run are not true
 `;
 
 const PARTS = ['burst', 'sustained', 'filled', 'told', 'idle'] as const;
@@ -52,7 +52,7 @@ async function main(given: Arguments): Promise<Results> {
     forMs: seconds * 1000,
     warmUp: quick ? 2_000 : 5_000,
     connections,
-    take: patient ? takePatiently : takeOnce,
+    measureWith: patient ? measurePatiently : measureOnce,
     onProgress,
   };
   const contestants = CONTESTANTS.filter((name) => takesPart(name, parts, quick));
@@ -73,10 +73,10 @@ async function main(given: Arguments): Promise<Results> {
   }
 }
 
-/** What is only there to be complete. */
+/** Rows that a quick run leaves out. */
 const OPTIONAL = /NORMAL|cold|grouped/;
 
-/** The ceiling is part of both comparisons; a quick run leaves out the optional rows. */
+/** The ceiling belongs to both comparisons. */
 function takesPart(name: Contestant, parts: readonly Part[], quick: boolean): boolean {
   if (quick && OPTIONAL.test(name)) return false;
   const sustained = name.endsWith('sustained');
@@ -131,7 +131,7 @@ function whole(name: string, text: string, max: number): number {
   return value;
 }
 
-/** One line that is written over again, where a person looks on. */
+/** One line on a terminal, which each step overwrites. */
 function showProgress(): (text: string) => void {
   if (!process.stderr.isTTY) return () => {};
   return (text) => process.stderr.write(`\r\x1b[K${text}`);
@@ -160,7 +160,7 @@ function write(given: Arguments, results: Results): void {
   writeFileSync(given.json, `${JSON.stringify(all, null, 2)}\n`);
 }
 
-/** A wrong argument needs a sentence, not a stack. */
+/** Answers a wrong argument with a sentence instead of a stack. */
 function readArgumentsOrExit(): Arguments {
   try {
     return readArguments();

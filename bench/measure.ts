@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
-import { Gate, type Load, type LoadResult, runLoad } from './client.ts';
 import { lookUps, type Requests } from './deliveries.ts';
+import { type Load, type LoadResult, RateLimit, runLoad } from './load.ts';
 import { machineCpuSeconds, type Progress, type Server } from './servers.ts';
+import type { Workspace } from './workspace.ts';
 
 export type Figures = {
   deliveries: number;
@@ -15,11 +16,11 @@ export type Figures = {
   mainThreadMicros: number;
   /** The client's own processor time for each delivery: it shares the cores with the server. */
   clientMicros: number;
-  /** Of the machine's processor time, what processes took that have no part in the measurement. */
+  /** The share of the machine's processor time that unrelated processes took. */
   othersShare: number;
   /** Recorded and not settled when the clock stopped; null for a server that stores nothing. */
   backlog: number | null;
-  /** Greatest age of an unsettled delivery that was seen; null where it is not watched. */
+  /** Greatest age of an unsettled delivery that was seen; null if it is not watched. */
   lagSecondsMax: number | null;
 };
 
@@ -35,6 +36,19 @@ export type Plan = {
   warmCredentials: boolean;
 };
 
+/** What every part of the bench is run with. */
+export type RunOptions = {
+  workspace: Workspace;
+  rounds: number;
+  /** How long deliveries are sent in a round. */
+  forMs: number;
+  /** Deliveries before each measurement. */
+  warmUp: number;
+  connections: number;
+  measureWith: MeasureWith;
+  onProgress: (text: string) => void;
+};
+
 const CORES = availableParallelism();
 const RECORDED = { status: 200, contains: '"duplicate":false' };
 const REFUSED = { status: 401, contains: '' };
@@ -43,18 +57,25 @@ const DRAIN_POLL_MS = 20;
 const DRAINED_WITHIN_MS = 120_000;
 /** How long the sender looks for the rate that the server sustains, before anything is measured. */
 export const SEARCH_MS = 5_000;
-/** How old the oldest unsettled delivery may become: then the sender is as fast as the server settles. */
+/** At this age of the oldest unsettled delivery, the sender is as fast as the server settles. */
 const LAG_SECONDS_AIM = 0.4;
 /** The sender is never slower. */
 const PER_SECOND_MIN = 3_000;
-/** How much faster than what is settled the sender is where nothing waits. */
+/** How much faster than settlement the sender is if nothing waits. */
 const BEYOND_SETTLED = 0.2;
-/** Settlement works in batches: its rate is that of so many looks. */
+/** Settlement works in batches, so its rate is measured over this many looks. */
 const LOOKS = 4;
-/** As many links as a receiver keeps credentials of in memory. */
+/** How many links' credentials a receiver keeps in memory. */
 const LOOK_UPS_MAX = 100_000;
 
-/** Acknowledgements alone, as many as there can be. */
+/** Patient measurements: the machine is idle, or a measurement disturbed, at these shares of its processor time. */
+const IDLE_SHARE = 0.08;
+const LOOK_MS = 500;
+const IDLE_WITHIN_MS = 60_000;
+const DISTURBED_SHARE = 0.08;
+const REPEATS_MAX = 3;
+
+/** As many acknowledgements as possible, without waiting for settlement. */
 export async function burst(server: Server, plan: Plan): Promise<Figures> {
   const before = await warmUp(server, plan);
   const stop = startMeter(server);
@@ -66,16 +87,16 @@ export async function burst(server: Server, plan: Plan): Promise<Figures> {
   return { ...figures(result, result.seconds, meter), backlog, lagSecondsMax: null };
 }
 
-/** Acknowledged, settled and told at the highest rate that is found: the clock runs until the last notice is written. */
+/** Acknowledged and settled at the highest sustainable rate. The clock runs until the last notice is written. */
 export async function sustained(server: Server, plan: Plan): Promise<Figures> {
   await warmUp(server, plan);
-  const gate = new Gate(PER_SECOND_MIN);
+  const rateLimit = new RateLimit(PER_SECOND_MIN);
   let lagSecondsMax = 0;
   const noteLag = ({ lagSeconds }: Progress) => {
     lagSecondsMax = Math.max(lagSecondsMax, lagSeconds);
   };
-  const load = { ...measured(server, plan), gate };
-  const stopPacing = startPacing(server, gate, noteLag);
+  const load = { ...measured(server, plan), rateLimit };
+  const stopPacing = startPacing(server, rateLimit, noteLag);
   const search = await runLoad({ ...load, forMs: SEARCH_MS });
   const before = await untilSettled(server, () => {});
   lagSecondsMax = 0;
@@ -90,7 +111,7 @@ export async function sustained(server: Server, plan: Plan): Promise<Figures> {
   return { ...figures(result, seconds, meter), backlog: 0, lagSecondsMax };
 }
 
-/** Acknowledgements at a steady rate. `onSent` as the client has it; `warm`: when what was sent to warm up is over. */
+/** Acknowledgements at a steady rate. `onSent` is the load's; `warm` is awaited after the warm-up. */
 export async function atRate(
   server: Server,
   plan: Plan,
@@ -102,18 +123,18 @@ export async function atRate(
 ): Promise<Figures> {
   const before = await warmUp(server, plan);
   await warm();
-  const gate = new Gate(perSecond);
+  const rateLimit = new RateLimit(perSecond);
   const stop = startMeter(server);
-  const result = await runLoad({ ...measured(server, plan), forMs: plan.forMs, gate, onSent });
+  const result = await runLoad({ ...measured(server, plan), forMs: plan.forMs, rateLimit, onSent });
   const meter = stop();
-  gate.close();
+  rateLimit.close();
   const after = await untilSettled(server, () => {});
   if (before !== null) assertRecorded(before, after, result.answered);
   return { ...figures(result, result.seconds, meter), backlog: 0, lagSecondsMax: null };
 }
 
-/** Has the gate let through what the server keeps up with: what it settles, and more the less there is that waits. */
-function startPacing(server: Server, gate: Gate, onProgress: (now: Progress) => void): () => Promise<void> {
+/** Adapts the rate limit to the server: to its rate of settlement, and above it while little waits. */
+function startPacing(server: Server, rateLimit: RateLimit, onProgress: (now: Progress) => void): () => Promise<void> {
   let stopped = false;
   const look = async () => {
     const now = await progress(server);
@@ -129,18 +150,18 @@ function startPacing(server: Server, gate: Gate, onProgress: (now: Progress) => 
       looks.push(now);
       const settledPerSecond = ((now.settled - then.settled) / (now.atMs - then.atMs)) * 1000;
       const behind = Math.min(2, now.lagSeconds / LAG_SECONDS_AIM);
-      gate.perSecond = Math.max(PER_SECOND_MIN, settledPerSecond * (1 + BEYOND_SETTLED * (1 - behind)));
+      rateLimit.perSecond = Math.max(PER_SECOND_MIN, settledPerSecond * (1 + BEYOND_SETTLED * (1 - behind)));
     }
   };
   const running = run();
   return async () => {
     stopped = true;
     await running;
-    gate.close();
+    rateLimit.close();
   };
 }
 
-/** Lets the server's code be compiled and its caches be filled; what it did is settled before anything is measured. */
+/** Warms the server's code and caches, and waits until all of that is settled. */
 async function warmUp(server: Server, plan: Plan): Promise<Progress | null> {
   const { deliveries, firstLink, warmUp: count, connections, warmCredentials } = plan;
   const all = { port: server.port, connections, from: 0, forMs: Number.POSITIVE_INFINITY };
@@ -210,4 +231,32 @@ function figures({ answered, latenciesMs }: LoadResult, seconds: number, meter: 
 
 function delay(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** How a measurement is made: once, or repeated until other processes do not disturb it. */
+type MeasureWith = (measure: () => Promise<Figures>) => Promise<Figures>;
+
+export const measureOnce: MeasureWith = (measure) => measure();
+
+/**
+ * Waits for an idle machine, and repeats a measurement that other processes disturbed. Returns the least disturbed one.
+ */
+export const measurePatiently: MeasureWith = async (measure) => {
+  let best: Figures | null = null;
+  for (let repeat = 0; repeat <= REPEATS_MAX; repeat++) {
+    await untilIdle();
+    const figures = await measure();
+    if (best === null || figures.othersShare < best.othersShare) best = figures;
+    if (!(best.othersShare > DISTURBED_SHARE)) break;
+  }
+  return best as Figures;
+};
+
+async function untilIdle(): Promise<void> {
+  for (let waitedMs = 0; waitedMs < IDLE_WITHIN_MS; waitedMs += LOOK_MS) {
+    const before = machineCpuSeconds();
+    await delay(LOOK_MS);
+    const busy = (machineCpuSeconds() - before) / (LOOK_MS / 1000) / availableParallelism();
+    if (!(busy > IDLE_SHARE)) return;
+  }
 }

@@ -1,6 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { parseArgs, promisify } from 'node:util';
@@ -9,28 +9,28 @@ import { openKeyring } from '../src/secrets/keyring.ts';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
-import { runLoad } from './client.ts';
 import { AMOUNT_MINOR, benchLink, CURRENCY, completedEvent, signedDeliveries } from './deliveries.ts';
+import { runLoad } from './load.ts';
 import { fixed, median, table } from './report.ts';
-import { readStat, type Server, startSettled } from './servers.ts';
+import { cpuSecondsOfFamily, type Server, startSettled } from './servers.ts';
 import { type Range, SECRETS_KEY } from './stores.ts';
 import { openWorkspace, type Workspace } from './workspace.ts';
 
 /**
- * `npm run bench:replicas`: durable acknowledgements of one replica and of two on a PostgreSQL of its own, beside what
- * `pgbench` reaches there with the same insert, a transaction each. All on the same cores.
+ * `npm run bench:replicas`: durable acknowledgements of one replica and of two on their own PostgreSQL, beside what
+ * `pgbench` reaches there with the same insert, one transaction each. All on the same cores.
  */
 
 const HELP = `npm run bench:replicas -- [options]
 
   --rounds N       rounds (5)
   --seconds N      how long each measurement lasts (5)
-  --connections N  keep-alive connections of the client, and half of them to each of two replicas (64)
+  --connections N  keep-alive connections of the client, half of them to each of two replicas (64)
 
 It needs pgbench, which comes with PostgreSQL, on the PATH.
 `;
 
-/** As many as one replica has. */
+/** As many as a replica opens. */
 const PGBENCH_CONNECTIONS = 12;
 const PER_SECOND_MAX = 8_000;
 const WARM_UP = 3_000;
@@ -74,7 +74,7 @@ async function main({ rounds, seconds, connections }: Plan): Promise<string> {
   }
 }
 
-/** Makes a database with a link for each number, as registering them would. */
+/** Fills a database with a link for each number. */
 async function registerLinks(url: string, { from, count }: Range): Promise<void> {
   const keyring = openKeyring(SECRETS_KEY);
   const { store } = await openPostgresStore({
@@ -106,7 +106,7 @@ async function registerLinks(url: string, { from, count }: Range): Promise<void>
   await run(url, 'VACUUM ANALYZE');
 }
 
-/** The statements of one delivery's row, a transaction each, as fast as the server takes them. */
+/** Inserts the row of one delivery in each transaction, as fast as the server can. */
 async function measurePgbench(
   server: PostgresServer,
   workspace: Workspace,
@@ -143,7 +143,7 @@ WITH recorded AS (INSERT INTO inbox (link_key, event_id, body_sha256, timestamp,
 
 type Load = { deliveries: ReturnType<typeof signedDeliveries>; connections: number; forMs: number; replicas: number };
 
-/** Deliveries over HTTP, signed, verified and durable when they are answered. */
+/** Deliveries over HTTP, verified and durable when they are answered. */
 async function measureReplicas(server: PostgresServer, workspace: Workspace, load: Load): Promise<Measured> {
   const { deliveries, connections, forMs, replicas } = load;
   const url = await freshDatabase(server);
@@ -193,7 +193,7 @@ async function measureReplicas(server: PostgresServer, workspace: Workspace, loa
 async function freshDatabase(server: PostgresServer): Promise<string> {
   await server.drop('bench');
   const url = await server.create('bench', TEMPLATE);
-  // What the copy wrote is nobody's to wait for.
+  // The measurement must not wait for what the copy wrote.
   await run(url, 'CHECKPOINT');
   return url;
 }
@@ -237,50 +237,21 @@ function startMeter(postgres: PostgresServer, servers: readonly Server[]) {
   };
 }
 
-/** Of a process and its children, those that have ended among them. */
-function cpuSecondsOfFamily(pid: number): number {
-  let seconds = 0;
-  for (const name of readdirSync('/proc').filter((entry) => /^[0-9]+$/.test(entry))) {
-    const stat = readStat(`/proc/${name}/stat`);
-    if (stat === null) continue;
-    if (Number(name) === pid) seconds += stat.endedChildrenCpuSeconds;
-    if (Number(name) === pid || stat.parent === pid) seconds += stat.cpuSeconds;
-  }
-  return seconds;
-}
-
 function report(found: Record<'pgbench' | 'one' | 'two', Measured[]>): string {
   const names = { pgbench: 'pgbench, 12 connections', one: 'one replica', two: 'two replicas' };
   const rows = Object.entries(found).map(([name, figures]) => {
-    const typical = (read: (one: Measured) => number) => median(figures.map(read));
+    const typical = (figure: keyof Measured, digits: number) =>
+      fixed(median(figures.map((one) => one[figure])), digits);
     const ratio = median(figures.map((one, round) => one.perSecond / (found.pgbench[round] as Measured).perSecond));
     return [
       names[name as keyof typeof names],
-      fixed(
-        typical((one) => one.perSecond),
-        0,
-      ),
+      typical('perSecond', 0),
       fixed(ratio, 2),
-      fixed(
-        typical((one) => one.p50Ms),
-        1,
-      ),
-      fixed(
-        typical((one) => one.p99Ms),
-        1,
-      ),
-      fixed(
-        typical((one) => one.replicaMicros),
-        0,
-      ),
-      fixed(
-        typical((one) => one.postgresMicros),
-        0,
-      ),
-      fixed(
-        typical((one) => one.clientMicros),
-        0,
-      ),
+      typical('p50Ms', 1),
+      typical('p99Ms', 1),
+      typical('replicaMicros', 0),
+      typical('postgresMicros', 0),
+      typical('clientMicros', 0),
     ];
   });
   const head = ['', 'per second', '÷ pgbench', 'p50 ms', 'p99 ms', 'replica µs', 'PostgreSQL µs', 'client µs'];

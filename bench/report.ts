@@ -2,7 +2,7 @@ import type { Contestant, Rounds } from './contest.ts';
 import type { FilledFigures } from './filled.ts';
 import type { IdleFigures } from './idle.ts';
 import type { Figures } from './measure.ts';
-import type { ToldFigures } from './told.ts';
+import type { ToldFigures } from './notices.ts';
 
 export type Results = {
   rounds: Rounds | null;
@@ -14,7 +14,7 @@ export type Results = {
 /** A figure of the design beside its limit. */
 export type Verdict = { figure: string; found: number; text: string; must: string; met: boolean };
 
-/** Above this share of the machine's time in other hands, a run says little. */
+/** Above this share of the machine's time for other processes, a run says little. */
 const OTHERS_SHARE_MAX = 0.05;
 
 export function report(results: Results): string {
@@ -43,7 +43,14 @@ function typical(figures: readonly Figures[], read: (figures: Figures) => number
   return values.length === 0 ? null : median(values);
 }
 
-/** Ratios are taken within a round, where the machine was the same for both, and then their median. */
+function typicalText(figures: readonly Figures[], name: keyof Figures, digits: number): string {
+  return fixed(
+    typical(figures, (one) => one[name]),
+    digits,
+  );
+}
+
+/** The median of the ratios of each round: within a round the machine was the same for both. */
 function ratio(
   some: readonly Figures[] | undefined,
   others: readonly Figures[] | undefined,
@@ -61,28 +68,13 @@ function contestTable(rounds: Rounds): string {
     return [
       name,
       fixed(typical(figures, perSecond), 0),
-      fixed(
-        typical(figures, ({ p50Ms }) => p50Ms),
-        1,
-      ),
-      fixed(
-        typical(figures, ({ p99Ms }) => p99Ms),
-        1,
-      ),
-      fixed(
-        typical(figures, ({ cpuMicros }) => cpuMicros),
-        0,
-      ),
-      fixed(
-        typical(figures, ({ mainThreadMicros }) => mainThreadMicros),
-        0,
-      ),
+      typicalText(figures, 'p50Ms', 1),
+      typicalText(figures, 'p99Ms', 1),
+      typicalText(figures, 'cpuMicros', 0),
+      typicalText(figures, 'mainThreadMicros', 0),
       fixed(ratio(figures, rounds.get('ceiling'), perSecond), 2),
       fixed(ratio(figures, rounds.get(likeness), perSecond), 1),
-      fixed(
-        typical(figures, ({ backlog }) => backlog),
-        0,
-      ),
+      typicalText(figures, 'backlog', 0),
       fixed(worst(figures), 2),
     ];
   });
@@ -110,14 +102,8 @@ function filledTable({ events, empty, filled }: FilledFigures): string {
   const row = (name: string, figures: readonly Figures[]) => [
     name,
     fixed(typical(figures, perSecond), 0),
-    fixed(
-      typical(figures, ({ p99Ms }) => p99Ms),
-      1,
-    ),
-    fixed(
-      typical(figures, ({ cpuMicros }) => cpuMicros),
-      0,
-    ),
+    typicalText(figures, 'p99Ms', 1),
+    typicalText(figures, 'cpuMicros', 0),
     fixed(worst(figures), 2),
   ];
   const head = ['', 'deliveries/s', 'p99 ms', 'CPU µs', 'max lag s'];
@@ -130,18 +116,9 @@ function toldTable({ notices, toldMs, idle, waiting }: ToldFigures): string {
   const head = ['', 'n', 'p50 ms', 'p99 ms'];
   const acknowledged = (name: string, figures: readonly Figures[]) => [
     name,
-    fixed(
-      typical(figures, ({ deliveries }) => deliveries),
-      0,
-    ),
-    fixed(
-      typical(figures, ({ p50Ms }) => p50Ms),
-      1,
-    ),
-    fixed(
-      typical(figures, ({ p99Ms }) => p99Ms),
-      1,
-    ),
+    typicalText(figures, 'deliveries', 0),
+    typicalText(figures, 'p50Ms', 1),
+    typicalText(figures, 'p99Ms', 1),
   ];
   const rows = [
     ['delivery to notice, 200 orders/s', String(orders), fixed(toldAt(toldMs, 0.5), 1), fixed(toldAt(toldMs, 0.99), 1)],
@@ -164,7 +141,7 @@ function idleTable({ readySeconds, rssMiBAtStart, rssMiBIdle }: IdleFigures): st
   return table('The server process, left alone', head, [['settled serve', ...row]]);
 }
 
-/** What the design asks for, as far as this run can tell. */
+/** The design's figures that this run measured. */
 export function verdicts({ rounds, filled, told, idle }: Results): Verdict[] {
   const of = (name: Contestant) => rounds?.get(name);
   const found: (Verdict | null)[] = [
@@ -216,7 +193,7 @@ function verdictTable(found: readonly Verdict[]): string {
   return table('Against the design', ['', 'found', 'must', ''], rows);
 }
 
-/** Null where the machine was ours. */
+/** Null if other processes hardly ran. */
 function othersWarning({ rounds, filled, told }: Results): string | null {
   const all = [
     ...(rounds?.values() ?? []),

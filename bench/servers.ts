@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { performance } from 'node:perf_hooks';
@@ -7,18 +7,18 @@ import { fileURLToPath } from 'node:url';
 import type { Range } from './stores.ts';
 import { SECRETS_KEY } from './stores.ts';
 
-/** A server under measurement: a process of its own, started as it would be in service. */
+/** A server under measurement: a separate process, started as in production. */
 export type Server = {
   port: number;
   /** From its start to the first 200 of `/readyz`. */
   readySeconds: number;
-  /** User and system time so far; NaN where the system does not say. */
+  /** User and system time so far; NaN if the system does not say. */
   cpuSeconds(): { allThreads: number; mainThread: number };
-  /** NaN where the system does not say. */
+  /** NaN if the system does not say. */
   rssMiB(): number;
   /** What it has done since its start; null for one that stores nothing. */
   progress: (() => Promise<Progress>) | null;
-  /** Ends it at once, without a shutdown. */
+  /** Kills it, without a shutdown. */
   kill(): Promise<void>;
 };
 
@@ -55,7 +55,7 @@ export async function startTextbook(
 }
 
 /**
- * settled itself: `settled serve` with its default configuration but for addresses, keys, the tolerance and what is given.
+ * settled itself: `settled serve` with its default configuration but for addresses, keys, the tolerance and `settings`.
  */
 export async function startSettled(log: string, path: string, settings: Record<string, string> = {}): Promise<Server> {
   const port = await freePort();
@@ -70,7 +70,7 @@ export async function startSettled(log: string, path: string, settings: Record<s
     SETTLED_TOLERANCE_SECONDS: '86400',
     ...settings,
   };
-  // As the image and `npm start` have it.
+  // Like the image and `npm start`.
   const args = ['--max-semi-space-size=16', script('../bin/settled.mjs'), 'serve'];
   const progress = () => settledProgress(apiPort);
   return start({ args, port, log, environment, progress });
@@ -98,19 +98,41 @@ function script(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
+/** Runs `work` with a server, and kills the server afterwards. */
+export async function withServer<T>(starting: Promise<Server>, work: (server: Server) => Promise<T>): Promise<T> {
+  const server = await starting;
+  try {
+    return await work(server);
+  } finally {
+    await server.kill();
+  }
+}
+
 let profileFolder: string | null = null;
 
-/** Has every server write its CPU profiles to a folder when it ends. The figures of such a run are not true. */
+/** Makes every server write CPU profiles to a folder when it ends. The figures of such a run are not true. */
 export function profileInto(folder: string): void {
   profileFolder = folder;
 }
 
-/** User and system time of the whole machine so far, without interrupts; NaN where the system does not say. */
+/** User and system time of the whole machine so far, without interrupts; NaN if the system does not say. */
 export function machineCpuSeconds(): number {
   const fields = readProc('/proc/stat')?.split('\n', 1)[0]?.split(/ +/);
   if (fields === undefined) return Number.NaN;
   const [user, nice, system] = fields.slice(1, 4).map(Number) as [number, number, number];
   return (user + nice + system) / CLOCK_TICKS_PER_SECOND;
+}
+
+/** Processor time of a process and its children, ended ones included. */
+export function cpuSecondsOfFamily(pid: number): number {
+  let seconds = 0;
+  for (const name of readdirSync('/proc').filter((entry) => /^[0-9]+$/.test(entry))) {
+    const stat = readStat(`/proc/${name}/stat`);
+    if (stat === null) continue;
+    if (Number(name) === pid) seconds += stat.endedChildrenCpuSeconds;
+    if (Number(name) === pid || stat.parent === pid) seconds += stat.cpuSeconds;
+  }
+  return seconds;
 }
 
 /** Every server that runs, so that none outlives the bench. */
@@ -156,7 +178,7 @@ async function start(options: {
     rssMiB: () => rssMiB(child.pid as number),
     progress,
     kill: () => {
-      // A profile is written on the way out.
+      // A process writes its profile when it exits in order.
       child.kill(profileFolder === null ? 'SIGKILL' : 'SIGTERM');
       return exit;
     },
@@ -190,11 +212,11 @@ function cpuSeconds(path: string): number {
   return readStat(path)?.cpuSeconds ?? Number.NaN;
 }
 
-/** What a process or a thread says of itself; null where it has ended, or the system does not say. */
-export function readStat(path: string): { parent: number; cpuSeconds: number; endedChildrenCpuSeconds: number } | null {
+/** What a process or a thread says of itself; null if it has ended, or the system does not say. */
+function readStat(path: string): { parent: number; cpuSeconds: number; endedChildrenCpuSeconds: number } | null {
   const text = readProc(path);
   if (text === null) return null;
-  // The command's name, in parentheses, may hold spaces; fields are counted after it.
+  // The command's name, in parentheses, may contain spaces: count the fields after it.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const seconds = (from: number) => (Number(fields[from]) + Number(fields[from + 1])) / CLOCK_TICKS_PER_SECOND;
   return { parent: Number(fields[1]), cpuSeconds: seconds(11), endedChildrenCpuSeconds: seconds(13) };

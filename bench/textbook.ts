@@ -5,10 +5,10 @@ import getRawBody from 'raw-body';
 
 /**
  * The receiver that a careful engineer writes first: Express, raw-body and better-sqlite3 in one process, one commit
- * for each delivery and one for each settlement. It is told the link's secrets at its start, and keeps them in memory.
+ * for each delivery and one for each settlement. It reads the links' secrets at its start, and keeps them in memory.
  * Arguments: port, database file (see stores.ts), FULL or NORMAL, `settle` or `record`.
  *
- * `record` leaves every settlement undone: what it could acknowledge at most if all settlement yielded.
+ * `record` settles nothing: the most that it could acknowledge if settlement always waited.
  */
 const [portText, path, synchronous, mode] = process.argv.slice(2) as [string, string, string, string];
 

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { copyStore } from './stores.ts';
 
-/** A temporary folder that goes when the bench ends, for the databases and for what the servers print. */
+/** A temporary folder for the databases and the servers' output, removed when the bench ends. */
 export type Workspace = {
   path(name: string): string;
-  /** Where servers write their output. */
+  /** The file of the servers' output. */
   readonly log: string;
   /** The end of that output. */
   logTail(): string;
@@ -15,7 +15,7 @@ export type Workspace = {
   remove(name: string): void;
 };
 
-/** What SQLite, and settled, keep beside a database. */
+/** The files that SQLite and settled keep beside a database. */
 const SUFFIXES = ['', '-wal', '-shm', '-journal', '.lock', '.new'];
 
 export function openWorkspace(): Workspace {

@@ -2,31 +2,30 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { join } from 'node:path';
+import { connectSandbox, connectSettled, type Sandbox, type Settled } from './clients.ts';
 import type { Folder } from './folder.ts';
 import { AddressTaken, HOST, startAtPorts, USUAL_PORTS } from './ports.ts';
 import type { Processes } from './processes.ts';
-import { connectSandbox, type Sandbox } from './sandbox.ts';
-import { connectSettled, type Settled } from './settled.ts';
 import { listenAt, NOTICES_PATH, openShop, type Shop } from './shop/server.ts';
 
-/** Where everything is. None of it is reached from another machine. */
+/** Where everything listens: on this machine only. */
 export type Addresses = { shop: string; sandbox: string; operator: string; hooks: string };
 
 export type Demo = {
   readonly addresses: Addresses;
   readonly storePath: string;
-  /** As the shop, and as the operator, who may see what was refused. */
+  /** With the shop's token, and with the operator's, which may read rejections. */
   readonly settled: { asShop: Settled; asOperator: Settled };
   readonly sandbox: Sandbox;
-  /** What signed notices told the shop. */
-  readonly told: Shop['told'];
-  /** Closes the shop; the processes are stopped by themselves. */
+  /** What the shop knows of an order from signed notices. */
+  readonly noticesOf: Shop['noticesOf'];
+  /** Closes the shop, and leaves the processes running. */
   close(): void;
 };
 
 /**
- * Starts the sandbox, settled on it, and the shop on settled: the first two as processes that are spoken to by HTTP. The
- * shop has its port before, because settled must know where to send notices.
+ * Starts the sandbox and settled as processes, and the shop in this one. They speak HTTP. The shop listens before
+ * settled starts, because settled must know where to send notices.
  */
 export async function startDemo(folder: Folder, processes: Processes): Promise<Demo> {
   const apiKey = randomToken();
@@ -52,12 +51,12 @@ export async function startDemo(folder: Folder, processes: Processes): Promise<D
     storePath,
     settled: { asShop, asOperator: connectSettled(operator, operatorToken) },
     sandbox: connectSandbox(sandbox),
-    told: shop.told,
+    noticesOf: shop.noticesOf,
     close: shop.close,
   };
 }
 
-/** Those of the addresses that are not where they are looked for first. */
+/** The addresses that are not at their usual ports. */
 export function unusual(addresses: Addresses): { usual: number; instead: string }[] {
   const names = Object.keys(USUAL_PORTS) as (keyof Addresses)[];
   return names

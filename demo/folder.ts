@@ -3,21 +3,21 @@ import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { DemoError, EXIT } from './exit.ts';
+import { DemoError, EXIT } from './command.ts';
 
 const SWEEPER = fileURLToPath(new URL('./sweeper.ts', import.meta.url));
 
 export type Folder = {
   readonly path: string;
-  /** Says which process writes there, so that the sweeper waits for it. */
+  /** Adds a process that writes there, so that the sweeper waits for its end. */
   wroteBy(pid: number): void;
-  /** To be called when nobody writes there any more. A folder of --keep stays. */
+  /** Removes the folder, unless --keep named it. Call it when no process writes there any more. */
   close(): void;
 };
 
 /**
- * The folder in which everything of a demo lies: a temporary one of this user alone (0700), which goes with the demo even
- * where that is killed; or the one to keep. Throws a `DemoError` where that cannot be used.
+ * The folder of a demo's files: the one to keep; or a temporary one with mode 0700, which is removed even if the demo
+ * is killed. Throws a `DemoError` if it cannot be used.
  */
 export function openFolder(keep: string | null): Folder {
   if (keep !== null) return { path: folderToKeep(keep), wroteBy: () => {}, close: () => {} };
@@ -58,10 +58,10 @@ function folderToKeep(keep: string): string {
 function startSweeper(path: string): ChildProcess {
   const sweeper = spawn(process.execPath, [SWEEPER, path], {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    // Ctrl+C in the terminal is not meant for it.
+    // Its own process group, so that Ctrl+C in the terminal does not stop it.
     detached: true,
   });
-  // Without it a folder may be left behind where the demo is killed; nothing else is lost.
+  // Without a sweeper a killed demo leaves its folder behind, and nothing worse happens.
   sweeper.on('error', () => {});
   return sweeper;
 }

@@ -1,19 +1,17 @@
 import { constants } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
+import { type DemoOptions, EXIT, type ExitCode, failure, help, readOptions } from './command.ts';
 import { startDemo } from './demo.ts';
-import { EXIT, type ExitCode, failure } from './exit.ts';
 import { openFolder } from './folder.ts';
-import { followLog } from './log.ts';
-import { type DemoOptions, help, readOptions } from './options.ts';
+import { addressData, addressLines, followLog, storyData, storyEnd, storyTable } from './output.ts';
 import { openProcesses } from './processes.ts';
 import { playStory, type Step } from './story.ts';
-import { addressData, addressLines, storyData, storyEnd, storyTable } from './telling.ts';
 
 /** `settled demo …`: bin/settled.mjs runs this with what follows the word `demo`. */
 
 const args = process.argv.slice(2);
 
-// A reader that has seen enough is none.
+// A reader that closes the pipe early is not an error.
 process.stdout.on('error', () => {});
 void main().then((exit) => process.exit(exit));
 
@@ -26,16 +24,16 @@ async function main(): Promise<number> {
     return EXIT.ok;
   } catch (error) {
     const failed = failure(error);
-    const told = args.includes('--json') ? JSON.stringify({ error: failed }) : failed.message;
-    process.stderr.write(`${told}\n`);
+    const text = args.includes('--json') ? JSON.stringify({ error: failed }) : failed.message;
+    process.stderr.write(`${text}\n`);
     return failed.exit;
   }
 }
 
-/** A program that ended says more than a call of it that fails for that; it is told of a moment later. */
+/** If a call fails because a program ended, the program's own end says more: wait this long for it. */
 const LAST_WORDS_MS = 300;
 
-/** Everything that was started has ended when this resolves or rejects. */
+/** When this resolves or rejects, everything that it started has ended. */
 async function run(options: DemoOptions): Promise<number> {
   const interrupted = stopAsked();
   const folder = openFolder(options.keep);
@@ -44,13 +42,13 @@ async function run(options: DemoOptions): Promise<number> {
   const perform = async (): Promise<ExitCode> => {
     const demo = await startDemo(folder, processes);
     close = demo.close;
-    if (options.once) return await tellStory(demo, options);
+    if (options.once) return await playAndPrint(demo, options);
     const lines = options.json
       ? [JSON.stringify(addressData(demo, folder))]
       : addressLines(demo, folder, options.keep !== null);
     await print(lines);
     if (!options.json) {
-      const log = followLog(processes.logPath('settled'), (told) => void print(told));
+      const log = followLog(processes.logPath('settled'), (lines) => void print(lines));
       close = () => {
         log.stop();
         demo.close();
@@ -72,31 +70,33 @@ async function run(options: DemoOptions): Promise<number> {
   }
 }
 
-async function tellStory(demo: Parameters<typeof playStory>[0], { json }: DemoOptions): Promise<ExitCode> {
+async function playAndPrint(demo: Parameters<typeof playStory>[0], { json }: DemoOptions): Promise<ExitCode> {
   const steps: Step[] = [];
-  const tell = (lines: string[]) =>
+  const printSteps = (lines: string[]) =>
     print(json ? [JSON.stringify(storyData(steps, process.uptime()))] : [...storyTable(steps), ...lines]);
   try {
     await playStory(demo, (step) => steps.push(step));
   } catch (error) {
-    if (steps.length > 0) await tell([]);
+    if (steps.length > 0) await printSteps([]);
     throw error;
   }
-  await tell(['', storyEnd(steps, process.uptime())]);
+  await printSteps(['', storyEnd(steps, process.uptime())]);
   return EXIT.ok;
 }
 
-/** Resolves when somebody wants the demo to stop. Asking again, as a terminal and npm do, changes nothing. */
+/**
+ * Resolves at the first signal that asks the demo to stop. Later ones, from the terminal and from npm, change nothing.
+ */
 function stopAsked(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve(signal));
-    // The launcher that started this process is gone, killed perhaps.
+    // The launcher that started this process has ended; perhaps it was killed.
     process.once('disconnect', () => resolve('SIGTERM'));
     if (process.connected === false) resolve('SIGTERM');
   });
 }
 
-/** Resolves when it is written. */
+/** Resolves once the lines are written. */
 function print(lines: readonly string[]): Promise<void> {
   return new Promise((resolve) => {
     process.stdout.write(`${lines.join('\n')}\n`, () => resolve());

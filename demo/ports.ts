@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net';
-import { DemoError, EXIT } from './exit.ts';
+import { DemoError, EXIT } from './command.ts';
 
-/** Where each address of the demo is looked for first. */
+/** The port of each address, if it is free. */
 export const USUAL_PORTS = { hooks: 8787, operator: 8788, shop: 8789, sandbox: 8790 } as const;
 
 export type PortName = keyof typeof USUAL_PORTS;
@@ -10,12 +10,12 @@ export const HOST = '127.0.0.1';
 
 const TRIES = 3;
 
-/** An address that was free a moment ago is so no more. */
+/** An address that was free a moment ago is taken now. */
 export class AddressTaken extends Error {}
 
 /**
- * Starts what needs these ports: the usual ones, and a free one for each that is taken. Chooses again where somebody took
- * one between choosing and starting, which throws `AddressTaken`.
+ * Calls `start` with these ports: the usual ones, and a free one for each that is taken. If `start` throws
+ * `AddressTaken`, because another program took a port meanwhile, it chooses again, up to three times.
  */
 export async function startAtPorts<Name extends PortName, T>(
   names: readonly Name[],
@@ -33,7 +33,7 @@ export async function startAtPorts<Name extends PortName, T>(
 }
 
 async function choosePorts<Name extends PortName>(names: readonly Name[]): Promise<Record<Name, number>> {
-  // All held at once, so that no port is chosen twice.
+  // Hold all of them at once, so that no port is chosen twice.
   const held: Server[] = [];
   try {
     const ports = {} as Record<Name, number>;
@@ -49,7 +49,7 @@ async function choosePorts<Name extends PortName>(names: readonly Name[]): Promi
   }
 }
 
-/** Null where the port is taken. */
+/** Null if the port is taken. */
 function listen(port: number): Promise<Server | null> {
   const server = createServer();
   return new Promise((resolve) => {

@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { DemoError, EXIT } from './exit.ts';
+import { DemoError, EXIT } from './command.ts';
 import type { Folder } from './folder.ts';
 import { AddressTaken } from './ports.ts';
 
@@ -20,19 +20,21 @@ type Start = {
   name: string;
   args: readonly string[];
   environment: Readonly<Record<string, string>>;
-  /** It serves once a line of its output matches. */
+  /** Matches the line of its output that says that it serves. */
   ready: RegExp;
 };
 
-/** The programs of a demo, as processes of their own. They end when the demo does, however it ends. */
+/** The programs of a demo, each in its own process. They end when the demo does, even if it is killed. */
 export type Processes = {
-  /** Resolves with the line by which it says that it serves. Throws `AddressTaken`, or a `DemoError` with its last words. */
+  /**
+   * Resolves with the line that matched `ready`. Throws `AddressTaken`, or a `DemoError` with the last lines of its
+   * log.
+   */
   start(program: Start): Promise<string>;
-  /** Where the log of the program of this name is. */
   logPath(name: string): string;
-  /** Rejects when one ends by itself after it served. Never resolves. */
+  /** Rejects when one ends early after it served. Never resolves. */
   readonly failed: Promise<never>;
-  /** Tells every one to end, and kills what does not. Nothing can be started after it. */
+  /** Sends SIGTERM to every one, and kills those that do not end. Nothing can be started afterwards. */
   stop(): Promise<void>;
 };
 
@@ -51,7 +53,7 @@ export function openProcesses(folder: Folder): Processes {
       void started.ended.then(() => running.delete(started));
       const line = await readyLine(started, program);
       void started.ended.then((how) => {
-        if (!stopping) reject(unexpected(program, started, `ended by itself (${how.text})`));
+        if (!stopping) reject(unexpected(program, started, `ended early (${how.text})`));
       });
       return line;
     },
@@ -65,16 +67,16 @@ export function openProcesses(folder: Folder): Processes {
 type Ended = { code: number | null; text: string };
 type Running = { child: ChildProcess; logPath: string; ended: Promise<Ended> };
 
-/** Its output goes to a file, so that it can be written when nobody reads. */
+/** Its output goes to a file, so that writing it does not wait for a reader. */
 function run({ name, args, environment }: Start, folder: Folder): Running {
   const logPath = logPathOf(folder, name);
   const log = openSync(logPath, 'w', 0o600);
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     cwd: folder.path,
-    env: { ...environmentOfOthers(), ...environment },
-    // By the channel it notices that the demo is gone, killed perhaps.
+    env: { ...environmentWithoutSettings(), ...environment },
+    // The channel closes when the demo ends, even if it is killed: the process notices that.
     stdio: ['ignore', log, log, 'ipc'],
-    // Ctrl+C in the terminal goes to the demo, which tells its processes in order.
+    // Ctrl+C in the terminal must reach the demo only, which stops its processes in order.
     detached: true,
   });
   closeSync(log);
@@ -90,8 +92,8 @@ function logPathOf(folder: Folder, name: string): string {
   return join(folder.path, `${name}.log`);
 }
 
-/** What is configured for a settled of this machine is not meant for the demo's. */
-function environmentOfOthers(): NodeJS.ProcessEnv {
+/** Without the settings of another settled on this machine. */
+function environmentWithoutSettings(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('SETTLED_')));
 }
 
@@ -113,14 +115,14 @@ async function readyLine(running: Running, program: Start): Promise<string> {
   throw unexpected(program, running, `did not start within ${START_MS_MAX / 1000} s`);
 }
 
-/** The lines that are whole. */
+/** The complete lines. */
 function logOf({ logPath }: Running): string[] {
   return readFileSync(logPath, 'utf8').split('\n').slice(0, -1);
 }
 
 function unexpected({ name }: Start, running: Running, what: string): DemoError {
-  const lastWords = logOf(running).slice(-3).join('\n');
-  return new DemoError(EXIT.failed, `${name} ${what}.${lastWords === '' ? '' : ` Its last words:\n${lastWords}`}`);
+  const lastLines = logOf(running).slice(-3).join('\n');
+  return new DemoError(EXIT.failed, `${name} ${what}.${lastLines === '' ? '' : ` Its last lines:\n${lastLines}`}`);
 }
 
 async function end({ child, ended }: Running): Promise<void> {

@@ -1,9 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { CallFailed, call } from './call.ts';
+import type { Attempt, Delivery, Order } from './clients.ts';
+import { CallFailed, call } from './clients.ts';
+import { DemoError, EXIT } from './command.ts';
 import type { Demo } from './demo.ts';
-import { DemoError, EXIT } from './exit.ts';
-import type { Attempt, Delivery } from './sandbox.ts';
-import type { Order } from './settled.ts';
 
 const SETTLES_MS_MAX = 5_000;
 /** settled answers an opening within 10 s, with its link or without. */
@@ -12,15 +11,14 @@ const LOOK_EVERY_MS = 20;
 
 const STATUS_CHANGED = 'payment_link.payment_status_changed';
 
-/** A step of the story, after it was found to be as told. */
+/** A step of the story that went as it should. */
 export type Step = { step: string; happened: string; state: string; seconds: number };
 
-type Told = { happened: string; order: Order };
-type Act = [step: string, act: () => Promise<Told>];
+type Act = [step: string, act: () => Promise<{ happened: string; order: Order }>];
 
 /**
- * Plays what happens between a shop, settled and the service, and looks at each step whether it is as told. Throws a
- * `DemoError` at the first that is not.
+ * Plays what happens between a shop, settled and the service, and checks each step. Throws a `DemoError` at the first
+ * step that goes wrong.
  *
  * @param onStep called after each step
  */
@@ -29,7 +27,7 @@ export async function playStory(demo: Demo, onStep: (step: Step) => void): Promi
   for (const [step, act] of acts) {
     const startMs = performance.now();
     const { happened, order } = await act().catch((error: unknown) => {
-      throw notAsTold(step, error);
+      throw asDemoError(step, error);
     });
     onStep({ step, happened, state: order.state, seconds: (performance.now() - startMs) / 1000 });
   }
@@ -128,7 +126,7 @@ function neverTold(demo: Demo, reference: string): Act[] {
         const [count] = await answers(demo, link, ({ status, faults }) => faults.includes('drop') && status === null);
         expect(count > 0, 'no webhook was lost');
         const order = await orderOf(demo, reference);
-        expect(order.state === 'awaiting_payment', `the order is ${order.state}: somebody told of the payment`);
+        expect(order.state === 'awaiting_payment', `the order is ${order.state}: it knows of the payment`);
         return { happened: `${count} lost for good; settled cannot know`, order };
       },
     ],
@@ -145,14 +143,14 @@ function neverTold(demo: Demo, reference: string): Act[] {
   ];
 }
 
-/** Presses a button of the shop; returns where it leads. */
+/** Presses a button of the shop. Returns the address to which it leads. */
 async function buy({ addresses }: Demo, reference: string): Promise<string> {
   const { status, headers } = await call(`${addresses.shop}/orders`, { form: { good: 'lamp', reference } });
   expect(status === 303, `the shop answered ${status}`);
   return headers.get('location') ?? 'nowhere';
 }
 
-/** Opens an order by one call of settled's API; returns its link's id. */
+/** Opens an order with settled's API. Returns its link's id. */
 async function openLink(demo: Demo, reference: string): Promise<string> {
   await demo.settled.asShop.openOrder({ reference, title: `Order ${reference}`, amount: '100.00' });
   return (await openedOrder(demo, reference)).link?.id as string;
@@ -175,7 +173,7 @@ async function orderOf({ settled }: Demo, reference: string): Promise<Order> {
   return order as Order;
 }
 
-/** The order in this state, which it reaches within moments. */
+/** Waits until the order is in this state. */
 async function settles(demo: Demo, reference: string, state: string): Promise<Order> {
   await demo.sandbox.idle();
   const order = await until(
@@ -183,22 +181,22 @@ async function settles(demo: Demo, reference: string, state: string): Promise<Or
     (seen) => seen.state === state,
   );
   if (order !== null) return order;
-  throw new Untold(`the order is ${(await orderOf(demo, reference)).state}, not ${state}`);
+  throw new StepFailed(`the order is ${(await orderOf(demo, reference)).state}, not ${state}`);
 }
 
-/** The shop knows by a notice that the order is paid, and every notice said something new. */
-async function shopIsTold({ told }: Demo, reference: string): Promise<void> {
+/** Waits until a notice has told the shop that the order is paid, and checks that every notice said something new. */
+async function shopIsTold({ noticesOf }: Demo, reference: string): Promise<void> {
   const paid = await until(
-    async () => told(reference),
+    async () => noticesOf(reference),
     (seen) => seen?.state === 'paid',
   );
   expect(paid !== null, 'no signed notice told the shop that the order is paid');
   const types = paid?.types ?? [];
-  expect(paid?.count === types.length, `the shop was told ${paid?.count} times, of ${types.length} new things`);
-  expect(types.filter((type) => type === 'order.paid').length === 1, `the shop was told ${types}`);
+  expect(paid?.count === types.length, `the shop got ${paid?.count} notices about ${types.length} new things`);
+  expect(types.filter((type) => type === 'order.paid').length === 1, `the shop got ${types}`);
 }
 
-/** The order, which nobody paid: settled may know by now that a payment was begun, because a rejection makes it ask. */
+/** The unpaid order. settled may know of a payment that was begun, because a rejection makes it ask the service. */
 async function openOrderNow(demo: Demo, reference: string): Promise<Order> {
   const order = await orderOf(demo, reference);
   const isOpen = ['awaiting_payment', 'payment_pending'].includes(order.state);
@@ -206,7 +204,7 @@ async function openOrderNow(demo: Demo, reference: string): Promise<Order> {
   return order;
 }
 
-/** How many requests about a link were answered like this, after all were sent. */
+/** Counts the requests about a link that were answered like this, once all are sent. */
 async function answers(demo: Demo, link: string, like: (attempt: Attempt) => boolean): Promise<[number]> {
   await demo.sandbox.idle();
   return [(await demo.sandbox.attempts(link)).filter(like).length];
@@ -217,22 +215,22 @@ function isDuplicate({ status, body }: Attempt): boolean {
 }
 
 async function completion({ sandbox }: Demo, link: string): Promise<Delivery> {
-  const told = (await sandbox.deliveries(link)).find(
+  const delivery = (await sandbox.deliveries(link)).find(
     ({ kind, paymentStatus }) => kind === STATUS_CHANGED && paymentStatus === 'COMPLETED',
   );
-  if (told === undefined) throw new Untold('the service told of no completed payment');
-  return told;
+  if (delivery === undefined) throw new StepFailed('the service reported no completed payment');
+  return delivery;
 }
 
-/** The request that told of the completed payment, and was believed. */
+/** The request that reported the completed payment and was accepted. */
 async function genuine(demo: Demo, link: string): Promise<Attempt> {
   await completion(demo, link);
   const accepted = (await demo.sandbox.attempts(link)).filter(({ status }) => status === 200).at(-1);
-  if (accepted === undefined) throw new Untold('no delivery was answered 200');
+  if (accepted === undefined) throw new StepFailed('no delivery was answered 200');
   return accepted;
 }
 
-/** What is found once it is as wanted; null where that takes too long. */
+/** Looks until the result is as wanted; null if that takes too long. */
 async function until<T>(
   look: () => Promise<T>,
   isWanted: (found: T) => boolean,
@@ -247,14 +245,14 @@ async function until<T>(
   }
 }
 
-/** A step that is not as told. */
-class Untold extends Error {}
+/** A step went wrong. */
+class StepFailed extends Error {}
 
-function expect(isAsTold: boolean, otherwise: string): void {
-  if (!isAsTold) throw new Untold(otherwise);
+function expect(isTrue: boolean, otherwise: string): void {
+  if (!isTrue) throw new StepFailed(otherwise);
 }
 
-function notAsTold(step: string, error: unknown): unknown {
-  if (!(error instanceof Untold || error instanceof CallFailed)) return error;
-  return new DemoError(EXIT.failed, `The step "${step}" did not go as told: ${error.message}.`.replace(/\.\.$/, '.'));
+function asDemoError(step: string, error: unknown): unknown {
+  if (!(error instanceof StepFailed || error instanceof CallFailed)) return error;
+  return new DemoError(EXIT.failed, `The step "${step}" failed: ${error.message}.`.replace(/\.\.$/, '.'));
 }

@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 
 /**
- * Waits for the end of the demo that started it, then for that of the processes which it was told of, and removes the
- * demo's folder. Its only use is a demo that is killed before it can do so itself.
+ * Removes the demo's folder if the demo is killed before it can do so. It waits for the end of the demo, then for the
+ * end of the processes whose ids the demo sent it.
  */
 
 const LOOK_EVERY_MS = 50;

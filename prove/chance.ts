@@ -1,4 +1,4 @@
-/** Chance that a seed repeats. */
+/** Random choices that follow from a seed. */
 export type Chance = {
   /** A whole number from 0 to `below` - 1. */
   below(below: number): number;
@@ -9,7 +9,7 @@ export type Chance = {
   pick<T>(things: readonly T[]): T;
 };
 
-/** Numbers that look random (mulberry32), for each `part` of a seed other ones. */
+/** Pseudo-random choices (mulberry32). Each `part` of a seed gives others. */
 export function chanceOf(seed: number, part = 0): Chance {
   let state = Math.imul(seed ^ Math.imul(part + 1, 0x9e3779b1), 0x85ebca6b) >>> 0;
   function next(): number {

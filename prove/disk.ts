@@ -4,25 +4,24 @@ import type { Chance } from './chance.ts';
 import type { Operation } from './recording.ts';
 
 /**
- * A disk as a loss of power leaves it. The model is the least that POSIX promises, weaker than any journaling file
- * system:
+ * A disk after a power failure. The model promises only what POSIX does, which is less than any journaling file system:
  *
- * - What was written to a file is sure to be there after a later fsync or fdatasync of that file, with its length.
- * - A name (made, renamed, linked, removed) is sure to be so after a later fsync of its folder. Syncing the file does
- *   not make its name durable. One rename happens whole or not at all.
- * - Everything else may be there or not, each file and each folder for itself: nothing of it, the first part, any
- *   selection of the calls, or of the 512-byte sectors that they wrote. A sector is written whole or not at all, and
- *   bytes beside those that were written are not touched (what SQLite calls power-safe overwrite).
- * - What lies in a file before its end and was never written reads as zeros.
+ * - A write to a file, and the file's length, are durable after a later fsync or fdatasync of that file.
+ * - A name that was created, renamed, linked or removed is durable after a later fsync of its folder. Syncing the file
+ *   does not make its name durable. A rename is atomic.
+ * - Everything else may be lost, in each file and folder independently: all of it, all but the first part, or any
+ *   selection of the calls or of the 512-byte sectors that they wrote. A sector is written whole or not at all, and a
+ *   write does not change the bytes beside it (SQLite calls this power-safe overwrite).
+ * - Bytes before a file's end that were never written read as zeros.
  */
 export type Disk = {
-  /** Takes in the next call of a recording. */
+  /** Applies the next call of a recording. */
   take(operation: Operation): void;
-  /** Writes the disk into an empty folder: as it is when the power fails now, or with everything that was done. */
+  /** Writes the disk into an empty folder: as a power failure now would leave it, or with everything that was done. */
   writeTo(folder: string, fate: Chance | 'everything'): Loss;
 };
 
-/** How many changes were not durable, and how many of them (or parts of them) got lost. */
+/** How many changes were not durable, and how many of them, or of their parts, were lost. */
 type Loss = { unsure: number; lost: number };
 
 const SECTOR_BYTES = 512;
@@ -33,7 +32,7 @@ type Renaming = { removed: string | null; added: string | null; node: Node };
 type Folder = { durable: Map<string, Node>; now: Map<string, Node>; pending: Renaming[] };
 type Node = File | Folder;
 
-/** @param base a folder whose content is durable when the recording begins; null: an empty one */
+/** @param base a folder whose content was durable before the recording; null for an empty disk */
 export function openDisk(base: string | null): Disk {
   const root = base === null ? newFolder() : (readNode(base) as Folder);
   const open = new Map<number, Node>();
@@ -166,7 +165,7 @@ function writeFolder(folder: Folder, path: string, fate: Chance | 'everything', 
   loss.unsure += folder.pending.length;
   loss.lost += folder.pending.length - survivors.length;
   for (const [name, node] of names) {
-    // The index of the log lives in memory; SQLite makes it anew when nobody else has the database open.
+    // SQLite rebuilds the index of its log if no process has the database open.
     if (name.endsWith('-shm')) continue;
     if (isFolder(node)) {
       mkdirSync(join(path, name));
@@ -192,7 +191,7 @@ function writeFile({ durable, length, pending }: File, path: string, fate: Chanc
   }
 }
 
-/** Nothing, the first of them, or any selection, from few to nearly all. */
+/** None, the first ones, or any selection, from few to nearly all. */
 function survivorsOf<T>(changes: readonly T[], chance: Chance): readonly T[] {
   const fate = chance.pick(['none', 'prefix', 'selection'] as const);
   if (fate === 'none') return [];

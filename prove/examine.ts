@@ -11,20 +11,20 @@ import {
   type Progress,
   type ProvedEvent,
   referenceOf,
-} from './world.ts';
+} from './test_data.ts';
 
-/** What was promised when the power failed, and what may be found. */
+/** What was promised when the power failed, and which states are consistent. */
 export type Promised = {
   acknowledged: Progress;
-  /** What was asked for and not acknowledged: all of it may be there, or nothing of it. */
+  /** The state after the batch that was not acknowledged yet: it may be there whole, or not at all. */
   asked: Progress;
-  /** What stood after each batch up to now. Anything else is half a transaction. */
+  /** The state after each batch so far. Any other state is half a transaction. */
   boundaries: readonly Progress[];
 };
 
 /**
- * - kept: everything that was acknowledged is there, byte for byte, and nothing that was not asked for
- * - lost: something that was acknowledged is gone; what is there is whole
+ * - kept: everything acknowledged is there, byte for byte, and nothing else but the batch in hand
+ * - lost: something acknowledged is missing, and the rest is consistent
  * - half: part of a transaction is there
  * - damaged: SQLite finds the file damaged
  * - refused: settled does not start
@@ -33,7 +33,7 @@ type Verdict = 'kept' | 'lost' | 'half' | 'damaged' | 'refused';
 
 export type Finding = { verdict: Verdict; detail: string; found: Progress };
 
-/** Starts settled's engine on a database after a loss of power, and compares it with what was promised. */
+/** Starts settled's engine on a database after a power failure, and compares it with what was promised. */
 export function examine(path: string, { acknowledged, asked, boundaries }: Promised): Finding {
   let opened: OpenedDatabase;
   let close = () => {};
@@ -75,7 +75,7 @@ function damageOf({ db }: OpenedDatabase): string | null {
 
 type Read = { found: Progress; fault: string | null };
 
-/** Reads every order and event. The fault is the first that does not fit the number of events that are settled. */
+/** Reads every order and event. `fault` is the first thing that does not fit the number of settled events. */
 function readAll(opened: OpenedDatabase): Read {
   const events = readEvents(opened);
   const orders = readOrders(opened);
@@ -174,7 +174,7 @@ function orderFault(row: OrderRow, number: number, state: State): string | null 
   return null;
 }
 
-/** Rows beside those that belong to an order or event. */
+/** Finds rows that belong to no order or event. */
 function strayFault({ db }: OpenedDatabase, { links, events }: Progress, states: readonly State[]): string | null {
   const paid = states.filter((state) => state === 'paid').length;
   const expected: Record<string, number> = { link: links, inbox_body: events, settlement: paid, ledger: paid };

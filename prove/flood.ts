@@ -6,21 +6,24 @@ import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
-import { type Link, reserve, type Served, serve } from './flood_target.ts';
-import { ATTACKS, type Attack } from './flooding.ts';
+import { ATTACKS, type Attack } from './attacks.ts';
+import { type Installed, type Link, reserve, startAsInstalled } from './settled_process.ts';
 
 /**
- * `npm run prove:flood [-- ATTACK…]`: beside each attack on the public listener 40 genuine deliveries come, a tenth of a
- * second apart. All must be acknowledged, the slowest within 3 s, in less than 400 MB, with fewer than 200 log lines.
+ * `npm run prove:flood [-- ATTACK…]`: sends 40 genuine deliveries, a tenth of a second apart, during each attack on the
+ * public listener. settled must acknowledge all of them within 3 s, in less than 400 MB, with fewer than 200 log lines.
  */
 const DELIVERIES = 40;
 const MUST = { slowestMs: 3_000, rssMb: 400, logLines: 200 } as const;
-/** What the attack has before the first delivery comes. */
+/** How long the attack runs before the first delivery. */
 const HEAD_START_MS = 200;
 
 type Result = { acknowledged: number; slowestMs: number; rssMb: number; logLines: number; attack: unknown };
 
-/** One genuine delivery over a connection of its own: its status, 0 where the connection broke, and how long it took. */
+/**
+ * Sends one genuine delivery over its own connection. Resolves with its status, 0 if the connection broke, and its
+ * time.
+ */
 function deliver(port: number, { path, secret, reference }: Link): Promise<{ status: number; ms: number }> {
   const body = paymentEvent({ id: `evt_${reference}`, linkId: `pl_${reference}`, amount: '100.00' });
   const headers = { ...signedHeaders(secret, body), 'content-length': String(Buffer.byteLength(body)) };
@@ -38,11 +41,11 @@ function deliver(port: number, { path, secret, reference }: Link): Promise<{ sta
 
 async function run(attack: Attack): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'settled-flood-'));
-  const served = await serve(folder);
+  const served = await startAsInstalled(folder);
   try {
     const links = await Promise.all(Array.from({ length: DELIVERIES }, (_, n) => reserve(served, n + 1)));
     const before = served.lines();
-    const flooder = fork(fileURLToPath(new URL('flooding.ts', import.meta.url)), [attack, String(served.hooksPort)], {
+    const flooder = fork(fileURLToPath(new URL('attacks.ts', import.meta.url)), [attack, String(served.hooksPort)], {
       execPath: process.execPath,
     });
     let said: unknown = null;
@@ -71,8 +74,8 @@ async function run(attack: Attack): Promise<Result> {
   }
 }
 
-/** The most that it ever had in memory. */
-function peakMb({ child }: Served): number {
+/** The peak of its memory. */
+function peakMb({ child }: Installed): number {
   const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'));
   return Math.round(Number(peak?.[1]) / 1024);
 }

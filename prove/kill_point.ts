@@ -1,9 +1,9 @@
 import { isMainThread } from 'node:worker_threads';
 
 /**
- * Loaded into a settled process before its own code (`--import`): the thread that holds the database ends the whole
- * process by SIGKILL at one commit. `KILL_POINT` is `before:3:SQL` or `after:3:SQL`: at the commit of the transaction in
- * which a statement that begins with SQL runs for the third time.
+ * Loaded into a settled process before its own code (`--import`). The thread that holds the database kills the process
+ * with SIGKILL at one commit. `KILL_POINT` is `before:3:SQL` or `after:3:SQL`: before or after the commit of the
+ * transaction in which a statement that begins with SQL runs for the third time.
  */
 
 type Run = (...values: unknown[]) => unknown;

@@ -18,18 +18,18 @@ import { startPostgres } from '../test/support/postgres.ts';
 
 const HELP = `npm run prove:matters -- [options]
 
-  --orders N    (1000000)
-  --matters N   open ones (10000)
-  --rounds N    of each question (40)
+  --orders N    orders in the store (1000000)
+  --matters N   open matters (10000)
+  --rounds N    repetitions of each question (40)
 `;
 
-/** No answer may take longer, by the median of its rounds. */
+/** The longest median of a question's rounds. */
 const ANSWER_MS_MAX = 100;
 
 const QUESTIONS: Readonly<Record<string, Partial<MatterPage>>> = {
   'the first page': {},
-  'what doctor asks': { limit: 0 },
-  'refunds that are due': { kind: 'refund_due' },
+  'the question of doctor': { limit: 0 },
+  'due refunds': { kind: 'refund_due' },
   'of cancelled orders': { state: 'cancelled' },
 };
 
@@ -44,7 +44,7 @@ const OPENED = {
 async function measure(engine: string, store: Store, rounds: number): Promise<boolean> {
   let isProved = true;
   const { rows } = await store.listMatters(asking({ limit: 1_000 }));
-  const questions = { ...QUESTIONS, 'a page in the midst': { after: rows.at(-1) ?? null } };
+  const questions = { ...QUESTIONS, 'a page in the middle': { after: rows.at(-1) ?? null } };
   for (const [name, page] of Object.entries(questions)) {
     const times: number[] = [];
     for (let round = 0; round < rounds; round++) {

@@ -1,25 +1,25 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { type Cycle, type Moment, ORDERS, POINTS, type Point, runCycle } from './opening.ts';
+import { type Cycle, type Moment, ORDERS, POINTS, type Point, runCycle } from './open_cycle.ts';
 
 /**
- * `npm run prove:open`: kills settled while it opens ten links, at each point of the way, and starts it again. Every order
- * must have exactly one link at the service, whose webhooks its own secret verifies, and repeating the call must return
- * it. Every cycle has a fresh store and a fresh service; the kill goes round the ten openings.
+ * `npm run prove:open`: kills settled at five points while it opens ten links, and starts it again. Every order must
+ * have exactly one link at the service, whose webhooks its secret verifies, and repeating the call must return that
+ * link. Each cycle has a new store and a new service, and kills settled at another of the ten openings.
  */
 
 const HELP = `npm run prove:open -- [options]
 
   --cycles N    cycles at each point (100)
-  --points LIST numbers of points, like 1,2 (all five)
-  --at-once N   (one for each core)
+  --points LIST numbers of points, such as 1,2 (all five)
+  --at-once N   cycles at the same time (one for each core)
 `;
 
 type Arguments = { cycles: number; points: readonly Point[]; atOnce: number };
 
 const BROKEN_SHOWN_MAX = 10;
-/** A long run says how far it is after so many kills. */
-const TOLD_EVERY = 50;
+/** A long run reports its progress after this many kills. */
+const REPORT_EVERY = 50;
 
 async function main({ cycles, points, atOnce }: Arguments): Promise<number> {
   const startedMs = performance.now();
@@ -30,7 +30,7 @@ async function main({ cycles, points, atOnce }: Arguments): Promise<number> {
   const worker = async () => {
     for (let next = work.shift(); next !== undefined; next = work.shift()) {
       done.push(await runCycle(next.point, next.occurrence));
-      if (done.length % TOLD_EVERY === 0 && work.length > 0) print(`${done.length} kills, ${work.length} to come`);
+      if (done.length % REPORT_EVERY === 0 && work.length > 0) print(`${done.length} kills, ${work.length} to come`);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, worker));

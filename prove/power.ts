@@ -6,26 +6,26 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { chanceOf } from './chance.ts';
+import { allOf, type Recordings, recordAll } from './record_all.ts';
 import { type Operation, type Recording, readLog } from './recording.ts';
 import type { Broken, Crash, Replay, Replayed } from './replay.ts';
-import { allOf, recordAll, type Takes } from './takes.ts';
 
 /**
- * `npm run prove:power`: records what settled's engine does to its files, lets the power fail at thousands of points,
- * and starts the engine on what each failure leaves. Nothing that was acknowledged may be missing. The same with
- * synchronous=NORMAL must lose something, or the proof could not have seen a loss.
+ * `npm run prove:power`: records what settled's engine does to its files, simulates power failures at thousands of
+ * points, and starts the engine on what each failure leaves. Nothing that was acknowledged may be missing. A control
+ * with synchronous=NORMAL must lose something: otherwise the proof could not detect a loss.
  */
 
 const HELP = `npm run prove:power -- [options]
 
   --states N    crash states to examine (10000); the control gets a tenth as many
-  --seed N      repeats a run (a random one)
+  --seed N      repeats a run (random)
   --threads N   (one for each core)
 `;
 
 type Arguments = { states: number; seed: number; threads: number };
 
-/** So many of ten states fail between a start and the moment at which it serves. */
+/** Of ten states, this many fail during a start, before settled serves. */
 const START_STATES_IN_TEN = 3;
 const CONTROL_STATES_MIN = 50;
 const BROKEN_SHOWN_MAX = 5;
@@ -42,20 +42,20 @@ async function main({ states, seed, threads }: Arguments): Promise<number> {
   print(`seed ${seed}; Node ${process.versions.node}, ${threads} threads`);
   const workspace = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'settled-power-'));
   try {
-    const takes = await recordAll(workspace, compileRecorder(workspace), seed);
-    print(describe(takes));
+    const recordings = await recordAll(workspace, compileRecorder(workspace), seed);
+    print(describe(recordings));
     const common = { seed, threads, scratch: join(workspace, 'states') };
     const keepIn = join(tmpdir(), `settled-power-${seed}`);
-    const proof = await replayAll(takes.proof, { ...common, states, keepIn });
+    const proof = await replayAll(recordings.proof, { ...common, states, keepIn });
     const controlStates = Math.max(CONTROL_STATES_MIN, Math.round(states / 10));
-    const control = await replayAll([takes.control], { ...common, states: controlStates, keepIn: null });
+    const control = await replayAll([recordings.control], { ...common, states: controlStates, keepIn: null });
     return report(proof, control, (performance.now() - startedMs) / 1000);
   } finally {
     rmSync(workspace, { recursive: true, force: true });
   }
 }
 
-/** Why the proof cannot run on this system; null where it can. */
+/** Why the proof cannot run on this system; null if it can. */
 function whyNot(): string | null {
   if (process.platform !== 'linux') return 'calls can be recorded on Linux only';
   return spawnSync('cc', ['--version']).status === 0 ? null : 'there is no C compiler (cc) to build the recorder';
@@ -71,21 +71,21 @@ function compileRecorder(workspace: string): string {
   return library;
 }
 
-function describe({ proof, control }: Takes): string {
-  const takes = [...proof, control].map(({ name, log }) => {
+function describe({ proof, control }: Recordings): string {
+  const recordings = [...proof, control].map(({ name, log }) => {
     const operations = readLog(log);
     const batches = operations.filter((operation) => operation.do === 'mark' && operation.mark.mark === 'acknowledged');
     const calls = operations.filter((operation) => operation.do !== 'mark');
     const syncs = calls.filter((operation) => operation.do === 'sync');
     return `  ${name}: ${calls.length} calls, ${syncs.length} of them syncs; ${batches.length} batches`;
   });
-  return `recorded\n${takes.join('\n')}`;
+  return `recorded\n${recordings.join('\n')}`;
 }
 
 type Plan = { states: number; seed: number; threads: number; scratch: string; keepIn: string | null };
 type Totals = Replayed & { atStart: number };
 
-/** Examines crash states of several recordings, as many of each, on some threads. */
+/** Examines crash states of several recordings, the same number of each. */
 async function replayAll(recordings: readonly Recording[], plan: Plan): Promise<Totals> {
   const totals: Totals = { states: 0, withLoss: 0, unacknowledgedKept: 0, broken: [], atStart: 0 };
   const jobs: Replay[] = [];
@@ -105,7 +105,7 @@ async function replayAll(recordings: readonly Recording[], plan: Plan): Promise<
   return totals;
 }
 
-/** Points at which the power fails, in order: anywhere, but often in a start, where the fewest calls are. */
+/** Points at which the power fails, in order: anywhere, but often during a start, which has the fewest calls. */
 function chooseCrashes(recording: Recording, index: number, of: number, { states, seed }: Plan) {
   const operations = readLog(recording.log);
   const starting = operationsOfStarts(operations);
@@ -168,7 +168,7 @@ function figures({ states, atStart, withLoss, unacknowledgedKept, broken }: Tota
     `${states} states, ${atStart} of them during a start, ${withLoss} with writes lost\n` +
     `  ${count('lost')} lost something acknowledged, ${count('half')} had half a transaction, ` +
     `${count('damaged')} were damaged, ${count('refused')} did not start; ` +
-    `${unacknowledgedKept} kept a batch that nobody was told of`
+    `${unacknowledgedKept} kept a batch that was not acknowledged yet`
   );
 }
 

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
-import { type Link, reserve, type Served, serve } from './flood_target.ts';
+import { type Installed, type Link, reserve, startAsInstalled } from './settled_process.ts';
 
 /**
- * `npm run prove:proxies`: behind nginx, Caddy and HAProxy, set up as deploy/ has them but for TLS, 3 000 genuine deliveries
- * come over 20 connections that are kept, in bursts with pauses. None may fail.
+ * `npm run prove:proxies`: sends 3 000 genuine deliveries through nginx, Caddy and HAProxy, configured as in deploy/
+ * but without TLS. They come in bursts with pauses, over 20 kept connections. None may fail.
  */
 const BURSTS = 6;
 const BURST_DELIVERIES = 500;
@@ -19,7 +19,7 @@ const PAUSE_MS = 1_500;
 
 type Proxy = {
   file: string;
-  /** The same for an address without TLS, and what starts it. */
+  /** The configuration for an address without TLS. */
   plain: (text: string, at: { port: number; hooksPort: number; folder: string }) => string;
   command: (file: string) => [string, ...string[]];
 };
@@ -67,7 +67,7 @@ function deliver(port: number, { path, secret }: Link, id: string, agent: Agent)
   });
 }
 
-async function prove(name: string, proxy: Proxy, served: Served, link: Link): Promise<boolean> {
+async function prove(name: string, proxy: Proxy, served: Installed, link: Link): Promise<boolean> {
   if (spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0) {
     process.stdout.write(`skip ${name}: it is not installed\n`);
     return true;
@@ -105,7 +105,7 @@ async function prove(name: string, proxy: Proxy, served: Served, link: Link): Pr
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'settled-proxies-'));
-const served = await serve(folder);
+const served = await startAsInstalled(folder);
 try {
   const link = await reserve(served, 1);
   for (const [name, proxy] of Object.entries(PROXIES)) {

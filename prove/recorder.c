@@ -1,14 +1,14 @@
 /*
- * Records what a process does to the files below one folder, for the power-loss proof (power.ts). Preloaded into it
- * (LD_PRELOAD), this stands before the C library's calls. Each call is made first; when it has succeeded, a record of it,
- * with the bytes that were written, is appended to a log. recording.ts reads the log.
+ * Records what a process does to the files below one folder, for the proof against power failures (power.ts). Preloaded
+ * with LD_PRELOAD, it wraps calls of the C library. It makes each call first; if the call succeeds, it appends a record of
+ * it to a log, with the bytes that were written. recording.ts reads the log.
  *
  *   PROVE_FOLDER  the folder; calls on anything else are passed through
  *   PROVE_LOG     the log
  *   PROVE_MARKS   what is written to this file becomes a mark in the log, in its place between the calls
  *
- * Every call on the folder is made under one lock, so that the log has them in the order in which they happened. The
- * memory map of a -shm file is not seen, and need not be: SQLite makes that file anew after a loss of power.
+ * Every call on the folder holds one lock, so that the log has the calls in their true order. Changes through the memory
+ * map of a -shm file are not recorded, and need not be: SQLite rebuilds that file after a power failure.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -193,7 +193,7 @@ ssize_t write(int file, const void *bytes, size_t length) {
   ssize_t written = syscall(SYS_write, file, bytes, length);
   if (written > 0 && where == MARKS) note(MARK, file, 0, bytes, (size_t)written, NULL);
   if (written > 0 && where == FOLDER) {
-    /* The position after the write tells where it went, with O_APPEND, too. */
+    /* The position after the write says where it went, with O_APPEND too. */
     int64_t end = syscall(SYS_lseek, file, 0, SEEK_CUR);
     note(WRITE, file, end - written, bytes, (size_t)written, NULL);
   }

@@ -2,20 +2,20 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Progress } from './test_data.ts';
 import type { Mark, Session } from './workload.ts';
-import type { Progress } from './world.ts';
 
-/** What recorder.c saw of one process after another, in order. Paths begin at the recorded folder. */
+/** The calls that recorder.c saw of one process after another. Paths begin at the recorded folder. */
 export type Recording = {
   name: string;
   log: SharedArrayBuffer;
-  /** A folder with what was durable before; null: nothing was there. */
+  /** A folder with what was durable before; null if there was nothing. */
   base: string | null;
-  /** What `base` holds. */
+  /** The content of `base`. */
   progress: Progress;
 };
 
-/** One successful call of a recorded process, or a mark that it made in between. */
+/** One successful call of a recorded process, or a mark that it wrote between calls. */
 export type Operation =
   | { do: 'open'; file: number; path: string; created: boolean; emptied: boolean }
   | { do: 'close' | 'sync'; file: number }
@@ -29,19 +29,19 @@ const HEADER_BYTES = 24;
 const CREATED = 1;
 const EMPTIED = 2;
 
-/** Where a recording of that name is made; the recorded folder is `folder` in it. */
-export type Studio = { recorder: string; at: string; folder: string };
+/** The place of one recording, `at`, and the folder in it that is recorded. */
+export type RecordedFolder = { recorder: string; at: string; folder: string };
 
-export function openStudio(workspace: string, recorder: string, name: string): Studio {
+export function prepareFolder(workspace: string, recorder: string, name: string): RecordedFolder {
   const at = join(workspace, name);
   const folder = join(at, 'disk');
   mkdirSync(folder, { recursive: true });
   return { recorder, at, folder };
 }
 
-/** Runs sessions of workload.ts one after another in the studio's folder, and returns what they did to it. */
+/** Runs sessions of workload.ts one after another on the recorded folder, and returns the log of their calls. */
 export async function record(
-  { recorder, at, folder }: Studio,
+  { recorder, at, folder }: RecordedFolder,
   sessions: readonly Omit<Session, 'path' | 'marks'>[],
 ): Promise<SharedArrayBuffer> {
   const log = join(at, 'log');
@@ -71,7 +71,7 @@ function runSession(session: Session, environment: Record<string, string>): Prom
   });
 }
 
-/** The operations of a log. What they write is not copied out of it. */
+/** The operations of a log. Their bytes are views of it, not copies. */
 export function readLog(log: SharedArrayBuffer): Operation[] {
   const bytes = Buffer.from(log);
   const operations: Operation[] = [];

@@ -5,38 +5,38 @@ import { chanceOf } from './chance.ts';
 import { openDisk } from './disk.ts';
 import { examine, type Finding, type Promised } from './examine.ts';
 import { type Operation, type Recording, readLog } from './recording.ts';
-import { isSame, type Progress } from './world.ts';
+import { isSame, type Progress } from './test_data.ts';
 
-/** A thread that makes crash states of one recording and examines each. */
+/** The job of a thread: it makes crash states of one recording and examines each. */
 export type Replay = {
   recording: Recording;
-  /** The power fails in state `number` after so many operations. In their order. */
+  /** In state `number` the power fails after `after` operations. Ascending. */
   crashes: readonly Crash[];
   seed: number;
   /** States are made below this folder. */
   scratch: string;
-  /** Where the first states that are not as promised are kept; null: nowhere. */
+  /** Where the first broken states are kept; null for nowhere. */
   keepIn: string | null;
 };
 
 export type Crash = { number: number; after: number };
 
-/** A state in which something was not as promised. `kept`: where it can be looked at. */
+/** A state in which something was not as promised. `kept`: its folder. */
 export type Broken = Finding & { number: number; recording: string; lostEvents: number; kept: string | null };
 
 export type Replayed = {
   states: number;
   /** States in which something had not reached the disk. */
   withLoss: number;
-  /** States in which a batch was whole that nobody had been told of. */
+  /** States that have a whole batch which was not acknowledged yet. */
   unacknowledgedKept: number;
   broken: Broken[];
 };
 
-/** States that a thread keeps at most. */
+/** The most states that a thread keeps. */
 const KEPT_MAX = 2;
 
-/** What was promised after each operation, so far as it was taken in. */
+/** What was promised so far. */
 function openPromises(progress: Progress): Promised & { take(operation: Operation): void } {
   const boundaries = [progress];
   return {
@@ -54,7 +54,7 @@ function openPromises(progress: Progress): Promised & { take(operation: Operatio
   };
 }
 
-/** Makes and examines the states, each in a folder of its own that is removed again. */
+/** Makes and examines the states, each in its own folder, which it then removes. */
 function replay({ recording, crashes, seed, scratch, keepIn }: Replay): Replayed {
   const operations = readLog(recording.log);
   const disk = openDisk(recording.base);

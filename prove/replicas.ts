@@ -14,21 +14,21 @@ import { type Shop, startShop } from './replicas/shop.ts';
 import { examine, leftOver } from './replicas/verdict.ts';
 
 /**
- * `npm run prove:replicas`: three replicas share one PostgreSQL. Links are registered and opened, every event is delivered
- * three times, in random order, to random replicas, while replicas are killed and started again, and PostgreSQL as well.
- * Then the database, the service's log and the shop's book must agree with what was acknowledged.
+ * `npm run prove:replicas`: three replicas share one PostgreSQL. The proof registers and opens links, and delivers
+ * every event three times, in random order, to random replicas. Meanwhile it kills and restarts replicas and
+ * PostgreSQL. In the end the database, the service's log and the shop's record must agree with what was acknowledged.
  */
 
 const HELP = `npm run prove:replicas -- [options]
 
-  --links N            links that are registered (20000)
+  --links N            links to register (20000)
   --openings N         links that settled opens itself (60)
-  --seconds N          deliveries take so long at least (180)
-  --replicas N         (3)
-  --kill-every MS      a replica is killed so often (2000)
-  --postgres-kills N   PostgreSQL is killed so often during the deliveries (5)
-  --lapse              leases that nobody works on lapse when the load is over, and not after 40 s
-  --seed N             repeats the chances of a run
+  --seconds N          the least duration of the deliveries (180)
+  --replicas N         replicas of settled (3)
+  --kill-every MS      milliseconds between two kills of a replica (2000)
+  --postgres-kills N   kills of PostgreSQL during the deliveries (5)
+  --lapse              abandoned leases lapse when the load is over, and not after 40 s
+  --seed N             repeats the random choices of a run
 `;
 
 type Arguments = {
@@ -43,11 +43,11 @@ type Arguments = {
 };
 
 const DATABASE = 'settled';
-/** PostgreSQL is away for so long. */
+/** How long PostgreSQL is down after a kill. */
 const AWAY_MS = { min: 100, max: 1_500 } as const;
-/** Leases last up to 40 s, and what failed is tried again within so long. */
+/** Leases last up to 40 s, and what failed is retried within this time. */
 const QUIET_WITHIN_MS = 240_000;
-/** Whoever is alive needs less for an event, an opening or a notice. */
+/** A living replica needs less for an event, an opening or a notice. */
 const HELD_MS = 3_000;
 /** The tables whose rows are leased, and their keys. */
 const LEASED = { inbox: 'key', opening: 'link_key', outbox: 'key' } as const;
@@ -91,7 +91,7 @@ async function main(given: Arguments): Promise<number> {
   );
   const chance = chanceOf(seed);
   const load = new Load(fleet, service, chance);
-  let broken: string[] = ['it did not come to its end'];
+  let broken: string[] = ['the proof did not reach its end'];
   try {
     broken = await prove(given, { server, database, service, shop, fleet, load, chance });
   } finally {
@@ -108,14 +108,14 @@ async function main(given: Arguments): Promise<number> {
   return broken.length === 0 ? 0 : 1;
 }
 
-/** Returns what is not as it must be. */
+/** Returns what is wrong. */
 async function prove(given: Arguments, world: World): Promise<string[]> {
   const { database, service, shop, fleet, load } = world;
   const startedMs = performance.now();
-  const tell = (what: string) => print(`${what} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
-  const opened = await deliverAll(given, world, tell);
+  const report = (what: string) => print(`${what} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
+  const opened = await deliverAll(given, world, report);
   const left = await quiet(database);
-  tell(`all is ${left.length === 0 ? 'done' : 'as it stays'}`);
+  report(`${left.length === 0 ? 'all work is done' : 'some work is left'}`);
   await fleet.stop();
 
   const busiest = busiestMinute(service.requestsAtMs);
@@ -137,8 +137,10 @@ async function prove(given: Arguments, world: World): Promise<string[]> {
   ];
 }
 
-/** Until every link is there and every event is acknowledged so often. Returns the orders whose links settled opened. */
-async function deliverAll(given: Arguments, world: World, tell: (what: string) => void): Promise<string[]> {
+/**
+ * Delivers until every link exists and every event is acknowledged `COPIES` times. Returns the orders that were opened.
+ */
+async function deliverAll(given: Arguments, world: World, report: (what: string) => void): Promise<string[]> {
   const { links, openings, seconds, lapse } = given;
   const { database, fleet, load } = world;
   await fleet.start();
@@ -147,7 +149,7 @@ async function deliverAll(given: Arguments, world: World, tell: (what: string) =
   let opened: string[] | null = null;
   try {
     await load.register(links);
-    tell(`${links} links are registered`);
+    report(`${links} links are registered`);
     nemeses.push(
       load.check(links, () => isOver),
       killPostgres(world, given, () => isOver),
@@ -155,10 +157,10 @@ async function deliverAll(given: Arguments, world: World, tell: (what: string) =
     const opening = load.open(openings).then((references) => {
       opened = references;
     });
-    // Whoever waits for it is told below.
+    // It is awaited below.
     opening.catch(() => {});
     await Promise.all([load.deliver(seconds, () => lapse || opened !== null), lapse || opening]);
-    tell(`${load.acknowledged} deliveries are acknowledged`);
+    report(`${load.acknowledged} deliveries are acknowledged`);
     isOver = true;
     await Promise.all(nemeses);
     await fleet.whole();
@@ -180,7 +182,7 @@ async function killReplicas({ fleet, chance }: World, { killEveryMs }: Arguments
   }
 }
 
-/** Kills PostgreSQL so often, spread over the deliveries, and starts it again a moment later. */
+/** Kills PostgreSQL at even distances during the deliveries, and restarts it a moment later. */
 async function killPostgres({ server, load, chance }: World, { postgresKills }: Arguments, isOver: () => boolean) {
   const total = load.owed;
   for (let n = 1; n <= postgresKills; n++) {
@@ -194,7 +196,7 @@ async function killPostgres({ server, load, chance }: World, { postgresKills }: 
   }
 }
 
-/** Waits until nothing is left to do; returns what is left where that does not come. */
+/** Waits until no work is left. Returns what is left if that takes too long. */
 async function quiet(database: pg.Pool): Promise<string[]> {
   for (const untilMs = performance.now() + QUIET_WITHIN_MS; ; await after(100)) {
     const left = await leftOver(database);
@@ -202,7 +204,7 @@ async function quiet(database: pg.Pool): Promise<string[]> {
   }
 }
 
-/** Lets time pass for work that somebody began and will not end: it was held for longer than it takes. */
+/** Lets the leases of abandoned work lapse: work that was held for longer than a living replica needs. */
 async function lapseLeases(database: pg.Pool): Promise<void> {
   for (const [table, key] of Object.entries(LEASED)) {
     const held = `SELECT ${key}, holder, attempt FROM ${table} WHERE status = 'leased'`;
@@ -228,7 +230,7 @@ function figures(given: Arguments, { service, shop, fleet, load }: World, busies
     ['slowest answer', `${(load.slowestMs / 1000).toFixed(1)} s`],
     ['replicas killed', fleet.kills],
     ['PostgreSQL killed', given.postgresKills],
-    ['notices', `${shop.taken.size}, ${repeated} of them told more than once, under one id`],
+    ['notices', `${shop.taken.size}, ${repeated} of them delivered more than once, under one id`],
     ['requests to the service', `${service.requestsAtMs.length}, ${busiest} in the busiest 60 s`],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));

@@ -14,28 +14,28 @@ import {
   type Progress,
   registrationOf,
   settleJobOf,
-} from './world.ts';
+} from './test_data.ts';
 
 /**
- * The process that is recorded: settled's own engine, opened as settled opens it, fed with batches. Its one argument is
- * a session as JSON. It marks in the recording what it asks for and what was acknowledged.
+ * The recorded process: settled's own engine, opened as settled opens it, with batches of calls. Its argument is a
+ * session as JSON. It marks in the recording what it asks for and what was acknowledged.
  */
 export type Session = {
   path: string;
-  /** Where marks are written. */
+  /** The file for marks. */
   marks: string;
   seed: number;
   batches: number;
-  /** How many pages of the log lead to a checkpoint; null: as settled has it. */
+  /** After how many pages of the log SQLite makes a checkpoint; null for settled's own setting. */
   checkpointPages: number | null;
-  /** NORMAL only for the control: settled itself sets FULL. */
+  /** NORMAL is for the control: settled itself sets FULL. */
   synchronous: 'FULL' | 'NORMAL';
   end: 'close' | 'kill';
 };
 
 export type Mark =
   | { mark: 'session' }
-  /** The database is open: from now on settled serves. */
+  /** The database is open. */
   | { mark: 'serving'; progress: Progress }
   | { mark: 'asked'; progress: Progress }
   | { mark: 'acknowledged'; progress: Progress };
@@ -47,14 +47,15 @@ function work(): void {
   const { path, seed, batches, end } = session;
   const chance = chanceOf(seed, batches);
   mark({ mark: 'session' });
-  const opened = open(path);
+  const options = optionsOf(path);
+  const opened = open(options);
   let ids = 0;
-  const writer = openWriter({ ...optionsOf(path), newId: () => `notice-${seed}-${++ids}` }, opened);
+  const writer = openWriter({ ...options, newId: () => `notice-${seed}-${++ids}` }, opened);
   let progress = progressOf(opened);
   mark({ mark: 'serving', progress });
   let claimed: ClaimRef[] = [];
   for (let n = 0; n < batches; n++) {
-    const batch = nextBatch(progress, claimed, chance);
+    const batch = nextBatch(progress, claimed, chance, options.secretsKeyId);
     mark({ mark: 'asked', progress: batch.progress });
     const newlyClaimed = run(writer, batch.calls);
     progress = batch.progress;
@@ -66,8 +67,8 @@ function work(): void {
   writer.close();
 }
 
-function open(path: string): OpenedDatabase {
-  const opened = openForWriting(optionsOf(path));
+function open(options: ReturnType<typeof optionsOf>): OpenedDatabase {
+  const opened = openForWriting(options);
   const { checkpointPages, synchronous } = session;
   if (checkpointPages !== null) opened.db.pragma(`wal_autocheckpoint = ${checkpointPages}`);
   if (synchronous !== 'FULL') opened.db.pragma(`synchronous = ${synchronous}`);
@@ -90,11 +91,11 @@ function progressOf({ db }: OpenedDatabase): Progress {
 
 type Batch = { calls: Call[]; progress: Progress; settles: number };
 
-/** 1 to some 80 calls, mixed as in settled's own batches: deliveries first, then settlements and a claim. */
-function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], chance: Chance): Batch {
+/** Up to some 80 calls, mixed as in settled's own batches: deliveries first, then settlements and a claim. */
+function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], chance: Chance, keyId: string): Batch {
   const size = chance.between(1, chance.oneIn(2) ? 8 : 40);
   if (links < 40 || links < linksOfEvents(events + size) || chance.oneIn(12)) {
-    const calls = numbers(links, size).map((link) => call('registerLink', registrationOf(link)));
+    const calls = numbers(links, size).map((link) => call('registerLink', registrationOf(link, keyId)));
     return { calls, progress: { links: links + size, events, settled }, settles: 0 };
   }
   const deliveries = chance.oneIn(3) ? 0 : size;
@@ -111,7 +112,7 @@ function nextBatch({ links, events, settled }: Progress, claimed: ClaimRef[], ch
   return { calls, progress: { links, events: events + deliveries, settled: settled + settles }, settles };
 }
 
-/** Runs a batch; every call must do what it says. Returns what was claimed. */
+/** Runs a batch, and checks the outcome of every call. Returns the claimed events. */
 function run(writer: Writer, calls: Call[]): ClaimRef[] {
   const answers = writer.run(calls);
   const claimed: ClaimRef[] = [];

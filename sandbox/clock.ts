@@ -1,28 +1,29 @@
 import { performance } from 'node:perf_hooks';
 
-/** Takes back what was planned. */
 export type Cancel = () => void;
 
-/** A clock that runs by itself and can be turned forward. */
+/** A running clock that can be turned forward. */
 export type TurnableClock = {
   /** Epoch milliseconds of the sandbox. */
   nowMs(): number;
-  /** Milliseconds that only ever grow; turning the clock does not move them. */
+  /** Milliseconds that only grow; turning the clock does not change them. */
   monotonicMs(): number;
   /** Runs `work` once after `delayMs`. */
   after(delayMs: number, work: () => void | Promise<void>): Cancel;
-  /** Runs `work` every `periodMs`. What a turn passes over is made up by one run, as after a computer's sleep. */
+  /** Runs `work` every `periodMs`. One run makes up for all that a turn passes over, as after a computer's sleep. */
   every(periodMs: number, work: () => void | Promise<void>): Cancel;
-  /** Turns the clock forward. What falls due on the way runs in the order of its time, each after the end of the last. */
+  /**
+   * Turns the clock forward. What falls due meanwhile runs in the order of its time, each after the end of the last.
+   */
   advance(byMs: number): Promise<void>;
-  /** Says what goes around the moves of a turn. */
+  /** Sets what runs around the moves of a turn. */
   aroundTurns(hooks: TurnHooks): void;
-  /** Forgets everything that is planned. */
+  /** Cancels all timers. */
   stop(): void;
 };
 
 type TurnHooks = {
-  /** Awaited before each move: what is to end at the time that it began at. */
+  /** Awaited before each move, for work that must end at the time at which it began. */
   beforeMove(): Promise<void>;
   /** Called once a turn is over. */
   afterTurn(): void;
@@ -56,7 +57,7 @@ export function openClock({ startMs, scale }: { startMs: number; scale: number }
     return first;
   }
 
-  /** A turn runs what is due by itself; otherwise a real timer waits for the next. */
+  /** Sets a real timer for the next work. During a turn there is none: `turn` runs what falls due. */
   function arm(): void {
     clearTimeout(wakeUp);
     const timer = next();
@@ -94,7 +95,7 @@ export function openClock({ startMs, scale }: { startMs: number; scale: number }
   async function turn(byMs: number): Promise<void> {
     const targetMs = nowMs() + byMs;
     for (;;) {
-      // What runs already ends at its own time: the clock is not turned under it.
+      // Work that is running must end at its own time: do not turn the clock during it.
       await Promise.all(running);
       await hooks?.beforeMove();
       const timer = next();

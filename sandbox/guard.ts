@@ -1,12 +1,13 @@
+import { inspect } from 'node:util';
 import type { RequestHandler } from 'express';
 import { Refusal } from './model.ts';
 
-/** A header of every answer of the controls, by which the command knows a sandbox. */
+/** A header of every answer of the control API, by which the command recognises a sandbox. */
 export const SANDBOX_HEADER = 'x-settled-sandbox';
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
-/** Throws for a name of others that is led to loopback: a page at that name would read what this machine may. */
+/** Throws if the host is a foreign name that resolves to loopback: a page at that name could read everything here. */
 export function refuseOtherHosts(host: string, allowRemote: boolean): void {
   if (allowRemote || LOOPBACK.test(host)) return;
   const message = `This sandbox is reached by a loopback address, not by "${host}".`;
@@ -14,9 +15,10 @@ export function refuseOtherHosts(host: string, allowRemote: boolean): void {
 }
 
 /**
- * Keeps web pages of others away from the hosted page and the controls. A page that a browser shows may send requests to
- * loopback: the browser names its site then, by Sec-Fetch-Site and by Origin, which is `null` for a form of a page
- * without referrer. A name of others that is led to loopback shows in Host. Programs send neither, and may do everything.
+ * Keeps other sites' web pages away from the hosted page and the controls. A page in a browser may send requests to
+ * loopback, and the browser then names its site in Sec-Fetch-Site and Origin (`null` for a form of a page without
+ * referrer). A foreign name that resolves to loopback shows in Host. Programs send none of these, and may do
+ * everything.
  */
 export function refuseOtherSites({ allowRemote }: { allowRemote: boolean }): RequestHandler {
   return (request, _response, next) => {
@@ -32,4 +34,9 @@ export function refuseOtherSites({ allowRemote }: { allowRemote: boolean }): Req
     }
     next();
   };
+}
+
+/** Writes an unexpected error to stderr, with its stack. The caller learns only that there was one. */
+export function reportFailure(error: unknown): void {
+  process.stderr.write(`The sandbox failed at a request: ${inspect(error)}\n`);
 }

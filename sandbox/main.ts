@@ -1,4 +1,4 @@
-import { run } from './cli/run.ts';
+import { run } from './cli/commands.ts';
 
 /** `settled sandbox …`: bin/settled.mjs runs this with what follows the word `sandbox`. */
 

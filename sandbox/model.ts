@@ -1,4 +1,4 @@
-/** The service's words (spec sections 2 and 3). */
+/** The service's terms (spec sections 2 and 3). */
 export const LINK_STATUSES = ['ACTIVE', 'INACTIVE', 'EXPIRED'] as const;
 export type LinkStatus = (typeof LINK_STATUSES)[number];
 
@@ -52,14 +52,14 @@ export type Payment = {
   customer: { name: string | null; email: string | null } | null;
   method: PaymentMethod;
   installments: number;
-  /** As the quote names it: without instalment interest, unless that is asked for. */
+  /** As the quote names it: without instalment interest, unless `PaymentMoney` asks for it. */
   amount: number;
   currency: string;
   /** What the customer pays, instalment interest included. */
   totalBRL: number;
 };
 
-/** NOT_STARTED without payments; COMPLETED once one has completed, whatever became of it (spec section 3). */
+/** NOT_STARTED without payments; COMPLETED once one has completed, even if it was reversed since (spec section 3). */
 export function aggregateStatus(payments: readonly Payment[]): LinkPaymentStatus {
   if (payments.length === 0) return 'NOT_STARTED';
   return payments.some(({ status }) => status !== 'PENDING') ? 'COMPLETED' : 'PENDING';
@@ -68,14 +68,14 @@ export function aggregateStatus(payments: readonly Payment[]): LinkPaymentStatus
 export const INSTALLMENTS_MAX = 12;
 const INTEREST_PER_MONTH = 0.0199;
 
-/** What is paid in so many instalments: the first is free of interest, each further one adds a month's. */
+/** The total paid in this many instalments: each one after the first adds a month's interest. */
 export function totalWithInterest(amount: number, installments: number): number {
   return Math.round(amount * (1 + INTEREST_PER_MONTH * (installments - 1)) * 100) / 100;
 }
 
 /**
- * What money a payment names, and its link: what the link asks; less; more, by the link's own amount too, as if it were
- * misread; more in the quote alone, which is instalment interest; or a quote in another currency.
+ * The money that a payment and its link name: what the link asks; less; more, also as the link's own amount, as if it
+ * had been misread; more in the quote only, as instalment interest; or a quote in another currency.
  */
 export const PAYMENT_MONEY = ['asked', 'less', 'more', 'interest', 'other-currency'] as const;
 export type PaymentMoney = (typeof PAYMENT_MONEY)[number];
@@ -104,7 +104,7 @@ export function moneyOf(
 export class Refusal extends Error {
   readonly status: 400 | 401 | 403 | 404 | 409 | 429;
   readonly code: string;
-  /** The field that is wrong, where one is. */
+  /** The field that is wrong, if one is. */
   readonly field: string | null;
   constructor(status: Refusal['status'], code: string, message: string, field: string | null = null) {
     super(message);
@@ -115,7 +115,16 @@ export class Refusal extends Error {
   }
 }
 
-/** Throws the refusal 403 in environment `sandbox`, where payments are disabled (spec section 1, restriction 2). */
+/** A name that is not one of the known ones; the message lists them. */
+export class UnknownName extends Error {
+  /** @param given quoted if it is a text; otherwise only its type is: a foreign value may not convert to text */
+  constructor(what: string, given: unknown, known: readonly string[]) {
+    super(`"${typeof given === 'string' ? given : typeof given}" is no ${what}; known: ${known.join(', ')}`);
+    this.name = 'UnknownName';
+  }
+}
+
+/** Throws the refusal 403 in environment `sandbox`, which disables payments (spec section 1, restriction 2). */
 export function assertPaymentsEnabled(environment: Environment): void {
   if (environment === 'production') return;
   const message =

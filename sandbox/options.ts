@@ -1,29 +1,157 @@
-import type { Environment } from './model.ts';
-import type { Silences } from './silences.ts';
+import { type Environment, UnknownName } from './model.ts';
 
 export const DEFAULT_LISTEN = { host: '127.0.0.1', port: 8790 } as const;
 
-/** As the specification writes the service's brand. */
+/** A placeholder for the service's brand, which the spec leaves out of the header names. */
 export const DEFAULT_HEADER_PREFIX = 'x-service';
 
 export type SandboxOptions = {
   environment: Environment;
   listen: { host: string; port: number };
-  /** Listening beyond loopback must be asked for: nothing here is protected. */
+  /** Needed to listen beyond loopback: nothing here is protected. */
   allowRemote: boolean;
   /** A file to keep everything in; null for memory. */
   data: string | null;
-  /** Null for one that follows from the seed. */
+  /** Null for one derived from the seed. */
   apiKey: string | null;
-  /** Null for a seed of its own. */
+  /** Null for the seed of the file, or a new one. */
   seed: string | null;
   /** How many seconds of the sandbox pass in a real one. */
   timeScale: number;
-  /** What the names of a delivery's two headers begin with. */
+  /** The beginning of the names of a delivery's two headers. */
   headerPrefix: string;
-  silences: Silences;
+  switches: Switches;
   /** Requests a minute for each API key; null for no limit. */
   rateLimit: number | null;
-  /** Whether the merchant is inactive: every call is 403 then (spec section 5). */
+  /** If true, every call is answered 403 (spec section 5). */
   merchantInactive: boolean;
 };
+
+/**
+ * A switch for each thing that the service's specification leaves open, with its values; the first is the default.
+ * sandbox/README.md lists them, and a test keeps the two equal.
+ */
+export const SWITCHES = {
+  signature: {
+    about: 'how the signature is written (section 6: "encoding not shown")',
+    values: [
+      'hex',
+      'hex-upper',
+      'base64',
+      'base64url',
+      'base64-unpadded',
+      'sha256=hex',
+      'sha256=base64',
+      'SHA256=hex',
+      'sha256:hex',
+      'hmac-sha256=hex',
+      'v1=hex',
+      'v1,base64',
+      't=,v1=hex',
+    ],
+  },
+  retries: {
+    about:
+      'whether a retry is signed again with its own timestamp, or carries the timestamp and signature of the first attempt',
+    values: ['re-signed', 'signed-once'],
+  },
+  schedule: {
+    about: 'whether 1 min, 5 min, 15 min … count from the previous attempt, or from the first one',
+    values: ['delays', 'offsets'],
+  },
+  'after-last-retry': {
+    about: 'what follows the retry after 12 hours: nothing, or a retry every 12 hours',
+    values: ['give-up', 'repeat-last'],
+  },
+  envelope: {
+    about:
+      'where an event keeps its parts: under data, under payload, or at the root; or bare: only ids, statuses ' +
+      'and money; or only ids and statuses',
+    values: ['data', 'payload', 'flat', 'bare', 'ids'],
+  },
+  wrapping: {
+    about:
+      'what wraps an event after the envelope, or how it is written: an object under data, event or resource; a ' +
+      'list of one, or of two; data as JSON text, or the whole body as JSON text; names in snake case, or in no ' +
+      "known words; the link's id in place of the event's; a form instead of JSON",
+    values: [
+      'none',
+      'data.object',
+      'event',
+      'resource',
+      'list',
+      'data-as-text',
+      'text',
+      'snake_case',
+      'link-id',
+      'two',
+      'foreign-words',
+      'form',
+    ],
+  },
+  'type-name': { about: "the name of the field that holds the event's kind", values: ['type', 'event', 'eventType'] },
+  'refund-event': {
+    about:
+      'what a refund or a dispute emits (section 6 does not say): nothing; payment_link.payment_status_changed ' +
+      "with paymentStatus COMPLETED, as section 3 counts; or the same with the payment's own status as " +
+      'paymentStatus',
+    values: ['none', 'aggregate', 'own-status'],
+  },
+  'payment-ids': {
+    about:
+      'which payments of the details and of events have an id: all of them; only the first; or none (section 2 ' +
+      'names the field, and does not say that it is always there)',
+    values: ['all', 'first', 'none'],
+  },
+  'creation-status': { about: 'the status of a successful creation', values: ['201', '200'] },
+  'creation-envelope': {
+    about:
+      'the body of the answer to a creation: the link with its secret, the secret beside the link, or the link ' +
+      'alone as the body',
+    values: ['in-link', 'beside-link', 'bare'],
+  },
+  'creation-secret': {
+    about:
+      "the webhookSecret in the answer to a creation: the given one; the service's own, which it then signs " +
+      "with; the given one, masked; or the service's own, of 8 characters",
+    values: ['given', 'own', 'masked', 'short'],
+  },
+  'error-body': {
+    about:
+      'the body of an error: an object with code, message and field; a sentence under error; a sentence under ' +
+      'message; a list errors of fields and messages; or a title and a detail',
+    values: ['object', 'error-text', 'message', 'errors', 'detail'],
+  },
+  'is-active': {
+    about: 'isActive: "true while not expired" (section 2), or true while the status is ACTIVE',
+    values: ['not-expired', 'status-active'],
+  },
+  'rate-reset': { about: 'X-RateLimit-Reset: seconds from now, or epoch seconds', values: ['seconds', 'epoch'] },
+  timestamps: {
+    about: "whether deliveries are stamped with the sandbox's time, or with real time even after its clock was turned",
+    values: ['sandbox', 'true'],
+  },
+} as const;
+
+type SwitchName = keyof typeof SWITCHES;
+export type Switches = { readonly [Name in SwitchName]: (typeof SWITCHES)[Name]['values'][number] };
+
+export const DEFAULT_SWITCHES = Object.fromEntries(
+  Object.entries(SWITCHES).map(([name, { values }]) => [name, values[0]]),
+) as unknown as Switches;
+
+/** Reads `name=value` pairs over `before`. Throws `UnknownName` with the known names or values. */
+export function readSwitches(pairs: readonly string[], before: Switches = DEFAULT_SWITCHES): Switches {
+  const read: Record<string, string> = { ...before };
+  for (const pair of pairs) {
+    const at = pair.indexOf('=');
+    const [name, value] = at < 0 ? [pair, ''] : [pair.slice(0, at), pair.slice(at + 1)];
+    if (!Object.hasOwn(SWITCHES, name)) {
+      throw new UnknownName('switch', name, Object.keys(SWITCHES));
+    }
+    const { values } = SWITCHES[name as SwitchName];
+    if (!values.some((known) => known === value)) throw new UnknownName(`value of ${name}`, value, values);
+    read[name] = value;
+  }
+  return read as unknown as Switches;
+}

@@ -1,11 +1,11 @@
 import { aggregateStatus, type Link, PAYMENT_STATUSES, type Payment } from './model.ts';
-import type { Parts } from './sandbox.ts';
-import type { Silences } from './silences.ts';
+import type { Switches } from './options.ts';
 
-/** Link resources as section 2 of the spec writes them: every field of it and no other. */
-type RenderOptions = { baseUrl: string; silences: Silences };
+/** `url`: where the sandbox is reached. */
+type RenderOptions = { url: string; switches: Switches };
 
-export function listItem(link: Link, { baseUrl, silences }: RenderOptions) {
+/** A link of the list, as section 2 of the spec writes it: every field of it and no other. */
+export function listItem(link: Link, { url, switches }: RenderOptions) {
   return {
     id: link.id,
     externalReference: link.externalReference,
@@ -15,18 +15,18 @@ export function listItem(link: Link, { baseUrl, silences }: RenderOptions) {
     currency: link.currency,
     status: link.status,
     isMultiUse: false,
-    isActive: silences['is-active'] === 'not-expired' ? link.status !== 'EXPIRED' : link.status === 'ACTIVE',
+    isActive: switches['is-active'] === 'not-expired' ? link.status !== 'EXPIRED' : link.status === 'ACTIVE',
     isExpired: link.status === 'EXPIRED',
     expiresAt: timeText(link.expiresAtMs),
-    url: `${baseUrl}/pay/${link.id}`,
-    shortUrl: `${baseUrl}/s/${link.short}`,
+    url: `${url}/pay/${link.id}`,
+    shortUrl: `${url}/s/${link.short}`,
     metadata: link.metadata,
     callbackUrl: link.callbackUrl,
     createdAt: timeText(link.createdAtMs),
   };
 }
 
-/** A link with what only its details carry. */
+/** A link with the fields that only its details have. */
 export function linkDetails(link: Link, payments: readonly Payment[], options: RenderOptions) {
   return {
     ...listItem(link, options),
@@ -37,12 +37,6 @@ export function linkDetails(link: Link, payments: readonly Payment[], options: R
   };
 }
 
-/** A link's details as a request now is answered. */
-export function detailsNow(link: Link, parts: Pick<Parts, 'service' | 'baseUrl' | 'silences'>) {
-  const { service, baseUrl, silences } = parts;
-  return linkDetails(link, service.payments(link), { baseUrl: baseUrl(), silences: silences() });
-}
-
 export function paymentsSummary(payments: readonly Payment[]) {
   const count = (status: string) => payments.filter((payment) => payment.status === status).length;
   return {
@@ -51,9 +45,9 @@ export function paymentsSummary(payments: readonly Payment[]) {
   };
 }
 
-/** `index`: which of the link's payments it is, from 0. */
-export function paymentResource(payment: Payment, index: number, { silences }: Pick<RenderOptions, 'silences'>) {
-  const ids = silences['payment-ids'];
+/** @param index which of the link's payments it is, from 0 */
+export function paymentResource(payment: Payment, index: number, { switches }: Pick<RenderOptions, 'switches'>) {
+  const ids = switches['payment-ids'];
   const isNamed = ids === 'all' || (ids === 'first' && index === 0);
   return {
     ...(isNamed ? { id: payment.id } : {}),
@@ -72,7 +66,7 @@ export function paymentResource(payment: Payment, index: number, { silences }: P
   };
 }
 
-/** ISO 8601 in UTC; null where there is no time. */
+/** ISO 8601 in UTC. */
 export function timeText<Ms extends number | null>(ms: Ms): Ms extends number ? string : null;
 export function timeText(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();

@@ -1,33 +1,35 @@
-/** Named courses of events that `settled sandbox play` puts a receiver through, and what an honest one does in each. */
+/**
+ * Named sequences of events that `settled sandbox play` puts a receiver through, and what a correct one does in each.
+ */
 export type Scenario = {
   about: string;
   /** Switches that it needs, as `name=value`. */
-  silences: readonly string[];
+  switches: readonly string[];
   steps: readonly Step[];
   /** What must be true in the end. */
   verdict: readonly Expectation[];
 };
 
 export type Step =
-  /** A fault plan (dispatch/faults.ts). */
+  /** A fault plan (fault_plans.ts). */
   | { do: 'fault'; plan: Record<string, unknown> }
-  /** Creates the link; waits and asks again where the API answers 429 or 5xx. */
+  /** Creates the link; waits and retries if the API answers 429 or 5xx. */
   | { do: 'create' }
   | { do: 'pay' }
   /** Sends the first event of this kind and payment status again. */
   | { do: 'resend'; times: number }
-  /** Reads the link so many times, as a merchant who polls. */
+  /** Reads the link this many times, as a merchant who polls. */
   | { do: 'poll'; times: number }
   | { do: 'advance'; by: string };
 
 export type Expectation = { says: string } & (
   | { expect: 'acknowledged' }
-  /** Every attempt that this fault was done to is refused. */
+  /** The receiver refuses every attempt with this fault. */
   | { expect: 'refused'; fault: string }
   | { expect: 'nothing-sent' }
-  /** The completed payment is told after so many attempts. */
+  /** The event of the completed payment is acknowledged after this many attempts. */
   | { expect: 'attempts'; count: number }
-  /** So many requests of the API, or more, were answered with one of these statuses. */
+  /** At least this many requests to the API were answered with this status. */
   | { expect: 'api-answered'; status: number; atLeast: number }
   | { expect: 'api-says'; paymentStatus: string }
 );
@@ -47,7 +49,7 @@ const API_SAYS_COMPLETED = {
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   happy: {
     about: 'a link is created and paid; every event arrives once',
-    silences: [],
+    switches: [],
     steps: [{ do: 'create' }, { do: 'pay' }],
     verdict: [
       ALL_ACKNOWLEDGED,
@@ -57,18 +59,18 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   'duplicate-storm': {
     about: 'every event arrives five times, and the completed payment three times more',
-    silences: [],
+    switches: [],
     steps: [
       { do: 'fault', plan: { fault: 'duplicate', count: null, with: { times: 5 } } },
       { do: 'create' },
       { do: 'pay' },
       { do: 'resend', times: 3 },
     ],
-    verdict: [{ ...ALL_ACKNOWLEDGED, says: 'every copy is acknowledged, the first as the last' }],
+    verdict: [{ ...ALL_ACKNOWLEDGED, says: 'every copy is acknowledged, the first and the last' }],
   },
   'out-of-order': {
-    about: 'the completed payment is told first, the pending one and the creation after it',
-    silences: [],
+    about: 'the completed payment is delivered first, the pending one and the creation after it',
+    switches: [],
     steps: [
       { do: 'fault', plan: { fault: 'reorder', match: { event: 'payment_link.created' }, with: { by: 3 } } },
       { do: 'fault', plan: { fault: 'reorder', match: { event: PAYMENT_EVENT }, with: { by: 2 } } },
@@ -79,7 +81,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   'lost-webhook': {
     about: 'nothing arrives, and the service believes that everything did',
-    silences: [],
+    switches: [],
     steps: [
       { do: 'fault', plan: { fault: 'drop', count: null, with: { forGood: true } } },
       { do: 'create' },
@@ -88,12 +90,12 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ],
     verdict: [
       { expect: 'nothing-sent', says: 'nothing arrives, so the receiver has nothing to answer' },
-      { ...API_SAYS_COMPLETED, says: 'only the API tells: it says COMPLETED' },
+      { ...API_SAYS_COMPLETED, says: 'only the API knows: it says COMPLETED' },
     ],
   },
   'clock-skew': {
-    about: 'the completed payment is stamped an hour ago, then an hour ahead, then rightly',
-    silences: ['timestamps=true'],
+    about: 'the completed payment is stamped an hour ago, then an hour ahead, then correctly',
+    switches: ['timestamps=true'],
     steps: [
       { do: 'create' },
       { do: 'fault', plan: { fault: 'stale-timestamp', match: { event: PAYMENT_EVENT, attempt: 1 }, count: null } },
@@ -117,7 +119,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   'rate-limited': {
     about: 'the API answers 429 to a creation and to a merchant who polls too often; events arrive all the same',
-    silences: ['timestamps=true'],
+    switches: ['timestamps=true'],
     steps: [
       { do: 'fault', plan: { fault: 'rate-limit', count: 2, with: { retryAfterSeconds: 30 } } },
       { do: 'create' },
@@ -134,7 +136,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   outage: {
     about: 'the API answers 503, then no event comes through for two hours; the retry after four hours does',
-    silences: ['timestamps=true'],
+    switches: ['timestamps=true'],
     steps: [
       { do: 'fault', plan: { fault: 'server-error', count: 2 } },
       ...[1, 2, 3, 4, 5].map(

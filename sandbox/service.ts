@@ -1,4 +1,3 @@
-import type { Chance } from './chance.ts';
 import type { Cancel, TurnableClock } from './clock.ts';
 import { eventBody } from './events.ts';
 import {
@@ -15,9 +14,9 @@ import {
   Refusal,
   totalWithInterest,
 } from './model.ts';
-import type { Silences } from './silences.ts';
-import type { Delivery } from './store/deliveries.ts';
-import type { StoredEvent } from './store/events.ts';
+import type { Switches } from './options.ts';
+import { linkDetails } from './resources.ts';
+import type { Delivery, StoredEvent } from './store/deliveries.ts';
 import type { NewLink } from './store/links.ts';
 import type { SandboxStore } from './store/store.ts';
 
@@ -29,28 +28,27 @@ export type PaymentChoice = {
   /** 1 for PIX, and for a card that is not charged in instalments. */
   installments: number;
   customer: { name: string | null; email: string | null } | null;
-  /** What the customer could not choose, and the service may say all the same; `asked` if it is left out. */
+  /** Money that a customer cannot choose, and the service may report all the same; `asked` if it is left out. */
   money?: PaymentMoney;
 };
 
 export type ServiceOptions = {
   store: SandboxStore;
-  chance: Chance;
   clock: TurnableClock;
   environment: Environment;
-  silences: () => Silences;
-  baseUrl: () => string;
-  /** A delivery may be waiting to be sent. */
+  /** Where the sandbox is reached. */
+  url: string;
+  switches: () => Switches;
+  /** Called when a delivery may be waiting to be sent. */
   onDelivery: () => void;
 };
 
-/** An event, and how it goes out; null where nobody is told. */
+/** An event and its delivery; null if it is not sent. */
 export type Emitted = { event: StoredEvent; delivery: Delivery | null };
 
 /** The life of links and payments (spec section 3), and the events that it emits (section 6). */
 export class Service {
   readonly #store: SandboxStore;
-  readonly #chance: Chance;
   readonly #clock: TurnableClock;
   readonly #options: ServiceOptions;
   #cancelExpiry: Cancel = () => {};
@@ -58,16 +56,15 @@ export class Service {
   constructor(options: ServiceOptions) {
     this.#options = options;
     this.#store = options.store;
-    this.#chance = options.chance;
     this.#clock = options.clock;
   }
 
-  /** Has links expire from now on. Before, nothing happens by itself. */
+  /** Starts to expire links. */
   start(): void {
     this.#watchExpiry();
   }
 
-  /** The link as it stands; throws the refusal 404 where there is none. */
+  /** Throws the refusal 404 if there is no such link. */
   link(id: string): Link {
     const link = this.#store.findLink({ id });
     if (link === null) throw new Refusal(404, 'link_not_found', `There is no payment link ${id}.`, 'id');
@@ -78,6 +75,12 @@ export class Service {
     return this.#store.paymentsOf(link.number);
   }
 
+  /** The link as the API and the controls show it now. */
+  details(link: Link) {
+    const { url, switches } = this.#options;
+    return linkDetails(link, this.payments(link), { url, switches: switches() });
+  }
+
   create(given: Omit<NewLink, 'createdAtMs'>): Link {
     const link = this.#change(() => {
       const { externalReference } = given;
@@ -85,7 +88,7 @@ export class Service {
         const message = `externalReference "${externalReference}" exists already for this merchant.`;
         throw new Refusal(409, 'duplicate_external_reference', message, 'externalReference');
       }
-      const link = this.#store.addLink(this.#chance, { ...given, createdAtMs: this.#clock.nowMs() });
+      const link = this.#store.addLink({ ...given, createdAtMs: this.#clock.nowMs() });
       this.#emit(link, 'payment_link.created', 'automatic');
       return link;
     });
@@ -93,7 +96,7 @@ export class Service {
     return link;
   }
 
-  /** A customer chooses how to pay: a payment that is not complete yet. */
+  /** A customer chooses how to pay: the payment is PENDING. */
   startPayment(link: Link, { method, installments, customer, money = 'asked' }: PaymentChoice): Payment {
     this.#assertActive(link);
     const isPix = method === 'PIX';
@@ -104,15 +107,15 @@ export class Service {
         : `installments must be a whole number from 1 to ${most}.`;
       throw new Refusal(400, 'validation_error', message, 'installments');
     }
-    // A payment without instalments has no interest: then that of the most instalments is named.
+    // A payment without instalments has no interest: name that of the most instalments.
     const months = money === 'interest' && installments === 1 ? INSTALLMENTS_MAX : installments;
     const totalBRL = totalWithInterest(link.amount, months);
     const named = moneyOf(money, link, totalBRL);
     return this.#change(() => {
       this.#store.setLinkAmount(link.number, named.link);
-      const told = { ...link, amount: named.link };
+      const changed = { ...link, amount: named.link };
       const before = aggregateStatus(this.payments(link));
-      const payment = this.#store.addPayment(this.#chance, {
+      const payment = this.#store.addPayment({
         linkNumber: link.number,
         status: 'PENDING',
         createdAtMs: this.#clock.nowMs(),
@@ -125,15 +128,15 @@ export class Service {
         currency: named.currency,
         totalBRL,
       });
-      if (before === 'NOT_STARTED') this.#emit(told, 'payment_link.payment_status_changed', 'automatic');
+      if (before === 'NOT_STARTED') this.#emit(changed, 'payment_link.payment_status_changed', 'automatic');
       return payment;
     });
   }
 
   /**
-   * A pending payment completes, and with it the link, which is single-use.
+   * Completes a pending payment. The link becomes INACTIVE, because it is single-use.
    *
-   * @param paymentId the latest one where none is named
+   * @param paymentId null for the latest one
    */
   completePayment(link: Link, paymentId: string | null = null): Payment {
     this.#assertActive(link);
@@ -145,7 +148,7 @@ export class Service {
       this.#store.completePayment(payment.number, completedAtMs, availableAtMs);
       this.#store.setLinkStatus(link.number, 'INACTIVE');
       const used: Link = { ...link, status: 'INACTIVE' };
-      // A link that was switched on again may be paid again; its paymentStatus does not change then.
+      // A link that was enabled again may be paid again; its paymentStatus does not change then.
       if (!wasCompleted) this.#emit(used, 'payment_link.payment_status_changed', 'automatic');
       this.#emit(used, 'payment_link.status_changed', 'automatic');
       return { ...payment, status: 'COMPLETED', completedAtMs, availableAtMs };
@@ -160,14 +163,14 @@ export class Service {
     return this.#reverse(link, 'DISPUTED');
   }
 
-  /** The merchant wins the dispute of the latest payment: it is completed again. Nobody is told. */
+  /** The merchant wins the dispute of the latest payment, which is COMPLETED again. Emits no event. */
   winDispute(link: Link): Payment {
     const payment = this.#latest(link, 'DISPUTED');
     this.#store.setPaymentStatus(payment.number, 'COMPLETED');
     return { ...payment, status: 'COMPLETED' };
   }
 
-  /** The link's time is over now. */
+  /** Lets the link expire now. */
   expire(link: Link): Link {
     const expired = this.#change(() => {
       const expiresAtMs = this.#clock.nowMs();
@@ -182,7 +185,7 @@ export class Service {
     const changed = this.#change(() => {
       const isPast = link.expiresAtMs !== null && link.expiresAtMs <= this.#clock.nowMs();
       if (status !== 'ACTIVE' || !isPast) return this.#changeStatus(link, status);
-      // An active link whose time has passed would expire again at once.
+      // Without this an active link whose time has passed would expire again at once.
       this.#store.setExpiry(link.number, null);
       return this.#changeStatus({ ...link, expiresAtMs: null }, status);
     });
@@ -190,42 +193,42 @@ export class Service {
     return changed;
   }
 
-  /** An event of this kind about the link as it stands, whether or not anything changed. */
+  /** Emits an event of this kind about the link as it is, even if nothing changed. */
   emit(link: Link, kind: EventKind, origin: 'panel' | 'automatic'): Emitted {
     return this.#change(() => this.#emit(link, kind, origin));
   }
 
-  /** Sends an event again, on the way that every delivery takes. */
+  /** Sends an event again, as a delivery like every other. */
   resend(event: StoredEvent): Delivery {
     if (this.#store.findLink({ number: event.linkNumber })?.webhookUrl === null) {
       throw new Refusal(404, 'no_webhook_url', `The link of event ${event.id} has no webhookUrl.`);
     }
     const nowMs = this.#clock.nowMs();
-    return this.#change(() => this.#store.addDelivery(this.#chance, { event, origin: 'resend', nowMs }));
+    return this.#change(() => this.#store.addDelivery({ event, origin: 'resend', nowMs }));
   }
 
   stop(): void {
     this.#cancelExpiry();
   }
 
-  /** Runs a change with the events that it emits as one transaction, then has them sent. */
+  /** Runs a change and its events as one transaction, then wakes the dispatcher. */
   #change<T>(work: () => T): T {
     const result = this.#store.transaction(work);
     this.#options.onDelivery();
     return result;
   }
 
-  /** By itself nobody is told in the sandbox environment (spec section 1). */
+  /** In environment `sandbox` only the panel sends events (spec section 1). */
   #emit(link: Link, kind: EventKind, origin: 'panel' | 'automatic'): Emitted {
-    const { environment, baseUrl, silences } = this.#options;
+    const { environment, url, switches } = this.#options;
     const nowMs = this.#clock.nowMs();
     const payments = this.payments(link);
     const about = { linkNumber: link.number, kind, createdAtMs: nowMs };
-    const event = this.#store.addEvent(this.#chance, about, (id) =>
-      eventBody({ id, kind, link, payments, nowMs }, { baseUrl: baseUrl(), silences: silences() }),
+    const event = this.#store.addEvent(about, (id) =>
+      eventBody({ id, kind, link, payments, nowMs }, { url, switches: switches() }),
     );
     const isSent = link.webhookUrl !== null && (origin === 'panel' || environment === 'production');
-    return { event, delivery: isSent ? this.#store.addDelivery(this.#chance, { event, origin, nowMs }) : null };
+    return { event, delivery: isSent ? this.#store.addDelivery({ event, origin, nowMs }) : null };
   }
 
   #changeStatus(link: Link, status: LinkStatus): Link {
@@ -246,7 +249,7 @@ export class Service {
       }
       const payment = this.#latest(link, 'COMPLETED');
       this.#store.setPaymentStatus(payment.number, status);
-      if (this.#options.silences()['refund-event'] !== 'none') {
+      if (this.#options.switches()['refund-event'] !== 'none') {
         this.#emit(link, 'payment_link.payment_status_changed', 'automatic');
       }
       return { ...payment, status };
@@ -266,7 +269,7 @@ export class Service {
     throw new Refusal(404, 'payment_not_found', `Link ${link.id} has no payment that is ${status}.`);
   }
 
-  /** Wakes when the next link expires. */
+  /** Sets a timer for the next link that expires. */
   #watchExpiry(): void {
     this.#cancelExpiry();
     const nextMs = this.#store.nextExpiryMs();

@@ -10,7 +10,7 @@ import {
   parseText,
   repeatedName,
 } from '../src/json.ts';
-import { times } from './support/length.ts';
+import { times } from './support/timing.ts';
 
 /** Names of characters that must be escaped, that may be, and that look like escapes. */
 const name = fc.oneof(fc.stringMatching(/^["\\\nu/b0]{0,4}$/), fc.constantFrom('id', 'x', '__proto__', '0', 'é'));

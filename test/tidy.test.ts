@@ -46,6 +46,24 @@ const importsByFile = new Map(sources.map((file) => [file, importsOf(file).map((
 const sandboxFiles = sourceFiles(join(ROOT, 'sandbox'));
 const demoFiles = sourceFiles(join(ROOT, 'demo'));
 
+const OUTER_ROOMS = ['sandbox', 'demo', 'bench', 'prove', 'test/support'];
+const outerFiles = OUTER_ROOMS.flatMap((room) => sourceFiles(join(ROOT, room)));
+const outerImports = new Map(outerFiles.map((file) => [file, importsOf(file).map(({ to }) => to)]));
+
+/** Short for a good reason: what starts a process, a table of types, and what nothing else would hold. */
+const SHORT_OUTER_FILES = [
+  'sandbox/cli/switches.ts',
+  'sandbox/cli/table.ts',
+  'sandbox/context.ts',
+  'sandbox/control/requests.ts',
+  'sandbox/main.ts',
+  'demo/sweeper.ts',
+  'bench/idle.ts',
+  'prove/chance.ts',
+  'test/support/markdown.ts',
+  'test/support/readings.ts',
+];
+
 /** Leaves that every room may use. */
 const LEAVES = ['src/fault.ts', 'src/json.ts', 'src/release.ts', 'src/work/clock.ts', 'src/observe/log.ts'];
 
@@ -227,6 +245,35 @@ describe('the house', () => {
     expect(text('package-lock.json')).not.toMatch(/"resolved": "http/);
   });
 });
+
+describe('the rooms around the product', () => {
+  it.each(OUTER_ROOMS)('%s has no import circle, types included', (room) => {
+    const inCircles = outerFiles.filter((file) => file.startsWith(`${room}/`) && isImportedByItself(file));
+    expect(inCircles).toEqual([]);
+  });
+
+  it.each(OUTER_ROOMS)('%s has files of 40 to 300 lines', (room) => {
+    const mine = outerFiles.filter((file) => file.startsWith(`${room}/`) && !SHORT_OUTER_FILES.includes(file));
+    expect(mine.filter((file) => lines(file) < LINES_MIN || lines(file) > LINES_MAX)).toEqual([]);
+  });
+
+  it('has no exception for a file that needs none', () => {
+    expect(SHORT_OUTER_FILES.filter((file) => lines(file) >= LINES_MIN)).toEqual([]);
+  });
+});
+
+/** Whether a file needs itself through others of its room. */
+function isImportedByItself(file: string): boolean {
+  const seen = new Set<string>();
+  const next = outerImports.get(file)?.slice() ?? [];
+  for (let from = next.pop(); from !== undefined; from = next.pop()) {
+    if (from === file) return true;
+    if (seen.has(from)) continue;
+    seen.add(from);
+    next.push(...(outerImports.get(from) ?? []));
+  }
+  return false;
+}
 
 function roomOf(file: string): string | undefined {
   return Object.keys(MAY_IMPORT).find((room) => file.startsWith(room));

@@ -5,27 +5,27 @@ import express, { type RequestHandler } from 'express';
 const BODY_BYTES_MAX = 1_048_576;
 const TOLERANCE_SECONDS = 300;
 
-/** What the shop knows of an order: by signed notices and by nothing else. */
-export type Told = {
+/** What the shop knows of an order, from signed notices only. */
+export type KnownOrder = {
   state: string;
   version: number;
   /** The types of the notices that said something new, in their order. */
   types: string[];
-  /** How many came: one that is sent again says nothing new. */
+  /** How many notices came; a resent one says nothing new. */
   count: number;
 };
 
 export type Notices = {
-  /** Null where none came. */
-  of(reference: string): Told | null;
-  /** Takes what settled posts. */
+  /** Null if no notice came. */
+  of(reference: string): KnownOrder | null;
+  /** Receives what settled posts. */
   take: RequestHandler[];
 };
 
-/** The shop's notices, in memory: a shop that sells keeps them on its disk before it answers, as in `examples`. */
+/** The shop's notices, in memory. A real shop writes them to its disk before it answers, as in `examples`. */
 export function openNotices(secret: string): Notices {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
-  const orders = new Map<string, Told>();
+  const orders = new Map<string, KnownOrder>();
   const readRaw = express.raw({ type: () => true, inflate: false, limit: BODY_BYTES_MAX });
   return {
     of: (reference) => orders.get(reference) ?? null,
@@ -42,12 +42,12 @@ export function openNotices(secret: string): Notices {
 
 type Notice = { type: string; data: { order: { reference: string; state: string; version: number } } };
 
-function record(orders: Map<string, Told>, { type, data }: Notice): void {
+function record(orders: Map<string, KnownOrder>, { type, data }: Notice): void {
   const { reference, state, version } = data.order;
   const known = orders.get(reference) ?? { state: '', version: 0, types: [], count: 0 };
   known.count += 1;
   orders.set(reference, known);
-  // The same again, or an older one.
+  // A repeated or an older notice.
   if (version <= known.version) return;
   Object.assign(known, { state, version });
   known.types.push(type);

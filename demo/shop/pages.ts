@@ -1,14 +1,22 @@
-import type { Order } from '../settled.ts';
-import { GOODS, type Good, newReference } from './goods.ts';
-import { type Html, html } from './html.ts';
-import type { Told } from './notices.ts';
-import { isOpen, learnedWords, money, stateAtShop, toldWords, wordsOf } from './words.ts';
+import type { Order } from '../clients.ts';
+import type { KnownOrder } from './notices.ts';
+import {
+  GOODS,
+  type Good,
+  isOpen,
+  learnedWords,
+  money,
+  newReference,
+  stateAtShop,
+  toldWords,
+  wordsOf,
+} from './texts.ts';
 
 const CURRENCY = 'BRL';
 
 export type Typed = { title: string; amount: string; reference: string };
 
-/** What is for sale, and the orders as settled has them. `problem` says why the last order could not be opened. */
+/** The goods, and the orders as settled shows them. `problem` says why the last order could not be opened. */
 export function frontPage({
   orders,
   problem,
@@ -59,7 +67,7 @@ ${orders.map(
 )}</ul></section>`;
 }
 
-/** One order as the shop was told of it, beside what settled says now. While it is open, the page looks again by itself. */
+/** One order as the shop knows it from notices, beside what settled says now. While it is open, the page reloads. */
 export function orderPage({
   order,
   told,
@@ -67,9 +75,9 @@ export function orderPage({
   problem,
 }: {
   order: Order;
-  /** What signed notices said of it; null where none came. */
-  told: Told | null;
-  /** What was bought, where this shop sold it. */
+  /** What signed notices said of it; null if none came. */
+  told: KnownOrder | null;
+  /** What was bought; null if this shop did not sell it. */
   title: string | null;
   problem: string | null;
 }): string {
@@ -98,19 +106,19 @@ ${isOpen(state) && ways(link, action)}
 function ways(link: Order['link'], action: string): Html {
   return html`${
     link?.url == null
-      ? html`<p class="hint">The page to pay on is being made.</p>`
+      ? html`<p class="hint">The payment page is not ready yet.</p>`
       : html`<a class="button" href="${link.url}">Pay now</a>`
   }
 <form method="post" action="${action}"><button class="button quiet">I have paid: ask the service now</button></form>
-<p class="hint">This page looks again by itself. A payment of which no webhook tells is found by asking.</p>`;
+<p class="hint">This page reloads on its own. If no webhook reports a payment, settled finds it by asking.</p>`;
 }
 
-/** What the page shows, in short: another one means another page. */
-export function stateOf({ state, link, version }: Order, told: Told | null): string {
+/** What the page shows, in short. The page's script reloads it when this changes. */
+export function stateOf({ state, link, version }: Order, told: KnownOrder | null): string {
   return [state, version, told?.count ?? 0, link?.url == null ? 'without link' : 'with link'].join(' ');
 }
 
-/** A page that only says something. */
+/** A page with nothing but a message. */
 export function messagePage({ title, text }: { title: string; text: string }): string {
   return page({
     title,
@@ -145,4 +153,30 @@ ${body}
 </body>
 </html>
 `.markup;
+}
+
+/** Markup that is safe to send. Only the tag `html` makes it. */
+type Html = { readonly markup: string };
+
+type Part = Html | string | number | null | false | readonly Part[];
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** A template of markup. Escapes every value that is not markup itself. Attributes must be quoted. */
+function html({ raw }: TemplateStringsArray, ...parts: readonly Part[]): Html {
+  return { markup: raw.map((text, at) => text + (at < parts.length ? write(parts[at] as Part) : '')).join('') };
+}
+
+function write(part: Part): string {
+  if (part === null || part === false) return '';
+  if (typeof part === 'string' || typeof part === 'number') {
+    return String(part).replace(/[&<>"']/g, (character) => ESCAPES[character] as string);
+  }
+  return 'markup' in part ? part.markup : part.map(write).join('');
 }

@@ -1,34 +1,34 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import express, { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express';
+import { type Settled, SettledRefusal } from '../clients.ts';
 import { HOST } from '../ports.ts';
-import { type Settled, SettledRefusal } from '../settled.ts';
-import { GOODS, newReference } from './goods.ts';
-import { type Notices, openNotices, type Told } from './notices.ts';
+import { type KnownOrder, type Notices, openNotices } from './notices.ts';
 import { addressOf, frontPage, messagePage, orderPage, stateOf, type Typed } from './pages.ts';
+import { GOODS, newReference } from './texts.ts';
 
 const FORM_BYTES_MAX = 16_384;
 const TITLES_MAX = 1_000;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3})(:\d+)?$/i;
 const ASSETS = ['shop.css', 'shop.js'] as const;
 
-/** Where settled posts its notices. */
+/** The path at which settled posts its notices. */
 export const NOTICES_PATH = '/settled';
 
 type ShopOptions = {
-  /** It listens already, at `url`. */
+  /** Already listening, at `url`. */
   server: Server;
   url: string;
   settled: Settled;
-  /** What notices are signed with: `whsec_…`. */
+  /** The secret that signs notices: `whsec_…`. */
   secret: string;
-  /** Where customers pay: the button may lead there. */
+  /** Where customers pay: the shop's forms may lead there. */
   sandboxUrl: string;
 };
 
-export type Shop = { told(reference: string): Told | null; close(): void };
+export type Shop = { noticesOf(reference: string): KnownOrder | null; close(): void };
 
-/** A tiny shop that opens its orders at settled and is told by it of what becomes of them. */
+/** A tiny shop that opens its orders at settled, and learns their states from settled's notices. */
 export function openShop({ server, ...options }: ShopOptions): Shop {
   const notices = openNotices(options.secret);
   const app = express().disable('x-powered-by').set('etag', false);
@@ -43,7 +43,7 @@ export function openShop({ server, ...options }: ShopOptions): Shop {
   );
   server.on('request', app);
   return {
-    told: notices.of,
+    noticesOf: notices.of,
     close: () => {
       server.close();
       server.closeAllConnections();
@@ -51,7 +51,7 @@ export function openShop({ server, ...options }: ShopOptions): Shop {
   };
 }
 
-/** The server of a shop that is opened later. Rejects where the port is taken. */
+/** The server of a shop that is opened later. Rejects if the port is taken. */
 export function listenAt(port: number): Promise<Server> {
   const server = createServer();
   return new Promise((resolve, reject) => {
@@ -60,7 +60,7 @@ export function listenAt(port: number): Promise<Server> {
   });
 }
 
-/** Nothing runs, loads or frames that is not the shop's own. A browser asks the policy after a redirect of a form, too. */
+/** Lets nothing run, load or frame but the shop's own. A browser applies `form-action` to a form's redirect too. */
 function protect(sandboxUrl: string): RequestHandler {
   const policy = [
     "default-src 'none'",
@@ -83,7 +83,7 @@ function protect(sandboxUrl: string): RequestHandler {
   };
 }
 
-/** A page of another site must not buy here: a browser names the site; programs name none. */
+/** A page of another site must not buy here. A browser names the site; programs name none. */
 const refuseOthers: RequestHandler = (request, response, next) => {
   const { host = '', origin, 'sec-fetch-site': site } = request.headers;
   const isOwn =
@@ -122,7 +122,7 @@ function orders({ settled, url, notices }: Selling): Router {
       const callbackUrl = url + addressOf(bought.reference);
       const order = await settled.openOrder({ ...bought, callbackUrl });
       if (titles.size < TITLES_MAX) titles.set(bought.reference, bought.title);
-      // Where its page is not known yet, or it was paid before, the order's own page says what there is.
+      // If its page is not known yet, or it was paid before, the order's own page says so.
       const isPayable = order.state === 'awaiting_payment' && order.link?.url != null;
       response.redirect(303, isPayable ? (order.link?.url as string) : addressOf(order.reference));
     } catch (error) {
@@ -159,7 +159,7 @@ function orders({ settled, url, notices }: Selling): Router {
   return router;
 }
 
-/** One of the goods, or what was typed in. A field that is given twice is taken as empty: settled refuses that. */
+/** One of the goods, or what was typed in. A field that is given twice counts as empty, which settled refuses. */
 function readForm(body: Record<string, unknown>): Typed {
   const text = (name: string) => (typeof body[name] === 'string' ? body[name].trim() : '');
   const good = GOODS.find(({ id }) => id === body.good);
@@ -175,7 +175,7 @@ function noSuchOrder(response: Response, reference: string): void {
   say(response, 404, { title: 'Not found', text: `settled knows no order ${reference}.` });
 }
 
-/** Express would show a stack. */
+/** Answers with a page; express would show a stack. */
 const answerError: ErrorRequestHandler = (error, _request, response, _next) => {
   if (response.headersSent) return void response.destroy();
   const status = typeof error?.status === 'number' && error.status < 500 ? error.status : 502;

@@ -1,9 +1,9 @@
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import type { Chance } from '../chance.ts';
-import { type Begun, begin, type Served } from '../serving.ts';
+import { type Begun, begin, type Served } from '../settled_process.ts';
 
-/** One of the replicas, through all its lives. */
+/** One of the replicas, through all its restarts. */
 class Replica {
   readonly #name: string;
   readonly #environment: Record<string, string>;
@@ -21,7 +21,7 @@ class Replica {
     this.#onSurprise = onSurprise;
   }
 
-  /** Resolves when it serves, or was killed before. */
+  /** Resolves when it serves, or when it was killed before that. */
   async start(): Promise<void> {
     this.#isMeantToLive = true;
     const life = begin(this.#environment, '');
@@ -32,7 +32,7 @@ class Replica {
     void life.ended.then((signal) => {
       this.served = null;
       if (this.#isMeantToLive && this.#life === life) {
-        this.#onSurprise(`${this.#name} ended by itself: ${signal ?? `exit code ${life.child.exitCode}`}`);
+        this.#onSurprise(`${this.#name} ended unexpectedly: ${signal ?? `exit code ${life.child.exitCode}`}`);
       }
     });
     const served = await life.serving.catch(() => null);
@@ -69,19 +69,19 @@ export class Fleet {
     this.expectAlive();
   }
 
-  /** Throws where one of them ended that nobody killed. */
+  /** Throws if one of them ended without being killed. */
   expectAlive(): void {
     if (this.surprises.length > 0) throw new Error(this.surprises.join('; '));
   }
 
-  /** One of them by chance; null where that one does not serve. */
+  /** A random one; null if that one does not serve. */
   any(chance: Chance): Served | null {
     return chance.pick(this.#replicas).served;
   }
 
   /**
-   * Kills one of them by chance, whatever it does, and starts it again at once. Nobody is killed while most do not serve:
-   * on a slow machine none would ever.
+   * Kills a random one, whatever it is doing, and restarts it at once. Kills none while at most half of them serve:
+   * otherwise none would ever serve on a slow machine.
    */
   async killOne(chance: Chance): Promise<void> {
     const serving = this.#replicas.filter(({ served }) => served !== null).length;
@@ -98,7 +98,7 @@ export class Fleet {
     await Promise.all(this.#restarts);
   }
 
-  /** Stops all of them as an operator does. */
+  /** Stops all of them with SIGTERM. */
   async stop(): Promise<void> {
     const codes = await Promise.all(this.#replicas.map((replica) => replica.end('SIGTERM')));
     for (const code of codes) if (code !== 0) this.surprises.push(`a replica stopped with exit code ${code}`);

@@ -8,12 +8,12 @@ import { type MadeLink, paymentIdOf, type Service } from './service.ts';
 export const AMOUNT = '100.00';
 export const COPIES = 3;
 const CONNECTIONS = 32;
-/** Whoever found a replica down, or refused, tries again after this time at the most. */
+/** The longest pause before a retry. */
 const AGAIN_MS_MAX = 100;
-/** The service gives up after so long. */
+/** The service's timeout. */
 const PATIENCE_MS = 20_000;
 const STALE_BY_MS = 3_600_000;
-/** One in so many links has a signed delivery that is too old as well: settled asks the service about such links. */
+/** One in this many links also gets a stale delivery: settled asks the service about such links. */
 const STALE_EVERY = 50;
 /** Together more than the budget allows. */
 const CHECKS_AT_ONCE = 5;
@@ -26,17 +26,17 @@ export type SentEvent = {
   readonly link: Link;
   readonly id: string;
   readonly body: string;
-  /** Signed too long ago: it is refused, and kept as a hint. */
+  /** Signed too long ago: settled refuses it, and keeps it as a hint. */
   readonly isStale: boolean;
   acknowledged: number;
   /** When it was acknowledged first. */
   acknowledgedAtMs: number;
 };
 
-/** Plays the shop that makes links and the service that delivers, and keeps the book of what was acknowledged. */
+/** Plays the shop that makes links and the service that delivers, and records what was acknowledged. */
 export class Load {
   readonly events: SentEvent[] = [];
-  /** Of deliveries: how many attempts ended how. */
+  /** How many attempts of deliveries had each outcome. */
   readonly outcomes = new Map<string, number>();
   readonly surprises: string[] = [];
   acknowledged = 0;
@@ -59,7 +59,7 @@ export class Load {
     return this.#owed.length;
   }
 
-  /** Registers links that are there at the service, each at a replica by chance, until one has answered. */
+  /** Registers links that exist at the service, each at a random replica, until one answers. */
   async register(count: number): Promise<void> {
     let next = 0;
     await each(CONNECTIONS, async () => {
@@ -75,7 +75,7 @@ export class Load {
     });
   }
 
-  /** Has settled open links for orders, each asked for again, at a replica by chance, until it has its link. */
+  /** Opens orders, each call repeated at random replicas until it returns a link. */
   async open(count: number): Promise<string[]> {
     const references = Array.from({ length: count }, (_, index) => `opened-${index + 1}`);
     const waiting = [...references];
@@ -87,7 +87,7 @@ export class Load {
     return references;
   }
 
-  /** Has orders checked now, as people do, whatever is answered, until it is told to end. */
+  /** Checks orders as people do, and ignores the answers, until `isOver`. */
   async check(links: number, isOver: () => boolean): Promise<void> {
     await each(CHECKS_AT_ONCE, async () => {
       while (!isOver()) {
@@ -98,7 +98,7 @@ export class Load {
     });
   }
 
-  /** Delivers what is owed in random order, each at a replica by chance, until all is acknowledged and `isOver`. */
+  /** Delivers what is owed in random order to random replicas, until all is acknowledged and `isOver`. */
   async deliver(seconds: number, isOver: () => boolean): Promise<void> {
     const startedMs = performance.now();
     const perMs = this.#owed.length / (seconds * 1000);
@@ -163,7 +163,7 @@ export class Load {
     this.#owed.push(event);
   }
 
-  /** The status that a delivery is answered with, or how its connection ended. */
+  /** The status of a delivery's answer, or how its connection ended. */
   #send(port: number, { link, body, isStale }: SentEvent): Promise<string> {
     const timestamp = String(Date.now() - (isStale ? STALE_BY_MS : 0));
     const signature = createHmac('sha256', link.secret).update(`${timestamp}.${body}`).digest('hex');
@@ -195,7 +195,7 @@ export class Load {
     });
   }
 
-  /** Repeats a call, each time at a replica by chance, until it is answered with one of these statuses. */
+  /** Repeats a call, each time at a random replica, until its status is one of these. */
   // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
   async #until(statuses: readonly number[], path: string, body: object): Promise<any> {
     for (;;) {

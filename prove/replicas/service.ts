@@ -1,21 +1,21 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** As the service counts them (spec §8). */
+/** The window of the service's rate limit (spec section 8). */
 const WINDOW_MS = 60_000;
 const ROOT = '/api/v1';
 
-/** A link that settled had the service make. */
+/** A link that the service made for settled. */
 export type MadeLink = { id: string; reference: string; webhookUrl: string; webhookSecret: string };
 
-/** The service's API, as far as settled asks it: it notes when each request arrived, and refuses none for its number. */
+/** The part of the service's API that settled uses. It records when each request arrived, and has no rate limit. */
 export type Service = {
   readonly url: string;
   /** When each request arrived, oldest first. */
   readonly requestsAtMs: readonly number[];
   /** Every link that it made, oldest first. */
   readonly made: readonly MadeLink[];
-  /** Its links that are there without its doing, by id: the reference of each. All of them are paid. */
+  /** The references of links that exist without having been made here, by id. All of them are paid. */
   readonly registered: Map<string, string>;
   onMade: (link: MadeLink) => void;
   close(): void;
@@ -40,7 +40,7 @@ export async function startService(amount: number): Promise<Service> {
     if (path === '/payment-links') {
       if (method === 'POST') return make(JSON.parse(body));
       const reference = searchParams.get('externalReference');
-      // As in the service's sandbox: links are asked about one by one.
+      // Like the service's sandbox: links can only be read one by one.
       if (reference === null) return refusal(403, 'FORBIDDEN');
       const found = made.filter((link) => link.reference === reference).map(shown);
       return ok({ paymentLinks: found, pagination: { page: 1, totalPages: 1 } });

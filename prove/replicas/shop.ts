@@ -4,19 +4,17 @@ import type pg from 'pg';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
-/** What a notice must rest on at the moment at which it comes: its own row, and the money, both committed. */
+/** When a notice arrives, its own row and the money must both be committed. */
 const COMMITTED = `SELECT n.body = $3 AS "isSame",
     EXISTS (SELECT FROM settlement s WHERE s.order_key = n.order_key) AS "isPaid"
   FROM outbox n WHERE n.key = $1 AND n.notice_id = $2`;
 
-/** The shop's callback: it notes the id of every notice, and looks into the database whether what it says is committed. */
+/** The shop's callback. It records every notice, and checks in the database that its content is committed. */
 export type Shop = {
   readonly environment: Record<string, string>;
-  /** How often each notice was taken, by its id. */
+  /** How often each notice was accepted, by its id. */
   readonly taken: ReadonlyMap<string, number>;
-  /** Notices that came while the database could not be asked, which were refused. */
-  readonly refused: number;
-  /** What is not as it must be. */
+  /** What was wrong. */
   readonly broken: readonly string[];
   close(): void;
 };
@@ -26,7 +24,6 @@ export async function startShop(database: pg.Pool): Promise<Shop> {
   /** By order, version and type. */
   const ids = new Map<string, string>();
   const broken: string[] = [];
-  let refused = 0;
 
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray()).toString();
@@ -37,7 +34,7 @@ export async function startShop(database: pg.Pool): Promise<Shop> {
       note(id, body);
       response.writeHead(204).end();
     } catch {
-      refused++;
+      // The database did not answer.
       response.writeHead(503).end();
     }
   });
@@ -46,7 +43,7 @@ export async function startShop(database: pg.Pool): Promise<Shop> {
     const { type, data } = JSON.parse(body);
     const what = `${type} of ${data.order.reference}, version ${data.version}`;
     const before = ids.get(what);
-    if (before !== undefined && before !== id) broken.push(`${what} was told as ${before} and as ${id}`);
+    if (before !== undefined && before !== id) broken.push(`${what} was sent as ${before} and as ${id}`);
     ids.set(what, id);
     taken.set(id, (taken.get(id) ?? 0) + 1);
   }
@@ -59,9 +56,6 @@ export async function startShop(database: pg.Pool): Promise<Shop> {
       SETTLED_SHOP_ALLOW_PRIVATE: 'true',
     },
     taken,
-    get refused() {
-      return refused;
-    },
     broken,
     close: () => {
       server.closeAllConnections();
@@ -70,13 +64,13 @@ export async function startShop(database: pg.Pool): Promise<Shop> {
   };
 }
 
-/** What is wrong with a notice that came now; null where nothing is. Throws where the database cannot be asked. */
+/** What is wrong with a notice that has just arrived; null if nothing is. Throws if the database does not answer. */
 async function faultOf(database: pg.Pool, id: string, body: string): Promise<string | null> {
   const [, key, random] = /^msg_(\d+)_(.+)$/.exec(id) ?? [];
   if (key === undefined) return `a notice has the id ${id}`;
   const { rows } = await database.query<{ isSame: boolean; isPaid: boolean }>(COMMITTED, [key, random, body]);
   const [row] = rows;
-  if (row === undefined) return `${id} was told before it was committed`;
-  if (!row.isSame) return `${id} was told with other words than are committed`;
-  return row.isPaid ? null : `${id} was told before its order was settled`;
+  if (row === undefined) return `${id} was sent before it was committed`;
+  if (!row.isSame) return `${id} was sent with another text than is committed`;
+  return row.isPaid ? null : `${id} was sent before its order was settled`;
 }

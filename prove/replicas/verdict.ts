@@ -2,15 +2,15 @@ import type pg from 'pg';
 import type { SentEvent } from './load.ts';
 import { type MadeLink, paymentIdOf } from './service.ts';
 
-/** What the database must hold at the end. */
+/** What the database must contain in the end. */
 export type Promised = {
   events: readonly SentEvent[];
   /** Every order, by its reference. */
   references: readonly string[];
   amountMinor: number;
-  /** Notices that the shop took, by id. */
+  /** How often the shop accepted each notice, by id. */
   taken: ReadonlyMap<string, number>;
-  /** Links that settled had the service make, and the orders for which it was asked to. */
+  /** Links that the service made for settled, and the orders that were opened. */
   made: readonly MadeLink[];
   opened: readonly string[];
 };
@@ -25,7 +25,7 @@ type OrderRow = {
   paidNotices: number;
 };
 
-/** So far apart the clocks of a replica and of this process may be: each replica measures the database's. */
+/** The clocks of a replica and of this process may differ this much: each replica measures the database's. */
 const CLOCKS_MS = 100;
 
 const EVENTS = `SELECT l.link_id AS "linkId", i.event_id AS "eventId", b.body, i.received_at_ms AS "receivedAtMs",
@@ -48,13 +48,13 @@ const LEFT = ['inbox', 'opening', 'outbox'].map(
     WHERE status IN ('pending', 'leased', 'dead') GROUP BY status`,
 );
 
-/** What is in work or waits, by table and status: nothing, once all is done. */
+/** The work that is left, by table and status. */
 export async function leftOver(database: pg.Pool): Promise<string[]> {
   const { rows } = await database.query(LEFT.join(' UNION ALL '));
   return rows.map(({ table, status, rows: count }) => `${count} rows of ${table} are ${status}`);
 }
 
-/** Everything in the database that is not as it was promised; empty where all is. */
+/** Everything in the database that is not as promised. */
 export async function examine(database: pg.Pool, promised: Promised): Promise<string[]> {
   return [
     ...(await examineEvents(database, promised)),
@@ -76,7 +76,7 @@ async function examineEvents(database: pg.Pool, { events }: Promised): Promise<s
     const row = found.get(`${link.id} ${id}`);
     if (row === undefined) broken.push(`${id} was acknowledged and is not stored`);
     else if (!row.body.equals(Buffer.from(body))) broken.push(`${id} is stored with other bytes`);
-    // It would have been lost, and stored again when a later copy of it came.
+    // It was lost, and stored again when a later copy arrived.
     else if (Number(row.receivedAtMs) > acknowledgedAtMs + CLOCKS_MS)
       broken.push(`${id} was stored after its acknowledgement`);
     else if (row.deliveries < acknowledged) {
@@ -110,7 +110,7 @@ async function examineNotices(database: pg.Pool, { taken }: Promised): Promise<s
   const committed = new Set(ids);
   return [
     ...ids.filter((id) => !taken.has(id)).map((id) => `${id} never reached the shop`),
-    ...[...taken.keys()].filter((id) => !committed.has(id)).map((id) => `${id} was told and is not there`),
+    ...[...taken.keys()].filter((id) => !committed.has(id)).map((id) => `${id} was sent and is not stored`),
   ];
 }
 

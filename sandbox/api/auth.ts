@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { ApiError } from './errors.ts';
 
 /**
- * Both ways of showing the key are taken (spec section 5). Whatever shows a key must show the right one: two keys that
- * disagree, or an Authorization that is no Bearer, are 401 even where one of them would do.
+ * Accepts the key in either header (spec section 5). Every header that is present must show the right key: two keys
+ * that disagree, or an Authorization that is not Bearer, get 401 even if one of them is right.
  *
  * @returns the key
  */
@@ -17,7 +17,7 @@ export function authenticate(request: IncomingMessage, apiKey: string): string {
       'The API key is missing. Send it as x-api-key: KEY, or as Authorization: Bearer KEY.',
     );
   }
-  // Every key is compared, so that the time tells nothing about which of them is wrong.
+  // Compare every key, so that the time does not show which of them is wrong.
   const wrong = shown.filter((key) => !isSame(key, apiKey));
   if (wrong.length > 0) {
     throw unauthorized(
@@ -34,7 +34,7 @@ function bearerKey(authorization: string): string {
   return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? '';
 }
 
-/** In constant time, whatever the lengths. */
+/** In constant time, for any lengths. */
 function isSame(one: string, other: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(one), digest(other));

@@ -1,18 +1,17 @@
-import { tellFailure } from '../failure.ts';
+import { reportFailure } from '../guard.ts';
 import { Refusal } from '../model.ts';
-import type { Silences } from '../silences.ts';
+import type { Switches } from '../options.ts';
 
-/** What goes back to the caller. */
 export type Answer = { status: number; body: unknown; headers?: Record<string, string> };
 
-/** A failure that carries headers, or a status that section 7 of the spec does not have. */
+/** A failure with headers, or with a status that section 7 of the spec does not have. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
   readonly field: string | null;
   readonly headers: Record<string, string>;
   constructor(
-    { status, code, field, headers }: Pick<ApiError, 'status' | 'code'> & Partial<Pick<ApiError, Given>>,
+    { status, code, field, headers }: Pick<ApiError, 'status' | 'code'> & Partial<Pick<ApiError, 'field' | 'headers'>>,
     message: string,
   ) {
     super(message);
@@ -24,24 +23,20 @@ export class ApiError extends Error {
   }
 }
 
-type Given = 'field' | 'headers';
-
-/** The answer to a request that failed. What nobody foresaw is told on stderr and not to the caller. */
-export function errorAnswer(error: unknown, silences: Silences): Answer {
+/** The answer to a request that failed. Unexpected errors go to stderr, and not to the caller. */
+export function errorAnswer(error: unknown, switches: Switches): Answer {
   if (error instanceof ApiError || error instanceof Refusal) {
     const headers = error instanceof ApiError ? error.headers : {};
-    return { status: error.status, headers, body: errorBody(error, silences) };
+    return { status: error.status, headers, body: errorBody(error, switches) };
   }
-  tellFailure(error);
+  reportFailure(error);
   const unknown = { code: 'internal_error', message: 'The sandbox failed; its stderr says why.', field: null };
-  return { status: 500, body: errorBody(unknown, silences) };
+  return { status: 500, body: errorBody(unknown, switches) };
 }
 
-type Told = { code: string; message: string; field: string | null };
-
 /** Section 7 does not show the body of an error, so its shape is a switch. Every shape names the field in its text. */
-function errorBody({ code, message, field }: Told, silences: Silences): object {
-  switch (silences['error-body']) {
+function errorBody({ code, message, field }: Pick<ApiError, 'code' | 'message' | 'field'>, switches: Switches): object {
+  switch (switches['error-body']) {
     case 'object':
       return { success: false, error: { code, message, field } };
     case 'error-text':

@@ -1,25 +1,25 @@
-import { DURATIONS, durationMs, durationText } from '../control/duration.ts';
+import { DURATIONS, durationMs, durationText } from '../duration.ts';
+import { connect, URL_OPTION } from './client.ts';
 import { defineCommand } from './command.ts';
-import { connect, URL_OPTION } from './control.ts';
 import { UsageError } from './exit.ts';
 
-const SECOND_MS = 1_000;
-/** A clock that runs true and was never turned is apart from ours by less. */
+/** A clock that was never turned differs from ours by less. */
 const APART_MS_MIN = 1_000;
 
-type Told = { time: string; aheadMs: number; timestamps: string };
+type ClockState = { time: string; aheadMs: number; timestamps: string };
 
 export const clock = defineCommand({
   name: 'clock',
   positional: '[BY]',
-  about: `tell the time of the sandbox, or turn it forward: ${DURATIONS}`,
+  about: `show the sandbox's time, or turn its clock forward: ${DURATIONS}`,
   options: URL_OPTION,
   run: async ({ first, options }) => {
     if (first !== '') assertDuration(first);
     const control = connect(options.url);
-    const told: Told = first === '' ? await control.get('/clock') : await control.post('/clock', { advance: first });
-    const now = first === '' ? told.time : `turned by ${first}, now ${told.time}`;
-    return { data: told, lines: [now, ...aheadLines(told)] };
+    const state: ClockState =
+      first === '' ? await control.get('/clock') : await control.post('/clock', { advance: first });
+    const now = first === '' ? state.time : `turned by ${first}, now ${state.time}`;
+    return { data: state, lines: [now, ...aheadLines(state)] };
   },
 });
 
@@ -29,12 +29,12 @@ function assertDuration(by: string): void {
   if (durationMs(by) === null) throw new UsageError(`BY is "${by}". ${form}`);
 }
 
-function aheadLines({ aheadMs, timestamps }: Told): string[] {
+function aheadLines({ aheadMs, timestamps }: ClockState): string[] {
   if (aheadMs < APART_MS_MIN) return [];
-  const ahead = `The sandbox is ${durationText(Math.round(aheadMs / SECOND_MS) * SECOND_MS)} ahead of the true clock.`;
-  if (timestamps === 'true') return [`${ahead} Its deliveries are stamped by the true one (timestamps=true).`];
+  const ahead = `The sandbox is ${durationText(aheadMs)} ahead of real time.`;
+  if (timestamps === 'true') return [`${ahead} Its deliveries are stamped with real time (timestamps=true).`];
   return [
-    `${ahead} Its deliveries are stamped so: a receiver with a clock of its own refuses them`,
-    'as stale, unless they are stamped by the true one: settled sandbox silences timestamps=true',
+    `${ahead} Its deliveries carry that time, so a receiver with its own clock refuses them as`,
+    'stale. To stamp them with real time: settled sandbox silences timestamps=true',
   ];
 }

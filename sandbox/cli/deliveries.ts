@@ -1,9 +1,9 @@
+import { connect, URL_OPTION } from './client.ts';
 import { defineCommand } from './command.ts';
-import { connect, URL_OPTION } from './control.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { printable, record, shorten, table } from './table.ts';
 
-type Attempt = {
+export type Attempt = {
   attempt: number;
   at: string;
   faults: string[];
@@ -105,7 +105,7 @@ export function deliveryLines(rows: readonly DeliveryRow[]): string[] {
   return refused.length === 0 ? lines : [...lines, '', ...refused];
 }
 
-/** The event's kind in short, with the payment status that it tells. */
+/** The event's kind without its prefix, and its payment status. */
 export function titleOf({ kind, paymentStatus }: Pick<DeliveryRow, 'kind' | 'paymentStatus'>): string {
   const title = kind.replace('payment_link.', '');
   return paymentStatus === null ? title : `${title} ${paymentStatus}`;
@@ -117,7 +117,7 @@ export function answerText(status: number, body: string): string {
 
 function nextOf({ dueAt, held, status }: DeliveryRow): string | null {
   if (status !== 'waiting' || held === null) return dueAt;
-  if (held.fault === 'delay') return `${dueAt}, put off by a delay`;
+  if (held.fault === 'delay') return `${dueAt}, postponed by a delay`;
   if (dueAt !== null) return dueAt;
   return `held back by a reorder until ${held.left} more of its link ${held.left === 1 ? 'is' : 'are'} sent`;
 }

@@ -1,5 +1,4 @@
-import { Refusal } from '../model.ts';
-import { UnknownName } from '../silences.ts';
+import { Refusal, UnknownName } from '../model.ts';
 
 /** Exit codes of `settled sandbox`, after sysexits.h where it has one. sandbox/README.md lists them. */
 export const EXIT = {
@@ -15,8 +14,8 @@ export const EXIT = {
 
 /** What each exit code means, in a line. */
 export const EXIT_MEANINGS: Readonly<Record<number, string>> = {
-  0: 'done; for `play`: the receiver did what an honest one must',
-  1: 'the sandbox refused, as things stand; for `play`: the receiver did not do what an honest one must',
+  0: 'done; for `play`: the receiver did everything right',
+  1: 'the sandbox refused, in its present state; for `play`: the receiver did something wrong',
   64: 'the command line, a value in it or a fault plan cannot be understood',
   66: 'there is no such link, payment, event, delivery or fault plan',
   69: 'no sandbox answers at the address, or this installation has none',
@@ -25,10 +24,10 @@ export const EXIT_MEANINGS: Readonly<Record<number, string>> = {
   75: 'the address, or the file named by --data, is in use by another program',
 };
 
-/** The command line cannot be understood. The message says what there is. */
+/** The command line cannot be understood. The message says what is known. */
 export class UsageError extends Error {}
 
-/** A command that cannot be carried out, with the exit code that says why. */
+/** A command that failed, with the exit code that says why. */
 export class CommandError extends Error {
   readonly exit: number;
   readonly code: string;
@@ -41,7 +40,7 @@ export class CommandError extends Error {
 
 export type Failure = { code: string; message: string; exit: number };
 
-/** How the command ends with this error, and what it says. What nobody foresaw is a bug. */
+/** How the command ends with this error. An unexpected error is a bug. */
 export function failure(error: unknown): Failure {
   if (error instanceof CommandError) return { code: error.code, message: error.message, exit: error.exit };
   if (error instanceof Refusal) {
@@ -52,11 +51,11 @@ export function failure(error: unknown): Failure {
   if (error instanceof UsageError || error instanceof UnknownName) {
     return { code: 'usage', message, exit: EXIT.usage };
   }
-  const told = `This is a bug in the sandbox. Please report it.\n${stack ?? String(error)}`;
-  return { code: 'bug', message: told, exit: EXIT.bug };
+  const report = `This is a bug in the sandbox. Please report it.\n${stack ?? String(error)}`;
+  return { code: 'bug', message: report, exit: EXIT.bug };
 }
 
-/** Codes of the control API about what was given, whatever the state of things. */
+/** Codes of the control API for input that is wrong in any state of the sandbox. */
 const GIVEN_WRONG = ['validation_error', 'unknown_name', 'body_unreadable', 'body_too_large'];
 
 export function exitOfRefusal(status: number, code: string): number {

@@ -1,6 +1,6 @@
-import type { FaultPlan } from '../dispatch/faults.ts';
+import type { FaultPlan } from '../fault_plans.ts';
+import { connect, URL_OPTION } from './client.ts';
 import { defineCommand } from './command.ts';
-import { connect, URL_OPTION } from './control.ts';
 import { UsageError } from './exit.ts';
 import { table } from './table.ts';
 
@@ -11,8 +11,8 @@ export const faults = defineCommand({
   positional: '[PLAN]',
   about: 'list the fault plans and the known faults, or add a plan: \'{"fault": "duplicate"}\'',
   options: {
-    remove: { value: 'N', about: 'take the plan of this number away' },
-    clear: { about: 'take every plan away, and send what a reorder holds back' },
+    remove: { value: 'N', about: 'remove the plan with this number' },
+    clear: { about: 'remove every plan, and send what a reorder holds back' },
     ...URL_OPTION,
   },
   run: async ({ first, options: { remove, clear, url } }) => {
@@ -50,7 +50,7 @@ function knownTable(found: Found): string[] {
   return table(['known', 'what it does'], known, '');
 }
 
-/** A fault plan as JSON. Throws `UsageError` where it is no object. */
+/** Reads a fault plan. Throws `UsageError` if it is not a JSON object. */
 export function readPlanText(text: string): Record<string, unknown> {
   let plan: unknown;
   try {

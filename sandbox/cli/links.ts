@@ -1,7 +1,7 @@
 import { PAYMENT_MONEY } from '../model.ts';
-import { SILENCES } from '../silences.ts';
+import { SWITCHES } from '../options.ts';
+import { type Control, connect, URL_OPTION } from './client.ts';
 import { type Command, defineCommand, type Options, type Report } from './command.ts';
-import { type Control, connect, URL_OPTION } from './control.ts';
 import { type DeliveryRow, deliveryLines } from './deliveries.ts';
 import { UsageError } from './exit.ts';
 import { record, table } from './table.ts';
@@ -75,9 +75,9 @@ export const refund = changeCommand('refund', 'refund the payment of a link');
 export const dispute = changeCommand('dispute', 'dispute the payment of a link');
 export const win = changeCommand(
   'win',
-  'let the merchant win the dispute of a link: its payment is completed again, and nobody is told',
+  'let the merchant win the dispute of a link: its payment is completed again; sends no event',
 );
-export const expire = changeCommand('expire', 'let the time of a link be over');
+export const expire = changeCommand('expire', 'let a link expire now');
 export const disable = changeCommand('disable', 'switch a link off: INACTIVE');
 export const enable = changeCommand('enable', 'switch a link on again: ACTIVE, so that it can be paid once more');
 
@@ -92,25 +92,25 @@ function changeCommand(name: string, about: string): Command {
   });
 }
 
-/** Changes a link, waits until nobody is to be told any more, and shows it. */
+/** Changes a link, waits until its events are delivered, and shows it. */
 async function change(control: Control, link: string, name: string, body: object): Promise<Report> {
   const details: LinkDetails = await control.post(`/links/${encodeURIComponent(link)}/${name}`, body);
   await control.post('/idle');
   const { data, lines } = await state(control, details);
-  const note = await silenceNote(control, name);
+  const note = await noEventNote(control, name);
   return { data, lines: note === null ? lines : [...lines, '', note] };
 }
 
-/** Why nobody was told of the change; null where the link's receiver was, if it has one. */
-async function silenceNote(control: Control, change: string): Promise<string | null> {
+/** Why the change sent no event; null if it did. */
+async function noEventNote(control: Control, change: string): Promise<string | null> {
   const { environment, silences } = await control.get('/');
   if (environment === 'sandbox') {
-    return 'No event was sent: in environment `sandbox` events go out from the panel only, on the page of the link.';
+    return 'No event was sent: in environment `sandbox` only the panel on the page of the link sends events.';
   }
   const isReversal = change === 'refund' || change === 'dispute';
   if (!isReversal || silences['refund-event'] !== 'none') return null;
-  const others = SILENCES['refund-event'].values.filter((value) => value !== 'none').join(' or ');
-  return `No event was sent: refund-event is none. To have them sent: settled sandbox silences refund-event=VALUE, with ${others}`;
+  const others = SWITCHES['refund-event'].values.filter((value) => value !== 'none').join(' or ');
+  return `No event was sent: refund-event is none. To send them: settled sandbox silences refund-event=VALUE, with ${others}`;
 }
 
 async function state(control: Control, link: LinkDetails): Promise<Report> {
@@ -126,9 +126,7 @@ async function state(control: Control, link: LinkDetails): Promise<Report> {
     ['page', link.url],
     ['short code', link.shortUrl.split('/').at(-1) ?? null],
   ]);
-  const told =
-    link.webhookUrl === null
-      ? ['The link has no webhookUrl: nobody is told of its events.']
-      : deliveryLines(deliveries);
-  return { data: { link, deliveries }, lines: [...lines, '', ...told] };
+  const sent =
+    link.webhookUrl === null ? ['The link has no webhookUrl, so its events are not sent.'] : deliveryLines(deliveries);
+  return { data: { link, deliveries }, lines: [...lines, '', ...sent] };
 }

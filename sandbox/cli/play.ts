@@ -1,20 +1,18 @@
 import { randomBytes } from 'node:crypto';
+import { UnknownName } from '../model.ts';
 import { SCENARIOS } from '../scenarios.ts';
-import { UnknownName } from '../silences.ts';
-import { HEADER_PREFIX_OPTION, readHeaderPrefix } from './arguments.ts';
-import { type Call, defineCommand, type Options } from './command.ts';
+import { type Call, defineCommand, HEADER_PREFIX_OPTION, type Options, readHeaderPrefix } from './command.ts';
 import { answerText, titleOf } from './deliveries.ts';
 import { EXIT, UsageError } from './exit.ts';
-import { type Course, playScenario, type Receiver } from './player.ts';
-import { readSwitches } from './silences.ts';
+import { answerOf, type Course, type Finding, judge, playScenario, type Receiver } from './scenario.ts';
+import { readSwitchOptions } from './switches.ts';
 import { table } from './table.ts';
-import { answerOf, type Finding, judge } from './verdict.ts';
 
 const OPTIONS = {
-  'webhook-url': { value: 'URL', about: 'the receiver; needed' },
+  'webhook-url': { value: 'URL', about: 'the receiver; required' },
   'webhook-secret': {
     value: 'SECRET',
-    about: 'what the deliveries are signed with, also from SETTLED_SANDBOX_WEBHOOK_SECRET; needed',
+    about: 'the secret that signs the deliveries, also from SETTLED_SANDBOX_WEBHOOK_SECRET; required',
   },
   reference: { value: 'TEXT', about: 'externalReference of the link; default play-SCENARIO' },
   amount: { value: 'N', about: 'amount of the link, above 25; default 100' },
@@ -31,7 +29,7 @@ export const play = defineCommand({
     'Scenarios:',
     ...Object.entries(SCENARIOS).map(([name, { about }]) => `  ${name}: ${about}`),
     '',
-    'One order for one run: a second run would tell the same order of another link. The verdict judges the answers',
+    'Use a new order for each run: a second run would pay the same order by another link. The verdict judges the answers',
     'only: look at the order at the receiver.',
   ],
   options: OPTIONS,
@@ -40,9 +38,9 @@ export const play = defineCommand({
     if (scenario === undefined) throw new UnknownName('scenario', first, Object.keys(SCENARIOS));
     const receiver = readReceiver(first, options);
     const { seed = randomBytes(8).toString('hex'), set = [] } = options;
-    const silences = readSwitches('--set', [...scenario.silences, ...set]);
+    const switches = readSwitchOptions('--set', [...scenario.switches, ...set]);
     const headerPrefix = readHeaderPrefix(options['header-prefix']);
-    const course = await playScenario(scenario, receiver, { seed, silences, headerPrefix });
+    const course = await playScenario(scenario, receiver, { seed, switches, headerPrefix });
     const findings = judge(course, scenario.verdict);
     const isPassed = findings.every(({ holds }) => holds);
     return {
@@ -124,10 +122,10 @@ function isRepeated(one: Row, other: Row): boolean {
   return one.what === other.what && one.faults === other.faults && one.response === other.response;
 }
 
-/** Where everything that was signed rightly is answered 401, the secret is probably not the receiver's. */
+/** If every correctly signed delivery is answered 401, the secret is probably not the receiver's. */
 function secretNote({ attempts }: Course): string[] {
-  const rightly = attempts.filter(({ faults }) => faults.length === 0);
-  if (rightly.length === 0 || rightly.some(({ responseStatus }) => responseStatus !== 401)) return [];
+  const unharmed = attempts.filter(({ faults }) => faults.length === 0);
+  if (unharmed.length === 0 || unharmed.some(({ responseStatus }) => responseStatus !== 401)) return [];
   return ['', 'Every delivery was answered 401: is --webhook-secret the one that the receiver has for this address?'];
 }
 

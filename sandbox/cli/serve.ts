@@ -1,15 +1,15 @@
 import { flushCompileCache } from 'node:module';
-import { DEFAULT_LISTEN, type SandboxOptions } from '../options.ts';
+import { durationText } from '../duration.ts';
+import { DEFAULT_LISTEN, DEFAULT_SWITCHES, type SandboxOptions, type Switches } from '../options.ts';
 import type { Sandbox } from '../sandbox.ts';
-import { HEADER_PREFIX_OPTION, readHeaderPrefix } from './arguments.ts';
-import { banner, NOTICE } from './banner.ts';
-import { type Call, defineCommand, type Options } from './command.ts';
-import { connect } from './control.ts';
+import { connect, DEFAULT_URL } from './client.ts';
+import { type Call, defineCommand, HEADER_PREFIX_OPTION, type Options, readHeaderPrefix } from './command.ts';
 import { CommandError, EXIT, UsageError } from './exit.ts';
 import { readPlanText } from './faults.ts';
-import { readSwitches } from './silences.ts';
+import { readSwitchOptions } from './switches.ts';
+import { record } from './table.ts';
 
-/** Where a real second would be more than a day, retries could not be told apart any more. */
+/** A day a second: beyond that retries would run into each other. */
 const TIME_SCALE_MAX = 86_400;
 
 const OPTIONS = {
@@ -19,10 +19,7 @@ const OPTIONS = {
     about: '`production`: links can be paid, events are delivered (the default); or `sandbox`: neither',
   },
   data: { value: 'FILE', about: 'keep everything in this file; default: in memory' },
-  'api-key': {
-    value: 'KEY',
-    about: 'the API key, also from SETTLED_SANDBOX_API_KEY; default: one that follows from the seed',
-  },
+  'api-key': { value: 'KEY', about: 'the API key, also from SETTLED_SANDBOX_API_KEY; default: derived from the seed' },
   seed: { value: 'TEXT', about: 'the same seed gives the same ids and secrets; default: a new one for each sandbox' },
   'time-scale': { value: 'N', about: 'how many seconds of the sandbox pass in a real one; default 1' },
   'header-prefix': HEADER_PREFIX_OPTION,
@@ -30,7 +27,7 @@ const OPTIONS = {
   fault: { value: 'JSON', isRepeatable: true, about: 'a fault plan, such as {"fault": "duplicate"}' },
   'no-rate-limit': { about: 'answer more than 60 requests a minute' },
   'merchant-inactive': { about: 'answer every call with 403, as for an inactive merchant' },
-  'allow-remote': { about: 'listen where it is not loopback: everybody there may do everything' },
+  'allow-remote': { about: 'listen on addresses beyond loopback: everybody there may do everything' },
 } as const satisfies Options;
 
 type Given = Call<typeof OPTIONS>['options'];
@@ -38,7 +35,7 @@ type Given = Call<typeof OPTIONS>['options'];
 export const serve = defineCommand({
   name: 'serve',
   positional: '',
-  about: 'start a sandbox, until SIGTERM or SIGINT; the command where none is named',
+  about: 'start a sandbox that runs until SIGTERM or SIGINT; the default command',
   options: { ...OPTIONS, json: { about: 'print the addresses as one line of JSON' } },
   run: async ({ options }) => {
     const stopped = stopAsked();
@@ -59,12 +56,12 @@ export const serve = defineCommand({
   },
 });
 
-/** Judged before anything listens. */
+/** Checks the plans before the sandbox listens. */
 async function readPlans(texts: readonly string[]): Promise<Record<string, unknown>[]> {
   const plans = texts.map(readPlanText);
   if (plans.length === 0) return plans;
   // Loaded here, so that the commands that need no fault plan are quick.
-  const { readPlan } = await import('../dispatch/faults.ts');
+  const { readPlan } = await import('../fault_plans.ts');
   for (const plan of plans) {
     try {
       readPlan(plan);
@@ -75,11 +72,11 @@ async function readPlans(texts: readonly string[]): Promise<Record<string, unkno
   return plans;
 }
 
-/** Resolves when somebody wants this process to stop. Asking again changes nothing. */
+/** Resolves at the first signal that asks this process to stop. */
 function stopAsked(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve());
-    // The launcher that started this process is gone, killed perhaps.
+    // The launcher that started this process has ended; perhaps it was killed.
     process.once('disconnect', () => resolve());
     if (process.connected === false) resolve();
   });
@@ -112,7 +109,7 @@ function readOptions(given: Given): SandboxOptions {
     seed: given.seed ?? null,
     timeScale,
     headerPrefix: readHeaderPrefix(given['header-prefix']),
-    silences: readSwitches('--set', given.set ?? []),
+    switches: readSwitchOptions('--set', given.set ?? []),
     rateLimit: given['no-rate-limit'] === true ? null : 60,
     merchantInactive: given['merchant-inactive'] === true,
   };
@@ -147,15 +144,14 @@ function startError(error: { code?: string; message: string }, { listen, data }:
       EXIT.inUse,
       'address_in_use',
       `${where} is in use by another program. Choose another: --listen ${listen.host}:0; ` +
-        `or, where that is a sandbox, use the one that is there: --url http://${where}`,
+        `or, if that program is a sandbox, use it: --url http://${where}`,
     );
   }
   if (['EADDRNOTAVAIL', 'EACCES', 'ENOTFOUND'].includes(code)) {
     return new UsageError(`Nothing can listen at ${where} (${code}). Choose another: --listen HOST:PORT`);
   }
   if (code === 'SQLITE_BUSY') {
-    const told = `${data} is in use by another program. Name another file.`;
-    return new CommandError(EXIT.inUse, 'data_in_use', told);
+    return new CommandError(EXIT.inUse, 'data_in_use', `${data} is in use by another program. Name another file.`);
   }
   const isData = /^SQLITE_|^ERR_INVALID|^SEED_DIFFERS|directory does not exist/.test(code || message);
   if (data === null || !isData) return error;
@@ -164,4 +160,78 @@ function startError(error: { code?: string; message: string }, { listen, data }:
 
 function addresses({ url, apiKey, seed }: Sandbox) {
   return { url, api: `${url}/api/v1`, control: `${url}/_control`, apiKey, seed, notice: NOTICE };
+}
+
+const NOTICE = 'No money here is real.';
+
+/** What `serve` prints once it listens. `plans`: how many fault plans are not spent. */
+function banner(sandbox: Sandbox, options: SandboxOptions, plans: number): string[] {
+  const { url, apiKey, seed } = sandbox;
+  return [
+    '',
+    `  SANDBOX. ${NOTICE.toUpperCase()} Nothing is charged, nobody is paid.`,
+    '',
+    ...record([
+      ['API', `${url}/api/v1`],
+      ['API key', apiKey],
+      ['environment', environmentText(options)],
+      ['page and panel', `${url}/pay/LINK`],
+      ['control', `${url}/_control`],
+      ['data', options.data ?? 'in memory, gone when it stops; keep it with --data FILE'],
+      ['seed', seed],
+      ['clock', clockText(sandbox, options)],
+      ...unusual(options, plans),
+    ]),
+    '',
+    ...howToGoOn(sandbox, options),
+    '',
+  ];
+}
+
+function environmentText({ environment }: SandboxOptions): string {
+  return environment === 'production'
+    ? '`production`: links can be paid, and every event is delivered'
+    : '`sandbox`: payments are disabled, and only the panel sends events';
+}
+
+function clockText({ aheadMs, clock }: Sandbox, { timeScale }: SandboxOptions): string {
+  const now = new Date(clock.nowMs()).toISOString();
+  const isTurned = aheadMs > 1_000;
+  const time = isTurned ? `turned ${durationText(aheadMs)} ahead of real time: ${now}` : 'real time';
+  return timeScale === 1 ? time : `${time}, and from there ${timeScale} times as fast`;
+}
+
+/** The options that are not the default and change how the sandbox answers. */
+function unusual({ switches, merchantInactive, rateLimit }: SandboxOptions, plans: number) {
+  const names = Object.keys(DEFAULT_SWITCHES) as (keyof Switches)[];
+  const changed = names.filter((name) => switches[name] !== DEFAULT_SWITCHES[name]);
+  const rows: [string, string][] = [];
+  if (changed.length > 0) rows.push(['switches', changed.map((name) => `${name}=${switches[name]}`).join(', ')]);
+  if (plans > 0) rows.push(['fault plans', `${plans}: list them with the command faults`]);
+  if (merchantInactive) rows.push(['merchant', 'inactive: every call of the API is answered 403']);
+  if (rateLimit === null) rows.push(['rate limit', 'none']);
+  return rows;
+}
+
+function howToGoOn({ url, apiKey }: Sandbox, { environment }: SandboxOptions): string[] {
+  // In a checkout the command is npm's, which names its script in the environment.
+  const command = process.env.npm_lifecycle_event === undefined ? 'settled sandbox' : 'npm run -s sandbox --';
+  const other = url === DEFAULT_URL ? '' : ` --url ${url}`;
+  const creation = [
+    `    curl -s ${url}/api/v1/payment-links -H 'x-api-key: ${apiKey}' -H 'Content-Type: application/json' \\`,
+    `      -d '{"title": "Test", "amount": 100, "externalReference": "order-1"}'; echo`,
+  ];
+  const ways =
+    environment === 'production'
+      ? [
+          '  Create a link, and pay it. This one has no "webhookUrl": add the address of a receiver to send it events.',
+          ...creation,
+          `    ${command} pay order-1${other}`,
+        ]
+      : [
+          '  Create a link, and open the "url" of the answer in a browser: the panel there simulates events. This link has',
+          '  no "webhookUrl": add the address of a receiver to send it events.',
+          ...creation,
+        ];
+  return [...ways, `  More: ${command} help, and sandbox/README.md. Stop with Ctrl+C.`];
 }

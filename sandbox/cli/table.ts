@@ -1,4 +1,4 @@
-/** Rows in columns under a line of headings; `nothing` where there are none. Text from outside cannot steer a terminal. */
+/** Rows in columns under a line of headings; `nothing` if there are none. Escapes text that could steer a terminal. */
 export function table(
   headings: readonly string[],
   rows: readonly (readonly (string | number | null)[])[],
@@ -15,18 +15,18 @@ export function table(
   );
 }
 
-/** Names and values, a pair a line. */
+/** Names and values, one pair a line. */
 export function record(pairs: readonly (readonly [string, string | number | null])[]): string[] {
   const width = Math.max(...pairs.map(([name]) => name.length));
   return pairs.map(([name, value]) => `  ${name.padEnd(width)}  ${cell(value)}`);
 }
 
-/** What was cut off shows as an ellipsis. */
+/** Shows what it cuts off as an ellipsis. */
 export function shorten(text: string, lengthMax: number): string {
   return text.length <= lengthMax ? text : `${text.slice(0, lengthMax - 1)}…`;
 }
 
-/** Text from outside, which cannot steer a terminal. */
+/** Escapes the characters that could steer a terminal. */
 export function printable(text: string): string {
   return text.replace(
     /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu,

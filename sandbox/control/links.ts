@@ -1,11 +1,10 @@
 import type { Router } from 'express';
 import { z } from 'zod';
+import type { Context } from '../context.ts';
 import { assertPaymentsEnabled, EVENT_KINDS, type Link, PAYMENT_METHODS, PAYMENT_MONEY } from '../model.ts';
-import { detailsNow } from '../resources.ts';
-import type { Parts } from '../sandbox.ts';
 import type { PaymentChoice } from '../service.ts';
-import { fields, oneNamed, oneOf, readShape, text, trueOrFalse, wholeNumber } from '../shapes.ts';
-import { deliveryView, eventView } from './answers.ts';
+import { fields, oneNamed, oneOf, readShape, text, trueOrFalse, wholeNumber } from '../validate.ts';
+import { deliveryView, eventView } from './deliveries.ts';
 import { linkOf, objectOf } from './requests.ts';
 
 const PAGE_SIZE_MAX = 1_000;
@@ -22,35 +21,35 @@ const PAYMENT = fields({
 const pageNumber = (most: number) => z.preprocess(Number, wholeNumber(1, most));
 const PAGE = z.object({ page: pageNumber(1_000_000).default(1), pageSize: pageNumber(PAGE_SIZE_MAX).default(100) });
 
-/** What may be done to a link. `:id` is its id, its short code or its externalReference. */
-export function linkRoutes(router: Router, parts: Parts): void {
-  const { service } = parts;
+/** Reads and changes links. `:id` is a link's id, its short code or its externalReference. */
+export function linkRoutes(router: Router, context: Context): void {
+  const { service } = context;
   router.get('/links', (request, response) => {
     const { page, pageSize } = readShape(PAGE, request.query);
-    const found = parts.store.links({ status: null, externalReference: null, page, pageSize });
-    response.json({ links: found.links.map((link) => detailsNow(link, parts)), total: found.total });
+    const found = context.store.links({ status: null, externalReference: null, page, pageSize });
+    response.json({ links: found.links.map((link) => context.service.details(link)), total: found.total });
   });
   router.get('/links/:id', (request, response) => {
-    response.json(detailsNow(linkOf(parts, request.params.id), parts));
+    response.json(context.service.details(linkOf(context, request.params.id)));
   });
   router.post('/links/:id/events', (request, response) => {
-    const link = linkOf(parts, request.params.id);
+    const link = linkOf(context, request.params.id);
     const kind = oneNamed('event kind', objectOf(request).kind, EVENT_KINDS, 'kind');
     const { event, delivery } = service.emit(link, kind, 'panel');
     response
       .status(201)
-      .json({ event: eventView(parts, event), delivery: delivery === null ? null : deliveryView(parts, delivery) });
+      .json({ event: eventView(context, event), delivery: delivery === null ? null : deliveryView(context, delivery) });
   });
 
   const change = (name: string, work: (link: Link, given: Record<string, unknown>) => void) =>
     router.post(`/links/:id/${name}`, (request, response) => {
-      const link = linkOf(parts, request.params.id as string);
+      const link = linkOf(context, request.params.id as string);
       work(link, objectOf(request));
-      response.json(detailsNow(service.link(link.id), parts));
+      response.json(context.service.details(service.link(link.id)));
     });
-  change('pay', (link, given) => pay(parts, link, given));
+  change('pay', (link, given) => pay(context, link, given));
   change('complete', (link) => {
-    assertPaymentsEnabled(parts.options.environment);
+    assertPaymentsEnabled(context.options.environment);
     service.completePayment(link);
   });
   change('refund', (link) => service.refund(link));
@@ -61,10 +60,10 @@ export function linkRoutes(router: Router, parts: Parts): void {
   change('enable', (link) => service.setStatus(link, 'ACTIVE'));
 }
 
-function pay(parts: Parts, link: Link, given: Record<string, unknown>): void {
+function pay(context: Context, link: Link, given: Record<string, unknown>): void {
   const { complete, ...choice } = readShape(PAYMENT, given);
-  assertPaymentsEnabled(parts.options.environment);
-  parts.service.startPayment(link, choice satisfies PaymentChoice);
-  // Starting it may change what the link says of itself.
-  if (complete) parts.service.completePayment(parts.service.link(link.id));
+  assertPaymentsEnabled(context.options.environment);
+  context.service.startPayment(link, choice satisfies PaymentChoice);
+  // Starting the payment may have changed the link's amount.
+  if (complete) context.service.completePayment(context.service.link(link.id));
 }

@@ -1,49 +1,48 @@
 import express, { Router } from 'express';
+import type { Context } from '../context.ts';
+import { turnMs } from '../duration.ts';
+import { KNOWN_FAULTS } from '../fault_plans.ts';
 import { refuseOtherSites, SANDBOX_HEADER } from '../guard.ts';
 import { Refusal } from '../model.ts';
+import { readSwitches, SWITCHES } from '../options.ts';
 import { timeText } from '../resources.ts';
-import type { Parts } from '../sandbox.ts';
-import { readSilences, SILENCES } from '../silences.ts';
-import { answerFault } from './answers.ts';
 import { deliveryRoutes } from './deliveries.ts';
-import { turnMs } from './duration.ts';
-import { KNOWN_FAULTS } from './known.ts';
 import { linkRoutes } from './links.ts';
-import { BODY_BYTES_MAX, objectOf } from './requests.ts';
+import { answerFailure, BODY_BYTES_MAX, objectOf } from './requests.ts';
 
-/** Everything that may be done to the sandbox itself, under `/_control`: JSON in and out. */
-export function controlRoutes(parts: Parts): Router {
+/** The control API under `/_control`: JSON in and out. */
+export function controlRoutes(context: Context): Router {
   const router = Router();
   router.use((_request, response, next) => {
     response.setHeader(SANDBOX_HEADER, '1');
     next();
   });
-  router.use(refuseOtherSites(parts.options));
-  // Whatever the content type says: `curl -d` names another.
+  router.use(refuseOtherSites(context.options));
+  // Of any content type: `curl -d` sends another one.
   router.use(express.json({ limit: BODY_BYTES_MAX, strict: false, type: () => true }));
-  stateRoutes(router, parts);
-  clockRoutes(router, parts);
-  faultRoutes(router, parts);
-  linkRoutes(router, parts);
-  deliveryRoutes(router, parts);
+  stateRoutes(router, context);
+  clockRoutes(router, context);
+  faultRoutes(router, context);
+  linkRoutes(router, context);
+  deliveryRoutes(router, context);
   router.use((request) => {
     const message = `There is no ${request.method} ${request.originalUrl}. sandbox/README.md lists what there is.`;
     throw new Refusal(404, 'not_found', message);
   });
-  router.use(answerFault);
+  router.use(answerFailure);
   return router;
 }
 
-function stateRoutes(router: Router, parts: Parts): void {
-  const { options, store, clock, faults } = parts;
+function stateRoutes(router: Router, context: Context): void {
+  const { options, store, clock, faults } = context;
   router.get('/', (_request, response) => {
     const count = (table: string) => store.db.prepare(`SELECT count(*) FROM ${table}`).pluck().get() as number;
     response.json({
       notice: 'No money here is real.',
       environment: options.environment,
       time: timeText(clock.nowMs()),
-      url: parts.baseUrl(),
-      silences: parts.silences(),
+      url: context.url,
+      silences: context.switches(),
       rateLimit: options.rateLimit,
       timeScale: options.timeScale,
       merchantInactive: options.merchantInactive,
@@ -58,39 +57,39 @@ function stateRoutes(router: Router, parts: Parts): void {
     });
   });
   router.get('/silences', (_request, response) => {
-    response.json({ silences: parts.silences(), known: SILENCES });
+    response.json({ silences: context.switches(), known: SWITCHES });
   });
   router.post('/silences', (request, response) => {
     const pairs = Object.entries(objectOf(request)).map(([name, value]) => {
       if (typeof value === 'string') return `${name}=${value}`;
       throw new Refusal(400, 'validation_error', `${name} must be a text.`, name);
     });
-    parts.setSilences(readSilences(pairs, parts.silences()));
-    response.json({ silences: parts.silences() });
+    context.setSwitches(readSwitches(pairs, context.switches()));
+    response.json({ silences: context.switches() });
   });
   router.post('/idle', async (_request, response) => {
-    await parts.idle();
+    await context.dispatcher.idle();
     response.json({ idle: true, time: timeText(clock.nowMs()) });
   });
 }
 
-function clockRoutes(router: Router, parts: Parts): void {
-  const { clock, advance, silences } = parts;
-  const told = () => {
+function clockRoutes(router: Router, context: Context): void {
+  const { clock, advance, switches } = context;
+  const state = () => {
     const epochMs = clock.nowMs();
-    const { timestamps } = silences();
+    const { timestamps } = switches();
     return { time: timeText(epochMs), epochMs, aheadMs: epochMs - Date.now(), timestamps };
   };
   router.get('/clock', (_request, response) => {
-    response.json(told());
+    response.json(state());
   });
   router.post('/clock', async (request, response) => {
     await advance(turnMs(objectOf(request), clock.nowMs()));
-    response.json(told());
+    response.json(state());
   });
 }
 
-function faultRoutes(router: Router, { faults, letGo }: Parts): void {
+function faultRoutes(router: Router, { faults, dispatcher }: Context): void {
   router.get('/faults', (_request, response) => {
     response.json({ faults: faults.list(), known: KNOWN_FAULTS });
   });
@@ -100,7 +99,7 @@ function faultRoutes(router: Router, { faults, letGo }: Parts): void {
   router.delete('/faults', (_request, response) => {
     const removed = faults.list().length;
     faults.clear();
-    letGo();
+    dispatcher.sendHeldBack();
     response.json({ removed });
   });
   router.delete('/faults/:number', (request, response) => {

@@ -1,57 +1,48 @@
-import type { Cancel, TurnableClock } from '../clock.ts';
-import type { SandboxOptions } from '../options.ts';
-import type { Silences } from '../silences.ts';
+import type { Cancel } from '../clock.ts';
 import type { Delivery } from '../store/deliveries.ts';
 import type { SandboxStore } from '../store/store.ts';
-import { makeAttempt } from './attempt.ts';
-import type { FaultPlans } from './faults.ts';
-import { letGo } from './mischief.ts';
+import { type AttemptOptions, makeAttempt } from './attempt.ts';
+import { releaseAll } from './delivery_faults.ts';
 
-export type DispatcherOptions = {
-  store: SandboxStore;
-  clock: TurnableClock;
-  faults: FaultPlans;
-  silences: () => Silences;
-  options: Pick<SandboxOptions, 'timeScale' | 'headerPrefix'>;
-};
+type DispatcherOptions = Omit<AttemptOptions, 'signal'>;
 
 export type Dispatcher = {
-  /** There may be a delivery that is due. Cheap. */
+  /** Looks for due deliveries. Cheap, so call it if there may be one. */
   wake(): void;
-  /** Resolves when none of the deliveries there are now is due, or on its way. It waits for none that is made later. */
+  /** Resolves when no delivery that exists now is due or in flight. It does not wait for later ones. */
   idle(): Promise<void>;
-  /** Sends what is held back by a reorder, whatever it waits for. */
-  letGo(): void;
-  /** Ends after the attempts in hand. One that is not answered soon is broken off, and made again after a restart. */
+  /** Sends everything that a reorder holds back. */
+  sendHeldBack(): void;
+  /** Resolves when no attempt is in flight. One without a prompt answer is aborted, and made again after a restart. */
   stop(): Promise<void>;
 };
 
-/** How many deliveries are on their way at the same time. */
+/** How many deliveries may be in flight at the same time. */
 const CONCURRENCY = 16;
-/** And how many to one receiver: one that never answers leaves room for the others. */
+/** And how many to one receiver, so that one that never answers leaves room for the others. */
 const CONCURRENCY_PER_RECEIVER = 4;
-/** Real milliseconds that attempts in hand are given to end by themselves. */
+/** Real milliseconds that attempts in flight have to end when the dispatcher stops. */
 const STOP_GRACE_MS = 500;
 
 /**
  * Sends what is due, oldest first. The first attempts of one link go out one after the other, in the order of their
- * events; retries wait for nobody. All that is known stands in the store, so a restart goes on where it was.
+ * events; retries do not wait for others. All state is in the store, so a restart continues where the last run stopped.
  */
 export function openDispatcher(options: DispatcherOptions): Dispatcher {
   const { store, clock } = options;
-  /** By number, with the receiver. */
+  /** The receiver of each delivery, by its number. */
   const inFlight = new Map<number, string>();
   const breakOff = new AbortController();
   let timer: { atMs: number; cancel: Cancel } | null = null;
   const waiters: (() => void)[] = [];
   let isAwake = false;
   let stopped = false;
-  /** What the last pump took for now. */
+  /** The time that the last pump took as now. */
   let pumpedMs = 0;
-  // A turn of the clock sends what there was before its next move, and has what is made meanwhile wait for that.
+  // While the clock turns, deliveries created since its last move wait for the next one.
   let lastNumber = Number.MAX_SAFE_INTEGER;
 
-  /** Starts what may start now, and sees to what is due later. */
+  /** Starts what may start now, and sets a timer for what is due later. */
   function pump(): void {
     const nowMs = clock.nowMs();
     pumpedMs = nowMs;
@@ -96,7 +87,7 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
     const last = stopped ? 0 : store.lastDeliveryNumber();
     const isBusy = (nowMs: number) => (stopped ? inFlight.size > 0 : store.isDue(nowMs, last));
     pump();
-    // Each end pumps before it is told here.
+    // Every attempt that ends pumps before it resolves attemptEnd().
     while (isBusy(pumpedMs)) await attemptEnd();
   }
 
@@ -118,8 +109,8 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
   return {
     wake,
     idle,
-    letGo: () => {
-      store.transaction(() => letGo(options));
+    sendHeldBack: () => {
+      store.transaction(() => releaseAll(options));
       wake();
     },
     stop: async () => {
@@ -152,7 +143,7 @@ function chooseDue(store: SandboxStore, { nowMs, lastNumber, inFlight }: Now): M
   return chosen;
 }
 
-/** Scheme, host and port. Told once for each delivery that waits, so without reading the whole address. */
+/** Scheme, host and port. Runs for every waiting delivery, so it does not parse the whole address. */
 function receiverOf(url: string): string {
   return /^\w+:\/\/[^/?#]*/.exec(url)?.[0].toLowerCase() ?? url;
 }

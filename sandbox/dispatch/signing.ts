@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto';
-import type { Silences } from '../silences.ts';
+import type { Switches } from '../options.ts';
 
 export type Signed = {
   secret: string;
-  /** Epoch milliseconds, as the header carries them. */
+  /** Epoch milliseconds, as text. */
   timestamp: string;
-  /** The bytes as they are sent; text stands for its UTF-8. */
+  /** The bytes as they are sent; text is signed as UTF-8. */
   body: Buffer | string;
-  encoding: Silences['signature'];
+  encoding: Switches['signature'];
 };
 
 /** The value of the signature header: HMAC-SHA256 over timestamp + "." + raw body (spec section 6). */
@@ -43,14 +43,14 @@ export function sign({ secret, timestamp, body, encoding }: Signed): string {
   }
 }
 
-/** The value of the timestamp header: of the sandbox's clock, which says `nowMs`, or of the true one. */
-export function stamp(timestamps: Silences['timestamps'], nowMs: number): string {
+/** The value of the timestamp header: `nowMs` of the sandbox's clock, or real time. */
+export function stamp(timestamps: Switches['timestamps'], nowMs: number): string {
   return String(timestamps === 'true' ? Date.now() : nowMs);
 }
 
 /**
- * The headers of a delivery. Method and content type are not in the spec; here it is a POST of JSON. The prefix stands for
- * the service's brand, which the spec leaves out.
+ * The headers of a delivery. The spec names neither method nor content type; this is a POST of JSON. The prefix stands
+ * for the service's brand, which the spec leaves out.
  */
 export function deliveryHeaders(
   prefix: string,

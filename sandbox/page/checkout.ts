@@ -1,12 +1,10 @@
 import type { Payment } from '../model.ts';
-import { type Html, html, safeHref } from './html.ts';
-import { icon, page } from './layout.ts';
+import { type Html, html, icon, page, safeHref } from './layout.ts';
 import { panel } from './panel.ts';
 import { chooseMethod, pendingCard, pendingPix } from './payment.ts';
-import { pageState, type View } from './view.ts';
-import { methodName, money, time } from './words.ts';
+import { methodName, money, pageState, time, type View } from './view.ts';
 
-/** A link's page: the order on one side, what can be done about it on the other. */
+/** A link's page: the order on one side, the ways to pay or the outcome on the other. */
 export function checkoutPage(view: View): string {
   const { link, environment, merchantName } = view;
   const state = pageState(view);

@@ -7,7 +7,7 @@ import {
   PAYMENT_STATUSES,
   type PaymentMoney,
 } from '../model.ts';
-import { type Html, html } from './html.ts';
+import { type Html, html } from './layout.ts';
 import type { View } from './view.ts';
 
 const EVENT_WORDS = {
@@ -24,12 +24,15 @@ const MONEY_WORDS: Readonly<Record<PaymentMoney, string>> = {
   'other-currency': 'another currency',
 };
 
-/** Simulates what the environment `sandbox` does not do by itself (spec section 1). The page's script drives it. */
+/**
+ * Simulates payments and events, which environment `sandbox` does not have (spec section 1). The page's script drives
+ * it.
+ */
 export function panel(view: View): Html {
   const { link } = view;
   return html`<section class="panel card" id="panel" aria-labelledby="panel-title" data-panel="${link.id}">
 <header><h2 id="panel-title">Sandbox panel</h2>
-<p>Nothing is sent by itself in this environment. Change what the API answers, then send the event that tells of it.</p></header>
+<p>In this environment nothing is sent until you send it. Change what the API answers, then send the event that reports it.</p></header>
 <noscript><p class="problem">The panel needs JavaScript.</p></noscript>
 <div class="controls">
 <div><div id="panel-state">${states(view)}</div>
@@ -55,7 +58,7 @@ ${PAYMENT_STATUSES.map((status) => stateButton('payment', status, status === lat
 </div></fieldset>`;
 }
 
-/** It stays as it is chosen while the page is drawn anew. */
+/** Outside `panel-state`, so that the choice stays when the page's script redraws that. */
 function money(): Html {
   return html`<fieldset><legend>Money of the next payment</legend><div class="from money" role="radiogroup" aria-label="Money of the next payment">
 ${PAYMENT_MONEY.map(
@@ -71,7 +74,7 @@ function stateButton(what: 'status' | 'payment', status: string, isCurrent: bool
 
 function events({ webhookUrl }: Link): Html {
   if (webhookUrl === null) {
-    return html`<fieldset><legend>Webhook events</legend><p class="notice">This link has no <code>webhookUrl</code>, so there is nobody to tell. Give one when you create the link.</p></fieldset>`;
+    return html`<fieldset><legend>Webhook events</legend><p class="notice">This link has no <code>webhookUrl</code>, so there is nowhere to send its events. Set one when you create the link.</p></fieldset>`;
   }
   return html`<fieldset><legend>Webhook events</legend>
 <div class="from" role="radiogroup" aria-label="Sent from">

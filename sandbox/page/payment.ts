@@ -1,10 +1,14 @@
+import { createHash } from 'node:crypto';
 import { INSTALLMENTS_MAX, type Link, type Payment, totalWithInterest } from '../model.ts';
-import { type Html, html } from './html.ts';
-import { decoration } from './pattern.ts';
+import { type Html, html } from './layout.ts';
 import type { View } from './view.ts';
-import { methodName, money } from './words.ts';
+import { methodName, money } from './view.ts';
 
-/** PIX or card. In the environment `sandbox` payments are disabled (spec section 1): it is shown and cannot be used. */
+/** Squares on a side of the decorative pattern, and of each of its corners. */
+const SIDE = 25;
+const EYE = 7;
+
+/** PIX or card. In environment `sandbox`, which disables payments (spec section 1), the forms are shown disabled. */
 export function chooseMethod({ link, environment }: View): Html {
   const isDisabled = environment === 'sandbox';
   return html`<h2>How would you like to pay?</h2>
@@ -37,7 +41,7 @@ function pixForm(link: Link): Html {
 </form>`;
 }
 
-/** The card's own fields have no name, so no browser sends them. */
+/** The fields of the card's data have no name, so no browser sends them. */
 function cardForm(link: Link): Html {
   return html`<form class="for-card" method="post" action="/pay/${link.id}/payments">
 <input type="hidden" name="method" value="CREDIT_CARD">
@@ -76,7 +80,7 @@ function instalmentOption({ amount }: Link, installments: number): Html {
 `;
 }
 
-/** Waits for the bank, whose part a button plays. */
+/** Waits for the bank: a button plays its part. */
 export function pendingPix(link: Link, payment: Payment): Html {
   return html`<h2>Pay with PIX</h2>
 <p class="waiting" role="status"><span class="badge pending">PENDING</span> Waiting for your bank to confirm
@@ -97,7 +101,7 @@ function pixCode({ id, totalBRL }: Payment): string {
   return `SANDBOX*NOT-A-PIX-CODE*${id}*BRL${totalBRL.toFixed(2)}`;
 }
 
-/** The page's script goes on by itself after a moment; without script there is a button. */
+/** The page's script submits the form after a moment; without script there is a button. */
 export function pendingCard({ link, payment }: View): Html {
   if (payment === null) return html``;
   return html`<div class="message"><div class="spinner" aria-hidden="true"></div>
@@ -108,4 +112,31 @@ This takes a moment.</p></div>
 <input type="hidden" name="payment" value="${payment.id}">
 <noscript><button class="button">Continue</button></noscript>
 </form>`;
+}
+
+/** A square that looks like a QR code and contains nothing: no bank's app can read it. */
+function decoration(text: string): Html {
+  const bits = Array.from({ length: 3 }, (_, part) =>
+    [...createHash('sha256').update(`${text}/${part}`).digest()].map((byte) => byte.toString(2).padStart(8, '0')),
+  )
+    .flat()
+    .join('');
+  const squares: string[] = [];
+  for (let y = 0; y < SIDE; y++) {
+    for (let x = 0; x < SIDE; x++) {
+      const isDark = eyeAt(x, y) ?? bits[(y * SIDE + x) % bits.length] === '1';
+      if (isDark) squares.push(`M${x} ${y}h1v1h-1z`);
+    }
+  }
+  return html`<svg class="pattern" viewBox="-2 -2 ${SIDE + 4} ${SIDE + 4}" role="img" aria-label="A decorative pattern. It is not a QR code and cannot be scanned."><rect x="-2" y="-2" width="${SIDE + 4}" height="${SIDE + 4}" fill="#fff"/><path d="${squares.join('')}" fill="#1b2430"/></svg>`;
+}
+
+/** Whether a square is dark in one of the three corners that a QR code is known by; undefined elsewhere. */
+function eyeAt(x: number, y: number): boolean | undefined {
+  const [fromLeft, fromTop] = [Math.min(x, SIDE - 1 - x), Math.min(y, SIDE - 1 - y)];
+  const isCorner = fromLeft <= EYE && fromTop <= EYE && !(x > SIDE / 2 && y > SIDE / 2);
+  if (!isCorner) return undefined;
+  if (fromLeft === EYE || fromTop === EYE) return false;
+  const ring = Math.max(Math.abs(fromLeft - 3), Math.abs(fromTop - 3));
+  return ring !== 2;
 }

@@ -1,50 +1,49 @@
 import { readFileSync } from 'node:fs';
 import express, { type ErrorRequestHandler, type Request, type Response, Router } from 'express';
+import type { Context } from '../context.ts';
 import { refuseOtherSites } from '../guard.ts';
 import { aggregateStatus, assertPaymentsEnabled, MERCHANT_NAME, PAYMENT_METHODS, Refusal } from '../model.ts';
-import type { Parts } from '../sandbox.ts';
 import type { PaymentChoice } from '../service.ts';
 import { checkoutPage } from './checkout.ts';
-import { answerError, asRefusal } from './errors.ts';
-import { protect } from './policy.ts';
-import { forBrowser, sendFromServer, simulatePayment, simulateStatus } from './simulation.ts';
+import { forBrowser, sendFromServer, simulatePayment, simulateStatus } from './panel_actions.ts';
+import { answerError, asRefusal, protect } from './responses.ts';
 import { pageState } from './view.ts';
 
 const FORM_BYTES_MAX = 4096;
 const TEXT_LENGTH_MAX = 200;
 
-/** What each address is made of. */
+/** The files that each address is made of. */
 const ASSETS = {
   'page.css': ['base.css', 'payment.css', 'outcome.css', 'panel.css', 'wide.css'],
   'page.js': ['page.js'],
 } as const;
 
-/** The hosted page at a link's `url` and `shortUrl`, and everything that it asks the server for. */
-export function pageRoutes(parts: Parts): Router {
+/** The hosted page at a link's `url` and `shortUrl`, and the requests of its forms and its script. */
+export function pageRoutes(context: Context): Router {
   const router = Router();
   router.use((_request, response, next) => {
     protect(response);
     next();
   });
-  router.use(refuseOtherSites(parts.options));
+  router.use(refuseOtherSites(context.options));
   assetRoutes(router);
   router.get('/s/:short', (request, response) => {
-    const link = parts.store.findLink({ short: request.params.short });
+    const link = context.store.findLink({ short: request.params.short });
     if (link === null) throw unknownLink();
     response.redirect(302, `/pay/${link.id}`);
   });
-  router.get('/pay/:id', (request, response) => showLink(parts, request, response));
+  router.get('/pay/:id', (request, response) => showLink(context, request, response));
   router.get('/pay/:id/state', (request, response) => {
-    const { link, payments, payment } = visit(parts, request);
+    const { link, payments, payment } = visit(context, request);
     response.json({ state: pageState({ link, payments, payment }) });
   });
-  paymentRoutes(router, parts);
-  panelRoutes(router, parts);
+  paymentRoutes(router, context);
+  panelRoutes(router, context);
   router.use(() => {
     throw new Refusal(404, 'not_found', 'There is no such page. Open a payment link by its url or shortUrl.');
   });
-  router.use(showFormAgain(parts));
-  router.use(answerError(parts));
+  router.use(showFormAgain(context));
+  router.use(answerError(context));
   return router;
 }
 
@@ -58,21 +57,21 @@ function assetRoutes(router: Router): void {
   }
 }
 
-/** Every step is a form and an address of its own, so it works without script and survives a reload. */
-function paymentRoutes(router: Router, parts: Parts): void {
+/** Every step is a form with its own address, so it works without script and survives a reload. */
+function paymentRoutes(router: Router, context: Context): void {
   const form = express.urlencoded({ extended: false, limit: FORM_BYTES_MAX });
-  const { service } = parts;
+  const { service } = context;
   router.post('/pay/:id/payments', form, (request, response) => {
-    assertPaymentsEnabled(parts.options.environment);
-    const { link } = visit(parts, request);
-    // Paid, expired or switched off in the meantime: its page says so.
+    assertPaymentsEnabled(context.options.environment);
+    const { link } = visit(context, request);
+    // Paid, expired or disabled in the meantime: its page says so.
     if (link.status !== 'ACTIVE') return response.redirect(303, `/pay/${link.id}`);
     const payment = service.startPayment(link, readChoice(request.body ?? {}));
     response.redirect(303, `/pay/${link.id}?payment=${payment.id}`);
   });
   router.post('/pay/:id/complete', form, (request, response) => {
-    assertPaymentsEnabled(parts.options.environment);
-    const { link, payments } = visit(parts, request);
+    assertPaymentsEnabled(context.options.environment);
+    const { link, payments } = visit(context, request);
     const id = asText(request.body?.payment);
     const payment = payments.find((payment) => payment.id === id);
     if (payment === undefined) {
@@ -85,39 +84,39 @@ function paymentRoutes(router: Router, parts: Parts): void {
   });
 }
 
-function panelRoutes(router: Router, parts: Parts): void {
+function panelRoutes(router: Router, context: Context): void {
   const panel = Router({ mergeParams: true });
   panel.use((_request, _response, next) => {
-    if (parts.options.environment === 'sandbox') return next();
+    if (context.options.environment === 'sandbox') return next();
     const message = 'The Sandbox panel is there in the environment "sandbox" only.';
     throw new Refusal(403, 'no_panel', message);
   });
   panel.use(express.json({ limit: FORM_BYTES_MAX }));
   const change = (name: string, work: typeof simulatePayment) =>
     panel.post(`/${name}`, (request, response) => {
-      work(parts, visit(parts, request).link, request.body?.value, request.body?.money);
-      response.json({ atMs: parts.clock.nowMs() });
+      work(context, visit(context, request).link, request.body?.value, request.body?.money);
+      response.json({ atMs: context.clock.nowMs() });
     });
   change('status', simulateStatus);
   change('payment', simulatePayment);
   panel.post('/send', async (request, response) => {
-    response.json(await sendFromServer(parts, visit(parts, request).link, request.body?.value));
+    response.json(await sendFromServer(context, visit(context, request).link, request.body?.value));
   });
   panel.post('/sign', (request, response) => {
-    response.json(forBrowser(parts, visit(parts, request).link, request.body?.value));
+    response.json(forBrowser(context, visit(context, request).link, request.body?.value));
   });
   router.use('/pay/:id/panel', panel);
 }
 
-function showLink(parts: Parts, request: Request, response: Response, problem: string | null = null): void {
-  const { environment } = parts.options;
-  const view = visit(parts, request);
+function showLink(context: Context, request: Request, response: Response, problem: string | null = null): void {
+  const { environment } = context.options;
+  const view = visit(context, request);
   protect(response, environment === 'sandbox' ? view.link : null);
   response.type('html').send(checkoutPage({ ...view, environment, merchantName: MERCHANT_NAME, problem }));
 }
 
 /** The link of the address, and the payment that the visit is about. */
-function visit({ store, service }: Parts, request: Request) {
+function visit({ store, service }: Context, request: Request) {
   const link = store.findLink({ id: String(request.params.id) });
   if (link === null) throw unknownLink();
   const payments = service.payments(link);
@@ -144,7 +143,7 @@ function readChoice(body: Record<string, unknown>): PaymentChoice {
   };
 }
 
-/** Refuses what is too long: where it is cut, half a character may be left. */
+/** Refuses text that is too long, because cutting it could split a character. */
 function readText(field: string, given: unknown): string | null {
   const text = asText(given).trim();
   if (text.length > TEXT_LENGTH_MAX) {
@@ -154,19 +153,19 @@ function readText(field: string, given: unknown): string | null {
   return text === '' ? null : text;
 }
 
-/** A field that is given twice is no text, and is taken as empty. */
+/** A field that is given twice is not a text, and counts as empty. */
 function asText(given: unknown): string {
   return typeof given === 'string' ? given : '';
 }
 
-/** A form that was filled in wrongly comes back with what is wrong. Where its link is unknown, that is said instead. */
-function showFormAgain(parts: Parts): ErrorRequestHandler {
+/** Shows a form again with what was wrong in it. If its link is unknown, says that instead. */
+function showFormAgain(context: Context): ErrorRequestHandler {
   return (error, request, response, next) => {
     const refusal = asRefusal(error);
     const isForm = request.path.endsWith('/payments') && !request.is('json');
     if (refusal?.status !== 400 || !isForm) return next(error);
     const id = request.path.split('/')[2] as string;
     response.status(400);
-    showLink(parts, Object.assign(request, { params: { id } }), response, refusal.message);
+    showLink(context, Object.assign(request, { params: { id } }), response, refusal.message);
   };
 }

@@ -1,10 +1,10 @@
 import { aggregateStatus, type Environment, type Link, type Payment } from '../model.ts';
 
-/** What a link's page is drawn from. */
+/** The data of a link's page. */
 export type View = {
   link: Link;
   payments: readonly Payment[];
-  /** The payment that this visit is about: the one named in the address. */
+  /** The payment that the address names. */
   payment: Payment | null;
   environment: Environment;
   merchantName: string;
@@ -14,7 +14,7 @@ export type View = {
 
 /**
  * - `quote`: may be paid
- * - `pending`: this visit's payment is on its way
+ * - `pending`: this visit's payment has begun
  * - `receipt`: this visit's payment is complete
  * - `paid`: another payment has completed, or this one was reversed
  * - `expired`, `closed`: may not be paid any more
@@ -26,4 +26,31 @@ export function pageState({ link, payments, payment }: Pick<View, 'link' | 'paym
   if (link.status === 'ACTIVE') return payment?.status === 'PENDING' ? 'pending' : 'quote';
   if (aggregateStatus(payments) === 'COMPLETED') return 'paid';
   return link.status === 'EXPIRED' ? 'expired' : 'closed';
+}
+
+/** `R$ 149.90`; an unknown currency is written by its code. */
+export function money(amount: number, currency: string): string {
+  const figure = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  return `${symbolOf(currency)}\u00a0${figure.format(amount)}`;
+}
+
+function symbolOf(currency: string): string {
+  try {
+    const options = { style: 'currency', currency } as const;
+    const parts = new Intl.NumberFormat('en', options).formatToParts(0);
+    return parts.find(({ type }) => type === 'currency')?.value ?? currency;
+  } catch {
+    return currency;
+  }
+}
+
+/** `18 November 2026, 14:05 UTC` */
+export function time(ms: number): string {
+  const format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' });
+  return `${format.format(ms).replace(' at ', ', ')}\u00a0UTC`;
+}
+
+export function methodName({ method, installments }: Pick<Payment, 'method' | 'installments'>): string {
+  if (method === 'PIX') return 'PIX';
+  return installments === 1 ? 'Credit card' : `Credit card, ${installments} instalments`;
 }

@@ -1,24 +1,24 @@
 import type { Database } from 'better-sqlite3';
-import type { Chance } from '../chance.ts';
-import type { StoredEvent } from './events.ts';
+import type { EventKind } from '../model.ts';
+import type { Ids } from './statements.ts';
 import { numbering, type Row, statements } from './statements.ts';
 
-/** One way of an event to its link's webhookUrl, with as many attempts as it takes. */
+/** The sending of one event to its link's webhookUrl, with all its attempts. */
 export type Delivery = {
   number: number;
   id: string;
   eventNumber: number;
   linkNumber: number;
-  /** Why it is sent: by itself, because somebody asked for it again, or from the panel. */
+  /** Why it is sent: a change emitted it, somebody asked for it again, or the panel sent it. */
   origin: 'automatic' | 'resend' | 'panel';
-  /** `lost`: mischief swallowed it, and the service believes that it arrived. */
+  /** `lost`: a fault dropped it, and the service believes that it arrived. */
   status: 'waiting' | 'acknowledged' | 'given_up' | 'lost';
   dueAtMs: number | null;
   attempts: number;
   firstAttemptMs: number | null;
   /** What the first attempt was stamped with; retries that are signed once carry it again. */
   firstTimestamp: string | null;
-  /** The mischief of the next attempt, where there is any and it is drawn already. */
+  /** The faults of the next attempt, once they are drawn; null before, and if there are none. */
   held: Held | null;
   createdAtMs: number;
 };
@@ -39,7 +39,7 @@ export type Attempt = {
   ordinal: number;
   atMs: number;
   tookMs: number;
-  /** The mischief that was done to it. */
+  /** The names of the faults that were done to it. */
   faults: string[];
   timestamp: string;
   signature: string;
@@ -51,7 +51,7 @@ export type Attempt = {
 type DeliveryKey = { id: string } | { number: number };
 type NewDelivery = { event: StoredEvent; origin: Delivery['origin']; nowMs: number };
 
-export function deliveryRows(db: Database) {
+export function deliveryRows(db: Database, ids: Ids) {
   const { one, all, run } = statements(db);
   const nextNumber = numbering(db, 'delivery');
   const insert = run(
@@ -81,9 +81,9 @@ export function deliveryRows(db: Database) {
   );
   const sentAfter = one('SELECT count(*) AS n FROM delivery WHERE link_number = ? AND number > ? AND attempts > 0');
   return {
-    addDelivery: (chance: Chance, { event, origin, nowMs }: NewDelivery): Delivery => {
+    addDelivery: ({ event, origin, nowMs }: NewDelivery): Delivery => {
       const number = nextNumber();
-      insert(number, chance.id('delivery', number), event.number, event.linkNumber, origin, nowMs, nowMs);
+      insert(number, ids.id('delivery', number), event.number, event.linkNumber, origin, nowMs, nowMs);
       return readDelivery(by.number(number) as Row);
     },
     findDelivery: (key: DeliveryKey): Delivery | null => {
@@ -94,25 +94,25 @@ export function deliveryRows(db: Database) {
     /** Of one link, or of all. */
     deliveries: (linkNumber: number | null) => ofLink(linkNumber).map(readDelivery),
     /**
-     * The numbers of those that are due, up to a number, each with where it goes; oldest first. Of the first attempts
-     * of a link only the one whose turn it is. Nothing else can be asked of the store while this is read.
+     * The numbers of those that are due, up to a number, each with its address; oldest first. Of the first attempts
+     * of a link only the earliest event's. The store takes no other statement while this is read.
      */
     dueDeliveries: (nowMs: number, lastNumber: number) =>
       due.iterate({ nowMs, last: lastNumber }) as IterableIterator<{ number: number; url: string }>,
-    /** Whether one up to this number is due, on its way or not. */
+    /** Whether a delivery up to this number is due, in flight or not. */
     isDue: (nowMs: number, lastNumber: number) => anyDue(nowMs, lastNumber) !== undefined,
-    /** 0 where there is none. */
+    /** 0 if there is none. */
     lastDeliveryNumber: () => (last() as Row).n as number,
-    /** The earliest that is due later than this. */
+    /** The earliest due time later than this. */
     nextDueMs: (afterMs: number) => (nextDue(afterMs) as Row).n as number | null,
     updateDelivery: (delivery: Delivery) => {
       const { number, status, dueAtMs, attempts, firstAttemptMs, firstTimestamp } = delivery;
       const held = delivery.held === null ? null : JSON.stringify(delivery.held);
       update(status, dueAtMs, attempts, firstAttemptMs, firstTimestamp, held, number);
     },
-    /** Those of a link, or of all, that are due once others were sent. */
+    /** Those of a link, or of all, that wait for others to be sent first. */
     heldBack: (linkNumber: number | null) => heldBack(linkNumber).map(readDelivery),
-    /** How many deliveries of a link that are later than this one were attempted. */
+    /** How many later deliveries of a link were attempted. */
     sentAfter: (linkNumber: number, number: number) => (sentAfter(linkNumber, number) as Row).n as number,
   };
 }
@@ -177,5 +177,52 @@ function readAttempt(row: Row): Attempt {
     responseStatus: row.response_status as number | null,
     responseBody: row.response_body as string | null,
     error: row.error as string | null,
+  };
+}
+
+export type StoredEvent = {
+  number: number;
+  id: string;
+  linkNumber: number;
+  kind: EventKind;
+  body: string;
+  createdAtMs: number;
+};
+
+type EventKey = { id: string } | { number: number };
+
+export function eventRows(db: Database, ids: Ids) {
+  const { one, all, run } = statements(db);
+  const nextNumber = numbering(db, 'event');
+  const insert = run('INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)');
+  const by = { id: one('SELECT * FROM event WHERE id = ?'), number: one('SELECT * FROM event WHERE number = ?') };
+  const ofLink = all('SELECT * FROM event WHERE ?1 IS NULL OR link_number = ?1 ORDER BY number');
+  return {
+    /** The body is made once the id is known. */
+    addEvent: (event: Omit<StoredEvent, 'number' | 'id' | 'body'>, makeBody: (id: string) => string): StoredEvent => {
+      const number = nextNumber();
+      const id = ids.id('event', number);
+      const body = makeBody(id);
+      insert(number, id, event.linkNumber, event.kind, body, event.createdAtMs);
+      return { ...event, number, id, body };
+    },
+    findEvent: (key: EventKey): StoredEvent | null => {
+      const [[name, value]] = Object.entries(key) as [[keyof typeof by, string | number]];
+      const row = by[name](value);
+      return row === undefined ? null : readEvent(row);
+    },
+    /** Of one link, or of all. */
+    events: (linkNumber: number | null) => ofLink(linkNumber).map(readEvent),
+  };
+}
+
+function readEvent(row: Row): StoredEvent {
+  return {
+    number: row.number as number,
+    id: row.id as string,
+    linkNumber: row.link_number as number,
+    kind: row.kind as EventKind,
+    body: row.body as string,
+    createdAtMs: row.created_at_ms as number,
   };
 }

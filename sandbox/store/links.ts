@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3';
-import type { Chance } from '../chance.ts';
-import type { Link, LinkStatus } from '../model.ts';
+import type { Link, LinkStatus, Payment, PaymentStatus } from '../model.ts';
+import type { Ids } from './statements.ts';
 import { numbering, type Row, statements } from './statements.ts';
 
 export type NewLink = Omit<Link, 'number' | 'id' | 'short' | 'webhookSecret' | 'status'> & {
@@ -12,11 +12,11 @@ export type LinkQuery = { status: LinkStatus | null; externalReference: string |
 
 type LinkKey = { id: string } | { number: number } | { short: string } | { externalReference: string };
 
-export function linkRows(db: Database) {
-  return { ...linkWriting(db), ...linkReading(db) };
+export function linkRows(db: Database, ids: Ids) {
+  return { ...linkWriting(db, ids), ...linkReading(db) };
 }
 
-function linkWriting(db: Database) {
+function linkWriting(db: Database, ids: Ids) {
   const { run } = statements(db);
   const nextNumber = numbering(db, 'link');
   const insert = run(`INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'ACTIVE', ?, ?, ?, ?, ?, ?)`);
@@ -24,10 +24,10 @@ function linkWriting(db: Database) {
   const setAmount = run('UPDATE link SET amount = ? WHERE number = ?');
   const setExpiry = run('UPDATE link SET expires_at_ms = ? WHERE number = ?');
   return {
-    addLink: (chance: Chance, link: NewLink): Link => {
+    addLink: (link: NewLink): Link => {
       const number = nextNumber();
-      const [id, short] = [chance.id('link', number), chance.short(number)];
-      const webhookSecret = link.webhookSecret ?? chance.secret(number);
+      const [id, short] = [ids.id('link', number), ids.short(number)];
+      const webhookSecret = link.webhookSecret ?? ids.secret(number);
       insert(
         number,
         id,
@@ -104,5 +104,64 @@ function readLink(row: Row): Link {
     webhookUrl: row.webhook_url as string | null,
     webhookSecret: row.webhook_secret as string,
     createdAtMs: row.created_at_ms as number,
+  };
+}
+
+export type NewPayment = Omit<Payment, 'number' | 'id'>;
+
+export function paymentRows(db: Database, ids: Ids) {
+  const { all, run } = statements(db);
+  const nextNumber = numbering(db, 'payment');
+  const insert = run('INSERT INTO payment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)');
+  const ofLink = all('SELECT * FROM payment WHERE link_number = ? ORDER BY number');
+  const setStatus = run('UPDATE payment SET status = ? WHERE number = ?');
+  const complete = run(
+    `UPDATE payment SET status = 'COMPLETED', completed_at_ms = ?, available_at_ms = ? WHERE number = ?`,
+  );
+  return {
+    addPayment: (payment: NewPayment): Payment => {
+      const number = nextNumber();
+      const id = ids.id('payment', number);
+      insert(
+        number,
+        id,
+        payment.linkNumber,
+        payment.status,
+        payment.createdAtMs,
+        payment.completedAtMs,
+        payment.availableAtMs,
+        payment.customer?.name ?? null,
+        payment.customer?.email ?? null,
+        payment.method,
+        payment.installments,
+        payment.amount,
+        payment.currency,
+        payment.totalBRL,
+      );
+      return { ...payment, number, id };
+    },
+    paymentsOf: (linkNumber: number) => ofLink(linkNumber).map(readPayment),
+    setPaymentStatus: (number: number, status: PaymentStatus) => setStatus(status, number),
+    completePayment: (number: number, completedAtMs: number, availableAtMs: number) =>
+      complete(completedAtMs, availableAtMs, number),
+  };
+}
+
+function readPayment(row: Row): Payment {
+  const [name, email] = [row.customer_name as string | null, row.customer_email as string | null];
+  return {
+    number: row.number as number,
+    id: row.id as string,
+    linkNumber: row.link_number as number,
+    status: row.status as PaymentStatus,
+    createdAtMs: row.created_at_ms as number,
+    completedAtMs: row.completed_at_ms as number | null,
+    availableAtMs: row.available_at_ms as number | null,
+    customer: name === null && email === null ? null : { name, email },
+    method: row.method as Payment['method'],
+    installments: row.installments as number,
+    amount: row.amount as number,
+    currency: row.currency as string,
+    totalBRL: row.total_brl as number,
   };
 }

@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS event (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS event_by_link ON event (link_number);
 
--- One way of an event to its link's webhookUrl, with as many attempts as it takes.
+-- The sending of one event to its link's webhookUrl, with all its attempts.
 CREATE TABLE IF NOT EXISTS delivery (
   number           INTEGER PRIMARY KEY,
   id               TEXT    NOT NULL UNIQUE,
@@ -61,7 +61,7 @@ CREATE TABLE IF NOT EXISTS delivery (
   first_attempt_ms INTEGER,
   -- What the first attempt was stamped with; retries that are signed once carry it again.
   first_timestamp  TEXT,
-  -- The mischief of the next attempt, where it is drawn already, as JSON.
+  -- The faults of the next attempt, once they are drawn, as JSON.
   held             TEXT,
   created_at_ms    INTEGER NOT NULL
 ) STRICT;

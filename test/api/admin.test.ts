@@ -4,9 +4,8 @@ import Database from 'better-sqlite3';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type ReservedLink, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { untilFast } from '../support/rounds.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually, untilFast } from '../support/timing.ts';
 import { deliverAndSee, get, heldOrder, paidOrder, post } from './client.ts';
 
 async function backUp(app: TestApp): Promise<{ path: string; bytes: number; notIncluded: string }> {

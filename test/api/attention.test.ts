@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { readableLog } from '../support/lines.ts';
+import { readableLog } from '../support/observe.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { get, orderPath, post, problem } from './client.ts';
 
 const settled = sharedApp();

@@ -3,8 +3,8 @@ import { expect } from 'vitest';
 import { OPERATOR_TOKEN, SHOP_TOKEN, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { expectDocumented } from '../support/document.ts';
-import { eventually } from '../support/eventually.ts';
 import { freshReference } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 
 type Token = 'operator' | 'shop';
 

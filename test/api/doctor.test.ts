@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { samples } from '../support/metrics.ts';
-import { peek } from '../support/peek.ts';
-import { freePort } from '../support/port.ts';
+import { freePort } from '../support/http.ts';
+import { samples } from '../support/observe.ts';
+import { peek } from '../support/rows.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { sharedApp } from '../support/shared.ts';
 

@@ -8,8 +8,8 @@ import { openMetrics } from '../../src/observe/metrics.ts';
 import { DELIVERY_OUTCOMES } from '../../src/receive/record.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { SHARED, SOURCES } from '../support/metrics.ts';
-import { freePort } from '../support/port.ts';
+import { freePort } from '../support/http.ts';
+import { SHARED, SOURCES } from '../support/observe.ts';
 import { spawnSandbox, spawnSettled } from '../support/process.ts';
 import { deliverAndSee } from './client.ts';
 

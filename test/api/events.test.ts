@@ -2,9 +2,8 @@ import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { startOwnTime } from '../support/own_time.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually, startOwnTime } from '../support/timing.ts';
 import { deliverAndSee, get, orderPath, paidOrder, post, problem } from './client.ts';
 
 const settled = sharedApp();

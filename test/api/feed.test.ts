@@ -9,8 +9,8 @@ import { systemClock } from '../../src/work/clock.ts';
 import { openSignal } from '../../src/work/signal.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { get, heldOrder, orderPath, paidOrder, post, problem } from './client.ts';
 
 const cursor = (text: string) => Buffer.from(text).toString('base64url');

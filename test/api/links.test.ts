@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { deliverAndSee, get, orderPath, post, problem } from './client.ts';
 
 const settled = sharedApp();

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { SHOP_TOKEN, startTestApp } from '../support/app.ts';
 import { startCallback } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
 import { sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { get, heldOrder, paidOrder, post, problem } from './client.ts';
 
 describe('api: notices', () => {

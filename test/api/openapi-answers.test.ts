@@ -11,11 +11,10 @@ import { sqliteAddress } from '../../src/store/address.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { act, createLink } from '../support/dispatch.ts';
 import { DOCUMENTED, problemsOf, responseOf, SEEN } from '../support/document.ts';
-import { eventually } from '../support/eventually.ts';
-import type { Passed } from '../support/front.ts';
-import { tamper } from '../support/peek.ts';
+import type { Passed } from '../support/proxies.ts';
+import { tamper } from '../support/rows.ts';
+import { act, createLink } from '../support/sandbox.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import {
   allSettled,
@@ -28,10 +27,11 @@ import {
   payLink,
   requestsOf,
   type Shop,
-  startFronted,
+  startProxiedShop,
   startShop,
 } from '../support/shop.ts';
 import { followTail } from '../support/tail.ts';
+import { eventually } from '../support/timing.ts';
 import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post, postText } from './client.ts';
 
 /**
@@ -91,7 +91,7 @@ describe('the answers of the document', () => {
   });
 
   it('of opening, checking and cancelling', async () => {
-    const { shop, front } = await startFronted(startShop);
+    const { shop, proxy } = await startProxiedShop(startShop);
     const { sandbox, settled } = shop;
     await openLink(shop, 'order-1');
     await openOrder(shop, 'order-1');
@@ -114,9 +114,9 @@ describe('the answers of the document', () => {
     const foreign = await createLink(sandbox, { amount: 100, externalReference: 'order-taken' });
     await openOrder(shop, 'order-taken');
     const adopt = () => settled.api(`${orderPath('order-taken')}/adopt`, { body: { id: foreign.id } });
-    front.answerWith(async () => refused(500));
+    proxy.answerWith(async () => refused(500));
     await adopt();
-    front.passAll();
+    proxy.passAll();
     await adopt();
     await adopt();
 
@@ -125,18 +125,18 @@ describe('the answers of the document', () => {
     });
     await askAbout(shop, 'order-none');
 
-    front.answerWith(async ({ method }) => (method === 'POST' ? refused(400, { error: 'no' }) : undefined));
+    proxy.answerWith(async ({ method }) => (method === 'POST' ? refused(400, { error: 'no' }) : undefined));
     await openOrder(shop, 'order-refused');
-    await openLinkLate(shop, () => front.answerWith(async () => refused(500)));
+    await openLinkLate(shop, () => proxy.answerWith(async () => refused(500)));
 
-    front.passAll();
+    proxy.passAll();
     await openLink(shop, 'order-3');
-    front.answerWith(async () => refused(500));
+    proxy.answerWith(async () => refused(500));
     await askAbout(shop, 'order-3');
   });
 
   it('of a key that the service refuses', async () => {
-    const { shop, front } = await startFronted(startShop);
+    const { shop, proxy } = await startProxiedShop(startShop);
     await openLink(shop, 'order-1');
     await createLink(shop.sandbox, { amount: 100, externalReference: 'order-taken' });
     await openOrder(shop, 'order-taken');
@@ -150,9 +150,9 @@ describe('the answers of the document', () => {
     ];
     for (const [n, ask] of asks.entries()) {
       // An opening that succeeds ends the pause after a refusal.
-      front.passAll();
+      proxy.passAll();
       await openLink(shop, `order-between-${n}`);
-      front.answerWith(async () => refused(401));
+      proxy.answerWith(async () => refused(401));
       await ask();
     }
   });

@@ -5,8 +5,7 @@ import type { JsonSchema } from '../../src/api/json_schema.ts';
 import { PROBLEM_WORDS } from '../../src/api/problem.ts';
 import { OPEN_ROUTES, ROUTES } from '../../src/api/router.ts';
 import { PROBLEM_CODES } from '../../src/http/problem.ts';
-import { DOCUMENT, DOCUMENTED, problemsOf } from '../support/document.ts';
-import { faultsBySchema } from '../support/schema.ts';
+import { DOCUMENT, DOCUMENTED, faultsBySchema, problemsOf } from '../support/document.ts';
 import { sharedApp } from '../support/shared.ts';
 
 const settled = sharedApp();

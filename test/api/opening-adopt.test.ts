@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
-import { act, createLink } from '../support/dispatch.ts';
+import { act, createLink } from '../support/sandbox.ts';
 import { freshReference, sharedShop } from '../support/shared.ts';
 import { expectPaid, openOrder, pass, quiet, requestsOf, type Shop, startShop } from '../support/shop.ts';
 import { get, orderPath, post, problem } from './client.ts';

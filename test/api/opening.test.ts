@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
-import { act, plan } from '../support/dispatch.ts';
+import { act, plan } from '../support/sandbox.ts';
 import { freshReference, sharedApp, sharedShop } from '../support/shared.ts';
 import {
   check,
@@ -12,7 +12,7 @@ import {
   quiet,
   requestsOf,
   type Shop,
-  startFronted,
+  startProxiedShop,
   startShop,
 } from '../support/shop.ts';
 import { get, orderPath, post, postText, problem } from './client.ts';
@@ -258,9 +258,9 @@ describe('api: registering a link for an order that settled opens', () => {
 
 describe('api: a currency that ISO 4217 does not know', () => {
   it("is taken of an order if it is configured, and pays for the order's own money only", async () => {
-    const { shop, front } = await startFronted(startShop, { environment: { SETTLED_CURRENCY: 'BRL USDT:2' } });
+    const { shop, proxy } = await startProxiedShop(startShop, { environment: { SETTLED_CURRENCY: 'BRL USDT:2' } });
     const inTheirs = (text: string) => text.replaceAll('"currency":"BRL"', '"currency":"USDT"');
-    front.answerWith(async (_asked, pass) => {
+    proxy.answerWith(async (_asked, pass) => {
       const answer = await pass();
       return { ...answer, text: inTheirs(answer.text) };
     });

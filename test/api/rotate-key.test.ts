@@ -9,11 +9,10 @@ import { migrateStore } from '../../src/store/open.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { type ReservedLink, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { peek, tamper } from '../support/peek.ts';
-import { freePort } from '../support/port.ts';
-import { untilFast } from '../support/rounds.ts';
+import { freePort } from '../support/http.ts';
+import { peek, tamper } from '../support/rows.ts';
 import { sharedApp } from '../support/shared.ts';
+import { eventually, untilFast } from '../support/timing.ts';
 import { get, post, problem } from './client.ts';
 
 const SECRET = 'the-signing-secret-of-32-bytes-1';

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/api/router.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signatureHex, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
 import { followTail } from '../support/tail.ts';
+import { eventually } from '../support/timing.ts';
 import { deliverAndSee } from './client.ts';
 
 const CHOSEN = 'secret-that-the-shop-chose-0001';

@@ -5,12 +5,12 @@ import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { startCallback } from '../support/callback.ts';
-import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { samples } from '../support/metrics.ts';
-import { freePort } from '../support/port.ts';
+import { freePort } from '../support/http.ts';
+import { samples } from '../support/observe.ts';
+import { HOUR_MS, MINUTE_MS } from '../support/sandbox.ts';
 import { sharedApp } from '../support/shared.ts';
 import { openLink, pass, payLink, startShop } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
 import { get, orderPath, paidOrder, post } from './client.ts';
 
 async function shopCheck(app: TestApp): Promise<{ status: string; detail: string }> {

@@ -6,7 +6,7 @@ import { openClock } from '../../sandbox/clock.ts';
 import type { ApiOptions } from '../../src/api/route.ts';
 import { tail } from '../../src/api/tail.ts';
 import { openActivity } from '../../src/observe/activity.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 
 /** More than the sockets between two processes hold. */
 const MUCH = 'x'.repeat(1_000_000);

@@ -2,10 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
 import { startCallback } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { startOwnTime } from '../support/own_time.ts';
 import { sharedApp } from '../support/shared.ts';
 import { followTail } from '../support/tail.ts';
+import { eventually, startOwnTime } from '../support/timing.ts';
 import { get, problem } from './client.ts';
 
 const settled = sharedApp();

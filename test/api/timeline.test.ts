@@ -2,10 +2,10 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { ReservedLink } from '../support/app.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { act, createLink, plan } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
+import { act, createLink, plan } from '../support/sandbox.ts';
 import { freshReference, sharedApp, sharedShop } from '../support/shared.ts';
 import { bindLink, openOrder, pass, payLink, quiet, type Shop, sell, startShop } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
 import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post } from './client.ts';
 
 const settled = sharedApp();

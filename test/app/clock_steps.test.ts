@@ -6,11 +6,10 @@ import { runIn } from '../store/postgres/contract_store.ts';
 import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { readableLog } from '../support/lines.ts';
-import { samples } from '../support/metrics.ts';
-import { look, tamper } from '../support/peek.ts';
+import { readableLog, samples } from '../support/observe.ts';
+import { look, tamper } from '../support/rows.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

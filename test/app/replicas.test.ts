@@ -1,17 +1,15 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Clock } from '../../src/work/clock.ts';
-import { systemClock } from '../../src/work/clock.ts';
+import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { newDatabase } from '../store/postgres/opening.ts';
 import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { startFront } from '../support/front.ts';
-import { readableLog } from '../support/lines.ts';
-import { samples } from '../support/metrics.ts';
+import { readableLog, samples } from '../support/observe.ts';
+import { startServiceProxy } from '../support/proxies.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { shutDatabase } from '../support/test_database.ts';
+import { eventually } from '../support/timing.ts';
 
 /** What is looked for every second or more rarely is not looked for at all: only what somebody tells is found. */
 const deaf: Clock = {
@@ -69,10 +67,10 @@ describe('replicas of one store', () => {
   });
 
   it('go at once by a secret that the service named to another one', async () => {
-    const front = await startFront(() => sandbox.url);
-    const sandbox = await startTestSandbox({ silences: ['creation-secret=own'] });
+    const proxy = await startServiceProxy(() => sandbox.url);
+    const sandbox = await startTestSandbox({ switches: ['creation-secret=own'] });
     const environment = {
-      SETTLED_API_URL: front.url,
+      SETTLED_API_URL: proxy.url,
       SETTLED_API_KEY: sandbox.apiKey,
       SETTLED_PUBLIC_URL: 'http://127.0.0.1:9',
     };
@@ -80,7 +78,7 @@ describe('replicas of one store', () => {
     const asked = Promise.withResolvers<{ webhookUrl: string; webhookSecret: string }>();
     const answer = Promise.withResolvers<void>();
     let named = '';
-    front.answerWith(async ({ method }, pass, _response, body) => {
+    proxy.answerWith(async ({ method }, pass, _response, body) => {
       const passed = await pass();
       if (method !== 'POST') return passed;
       named = JSON.parse(passed.text).paymentLink.webhookSecret;

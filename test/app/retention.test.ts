@@ -4,9 +4,9 @@ import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
 import { startRetention } from '../../src/app/retention.ts';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { readableLog } from '../support/lines.ts';
-import { peek, tamper } from '../support/peek.ts';
+import { readableLog } from '../support/observe.ts';
+import { peek, tamper } from '../support/rows.ts';
+import { eventually } from '../support/timing.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

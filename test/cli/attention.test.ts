@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { tamper } from '../support/peek.ts';
 import { runSettled } from '../support/process.ts';
+import { tamper } from '../support/rows.ts';
+import { eventually } from '../support/timing.ts';
 import { environmentOf, say } from './settled.ts';
 
 /** An order of 100.00 for which 60.00 came. */

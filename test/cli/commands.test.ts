@@ -5,10 +5,10 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { type ReservedLink, startTestApp, testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/port.ts';
+import { freePort } from '../support/http.ts';
 import { runSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { environmentOf, failing, say } from './settled.ts';
 
 const settled = sharedApp();

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp } from '../support/app.ts';
-import { act, HOUR_MS } from '../support/dispatch.ts';
+import { act, HOUR_MS } from '../support/sandbox.ts';
 import { openLink, pass, startDeafShop } from '../support/shop.ts';
 import { environmentOf, failing, say } from './settled.ts';
 

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
 import { runSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { environmentOf, failing, misunderstood, say } from './settled.ts';
 
 const settled = sharedApp();

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { freePort } from '../support/port.ts';
+import { freePort } from '../support/http.ts';
 import { type RunningProcess, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
 import { environmentOf, expectNothingToObey, failing } from './settled.ts';

@@ -3,8 +3,8 @@ import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type CallbackAnswer, startCallback } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
 import { runSettled } from '../support/process.ts';
+import { eventually } from '../support/timing.ts';
 import { environmentOf, failing, say } from './settled.ts';
 
 async function startPaid(environment: Record<string, string>, references: readonly string[]) {

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { testFolder } from '../support/app.ts';
-import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/port.ts';
+import { freePort } from '../support/http.ts';
 import { fatalLine, MAIN, onTerminal, runSettled, spawnSettled } from '../support/process.ts';
+import { eventually } from '../support/timing.ts';
 
 function environment(over: Record<string, string> = {}): Record<string, string> {
   return {

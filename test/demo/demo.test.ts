@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { HOST, type PortName, USUAL_PORTS } from '../../demo/ports.ts';
 import { testFolder } from '../support/app.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 import { type Demo, sharedDemo, spawnDemo, startedDemo } from './running.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -41,13 +41,13 @@ describe('demo --once', () => {
     for (const [at, [step]] of STEPS.entries()) {
       expect(lines[at]).toMatch(new RegExp(`^${at + 1}  ${step}  .*  \\d+\\.\\d\\d$`));
     }
-    const [, seconds] = /All 7 steps went as told, in (\d+\.\d) s/.exec(stdout) ?? [];
+    const [, seconds] = /All 7 steps succeeded, in (\d+\.\d) s/.exec(stdout) ?? [];
     expect(Number(seconds)).toBeLessThan(15);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
     await expectNothingLeft(demo);
   });
 
-  it('prints one line of JSON, and is not led astray by what is configured for another settled', async () => {
+  it('prints one line of JSON, and ignores the settings of another settled', async () => {
     const { code, stdout, stderr } = await kept().finished;
     expect([code, stderr, stdout.trimEnd().split('\n').length]).toEqual([0, '', 1]);
     const { steps } = JSON.parse(stdout);
@@ -55,7 +55,7 @@ describe('demo --once', () => {
     expect(steps.at(-1).happened).toContain('reconciliation');
   });
 
-  it('keeps what it wrote where a folder is named, for nobody else to read', async () => {
+  it('keeps its files in a named folder that only its user can read', async () => {
     const { code } = await kept().finished;
     expect(code).toBe(0);
     expect(readdirSync(folder)).toEqual(
@@ -68,7 +68,7 @@ describe('demo --once', () => {
     expect(again.stderr).toMatch(/^.*kept\/here is not empty\. Name a new folder: --keep FOLDER\n$/);
   });
 
-  it('ends with 130 and leaves nothing where it is interrupted', async () => {
+  it('ends with 130 and leaves nothing if it is interrupted', async () => {
     const demo = spawnDemo(['--once']);
     await eventually(() => expect(demo.files()).toHaveLength(1));
     demo.child.kill('SIGINT');
@@ -80,7 +80,8 @@ describe('demo --once', () => {
 });
 
 describe('demo', () => {
-  // Each serves several tests, the last of which ends it. The first is started as a terminal does, in a group of its own.
+  // Each serves several tests, the last of which ends it. The first is started as a terminal does, in a group of its
+  // own.
   const one = sharedDemo([], { through: ['setsid'] });
   const other = sharedDemo([]);
 
@@ -115,7 +116,7 @@ describe('demo', () => {
     expect(paste(text, /settled sandbox faults --clear.*/)).toContain('There are no fault plans.');
   });
 
-  it('has free ports where another demo has the usual ones, as it says', async () => {
+  it('takes free ports if another demo has the usual ones, and says so', async () => {
     await one().line(/Stop with Ctrl/);
     const first = addressesIn(one().stdout());
     expect(first.hooks).toMatch(/^http/);
@@ -144,7 +145,7 @@ describe('demo', () => {
     await expectNothingLeft(demo);
   });
 
-  it('leaves nothing either where it is killed', async () => {
+  it('leaves nothing if it is killed', async () => {
     const demo = other();
     await demo.line(/Stop with Ctrl/);
     expect(demo.processes().length).toBeGreaterThan(2);
@@ -153,7 +154,7 @@ describe('demo', () => {
     await demo.nothingLeft();
   });
 
-  it('kills what does not end when it is told to', async () => {
+  it('kills a process that does not end on SIGTERM', async () => {
     const demo = await startedDemo();
     process.kill(pidOf(demo, ' serve '), 'SIGSTOP');
     demo.child.kill('SIGINT');
@@ -161,18 +162,18 @@ describe('demo', () => {
     await expectNothingLeft(demo);
   });
 
-  it('ends with 1 and says so where one of its programs ends by itself', async () => {
+  it('ends with 1 and says so if one of its programs ends early', async () => {
     const demo = await startedDemo();
     process.kill(pidOf(demo, ' serve '), 'SIGKILL');
     const { code, stderr } = await demo.finished;
     expect(code).toBe(1);
-    expect(JSON.parse(stderr).error.message).toMatch(/^settled ended by itself \(SIGKILL\)\. Its last words:\n/);
+    expect(JSON.parse(stderr).error.message).toMatch(/^settled ended early \(SIGKILL\)\. Its last lines:\n/);
     await demo.nothingLeft();
   });
 });
 
 describe('the command settled demo', () => {
-  it('tells its options and exit codes', async () => {
+  it('lists its options and exit codes', async () => {
     for (const words of [
       ['demo', '--help'],
       ['help', 'demo'],
@@ -202,7 +203,7 @@ describe('the command settled demo', () => {
     }
   });
 
-  it('says in one sentence where the installation has no demo, as the image has none', () => {
+  it('says in one sentence that the installation has no demo, as in the image', () => {
     const folder = join(testFolder(), 'bin');
     cpSync(join(ROOT, 'bin'), folder, { recursive: true });
     const { status, stdout, stderr } = launch(folder, 'demo', '--once');

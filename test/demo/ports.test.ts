@@ -5,7 +5,7 @@ import { AddressTaken, HOST, type PortName, startAtPorts, USUAL_PORTS } from '..
 const NAMES = Object.keys(USUAL_PORTS) as PortName[];
 
 describe('the ports of the demo', () => {
-  it('are the usual ones where nobody has them', async () => {
+  it('are the usual ones if they are free', async () => {
     const before = await free();
     const chosen = await startAtPorts(NAMES, async (ports) => ports);
     const after = await free();
@@ -14,7 +14,7 @@ describe('the ports of the demo', () => {
     }
   });
 
-  it('are chosen again where somebody took one meanwhile, and not for ever', async () => {
+  it('are chosen again if another program took one meanwhile, but not endlessly', async () => {
     let tries = 0;
     const start = async ({ shop }: { shop: number }) => {
       tries += 1;

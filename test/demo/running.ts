@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { eventually } from '../support/eventually.ts';
 import { type RunningProcess, type SpawnOptions, spawnSettled } from '../support/process.ts';
+import { eventually } from '../support/timing.ts';
 
 /** `settled demo`, as the launcher runs it. */
 const DEMO_MAIN = fileURLToPath(new URL('../../demo/main.ts', import.meta.url));

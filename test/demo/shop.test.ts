@@ -22,7 +22,7 @@ describe('the shop of the demo', () => {
     await tab.getByRole('button', { name: 'A lamp for the desk' }).click();
     await tab.getByRole('button', { name: 'Get the PIX code' }).click();
     expect(tab.url()).toMatch(new RegExp(`^${sandbox}/pay/`));
-    // The receipt goes on by itself after a moment: it stays until its link has been pressed.
+    // The receipt goes on after a moment: it stays until its link has been pressed.
     const pressed = Promise.withResolvers<void>();
     await tab.route(`${hooks}/**`, async (route) => {
       await pressed.promise;
@@ -58,19 +58,22 @@ describe('the shop of the demo', () => {
     await heading(tab, 'Paid. Thank you!');
   });
 
-  it.each([true, false])('shows by itself that an order was paid, with script: %s', async (javaScriptEnabled) => {
-    const { shop, sandbox } = addresses();
-    const { reference, page } = await buy(shop, { good: 'chair', reference: `chair-${javaScriptEnabled}` });
-    const tab = await open({ javaScriptEnabled });
-    await tab.goto(`${shop}/orders/${reference}`);
-    await heading(tab, 'Waiting for your payment');
-    expect(await tab.getByRole('link', { name: 'Pay now' }).getAttribute('href')).toBe(page);
-    await payAt(sandbox, page);
-    await heading(tab, 'Paid. Thank you!');
-    expect(tab.wrongs).toEqual([]);
-  });
+  it.each([true, false])(
+    'shows without a reload by hand that an order was paid, with script: %s',
+    async (javaScriptEnabled) => {
+      const { shop, sandbox } = addresses();
+      const { reference, page } = await buy(shop, { good: 'chair', reference: `chair-${javaScriptEnabled}` });
+      const tab = await open({ javaScriptEnabled });
+      await tab.goto(`${shop}/orders/${reference}`);
+      await heading(tab, 'Waiting for your payment');
+      expect(await tab.getByRole('link', { name: 'Pay now' }).getAttribute('href')).toBe(page);
+      await payAt(sandbox, page);
+      await heading(tab, 'Paid. Thank you!');
+      expect(tab.wrongs).toEqual([]);
+    },
+  );
 
-  it('finds a payment of which no webhook told, by asking', async () => {
+  it('finds a payment without a webhook, by asking the service', async () => {
     const { shop, sandbox } = addresses();
     const { reference, page } = await buy(shop, { good: 'chair', reference: 'chair-2' });
     await control(sandbox, '/faults', { fault: 'drop', count: null, match: { link: page.split('/pay/')[1] } });
@@ -104,7 +107,7 @@ describe('the shop of the demo', () => {
     await tab.getByText('nothing yet').waitFor();
   });
 
-  it('opens one order where its button is pressed twice, and leads to the order where it is paid', async () => {
+  it('opens one order if its button is pressed twice, and leads to the order if it is paid', async () => {
     const { shop, sandbox } = addresses();
     const first = await buy(shop, { good: 'tea', reference: 'tea-1' });
     expect(await buy(shop, { good: 'tea', reference: 'tea-1' })).toEqual(first);
@@ -134,7 +137,7 @@ describe('the shop of the demo', () => {
     expect(tab.wrongs).toEqual([]);
   });
 
-  it('says so where there is no such order or page', async () => {
+  it('says so if there is no such order or page', async () => {
     const { shop } = addresses();
     for (const path of ['/orders/nobody', '/orders/..%2Fx', '/nowhere', '/orders/%E0%A4%A']) {
       const answer = await fetch(`${shop}${path}`);
@@ -163,7 +166,7 @@ describe('the shop of the demo', () => {
 });
 
 describe('hostile texts in the shop of the demo', () => {
-  it('never run, neither where settled takes them nor where it refuses them', async () => {
+  it('never run, whether settled accepts or refuses them', async () => {
     const { shop } = addresses();
     const tab = await open();
     const isInert = async (what: string) => {
@@ -194,7 +197,7 @@ describe('hostile texts in the shop of the demo', () => {
     await isInert('the list');
   });
 
-  it('stand escaped where they come back, each of them', async () => {
+  it('come back escaped, each of them', async () => {
     const { shop } = addresses();
     for (const payload of PAYLOADS) {
       // Too cheap: refused before anything is asked of the service.
@@ -209,7 +212,7 @@ describe('hostile texts in the shop of the demo', () => {
   });
 });
 
-describe('the shop of the demo and others', () => {
+describe('the shop of the demo and other sites', () => {
   it('cannot be made to buy by the page of another site', async () => {
     const { shop } = addresses();
     const fields = '<input name=good value=tea><input name=reference value=won-1>';
@@ -225,7 +228,7 @@ describe('the shop of the demo and others', () => {
     expect((await fetch(`${shop}/orders/won-1`)).status).toBe(404);
   });
 
-  it('refuses what a browser says to come from elsewhere', async () => {
+  it('refuses requests that a browser marks as from another site', async () => {
     const { shop } = addresses();
     for (const headers of [
       { origin: 'https://evil.example' },
@@ -243,7 +246,7 @@ describe('the shop of the demo and others', () => {
     expect((await fetch(`${shop}/orders/won-2`)).status).toBe(404);
   });
 
-  it('lets nothing in but its own, and forms lead to the hosted page alone', async () => {
+  it('loads nothing but its own files, and its forms lead only to the hosted page', async () => {
     const { shop, sandbox } = addresses();
     for (const path of ['/', '/orders/nobody', '/assets/shop.js']) {
       const { headers } = await fetch(`${shop}${path}`);

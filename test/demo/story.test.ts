@@ -4,7 +4,7 @@ import { openFolder } from '../../demo/folder.ts';
 import { openProcesses } from '../../demo/processes.ts';
 import { playStory } from '../../demo/story.ts';
 
-/** The story with the sandbox doing what no step tells of; returns the steps that went as told, and how it ended. */
+/** Plays the story while the sandbox also carries out this plan. Returns the steps that succeeded, and how it ended. */
 async function playWith(plan: { fault: string; with?: object }) {
   const folder = openFolder(null);
   const processes = openProcesses(folder);
@@ -29,15 +29,15 @@ describe('the story of the demo', () => {
       'webhooks that nobody can believe',
       { fault: 'wrong-secret' },
       1,
-      /^The step "pay it" did not go as told: (the payment was learned by reconciliation|the order is \w+, not paid)\.$/,
+      /^The step "pay it" failed: (the payment was learned by reconciliation|the order is \w+, not paid)\.$/,
     ],
     [
       'webhooks that come twice by themselves',
       { fault: 'duplicate', with: { times: 2 } },
       2,
-      /^The step "deliver the payment twice more" did not go as told: \d+ of 2 copies were answered as duplicates\.$/,
+      /^The step "deliver the payment twice more" failed: \d+ of 2 copies were answered as duplicates\.$/,
     ],
-  ])('fails at the step that is not as told: %s', async (_name, plan, stepsBefore, told) => {
+  ])('fails at the step that goes wrong: %s', async (_name, plan, stepsBefore, told) => {
     const { steps, failed } = await playWith(plan);
     expect(failed).toMatchObject({ exit: 1, message: expect.stringMatching(told) });
     expect(steps).toHaveLength(stepsBefore);

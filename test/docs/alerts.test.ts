@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { openMetrics } from '../../src/observe/metrics.ts';
 import { DELIVERY_OUTCOMES } from '../../src/receive/record.ts';
-import { SHARED, SOURCES, samples } from '../support/metrics.ts';
+import { SHARED, SOURCES, samples } from '../support/observe.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const file = readFileSync(join(ROOT, 'docs/observability/alerts.yml'), 'utf8');

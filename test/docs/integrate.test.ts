@@ -6,8 +6,8 @@ import { expect, it } from 'vitest';
 import { NOTICE_TYPES } from '../../src/domain/decision.ts';
 import { SHOP_TOKEN, startTestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
+import { freePort } from '../support/http.ts';
 import { anchorsOf, targetsOf } from '../support/markdown.ts';
-import { freePort } from '../support/port.ts';
 import { spawnProgram } from '../support/process.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 

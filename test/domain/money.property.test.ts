@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type AmountFault, currencyExponent, formatAmount, parseAmount } from '../../src/domain/money.ts';
-import { times } from '../support/length.ts';
+import { times } from '../support/timing.ts';
 
 const digits = (max: number) => fc.stringMatching(new RegExp(`^[0-9]{1,${max}}$`));
 const currency = fc.constantFrom('BRL', 'JPY', 'KWD', 'CLF');

@@ -1,10 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import type { SettlementPolicy } from '../../src/domain/decision.ts';
-import { OUTCOMES, RULES } from '../../src/domain/decision.ts';
+import { OUTCOMES, RULES, type SettlementPolicy } from '../../src/domain/decision.ts';
 import { type Authority, FACT_KINDS, type FactKind, type PaymentFact } from '../../src/domain/fact.ts';
 import { ORDER_STATES, type Order, type OrderState, TRANSITIONS } from '../../src/domain/order.ts';
-import { explore } from '../support/explore.ts';
 import {
   ALWAYS,
   API,
@@ -12,6 +10,7 @@ import {
   DOUBTFUL_QUOTES,
   deeds,
   EVENT,
+  explore,
   NO_API,
   orderIn,
   PERSON,

@@ -7,8 +7,8 @@ import { balances, payments, UNNAMED } from '../../src/domain/ledger.ts';
 import type { StatedMoney } from '../../src/domain/money.ts';
 import { isOpen, type Order, type Settlement } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
-import { times } from '../support/length.ts';
 import { aFact, anOrder, EVENT, NO_API, PERSON, reading, type Step, stated, step } from '../support/orders.ts';
+import { times } from '../support/timing.ts';
 
 /** Calls `visit` with every order in which the items can come. Items that are the same object count as equal. */
 function eachSequence<T>(items: readonly T[], visit: (sequence: readonly T[]) => void): void {

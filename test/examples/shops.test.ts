@@ -12,10 +12,10 @@ import { systemClock } from '../../src/work/clock.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/port.ts';
+import { freePort } from '../support/http.ts';
 import { type RunningProcess, spawnProgram } from '../support/process.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url));
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { act, createLink, HOUR_MS, MINUTE_MS, plan } from '../support/dispatch.ts';
+import { act, createLink, HOUR_MS, MINUTE_MS, plan } from '../support/sandbox.ts';
 import { freshReference, sharedShop } from '../support/shared.ts';
 import {
   allSettled,
@@ -13,7 +13,7 @@ import {
   requestsOf,
   type Shop,
   startDeafShop,
-  startFronted,
+  startProxiedShop,
   startShop,
 } from '../support/shop.ts';
 
@@ -177,9 +177,9 @@ describe('POST /v1/orders/:reference/cancel', () => {
   });
 
   it('goes on watching the open link of a cancelled order: money that comes is held', async () => {
-    const { shop, front } = await startFronted(startDeafShop, { environment: { SETTLED_LINK_LIFETIME: '10d' } });
+    const { shop, proxy } = await startProxiedShop(startDeafShop, { environment: { SETTLED_LINK_LIFETIME: '10d' } });
     // Without the list the schedule alone finds it.
-    front.answerWith(async ({ path }) =>
+    proxy.answerWith(async ({ path }) =>
       path.includes('?page=') ? { status: 403, headers: {}, text: '' } : undefined,
     );
     const link = await openLink(shop, 'order-1');
@@ -198,9 +198,9 @@ describe('POST /v1/orders/:reference/cancel', () => {
   });
 
   it('loses no payment that comes between the answer and the cancel', async () => {
-    const { shop, front } = await startFronted(startShop);
+    const { shop, proxy } = await startProxiedShop(startShop);
     const link = await openLink(shop, 'order-1');
-    front.answerWith(async (_asked, passOn) => {
+    proxy.answerWith(async (_asked, passOn) => {
       const unpaid = await passOn();
       await act(shop.sandbox, link, 'pay');
       await shop.sandbox.idle();

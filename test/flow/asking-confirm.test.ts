@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { act, createLink, MINUTE_MS } from '../support/dispatch.ts';
-import type { Front } from '../support/front.ts';
+import type { ServiceProxy } from '../support/proxies.ts';
+import { act, createLink, MINUTE_MS } from '../support/sandbox.ts';
 import {
   bindLink,
   check,
@@ -11,7 +11,7 @@ import {
   quiet,
   type Shop,
   startDeafShop,
-  startFronted,
+  startProxiedShop,
   startShop,
 } from '../support/shop.ts';
 
@@ -19,8 +19,8 @@ import {
 type Json = any;
 
 /** Changes what the service answers about links. */
-function change(front: Front, edit: (link: Json) => void): void {
-  front.answerWith(async ({ method, path }, pass) => {
+function change(proxy: ServiceProxy, edit: (link: Json) => void): void {
+  proxy.answerWith(async ({ method, path }, pass) => {
     if (method !== 'GET' || !/payment-links\/[^/?]+$/.test(path)) return undefined;
     const answer = await pass();
     const body = JSON.parse(answer.text);
@@ -42,13 +42,13 @@ describe('SETTLED_CONFIRM=always', () => {
   const ALWAYS = { environment: { SETTLED_CONFIRM: 'always' } };
 
   it('pays by the answer of the API, and not by the webhook alone', async () => {
-    const { shop, front } = await startFronted(startShop, ALWAYS);
+    const { shop, proxy } = await startProxiedShop(startShop, ALWAYS);
     const link = await openLink(shop, 'order-1');
-    change(front, unpaid);
+    change(proxy, unpaid);
     await act(shop.sandbox, link, 'pay');
     await pass(shop, 5 * MINUTE_MS, 30_000);
     expect(await orderOf(shop)).toMatchObject({ state: 'payment_pending', payments: [], holds: [] });
-    front.passAll();
+    proxy.passAll();
     await passUntil(shop, async () => (await stateOf(shop)) === 'paid', { withinMs: MINUTE_MS + 1_000 });
     expect(await orderOf(shop)).toMatchObject({ learnedBy: 'reconciliation', flags: [], holds: [] });
   });
@@ -64,27 +64,27 @@ describe('SETTLED_CONFIRM=always', () => {
   });
 
   it('holds a completion that the API does not confirm for ten minutes', async () => {
-    const { shop, front } = await startFronted(startShop, ALWAYS);
+    const { shop, proxy } = await startProxiedShop(startShop, ALWAYS);
     const link = await openLink(shop, 'order-1');
-    change(front, unpaid);
+    change(proxy, unpaid);
     await act(shop.sandbox, link, 'pay');
     await pass(shop, 9 * MINUTE_MS, 30_000);
     expect((await orderOf(shop)).holds).toEqual([]);
     await pass(shop, 2 * MINUTE_MS, 30_000);
     expect(await orderOf(shop)).toMatchObject({ state: 'held', holds: [{ reason: 'unconfirmed' }], payments: [] });
-    front.passAll();
+    proxy.passAll();
     await check(shop, 'order-1');
     expect(await orderOf(shop)).toMatchObject({ state: 'held', payments: [{ status: 'completed' }] });
   });
 
   it('keeps what it waits for where the API cannot be asked', async () => {
-    const { shop, front } = await startFronted(startShop, ALWAYS);
+    const { shop, proxy } = await startProxiedShop(startShop, ALWAYS);
     const link = await openLink(shop, 'order-1');
-    front.answerWith(async () => ({ status: 503, headers: {}, text: '' }));
+    proxy.answerWith(async () => ({ status: 503, headers: {}, text: '' }));
     await act(shop.sandbox, link, 'pay');
     await pass(shop, 20 * MINUTE_MS, MINUTE_MS);
     expect(await orderOf(shop)).toMatchObject({ state: 'payment_pending', holds: [] });
-    front.passAll();
+    proxy.passAll();
     await passUntil(shop, async () => (await stateOf(shop)) === 'paid', {
       withinMs: 70 * MINUTE_MS,
       stepMs: MINUTE_MS,
@@ -95,7 +95,7 @@ describe('SETTLED_CONFIRM=always', () => {
 describe('SETTLED_CONFIRM=in-doubt', () => {
   /** An order with a paid link, none of whose own webhooks came; and one that names half of its money. */
   async function doubted() {
-    const { shop, front } = await startFronted(startDeafShop);
+    const { shop, proxy } = await startProxiedShop(startDeafShop);
     const { webhookUrl, webhookSecret } = await shop.settled.reserve('order-1');
     const link = await createLink(shop.sandbox, { externalReference: 'order-1', webhookUrl, webhookSecret });
     await bindLink(shop, 'order-1', link);
@@ -107,16 +107,16 @@ describe('SETTLED_CONFIRM=in-doubt', () => {
       const headers = signedHeaders(webhookSecret, body, String(shop.sandbox.clock.nowMs()));
       expect((await fetch(webhookUrl, { method: 'POST', headers, body })).status).toBe(200);
     };
-    return { shop, front, deliver };
+    return { shop, proxy, deliver };
   }
 
   it('asks about an event that names less money, and is paid by what the API says', async () => {
-    const { shop, front, deliver } = await doubted();
-    front.answerWith(async () => ({ status: 503, headers: {}, text: '' }));
+    const { shop, proxy, deliver } = await doubted();
+    proxy.answerWith(async () => ({ status: 503, headers: {}, text: '' }));
     await deliver();
     await pass(shop, 2_000);
     expect(await orderOf(shop)).toMatchObject({ state: 'awaiting_payment', holds: [] });
-    front.passAll();
+    proxy.passAll();
     await passUntil(shop, async () => (await stateOf(shop)) === 'paid', { withinMs: 2 * MINUTE_MS });
     expect(await orderOf(shop)).toMatchObject({
       learnedBy: 'reconciliation',
@@ -126,8 +126,8 @@ describe('SETTLED_CONFIRM=in-doubt', () => {
   });
 
   it('holds the order where the API says the same', async () => {
-    const { shop, front, deliver } = await doubted();
-    change(front, (link) => {
+    const { shop, proxy, deliver } = await doubted();
+    change(proxy, (link) => {
       link.amount = 50;
       for (const payment of link.payments) payment.quote.amount = 50;
     });
@@ -140,8 +140,8 @@ describe('SETTLED_CONFIRM=in-doubt', () => {
   });
 
   it('takes quotes for misread after three in a row that differ from links which agree', async () => {
-    const { shop, front } = await startFronted(startDeafShop);
-    change(front, (link) => {
+    const { shop, proxy } = await startProxiedShop(startDeafShop);
+    change(proxy, (link) => {
       for (const payment of link.payments) payment.quote.amount = 19.99;
     });
     const kinds = async () => {
@@ -156,7 +156,7 @@ describe('SETTLED_CONFIRM=in-doubt', () => {
     }
     expect(states).toEqual(['held', 'held', 'paid', 'paid']);
     expect(await kinds()).toContain('quote_reading_doubtful');
-    front.passAll();
+    proxy.passAll();
     await act(shop.sandbox, await openLink(shop, 'order-5'), 'pay');
     expect((await check(shop, 'order-5')).body.order.state).toBe('paid');
     expect(await kinds()).not.toContain('quote_reading_doubtful');

@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
 import { signedHeaders } from '../support/deliveries.ts';
-import { act, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import type { Passed } from '../support/front.ts';
-import { readableLog } from '../support/lines.ts';
+import { readableLog } from '../support/observe.ts';
+import type { Passed } from '../support/proxies.ts';
+import { act, HOUR_MS, MINUTE_MS } from '../support/sandbox.ts';
 import {
   check,
   openLink,
@@ -11,10 +10,11 @@ import {
   passUntil,
   type Shop,
   startDeafShop,
-  startFronted,
+  startProxiedShop,
   startShop,
   stopSettled,
 } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
 
 const HTML = { 'content-type': 'text/html' };
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -35,22 +35,22 @@ const WELL = ['well-1', 'well-2', 'well-3'];
 
 async function startSickShop() {
   const { log, lines } = readableLog();
-  const { shop, front } = await startFronted(startDeafShop, { log });
+  const { shop, proxy } = await startProxiedShop(startDeafShop, { log });
   const sick = new Map<string, Passed | 'hang' | 'cut'>();
-  front.answerWith(async ({ path }, _pass, response) => {
+  proxy.answerWith(async ({ path }, _pass, response) => {
     const answer = sick.get(path.split('/').at(-1) ?? '');
     if (answer === 'hang') return 'answered';
     if (answer !== 'cut') return answer;
     response.writeHead(200, { ...JSON_TYPE, 'content-length': 1_000 }).write('{"success":', () => response.destroy());
     return 'answered';
   });
-  return { shop, front, sick, lines };
+  return { shop, proxy, sick, lines };
 }
 
 const stateOf = async ({ settled }: Shop, reference: string) => (await settled.order(reference)).state;
 
 it('names what is wrong with the answer about one link, asks again, and pays the others meanwhile', async () => {
-  const { shop, front, sick, lines } = await startSickShop();
+  const { shop, proxy, sick, lines } = await startSickShop();
   const references = [...Object.keys(SICK), ...WELL];
   for (const reference of references) {
     const link = await openLink(shop, reference);
@@ -81,19 +81,19 @@ it('names what is wrong with the answer about one link, asks again, and pays the
   });
   for (const reference of Object.keys(SICK)) expect(await stateOf(shop, reference)).toBe('awaiting_payment');
 
-  front.passAll();
+  proxy.passAll();
   const allPaid = async () => (await shop.settled.api('/v1/stats')).body.stats.orders.paid === references.length;
   await passUntil(shop, allPaid, { withinMs: 5 * 60_000, stepMs: 5_000 });
 });
 
 it('obeys a 429: nothing is asked until its Retry-After, and then everything', async () => {
-  const { shop, front, sick } = await startSickShop();
+  const { shop, proxy, sick } = await startSickShop();
   const limited = await openLink(shop, 'limited');
   const other = await openLink(shop, 'other');
   for (const link of [limited, other]) await act(shop.sandbox, link, 'pay');
   sick.set(limited.id, { status: 429, headers: { ...JSON_TYPE, 'retry-after': '90' }, text: '{}' });
   expect((await check(shop, 'limited')).status).toBe(503);
-  front.passAll();
+  proxy.passAll();
   const refused = await check(shop, 'other');
   expect([refused.status, refused.body.title]).toEqual([503, 'service_unavailable']);
   await pass(shop, 80_000, 80_000);
@@ -104,14 +104,14 @@ it('obeys a 429: nothing is asked until its Retry-After, and then everything', a
 });
 
 it('obeys a 429 to the second, whatever its rate headers say', async () => {
-  const { shop, front, sick } = await startSickShop();
+  const { shop, proxy, sick } = await startSickShop();
   const limited = await openLink(shop, 'limited');
   const headers = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '60' };
   sick.set(limited.id, { status: 429, headers: { ...JSON_TYPE, ...headers, 'retry-after': '20' }, text: '{}' });
   const askedAtMs = shop.sandbox.clock.nowMs();
   expect((await check(shop, 'limited')).status).toBe(503);
   const answeredAtMs = shop.sandbox.clock.nowMs();
-  front.passAll();
+  proxy.passAll();
   const paused = await check(shop, 'limited');
   const until = /the API is paused until (\S+),/.exec(paused.body.detail)?.[1] ?? '';
   // The pause began between the two: the sandbox's clock also runs by itself while a slow machine answers.
@@ -125,19 +125,19 @@ it('obeys a 429 to the second, whatever its rate headers say', async () => {
 });
 
 it('is back as soon as a refused key is put right, and the doctor tells the cause until then', async () => {
-  const { shop, front } = await startFronted(startDeafShop);
+  const { shop, proxy } = await startProxiedShop(startDeafShop);
   const service = async () => {
     const { body } = await shop.settled.api('/v1/admin/doctor');
     return body.checks.find(({ name }: { name: string }) => name === 'service');
   };
   await openLink(shop, 'order-1');
-  front.answerWith(async () => ({ status: 401, headers: JSON_TYPE, text: '{}' }));
+  proxy.answerWith(async () => ({ status: 401, headers: JSON_TYPE, text: '{}' }));
   expect((await check(shop, 'order-1')).body.title).toBe('api_key_refused');
   for (let n = 0; n < 2; n++) {
     expect(await service()).toMatchObject({ status: 'failing', detail: expect.stringContaining('401') });
   }
   expect((await check(shop, 'order-1')).body.detail).toContain('the API is paused until');
-  front.passAll();
+  proxy.passAll();
   await openLink(shop, 'order-2');
   expect((await check(shop, 'order-1')).status).toBe(200);
   expect(await service()).toMatchObject({ status: 'ok' });

@@ -1,10 +1,10 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { act, deliveriesOf } from '../support/dispatch.ts';
-import { times } from '../support/length.ts';
-import { look } from '../support/peek.ts';
-import { openLink, openOrder, pass, requestsOf, type Shop, startFronted, startShop } from '../support/shop.ts';
+import { look } from '../support/rows.ts';
+import { act, deliveriesOf } from '../support/sandbox.ts';
+import { openLink, openOrder, pass, requestsOf, type Shop, startProxiedShop, startShop } from '../support/shop.ts';
+import { times } from '../support/timing.ts';
 
 const SECONDS = times(4, 10);
 const FORGED_PER_SECOND = 500;
@@ -111,10 +111,10 @@ it.each(Object.entries(CAUSES))(
   'asks once for a reason of its own (%s), and once for all that is forged while it asks',
   async (reason, cause) => {
     const environment = { SETTLED_RETURN: 'on', SETTLED_CONFIRM: 'always' };
-    const { shop, front } = await startFronted(startShop, { environment });
+    const { shop, proxy } = await startProxiedShop(startShop, { environment });
     const link = await openLink(shop, 'order-1', { callbackUrl: 'https://shop.example.com/thanks' });
     const [url = ''] = await knownTokens(shop, [link]);
-    front.answerWith(async ({ path }) => {
+    proxy.answerWith(async ({ path }) => {
       if (!path.endsWith(link.id)) return undefined;
       for (let n = 0; n < 5; n++) await fetch(url, { method: 'POST', body: '{}' });
     });

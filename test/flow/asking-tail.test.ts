@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { act, HOUR_MS, plan } from '../support/dispatch.ts';
-import { look } from '../support/peek.ts';
+import { look } from '../support/rows.ts';
+import { act, HOUR_MS, plan } from '../support/sandbox.ts';
 import { openLink, pass, quiet, requestsOf, type Shop, sleep, startShop } from '../support/shop.ts';
 
 const DAY_MS = 24 * HOUR_MS;

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { plan } from '../support/dispatch.ts';
-import { times } from '../support/length.ts';
-import { look } from '../support/peek.ts';
+import { look } from '../support/rows.ts';
+import { plan } from '../support/sandbox.ts';
 import { busiestMinute, openOrder, passUntil, requestsOf, startShop } from '../support/shop.ts';
+import { times } from '../support/timing.ts';
 
 const ORDERS = times(80, 200);
 const LIMIT = 60;

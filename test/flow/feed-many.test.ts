@@ -11,10 +11,9 @@ import {
   startServing,
 } from '../process/serving.ts';
 import { testFolder } from '../support/app.ts';
-import { eachAtOnce } from '../support/at_once.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { times } from '../support/length.ts';
-import { peek } from '../support/peek.ts';
+import { peek } from '../support/rows.ts';
+import { eachAtOnce, times } from '../support/timing.ts';
 
 const ORDERS = times(1_000, 10_000);
 const AT_ONCE = 48;

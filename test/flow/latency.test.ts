@@ -4,8 +4,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { completedEvent, deliver, type Serving, startServing } from '../process/serving.ts';
 import { testFolder } from '../support/app.ts';
-import { times } from '../support/length.ts';
-import { untilFast } from '../support/rounds.ts';
+import { times, untilFast } from '../support/timing.ts';
 
 /**
  * A settler that nobody wakes looks once a second: 500 ms in the median. A machine that other work keeps busy says little

@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
-import { act, createLink, MINUTE_MS } from '../support/dispatch.ts';
 import { runSettled } from '../support/process.ts';
+import { act, createLink, MINUTE_MS } from '../support/sandbox.ts';
 import {
   expectPaid,
   openLink,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { act } from '../support/dispatch.ts';
+import { act } from '../support/sandbox.ts';
 import { check, openLink, passUntil, type Shop, sell, startShop } from '../support/shop.ts';
 
 /** Of an order of 100.00 BRL: the ways to pay that the sandbox knows, and what settled makes of each. */
@@ -51,7 +51,7 @@ describe('money as the service may say it', () => {
   });
 
   it('of a payment without an id is read again and again, and tells nothing anew', async () => {
-    const shop = await startShop({ silences: ['payment-ids=first', 'refund-event=none'] });
+    const shop = await startShop({ switches: ['payment-ids=first', 'refund-event=none'] });
     const link = await openLink(shop, 'order-1');
     await act(shop.sandbox, link, 'pay');
     await passUntil(shop, async () => (await shop.settled.order('order-1')).state === 'paid');

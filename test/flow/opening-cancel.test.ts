@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { plan } from '../support/dispatch.ts';
+import { plan } from '../support/sandbox.ts';
 import { cancel, openOrder, pass, passUntil, requestsOf, type Shop, startShop } from '../support/shop.ts';
 
 const CREATION = { method: 'POST', path: '/api/v1/payment-links' };

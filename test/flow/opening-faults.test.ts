@@ -1,12 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Creation, type Front, startFront } from '../../prove/front.ts';
+import { type Creation, type ServiceProxy, startServiceProxy } from '../../prove/service_proxy.ts';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { plan } from '../support/dispatch.ts';
-import { tamper } from '../support/peek.ts';
-import { startTestSandbox } from '../support/sandbox.ts';
+import { tamper } from '../support/rows.ts';
+import { plan, startTestSandbox } from '../support/sandbox.ts';
 import {
   busiestMinute,
   cancel,
@@ -20,14 +19,14 @@ import {
 
 const CREATION = { method: 'POST', path: '/api/v1/payment-links' };
 
-/** A shop whose requests to the service pass through a front. */
-async function startBehindFront(): Promise<{ shop: Shop; front: Front }> {
-  const front = await startFront();
-  onTestFinished(() => front.close());
-  const shop = await startShop({ environment: { SETTLED_API_URL: front.url } });
-  front.serviceUrl = shop.sandbox.url;
+/** A shop whose requests to the service pass through a proxy. */
+async function startBehindProxy(): Promise<{ shop: Shop; proxy: ServiceProxy }> {
+  const proxy = await startServiceProxy();
+  onTestFinished(() => proxy.close());
+  const shop = await startShop({ environment: { SETTLED_API_URL: proxy.url } });
+  proxy.serviceUrl = shop.sandbox.url;
   await dropFirstEvents(shop);
-  return { shop, front };
+  return { shop, proxy };
 }
 
 async function dropFirstEvents({ sandbox }: Shop): Promise<void> {
@@ -77,9 +76,9 @@ describe('a service that answers the creation with what cannot be used', () => {
     ['nothing: the connection breaks', 'service_unreachable', made(null)],
     ['no link', 'service_answer_unusable', made({ status: 201, body: '{"success":true}' })],
   ])('%s: names the fault %s, goes on, and holds up no other order', async (_name, code, mischief) => {
-    const { shop, front } = await startBehindFront();
-    const { onCreation } = front;
-    front.onCreation = async (creation) => {
+    const { shop, proxy } = await startBehindProxy();
+    const { onCreation } = proxy;
+    proxy.onCreation = async (creation) => {
       if (creation.number === 1) await mischief(creation);
       else await onCreation(creation);
     };
@@ -92,9 +91,9 @@ describe('a service that answers the creation with what cannot be used', () => {
   });
 
   it('nothing at all: the shop is answered 202 within 10 s, and gets the link that was made', async () => {
-    const { shop, front } = await startBehindFront();
-    const { onCreation } = front;
-    front.onCreation = async (creation) => {
+    const { shop, proxy } = await startBehindProxy();
+    const { onCreation } = proxy;
+    proxy.onCreation = async (creation) => {
       await creation.carryOut();
       if (creation.number > 1) await onCreation(creation);
     };
@@ -141,8 +140,8 @@ describe('a service that makes another link than was asked', () => {
     ['a little more', '"amount":100', '"amount":100.01'],
     ['another reference', '"externalReference":"order-1"', '"externalReference":"order-2"'],
   ])('with %s: it is withheld', async (_name, from, to) => {
-    const { shop, front } = await startBehindFront();
-    front.onCreation = async (creation) => {
+    const { shop, proxy } = await startBehindProxy();
+    proxy.onCreation = async (creation) => {
       await creation.carryOut((body) => body.replace(from, to));
       creation.answer();
     };
@@ -156,8 +155,8 @@ describe('a service that makes another link than was asked', () => {
     ['"url":"javascript:alert(1)",', /"url":"[^"]*",/],
     ['', /"currency":"[^"]*",/],
   ])('with %j in place of %s: what is missing is asked for', async (to, from) => {
-    const { shop, front } = await startBehindFront();
-    front.onCreation = async (creation) => {
+    const { shop, proxy } = await startBehindProxy();
+    proxy.onCreation = async (creation) => {
       await creation.carryOut((body) => body.replace(from, to));
       creation.answer();
     };
@@ -169,8 +168,8 @@ describe('a service that makes another link than was asked', () => {
 });
 
 it('a creation answer without a webhookUrl is taken as it is: the link is ours', async () => {
-  const { shop, front } = await startBehindFront();
-  front.onCreation = async (creation) => {
+  const { shop, proxy } = await startBehindProxy();
+  proxy.onCreation = async (creation) => {
     await creation.carryOut((body) => body.replace(/"webhookUrl":"[^"]*",?/, ''));
     creation.answer();
   };
@@ -179,10 +178,10 @@ it('a creation answer without a webhookUrl is taken as it is: the link is ours',
 });
 
 it('a store that fails after the request left: the link may be there, and the order cannot be cancelled', async () => {
-  const { shop, front } = await startBehindFront();
+  const { shop, proxy } = await startBehindProxy();
   const { storePath } = shop.settled;
-  const onCreation = front.onCreation;
-  front.onCreation = async (creation) => {
+  const onCreation = proxy.onCreation;
+  proxy.onCreation = async (creation) => {
     // No event names the link: only the answer does, and that cannot be written.
     if (creation.number === 1) {
       tamper(
@@ -204,10 +203,10 @@ it('a store that fails after the request left: the link may be there, and the or
 
 describe('a service that refuses', () => {
   it('the request: the shop is told its words, and the reference can be used again', async () => {
-    const { shop, front } = await startBehindFront();
-    const { onCreation } = front;
+    const { shop, proxy } = await startBehindProxy();
+    const { onCreation } = proxy;
     const body = JSON.stringify({ error: { message: 'title must not rhyme' } });
-    front.onCreation = async (creation) => {
+    proxy.onCreation = async (creation) => {
       if (creation.number === 1) creation.answerWith({ status: 400, body });
       else await onCreation(creation);
     };
@@ -221,9 +220,9 @@ describe('a service that refuses', () => {
   });
 
   it('the request: nothing is believed of a link that it did not make', async () => {
-    const { shop, front } = await startBehindFront();
+    const { shop, proxy } = await startBehindProxy();
     const sent = Promise.withResolvers<{ webhookUrl: string; webhookSecret: string }>();
-    front.onCreation = async (creation) => {
+    proxy.onCreation = async (creation) => {
       sent.resolve(JSON.parse(creation.body));
       creation.answerWith({ status: 400 });
     };
@@ -235,8 +234,8 @@ describe('a service that refuses', () => {
   });
 
   it('the request after an answer was lost: the link that it made is found all the same', async () => {
-    const { shop, front } = await startBehindFront();
-    front.onCreation = async (creation) => {
+    const { shop, proxy } = await startBehindProxy();
+    proxy.onCreation = async (creation) => {
       if (creation.number === 1) {
         await creation.carryOut();
         creation.answerWith(null);
@@ -249,16 +248,16 @@ describe('a service that refuses', () => {
   });
 
   it('the merchant: the shop is answered 503, a person told, and the order opened later', async () => {
-    const front = await startFront();
-    onTestFinished(() => front.close());
-    const shop = await startShop({ environment: { SETTLED_API_URL: front.url } });
+    const proxy = await startServiceProxy();
+    onTestFinished(() => proxy.close());
+    const shop = await startShop({ environment: { SETTLED_API_URL: proxy.url } });
     const inactive = await startTestSandbox({ merchantInactive: true, apiKey: shop.sandbox.apiKey });
-    front.serviceUrl = inactive.url;
+    proxy.serviceUrl = inactive.url;
     const answer = await openOrder(shop, 'order-1');
     expect(answer).toMatchObject({ status: 503, body: { title: 'api_key_refused' } });
     const { attention } = (await shop.settled.api('/v1/attention')).body;
     expect(attention).toMatchObject([{ kind: 'merchant_inactive' }]);
-    front.serviceUrl = shop.sandbox.url;
+    proxy.serviceUrl = shop.sandbox.url;
     await whenOpened(shop, 'order-1');
     expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
   });
@@ -267,8 +266,8 @@ describe('a service that refuses', () => {
     const file = join(testFolder(), 'key');
     writeFileSync(file, 'an-old-key\n');
     const shop = await startShop({ api: false, environment: await keyFileEnvironment(file) });
-    const front = fronts.get(file) as Front;
-    front.serviceUrl = shop.sandbox.url;
+    const proxy = proxies.get(file) as ServiceProxy;
+    proxy.serviceUrl = shop.sandbox.url;
     const answer = await openOrder(shop, 'order-1');
     expect(answer).toMatchObject({ status: 503, body: { title: 'api_key_refused' } });
     expect(JSON.stringify(answer.body)).not.toContain('an-old-key');
@@ -284,13 +283,13 @@ describe('a service that refuses', () => {
   });
 });
 
-const fronts = new Map<string, Front>();
+const proxies = new Map<string, ServiceProxy>();
 
 async function keyFileEnvironment(file: string): Promise<Record<string, string>> {
-  const front = await startFront();
-  onTestFinished(() => front.close());
-  fronts.set(file, front);
-  return { SETTLED_API_URL: front.url, SETTLED_API_KEY_FILE: file };
+  const proxy = await startServiceProxy();
+  onTestFinished(() => proxy.close());
+  proxies.set(file, proxy);
+  return { SETTLED_API_URL: proxy.url, SETTLED_API_KEY_FILE: file };
 }
 
 describe('opening more links than the budget allows', () => {

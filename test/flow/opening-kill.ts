@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
-import { times } from '../support/length.ts';
+import { times } from '../support/timing.ts';
 
 const PROOF = fileURLToPath(new URL('../../prove/open.ts', import.meta.url));
 const CYCLES = Number(process.env.OPEN_CYCLES ?? times(1, 2));

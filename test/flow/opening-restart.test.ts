@@ -1,19 +1,19 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Front, startFront } from '../../prove/front.ts';
+import { type ServiceProxy, startServiceProxy } from '../../prove/service_proxy.ts';
 import { openOrder, pass, passUntil, type Shop, startSettled, startShop, stopSettled } from '../support/shop.ts';
 
 const NOBODY = { SETTLED_API_URL: 'https://service.invalid', SETTLED_API_KEY: 'key' };
 
 /** A shop whose service never answers a creation, but makes the link where `makes` says so. */
-async function startUnanswered(makes: boolean): Promise<{ shop: Shop; front: Front }> {
-  const front = await startFront();
-  onTestFinished(() => front.close());
-  const shop = await startShop({ environment: { SETTLED_API_URL: front.url } });
-  front.serviceUrl = shop.sandbox.url;
-  front.onCreation = async (creation) => {
+async function startUnanswered(makes: boolean): Promise<{ shop: Shop; proxy: ServiceProxy }> {
+  const proxy = await startServiceProxy();
+  onTestFinished(() => proxy.close());
+  const shop = await startShop({ environment: { SETTLED_API_URL: proxy.url } });
+  proxy.serviceUrl = shop.sandbox.url;
+  proxy.onCreation = async (creation) => {
     if (makes) await creation.carryOut();
   };
-  return { shop, front };
+  return { shop, proxy };
 }
 
 async function whenAsked({ settled }: Shop): Promise<void> {
@@ -23,7 +23,7 @@ async function whenAsked({ settled }: Shop): Promise<void> {
 
 describe('an opening that outlives its process', () => {
   it.each([true, false])('answers 202 when settled stops, and the next one goes on (link made: %s)', async (makes) => {
-    const { shop, front } = await startUnanswered(makes);
+    const { shop, proxy } = await startUnanswered(makes);
     const answered = openOrder(shop, 'order-1');
     await whenAsked(shop);
     void shop.settled.app.stop();
@@ -33,12 +33,12 @@ describe('an opening that outlives its process', () => {
     await stopSettled(shop);
     expect(answer).toMatchObject({ status: 202, body: { order: { link: null } } });
 
-    front.onCreation = async (creation) => {
+    proxy.onCreation = async (creation) => {
       await creation.carryOut();
       creation.answer();
     };
     const { sandbox } = shop;
-    const environment = { SETTLED_API_URL: front.url, SETTLED_API_KEY: sandbox.apiKey };
+    const environment = { SETTLED_API_URL: proxy.url, SETTLED_API_KEY: sandbox.apiKey };
     const next = { sandbox, settled: await startSettled(sandbox, environment, { storePath: shop.settled.storePath }) };
     onTestFinished(() => stopSettled(next));
     await passUntil(next, async () => (await next.settled.order('order-1')).link !== null);

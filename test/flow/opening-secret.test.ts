@@ -1,8 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { act, plan } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { peek } from '../support/peek.ts';
+import { peek } from '../support/rows.ts';
+import { act, plan } from '../support/sandbox.ts';
 import { freshReference, sharedShop } from '../support/shared.ts';
 import {
   expectPaid,
@@ -13,10 +12,11 @@ import {
   quiet,
   type Shop,
   startAgain,
-  startFronted,
+  startProxiedShop,
   startShop,
   stopSettled,
 } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
 
 const CREATION = { method: 'POST', path: '/api/v1/payment-links' };
 
@@ -95,11 +95,11 @@ describe('a service that names a signing secret of its own', () => {
   });
 
   it('is believed with either secret, and with no third; replayed, too, and under another secrets key', async () => {
-    const { shop, front } = await startFronted(startShop, { silences: ['creation-secret=own'] });
+    const { shop, proxy } = await startProxiedShop(startShop, { switches: ['creation-secret=own'] });
     await dropFirstEvents(shop);
     let given = '';
     let named = '';
-    front.answerWith(async ({ method }, pass, _response, body) => {
+    proxy.answerWith(async ({ method }, pass, _response, body) => {
       const answer = await pass();
       if (method === 'POST') {
         given = JSON.parse(body).webhookSecret;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { act, plan } from '../support/dispatch.ts';
+import { act, plan } from '../support/sandbox.ts';
 import { expectPaid, openOrder, pass, passUntil, payLink, requestsOf, type Shop, startShop } from '../support/shop.ts';
 
 const CREATION = { method: 'POST', path: '/api/v1/payment-links' };
@@ -102,7 +102,7 @@ describe('opening a link over a bad network', () => {
     ['creation-envelope=bare'],
     ['error-body=message'],
   ])('makes one link whatever the spec leaves open: %s', async (silence) => {
-    const shop = await startShop({ silences: [silence] });
+    const shop = await startShop({ switches: [silence] });
     expect((await openOrder(shop, 'order-1')).status).toBe(201);
     await expectOneLink(shop, 'order-1');
   });

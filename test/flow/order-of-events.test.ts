@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ReservedLink, TestApp } from '../support/app.ts';
-import { eachAtOnce } from '../support/at_once.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
 import { sharedApp } from '../support/shared.ts';
+import { eachAtOnce, eventually } from '../support/timing.ts';
 
 const AT_ONCE = 24;
 

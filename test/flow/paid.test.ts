@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 
 describe('the whole way', () => {
   it('turns a reserved order paid by one signed delivery, and answers its repetition as a duplicate', async () => {

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { tamper } from '../support/peek.ts';
+import { tamper } from '../support/rows.ts';
+import { eventually } from '../support/timing.ts';
 
 /** Only a settlement that never comes takes so long: what it takes is told by latency.test.ts. */
 

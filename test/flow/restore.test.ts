@@ -6,10 +6,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { environmentOf } from '../cli/settled.ts';
 import { type TestApp, testFolder } from '../support/app.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
-import { act, createLink, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { peek } from '../support/peek.ts';
 import { runSettled } from '../support/process.ts';
+import { peek } from '../support/rows.ts';
+import { act, createLink, HOUR_MS, MINUTE_MS } from '../support/sandbox.ts';
 import {
   check,
   expectPaid,
@@ -24,6 +23,7 @@ import {
   startShop,
   stopSettled,
 } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
 
 const OPERATIONS = fileURLToPath(new URL('../../docs/operations.md', import.meta.url));
 

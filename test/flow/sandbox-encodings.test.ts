@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { SILENCES } from '../../sandbox/silences.ts';
-import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { times } from '../support/length.ts';
-import { look } from '../support/peek.ts';
+import { SWITCHES } from '../../sandbox/options.ts';
+import { look } from '../support/rows.ts';
+import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/sandbox.ts';
 import { allSettled, expectPaid, pass, passUntil, payLink, type Shop, sell, startShop } from '../support/shop.ts';
+import { eventually, times } from '../support/timing.ts';
 
 /** Spellings that differ from others by a prefix or padding alone: one delivery each is enough. */
 const VARIANTS = ['base64-unpadded', 'SHA256=hex', 'sha256:hex', 'hmac-sha256=hex', 't=,v1=hex'];
-const SIGNATURES = SILENCES.signature.values.filter((value) => !VARIANTS.includes(value));
+const SIGNATURES = SWITCHES.signature.values.filter((value) => !VARIANTS.includes(value));
 
 /**
  * The envelopes that a signature is tried in with a kind of retry: all in a proof. In the test command every second one, and
@@ -16,10 +15,10 @@ const SIGNATURES = SILENCES.signature.values.filter((value) => !VARIANTS.include
  */
 function envelopesFor(signature: (typeof SIGNATURES)[number], retries: number): readonly string[] {
   const first = SIGNATURES.indexOf(signature) + retries;
-  return SILENCES.envelope.values.filter((_, at) => (first + at) % times(2, 1) === 0);
+  return SWITCHES.envelope.values.filter((_, at) => (first + at) % times(2, 1) === 0);
 }
 
-const TYPE_NAMES = SILENCES['type-name'].values;
+const TYPE_NAMES = SWITCHES['type-name'].values;
 
 async function set({ sandbox }: Shop, silences: Record<string, string>): Promise<void> {
   expect((await sandbox.control('/silences', { body: silences })).status).toBe(200);
@@ -32,7 +31,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
       const shop = await startShop({ api: false });
       await set(shop, { signature });
       const paid: string[] = [];
-      for (const [kind, retries] of SILENCES.retries.values.entries()) {
+      for (const [kind, retries] of SWITCHES.retries.values.entries()) {
         const envelopes = envelopesFor(signature, kind);
         for (const [at, envelope] of envelopes.entries()) {
           await set(shop, { retries, envelope, 'type-name': TYPE_NAMES[at % TYPE_NAMES.length] as string });
@@ -58,7 +57,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
         }
         await shop.sandbox.control('/faults', { method: 'DELETE' });
       }
-      expect(paid).toHaveLength(2 * times(1, 2) * SILENCES.envelope.values.length);
+      expect(paid).toHaveLength(2 * times(1, 2) * SWITCHES.envelope.values.length);
       for (const reference of paid) {
         // Where the event names no money, the order's own is counted, and settled says so.
         await expectPaid(shop, reference, { flags: reference.startsWith('ids,') ? ['money_unnamed'] : [] });
@@ -72,7 +71,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
   );
 
   it('is paid whatever stands before the code or after it, by the first attempt and by a retry', async () => {
-    const shop = await startShop({ api: false, silences: ['retries=signed-once'] });
+    const shop = await startShop({ api: false, switches: ['retries=signed-once'] });
     for (const signature of VARIANTS) {
       await set(shop, { signature });
       await payLink(shop, await sell(shop, signature));
@@ -89,7 +88,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
   it('is paid in every wrapping that it reads, and tells a person once for each link of the others', async () => {
     const shop = await startShop({ api: false });
     const unread = ['two', 'foreign-words', 'form'];
-    for (const [at, wrapping] of SILENCES.wrapping.values.entries()) {
+    for (const [at, wrapping] of SWITCHES.wrapping.values.entries()) {
       const envelope = ['data', 'payload', 'flat', 'bare'][at % 4] as string;
       await set(shop, { wrapping, envelope });
       await payLink(shop, await sell(shop, wrapping));
@@ -98,7 +97,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
       const { events } = (await shop.settled.api('/v1/stats')).body.stats;
       expect(events).toMatchObject({ pending: 0, leased: 0, dead: 4 });
     });
-    for (const wrapping of SILENCES.wrapping.values) {
+    for (const wrapping of SWITCHES.wrapping.values) {
       const { state, payments } = await shop.settled.order(wrapping);
       expect([wrapping, state]).toEqual([wrapping, unread.includes(wrapping) ? 'awaiting_payment' : 'paid']);
       expect(payments).toHaveLength(state === 'paid' ? 1 : 0);
@@ -110,7 +109,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
   });
 
   it('is paid on a bare event by the money that it names, as on a full one', async () => {
-    const shop = await startShop({ silences: ['envelope=bare'], api: false });
+    const shop = await startShop({ switches: ['envelope=bare'], api: false });
     const link = await sell(shop, 'order-1', { amount: 149.9 });
     await payLink(shop, link);
     await allSettled(shop);
@@ -123,7 +122,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
     ['refund', 'refunded'],
     ['dispute', 'disputed'],
   ] as const)('follows a %s that is told as the status of the payment', async (what, state) => {
-    const shop = await startShop({ silences: ['refund-event=own-status'], api: false });
+    const shop = await startShop({ switches: ['refund-event=own-status'], api: false });
     const link = await sell(shop, what);
     await payLink(shop, link);
     await expectPaid(shop, what);
@@ -134,7 +133,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
   });
 
   it('keeps an order paid whose refund or dispute is told as COMPLETED beside it, and tells a person where it cannot ask', async () => {
-    const shop = await startShop({ silences: ['refund-event=aggregate'], api: false });
+    const shop = await startShop({ switches: ['refund-event=aggregate'], api: false });
     for (const [what, status] of [
       ['refund', 'REFUNDED'],
       ['dispute', 'DISPUTED'],
@@ -164,7 +163,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
     ['refund', 'refunded'],
     ['dispute', 'disputed'],
   ] as const)('asks about a %s that is told as COMPLETED beside it, and follows the answer', async (what, state) => {
-    const shop = await startShop({ silences: ['refund-event=aggregate'] });
+    const shop = await startShop({ switches: ['refund-event=aggregate'] });
     const link = await sell(shop, what);
     await payLink(shop, link);
     await passUntil(shop, async () => (await shop.settled.order(what)).state === 'paid');
@@ -175,7 +174,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
   });
 
   it('asks about money that the event does not name, and takes the flag back', async () => {
-    const shop = await startShop({ silences: ['envelope=ids'] });
+    const shop = await startShop({ switches: ['envelope=ids'] });
     await payLink(shop, await sell(shop, 'order-1'));
     await pass(shop, 2_000);
     await expectPaid(shop, 'order-1');

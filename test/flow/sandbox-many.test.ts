@@ -1,11 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { eachAtOnce } from '../support/at_once.ts';
-import { createLink } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { times } from '../support/length.ts';
-import { startOwnTime } from '../support/own_time.ts';
+import { createLink } from '../support/sandbox.ts';
 import { bindLink, reserveLink, startShop } from '../support/shop.ts';
+import { eachAtOnce, eventually, startOwnTime, times } from '../support/timing.ts';
 
 const LINKS = times(120, 1_000);
 const AT_ONCE = 32;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { act, createLink, deliveriesOf, MINUTE_MS, plan, turn } from '../support/dispatch.ts';
-import { startDoor } from '../support/door.ts';
-import { look } from '../support/peek.ts';
+import { startHookProxy } from '../support/proxies.ts';
+import { look } from '../support/rows.ts';
+import { act, createLink, deliveriesOf, MINUTE_MS, plan, turn } from '../support/sandbox.ts';
 import { freshReference, sharedShop } from '../support/shared.ts';
 import { allSettled, bindLink, expectPaid, payLink, reserveLink, type Shop, sell } from '../support/shop.ts';
 
@@ -140,7 +140,7 @@ describe('settled with the sandbox, whose API misbehaves at the creation', () =>
     const shop = theShop();
     const reference = freshReference();
     const happened: string[] = [];
-    const door = await startDoor(() => happened.push('event'));
+    const door = await startHookProxy(() => happened.push('event'));
     await plan(shop.sandbox, { fault: 'early-event' });
     const fields = await reserveLink(shop, reference, { webhookUrl: door.through });
     const link = await createLink(shop.sandbox, fields);

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { deliveriesOf, HOUR_MS, MINUTE_MS, offsetsMs, turn } from '../support/dispatch.ts';
-import { startDoor } from '../support/door.ts';
-import { startFront } from '../support/front.ts';
-import { look } from '../support/peek.ts';
+import { startHookProxy, startServiceProxy } from '../support/proxies.ts';
+import { look } from '../support/rows.ts';
+import { deliveriesOf, HOUR_MS, MINUTE_MS, offsetsMs, turn } from '../support/sandbox.ts';
 import {
   allSettled,
   expectPaid,
@@ -17,7 +16,7 @@ import {
 /** An order whose payment is told while the receiver is down, for two hours. */
 async function outage(options: ShopOptions) {
   const shop = await startShop(options);
-  const door = await startDoor();
+  const door = await startHookProxy();
   door.shut();
   const link = await sell(shop, 'order-1', { webhookUrl: door.through });
   await payLink(shop, link);
@@ -39,7 +38,7 @@ describe('a receiver that is down for two hours', () => {
     ['delays', [0, 1, 6, 21, 81, 321]],
     ['offsets', [0, 1, 5, 15, 60, 240]],
   ])('is paid on the 4-hour retry, where retries are signed again and counted as %s', async (schedule, minutes) => {
-    const { shop, link } = await outage({ silences: [`schedule=${schedule}`], api: false });
+    const { shop, link } = await outage({ switches: [`schedule=${schedule}`], api: false });
     await turn(shop.sandbox, HOUR_MS);
     expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
     await turn(shop.sandbox, 3 * HOUR_MS);
@@ -52,7 +51,7 @@ describe('a receiver that is down for two hours', () => {
   });
 
   it('refuses the 4-hour retry as stale where it carries the signature of the first attempt, and keeps it as a hint', async () => {
-    const { shop, link } = await outage({ silences: ['retries=signed-once'], api: false });
+    const { shop, link } = await outage({ switches: ['retries=signed-once'], api: false });
     await turn(shop.sandbox, 4 * HOUR_MS);
     await allSettled(shop);
     const deliveries = await deliveriesOf(shop.sandbox, link);
@@ -71,9 +70,9 @@ describe('a receiver that is down for two hours', () => {
   it('is paid by the check that the stale retry queues, where the API was down as well', async () => {
     let heardOfIt = async () => false;
     let serviceUrl = '';
-    const front = await startFront(() => serviceUrl);
-    front.answerWith(async () => ((await heardOfIt()) ? undefined : { status: 503, headers: {}, text: 'down' }));
-    const { shop } = await outage({ silences: ['retries=signed-once'], apiUrl: front.url });
+    const proxy = await startServiceProxy(() => serviceUrl);
+    proxy.answerWith(async () => ((await heardOfIt()) ? undefined : { status: 503, headers: {}, text: 'down' }));
+    const { shop } = await outage({ switches: ['retries=signed-once'], apiUrl: proxy.url });
     serviceUrl = shop.sandbox.url;
     heardOfIt = async () => (await look(shop.settled, 'SELECT 1 FROM hint')).length > 0;
     const isPaid = async () => (await shop.settled.order('order-1')).state === 'paid';

@@ -3,9 +3,8 @@ import { expect, it } from 'vitest';
 import { environmentOf, say } from '../cli/settled.ts';
 import { SHOP_SECRET, startCallback, verified } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { act, createLink, plan } from '../support/dispatch.ts';
-import { readableLog } from '../support/lines.ts';
-import { samples } from '../support/metrics.ts';
+import { readableLog, samples } from '../support/observe.ts';
+import { act, createLink, plan } from '../support/sandbox.ts';
 import { bindLink, cancel, check, pass, payLink, reserveLink, type Shop, sell, startShop } from '../support/shop.ts';
 
 /** Every surface must say the same of each cause, so long after it. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
 import { startCallback, verified } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { readableLog } from '../support/lines.ts';
+import { readableLog } from '../support/observe.ts';
 
 /** Only news that never comes takes so long. */
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { eventually } from '../support/eventually.ts';
 import { sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 
 /** Only a settlement that never comes takes so long: what it takes is told by latency.test.ts. */
 

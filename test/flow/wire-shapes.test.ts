@@ -2,9 +2,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
-import { eventually } from '../support/eventually.ts';
 import { sharedApp, sharedShop } from '../support/shared.ts';
 import { pass, passUntil } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
 import { type About, type End, SHAPES, type Shape, signedAs } from './wire_shapes.ts';
 
 const SECRET = 'a signing secret of the wire shapes';

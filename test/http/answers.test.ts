@@ -5,7 +5,7 @@ import { createApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/server.ts';
 import { openLog } from '../../src/observe/log.ts';
 import { systemClock } from '../../src/work/clock.ts';
-import { rawConnection } from '../support/raw.ts';
+import { rawConnection } from '../support/http.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 
 const app = sharedApp();

@@ -6,8 +6,8 @@ import { openTurns, type SlicedConnection } from '../../src/http/slices.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { startTestApp } from '../support/app.ts';
 import { signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { type RawConnection, rawConnection } from '../support/raw.ts';
+import { type RawConnection, rawConnection } from '../support/http.ts';
+import { eventually } from '../support/timing.ts';
 
 const MAX = 8;
 const ASK = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OPERATOR_TOKEN } from '../support/app.ts';
-import { type RawConnection, rawConnection } from '../support/raw.ts';
+import { type RawConnection, rawConnection } from '../support/http.ts';
 import { sharedApp } from '../support/shared.ts';
 
 const app = sharedApp();

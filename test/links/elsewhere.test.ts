@@ -5,7 +5,7 @@ import type { OpenRequest } from '../../src/links/request.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import type { OpeningState } from '../../src/store/asking.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
-import { readableLog } from '../support/lines.ts';
+import { readableLog } from '../support/observe.ts';
 
 const REQUEST: OpenRequest = {
   reference: 'order-1',

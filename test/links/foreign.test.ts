@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { act, createLink, plan } from '../support/dispatch.ts';
-import { check, pass, requestsOf, reserveLink, startFronted, startShop } from '../support/shop.ts';
+import { act, createLink, plan } from '../support/sandbox.ts';
+import { check, pass, requestsOf, reserveLink, startProxiedShop, startShop } from '../support/shop.ts';
 
 const ASKED = { reference: 'order-1', title: 'A chair', amount: '100.00' };
 
 /** A service that answers a creation of its own accord, as a repeated reference might be. */
 async function startAnswering(webhookUrl: string) {
-  const { shop, front } = await startFronted(startShop);
+  const { shop, proxy } = await startProxiedShop(startShop);
   const link = await createLink(shop.sandbox, { externalReference: 'order-1', webhookUrl });
-  front.answerWith(async ({ method }, ask) => {
+  proxy.answerWith(async ({ method }, ask) => {
     if (method !== 'POST') return undefined;
     const { headers } = await ask();
     const paymentLink = { ...link, webhookUrl };
@@ -36,11 +36,11 @@ describe('a link whose address carries our token elsewhere than at its end', () 
     (own: string) => own.replace('/hooks/', '/hooks/x'),
     (own: string) => own.replace('/hooks/', '/hooks.example.com/'),
   ])('is not adopted, nor asked about for the order: %s', async (change) => {
-    const { shop, front } = await startFronted(startShop);
+    const { shop, proxy } = await startProxiedShop(startShop);
     await plan(shop.sandbox, { fault: 'drop', count: null });
     const moved = (text: string) => text.replace(/"webhookUrl":"([^"]*)"/, (_, own) => `"webhookUrl":"${change(own)}"`);
     // Its creation is answered 409, as if an earlier answer had been lost.
-    front.answerWith(async ({ method }, pass) => {
+    proxy.answerWith(async ({ method }, pass) => {
       const { status, headers, text } = await pass();
       return method === 'POST' ? { status: 409, headers, text: '{}' } : { status, headers, text: moved(text) };
     });
@@ -58,11 +58,11 @@ describe('a link whose address carries our token elsewhere than at its end', () 
 
 describe('a service that lists other links than those that it is asked for', () => {
   it('has no order forgotten whose link may be behind them, though it refuses to make another', async () => {
-    const { shop, front } = await startFronted(startShop);
+    const { shop, proxy } = await startProxiedShop(startShop);
     await plan(shop.sandbox, { fault: 'drop', count: null });
     let creations = 0;
     const others = Array.from({ length: 3 }, (_, at) => ({ id: `pl_${at}`, externalReference: `other-${at}` }));
-    front.answerWith(async ({ method, path }, pass, response) => {
+    proxy.answerWith(async ({ method, path }, pass, response) => {
       const headers = { 'content-type': 'application/json' };
       if (method === 'POST') {
         const { headers: given } = await pass();
@@ -85,9 +85,9 @@ describe('a service that lists other links than those that it is asked for', () 
 
 describe('a service that lists very many links of one reference', () => {
   it('has two of them looked at, and no more', async () => {
-    const { shop, front } = await startFronted(startShop);
+    const { shop, proxy } = await startProxiedShop(startShop);
     const link = await createLink(shop.sandbox, { externalReference: 'order-1' });
-    front.answerWith(async ({ path }, ask) => {
+    proxy.answerWith(async ({ path }, ask) => {
       const answer = await ask();
       if (!path.includes('externalReference=')) return answer;
       const page = JSON.parse(answer.text);

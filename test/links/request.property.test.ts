@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type OpenRequest, readRequest, writeRequest } from '../../src/links/request.ts';
-import { times } from '../support/length.ts';
+import { times } from '../support/timing.ts';
 
 const RUNS = times(300, 2_000);
 

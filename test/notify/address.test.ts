@@ -1,13 +1,12 @@
 import type { LookupAddress, lookup } from 'node:dns';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/fault.ts';
 import { openShopLookup } from '../../src/notify/lookup.ts';
 import { openTarget, type TargetOptions } from '../../src/notify/target.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
-import { freePort } from '../support/port.ts';
+import { freePort } from '../support/http.ts';
 import { PRIVATE_HOSTS } from './hosts.ts';
 
 /** An address that everybody can reach; nothing is ever sent there. */

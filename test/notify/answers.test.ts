@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type CallbackAnswer, type ReceivedNotice, startCallback } from '../support/callback.ts';
-import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
-import { readableLog } from '../support/lines.ts';
-import { openAttention } from '../support/matters.ts';
+import { readableLog } from '../support/observe.ts';
+import { openAttention } from '../support/rows.ts';
+import { HOUR_MS, MINUTE_MS } from '../support/sandbox.ts';
 import { POLL_MS, type Stage, startStage } from './stage.ts';
 
 /** The shop's time for one notice here, in real time; long enough for a busy machine to answer in. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { HOUR_MS } from '../support/dispatch.ts';
+import { HOUR_MS } from '../support/sandbox.ts';
 import { POLL_MS, startStage } from './stage.ts';
 
 /** Notices of as many orders are sent at once; and as many retries. */

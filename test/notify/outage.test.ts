@@ -1,9 +1,9 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { SHOP_SECRET } from '../support/callback.ts';
-import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
-import { readableLog } from '../support/lines.ts';
-import { openAttention } from '../support/matters.ts';
+import { readableLog } from '../support/observe.ts';
+import { openAttention } from '../support/rows.ts';
+import { HOUR_MS, MINUTE_MS } from '../support/sandbox.ts';
 import { POLL_MS, startStage } from './stage.ts';
 
 const DAY_MS = 24 * HOUR_MS;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
-import { openAttention } from '../support/matters.ts';
+import { openAttention } from '../support/rows.ts';
+import { HOUR_MS, MINUTE_MS } from '../support/sandbox.ts';
 import { POLL_MS, type Stage, startStage } from './stage.ts';
 
 async function isRaised({ store }: Stage): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type TellOptions, tell } from '../../src/notify/tell.ts';
 import { systemClock } from '../../src/work/clock.ts';
-import { readableLog } from '../support/lines.ts';
+import { readableLog } from '../support/observe.ts';
 
 const NOTICE = {
   noticeKey: 1,

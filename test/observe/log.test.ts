@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
 import { onTerminal, spawnSettled } from '../support/process.ts';
+import { eventually } from '../support/timing.ts';
 
 const LOG = new URL('../../src/observe/log.ts', import.meta.url).href;
 

@@ -3,9 +3,9 @@ import { type Metrics, openMetrics } from '../../src/observe/metrics.ts';
 import type { Stats } from '../../src/store/queries.ts';
 import type { TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { NOTHING, SOURCES, samples } from '../support/metrics.ts';
+import { NOTHING, SOURCES, samples } from '../support/observe.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 
 /** What the running settled shows. */
 async function scrape(app: TestApp): Promise<Record<string, number>> {

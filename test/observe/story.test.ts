@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { act, HOUR_MS, plan } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { readableLog } from '../support/lines.ts';
+import { readableLog } from '../support/observe.ts';
+import { act, HOUR_MS, plan } from '../support/sandbox.ts';
 import { cancel, check, openLink, openOrder, passUntil, payLink, startShop } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
 
 type Lines = ReturnType<typeof readableLog>['lines'];
 

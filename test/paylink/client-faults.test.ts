@@ -239,7 +239,7 @@ describe('paylink: what the service says of itself', () => {
   it.each(['object', 'error-text', 'message', 'errors', 'detail'])(
     'is kept where the service has error-body=%s',
     async (shape) => {
-      const sandbox = await startTestSandbox({ apiKey: API_KEY, silences: [`error-body=${shape}`] });
+      const sandbox = await startTestSandbox({ apiKey: API_KEY, switches: [`error-body=${shape}`] });
       const client = openClient(`${sandbox.url}/api/v1`);
       const fault = await failed(client, (service) => service.createLink({ ...NEW_LINK, title: '' }, 'create'));
       expect(fault).toMatchObject({ code: 'service_refused', kind: 'terminal', status: 400 });

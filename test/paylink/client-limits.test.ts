@@ -91,7 +91,7 @@ describe('paylink: X-RateLimit-*', () => {
   });
 
   it.each(['seconds', 'epoch'])('is understood as the sandbox writes it: rate-reset=%s', async (written) => {
-    const sandbox = await startTestSandbox({ apiKey: API_KEY, rateLimit: 1, silences: [`rate-reset=${written}`] });
+    const sandbox = await startTestSandbox({ apiKey: API_KEY, rateLimit: 1, switches: [`rate-reset=${written}`] });
     const { service, budget } = openClient(`${sandbox.url}/api/v1`);
     await service.profile('hint');
     const { seen, pause, nowMs } = budget.last();

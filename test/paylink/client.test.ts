@@ -78,7 +78,7 @@ describe('paylink: the calls', () => {
     ['creation-envelope=bare'],
     ['is-active=status-active'],
   ])('understand a creation where the service has %s, and never hold its secret', async (silence) => {
-    const { service } = await startWithSandbox({ silences: [silence] });
+    const { service } = await startWithSandbox({ switches: [silence] });
     const { value } = await service.createLink(NEW_LINK, 'create');
     expect(value).toMatchObject({ reference: 'order-1', webhookUrl: NEW_LINK.webhookUrl });
     expect(JSON.stringify(value)).not.toContain(NEW_LINK.webhookSecret);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { PaymentFact } from '../../src/domain/fact.ts';
 import { parseBody, parseBodyExactly } from '../../src/json.ts';
 import { deliveryMac, readEnvelope, readEvent } from '../../src/paylink/events.ts';
-import { times } from '../support/length.ts';
+import { times } from '../support/timing.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 /** Reads a body as settlement does: from its bytes, numbers exact. */

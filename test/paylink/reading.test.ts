@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { FACT_KINDS, type FactKind } from '../../src/domain/fact.ts';
 import { Fault } from '../../src/fault.ts';
 import { readReading } from '../../src/paylink/reading.ts';
-import { times } from '../support/length.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
+import { times } from '../support/timing.ts';
 import { API_KEY, LINK_DETAILS, NEW_LINK, openClient } from './peer.ts';
 
 const AUTHORITY = { by: 'reading', number: 7 };
@@ -362,7 +362,7 @@ describe('a reading: of anything', () => {
 
 describe('a reading: of the sandbox', () => {
   it.each(['not-expired', 'status-active'])('tells the life of a link with is-active=%s', async (isActive) => {
-    const sandbox = await startTestSandbox({ apiKey: API_KEY, silences: [`is-active=${isActive}`] });
+    const sandbox = await startTestSandbox({ apiKey: API_KEY, switches: [`is-active=${isActive}`] });
     const { service } = openClient(`${sandbox.url}/api/v1`);
     const { id } = (await service.createLink(NEW_LINK, 'create')).value;
     const told = async () => {

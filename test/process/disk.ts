@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 
 export type FreezableDisk = {
   /** For the settled process whose commits can be frozen. */

@@ -6,8 +6,14 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { boundByFileModes, NO_FILE_MODES } from '../support/file_modes.ts';
-import { type Finished, fatalLine, type SpawnOptions, spawnSettled } from '../support/process.ts';
+import {
+  boundByFileModes,
+  type Finished,
+  fatalLine,
+  NO_FILE_MODES,
+  type SpawnOptions,
+  spawnSettled,
+} from '../support/process.ts';
 import { serveEnvironment, startServing } from './serving.ts';
 
 /** See docs/errors.md. */

@@ -5,7 +5,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 import { completedEvent, deliver, exchange, get, type Reserved, type Serving, startServing } from './serving.ts';
 
 const BODY_BYTES_MAX = 256 * 1024;

@@ -3,8 +3,8 @@ import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { times } from '../support/length.ts';
 import { spawnSettled } from '../support/process.ts';
+import { times } from '../support/timing.ts';
 import { type KilledStore, killOverAndOver, type OrderRow, SEED } from './killing.ts';
 import { seededRandom, serveEnvironment } from './serving.ts';
 

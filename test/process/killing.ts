@@ -3,9 +3,8 @@ import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { times } from '../support/length.ts';
 import { spawnSettled } from '../support/process.ts';
+import { eventually, times } from '../support/timing.ts';
 import {
   exchange,
   OPERATOR_TOKEN,

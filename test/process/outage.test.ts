@@ -3,8 +3,8 @@ import { basename, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { eventually } from '../support/eventually.ts';
 import { fatalLine } from '../support/process.ts';
+import { eventually } from '../support/timing.ts';
 import { fillDisk, freezableDisk, smallDisk } from './disk.ts';
 import { completedEvent, deliver, get, type Reserved, type Serving, startServing } from './serving.ts';
 

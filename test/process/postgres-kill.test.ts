@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
 import { newDatabase } from '../store/postgres/opening.ts';
-import { times } from '../support/length.ts';
+import { times } from '../support/timing.ts';
 import { type KilledStore, killOverAndOver, type OrderRow } from './killing.ts';
 import { lapseLeases, lookInto, sharedEnvironment } from './sharing.ts';
 

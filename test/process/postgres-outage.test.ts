@@ -3,9 +3,9 @@ import { setTimeout as after } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { eventually } from '../support/eventually.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
+import { eventually } from '../support/timing.ts';
 import { completedEvent, deliver, get, type Reserved, type Serving } from './serving.ts';
 import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 

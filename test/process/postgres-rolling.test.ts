@@ -2,7 +2,7 @@ import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { newDatabase } from '../store/postgres/opening.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 import { completedEvent, deliver, type Reserved, type Serving } from './serving.ts';
 import { expectPaidOnce, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 

@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
-import { eventually } from '../support/eventually.ts';
-import { peek } from '../support/peek.ts';
+import { peek } from '../support/rows.ts';
+import { eventually } from '../support/timing.ts';
 import { completedEvent, deliver, type Reserved, type Serving, startServing } from './serving.ts';
 
 const PRELOAD = new URL('../../prove/kill_point.ts', import.meta.url).href;

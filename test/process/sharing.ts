@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
-import { eventually } from '../support/eventually.ts';
 import { spawnSettled } from '../support/process.ts';
+import { eventually } from '../support/timing.ts';
 import { type Reserved, type Serving, serveEnvironment, whenServing } from './serving.ts';
 
 /** What replicas are started with that share the database at this address. */

@@ -6,7 +6,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 import { freezableDisk } from './disk.ts';
 import { completedEvent, deliver, type Exchanged, get, type Reserved, type Serving, startServing } from './serving.ts';
 

@@ -3,11 +3,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { eachAtOnce } from '../support/at_once.ts';
 import { type CallbackShop, type ReceivedNotice, startCallback } from '../support/callback.ts';
-import { eventually } from '../support/eventually.ts';
-import { times } from '../support/length.ts';
 import { spawnSettled } from '../support/process.ts';
+import { eachAtOnce, eventually, times } from '../support/timing.ts';
 import {
   completedEvent,
   deliver,

@@ -6,8 +6,8 @@ const PROOF = fileURLToPath(new URL('../../prove/power.ts', import.meta.url));
 const STATES = 24;
 
 /** Some of the states that `npm run prove:power` examines by the thousand. */
-describe('a loss of power', () => {
-  it('takes nothing that was acknowledged, and takes it where a commit is not synced', ({ skip }) => {
+describe('a power failure', () => {
+  it('loses nothing that was acknowledged, and does if commits are not synced', ({ skip }) => {
     const args = [PROOF, '--states', String(STATES), '--seed', '20261120'];
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
     if (stdout.startsWith('skipped')) {

@@ -7,7 +7,7 @@ const SMALL = { links: 80, openings: 6, seconds: 2, 'kill-every': 500, 'postgres
 
 /** What `npm run prove:replicas` does with 20 000 links. */
 describe('replicas that share a database', () => {
-  it('lose nothing, pay once and tell under one id, while they and PostgreSQL are killed', async () => {
+  it('lose nothing, pay once, and send each notice under one id, while they and PostgreSQL are killed', async () => {
     const options = Object.entries(SMALL).flatMap(([name, value]) => [`--${name}`, String(value)]);
     const { code, output } = await run([PROOF, ...options, '--lapse']);
     expect(code, output).toBe(0);

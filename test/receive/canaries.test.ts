@@ -5,8 +5,8 @@ import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
 import { type Finished, spawnSettled } from '../support/process.ts';
+import { eventually } from '../support/timing.ts';
 
 const OPERATOR_TOKEN = 'canary-operator-token-1f0c';
 const SHOP_TOKEN = 'canary-shop-token-93ab';

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/work/clock.ts';
 import type { ReservedLink } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { peek, tamper } from '../support/peek.ts';
-import { rawConnection } from '../support/raw.ts';
+import { rawConnection } from '../support/http.ts';
+import { peek, tamper } from '../support/rows.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { eventsOf, expectSaid, SAID } from './answers.ts';
 
 const NOON_MS = Date.UTC(2026, 0, 15, 12);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { headerNames as namesWith } from '../../src/paylink/events.ts';
 import { verify } from '../../src/receive/verify.ts';
 import { REJECTION_REASONS } from '../../src/store/rejections.ts';
-import { times } from '../support/length.ts';
+import { times } from '../support/timing.ts';
 import { type Attempt, hmacHexOf, isAuthentic } from './oracle.ts';
 
 const INPUTS = times(100_000, 1_000_000);

@@ -1,10 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { act } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/port.ts';
-import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { freePort } from '../support/http.ts';
+import { act, startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { expectSaid, SAID } from './answers.ts';
 
 const ORIGIN = 'https://sandbox.example.com';

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { peek, tamper } from '../support/peek.ts';
+import { peek, tamper } from '../support/rows.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { eventsOf, expectSaid, SAID } from './answers.ts';
 
 const app = sharedApp();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { ReservedLink, TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { peek } from '../support/peek.ts';
+import { peek } from '../support/rows.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { eventsOf, expectSaid, SAID } from './answers.ts';
 
 const app = sharedApp();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { paymentEvent, signatureHex, signedHeaders } from '../support/deliveries.ts';
-import { type RawAnswer, rawConnection } from '../support/raw.ts';
+import { type RawAnswer, rawConnection } from '../support/http.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventsOf, SAID } from './answers.ts';
 

@@ -2,10 +2,10 @@ import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ReservedLink, TestApp } from '../support/app.ts';
 import { paymentEvent, signatureHex, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { rawConnection } from '../support/raw.ts';
+import { rawConnection } from '../support/http.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { pass, startShop } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
 
 const settled = sharedApp();
 

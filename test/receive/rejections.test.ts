@@ -5,8 +5,8 @@ import type { Rejection } from '../../src/store/rejections.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { peek, tamper } from '../support/peek.ts';
+import { peek, tamper } from '../support/rows.ts';
+import { eventually } from '../support/timing.ts';
 import { expectSaid, SAID } from './answers.ts';
 
 /** A clock whose timers run when the test says so. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { OPERATOR_TOKEN } from '../support/app.ts';
 import { signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { peek, tamper } from '../support/peek.ts';
-import { rawConnection } from '../support/raw.ts';
+import { rawConnection } from '../support/http.ts';
+import { peek, tamper } from '../support/rows.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { eventsOf, expectSaid, SAID } from './answers.ts';
 
 const app = sharedApp();

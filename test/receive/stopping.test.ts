@@ -8,7 +8,7 @@ import { hooksOf } from '../../src/receive/route.ts';
 import type { LinkCredentials } from '../../src/secrets/credentials.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { signedHeaders } from '../support/deliveries.ts';
-import { rawConnection } from '../support/raw.ts';
+import { rawConnection } from '../support/http.ts';
 import { expectSaid, SAID } from './answers.ts';
 
 const LINK: LinkCredentials = {

@@ -5,8 +5,8 @@ import Database from 'better-sqlite3';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { peek, tamper } from '../support/peek.ts';
+import { peek, tamper } from '../support/rows.ts';
+import { eventually } from '../support/timing.ts';
 import { eventsOf, expectSaid, SAID } from './answers.ts';
 
 /** Takes the database's write lock, as another program on the same file would; returns what gives it back. */

@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
-import { rawConnection } from '../support/raw.ts';
+import { rawConnection } from '../support/http.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 import { expectSaid, SAID } from './answers.ts';
 
 const hashed = vi.hoisted(() => ({ bytes: 0 }));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { act } from '../support/dispatch.ts';
-import { peek } from '../support/peek.ts';
+import { peek } from '../support/rows.ts';
+import { act } from '../support/sandbox.ts';
 import { passUntil, quiet, requestsOf, type Shop, startShop } from '../support/shop.ts';
 
 const THANKS = 'https://shop.example.com/thanks?order=1&x=%20y#top';

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { act, createLink, HOUR_MS, MINUTE_MS, plan } from '../support/dispatch.ts';
-import { readableLog } from '../support/lines.ts';
-import { peek } from '../support/peek.ts';
+import { readableLog } from '../support/observe.ts';
+import { peek } from '../support/rows.ts';
+import { act, createLink, HOUR_MS, MINUTE_MS, plan } from '../support/sandbox.ts';
 import {
   check,
   openLink,
@@ -14,7 +14,7 @@ import {
   type Shop,
   sleep,
   startDeafShop,
-  startFronted,
+  startProxiedShop,
   startSettled,
   startShop,
   stopSettled,
@@ -126,10 +126,10 @@ describe('a service that does not take our key', () => {
     ['api_key_refused', 401, 1],
     ['merchant_inactive', 403, 10],
   ] as const)('%s: the janitor pauses and tells a person, until all is well', async (kind, status, pauseMinutes) => {
-    const { shop, front } = await startFronted(startDeafShop);
+    const { shop, proxy } = await startProxiedShop(startDeafShop);
     for (let n = 1; n <= 5; n++) await act(shop.sandbox, await openLink(shop, `order-${n}`), 'pay');
     const refusedMs: number[] = [];
-    front.answerWith(async ({ path }) => {
+    proxy.answerWith(async ({ path }) => {
       // The list alone may be forbidden.
       if (!path.includes('?page=')) refusedMs.push(shop.sandbox.clock.nowMs());
       return { status, headers: { 'content-type': 'application/json' }, text: '{}' };
@@ -143,7 +143,7 @@ describe('a service that does not take our key', () => {
     const pausesMs = gapsMs.filter((ms) => ms > 2_000);
     expect(pausesMs.length).toBeGreaterThan(0);
     expect(Math.min(...pausesMs)).toBeGreaterThan(pauseMinutes * MINUTE_MS - 2_000);
-    front.passAll();
+    proxy.passAll();
     const allPaid = async () => (await shop.settled.api('/v1/stats')).body.stats.orders.paid === 5;
     await passUntil(shop, allPaid, { withinMs: 90 * MINUTE_MS, stepMs: MINUTE_MS });
     expect(await attentionOf(shop)).toEqual([]);
@@ -152,11 +152,11 @@ describe('a service that does not take our key', () => {
 
 describe('one link that our key may not see', () => {
   it('is asked about again later, and holds up no other', async () => {
-    const { shop, front } = await startFronted(startDeafShop);
+    const { shop, proxy } = await startProxiedShop(startDeafShop);
     const hidden = await openLink(shop, 'order-hidden');
     const links = [hidden, await openLink(shop, 'order-1'), await openLink(shop, 'order-2')];
     for (const link of links) await act(shop.sandbox, link, 'pay');
-    front.answerWith(async ({ path }) =>
+    proxy.answerWith(async ({ path }) =>
       path.endsWith(hidden.id)
         ? { status: 403, headers: { 'content-type': 'application/json' }, text: '{}' }
         : undefined,
@@ -165,7 +165,7 @@ describe('one link that our key may not see', () => {
     await passUntil(shop, async () => (await paid()) === 2, { withinMs: 5 * MINUTE_MS });
     expect(await attentionOf(shop)).toEqual([]);
     expect((await check(shop, 'order-1')).status).toBe(200);
-    front.passAll();
+    proxy.passAll();
     await passUntil(shop, async () => (await paid()) === 3, { withinMs: 90 * MINUTE_MS, stepMs: MINUTE_MS });
   });
 });

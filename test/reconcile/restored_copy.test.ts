@@ -3,9 +3,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
 import type { Answered, LinkSeen, ListPage } from '../../src/paylink/service.ts';
 import { startSweep } from '../../src/reconcile/sweep.ts';
-import { MINUTE_MS } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { readableLog } from '../support/lines.ts';
+import { readableLog } from '../support/observe.ts';
+import { MINUTE_MS } from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 const START_MS = 1_700_000_000_000;
 

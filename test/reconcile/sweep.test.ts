@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { act, createLink, HOUR_MS, MINUTE_MS } from '../support/dispatch.ts';
-import { peek } from '../support/peek.ts';
+import { peek } from '../support/rows.ts';
+import { act, createLink, HOUR_MS, MINUTE_MS } from '../support/sandbox.ts';
 import {
   openLink,
   pass,

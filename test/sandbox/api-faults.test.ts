@@ -7,7 +7,7 @@ import { BARE, create } from './client.ts';
 const PROFILE = '/merchant/profile';
 const LINKS = '/payment-links';
 
-describe('mischief planned for requests', () => {
+describe('faults planned for requests', () => {
   it('lose-response before: nothing was created', async () => {
     const sandbox = await startTestSandbox();
     await plan(sandbox, { fault: 'lose-response', match: { method: 'POST' }, with: { when: 'before' } });
@@ -15,7 +15,7 @@ describe('mischief planned for requests', () => {
     expect((await sandbox.call(LINKS)).body.pagination.total).toBe(0);
   });
 
-  it('lose-response after: the link is there, and a second try is 409', async () => {
+  it('lose-response after: the link exists, and a retry is 409', async () => {
     const sandbox = await startTestSandbox();
     const body = { ...BARE, externalReference: 'order-1' };
     await plan(sandbox, { fault: 'lose-response', match: { method: 'POST' } });
@@ -30,7 +30,7 @@ describe('mischief planned for requests', () => {
     await expect(sandbox.call(`${LINKS}/unknown`)).rejects.toThrow('socket hang up');
   });
 
-  it('rate-limit: so many 429 with the Retry-After that was asked for, then none', async () => {
+  it('rate-limit: as many 429 as planned, with the planned Retry-After, then none', async () => {
     const sandbox = await startTestSandbox();
     await plan(sandbox, { fault: 'rate-limit', count: 2, with: { retryAfterSeconds: 7 } });
     const answers = [await sandbox.call(PROFILE), await sandbox.call(PROFILE), await sandbox.call(PROFILE)];
@@ -39,7 +39,7 @@ describe('mischief planned for requests', () => {
     expect(answers.map(({ headers }) => headers.get('x-ratelimit-remaining'))).toEqual(['0', '0', '57']);
   });
 
-  it('server-error: the status that was asked for, in the shape of an error, and nothing is created', async () => {
+  it('server-error: the planned status, in the shape of an error, and nothing is created', async () => {
     const sandbox = await startTestSandbox();
     await plan(sandbox, { fault: 'server-error', with: { status: 502 } });
     const answer = await sandbox.call(LINKS, { body: BARE });
@@ -47,7 +47,7 @@ describe('mischief planned for requests', () => {
     expect((await sandbox.call(LINKS)).body.pagination.total).toBe(0);
   });
 
-  it('two bursts that are planned together follow one another', async () => {
+  it('two bursts planned together follow one another', async () => {
     const sandbox = await startTestSandbox();
     await plan(sandbox, { fault: 'rate-limit', count: 2 });
     await plan(sandbox, { fault: 'server-error', count: 2, with: { status: 503 } });
@@ -56,7 +56,7 @@ describe('mischief planned for requests', () => {
     expect(statuses).toEqual([429, 429, 503, 503, 200]);
   });
 
-  it('slow: the answer comes so many real milliseconds later, however fast the clock runs', async () => {
+  it('slow: the answer comes this many real milliseconds later, however fast the clock runs', async () => {
     const sandbox = await startTestSandbox({ timeScale: 1_000 });
     await plan(sandbox, { fault: 'slow', with: { ms: 120 } });
     const startMs = performance.now();
@@ -91,7 +91,7 @@ describe('mischief planned for requests', () => {
     answer();
   });
 
-  it('is done only to the method and the path that it names', async () => {
+  it('harms only the method and the path that it names', async () => {
     const sandbox = await startTestSandbox();
     await plan(sandbox, {
       fault: 'server-error',

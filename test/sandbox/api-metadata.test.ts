@@ -24,7 +24,7 @@ describe('metadata', () => {
     ['a whole number that no double holds', '{"a":9007199254740993}', number],
     ['one below zero', '{"a":-9007199254740992}', number],
     ['one in the depth', '{"a":[{"b":12345678901234567890}]}', number],
-  ])('is refused where it would not come back as it was given: %s', async (_what, metadata, complaint) => {
+  ])('is refused if it would not come back as it was given: %s', async (_what, metadata, complaint) => {
     const sandbox = await startTestSandbox();
     const answer = await sandbox.call('/payment-links', { method: 'POST', body: creation(metadata) });
     expect(answer).toMatchObject({ status: 400, body: { error: { field: 'metadata' } } });

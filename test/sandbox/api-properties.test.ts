@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { times } from '../support/length.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
+import { times } from '../support/timing.ts';
 
 const LINKS = '/payment-links';
 const FIELDS = [

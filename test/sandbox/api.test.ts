@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { errorAnswer } from '../../sandbox/api/errors.ts';
-import { DEFAULT_SILENCES } from '../../sandbox/silences.ts';
-import { rawConnection } from '../support/raw.ts';
+import { DEFAULT_SWITCHES } from '../../sandbox/options.ts';
+import { rawConnection } from '../support/http.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { BARE, create, RICH } from './client.ts';
 
@@ -29,7 +29,7 @@ describe('the API key', () => {
     expect(response.headers.has('x-ratelimit-limit')).toBe(status === 200);
   });
 
-  it('given twice must be right twice', async () => {
+  it('must be right in both headers if it is in both', async () => {
     const sandbox = await startTestSandbox({ apiKey: 'key' });
     const connection = await rawConnection(sandbox.url);
     const request = `GET /api/v1${PROFILE} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: key\r\nx-api-key: other\r\n\r\n`;
@@ -44,8 +44,8 @@ describe('the rate limit', () => {
   it.each([
     ['seconds', 40, 40],
     ['epoch', 40, 40],
-  ])('tells the reset as %s', async (reading, retryAfter, resetAfter) => {
-    const sandbox = await startTestSandbox({ rateLimit: 2, timeScale: STILL, silences: [`rate-reset=${reading}`] });
+  ])('shows the reset as %s', async (reading, retryAfter, resetAfter) => {
+    const sandbox = await startTestSandbox({ rateLimit: 2, timeScale: STILL, switches: [`rate-reset=${reading}`] });
     const startSeconds = reading === 'epoch' ? sandbox.clock.nowMs() / 1_000 : 0;
     const startReset = async () => Number((await sandbox.call(PROFILE)).headers.get('x-ratelimit-reset'));
     expect(await startReset()).toBe(Math.ceil(startSeconds + 60));
@@ -57,7 +57,7 @@ describe('the rate limit', () => {
     expect(headers.get('x-ratelimit-reset')).toBe(String(Math.ceil(nowSeconds + resetAfter)));
   });
 
-  it('counts what is refused after it, and not what is refused before it', async () => {
+  it('counts requests refused after it, and not those refused before it', async () => {
     const sandbox = await startTestSandbox({ timeScale: STILL });
     await sandbox.call('/unknown');
     await sandbox.call(PROFILE, { headers: { 'x-api-key': 'wrong' } });
@@ -67,7 +67,7 @@ describe('the rate limit', () => {
     expect((await sandbox.call(PROFILE)).headers.get('x-ratelimit-remaining')).toBe('56');
   });
 
-  it('is lifted where there is none', async () => {
+  it('sends no headers if it is off', async () => {
     const sandbox = await startTestSandbox({ rateLimit: null });
     for (let request = 0; request < 70; request++) {
       const { status, headers } = await sandbox.call(PROFILE);
@@ -94,7 +94,7 @@ describe('a body that cannot be read', () => {
     expect(answer.body.error.message).toContain(field);
   });
 
-  it('bytes that are no UTF-8 are 400', async () => {
+  it('bytes that are not UTF-8 are 400', async () => {
     const sandbox = await startTestSandbox();
     const answer = await postBytes(sandbox, Buffer.from('{"title":"\xff","amount":30}', 'latin1'));
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('UTF-8')]);
@@ -128,7 +128,7 @@ describe('a creation', () => {
     expect((await sandbox.call(LINKS)).body.pagination.total).toBe(0);
   });
 
-  it('tells everything that is wrong at once', async () => {
+  it('names everything that is wrong at once', async () => {
     const sandbox = await startTestSandbox();
     const { body } = await sandbox.call(LINKS, { body: { amount: 3, webhookUrl: 'x' } });
     expect(body.error.message).toMatch(/title .*amount .*webhookUrl /);
@@ -141,15 +141,15 @@ describe('a creation', () => {
     expect(link).not.toHaveProperty('x');
   });
 
-  it('takes null for a field that is not given', async () => {
+  it('takes null as a field that is not given', async () => {
     const sandbox = await startTestSandbox();
     const nothing = Object.fromEntries(Object.keys(RICH).map((field) => [field, null]));
     const link = await create(sandbox, { ...nothing, ...BARE });
     expect(link).toMatchObject({ externalReference: null, metadata: null, webhookSecret: expect.any(String) });
   });
 
-  it.each(['200', '201'])('answers %s where the switch says so', async (status) => {
-    const sandbox = await startTestSandbox({ silences: [`creation-status=${status}`] });
+  it.each(['200', '201'])('answers %s if the switch says so', async (status) => {
+    const sandbox = await startTestSandbox({ switches: [`creation-status=${status}`] });
     expect((await sandbox.call(LINKS, { body: BARE })).status).toBe(Number(status));
   });
 
@@ -158,7 +158,7 @@ describe('a creation', () => {
     ['beside-link', ['success', 'paymentLink', 'webhookSecret'], ['webhookSecret']],
     ['bare', null, ['webhookSecret']],
   ])('answers in the envelope %s', async (envelope, names, secretPath) => {
-    const sandbox = await startTestSandbox({ silences: [`creation-envelope=${envelope}`] });
+    const sandbox = await startTestSandbox({ switches: [`creation-envelope=${envelope}`] });
     const { body } = await sandbox.call(LINKS, { body: { ...BARE, webhookSecret: 'chosen' } });
     expect(body).toHaveProperty(secretPath, 'chosen');
     expect(JSON.stringify(body).split('"chosen"')).toHaveLength(2);
@@ -169,7 +169,7 @@ describe('a creation', () => {
   });
 });
 
-describe('a request for what is not there', () => {
+describe('a request for an unknown address', () => {
   it.each(['', '/', '/unknown', `${LINKS}/`, `${LINKS}/a/b`, '/Payment-Links'])('%j is 404', async (path) => {
     const sandbox = await startTestSandbox();
     const answer = await sandbox.call(path, { headers: { 'x-api-key': 'wrong' } });
@@ -180,7 +180,7 @@ describe('a request for what is not there', () => {
     [PROFILE, 'POST', 'GET, HEAD'],
     [LINKS, 'DELETE', 'GET, HEAD, POST'],
     [`${LINKS}/pl_1`, 'PATCH', 'GET, HEAD'],
-  ])('%s by %s is 405 and says what is allowed', async (path, method, allow) => {
+  ])('%s by %s is 405 and names the allowed methods', async (path, method, allow) => {
     const sandbox = await startTestSandbox();
     const { status, headers } = await sandbox.call(path, { method });
     expect([status, headers.get('allow')]).toEqual([405, allow]);
@@ -190,10 +190,10 @@ describe('a request for what is not there', () => {
 });
 
 describe('a failure', () => {
-  it('that nobody foresaw is told on stderr, and nothing of it to the caller', () => {
+  it('that is unexpected goes to stderr, and the caller learns nothing of it', () => {
     const told = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     onTestFinished(() => told.mockRestore());
-    const { status, body } = errorAnswer(new Error('disk on fire'), DEFAULT_SILENCES);
+    const { status, body } = errorAnswer(new Error('disk on fire'), DEFAULT_SWITCHES);
     expect([status, JSON.stringify(body)]).toEqual([500, expect.not.stringMatching(/disk|at /)]);
     expect(told).toHaveBeenCalledWith(expect.stringMatching(/disk on fire\n +at /));
   });
@@ -243,7 +243,7 @@ describe('the list', () => {
     expect([found, body.pagination.pageSize]).toEqual([['a?b'], 7]);
   });
 
-  it('has no pages where there are no links', async () => {
+  it('has no pages if there are no links', async () => {
     const { body } = await (await startTestSandbox()).call(LINKS);
     expect(body.pagination).toEqual({ page: 1, pageSize: 20, total: 0, totalPages: 0 });
   });

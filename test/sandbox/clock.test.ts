@@ -14,7 +14,7 @@ function startClock(scale = 1) {
 }
 
 describe('clock: turning it', () => {
-  it('runs what falls due on the way in the order of its time, at its time, one after the other', async () => {
+  it('runs what falls due meanwhile in order, at its time, one after the other', async () => {
     const clock = startClock();
     const ran: [string, number][] = [];
     const hour = () => Math.floor((clock.nowMs() - START_MS) / HOUR_MS);
@@ -38,7 +38,7 @@ describe('clock: turning it', () => {
     expect(hour()).toBe(4);
   });
 
-  it('makes up what repeats by one run in each turn', async () => {
+  it('runs repeated work once in each turn', async () => {
     const clock = startClock();
     let runs = 0;
     clock.every(60_000, () => void runs++);
@@ -48,7 +48,7 @@ describe('clock: turning it', () => {
     expect(runs).toBe(2);
   });
 
-  it('forgets what was taken back', async () => {
+  it('does not run what was cancelled', async () => {
     const clock = startClock();
     let runs = 0;
     const cancels = [clock.after(1_000, () => void runs++), clock.every(1_000, () => void runs++)];
@@ -57,13 +57,13 @@ describe('clock: turning it', () => {
     expect(runs).toBe(0);
   });
 
-  it('does one turn after the other', async () => {
+  it('makes one turn after the other', async () => {
     const clock = startClock();
     await Promise.all([clock.advance(HOUR_MS), clock.advance(HOUR_MS)]);
     expect(Math.floor((clock.nowMs() - START_MS) / HOUR_MS)).toBe(2);
   });
 
-  it('does not move the time that only grows', async () => {
+  it('does not change the monotonic time', async () => {
     const clock = startClock();
     const beforeMs = clock.monotonicMs();
     await clock.advance(HOUR_MS);
@@ -72,13 +72,13 @@ describe('clock: turning it', () => {
 });
 
 describe('clock: its scale', () => {
-  it('runs a day in less than a real second, and what is due in it', async () => {
+  it('passes a day in less than a real second, and runs what is due in it', async () => {
     const clock = startClock(100_000);
     await new Promise<void>((resolve) => void clock.after(24 * HOUR_MS, resolve));
     expect(clock.nowMs() - START_MS).toBeGreaterThanOrEqual(24 * HOUR_MS);
   });
 
-  it('lets what falls due while the process is busy run in the order of its time', async () => {
+  it('runs in order what falls due while the process is busy', async () => {
     const clock = startClock();
     const ran: string[] = [];
     const both = new Promise<void>((resolve) => {
@@ -119,7 +119,7 @@ describe('clock: over HTTP', () => {
     expect(turnedMs).toBeLessThan(byMs + 10_000);
   });
 
-  it('turns to a time of the future', async () => {
+  it('turns to a time in the future', async () => {
     const sandbox = await startTestSandbox();
     const to = new Date(sandbox.clock.nowMs() + 40 * HOUR_MS).toISOString();
     const { body } = await sandbox.control('/clock', { body: { to } });
@@ -139,7 +139,7 @@ describe('clock: over HTTP', () => {
     ['no time', { to: 'tomorrow' }, 'to'],
     ['another name', { forward: '1h' }, 'forward'],
     ['two at once', { advance: '1h', advanceMs: 1 }, 'advance'],
-  ] as const)('refuses %s, and stands as it stood', async ([, body, field]) => {
+  ] as const)('refuses %s, and changes nothing', async ([, body, field]) => {
     const sandbox = await startTestSandbox();
     const beforeMs = sandbox.clock.nowMs();
     const answer = await sandbox.control('/clock', { body });
@@ -147,7 +147,7 @@ describe('clock: over HTTP', () => {
     expect(sandbox.clock.nowMs() - beforeMs).toBeLessThan(60_000);
   });
 
-  it('lets links expire on the way', async () => {
+  it('lets links expire meanwhile', async () => {
     const sandbox = await startTestSandbox();
     const expiresAt = new Date(sandbox.clock.nowMs() + HOUR_MS).toISOString();
     const body = { title: 'Order 1', amount: 100, externalReference: 'order-1', expiresAt };
@@ -159,7 +159,7 @@ describe('clock: over HTTP', () => {
 });
 
 describe('clock: over a restart', () => {
-  it('stays turned where everything is kept in a file', async () => {
+  it('stays turned if everything is kept in a file', async () => {
     const data = join(testFolder(), 'sandbox.db');
     const first = await startTestSandbox({ data });
     await first.control('/clock', { body: { advance: '100h' } });
@@ -168,7 +168,7 @@ describe('clock: over a restart', () => {
     expect(second.clock.nowMs() - Date.now()).toBeGreaterThan(99 * HOUR_MS);
   });
 
-  it('does not go back before what has happened where the true time is set back', async () => {
+  it('does not go back before what has happened if real time is set back', async () => {
     const data = join(testFolder(), 'sandbox.db');
     const aheadMs = Date.now() + 10 * HOUR_MS;
     const trueTime = vi.spyOn(Date, 'now').mockReturnValue(aheadMs);
@@ -181,7 +181,7 @@ describe('clock: over a restart', () => {
     expect(second.clock.nowMs()).toBeGreaterThanOrEqual(aheadMs);
   });
 
-  it('does not go back where it ran faster than the true time', async () => {
+  it('does not go back after it ran faster than real time', async () => {
     const data = join(testFolder(), 'sandbox.db');
     const first = await startTestSandbox({ data, timeScale: 86_400 });
     await expect.poll(() => first.clock.nowMs() - Date.now()).toBeGreaterThan(HOUR_MS);
@@ -193,7 +193,7 @@ describe('clock: over a restart', () => {
 });
 
 describe('seed', () => {
-  it('gives the same ids and secrets when it is the same, and others when it is another', async () => {
+  it('gives the same ids and secrets again, and another one gives others', async () => {
     const made = async (seed: string) => {
       const sandbox = await startTestSandbox({ seed });
       const links = [];

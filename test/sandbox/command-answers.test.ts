@@ -38,7 +38,7 @@ async function startReceiver(status: number, text: string): Promise<string> {
 }
 
 describe('command: what it shows of deliveries', () => {
-  it('tells what a receiver said that did not answer 2xx', async () => {
+  it('shows what a receiver said that did not answer 2xx', async () => {
     const sandbox = await startTestSandbox();
     const text = `{"error":"stale_timestamp","detail":"${'x'.repeat(300)}"}`;
     await createLink(sandbox, 'order-1', { webhookUrl: await startReceiver(400, text) });
@@ -46,13 +46,13 @@ describe('command: what it shows of deliveries', () => {
     expect(told).toMatch(/^payment_status_changed COMPLETED was answered 400 {"error":"stale_timestamp".*…$/m);
   });
 
-  it('says that nobody is told where the link has no webhookUrl', async () => {
+  it('says that events are not sent if the link has no webhookUrl', async () => {
     const sandbox = await startTestSandbox();
     await createLink(sandbox, 'order-1');
     expect(await say(sandbox, 'pay', 'order-1')).toContain('no webhookUrl');
   });
 
-  it('says that a refund or a dispute was told to nobody, and how it is', async () => {
+  it('says that a refund or a dispute sent no event, and which switch sends it', async () => {
     const sandbox = await startTestSandbox();
     const webhookUrl = await startReceiver(200, '');
     for (const name of ['one', 'two']) await createLink(sandbox, name, { webhookUrl });
@@ -67,13 +67,15 @@ describe('command: what it shows of deliveries', () => {
     expect(told.match(/payment_status_changed/g)).toHaveLength(3);
   });
 
-  it('says that nobody is told by itself in environment `sandbox`', async () => {
+  it('says that only the panel sends events in environment `sandbox`', async () => {
     const sandbox = await startTestSandbox({ environment: 'sandbox' });
     await createLink(sandbox, 'order-1', { webhookUrl: 'http://127.0.0.1:9/' });
-    expect(await say(sandbox, 'expire', 'order-1')).toContain('environment `sandbox` events go out from the panel');
+    expect(await say(sandbox, 'expire', 'order-1')).toContain(
+      'environment `sandbox` only the panel on the page of the link sends events',
+    );
   });
 
-  it('tells what holds a delivery back, and every attempt of one', async () => {
+  it('shows what holds a delivery back, and every attempt of one', async () => {
     const sandbox = await startTestSandbox();
     await sandbox.control('/faults', { body: { fault: 'reorder', with: { by: 5 } } });
     await sandbox.control('/faults', { body: { fault: 'duplicate', match: { event: 'payment_link.status_changed' } } });
@@ -88,7 +90,7 @@ describe('command: what it shows of deliveries', () => {
 });
 
 describe('command: what it does at a running sandbox', () => {
-  it('completes a payment that is pending, by name and by paying', async () => {
+  it('completes a pending payment, by `complete` and by `pay`', async () => {
     const sandbox = await startTestSandbox();
     for (const [name, command] of [
       ['one', 'complete'],
@@ -100,23 +102,23 @@ describe('command: what it does at a running sandbox', () => {
     }
   });
 
-  it('shows the short code, by which a link is found', async () => {
+  it('shows the short code, which finds the link', async () => {
     const sandbox = await startTestSandbox();
     await createLink(sandbox, 'order-1');
     const [, short = ''] = /pl_\w+ +(\S+) +order-1/.exec(await say(sandbox, 'links')) ?? [];
     expect(await say(sandbox, 'links', short)).toMatch(/reference +order-1/);
   });
 
-  it('says how far ahead the clock is, and what receivers make of it', async () => {
+  it('says how far ahead the clock is, and that receivers refuse its time', async () => {
     const sandbox = await startTestSandbox();
     expect(await say(sandbox, 'clock')).toMatch(/^\S+Z\n$/);
     const turned = await say(sandbox, 'clock', '1d2h');
     expect(turned).toMatch(/^turned by 1d2h, now \S+Z\nThe sandbox is 1d2h ahead .* silences timestamps=true\n$/s);
     await say(sandbox, 'silences', 'timestamps=true');
-    expect(await say(sandbox, 'clock')).toContain('stamped by the true one');
+    expect(await say(sandbox, 'clock')).toContain('stamped with real time');
   });
 
-  it('marks spent fault plans, and takes one away', async () => {
+  it('marks spent fault plans, and removes one', async () => {
     const sandbox = await startTestSandbox();
     await sandbox.control('/faults', { body: { fault: 'server-error' } });
     await sandbox.control('/faults', { body: { fault: 'slow' } });
@@ -125,14 +127,14 @@ describe('command: what it does at a running sandbox', () => {
     expect(await say(sandbox, 'faults', '--remove', '1')).not.toContain('server-error');
   });
 
-  it('lists the switches as they stand', async () => {
-    const sandbox = await startTestSandbox({ silences: ['signature=base64'] });
+  it('lists the switches as they are set', async () => {
+    const sandbox = await startTestSandbox({ switches: ['signature=base64'] });
     expect(await say(sandbox, 'silences')).toMatch(/signature +base64 +hex, hex-upper, base64/);
   });
 });
 
 describe('command: what it says is wrong', () => {
-  it('has one exit code for one kind of fault', async () => {
+  it('has one exit code for each kind of error', async () => {
     const sandbox = await startTestSandbox();
     for (const name of ['one', 'two']) await createLink(sandbox, name);
     await say(sandbox, 'pay', 'one');
@@ -161,7 +163,7 @@ describe('command: what it says is wrong', () => {
     }
   });
 
-  it('tells programs the code, the sentence and the exit code', async () => {
+  it('gives programs the code, the sentence and the exit code', async () => {
     const sandbox = await startTestSandbox();
     const told = async (...args: string[]) => JSON.parse((await run(...args, '--json')).stderr).error;
     expect(await told('frobnicate')).toMatchObject({ code: 'usage', exit: 64 });
@@ -177,7 +179,7 @@ describe('command: what it says is wrong', () => {
     });
   });
 
-  it('judges the command line before it opens anything', async () => {
+  it('checks the command line before it opens anything', async () => {
     const { url } = await startTestSandbox();
     for (const plan of ['{}', '{"fault":"gremlin"}', '[]']) {
       const { code, stderr } = await run('--listen', new URL(url).host, '--fault', plan);
@@ -189,7 +191,7 @@ describe('command: what it says is wrong', () => {
 });
 
 describe('command: the data file', () => {
-  it('is for its user alone where it is new, and stays as it is where it is not', async () => {
+  it('has mode 0600 if it is new, and keeps its mode if it is not', async () => {
     const data = join(testFolder(), 'sandbox.db');
     const modeAfterStart = async () => {
       const running = spawnSandbox(['--listen', '127.0.0.1:0', '--json', '--data', data]);
@@ -227,7 +229,7 @@ describe('command: the banner', () => {
     return running.stdout();
   };
 
-  it('shows what is not as by default', async () => {
+  it('shows what is not the default', async () => {
     const [plain, changed] = await Promise.all([
       bannerOf(),
       bannerOf(
@@ -235,8 +237,8 @@ describe('command: the banner', () => {
         ...['--merchant-inactive', '--no-rate-limit'],
       ),
     ]);
-    expect(plain).toMatch(/clock +the true time\n\n/);
-    expect(changed).toMatch(/clock +the true time, and from there 60 times as fast\n/);
+    expect(plain).toMatch(/clock +real time\n\n/);
+    expect(changed).toMatch(/clock +real time, and from there 60 times as fast\n/);
     expect(changed).toMatch(/switches +signature=base64\n +fault plans +1\b.*\n +merchant +inactive/);
     expect(changed).toMatch(/rate limit +none/);
   });

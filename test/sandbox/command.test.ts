@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { FAULTS } from '../../sandbox/dispatch/faults.ts';
+import { FAULTS } from '../../sandbox/fault_plans.ts';
+import { SWITCHES } from '../../sandbox/options.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
-import { SILENCES } from '../../sandbox/silences.ts';
 import { testFolder } from '../support/app.ts';
 import { type Finished, type RunningProcess, runSandbox, spawnSandbox } from '../support/process.ts';
 
@@ -44,7 +44,7 @@ async function createLink({ url, apiKey }: Running, reference: string, over: obj
 }
 
 describe('command: serving', () => {
-  it('says that no money is real, where it is, and how to go on; and stops with 0', async () => {
+  it('says that no money is real, its address, and how to go on; and stops with 0', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const running = spawnSandbox(['--listen', '127.0.0.1:0', '--seed', 'a']);
       await running.line(/Stop with Ctrl\+C/);
@@ -67,7 +67,7 @@ describe('command: serving', () => {
     await createLink(fromOption, 'order-1');
   });
 
-  it('has the environment, the switches, the mischief and the limit that were asked for', async () => {
+  it('has the given environment, switches, fault plans and limit', async () => {
     const running = await start([
       ...['--environment', 'sandbox', '--set', 'signature=base64', '--set', 'retries=signed-once'],
       ...['--fault', '{"fault": "server-error"}', '--no-rate-limit', '--time-scale', '60'],
@@ -98,7 +98,7 @@ describe('command: serving', () => {
 });
 
 describe('command: what it refuses', () => {
-  it('listens beyond loopback only where that is said', async () => {
+  it('listens beyond loopback only if --allow-remote says so', async () => {
     const refused = await run('--listen', '0.0.0.0:0');
     expect(refused).toMatchObject({ code: 64, stdout: '', stderr: expect.stringContaining('--allow-remote') });
     const allowed = spawnSandbox(['--listen', '0.0.0.0:0', '--allow-remote', '--json']);
@@ -133,8 +133,8 @@ describe('command: what it refuses', () => {
     ['a scenario', ['play', 'sunshine'], Object.keys(SCENARIOS)],
     ['a fault', ['--listen', '127.0.0.1:0', '--fault', '{"fault":"gremlin"}'], Object.keys(FAULTS)],
     ['a fault that is no JSON', ['--fault', 'drop'], ['JSON']],
-    ['a switch', ['--set', 'colour=red'], Object.keys(SILENCES)],
-    ['a value', ['--set', 'signature=rot13'], SILENCES.signature.values],
+    ['a switch', ['--set', 'colour=red'], Object.keys(SWITCHES)],
+    ['a value', ['--set', 'signature=rot13'], SWITCHES.signature.values],
     ['an environment', ['--environment', 'test'], ['sandbox', 'production']],
     ['an address', ['--listen', '8790'], ['HOST:PORT']],
     ['a time scale', ['--time-scale', '0'], ['above 0']],
@@ -146,14 +146,14 @@ describe('command: what it refuses', () => {
     ['an option without its value', ['--seed'], ['--seed TEXT']],
     ['an option twice', ['--seed', 'a', '--seed', 'b'], ['twice']],
     ['an address of no sandbox', ['clock', '--url', 'here'], ['--url']],
-  ] as const)('refuses %s that is unknown or wrong, and tells what is known', async ([, args, known]) => {
+  ] as const)('refuses %s that is unknown or wrong, and names the known ones', async ([, args, known]) => {
     const { code, stdout, stderr } = await run(...args);
     expect([code, stdout]).toEqual([64, '']);
     for (const name of known) expect(stderr).toContain(name);
     expect(stderr.trim().split('\n')).toHaveLength(1);
   });
 
-  it('tells errors to programs as JSON', async () => {
+  it('prints errors for programs as JSON', async () => {
     const { code, stderr } = await run('frobnicate', '--json');
     expect([code, JSON.parse(stderr).error.code]).toEqual([64, 'usage']);
   });
@@ -205,7 +205,7 @@ describe('command: a running sandbox', () => {
     expect((await say(running, 'enable', 'one')).link.status).toBe('ACTIVE');
   });
 
-  it('turns the clock, plans mischief, lists deliveries and sends again', async () => {
+  it('turns the clock, plans faults, lists deliveries and resends', async () => {
     const running = await start();
     await createLink(running, 'order-1', { webhookUrl: 'http://127.0.0.1:1/' });
     const before = await say(running, 'deliveries', 'order-1');
@@ -250,7 +250,7 @@ describe('command: the launcher', () => {
     expect(launch(join(BIN, 'settled.mjs'), 'help').stdout).toContain('settled sandbox help');
   });
 
-  it('says in one sentence where the installation has no sandbox', () => {
+  it('says in one sentence that the installation has no sandbox', () => {
     const folder = join(testFolder(), 'bin');
     cpSync(BIN, folder, { recursive: true });
     const { status, stdout, stderr } = launch(join(folder, 'settled.mjs'), 'sandbox');

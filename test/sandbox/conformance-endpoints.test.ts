@@ -31,7 +31,7 @@ describe('section 1', () => {
     expect(await details(sandbox, id)).toMatchObject({ paymentStatus: 'NOT_STARTED', payments: [] });
   });
 
-  it('restriction 3: no event is sent by itself in the sandbox environment', async () => {
+  it('restriction 3: a change sends no event in the sandbox environment', async () => {
     const { url, received } = await startReceiver();
     const sandbox = await startTestSandbox({ environment: 'sandbox' });
     const { id } = await create(sandbox, { ...RICH, webhookUrl: url });

@@ -56,13 +56,13 @@ describe('section 7', () => {
     expect(refused).toMatchObject({ status: 400, body: { error: { field } } });
   });
 
-  it('404 for a link that is not there', async () => {
+  it('404 for an unknown link', async () => {
     const sandbox = await startTestSandbox();
     expect((await sandbox.call(`${LINKS}/pl_unknown`)).status).toBe(404);
     expect((await sandbox.call(`${LINKS}/%E0%A4%A`)).status).toBe(404);
   });
 
-  it('404 for a payment that is not there', async () => {
+  it('404 for an unknown payment', async () => {
     const sandbox = await startTestSandbox();
     const { id } = await create(sandbox, BARE);
     expect((await sandbox.control(`/links/${id}/refund`, { body: {} })).status).toBe(404);
@@ -86,7 +86,7 @@ describe('section 7', () => {
 });
 
 describe('section 8', () => {
-  it('60 requests a minute, told by the headers, then 429 until Retry-After has passed', async () => {
+  it('60 requests a minute, counted in the headers, then 429 until Retry-After has passed', async () => {
     const sandbox = await startTestSandbox();
     for (let left = 59; left >= 0; left--) {
       const { status, headers } = await sandbox.call(PROFILE);
@@ -109,7 +109,7 @@ describe('section 8', () => {
     expect(statuses).toEqual([400, 400, 201]);
   });
 
-  it('a page has 20 links where no pageSize is given', async () => {
+  it('a page has 20 links if no pageSize is given', async () => {
     const sandbox = await startTestSandbox();
     for (let link = 0; link < 21; link++) await create(sandbox, BARE);
     const { paymentLinks, pagination } = (await sandbox.call(LINKS)).body;
@@ -117,7 +117,7 @@ describe('section 8', () => {
     expect(pagination).toEqual({ page: 1, pageSize: 20, total: 21, totalPages: 2 });
   });
 
-  it('what is not acknowledged is sent again after 1 min, 5 min, 15 min, 1 h, 4 h and 12 h', async () => {
+  it('a delivery that is not acknowledged is retried after 1 min, 5 min, 15 min, 1 h, 4 h and 12 h', async () => {
     const { url, received } = await startReceiver(500);
     const sandbox = await startTestSandbox();
     await create(sandbox, { ...BARE, webhookUrl: url });

@@ -12,7 +12,7 @@ describe('section 3, link status', () => {
     expect((await act(sandbox, id, 'pay', { complete: false })).payments).toHaveLength(1);
   });
 
-  it('ACTIVE becomes INACTIVE when a payment completes, which is told, and no second payment starts', async () => {
+  it('ACTIVE becomes INACTIVE when a payment completes, an event says so, and no second payment starts', async () => {
     const sandbox = await startTestSandbox();
     const { id } = await create(sandbox, RICH);
     await act(sandbox, id, 'pay', { complete: false });
@@ -44,7 +44,7 @@ describe('section 3, link status', () => {
 });
 
 describe('section 3, aggregate paymentStatus', () => {
-  it('goes from NOT_STARTED over PENDING to COMPLETED, and each step is told', async () => {
+  it('goes from NOT_STARTED over PENDING to COMPLETED, with an event for each step', async () => {
     const sandbox = await startTestSandbox();
     const { id } = await create(sandbox, RICH);
     const step = async () => [(await details(sandbox, id)).paymentStatus, await paymentStatusesTold(sandbox, id)];

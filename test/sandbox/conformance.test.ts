@@ -52,13 +52,13 @@ async function twoLinks() {
 }
 
 describe('section 2, PaymentLink', () => {
-  it.each(LINK_FIELDS)('%s stands in the details', async (field, ofRich, ofBare) => {
+  it.each(LINK_FIELDS)('%s is in the details', async (field, ofRich, ofBare) => {
     const { rich, bare } = await twoLinks();
     expect(rich[field]).toEqual(ofRich);
     expect(bare[field]).toEqual(ofBare);
   });
 
-  it.each(LIST_FIELDS)('%s stands in the list', async (field, ofRich, ofBare) => {
+  it.each(LIST_FIELDS)('%s is in the list', async (field, ofRich, ofBare) => {
     const { sandbox } = await twoLinks();
     const [bare, rich] = (await sandbox.call('/payment-links')).body.paymentLinks;
     expect(rich[field]).toEqual(ofRich);
@@ -86,7 +86,7 @@ describe('section 2, PaymentLink', () => {
     expect(JSON.stringify([rich, list, duplicate, events])).not.toContain(RICH.webhookSecret);
   });
 
-  it('webhookSecret is generated where it is omitted, another for each link', async () => {
+  it('webhookSecret is generated if it is omitted, another for each link', async () => {
     const sandbox = await startTestSandbox();
     const secrets = [await create(sandbox, BARE), await create(sandbox, BARE)].map((link) => link.webhookSecret);
     expect(secrets).toEqual([expect.stringMatching(/.{32}/), expect.stringMatching(/.{32}/)]);
@@ -104,7 +104,7 @@ describe('section 2, PaymentLink', () => {
 });
 
 describe('section 2, paymentsSummary', () => {
-  it('total and byStatus count the payments, and stand alone', async () => {
+  it('total and byStatus count the payments, and are the only fields', async () => {
     const { sandbox, rich, bare } = await twoLinks();
     const none = { PENDING: 0, COMPLETED: 0, DISPUTED: 0, REFUNDED: 0 };
     expect(bare.paymentsSummary).toEqual({ total: 0, byStatus: none });

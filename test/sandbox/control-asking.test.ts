@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { MINUTE_MS } from '../support/dispatch.ts';
-import { startTestSandbox } from '../support/sandbox.ts';
+import { MINUTE_MS, startTestSandbox } from '../support/sandbox.ts';
 import { act, create, details, RICH } from './client.ts';
 
 describe('control: the requests to the API', () => {
-  it('are told in their order, each with its time and what it was answered, refused ones too', async () => {
+  it('are listed in order, each with its time and status, refused ones too', async () => {
     const sandbox = await startTestSandbox({ rateLimit: 2 });
     const atMs = sandbox.clock.nowMs();
     const { id } = await create(sandbox, RICH);
@@ -25,7 +24,7 @@ describe('control: the requests to the API', () => {
     expect(Date.parse(requests[0].at)).toBe(requests[0].epochMs);
   });
 
-  it('are told from one on, and hold no request to the controls', async () => {
+  it('are listed after a given one, without requests to the controls', async () => {
     const sandbox = await startTestSandbox();
     for (let n = 0; n < 3; n++) await sandbox.call('/merchant/profile');
     const after = (await sandbox.control('/requests?after=2')).body;

@@ -3,7 +3,7 @@ import { startTestSandbox } from '../support/sandbox.ts';
 import { createLink, startReceiver } from './control-client.ts';
 
 describe('control: deliveries', () => {
-  it('tells how many copies were sent, with which faults, and which payment status the event tells', async () => {
+  it('shows how many copies were sent, with which faults, and the payment status of the event', async () => {
     const { webhookUrl } = await startReceiver();
     const sandbox = await startTestSandbox();
     await sandbox.control('/faults', { body: { fault: 'drop', with: { forGood: true } } });
@@ -19,7 +19,7 @@ describe('control: deliveries', () => {
     ]);
   });
 
-  it('sends what a reorder holds back when every plan is taken away', async () => {
+  it('sends what a reorder holds back when every plan is removed', async () => {
     const { webhookUrl, received } = await startReceiver();
     const sandbox = await startTestSandbox();
     await sandbox.control('/faults', { body: { fault: 'reorder', with: { by: 9 } } });
@@ -31,7 +31,7 @@ describe('control: deliveries', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('counts from the time at which a retry was held back', async () => {
+  it('counts deliveries from the moment when a retry was held back', async () => {
     const { webhookUrl } = await startReceiver(500);
     const sandbox = await startTestSandbox();
     await sandbox.control('/faults', { body: { fault: 'reorder', match: { attempt: 2 }, with: { by: 2 } } });
@@ -43,7 +43,7 @@ describe('control: deliveries', () => {
     expect(created).toMatchObject({ attempts: 1, held: { fault: 'reorder', left: 2 } });
   });
 
-  it('tells what holds a delivery back, and for how many more', async () => {
+  it('shows what holds a delivery back, and how many more it waits for', async () => {
     const { webhookUrl } = await startReceiver();
     const sandbox = await startTestSandbox();
     const held = async () => {
@@ -102,7 +102,7 @@ describe('control: deliveries', () => {
     );
   });
 
-  it('sends an event again: as a delivery of its own, signed and logged like every other', async () => {
+  it('sends an event again in a new delivery, signed and logged like every other', async () => {
     const { webhookUrl, received } = await startReceiver();
     const sandbox = await startTestSandbox();
     await createLink(sandbox, { webhookUrl });

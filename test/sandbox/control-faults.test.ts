@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { FAULTS } from '../../sandbox/dispatch/faults.ts';
+import { FAULTS } from '../../sandbox/fault_plans.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 
 describe('control: faults', () => {
-  it('adds, lists and takes away plans', async () => {
+  it('adds, lists and removes plans', async () => {
     const sandbox = await startTestSandbox();
     const added = await sandbox.control('/faults', { body: { fault: 'slow', with: { ms: 1 } } });
     expect([added.status, added.body]).toEqual([201, expect.objectContaining({ number: 1, fault: 'slow' })]);
@@ -39,7 +39,7 @@ describe('control: faults', () => {
     expect(body.error.message).toContain(message);
   });
 
-  it('lists the known faults where one is unknown', async () => {
+  it('lists the known faults if one is unknown', async () => {
     const sandbox = await startTestSandbox();
     const { status, body } = await sandbox.control('/faults', { body: { fault: 'gremlin' } });
     expect([status, body.error.field]).toEqual([400, 'fault']);

@@ -12,7 +12,7 @@ function send(url: string, method: string, headers: Record<string, string>): Pro
   });
 }
 
-describe('control: pages of others', () => {
+describe('control: pages of other sites', () => {
   it.for([
     ['another origin', { origin: 'https://evil.example' }, false],
     ['another port of this machine', { origin: 'http://127.0.0.1:1' }, false],
@@ -38,12 +38,12 @@ describe('control: pages of others', () => {
     );
   });
 
-  it('answers under another name where that was allowed', async () => {
+  it('answers under another host if that was allowed', async () => {
     const sandbox = await startTestSandbox({ allowRemote: true });
     expect(await send(`${sandbox.url}/_control/idle`, 'POST', { host: 'sandbox.test' })).toBe(200);
   });
 
-  it('are kept from the API as well, whatever key they send', async () => {
+  it('cannot use the API either, whatever key they send', async () => {
     const sandbox = await startTestSandbox();
     const ask = (host: string) => send(`${sandbox.url}/api/v1/payment-links`, 'GET', { host, 'x-api-key': 'sk_any' });
     expect(await ask('evil.example')).toBe(403);

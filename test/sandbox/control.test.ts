@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { SILENCES } from '../../sandbox/silences.ts';
+import { SWITCHES } from '../../sandbox/options.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { createLink, startReceiver } from './control-client.ts';
 
 describe('control: the sandbox', () => {
-  it('tells what it is, and no secret', async () => {
+  it('shows what it is, and no secret', async () => {
     const sandbox = await startTestSandbox({ seed: 'the seed' });
     const { webhookSecret } = await createLink(sandbox);
     const { status, body } = await sandbox.control('/');
@@ -26,27 +26,27 @@ describe('control: the sandbox', () => {
   });
 
   it('sets switches while it runs, and keeps the others', async () => {
-    const sandbox = await startTestSandbox({ silences: ['signature=base64'] });
+    const sandbox = await startTestSandbox({ switches: ['signature=base64'] });
     const { body } = await sandbox.control('/silences', { body: { 'type-name': 'event' } });
     expect(body.silences).toMatchObject({ signature: 'base64', 'type-name': 'event' });
     await createLink(sandbox);
     const { events } = (await sandbox.control('/events')).body;
     expect(JSON.parse(events[0].body)).toMatchObject({ event: 'payment_link.created' });
-    expect((await sandbox.control('/silences')).body.known).toEqual(SILENCES);
+    expect((await sandbox.control('/silences')).body.known).toEqual(SWITCHES);
   });
 
-  it('names the known switches and values where one is unknown, and sets nothing then', async () => {
+  it('names the known switches and values if one is unknown, and sets nothing', async () => {
     const sandbox = await startTestSandbox();
     const name = await sandbox.control('/silences', { body: { signature: 'base64', colour: 'red' } });
     expect(name.status).toBe(400);
-    for (const known of Object.keys(SILENCES)) expect(name.body.error.message).toContain(known);
+    for (const known of Object.keys(SWITCHES)) expect(name.body.error.message).toContain(known);
     const value = await sandbox.control('/silences', { body: { signature: 'rot13' } });
     expect(value.status).toBe(400);
-    for (const known of SILENCES.signature.values) expect(value.body.error.message).toContain(known);
+    for (const known of SWITCHES.signature.values) expect(value.body.error.message).toContain(known);
     expect((await sandbox.control('/silences')).body.silences.signature).toBe('hex');
   });
 
-  it('says what it does not know: the route, the body, the field', async () => {
+  it('names the route, the body or the field that it does not know', async () => {
     const sandbox = await startTestSandbox();
     await createLink(sandbox);
     const refused = [
@@ -118,7 +118,7 @@ describe('control: links', () => {
     expect(completed.body).toMatchObject({ status: 'INACTIVE', paymentStatus: 'COMPLETED' });
   });
 
-  it('names money as it is told to, and no payment id where that is switched off', async () => {
+  it('names the chosen money, and no payment id if that is switched off', async () => {
     const sandbox = await startTestSandbox();
     const interest = { method: 'CREDIT_CARD', installments: 3, money: 'interest' };
     const pays = [
@@ -155,7 +155,7 @@ describe('control: links', () => {
     ]);
   });
 
-  it('refuses what the state of the link does not allow', async () => {
+  it("refuses what the link's state does not allow", async () => {
     const sandbox = await startTestSandbox();
     await createLink(sandbox);
     expect((await sandbox.control('/links/order-1/refund', { method: 'POST' })).status).toBe(404);

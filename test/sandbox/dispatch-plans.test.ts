@@ -10,12 +10,12 @@ import {
   plan,
   startPair,
   turn,
-} from '../support/dispatch.ts';
+} from '../support/sandbox.ts';
 import { CREATED, isGenuine, PAYMENT_STATUS, SECRET } from './genuine.ts';
 
-describe('sandbox: plans of mischief', () => {
-  it('are done to the attempt they name alone, and the next is as it should be, also where it is signed once', async () => {
-    const { sandbox, receiver } = await startPair({ silences: ['retries=signed-once'] });
+describe('sandbox: fault plans', () => {
+  it('harm only the attempt that they name: the next is right, even if retries are signed once', async () => {
+    const { sandbox, receiver } = await startPair({ switches: ['retries=signed-once'] });
     receiver.answerWith(503);
     for (const fault of ['tamper', 'wrong-secret', 'stale-timestamp', 'truncate']) await plan(sandbox, { fault });
     await plan(sandbox, { fault: 're-encode', match: { attempt: 3 } });
@@ -34,7 +34,7 @@ describe('sandbox: plans of mischief', () => {
     expect(Number(stamps[1]) - Number(stamps[0])).toBe(3_600_000);
   });
 
-  it('go together: a delivery that is delayed and held back is then sent twice', async () => {
+  it('combine: a delivery is delayed, held back, and then sent twice', async () => {
     const { sandbox, receiver } = await startPair();
     await plan(sandbox, { fault: 'delay', match: { event: CREATED }, with: { ms: HOUR_MS } });
     await plan(sandbox, { fault: 'reorder', match: { event: CREATED } });
@@ -51,7 +51,7 @@ describe('sandbox: plans of mischief', () => {
     ]);
   });
 
-  it('of one kind wait for each other: each attempt takes the first', async () => {
+  it('of one kind wait for each other: each attempt takes the first one', async () => {
     const { sandbox, receiver } = await startPair();
     await plan(sandbox, { fault: 'stale-timestamp' });
     await plan(sandbox, { fault: 'stale-timestamp', with: { ageMs: -7_200_000 } });
@@ -80,7 +80,7 @@ describe('sandbox: plans of mischief', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('can spoil what another has spoiled', async () => {
+  it('can harm what another has harmed', async () => {
     const { sandbox, receiver } = await startPair();
     await plan(sandbox, { fault: 'truncate', count: 2, with: { bytes: 1_000_000 } });
     await plan(sandbox, { fault: 're-encode', count: 1 });
@@ -90,7 +90,7 @@ describe('sandbox: plans of mischief', () => {
     expect(receiver.received.map(({ body }) => body.length).sort()).toEqual([0, 1]);
   });
 
-  it('are done to what is sent again, and to what the panel sends, as to everything else', async () => {
+  it('harm what is resent and what the panel sends like everything else', async () => {
     const { sandbox, receiver } = await startPair({ environment: 'sandbox' });
     const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
     await plan(sandbox, { fault: 'tamper', count: 2 });
@@ -104,8 +104,8 @@ describe('sandbox: plans of mischief', () => {
     expect((await deliveriesOf(sandbox, link)).map(({ origin }) => origin)).toEqual(['panel', 'resend', 'resend']);
   });
 
-  it('leave the schedule as it is: a retry is counted from the attempt that was spoiled', async () => {
-    const { sandbox, receiver } = await startPair({ silences: ['schedule=offsets'] });
+  it('leave the schedule as it is: a retry counts from the harmed attempt', async () => {
+    const { sandbox, receiver } = await startPair({ switches: ['schedule=offsets'] });
     receiver.answerWith(401);
     await plan(sandbox, { fault: 'delay', match: { attempt: 1 }, with: { ms: HOUR_MS } });
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
@@ -114,7 +114,7 @@ describe('sandbox: plans of mischief', () => {
     expect(Math.abs(retryMs - MINUTE_MS)).toBeLessThan(5_000);
   });
 
-  it('let go what is held back once all plans are cleared', async () => {
+  it('release what is held back once all plans are cleared', async () => {
     const { sandbox, receiver } = await startPair();
     await plan(sandbox, { fault: 'reorder', with: { by: 100 } });
     const link = await createLink(sandbox, { webhookUrl: receiver.url });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EVENT_KINDS } from '../../sandbox/model.ts';
+import { startReceiver } from '../support/receiver.ts';
 import {
   act,
   createLink,
@@ -15,11 +16,11 @@ import {
   MINUTE_MS,
   offsetsMs,
   plan,
+  startTestSandbox,
+  type TestSandbox,
   turn,
-} from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { startReceiver } from '../support/hook.ts';
-import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+} from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 const MAIN = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));
 
@@ -64,15 +65,15 @@ function timePasses(byMs: number): void {
 }
 
 describe('sandbox: deliveries over a restart', () => {
-  it('goes on where it was: what failed is retried at its time, with its log', async () => {
+  it('continue: what failed is retried at its time, with its log', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(503);
-    const before = await restart(data, { silences: ['retries=signed-once'] });
+    const before = await restart(data, { switches: ['retries=signed-once'] });
     const link = await createLink(before, { webhookUrl: receiver.url });
     await turn(before, 2 * HOUR_MS);
     await before.stop();
-    const after = await restart(data, { silences: ['retries=signed-once'] });
+    const after = await restart(data, { switches: ['retries=signed-once'] });
     await turn(after, 18 * HOUR_MS);
     const delivery = await firstDelivery(after, link);
     expect(delivery).toMatchObject({ status: 'given_up', attempts: 7 });
@@ -82,7 +83,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect([signatures.length, new Set(signatures).size]).toEqual([7, 1]);
   });
 
-  it('sends at the start what fell due while it was stopped', async () => {
+  it('send at the start what fell due meanwhile', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(503);
@@ -97,7 +98,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect(await firstDelivery(after, link)).toMatchObject({ status: 'acknowledged', attempts: 2 });
   });
 
-  it('lets no retry wait for an event, and no event for a retry, where neither is answered', async () => {
+  it('let no retry wait for an event, and no event for a retry, if neither is answered', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(503);
@@ -126,7 +127,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect((await deliveriesOf(after, link)).map(({ attempts }) => attempts)).toEqual([1, 2, 1]);
   });
 
-  it('keeps what mischief was planned, delayed and held back', async () => {
+  it('keep the faults that were planned, delayed and held back', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     const before = await restart(data);
@@ -152,7 +153,7 @@ describe('sandbox: deliveries over a restart', () => {
     ]);
   });
 
-  it('makes an attempt again that was on its way when the process was killed', async () => {
+  it('make an attempt again that was in flight when the process was killed', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(() => undefined);
@@ -171,7 +172,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect(ids).toEqual([deliveries[0].event, ...deliveries.map(({ event }) => event)]);
   });
 
-  it('does the mischief again that was drawn for the attempt on its way when it was killed', async () => {
+  it('do the same faults to an attempt that was in flight when the process was killed', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(() => undefined);
@@ -189,7 +190,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect(other).toBe(one);
   });
 
-  it('remembers the one answer to a duplicated delivery that is broken off when it is stopped', async () => {
+  it('remember the one answer to a duplicated delivery that the stop aborts', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(() => (receiver.received.length === 1 ? 200 : undefined));
@@ -206,7 +207,7 @@ describe('sandbox: deliveries over a restart', () => {
     expect(statuses.filter(Boolean)).toEqual([200]);
   });
 
-  it('breaks off an attempt that is not answered when it is stopped, and makes it after the restart', async () => {
+  it('abort an attempt without an answer at the stop, and make it after the restart', async () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(() => undefined);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { startReceiver } from '../support/receiver.ts';
 import {
   act,
   createLink,
@@ -9,9 +10,8 @@ import {
   offsetsMs,
   startPair,
   turn,
-} from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { startReceiver } from '../support/hook.ts';
+} from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 /** Spec section 6, as time since the first attempt. */
 const AS_OFFSETS = [0, 1, 5, 15, 60, 240, 720];
@@ -19,8 +19,8 @@ const AS_DELAYS = [0, 1, 6, 21, 81, 321, 1_041];
 /** What the attempts themselves take, in milliseconds. */
 const SLACK_MS = 5_000;
 
-async function failing(silences: readonly string[] = []) {
-  const { sandbox, receiver } = await startPair({ silences });
+async function failing(switches: readonly string[] = []) {
+  const { sandbox, receiver } = await startPair({ switches });
   receiver.answerWith(503);
   const link = await createLink(sandbox, { webhookUrl: receiver.url });
   return { sandbox, receiver, link };
@@ -33,7 +33,7 @@ function expectMinutes(delivery: { log: { at: string }[] }, minutes: readonly nu
 }
 
 describe('sandbox: retries', () => {
-  it('come 1 min, 5 min, 15 min, 1 h, 4 h and 12 h after the attempt before', async () => {
+  it('come 1 min, 5 min, 15 min, 1 h, 4 h and 12 h after the previous attempt', async () => {
     const { sandbox, link } = await failing();
     await turn(sandbox, 18 * HOUR_MS);
     const delivery = await firstDelivery(sandbox, link);
@@ -47,13 +47,13 @@ describe('sandbox: retries', () => {
     expectMinutes(await firstDelivery(sandbox, link), AS_OFFSETS);
   });
 
-  it('come at the same times where the clock is turned in many small steps', async () => {
+  it('come at the same times if the clock is turned in many small steps', async () => {
     const { sandbox, link } = await failing(['schedule=offsets']);
     for (let step = 0; step < 26; step++) await turn(sandbox, 30 * MINUTE_MS);
     expectMinutes(await firstDelivery(sandbox, link), AS_OFFSETS);
   });
 
-  it('come by themselves as time passes', async () => {
+  it('come as time passes, without a turn of the clock', async () => {
     const { sandbox, receiver } = await startPair({ timeScale: 600 });
     receiver.answerWith(503);
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
@@ -63,7 +63,7 @@ describe('sandbox: retries', () => {
     expect([first, (second as number) >= MINUTE_MS, (third as number) >= 6 * MINUTE_MS]).toEqual([0, true, true]);
   });
 
-  it('are counted from the end of the attempt before, not from its start', async () => {
+  it('count from the end of the previous attempt, not from its start', async () => {
     const { sandbox, receiver } = await startPair({ timeScale: 100 });
     receiver.answerWith((_, response) => {
       const sinceMs = sandbox.clock.nowMs();
@@ -90,7 +90,7 @@ describe('sandbox: retries', () => {
   it.each([
     ['delays', [...AS_DELAYS, 1_761, 2_481]],
     ['offsets', [...AS_OFFSETS, 1_440, 2_160, 2_880]],
-  ])('go on every 12 hours where the last one is repeated, counted as %s', async (schedule, minutes) => {
+  ])('go on every 12 hours if the last one is repeated, counted as %s', async (schedule, minutes) => {
     const { sandbox, link } = await failing([`schedule=${schedule}`, 'after-last-retry=repeat-last']);
     await turn(sandbox, 49 * HOUR_MS);
     const delivery = await firstDelivery(sandbox, link);
@@ -108,7 +108,7 @@ describe('sandbox: retries', () => {
     expect(log.map(({ responseStatus }: { responseStatus: number }) => responseStatus)).toEqual([503, 503, 503, 200]);
   });
 
-  it('log each attempt with what came of it', async () => {
+  it('log each attempt with its result', async () => {
     const { sandbox, receiver, link } = await failing();
     await turn(sandbox, MINUTE_MS);
     receiver.answerWith((_, response) => void response.writeHead(500).end('database is gone'));
@@ -126,7 +126,7 @@ describe('sandbox: retries', () => {
 });
 
 describe('sandbox: the order of deliveries', () => {
-  it('is that of the events of a link, one after the other', async () => {
+  it("is that of a link's events, one after the other", async () => {
     const { sandbox, receiver } = await startPair();
     let atOnce = 0;
     let mostAtOnce = 0;
@@ -146,7 +146,7 @@ describe('sandbox: the order of deliveries', () => {
     expect([sent.length, mostAtOnce]).toEqual([21, 1]);
   });
 
-  it('is kept by a failed one without blocking the next', async () => {
+  it('is not blocked by a failed one', async () => {
     const { sandbox, receiver } = await startPair();
     receiver.answerWith(({ event }) => (event.type === 'payment_link.created' ? 503 : 204));
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
@@ -156,7 +156,7 @@ describe('sandbox: the order of deliveries', () => {
     expect(statuses).toEqual(['waiting', 'acknowledged', 'acknowledged', 'acknowledged']);
   });
 
-  it('holds up nobody else: other links are served while one receiver does not answer', async () => {
+  it('delays no other link while one receiver does not answer', async () => {
     const { sandbox, receiver } = await startPair();
     const waiting: (() => void)[] = [];
     receiver.answerWith(({ event }, response) => {
@@ -171,7 +171,7 @@ describe('sandbox: the order of deliveries', () => {
     expect(waiting).toHaveLength(1);
   });
 
-  it('never has more than 16 on their way', async () => {
+  it('never has more than 16 in flight', async () => {
     const { sandbox, receiver } = await startPair();
     const receivers = [receiver];
     while (receivers.length < 8) receivers.push(await startReceiver());
@@ -192,7 +192,7 @@ describe('sandbox: the order of deliveries', () => {
     expect(receivers.map(({ received }) => received.length)).toEqual(Array(8).fill(5));
   });
 
-  it('never has more than 4 on their way to one receiver: others are served while it is dead', async () => {
+  it('never has more than 4 in flight to one receiver: others are served while it is dead', async () => {
     const { sandbox, receiver: dead } = await startPair();
     dead.answerWith(() => undefined);
     const good = await startReceiver();
@@ -203,7 +203,7 @@ describe('sandbox: the order of deliveries', () => {
     expect(dead.received).toHaveLength(4);
   });
 
-  it('is not moved by a turn of the clock while one is on its way', async () => {
+  it('does not change if the clock is turned while one is in flight', async () => {
     const { sandbox, receiver } = await startPair();
     let answer = () => {};
     receiver.answerWith((_, response) => {
@@ -220,8 +220,8 @@ describe('sandbox: the order of deliveries', () => {
   });
 });
 
-describe('sandbox: sending again', () => {
-  it('sends the same event with a timestamp of its own, and retries like any other', async () => {
+describe('sandbox: resending', () => {
+  it('sends the same event with its own timestamp, and retries it like any other', async () => {
     const { sandbox, receiver } = await startPair();
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
     await sandbox.idle();

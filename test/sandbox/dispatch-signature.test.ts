@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { sign } from '../../sandbox/dispatch/signing.ts';
-import { SILENCES } from '../../sandbox/silences.ts';
-import { createLink, firstDelivery, HOUR_MS, MINUTE_MS, startPair, turn } from '../support/dispatch.ts';
-import type { Received } from '../support/hook.ts';
+import { SWITCHES } from '../../sandbox/options.ts';
+import type { Received } from '../support/receiver.ts';
+import { createLink, firstDelivery, HOUR_MS, MINUTE_MS, startPair, turn } from '../support/sandbox.ts';
 
 const SECRET = 'a-secret-of-the-merchant: áé🔑';
 
@@ -30,12 +30,12 @@ const ENCODINGS: Record<string, (digest: Buffer, timestamp: string) => string> =
 };
 
 describe('sandbox: the signature', () => {
-  it('is known to this test in every encoding there is', () => {
-    expect(Object.keys(ENCODINGS)).toEqual([...SILENCES.signature.values]);
+  it('is known to this test in every encoding', () => {
+    expect(Object.keys(ENCODINGS)).toEqual([...SWITCHES.signature.values]);
   });
 
-  it.each(SILENCES.signature.values)('is HMAC-SHA256 over timestamp, full stop and body, as %s', async (encoding) => {
-    const { sandbox, receiver } = await startPair({ silences: [`signature=${encoding}`] });
+  it.each(SWITCHES.signature.values)('is HMAC-SHA256 over timestamp, full stop and body, as %s', async (encoding) => {
+    const { sandbox, receiver } = await startPair({ switches: [`signature=${encoding}`] });
     const title = 'Cadeira “de balanço” 🪑';
     await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET, title });
     await sandbox.idle();
@@ -45,7 +45,7 @@ describe('sandbox: the signature', () => {
     );
   });
 
-  it('comes under the brand that the sandbox is given', async () => {
+  it('comes in headers with the given prefix', async () => {
     const { sandbox, receiver } = await startPair({ headerPrefix: 'X-Acme' });
     await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
     await sandbox.idle();
@@ -56,7 +56,7 @@ describe('sandbox: the signature', () => {
     expect(Object.keys(headers).filter((name) => name.startsWith('x-service'))).toEqual([]);
   });
 
-  it('is keyed with the secret that the service made, where the merchant gave none', async () => {
+  it("is keyed with the service's secret if the merchant gave none", async () => {
     const { sandbox, receiver } = await startPair();
     const { webhookSecret } = await createLink(sandbox, { webhookUrl: receiver.url });
     await sandbox.idle();
@@ -74,7 +74,7 @@ describe('sandbox: the signature', () => {
 
 describe('sandbox: what a retry is signed with', () => {
   async function retried(silence: string) {
-    const { sandbox, receiver } = await startPair({ silences: [`retries=${silence}`] });
+    const { sandbox, receiver } = await startPair({ switches: [`retries=${silence}`] });
     receiver.answerWith(503);
     const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
     await turn(sandbox, 2 * HOUR_MS);
@@ -82,7 +82,7 @@ describe('sandbox: what a retry is signed with', () => {
     return { sandbox, receiver, link, stamps };
   }
 
-  it('is its own timestamp, where retries are signed again', async () => {
+  it('is its own timestamp, if retries are signed again', async () => {
     const { sandbox, receiver, link, stamps } = await retried('re-signed');
     expect(stamps).toHaveLength(5);
     const { log } = await firstDelivery(sandbox, link);
@@ -93,7 +93,7 @@ describe('sandbox: what a retry is signed with', () => {
     }
   });
 
-  it('is the timestamp and the signature of the first attempt, where it is signed once', async () => {
+  it('is the timestamp and the signature of the first attempt, if it is signed once', async () => {
     const { receiver, stamps } = await retried('signed-once');
     const [first, ...retries] = receiver.received as [Received, ...Received[]];
     expect(stamps).toEqual(Array(5).fill(stamps[0]));
@@ -110,7 +110,7 @@ describe('sandbox: what a retry is signed with', () => {
 });
 
 describe('sandbox: the timestamp', () => {
-  it('follows the clock that was turned', async () => {
+  it('follows the turned clock', async () => {
     const { sandbox, receiver } = await startPair();
     await turn(sandbox, 24 * HOUR_MS);
     await createLink(sandbox, { webhookUrl: receiver.url });
@@ -119,8 +119,8 @@ describe('sandbox: the timestamp', () => {
     expect(Math.abs(aheadMs - 24 * HOUR_MS)).toBeLessThan(MINUTE_MS);
   });
 
-  it('is of the true clock where that is asked for, though the clock was turned', async () => {
-    const { sandbox, receiver } = await startPair({ silences: ['timestamps=true'] });
+  it('is real time if the switch says so, even after the clock was turned', async () => {
+    const { sandbox, receiver } = await startPair({ switches: ['timestamps=true'] });
     await turn(sandbox, 24 * HOUR_MS);
     await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
     await sandbox.idle();

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createLink, firstDelivery, MINUTE_MS, offsetsMs, startPair, turn } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
+import { createLink, firstDelivery, MINUTE_MS, offsetsMs, startPair, turn } from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 /** What the attempts themselves take, in milliseconds. */
 const SLACK_MS = 5_000;
@@ -34,7 +34,7 @@ describe('sandbox: traffic that never ends', () => {
     return { sandbox, receiver, links, end };
   }
 
-  it('does not hold up who waits for what there is already', async () => {
+  it('does not delay a caller that waits for the deliveries that exist already', async () => {
     const { sandbox, receiver, links } = await startTraffic(204);
     await sandbox.idle();
     expect(await firstDelivery(sandbox, links[0] as { id: string })).toMatchObject({ attempts: 1 });
@@ -42,7 +42,7 @@ describe('sandbox: traffic that never ends', () => {
     await eventually(() => expect(receiver.received.length).toBeGreaterThan(before));
   });
 
-  it('does not hold up a turn of the clock, and is not moved by it while on its way', async () => {
+  it('does not delay a turn of the clock, which does not change it while it is in flight', async () => {
     const { sandbox, links, end } = await startTraffic(503);
     await sandbox.clock.advance(2 * MINUTE_MS);
     end();

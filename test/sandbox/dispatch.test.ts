@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { act, createLink, deliveriesOf, firstDelivery, startPair, turn } from '../support/dispatch.ts';
-import { eventually } from '../support/eventually.ts';
-import { startTestSandbox } from '../support/sandbox.ts';
+import { act, createLink, deliveriesOf, firstDelivery, startPair, startTestSandbox, turn } from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 
 const CREATED = 'payment_link.created';
 const STATUS = 'payment_link.status_changed';
 const PAYMENT_STATUS = 'payment_link.payment_status_changed';
 
 describe('sandbox: which events are sent', () => {
-  it('tells of the creation, of the first payment, of its completion and of the link that is used up', async () => {
+  it('reports the creation, the first payment, its completion and the used link', async () => {
     const { sandbox, receiver } = await startPair();
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
     await sandbox.idle();
@@ -33,7 +32,7 @@ describe('sandbox: which events are sent', () => {
     expect(used.paymentLink).toMatchObject({ id: link.id, status: 'INACTIVE' });
   });
 
-  it('says nothing of a second payment that begins, for the link stays pending', async () => {
+  it('reports no second payment that begins, because the link stays pending', async () => {
     const { sandbox, receiver } = await startPair();
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
     await act(sandbox, link, 'pay', { complete: false });
@@ -45,7 +44,7 @@ describe('sandbox: which events are sent', () => {
   it.each([
     ['expire', 'EXPIRED'],
     ['disable', 'INACTIVE'],
-  ])('tells of a link that changes its status by "%s"', async (what, status) => {
+  ])('reports a link that changes its status by "%s"', async (what, status) => {
     const { sandbox, receiver } = await startPair();
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
     await act(sandbox, link, what);
@@ -54,7 +53,7 @@ describe('sandbox: which events are sent', () => {
     expect(receiver.received[1]?.event.data.paymentLink.status).toBe(status);
   });
 
-  it('tells of a link that expires by itself, at its time', async () => {
+  it('reports a link that expires, at its time', async () => {
     const { sandbox, receiver } = await startPair();
     const expiresAt = new Date(sandbox.clock.nowMs() + 3_600_000).toISOString();
     await createLink(sandbox, { webhookUrl: receiver.url, expiresAt });
@@ -67,7 +66,7 @@ describe('sandbox: which events are sent', () => {
     expect(Math.abs(Date.parse(createdAt) - Date.parse(expiresAt))).toBeLessThan(5_000);
   });
 
-  it('gives every event an id of its own', async () => {
+  it('gives every event its own id', async () => {
     const { sandbox, receiver } = await startPair();
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
     await act(sandbox, link, 'pay');
@@ -83,7 +82,7 @@ describe('sandbox: which events are sent', () => {
     expect(await deliveriesOf(sandbox, link)).toEqual([]);
   });
 
-  it('sends nothing by itself in the sandbox environment, and what the panel asks for', async () => {
+  it('sends only what the panel asks for in the sandbox environment', async () => {
     const { sandbox, receiver } = await startPair({ environment: 'sandbox' });
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
     await act(sandbox, link, 'disable');
@@ -134,7 +133,7 @@ describe('sandbox: one delivery', () => {
     expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'acknowledged', attempts: 1, dueAt: null });
   });
 
-  it.each([304, 400, 401, 404, 410, 500, 503])('has failed where the answer is %i', async (status) => {
+  it.each([304, 400, 401, 404, 410, 500, 503])('has failed if the answer is %i', async (status) => {
     const { sandbox, receiver } = await startPair();
     receiver.answerWith(status);
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
@@ -144,7 +143,7 @@ describe('sandbox: one delivery', () => {
     expect(Date.parse(delivery.dueAt)).toBeGreaterThan(sandbox.clock.nowMs());
   });
 
-  it('has failed where the answer is a redirect, which is not followed', async () => {
+  it('has failed if the answer is a redirect, which it does not follow', async () => {
     const { sandbox, receiver } = await startPair();
     receiver.answerWith((_, response) => void response.writeHead(307, { location: receiver.url }).end());
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
@@ -158,7 +157,7 @@ describe('sandbox: one delivery', () => {
     ]);
   });
 
-  it('says in words why there is no answer: nobody listens, or the connection breaks', async () => {
+  it('says in words why there is no answer: nothing listens, or the connection breaks', async () => {
     const { sandbox, receiver } = await startPair();
     receiver.answerWith((_, response) => void response.destroy());
     const broken = await createLink(sandbox, { webhookUrl: receiver.url });
@@ -174,7 +173,7 @@ describe('sandbox: one delivery', () => {
     expect((await firstDelivery(sandbox, refused)).log[0].error).toContain(`ECONNREFUSED 127.0.0.1:${receiver.port}`);
   });
 
-  it('has failed where no answer comes within 20 seconds of the sandbox', async () => {
+  it("has failed if no answer comes within 20 seconds of the sandbox's time", async () => {
     const { sandbox, receiver } = await startPair({ timeScale: 20 });
     receiver.answerWith(() => undefined);
     const link = await createLink(sandbox, { webhookUrl: receiver.url });
@@ -184,7 +183,7 @@ describe('sandbox: one delivery', () => {
     expect(log[0].tookMs).toBeGreaterThan(19_900);
   });
 
-  it('keeps the first 4 KB of the answer, and its status where the answer never ends', async () => {
+  it('keeps the first 4 KB of the answer, and its status if the answer never ends', async () => {
     const { sandbox, receiver } = await startPair();
     receiver.answerWith((_, response) => {
       response.writeHead(200);
@@ -199,7 +198,7 @@ describe('sandbox: one delivery', () => {
     expect(log[0].responseBody).toBe('ab'.repeat(2_048));
   });
 
-  it('is acknowledged by the status alone where the body of the answer breaks', async () => {
+  it('is acknowledged by the status alone if the body of the answer breaks off', async () => {
     const { sandbox, receiver } = await startPair();
     receiver.answerWith((_, response) => {
       response.writeHead(200, { 'content-length': 100 });
@@ -212,7 +211,7 @@ describe('sandbox: one delivery', () => {
     expect([status, log.length, log[0].responseStatus, log[0].error]).toEqual(['acknowledged', 1, 200, null]);
   });
 
-  it('is acknowledged by the status alone where the body of the answer stalls', async () => {
+  it('is acknowledged by the status alone if the body of the answer stalls', async () => {
     const { sandbox, receiver } = await startPair({ timeScale: 20 });
     receiver.answerWith((_, response) => {
       response.writeHead(200, { 'content-length': 100 }).write('half of it');
@@ -226,7 +225,7 @@ describe('sandbox: one delivery', () => {
     });
   });
 
-  it('is given its time where a second of the sandbox lasts for weeks', async () => {
+  it('has time to be answered if a second of the sandbox lasts for weeks', async () => {
     const { sandbox, receiver } = await startPair({ timeScale: 1e-7 });
     receiver.answerWith((_, response) => {
       const answer = async () => {
@@ -241,7 +240,7 @@ describe('sandbox: one delivery', () => {
     expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'acknowledged', attempts: 1 });
   });
 
-  it('that is answered slowly does not hold up the API', async () => {
+  it('that is answered slowly does not delay the API', async () => {
     const { sandbox, receiver } = await startPair();
     let answer = () => {};
     receiver.answerWith((_, response) => {

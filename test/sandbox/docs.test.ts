@@ -4,12 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../sandbox/cli/commands.ts';
 import { EXIT, EXIT_MEANINGS } from '../../sandbox/cli/exit.ts';
-import { KNOWN_FAULTS } from '../../sandbox/control/known.ts';
+import type { Context } from '../../sandbox/context.ts';
 import { controlRoutes } from '../../sandbox/control/routes.ts';
-import { FAULTS } from '../../sandbox/dispatch/faults.ts';
-import type { Parts } from '../../sandbox/sandbox.ts';
+import { FAULTS, KNOWN_FAULTS } from '../../sandbox/fault_plans.ts';
+import { SWITCHES } from '../../sandbox/options.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
-import { SILENCES } from '../../sandbox/silences.ts';
 import { spawnSandbox } from '../support/process.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -17,7 +16,7 @@ const README = readFileSync(`${ROOT}/sandbox/README.md`, 'utf8');
 
 describe('sandbox/README.md', () => {
   it('lists every switch with its default and its other values', () => {
-    const rows = Object.entries(SILENCES).map(([name, { about, values }]) => {
+    const rows = Object.entries(SWITCHES).map(([name, { about, values }]) => {
       const [first, ...more] = values.map((value) => `\`${value}\``);
       return [`\`${name}\``, about, [`**${first}**`, ...more].join(', ')];
     });
@@ -35,7 +34,7 @@ describe('sandbox/README.md', () => {
 
   it('lists every request of the control API', () => {
     // Only what is registered is looked at; nothing is called.
-    const { stack } = controlRoutes({ options: {} } as unknown as Parts);
+    const { stack } = controlRoutes({ options: {} } as unknown as Context);
     const routes = stack.flatMap(({ route }) => {
       const { methods = {} } = (route ?? {}) as { methods?: Record<string, boolean> };
       return Object.keys(methods).map((method) => `${method.toUpperCase()} ${route?.path}`);

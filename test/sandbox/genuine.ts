@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { Received } from '../support/hook.ts';
+import type { Received } from '../support/receiver.ts';
 
 export const SECRET = 'a-secret-of-the-merchant-of-this-test';
 export const CREATED = 'payment_link.created';

@@ -77,7 +77,7 @@ describe('a request that the page cannot take', () => {
   });
 });
 
-it('a failure that nobody foresaw is told on stderr, and nothing of it on the page', async () => {
+it('an unexpected failure goes to stderr, and the page shows nothing of it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandbox-page-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const data = join(folder, 'sandbox.db');

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
 import { type Tab, useBrowser } from '../support/browser.ts';
 import { signatureHex } from '../support/deliveries.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 import { createLink, details, sharedSandbox, startSite } from './page-order.ts';
 
 const KINDS = ['payment_link.created', 'payment_link.status_changed', 'payment_link.payment_status_changed'] as const;
@@ -13,7 +13,7 @@ const production = sharedSandbox('production');
 const simulated = sharedSandbox('sandbox');
 
 describe('the Sandbox panel', () => {
-  it('is there in the environment sandbox only, where paying is disabled', async () => {
+  it('exists in the environment sandbox only, which disables paying', async () => {
     const sandbox = simulated();
     const link = await createLink(sandbox);
     const tab = await open();
@@ -50,7 +50,7 @@ describe('the Sandbox panel', () => {
     }
   });
 
-  it('has a payment name other money than its link asks, as it is chosen', async () => {
+  it('makes a payment name the chosen money instead of what its link asks', async () => {
     const sandbox = simulated();
     const tab = await open();
     const named = {
@@ -167,7 +167,7 @@ describe('the Sandbox panel', () => {
     },
   );
 
-  it('shows an answer that is no success, and a receiver that is not there', async () => {
+  it('shows an answer that is not 2xx, and a receiver that does not exist', async () => {
     const sandbox = simulated();
     const broken = await startSite((_request, response) => response.writeHead(500).end('out of order'));
     const link = await createLink(sandbox, { webhookUrl: broken.url });
@@ -186,7 +186,7 @@ describe('the Sandbox panel', () => {
     await tab.getByText('This link has no webhookUrl').waitFor();
   });
 
-  it('says of a receiver that does not answer other origins that it may be that', async () => {
+  it('suggests that a receiver may not answer other origins', async () => {
     const sandbox = simulated();
     const closed = await startSite((_request, response) => response.writeHead(200).end());
     const tab = await open();
@@ -197,7 +197,7 @@ describe('the Sandbox panel', () => {
     expect(closed.requests.map(({ method }) => method)).toEqual(['OPTIONS']);
   });
 
-  it('refuses names that nobody knows, and lists the known ones', async () => {
+  it('refuses unknown names, and lists the known ones', async () => {
     const sandbox = simulated();
     const link = await createLink(sandbox, { webhookUrl: 'http://127.0.0.1:9/' });
     const known = {

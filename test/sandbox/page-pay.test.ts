@@ -226,7 +226,7 @@ describe('a link that cannot be paid', () => {
       .waitFor();
   });
 
-  it('answers 404 with a page of its own for a link that nobody knows', async () => {
+  it('answers 404 with its own page for an unknown link', async () => {
     const sandbox = production();
     const tab = await open();
     for (const path of ['/pay/pl_nobody', '/s/nobody', '/pay/%3Cb%3E', '/', '/pay/pl_nobody/state']) {

@@ -24,7 +24,7 @@ describe('what a link carries', () => {
     }
   });
 
-  it('stands escaped in the page, each character that could end a text or an attribute', async () => {
+  it('is escaped in the page: each character that could end a text or an attribute', async () => {
     const sandbox = production();
     const link = await createLink(sandbox, { title: `&<>"'\`` });
     const text = await (await fetch(link.url)).text();
@@ -47,7 +47,7 @@ describe('what a link carries', () => {
     expect(tab.wrongs).toEqual([]);
   });
 
-  it('is escaped after the payment too, where the callbackUrl is followed', async () => {
+  it('is escaped after the payment too, when the browser follows the callbackUrl', async () => {
     const sandbox = production();
     for (const callback of [
       'https://shop.example/"><script>hit=1</script>',
@@ -87,7 +87,7 @@ describe('the callbackUrl in the environment sandbox', () => {
   });
 });
 
-describe('a page of somebody else', () => {
+describe('a page of another site', () => {
   it('cannot pay, neither by form nor by script', async () => {
     const sandbox = production();
     const link = await createLink(sandbox);
@@ -134,7 +134,7 @@ describe('a page of somebody else', () => {
 });
 
 describe('the headers of a page', () => {
-  it('allow what is the sandbox’s own, and the receiver where the panel sends to it', async () => {
+  it('allow what is the sandbox’s own, and the receiver if the panel sends to it', async () => {
     const own =
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; " +
       "base-uri 'none'; frame-ancestors 'none'";

@@ -126,7 +126,7 @@ describe('sandbox: scenarios played at settled', () => {
     }
   });
 
-  it('shows a person what happened, and what it was worth', async () => {
+  it('shows a person what happened, and the verdict', async () => {
     const { webhookUrl, webhookSecret } = await (await startTestApp()).reserve('play-happy', '149.90');
     const receiver = ['--webhook-url', webhookUrl, '--webhook-secret', webhookSecret];
     const { code, stdout } = await runSandbox(['play', 'happy', '--amount', '149.90', ...receiver]);
@@ -136,7 +136,7 @@ describe('sandbox: scenarios played at settled', () => {
     expect(stdout).toMatch(/^PASSED\nThis judges the answers only. Look at the order "play-happy"/m);
   });
 
-  it('has ids of its own in each run, and the same ones again from the seed that it tells', async () => {
+  it('has new ids in each run, and the same ones from the seed that it prints', async () => {
     const receiver = await startReceiver(answering(200));
     const play = async (...more: string[]) => {
       const { webhookUrl, webhookSecret } = receiver;
@@ -151,7 +151,7 @@ describe('sandbox: scenarios played at settled', () => {
   });
 });
 
-describe('sandbox: scenarios played at receivers that are not honest', () => {
+describe('sandbox: scenarios played at receivers that are wrong', () => {
   it.for([
     ['believes everything', 'clock-skew', answering(200), 'not fresh is refused'],
     ['is broken', 'happy', answering(500), 'acknowledged'],
@@ -166,7 +166,7 @@ describe('sandbox: scenarios played at receivers that are not honest', () => {
     expect(failed.every(({ why }) => typeof why === 'string')).toBe(true);
   });
 
-  it('asks for the secret where everything is answered 401', async () => {
+  it('asks for the secret if everything is answered 401', async () => {
     const settled = await startTestApp();
     const { webhookUrl } = await settled.reserve('play-happy');
     const receiver = ['--webhook-url', webhookUrl, '--webhook-secret', 'not the secret of it'];
@@ -174,7 +174,7 @@ describe('sandbox: scenarios played at receivers that are not honest', () => {
     expect([code, stdout]).toEqual([1, expect.stringContaining('answered 401: is --webhook-secret the one')]);
   });
 
-  it('one that does not answer at all fails, and the reason is told', async () => {
+  it('one that does not answer at all fails, with the reason', async () => {
     const receiver = { webhookUrl: 'http://127.0.0.1:1/', webhookSecret: 's', reference: 'order-1' };
     const { code, attempts } = await playAt('happy', receiver);
     expect(code).toBe(1);

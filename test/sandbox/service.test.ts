@@ -21,7 +21,7 @@ const statusOf = async (sandbox: TestSandbox, id: string) =>
   (await sandbox.call(`/payment-links/${id}`)).body.paymentLink.status;
 
 describe('the life of a link in the sandbox', () => {
-  it('expires at its time though it was switched off and on meanwhile', async () => {
+  it('expires at its time, even if it was disabled and enabled meanwhile', async () => {
     const sandbox = await startTestSandbox({ environment: 'sandbox' });
     const id = await create(sandbox, { expiresAt: inHours(sandbox, 2) });
     for (const value of ['INACTIVE', 'ACTIVE']) {

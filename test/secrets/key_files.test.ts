@@ -10,7 +10,7 @@ import {
 import { operatorTokenPath } from '../../src/store/address.ts';
 import { makeDatabase, startChild, thrownBy } from '../store/sqlite/opening.ts';
 import { testFolder } from '../support/app.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/timing.ts';
 
 describe('the files beside the database', () => {
   let folder: string;

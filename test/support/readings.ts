@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** What a link and its payments may say: of few words, so that they meet. */
+/** The values of a link and its payments: few, so that they often coincide. */
 const ids = fc.constantFrom('a', 'b', 'c', undefined, null, 'unnamed');
 const amounts = fc.constantFrom(100, 100, 100, '100.00', 60, 112.4, 5000, 'NaN', true, undefined);
 const currencies = fc.constantFrom('BRL', 'BRL', 'BRL', 'USD', undefined);
@@ -14,7 +14,7 @@ const payment = fc.oneof(
   { weight: 12, arbitrary: fc.record({ id: ids, status: statuses, quote }) },
   fc.constant('a payment'),
 );
-/** A link's details as the API may answer them: payments with ids and without, that agree and that do not. */
+/** A link's details as the API may answer them, with payments with and without ids, consistent or not. */
 export const details = fc.record({
   id: fc.constant('pl_1'),
   status: fc.constantFrom('ACTIVE', 'INACTIVE', 'EXPIRED'),

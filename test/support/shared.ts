@@ -7,8 +7,8 @@ import { startTestApp, type TestApp } from './app.ts';
 import { type Shop, type ShopOptions, startShop } from './shop.ts';
 
 /**
- * One settled for all tests of a file, because starting one takes longer than most tests. Each test works on orders of
- * its own. The folder is removed at the end; a test that must be looked at afterwards is run with `startTestApp`.
+ * One settled for all tests of a file, because starting one takes longer than most tests. Each test works on its own
+ * orders. The folder is removed at the end; to look at it after a test, use `startTestApp` instead.
  */
 export function sharedApp(options: { environment?: Record<string, string>; clock?: Clock } = {}): () => TestApp {
   let shared: TestApp | undefined;
@@ -33,7 +33,7 @@ export function sharedApp(options: { environment?: Record<string, string>; clock
   };
 }
 
-/** The same with the sandbox. Tests that turn its clock, or count what it is asked while others may, have one of their own. */
+/** The same with the sandbox. Tests that turn its clock, or count its requests, start their own. */
 export function sharedShop(options: ShopOptions = {}): () => Shop {
   let shared: Shop | undefined;
   beforeAll(async () => {

@@ -1,21 +1,20 @@
 import { expect, onTestFinished } from 'vitest';
 import type { Log } from '../../src/observe/log.ts';
 import { startTestApp, type TestApp } from './app.ts';
-import { act, createLink, plan } from './dispatch.ts';
-import { eventually } from './eventually.ts';
-import { type Front, startFront } from './front.ts';
-import { freePort } from './port.ts';
-import { startTestSandbox, type TestSandbox } from './sandbox.ts';
-import { postedToThreads } from './threads.ts';
+import { freePort } from './http.ts';
+import { postedToThreads } from './pooled_worker.ts';
+import { type ServiceProxy, startServiceProxy } from './proxies.ts';
+import { act, createLink, plan, startTestSandbox, type TestSandbox } from './sandbox.ts';
+import { eventually } from './timing.ts';
 
-/** Longer than settled takes to stop, in its own time. */
+/** Longer than settled takes to stop, by its clock. */
 const STOPPING_MS = 60_000;
 
-/** settled looks for work so often. */
+/** How often settled looks for work. */
 const POLL_MS = 1_000;
-/** What comes at all mostly comes within so long. */
+/** What happens at all mostly happens within this time. */
 const SOON_MS = 15_000;
-/** After less than two minutes without a sign of life settled takes nothing for an outage of its own. */
+/** Less than two minutes: settled takes a longer pause without a heartbeat for an outage of its own. */
 const AWAKE_MS = 100_000;
 
 export type Shop = { sandbox: TestSandbox; settled: TestApp };
@@ -23,19 +22,19 @@ export type Shop = { sandbox: TestSandbox; settled: TestApp };
 type SandboxOptions = NonNullable<Parameters<typeof startTestSandbox>[0]>;
 
 export type ShopOptions = Omit<SandboxOptions, 'environment'> & {
-  /** Which of the service's environments the sandbox plays. */
+  /** The sandbox's environment. */
   service?: 'production' | 'sandbox';
-  /** Whether settled knows the sandbox's API; it does unless told otherwise. */
+  /** Whether settled knows the sandbox's API; default true. */
   api?: boolean;
-  /** The address at which settled finds the API, in place of the sandbox's own. */
+  /** The address of the API for settled; default the sandbox's own. */
   apiUrl?: string;
-  /** Settings of settled, beside those that it needs here. */
+  /** Further settings of settled. */
   environment?: Record<string, string>;
   storePath?: string;
   log?: Log;
 };
 
-/** The sandbox, and settled on its clock: both in this process, over real HTTP, settled with a real SQLite file. */
+/** The sandbox, and settled on its clock: both in this process, over real HTTP, settled with a real store. */
 export async function startShop(options: ShopOptions = {}): Promise<Shop> {
   const { service = 'production', api = true, apiUrl, environment, storePath, log, ...rest } = options;
   const { atEnd = onTestFinished } = options;
@@ -46,7 +45,7 @@ export async function startShop(options: ShopOptions = {}): Promise<Shop> {
   return { sandbox, settled };
 }
 
-/** settled beside a sandbox that is there. The caller stops it. */
+/** Starts settled beside a running sandbox. The caller stops it. */
 export async function startSettled(
   { clock }: TestSandbox,
   environment: Record<string, string>,
@@ -62,19 +61,19 @@ export async function startSettled(
       SETTLED_PUBLIC_URL: `http://127.0.0.1:${port}`,
       ...environment,
     },
-    // Stopped by `stopSettled` and not by its own means: its time must pass while the sandbox's clock still runs.
+    // `stopSettled` stops it, because its time must pass while the sandbox's clock still runs.
     atEnd: () => {},
   });
 }
 
-/** Stops settled, in its own time; twice is once. */
+/** Stops settled by its own clock. Stopping twice is stopping once. */
 export async function stopSettled({ sandbox, settled }: Shop): Promise<void> {
   const stopped = settled.app.stop();
   await sandbox.clock.advance(STOPPING_MS);
   await stopped;
 }
 
-/** The next settled on the same store, at the address that the links carry. The one before must have ended. */
+/** Starts settled again on the same store and address. The previous one must have ended. */
 export async function startAgain({ sandbox, settled }: Shop): Promise<Shop> {
   const environment = {
     SETTLED_API_URL: sandbox.url,
@@ -87,16 +86,13 @@ export async function startAgain({ sandbox, settled }: Shop): Promise<Shop> {
   return next;
 }
 
-/**
- * Lets time pass in small steps, and waits after each until nothing of settled or the sandbox is under way: time stands
- * still for what they do.
- */
+/** Lets time pass in small steps, and waits after each until settled and the sandbox are idle. */
 export async function pass(shop: Shop, byMs: number, stepMs = POLL_MS): Promise<void> {
   await quiet(shop);
   for (let leftMs = byMs; leftMs > 0; leftMs -= stepMs) await step(shop, Math.min(stepMs, leftMs));
 }
 
-/** Lets time pass in steps, longer ones after a while, until `isSo`; throws where that does not come within `withinMs`. */
+/** Lets time pass in steps, longer ones after a while, until `isSo`. Throws after `withinMs`. */
 export async function passUntil(
   shop: Shop,
   isSo: () => boolean | Promise<boolean>,
@@ -104,14 +100,14 @@ export async function passUntil(
 ): Promise<void> {
   await quiet(shop);
   for (let passedMs = 0; !(await isSo()); ) {
-    if (passedMs >= withinMs) throw new Error(`it did not come within ${withinMs} ms of the sandbox`);
+    if (passedMs >= withinMs) throw new Error(`it did not happen within ${withinMs} ms of the sandbox`);
     const byMs = stepMs ?? (passedMs < SOON_MS ? POLL_MS : 5 * POLL_MS);
     await step(shop, byMs);
     passedMs += byMs;
   }
 }
 
-/** A long step ends with a short one: what settled polls for in the first second of it was not due yet. */
+/** A long step ends with a short one: what settled polled for during it was not due yet. */
 async function step(shop: Shop, byMs: number): Promise<void> {
   const lastMs = byMs > 2 * POLL_MS ? POLL_MS : byMs;
   const { clock } = shop.sandbox;
@@ -123,7 +119,7 @@ async function step(shop: Shop, byMs: number): Promise<void> {
   await quiet(shop);
 }
 
-/** Time passes while settled is not there, as on a computer that sleeps. */
+/** Lets time pass without settled, as on a computer that sleeps. */
 export async function sleep(shop: Shop, byMs: number): Promise<void> {
   await quiet(shop);
   await shop.sandbox.clock.advance(byMs);
@@ -132,15 +128,15 @@ export async function sleep(shop: Shop, byMs: number): Promise<void> {
 }
 
 /**
- * Waits until settled has nothing in hand: no request to the service, no event to settle, no call of its store. A call
- * that the test makes itself is answered after all that were made before it, and is the only one then.
+ * Waits until settled has nothing in hand: no request to the service, no event to settle, no call of its store. The
+ * store answers the test's own call after all earlier ones.
  */
 export async function quiet({ sandbox, settled }: Shop): Promise<void> {
   const calls = callsOf(settled);
   for (;;) {
     await sandbox.idle();
     const before = calls.made();
-    // It changes nothing, and waits for its turn at the store as every change does.
+    // This changes nothing, and queues at the store like every change.
     await settled.api('/v1/orders/nobodys/resolve', { body: { decision: 'reject', reason: 'none' } });
     if (calls.made() !== before + 1) continue;
     const inHand = await inHandOf(settled);
@@ -148,7 +144,7 @@ export async function quiet({ sandbox, settled }: Shop): Promise<void> {
   }
 }
 
-/** What is known of the calls of a store. Those of SQLite are answered in their turn: none that came before is under way. */
+/** The calls of a store. SQLite answers them in order, so none of the earlier ones is under way. */
 function callsOf({ database }: TestApp) {
   return database === null
     ? { made: postedToThreads, underWay: () => 0, ofMetrics: 1 }
@@ -163,11 +159,8 @@ async function inHandOf({ api }: TestApp): Promise<number> {
     const from = at + name.length + 2;
     return Number(text.slice(from, text.indexOf('\n', from)));
   };
-  return (
-    read('settled_api_requests_in_flight') +
-    read('settled_inbox_events{status="leased"}') +
-    read('settled_inbox_lag_seconds')
-  );
+  const [requests, leased] = [read('settled_api_requests_in_flight'), read('settled_inbox_events{status="leased"}')];
+  return requests + leased + read('settled_inbox_lag_seconds');
 }
 
 /** The requests that the sandbox's API answered or refused, oldest first. */
@@ -193,39 +186,38 @@ export function busiestMinute(requests: readonly Pick<LoggedRequest, 'epochMs'>[
   return most;
 }
 
-/** Has settled open an order's link. */
-export async function openOrder({ settled }: Shop, reference: string, fields: object = {}) {
-  const body = { reference, title: 'A chair', amount: 100, ...fields };
-  return settled.api('/v1/orders', { body });
+/** Opens an order's link with settled's API. */
+export function openOrder({ settled }: Shop, reference: string, fields: object = {}) {
+  return settled.api('/v1/orders', { body: { reference, title: 'A chair', amount: 100, ...fields } });
 }
 
-/** Has settled open an order's link, and expects it at once. */
+/** Opens an order's link, and expects it in the answer. */
 export async function openLink(shop: Shop, reference: string, fields: object = {}): Promise<{ id: string }> {
   const { status, body } = await openOrder(shop, reference, fields);
   expect([status, body.order?.link]).toEqual([201, expect.objectContaining({ id: expect.any(String) })]);
   return body.order.link;
 }
 
-/** A shop none of whose webhooks arrive. */
+/** A shop whose webhooks never arrive. */
 export async function startDeafShop(options: ShopOptions = {}): Promise<Shop> {
   const shop = await startShop(options);
   await plan(shop.sandbox, { fault: 'drop', count: null });
   return shop;
 }
 
-/** A shop whose settled asks the service through a front. */
-export async function startFronted(
+/** A shop whose settled asks the service through a proxy. */
+export async function startProxiedShop(
   start: (options: ShopOptions) => Promise<Shop>,
   options: ShopOptions = {},
-): Promise<{ shop: Shop; front: Front }> {
+): Promise<{ shop: Shop; proxy: ServiceProxy }> {
   let serviceUrl = '';
-  const front = await startFront(() => serviceUrl);
-  const shop = await start({ ...options, apiUrl: front.url });
+  const proxy = await startServiceProxy(() => serviceUrl);
+  const shop = await start({ ...options, apiUrl: proxy.url });
   serviceUrl = shop.sandbox.url;
-  return { shop, front };
+  return { shop, proxy };
 }
 
-/** Asks the service now about an order, as a person would. */
+/** Makes settled ask the service about an order now, as a person would. */
 export function check({ settled }: Shop, reference: string) {
   return settled.api(`/v1/orders/${reference}/check`, { method: 'POST' });
 }
@@ -236,11 +228,11 @@ export function cancel({ settled }: Shop, reference: string) {
 
 type LinkOptions = {
   amount?: number;
-  /** Where events are sent; settled's own address unless told otherwise. */
+  /** Where events are sent; default settled's own address. */
   webhookUrl?: (settledsUrl: string) => string;
 };
 
-/** An order at settled with its link at the sandbox, as a shop makes them: reserved, created, bound. */
+/** An order at settled with its link at the sandbox: reserved, created, bound. */
 export async function sell(shop: Shop, reference: string, options: LinkOptions = {}): Promise<{ id: string }> {
   const fields = await reserveLink(shop, reference, options);
   const link = await createLink(shop.sandbox, fields);
@@ -248,7 +240,7 @@ export async function sell(shop: Shop, reference: string, options: LinkOptions =
   return link;
 }
 
-/** Reserves at settled; returns what the link is to be created with. */
+/** Reserves a link at settled. Returns the fields with which to create it at the service. */
 export async function reserveLink(
   { settled }: Shop,
   reference: string,
@@ -269,13 +261,13 @@ export async function bindLink(
   expect(status).toBe(200);
 }
 
-/** Somebody pays, and what is told of it has arrived. */
+/** Pays a link, and waits until its events are delivered. */
 export async function payLink({ sandbox }: Shop, link: { id: string }): Promise<void> {
   await act(sandbox, link, 'pay');
   await sandbox.idle();
 }
 
-/** Waits until settled has settled every event that it has. */
+/** Waits until settled has settled every event. */
 export async function allSettled({ settled }: Shop): Promise<void> {
   await eventually(async () => {
     const { events } = (await settled.api('/v1/stats')).body.stats;
@@ -283,7 +275,7 @@ export async function allSettled({ settled }: Shop): Promise<void> {
   });
 }
 
-/** Waits until the order is paid, and expects it to be so once, by its own money and without a doubt. */
+/** Waits until the order is paid, and expects exactly one payment of the right money and no holds. */
 export async function expectPaid(
   shop: Shop,
   reference: string,

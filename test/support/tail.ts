@@ -8,19 +8,19 @@ import { expectActivity } from './document.ts';
 type Line = Record<string, any>;
 
 export type Followed = {
-  /** Everything that came, oldest first. */
+  /** Every line, oldest first. */
   lines: Line[];
-  /** Resolves with the first line of this kind that has come, or comes. */
+  /** Resolves with the first line of this kind. */
   first(what: string): Promise<Line>;
   response: IncomingMessage;
-  /** Resolves when the server has ended it. */
+  /** Resolves when the server has ended the response. */
   ended: Promise<void>;
   leave(): void;
 };
 
 /**
- * Follows `GET /v1/tail`; resolves when the first line is there: what happens from now on is told. At the end of the test
- * it expects every line to be one that the API's document has.
+ * Follows `GET /v1/tail`. Resolves with the first line: everything after it is reported. At the end of the test it
+ * expects every line to be documented.
  */
 export async function followTail(app: TestApp, query = ''): Promise<Followed> {
   const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };

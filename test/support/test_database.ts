@@ -7,24 +7,24 @@ import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { newDatabase, sharedServer } from '../store/postgres/opening.ts';
 
-/** A database of PostgreSQL as a test's settled has it. */
+/** A PostgreSQL database of a test's settled. */
 export type TestDatabase = {
   url: string;
-  /** The settings that a shared store asks for. */
+  /** The settings that a shared store needs. */
   environment: Record<string, string>;
   open: NonNullable<AppOptions['open']>;
-  /** Calls of the store that were made so far, and those of them that are not answered. */
+  /** Calls of the store so far, and those of them without an answer. */
   calls: { made: number; underWay: number };
 };
 
 type Known = { url: string; key: string; open: number; isOver: boolean };
 
-/** Each name stands for the same database, as a path does for the same file. */
+/** The databases by their names, as a path names a file. */
 const databases = new Map<string, Known>();
 
 /**
- * @param clock turned by the test: the store then goes by it, and not by the database's, which nobody can turn
- * @param isOfTest whether the database goes with the test that runs
+ * @param clock turned by the test; the store then uses it instead of the database's clock, which cannot be turned
+ * @param isOfTest whether the database is removed at the end of the test
  */
 export async function testDatabase(
   name: string,
@@ -66,23 +66,25 @@ async function newKnown(isOfTest: boolean): Promise<Known> {
 
 async function dropUnused({ url, open, isOver }: Known): Promise<void> {
   if (open > 0 || !isOver) return;
-  // The server has gone before where the run ends.
+  // At the end of the run the server may be gone already.
   await sharedServer()
     .drop(new URL(url).pathname.slice(1))
     .catch(() => {});
 }
 
-/** Has a database end its connections and take no others; returns what opens it again. */
+/** Makes a database end its connections and refuse new ones. Returns a function that opens it again. */
 export async function shutDatabase(url: string): Promise<() => Promise<void>> {
   const name = new URL(url).pathname.slice(1);
   const server = sharedServer().url('postgres');
-  // One after the other is kept: whoever is ended connects anew at once.
+  // In this order, because a client reconnects as soon as its connection ends.
   await runIn(server, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS false`);
   await runIn(server, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
   return () => runIn(server, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS true`);
 }
 
-/** Where a test turns the clock, thousands of signs of life are one moment: one a minute is enough, and each after the other. */
+/**
+ * If a test turns the clock, thousands of heartbeats fall into one moment: one a minute is enough, one after the other.
+ */
 const BEAT_EVERY_MS = 60_000;
 
 function seldomAlive({ heartbeat }: Pick<Store, 'heartbeat'>): Store['heartbeat'] {

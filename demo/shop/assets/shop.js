@@ -1,4 +1,4 @@
-// The script of the tiny shop. Everything works without it; it looks again while an order is open.
+// The script of the tiny shop. Everything works without it: it reloads the page when an open order changes.
 
 const LOOK_EVERY_MS = 1000;
 

@@ -1,5 +1,5 @@
-// The script of the hosted page. Paying works without it; it counts, copies, and goes on by itself. The Sandbox panel
-// lives here alone.
+// The script of the hosted page. Paying works without it: it calculates instalments, copies the PIX code, and continues
+// after a moment. The Sandbox panel needs it.
 
 const CARD_MOMENT_MS = 1500;
 const LOOK_EVERY_MS = 2000;
@@ -57,7 +57,7 @@ function copying() {
   }
 }
 
-/** A second press does not pay a second time. The browser's way back brings a form that may be sent again. */
+/** A second press does not pay a second time. After the browser's Back the form may be sent again. */
 function submitOnce() {
   const forms = [...document.querySelectorAll('form')];
   for (const form of forms) {
@@ -71,13 +71,13 @@ function submitOnce() {
   });
 }
 
-/** A card's payment completes by itself. */
+/** Completes a card's payment after a moment. */
 function goOn() {
   const form = document.querySelector('form[data-goes-on]');
   if (form !== null) setTimeout(() => form.requestSubmit(), CARD_MOMENT_MS);
 }
 
-/** The link may be paid in another tab, or its time may be over. */
+/** Notices that the link was paid in another tab, or has expired. */
 async function lookAgain() {
   if (document.hidden) return;
   try {
@@ -152,7 +152,7 @@ async function sendFromHere({ atMs, event, url, headers, body }) {
   }
 }
 
-/** Draws anew what the server knows, and leaves the panel's log as it is. */
+/** Redraws what the server knows, and keeps the panel's log. */
 async function redraw() {
   const response = await fetch(location.href);
   const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
@@ -161,7 +161,7 @@ async function redraw() {
   }
 }
 
-/** What was sent and what came back, newest first, kept in this browser for each link. */
+/** The requests and answers, newest first, kept in this browser for each link. */
 function openLog(panel, key) {
   const list = panel.querySelector('[data-log]');
   const empty = panel.querySelector('[data-log-empty]');

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { BUDGET_WINDOW_MS, PAUSE_MS_MAX, REQUEST_CLASSES, type RequestClass } from '../../../src/domain/budget.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { times } from '../../support/length.ts';
-import { openAttention } from '../../support/matters.ts';
+import { openAttention } from '../../support/rows.ts';
+import { times } from '../../support/timing.ts';
 import type { World, Worlds } from './world.ts';
 
 const DEADLINE_MS = 10_000;

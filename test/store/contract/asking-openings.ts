@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ServiceLink } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { openAttention } from '../../support/matters.ts';
+import { openAttention } from '../../support/rows.ts';
 import { FAULT, hex, LEASE_MS, type Link, said, sealedSecret, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;

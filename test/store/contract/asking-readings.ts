@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { readReading } from '../../../src/paylink/reading.ts';
-import { times } from '../../support/length.ts';
-import { openAttention } from '../../support/matters.ts';
 import { stated } from '../../support/orders.ts';
 import { details } from '../../support/readings.ts';
+import { openAttention } from '../../support/rows.ts';
+import { times } from '../../support/timing.ts';
 import { FAULT, hex, LEASE_MS, type Link, said, sha256, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { searchSubject } from '../../../src/domain/advice.ts';
-import { openAttention } from '../../support/matters.ts';
+import { openAttention } from '../../support/rows.ts';
 import { said, type World } from './world.ts';
 
 const MINUTE_MS = 60_000;

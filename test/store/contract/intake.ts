@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { KeptReason } from '../../../src/store/rejections.ts';
-import { openAttention } from '../../support/matters.ts';
+import { openAttention } from '../../support/rows.ts';
 import { FAULT, hex, type Link, sealedSecret, sha256, type World, type Worlds } from './world.ts';
 
 export function intakeContract({ shared }: Worlds): void {

@@ -3,8 +3,8 @@ import { expect, it } from 'vitest';
 import type { FactKind } from '../../../src/domain/fact.ts';
 import { shownFlags } from '../../../src/domain/notice.ts';
 import type { Matters } from '../../../src/store/queries.ts';
-import { times } from '../../support/length.ts';
 import { stated } from '../../support/orders.ts';
+import { times } from '../../support/timing.ts';
 import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
 
 const ORDERS = 2;

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { EventSummary } from '../../../src/store/queries.ts';
-import { openAttention } from '../../support/matters.ts';
 import { stated } from '../../support/orders.ts';
+import { openAttention } from '../../support/rows.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 export function queriesContract({ fresh, shared }: Worlds): void {

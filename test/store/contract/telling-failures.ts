@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
-import { openAttention } from '../../support/matters.ts';
+import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, said, type World, type Worlds } from './world.ts';
 
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 401.' };

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
-import { times } from '../../support/length.ts';
-import { openAttention } from '../../support/matters.ts';
+import { openAttention } from '../../support/rows.ts';
+import { times } from '../../support/timing.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const ORDERS = 2;

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { NoticeSummary } from '../../../src/store/queries.ts';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
-import { openAttention } from '../../support/matters.ts';
+import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };

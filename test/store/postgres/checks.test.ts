@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ClaimedCheck, ListedLink } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { openAttention } from '../../support/matters.ts';
+import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, type Link, type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
 import { holding, untilBehind } from './locks.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Hint } from '../../../src/store/postgres/hints.ts';
 import { systemClock } from '../../../src/work/clock.ts';
-import { eventually } from '../../support/eventually.ts';
+import { eventually } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';
 import { newDatabase, openTestPostgres } from './opening.ts';
 

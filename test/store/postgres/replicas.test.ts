@@ -3,8 +3,8 @@ import { finish, type PendingAnswer, pending, type Transaction } from '../../../
 import { type Statement, statement } from '../../../src/store/statement.ts';
 import type { ClaimedEvent, Store } from '../../../src/store/store.ts';
 import { settle } from '../../../src/store/verbs/settle.ts';
-import { openAttention } from '../../support/matters.ts';
 import { stated } from '../../support/orders.ts';
+import { openAttention } from '../../support/rows.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
 import { holding } from './locks.ts';
 import { connectTo, openTestDatabase } from './opening.ts';

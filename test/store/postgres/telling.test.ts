@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { NoticeSummary } from '../../../src/store/queries.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { ClaimedNotice } from '../../../src/store/telling.ts';
-import { openAttention } from '../../support/matters.ts';
+import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
 import { holding, untilBehind } from './locks.ts';
 import { connectTo } from './opening.ts';

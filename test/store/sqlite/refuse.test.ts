@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openForWriting } from '../../../src/store/sqlite/open.ts';
 import { testFolder } from '../../support/app.ts';
-import { boundByFileModes, NO_FILE_MODES } from '../../support/file_modes.ts';
+import { boundByFileModes, NO_FILE_MODES } from '../../support/process.ts';
 import { changeAsAnother, makeDatabase, openOptions, startChild, thrownBy } from './opening.ts';
 
 describe('opening a SQLite store', () => {

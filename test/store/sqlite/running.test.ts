@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { OpenedEngine } from '../../../src/store/engine.ts';
 import { testFolder } from '../../support/app.ts';
-import { eventually } from '../../support/eventually.ts';
+import { eventually } from '../../support/timing.ts';
 import { type Link, said, type World, worldOf } from '../contract/world.ts';
 import { makeDatabase, openTestStore, startChild } from './opening.ts';
 

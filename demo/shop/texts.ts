@@ -1,0 +1,74 @@
+import { randomBytes } from 'node:crypto';
+import type { KnownOrder } from './notices.ts';
+
+/** The goods. The service accepts only amounts above 25 (spec section 8). */
+export const GOODS = [
+  { id: 'tea', title: 'Tea for a month', about: 'Twelve kinds, a spoon, and no hurry.', amount: '48.00' },
+  { id: 'lamp', title: 'A lamp for the desk', about: 'Warm light, brass, one switch.', amount: '149.90' },
+  { id: 'chair', title: 'A chair that lasts', about: 'Oak. Your grandchildren will sit on it.', amount: '820.00' },
+] as const;
+
+export type Good = (typeof GOODS)[number];
+
+/** A new order's reference. It is made before the button is pressed, so that pressing it twice opens one order. */
+export function newReference(id: string): string {
+  return `${id}-${randomBytes(3).toString('hex')}`;
+}
+
+/** How the shop speaks of each state that an order can have at settled. */
+const STATES: Readonly<Record<string, { title: string; text: string; sign: 'open' | 'done' | 'bad' }>> = {
+  awaiting_payment: {
+    title: 'Waiting for your payment',
+    text: 'Nothing was paid yet, as far as is known.',
+    sign: 'open',
+  },
+  payment_pending: {
+    title: 'Your payment is on its way',
+    text: 'The payment was begun. It counts when it is complete.',
+    sign: 'open',
+  },
+  paid: { title: 'Paid. Thank you!', text: 'We are packing it.', sign: 'done' },
+  held: {
+    title: 'We are looking at your payment',
+    text: 'Something about it needs a person. Nothing is lost.',
+    sign: 'bad',
+  },
+  expired: { title: 'This order has expired', text: 'Nothing was paid in time. Buy it anew.', sign: 'bad' },
+  cancelled: { title: 'This order is cancelled', text: 'It will not be sent.', sign: 'bad' },
+  refunded: { title: 'Your money is on its way back', text: 'The payment was refunded.', sign: 'bad' },
+  disputed: { title: 'This payment is disputed', text: 'A person is looking at it.', sign: 'bad' },
+};
+
+export function wordsOf(state: string) {
+  return STATES[state] ?? { title: `This order is ${state}`, text: '', sign: 'bad' as const };
+}
+
+/** The state of an order as the shop knows it: notices tell every state but the first. */
+export function stateAtShop(told: KnownOrder | null): string {
+  return told?.state ?? 'awaiting_payment';
+}
+
+/** `by 2 signed notices: order.payment_pending, order.paid` */
+export function toldWords({ types, count }: KnownOrder): string {
+  return `by ${count} signed notice${count === 1 ? '' : 's'}: ${types.join(', ')}`;
+}
+
+/** Whether the order is still to be paid, so that its state may change soon. */
+export function isOpen(state: string): boolean {
+  return wordsOf(state).sign === 'open';
+}
+
+const LEARNED: Readonly<Record<string, string>> = {
+  webhook: 'learned by a webhook',
+  reconciliation: 'learned by asking the service',
+  person: 'decided by a person',
+};
+
+export function learnedWords(learnedBy: string | null): string | null {
+  return learnedBy === null ? null : (LEARNED[learnedBy] ?? learnedBy);
+}
+
+/** `R$149.90`. This can write every currency that settled knows. */
+export function money(amount: string, currency: string): string {
+  return new Intl.NumberFormat('en', { style: 'currency', currency }).format(Number(amount));
+}

@@ -1,0 +1,223 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as after } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { readSwitches } from '../sandbox/options.ts';
+import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
+import { type ServiceProxy, startServiceProxy } from './service_proxy.ts';
+import { type Served, serve } from './settled_process.ts';
+
+/** The points at which the process is killed while it opens links. */
+export const POINTS = [
+  'before the intent is committed',
+  'after the intent is committed',
+  'during the request',
+  'after the service made the link',
+  'after the answer, before it is stored',
+] as const;
+export type Point = (typeof POINTS)[number];
+
+/** Openings in flight when the process is killed. */
+export const ORDERS = 10;
+const REPEAT_EVERY_MS = 50;
+const DEADLINE_MS = 30_000;
+
+const INTENT_SQL = 'INSERT INTO opening';
+const STORED_SQL = "UPDATE opening SET status = 'done'";
+
+/** The state at the moment of the kill. */
+export type Moment = {
+  /** Intents that were committed. */
+  intents: number;
+  /** Links at the service. */
+  links: number;
+  /** Links that settled had stored. */
+  stored: number;
+};
+
+export type Cycle = {
+  point: Point;
+  /** Which of the ten openings was at the point. */
+  occurrence: number;
+  moment: Moment;
+  /** What is wrong; empty if nothing is. */
+  broken: string[];
+};
+
+/** Opens ten links, kills settled at the point, restarts it on the same files, and examines the result. */
+export async function runCycle(point: Point, occurrence: number): Promise<Cycle> {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-open-'));
+  const sandbox = await startSandbox({
+    environment: 'production',
+    listen: { host: '127.0.0.1', port: 0 },
+    allowRemote: false,
+    data: null,
+    apiKey: null,
+    seed: null,
+    timeScale: 1,
+    headerPrefix: 'x-service',
+    rateLimit: 60,
+    merchantInactive: false,
+    switches: readSwitches([]),
+  });
+  const proxy = await startServiceProxy(sandbox.url);
+  const storePath = join(folder, 'settled.db');
+  const environment = {
+    SETTLED_STORE: `sqlite:${storePath}`,
+    SETTLED_PUBLIC_URL: proxy.url,
+    SETTLED_API_URL: proxy.url,
+    SETTLED_API_KEY: sandbox.apiKey,
+    SETTLED_LOG_LEVEL: 'info',
+  };
+  const lives: Served[] = [];
+  const live = async (killPoint: string) => {
+    const served = await serve(environment, killPoint);
+    lives.push(served);
+    proxy.hooksPort = served.hooksPort;
+    return served;
+  };
+  try {
+    const first = await live(killPointOf(point, occurrence));
+    const { signal, arriveLate } = await openAndDie(first, proxy, point, occurrence);
+    const moment = { ...readStore(storePath), links: (await linksOf(sandbox)).length };
+    await arriveLate();
+    const broken = signal === 'SIGKILL' ? missed(point, occurrence, moment) : [`it ended with ${signal}`];
+    broken.push(...(await examine(await live(''), sandbox)));
+    return { point, occurrence, moment, broken };
+  } finally {
+    for (const served of lives) served.kill();
+    await Promise.all(lives.map(({ ended }) => ended));
+    proxy.close();
+    await sandbox.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function killPointOf(point: Point, occurrence: number): string {
+  if (point === 'before the intent is committed') return `before:${occurrence}:${INTENT_SQL}`;
+  if (point === 'after the intent is committed') return `after:${occurrence}:${INTENT_SQL}`;
+  if (point === 'after the answer, before it is stored') return `before:${occurrence}:${STORED_SQL}`;
+  return '';
+}
+
+type Death = {
+  signal: NodeJS.Signals | null;
+  /** Carries out a request that outlived its process; half of them are. */
+  arriveLate: () => Promise<void>;
+};
+
+/** Opens ten links at once. Resolves when the process is dead, and none of its requests is in flight. */
+async function openAndDie(served: Served, proxy: ServiceProxy, point: Point, occurrence: number): Promise<Death> {
+  const usual = proxy.onCreation;
+  let arriveLate = async () => {};
+  const kill = async () => {
+    served.kill();
+    await served.ended;
+    proxy.hooksPort = null;
+  };
+  proxy.onCreation = async (creation) => {
+    if (creation.number !== occurrence) return usual(creation);
+    if (point === 'during the request') {
+      await kill();
+      if (occurrence % 2 === 0) arriveLate = () => creation.carryOut();
+    } else if (point === 'after the service made the link') {
+      await creation.carryOut();
+      await kill();
+    } else await usual(creation);
+  };
+  const openings = references().map((reference) => served.api('/v1/orders', requestOf(reference)));
+  const signal = await Promise.race([served.ended, after(DEADLINE_MS, null, { ref: false })]);
+  proxy.hooksPort = null;
+  if (signal === null) served.kill();
+  await Promise.all(openings);
+  await proxy.idle();
+  proxy.onCreation = usual;
+  return { signal, arriveLate };
+}
+
+function references(): string[] {
+  return Array.from({ length: ORDERS }, (_, index) => `order-${index + 1}`);
+}
+
+function requestOf(reference: string): object {
+  return { reference, title: 'A chair', amount: '100.00', metadata: { of: reference } };
+}
+
+function readStore(storePath: string): Omit<Moment, 'links'> {
+  const db = new Database(storePath, { readonly: true });
+  const count = (where: string) => db.prepare(`SELECT count(*) FROM opening WHERE ${where}`).pluck().get() as number;
+  const found = { intents: count('true'), stored: count("status = 'done'") };
+  db.close();
+  return found;
+}
+
+/** Whether the kill missed its point; then the rest of the cycle proves nothing. */
+function missed(point: Point, occurrence: number, { intents, links, stored }: Moment): string[] {
+  const expected: Record<Point, boolean> = {
+    'before the intent is committed': intents < occurrence && links <= intents,
+    'after the intent is committed': intents >= occurrence && links < intents,
+    'during the request': intents >= occurrence && links < intents,
+    'after the service made the link': links >= occurrence && stored < links,
+    'after the answer, before it is stored': links >= occurrence && stored < occurrence,
+  };
+  if (expected[point]) return [];
+  return [`the kill missed its point: ${intents} intents, ${links} links, ${stored} stored`];
+}
+
+type Link = { id: string; externalReference: string };
+
+async function linksOf(sandbox: Sandbox): Promise<Link[]> {
+  const answer = await fetch(`${sandbox.url}/_control/links?pageSize=100`);
+  return ((await answer.json()) as { links: Link[] }).links;
+}
+
+/** Repeats every call until it returns a link, then pays every link. A webhook must make each order paid. */
+async function examine(served: Served, sandbox: Sandbox): Promise<string[]> {
+  const broken: string[] = [];
+  const opened = await Promise.all(references().map((reference) => openAgain(served, reference)));
+  const links = await linksOf(sandbox);
+  if (links.length !== ORDERS) broken.push(`the service has ${links.length} links`);
+  for (const [index, reference] of references().entries()) {
+    const own = links.filter((link) => link.externalReference === reference);
+    const id = opened[index]?.link?.id;
+    if (own.length !== 1 || own[0]?.id !== id) {
+      broken.push(
+        `${reference}: answered ${id}, and the service has ${own.map((link) => link.id).join(', ') || 'none'}`,
+      );
+    }
+  }
+  for (const { id } of links) await fetch(`${sandbox.url}/_control/links/${id}/pay`, { method: 'POST' });
+  await sandbox.idle();
+  for (const [index, reference] of references().entries()) {
+    const order = await whenPaid(served, reference);
+    if (order?.state !== 'paid' || order.learnedBy !== 'webhook') {
+      broken.push(`${reference} is ${order?.state}, learned by ${order?.learnedBy}`);
+    }
+    const again = await served.api('/v1/orders', requestOf(reference));
+    if (again?.status !== 200 || again.body.order.link.id !== opened[index]?.link?.id) {
+      broken.push(`${reference}: repeated after it was paid, it is answered ${again?.status}`);
+    }
+  }
+  return broken;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: an order as the API shows it
+type Order = any;
+
+async function openAgain(served: Served, reference: string): Promise<Order> {
+  for (const endMs = Date.now() + DEADLINE_MS; Date.now() < endMs; await after(REPEAT_EVERY_MS)) {
+    const answer = await served.api('/v1/orders', requestOf(reference));
+    if (answer?.status === 200 || answer?.status === 201) return answer.body.order;
+  }
+  return null;
+}
+
+async function whenPaid(served: Served, reference: string): Promise<Order> {
+  let order: Order = null;
+  for (const endMs = Date.now() + DEADLINE_MS; Date.now() < endMs; await after(REPEAT_EVERY_MS)) {
+    order = (await served.api(`/v1/orders/${reference}`))?.body.order;
+    if (order?.state === 'paid') break;
+  }
+  return order;
+}

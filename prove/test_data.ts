@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto';
+import type { PaymentFact } from '../src/domain/fact.ts';
+import type { ClaimRef, Delivery, Registration, SettleJob } from '../src/store/store.ts';
+import { chanceOf } from './chance.ts';
+
+/**
+ * The orders, links and events of the proof. Number n is always the same one, and has key n in the database. So three
+ * numbers describe the whole content of a database.
+ */
+export type Progress = {
+  /** Orders with their links: 1 to this. */
+  links: number;
+  /** Events recorded. */
+  events: number;
+  /** Events settled, in the order in which they were recorded. */
+  settled: number;
+};
+
+export const NOTHING: Progress = { links: 0, events: 0, settled: 0 };
+
+export function isSame(one: Progress, other: Progress): boolean {
+  return one.links === other.links && one.events === other.events && one.settled === other.settled;
+}
+
+export function inWords({ links, events, settled }: Progress): string {
+  return `${links} links, ${events} events, ${settled} settled`;
+}
+
+const START_MS = 1_700_000_000_000;
+
+/** Four links get five events: the first link is pending before it is paid. */
+const EVENTS = [
+  { link: 1, kind: 'pending' },
+  { link: 2, kind: 'completed' },
+  { link: 1, kind: 'completed' },
+  { link: 3, kind: 'completed' },
+  { link: 4, kind: 'completed' },
+] as const;
+
+export type ProvedEvent = { number: number; link: number; kind: 'pending' | 'completed'; body: Buffer };
+
+export function eventNumber(number: number): ProvedEvent {
+  const { link, kind } = EVENTS[(number - 1) % EVENTS.length] as (typeof EVENTS)[number];
+  const body = bodyOf(number);
+  return { number, link: Math.floor((number - 1) / EVENTS.length) * 4 + link, kind, body };
+}
+
+/** How many links the first `events` events are about. */
+export function linksOfEvents(events: number): number {
+  return Math.ceil(events / EVENTS.length) * 4;
+}
+
+/** Most bodies have some hundred bytes; some fill several pages. */
+function bodyOf(number: number): Buffer {
+  const chance = chanceOf(number, 7);
+  const length = chance.oneIn(25) ? chance.between(4_000, 12_000) : chance.between(100, 900);
+  const body = Buffer.alloc(length);
+  for (let at = 0; at + 4 <= length; at += 4) body.writeUInt32LE(chance.below(2 ** 32), at);
+  return body;
+}
+
+export function referenceOf(link: number): string {
+  return `order-${link}`;
+}
+
+export function amountOf(link: number): number {
+  return 10_000 + link;
+}
+
+export function deliveryOf({ number, link, body }: ProvedEvent): Delivery {
+  const receivedAtMs = START_MS + number;
+  return {
+    linkKey: link,
+    eventId: `evt_${number}`,
+    bodySha256: sha256(body),
+    body,
+    timestamp: String(receivedAtMs),
+    mac: sha256(`mac ${number}`),
+    type: 'payment_link.payment_status_changed',
+    readable: true,
+    receivedAtMs,
+  };
+}
+
+/** @param keyId the key under which the database keeps its secrets */
+export function registrationOf(link: number, keyId: string): Registration {
+  return {
+    reference: referenceOf(link),
+    amount: { amountMinor: amountOf(link), currency: 'BRL' },
+    // Some links get their id from their first event.
+    linkId: link % 3 === 0 ? null : linkIdOf(link),
+    token: sha256(`token ${link}`).toString('base64url'),
+    secret: null,
+    freshSecret: { sealed: sha256(`sealed ${link}`), keyId, fingerprint: sha256(`secret ${link}`) },
+    mayCorrect: true,
+    atMs: START_MS + link,
+  };
+}
+
+export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
+  const { link, kind } = eventNumber(eventKey);
+  const amount = amountOf(link);
+  const fact: PaymentFact = {
+    kind,
+    authority: { by: 'event' },
+    paymentId: `pay_${link}`,
+    linkMoney: { amount: `${Math.floor(amount / 100)}.${String(amount % 100).padStart(2, '0')}`, currency: 'BRL' },
+    quoteMoney: null,
+    reference: referenceOf(link),
+  };
+  const nowMs = START_MS + 1_000_000 + eventKey;
+  const policy = { asks: 'never' } as const;
+  return {
+    eventKey,
+    attempt,
+    linkIds: [linkIdOf(link)],
+    facts: [fact],
+    unsure: false,
+    linkChanged: false,
+    linkStatus: null,
+    notUnderstood: null,
+    link: null,
+    policy,
+    nowMs,
+  };
+}
+
+function linkIdOf(link: number): string {
+  return `plink_${link}`;
+}
+
+function sha256(bytes: Buffer | string): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}
+
+/** Later than everything recorded, so that all of it is due. */
+export const CLAIM_AT_MS = START_MS + 100_000_000;

@@ -1,0 +1,98 @@
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { startReceiver } from './receiver.ts';
+
+export type Passed = { status: number; headers: Record<string, string>; text: string };
+
+type Asked = { method: string; path: string };
+
+/** Answers instead of the service; `pass` asks the service. Undefined passes the service's answer on unchanged. */
+type Handler = (
+  asked: Asked,
+  pass: () => Promise<Passed>,
+  response: ServerResponse,
+  /** The request's body. */
+  body: string,
+) => Promise<Passed | 'answered' | undefined>;
+
+export type ServiceProxy = {
+  /** The address to give to settled instead of the service's. */
+  url: string;
+  answerWith(handler: Handler): void;
+  /** Passes everything on, as in the beginning. */
+  passAll(): void;
+};
+
+/** A proxy in front of the service's API. It passes everything on until `answerWith` changes that. */
+export async function startServiceProxy(serviceUrl: () => string): Promise<ServiceProxy> {
+  const passAll: Handler = async () => undefined;
+  let handler = passAll;
+  const server = createServer(async (request, response) => {
+    const body = Buffer.concat(await request.toArray());
+    const { method = 'GET', url: path = '/', headers } = request;
+    const { host: _, connection: __, 'content-length': ___, ...kept } = headers;
+    const pass = async (): Promise<Passed> => {
+      const sent = { method, headers: kept as Record<string, string> };
+      const answer = await fetch(serviceUrl() + path, body.length === 0 ? sent : { ...sent, body });
+      const { connection: _, 'content-length': __, ...given } = Object.fromEntries(answer.headers);
+      return { status: answer.status, headers: given, text: await answer.text() };
+    };
+    const answer = (await handler({ method, path }, pass, response, body.toString())) ?? (await pass());
+    if (answer === 'answered') return;
+    response.writeHead(answer.status, answer.headers).end(answer.text);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    answerWith: (given) => {
+      handler = given;
+    },
+    passAll: () => {
+      handler = passAll;
+    },
+  };
+}
+
+export type HookProxy = {
+  /** The address to give to the service instead of settled's. */
+  through(settledsUrl: string): string;
+  /** From now on every delivery is answered 503. */
+  shut(): void;
+  open(): void;
+};
+
+/**
+ * A proxy in front of settled's webhook address that can be shut. It is open at first.
+ *
+ * @param onPassed called when settled has answered a delivery, before the answer goes back
+ */
+export async function startHookProxy(onPassed: () => void = () => {}): Promise<HookProxy> {
+  const receiver = await startReceiver();
+  let origin = '';
+  const open = () =>
+    receiver.answerWith(({ path, headers, body }, response) => {
+      const { host: _, connection: __, 'content-length': ___, ...kept } = headers;
+      const sent = fetch(`${origin}${path}`, { method: 'POST', headers: kept as Record<string, string>, body });
+      void sent.then(async (answer) => {
+        const text = await answer.text();
+        onPassed();
+        response.writeHead(answer.status).end(text);
+      });
+      return undefined;
+    });
+  open();
+  return {
+    through: (settledsUrl) => {
+      const url = new URL(settledsUrl);
+      origin = url.origin;
+      return new URL(url.pathname, receiver.url).href;
+    },
+    shut: () => receiver.answerWith(503),
+    open,
+  };
+}

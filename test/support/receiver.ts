@@ -1,0 +1,73 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+export type Received = {
+  method: string;
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  // biome-ignore lint/suspicious/noExplicitAny: tests read events of many shapes
+  event: any;
+};
+
+/** Answers a delivery with a status, or on `response` itself, or not at all. */
+type Answering = (received: Received, response: ServerResponse) => number | undefined;
+
+export type Receiver = {
+  url: string;
+  port: number;
+  /** Every delivery, in the order in which its body was complete. */
+  received: Received[];
+  /** The kinds of the events, in the same order. */
+  kinds(): string[];
+  answerWith(answering: Answering | number): void;
+  close(): Promise<void>;
+};
+
+/** A receiver of webhooks. It answers 204 until `answerWith` changes that. */
+export async function startReceiver(): Promise<Receiver> {
+  const received: Received[] = [];
+  const sockets = new Set<Socket>();
+  let answering: Answering = () => 204;
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    const { method = '', url = '', headers } = request;
+    const delivery = { method, path: url, headers, body, event: parsed(body) };
+    received.push(delivery);
+    const status = answering(delivery, response);
+    if (status !== undefined) response.writeHead(status).end();
+  });
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      for (const socket of sockets) socket.destroy();
+    });
+  onTestFinished(close);
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    port,
+    received,
+    kinds: () => received.map(({ event }) => event.type),
+    answerWith: (given) => {
+      answering = typeof given === 'number' ? () => given : given;
+    },
+    close,
+  };
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
+}

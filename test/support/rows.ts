@@ -1,0 +1,53 @@
+import Database from 'better-sqlite3';
+import pg from 'pg';
+import { connectionOptions } from '../../src/store/postgres/database.ts';
+import type { ListedMatter, Queries } from '../../src/store/queries.ts';
+import type { TestApp } from './app.ts';
+
+/** Reads rows of a running settled's SQLite file that no API shows. */
+// biome-ignore lint/suspicious/noExplicitAny: rows of many shapes
+export function peek(storePath: string, sql: string, ...values: unknown[]): any[] {
+  const db = new Database(storePath, { readonly: true });
+  try {
+    return db.prepare(sql).all(...values);
+  } finally {
+    db.close();
+  }
+}
+
+/** The same on the engine of the test. The SQL must suit both, with names in lower case. */
+export async function look(
+  { storePath, database }: Pick<TestApp, 'storePath' | 'database'>,
+  sql: string,
+): Promise<ReturnType<typeof peek>> {
+  if (database === null) return peek(storePath, sql);
+  const client = new pg.Client(connectionOptions(database.url));
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Changes a running settled's SQLite file behind its back, like damage or a person with a tool. */
+export function tamper(storePath: string, sql: string, ...values: unknown[]): void {
+  const db = new Database(storePath);
+  try {
+    db.pragma('busy_timeout = 5000');
+    db.prepare(sql).run(...values);
+  } finally {
+    db.close();
+  }
+}
+
+/** The open matters of attention, newest first. */
+export async function openAttention(
+  store: Pick<Queries, 'listMatters'>,
+): Promise<(ListedMatter & { reference: string | null })[]> {
+  const { rows } = await store.listMatters({ limit: 1_000, after: null, kind: null, state: null });
+  return rows
+    .filter(({ kind }) => kind !== 'hold')
+    .map((row) => ({ ...row, reference: row.order?.reference ?? null }))
+    .toSorted((a, b) => b.key - a.key);
+}

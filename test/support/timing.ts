@@ -1,0 +1,57 @@
+import { performance } from 'node:perf_hooks';
+import { vi } from 'vitest';
+
+/** After this time it never will. No test depends on how soon something happens: that depends on the machine's load. */
+const NEVER_MS = 120_000;
+const LOOK_EVERY_MS = 20;
+
+/** Repeats `look` until it does not throw. Returns its result. */
+export function eventually<T>(look: () => T | Promise<T>): Promise<T> {
+  return vi.waitFor(look, { timeout: NEVER_MS, interval: LOOK_EVERY_MS });
+}
+
+/** Set by `--mode long`, for the `prove:` commands of package.json that run tests at length. */
+const isLong = process.env.SETTLED_TEST_LENGTH === 'long';
+
+/** How often a test repeats its work: enough to notice a fault in the test command, more in a proof. */
+export function times(inTestCommand: number, inProof: number): number {
+  return isLong ? inProof : inTestCommand;
+}
+
+/** Works on the numbers from 0 to below `count`, `atOnce` of them at the same time. */
+export async function eachAtOnce(count: number, atOnce: number, work: (n: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async () => {
+    for (let n = next++; n < count; n = next++) await work(n);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+}
+
+const ROUNDS_MAX = 3;
+
+/**
+ * Measures up to three times until the result is fast enough, and returns the last one. A busy machine may spoil a
+ * round; code that is slow spoils every one.
+ */
+export async function untilFast<T>(
+  measure: (round: number) => Promise<T>,
+  isFast: (measured: T) => boolean,
+): Promise<T> {
+  for (let round = 1; ; round++) {
+    const measured = await measure(round);
+    if (round === ROUNDS_MAX || isFast(measured)) return measured;
+  }
+}
+
+/**
+ * Returns a function for the milliseconds since in which this process worked, in all its threads, or waited. On an idle
+ * machine they are at least a clock's; time that other processes took does not count.
+ */
+export function startOwnTime(): () => number {
+  const cpu = process.cpuUsage();
+  const loop = performance.eventLoopUtilization();
+  return () => {
+    const { user, system } = process.cpuUsage(cpu);
+    return (user + system) / 1_000 + performance.eventLoopUtilization(loop).idle;
+  };
+}
