@@ -1,6 +1,6 @@
 import { secretsKeyFile } from '../src/secrets/key_files.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
-import { openWriter } from '../src/store/sqlite/engine.ts';
+import { openWriter } from '../src/store/sqlite/group_commit.ts';
 import { type OpenedDatabase, openForWriting } from '../src/store/sqlite/open.ts';
 import {
   amountOf,

@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 import pg from 'pg';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import type { MatterPage } from '../src/store/queries.ts';
-import { openSqliteStore } from '../src/store/sqlite/store.ts';
+import { openSqliteStore } from '../src/store/sqlite/client.ts';
 import type { Store } from '../src/store/store.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { fillingStatements, type Many } from '../test/support/many_matters.ts';

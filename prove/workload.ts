@@ -1,7 +1,7 @@
 import { openSync, writeSync } from 'node:fs';
 import { secretsKeyFile } from '../src/secrets/key_files.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
-import { type Call, openWriter, type Writer } from '../src/store/sqlite/engine.ts';
+import { type Call, openWriter, type Writer } from '../src/store/sqlite/group_commit.ts';
 import { type OpenedDatabase, openForWriting } from '../src/store/sqlite/open.ts';
 import type { ClaimRef } from '../src/store/store.ts';
 import { type Chance, chanceOf } from './chance.ts';

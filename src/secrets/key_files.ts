@@ -5,7 +5,7 @@ import { Fault } from '../fault.ts';
 import { operatorTokenPath, type StoreAddress, storeFile } from '../store/address.ts';
 import type { KeysRead } from '../store/open.ts';
 import { asOpenFault } from '../store/sqlite/faults.ts';
-import { refuseForeign } from '../store/sqlite/foreign.ts';
+import { refuseForeign } from '../store/sqlite/identity.ts';
 import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from '../store/sqlite/open.ts';
 import { openKeyring } from './keyring.ts';
 

@@ -7,8 +7,8 @@ import type { OpenedEngine } from './engine.ts';
 import type { KeysGiven } from './instance.ts';
 import type { Hints } from './postgres/hints.ts';
 import type { OpenedPostgresStore, PostgresStoreOptions } from './postgres/store.ts';
+import { openSqliteStore, type SqliteStoreOptions } from './sqlite/client.ts';
 import { migrateSqlite } from './sqlite/migration.ts';
-import { openSqliteStore, type SqliteStoreOptions } from './sqlite/store.ts';
 
 /** A database that is started together with settled is waited for. */
 const REACHABLE_WITHIN_MS = 30_000;

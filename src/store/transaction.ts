@@ -49,6 +49,25 @@ export type InTransaction<T> = {
     : never;
 };
 
+/** The same verbs as they are called from outside: what `InTransaction` was made of. */
+export type Called<V> = {
+  [K in keyof V]: V[K] extends (tx: Transaction, ...args: infer A) => Work<infer R>
+    ? (...args: A) => Promise<R>
+    : never;
+};
+
+/** Makes callable verbs of their names; `call` carries each out. */
+export function called<V extends object>(
+  verbs: V,
+  call: (name: string, verb: V[keyof V], args: readonly unknown[]) => Promise<unknown>,
+): Called<V> {
+  const named = Object.entries(verbs).map(([name, verb]) => [
+    name,
+    (...args: unknown[]) => call(name, verb as V[keyof V], args),
+  ]);
+  return Object.fromEntries(named) as Called<V>;
+}
+
 /** Runs parts of a verb side by side, so that their statements share round trips; in fixed turns, so that locks have an order. */
 export function* together<T extends readonly unknown[]>(...works: { [K in keyof T]: Work<T[K]> }): Work<T> {
   const steps = works.map((work) => work.next());

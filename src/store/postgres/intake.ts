@@ -2,9 +2,9 @@ import type { Clock } from '../../work/clock.ts';
 import { type Statement, statement } from '../statement.ts';
 import type { Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
 import { recordHint, recordOne, recordRejection } from '../verbs/intake.ts';
+import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
 import { type BatchOptions, batched } from './batches.ts';
 import type { Database } from './database.ts';
-import { SEALED_COLUMNS, SEALED_TABLES } from './rows.ts';
 import { finish, WAIT_FOR_DISK } from './transaction.ts';
 
 /** Together they leave a delivery that has to wait for both some seconds of the twenty that its sender gives it. */
@@ -39,9 +39,7 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
 }
 
 const findBy = (column: string, type: string) =>
-  statement(
-    `SELECT ${SEALED_COLUMNS}, l.link_id AS linkId FROM ${SEALED_TABLES} WHERE ${column} = ANY(@keys::${type}[])`,
-  );
+  statement(`${SEALED_CREDENTIALS} WHERE ${column} = ANY(@keys::${type}[])`);
 const BY_TOKEN = findBy('l.token', 'text');
 const BY_LINK_ID = findBy('l.link_id', 'text');
 const BY_LINK_KEY = findBy('l.key', 'bigint');

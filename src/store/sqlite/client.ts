@@ -1,10 +1,14 @@
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
-import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
+import { type CallOptions, type OpenedEngine, stopped, WAITING_MAX } from '../engine.ts';
 import type { Opened } from '../instance.ts';
+import type { Store } from '../store.ts';
+import { called } from '../transaction.ts';
+import { LANES } from './lanes.ts';
 import type { FromThread, NumberedAnswer, NumberedCall, ThreadStart, ToThread } from './messages.ts';
 import { receiveError, recordsOfAnswers, recordsOfCalls } from './messages.ts';
+import type { OpenOptions } from './open.ts';
 import { pack, unpack } from './packing.ts';
 
 const DEADLINE_CHECK_MS = 250;
@@ -15,7 +19,10 @@ const DEADLINE_CHECK_MS = 250;
  */
 const MESSAGE_CALLS = 16;
 
-export type ThreadClientOptions = CallOptions & {
+export type SqliteStoreOptions = Pick<OpenOptions, 'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
+  Omit<ThreadClientOptions, 'start'>;
+
+type ThreadClientOptions = CallOptions & {
   start: ThreadStart;
   /** The thread met an error after which nothing it says can be trusted. */
   onFailed: (fault: Error) => void;
@@ -31,6 +38,52 @@ export type ThreadClient = {
 };
 
 type Waiting = { resolve: (value: unknown) => void; reject: (error: Error) => void; sinceMs: number };
+
+/** Opens the embedded store: one thread that writes with group commit, one that reads. */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedEngine> {
+  const { path, secretsKeyId, olderKeyIds = [], newInstanceId, clock } = options;
+  const start: ThreadStart = {
+    role: 'writer',
+    path,
+    secretsKeyId,
+    olderKeyIds,
+    newInstanceId,
+    nowMs: clock.nowMs(),
+    backupTo: null,
+  };
+  const writer = await startThread({ ...options, start });
+  const reader = await startThread({ ...options, onBatch: () => {}, start: { ...start, role: 'reader' } }).catch(
+    async (error) => {
+      await writer.close();
+      throw error;
+    },
+  );
+  const store: Store = {
+    ...storeVerbs({ reader, writer }),
+    backup: ({ path: to }) => runBackup({ ...start, role: 'backup', backupTo: to }),
+    close: async () => {
+      await Promise.all([reader.close(), writer.close()]);
+    },
+  };
+  const abandon = () => {
+    writer.abandon();
+    reader.abandon();
+  };
+  return { store, opened: writer.opened as Opened, abandon };
+}
+
+type Caller = Pick<ThreadClient, 'call'>;
+
+/** The verbs of the contract, each called in the thread of its lane. */
+export function storeVerbs({ reader, writer }: { reader: Caller; writer: Caller }): Omit<Store, 'backup' | 'close'> {
+  const { intake, work, read } = LANES;
+  const write = (name: string, _verb: unknown, args: readonly unknown[]) => writer.call(name, args);
+  return {
+    ...called(intake, write),
+    ...called(work, write),
+    ...called(read, (name, _verb, args) => reader.call(name, args)),
+  };
+}
 
 /** Starts a database thread and waits until its database is open. Calls of one turn travel as one message. */
 export async function startThread(options: ThreadClientOptions): Promise<ThreadClient> {

@@ -1,13 +1,65 @@
 import { statSync } from 'node:fs';
+import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
+import type { Opened } from '../instance.ts';
 import type { Transaction, Work } from '../transaction.ts';
 import { storeFault } from './faults.ts';
-import { type Connection, finish, OpenTransaction } from './transaction.ts';
+import { LANES } from './lanes.ts';
+import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting } from './open.ts';
+import { type Connection, connection, finish, OpenTransaction } from './transaction.ts';
 
 export type Call = { verb: string; args: readonly unknown[] };
 export type Answer = { ok: true; value: unknown } | { ok: false; error: unknown };
 
 type Verb = (tx: Transaction, ...args: unknown[]) => Work<unknown>;
+
+/** The writing half: calls in batches, one transaction and one fsync for each batch. */
+export type Writer = {
+  readonly opened: Opened;
+  /** Runs every call in one durable transaction. A call that fails takes back its own work only. */
+  run(calls: readonly Call[]): Answer[];
+  close(): void;
+};
+
+export function openWriter(
+  options: OpenOptions & { newId: () => string },
+  opened: OpenedDatabase = openForWriting(options),
+): Writer {
+  const { path, newId } = options;
+  const { db, lock, migrated: _, ...found } = opened;
+  const of = connection(db, { replica: newId(), newId });
+  return {
+    opened: found,
+    run: groupCommit(of, { ...LANES.intake, ...LANES.work }, path),
+    close: () => {
+      db.close();
+      lock.close();
+    },
+  };
+}
+
+/** The reading half. */
+export type Reader = { run(call: Call): Answer; close(): void };
+
+/** Each call sees one moment of the database: an order never disagrees with its ledger. */
+export function openReader(path: string, db: Database = openForReading(path)): Reader {
+  const of = connection(db, { replica: '', newId: noIds });
+  const inOneSnapshot = db.transaction((call: Call) => carryOut(of, LANES.read, call));
+  return {
+    run: (call) => {
+      try {
+        return { ok: true, value: inOneSnapshot.deferred(call) };
+      } catch (error) {
+        return { ok: false, error: storeFault(error, path) };
+      }
+    },
+    close: () => db.close(),
+  };
+}
+
+function noIds(): never {
+  throw new Error('a verb that only reads makes nothing that has an id');
+}
 
 /**
  * Runs every call of a batch in one durable transaction, one after the other. A call that fails takes back its own work
@@ -83,7 +135,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
 }
 
 /** Runs one call to its end, in a transaction object of its own, which ends with it. */
-export function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown {
+function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown {
   if (!Object.hasOwn(verbs, verb)) throw new Error(`the store has no verb ${verb}`);
   const tx = new OpenTransaction(of);
   try {

@@ -2,12 +2,8 @@ import { statement } from '../statement.ts';
 import type { Intake, SealedCredentials } from '../store.ts';
 import type { InTransaction } from '../transaction.ts';
 import { recordHint, recordOne, recordRejection } from '../verbs/intake.ts';
+import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
 
-const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference, l.link_id AS linkId,
-  l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.service_sealed_secret AS serviceSealedSecret,
-  l.service_secrets_key_id AS serviceKeyId,
-  l.opened AND EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status <> 'done') AS isProvisional
-  FROM link l JOIN orders o ON o.key = l.order_key`;
 const BY_TOKEN = statement(`${SEALED_CREDENTIALS} WHERE l.token = @token`);
 const BY_LINK_ID = statement(`${SEALED_CREDENTIALS} WHERE l.link_id = @linkId`);
 const BY_LINK_KEY = statement(`${SEALED_CREDENTIALS} WHERE l.key = @linkKey`);

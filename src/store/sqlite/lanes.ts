@@ -1,3 +1,32 @@
+import { statement } from '../statement.ts';
+import type { Keeping } from '../store.ts';
+import type { InTransaction } from '../transaction.ts';
+import { catchUpAtOnce } from '../verbs/sweep.ts';
+import { READ, WORK } from '../verbs/table.ts';
+import { claimVerbs } from './claims.ts';
+import { counterVerbs } from './counters.ts';
+import { feedVerbs } from './feed.ts';
+import { intakeVerbs } from './intake.ts';
+
+const LAST_ALIVE = statement('SELECT alive_at_ms AS aliveAtMs FROM instance');
+const ALIVE = statement('UPDATE instance SET alive_at_ms = @atMs');
+
+const heartbeat: InTransaction<Keeping>['heartbeat'] = function* (tx, atMs) {
+  const last = yield* tx.one<{ aliveAtMs: number }>(LAST_ALIVE);
+  tx.send(ALIVE, { atMs });
+  const gapMs = atMs - (last?.aliveAtMs ?? atMs);
+  return { gapMs: Math.max(0, gapMs), aheadMs: Math.max(0, -gapMs) };
+};
+
+/** Every verb on SQLite, by the lane that carries it out. */
+export const LANES = {
+  /** A delivery's answer waits for these; the sign of life says whether they are carried out. */
+  intake: { ...intakeVerbs, heartbeat },
+  work: { ...WORK, ...claimVerbs, catchUp: catchUpAtOnce },
+  /** They only read: a thread of their own answers them, and no commit waits for it. */
+  read: { ...READ, ...feedVerbs, ...counterVerbs },
+};
+
 /** Calls of one lane in one batch at most: it bounds the time between a call and its fsync. */
 const BATCH_MAX = 256;
 /**
@@ -8,19 +37,10 @@ const OTHER_BESIDE_INTAKE_MAX = 64;
 /** Batches without a delivery after which none is expected. */
 const QUIET_BATCHES = 8;
 
-/** Verbs that a delivery's answer waits for, and the sign of life that says whether they are carried out. */
-const INTAKE: ReadonlySet<string> = new Set([
-  'findCredentials',
-  'recordDelivery',
-  'recordHint',
-  'recordRejection',
-  'heartbeat',
-]);
-
 /** Where calls wait for their batch, each lane in the order in which it came. */
 export type Lanes<Call> = {
   add(call: Call): void;
-  /** Takes the next batch; empty where nothing waits. */
+  /** Takes the next batch; empty if nothing waits. */
   next(): Call[];
 };
 
@@ -30,7 +50,7 @@ export function openLanes<Call extends { verb: string }>(): Lanes<Call> {
   const other: Call[] = [];
   let batchesSinceIntake = QUIET_BATCHES;
   return {
-    add: (call) => void (INTAKE.has(call.verb) ? intake : other).push(call),
+    add: (call) => void (Object.hasOwn(LANES.intake, call.verb) ? intake : other).push(call),
     next: () => {
       const deliveries = intake.splice(0, BATCH_MAX);
       batchesSinceIntake = deliveries.length > 0 ? 0 : batchesSinceIntake + 1;

@@ -1,6 +1,6 @@
 import { Fault, type FaultCode } from '../../fault.ts';
 import type { Opened } from '../instance.ts';
-import type { Call } from './engine.ts';
+import type { Call } from './group_commit.ts';
 import type { OpenOptions } from './open.ts';
 import type { Packed } from './packing.ts';
 

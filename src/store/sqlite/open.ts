@@ -15,8 +15,7 @@ import { Fault } from '../../fault.ts';
 import type { Opened } from '../instance.ts';
 import { LAPSE_OPENINGS } from './claims.ts';
 import { asOpenFault } from './faults.ts';
-import { APPLICATION_ID, refuseForeign } from './foreign.ts';
-import { type InstanceOptions, openInstance } from './instance.ts';
+import { APPLICATION_ID, type InstanceOptions, openInstance, refuseForeign } from './identity.ts';
 import { migrate } from './migrate.ts';
 
 const BUSY_TIMEOUT_MS = 250;

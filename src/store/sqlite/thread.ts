@@ -3,8 +3,9 @@ import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import { systemClock } from '../../work/clock.ts';
-import type { Answer } from './engine.ts';
-import { backUp, openReader, openWriter } from './engine.ts';
+import { backUp } from './backup.ts';
+import type { Answer } from './group_commit.ts';
+import { openReader, openWriter } from './group_commit.ts';
 import { openLanes } from './lanes.ts';
 import {
   type FromThread,

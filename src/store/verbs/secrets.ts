@@ -7,12 +7,14 @@ import { type Answer, type InTransaction, type Transaction, together, type Work 
 
 type SecretVerbs = Pick<Keeping, 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey'>;
 
-const LIST = statement(
-  `SELECT l.key AS linkKey, l.token, o.reference, l.link_id AS linkId, l.sealed_secret AS sealedSecret,
-     l.secrets_key_id AS keyId, l.service_sealed_secret AS serviceSealedSecret,
-     l.service_secrets_key_id AS serviceKeyId
-   FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key > @after ORDER BY l.key LIMIT @limit`,
-);
+/** Links' credentials as they rest, as `SealedCredentials` has them: a statement without its conditions. */
+export const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference, l.link_id AS linkId,
+  l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.service_sealed_secret AS serviceSealedSecret,
+  l.service_secrets_key_id AS serviceKeyId,
+  l.opened AND EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status <> 'done') AS isProvisional
+  FROM link l JOIN orders o ON o.key = l.order_key`;
+
+const LIST = statement(`${SEALED_CREDENTIALS} WHERE l.key > @after ORDER BY l.key LIMIT @limit`);
 const RESEAL = statement(
   `UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId, secret_fingerprint = @fingerprint
    WHERE key = @linkKey AND sealed_secret = @was`,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type Answer, type Call, openReader, openWriter } from '../../../src/store/sqlite/engine.ts';
+import { storeVerbs } from '../../../src/store/sqlite/client.ts';
+import { type Answer, type Call, openReader, openWriter } from '../../../src/store/sqlite/group_commit.ts';
 import {
   type NumberedAnswer,
   type NumberedCall,
@@ -9,7 +10,6 @@ import {
   sendError,
 } from '../../../src/store/sqlite/messages.ts';
 import { pack, unpack } from '../../../src/store/sqlite/packing.ts';
-import { storeVerbs } from '../../../src/store/sqlite/store.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { openOptions } from './opening.ts';
 
@@ -33,7 +33,7 @@ export function openWithoutThreads(path: string, nowMs?: number): Store {
       reader.close();
       writer.close();
     },
-  } as unknown as Store;
+  } as Store;
 }
 
 function sent(call: NumberedCall): Call {

@@ -3,7 +3,7 @@ import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { type Answer, type Call, openReader, openWriter, type Writer } from '../../../src/store/sqlite/engine.ts';
+import { type Answer, type Call, openReader, openWriter, type Writer } from '../../../src/store/sqlite/group_commit.ts';
 import { type OpenedDatabase, openForReading, openForWriting } from '../../../src/store/sqlite/open.ts';
 import type { SealedCredentials } from '../../../src/store/store.ts';
 import { testFolder } from '../../support/app.ts';

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import type { OpenedEngine } from '../../../src/store/engine.ts';
+import { openSqliteStore, type SqliteStoreOptions } from '../../../src/store/sqlite/client.ts';
 import { type OpenOptions, openForWriting } from '../../../src/store/sqlite/open.ts';
-import { openSqliteStore, type SqliteStoreOptions } from '../../../src/store/sqlite/store.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 
 /** Opens the embedded store as the tests of it do. */

@@ -1,6 +1,35 @@
+import { closeSync, openSync, readSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import { type Instance, type KeysGiven, type KeysNoted, keysInUse } from '../instance.ts';
+import { corrupt } from './faults.ts';
+
+/** `settled`, as the four bytes that mark its databases. */
+export const APPLICATION_ID = 0x5e771ed0;
+
+/** https://sqlite.org/fileformat.html#the_database_header */
+const HEADER = { bytes: 100, magic: 'SQLite format 3\0', applicationIdAt: 68 } as const;
+
+/** Refuses a file that is no database of settled's. Reads its header alone: nothing is opened as a database, or made. */
+export function refuseForeign(path: string): void {
+  const header = Buffer.alloc(HEADER.bytes);
+  const descriptor = openSync(path, 'r');
+  try {
+    if (readSync(descriptor, header) === 0) {
+      throw foreign(`${path} is an empty file. Remove it, or restore a backup in its place.`);
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+  if (!header.toString('latin1').startsWith(HEADER.magic)) throw corrupt(path, 'file is not a database');
+  if (header.readUInt32BE(HEADER.applicationIdAt) !== APPLICATION_ID) {
+    throw foreign(`${path} is a database of another program. Point SETTLED_STORE at settled's own.`);
+  }
+}
+
+function foreign(message: string): Fault {
+  return new Fault('terminal', 'store_foreign', message);
+}
 
 export type InstanceOptions = Omit<KeysGiven, 'name' | 'keyPlaces'> & {
   path: string;
@@ -56,15 +85,6 @@ function putToUse(db: Database, nowMs: number): void {
     `UPDATE instance SET is_copy = 0, generation = max(generation + 1, ? / 1000),
        restored_from_ms = min(coalesce(restored_from_ms, alive_at_ms), alive_at_ms)`,
   ).run(BigInt(Math.trunc(nowMs)));
-}
-
-/**
- * What every version of an order that is given from now on is above: 0, and after a restore a number above all that were
- * given before. A generation is a time in seconds, and no order changes every second of the time between two restores.
- */
-export function versionFloor(db: Database): number {
-  const generation = db.prepare('SELECT generation FROM instance').pluck().get() as number;
-  return generation === 1 ? 0 : generation;
 }
 
 /** Says in a copy that it is one. The caller makes it durable. */
