@@ -11,7 +11,7 @@ export type RegisteredLink = {
 };
 
 /** Equal secrets have equal fingerprints under one key. */
-export type KeyedFingerprint = { keyId: string; fingerprint: Uint8Array };
+type KeyedFingerprint = { keyId: string; fingerprint: Uint8Array };
 
 /** The newest link of an order, as a registration is compared with it. */
 export type KnownLink = {

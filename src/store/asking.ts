@@ -187,7 +187,7 @@ export type Checks = {
   cancelOrder(cancelled: { reference: string; atMs: number }): Promise<Cancelled | null>;
 };
 
-export type Cancelled =
+type Cancelled =
   | { outcome: 'decided'; rule: Rule; order: Order; from: OrderState }
   /** Its link is being opened, or may be there without our knowing it: it cannot be cancelled yet. */
   | { outcome: 'opening'; order: Order };

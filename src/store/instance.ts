@@ -1,4 +1,6 @@
 import { Fault } from '../fault.ts';
+import type { Clock } from '../work/clock.ts';
+import type { StoreAddress } from './address.ts';
 
 /** After a longer silence of ours the service may have given up on deliveries: the first retries come within minutes. */
 export const OUTAGE_MS = 120_000;
@@ -60,3 +62,31 @@ function wrongKey(
     `${what} ${older}. Where it is lost for ever: settled migrate --new-key`,
   );
 }
+
+/** What a store may know of the secrets keys. */
+export type KeysRead = {
+  /** The current one first. */
+  keyIds: readonly string[];
+  /** Where the current key is kept, in words for a person. */
+  keyPlace: string;
+};
+
+export type MigrateOptions = {
+  store: StoreAddress;
+  /** Reads the keys; with `makesFile` it makes the current one if its file is lost. */
+  readKeys: (how: { makesFile: boolean }) => KeysRead;
+  /** Takes the database for a copy that took the place of the one before. */
+  isRestored: boolean;
+  /** Takes the key that is given for the database's own, and makes one where its file is gone. */
+  keyIsLost: boolean;
+  clock: Clock;
+};
+
+export type Migrated = {
+  /** The names of the migrations that it took. */
+  applied: string[];
+  /** When the copy was made, where the links made since are still to be looked for. */
+  restoredFromMs: number | null;
+  /** The current key, where it is to replace one that is lost, and how many secrets no key opens that is known. */
+  newKey: { keyId: string; keyPlace: string; undecipherable: number } | null;
+};

@@ -4,11 +4,11 @@ import type { Log } from '../observe/log.ts';
 import type { Clock } from '../work/clock.ts';
 import type { StoreAddress } from './address.ts';
 import type { OpenedEngine } from './engine.ts';
-import type { KeysGiven } from './instance.ts';
-import type { Hints } from './postgres/hints.ts';
+import type { KeysGiven, Migrated, MigrateOptions } from './instance.ts';
+import type { Hints } from './postgres/notify.ts';
 import type { OpenedPostgresStore, PostgresStoreOptions } from './postgres/store.ts';
 import { openSqliteStore, type SqliteStoreOptions } from './sqlite/client.ts';
-import { migrateSqlite } from './sqlite/migration.ts';
+import { migrateSqlite } from './sqlite/open.ts';
 
 /** A database that is started together with settled is waited for. */
 const REACHABLE_WITHIN_MS = 30_000;
@@ -76,34 +76,6 @@ async function whenReachable(
   }
 }
 
-/** What a store may know of the secrets keys. */
-export type KeysRead = {
-  /** The current one first. */
-  keyIds: readonly string[];
-  /** Where the current key is kept, in words for a person. */
-  keyPlace: string;
-};
-
-export type MigrateOptions = {
-  store: StoreAddress;
-  /** Reads the keys; with `makesFile` it makes the current one if its file is lost. */
-  readKeys: (how: { makesFile: boolean }) => KeysRead;
-  /** Takes the database for a copy that took the place of the one before. */
-  isRestored: boolean;
-  /** Takes the key that is given for the database's own, and makes one where its file is gone. */
-  keyIsLost: boolean;
-  clock: Clock;
-};
-
-export type Migrated = {
-  /** The names of the migrations that it took. */
-  applied: string[];
-  /** When the copy was made, where the links made since are still to be looked for. */
-  restoredFromMs: number | null;
-  /** The current key, where it is to replace one that is lost, and how many secrets no key opens that is known. */
-  newKey: { keyId: string; keyPlace: string; undecipherable: number } | null;
-};
-
 /**
  * Brings a database to the newest schema, and mends what a restore or the loss of its key left. Closes it again. Of
  * PostgreSQL the database may be empty, and replicas may serve meanwhile, but for a restore and a lost key. Faults:
@@ -113,7 +85,7 @@ export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
   const { store, keyIsLost } = options;
   if (store.engine === 'sqlite') return migrateSqlite({ ...options, path: store.path });
   const { keyIds, keyPlace } = options.readKeys({ makesFile: false });
-  const { migratePostgres } = await import('./postgres/migration.ts');
+  const { migratePostgres } = await import('./postgres/open.ts');
   const { applied, restoredFromMs, undecipherable } = await migratePostgres({ ...options, ...store, keyIds });
   const newKey = { keyId: keyIds[0] as string, keyPlace, undecipherable };
   return { applied, restoredFromMs, newKey: keyIsLost ? newKey : null };

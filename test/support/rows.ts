@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import pg from 'pg';
-import { connectionOptions } from '../../src/store/postgres/database.ts';
+import { connectionOptions } from '../../src/store/postgres/connection.ts';
 import type { ListedMatter, Queries } from '../../src/store/queries.ts';
 import type { TestApp } from './app.ts';
 

@@ -1,17 +1,11 @@
 import pg from 'pg';
 import { Fault } from '../../fault.ts';
 import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
+import type { Answer, Transaction } from '../transaction.ts';
+import { connectionOptions } from './connection.ts';
 import { busy, connectionFault, isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
-import { GatheringSocket } from './socket.ts';
-import { BEGIN_DURABLE, type Identity, OpenTransaction, type Transaction } from './transaction.ts';
-import { openTurns, type Turns } from './turns.ts';
+import { BEGIN_DURABLE, finish, type Identity, OpenTransaction } from './transaction.ts';
 
-/**
- * All of one call, in milliseconds: to find a connection, to wait for a row that another transaction holds, for one
- * statement at the server, for its answer here (where the server does not run at all), and of a transaction that was left
- * open by a replica that is gone.
- */
-const TIMEOUTS = { connect: 3_000, lock: 2_000, statement: 4_000, answer: 5_000, idle: 10_000 } as const;
 /** When nothing is under way any more. */
 const END_WITHIN_MS = 400;
 const RERUNS_MAX = 8;
@@ -29,7 +23,7 @@ export type DatabaseOptions = Identity &
     assertUsable: (client: pg.ClientBase) => Promise<void>;
   };
 
-type Work<T> = (tx: Transaction) => Promise<T>;
+type Verb<T> = (tx: Transaction) => Answer<T>;
 /** Over when it is answered or refused. */
 type Call = { isOver: boolean };
 
@@ -40,16 +34,16 @@ export class Database {
   readonly #pool: pg.Pool;
   #waiting = 0;
   #refusal: Fault | null = null;
-  readonly #turns: Turns;
-  readonly #reads: Turns;
+  readonly #connections: Semaphore;
+  readonly #reads: Semaphore;
   readonly #refusals = new Set<(fault: Fault) => void>();
   #drained: (() => void) | null = null;
 
   constructor(options: DatabaseOptions) {
     this.name = options.name;
     this.#options = options;
-    this.#turns = openTurns(options.connections);
-    this.#reads = openTurns(Math.ceil(options.connections / 2));
+    this.#connections = openSemaphore(options.connections);
+    this.#reads = openSemaphore(Math.ceil(options.connections / 2));
     this.#pool = new pg.Pool({
       ...connectionOptions(options.url),
       max: options.connections,
@@ -66,12 +60,12 @@ export class Database {
    * Carries out work in one durable transaction. Where another transaction was in the way it is carried out again from the
    * beginning, so it changes nothing but the database.
    */
-  write<T>(work: Work<T>, calls = 1): Promise<T> {
+  write<T>(work: Verb<T>, calls = 1): Promise<T> {
     return this.#timed(calls, (call) => this.#transact(call, BEGIN_DURABLE, work));
   }
 
   /** Carries out work that only reads, and sees one moment of the database. It leaves half the connections to others. */
-  read<T>(work: Work<T>): Promise<T> {
+  read<T>(work: Verb<T>): Promise<T> {
     return this.#call(async (call) => {
       await this.#reads.take();
       try {
@@ -83,8 +77,8 @@ export class Database {
   }
 
   /** Carries out work of a single statement, which needs no transaction of its own. */
-  once<T>(work: Work<T>, calls = 1): Promise<T> {
-    return this.#timed(calls, (call) => this.#withClient(call, (client) => work(this.#transaction(client))));
+  once<T>(work: Verb<T>, calls = 1): Promise<T> {
+    return this.#timed(calls, (call) => this.#withClient(call, (client) => finish(work(this.#transaction(client)))));
   }
 
   /** Refuses everything that waits, and everything that is called later. */
@@ -160,12 +154,12 @@ export class Database {
     }
   }
 
-  #transact<T>(call: Call, begin: string, work: Work<T>): Promise<T> {
+  #transact<T>(call: Call, begin: string, work: Verb<T>): Promise<T> {
     return this.#withClient(call, async (client) => {
       const tx = this.#transaction(client);
       try {
         await tx.begin(begin);
-        const value = await work(tx);
+        const value = await finish(work(tx));
         await tx.commit();
         return value;
       } catch (error) {
@@ -191,11 +185,11 @@ export class Database {
 
   async #withClient<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
     // The pool would give up on who waits for as long as a new connection may take.
-    await this.#turns.take();
+    await this.#connections.take();
     try {
       return await this.#onConnection(call, work);
     } finally {
-      this.#turns.give();
+      this.#connections.give();
     }
   }
 
@@ -217,36 +211,21 @@ export class Database {
   }
 }
 
-/** What every connection is opened with. */
-export function connectionOptions(url: string): pg.ClientConfig {
+/** Lets so many in at once; others wait for their turn in the order in which they came. */
+type Semaphore = { take(): Promise<void>; give(): void };
+
+function openSemaphore(max: number): Semaphore {
+  const waiting: (() => void)[] = [];
+  let taken = 0;
   return {
-    connectionString: url,
-    application_name: 'settled',
-    connectionTimeoutMillis: TIMEOUTS.connect,
-    query_timeout: TIMEOUTS.answer,
-    keepAlive: true,
-    types: { getTypeParser },
-    stream: () => new GatheringSocket(),
+    take: async () => {
+      if (taken < max) taken++;
+      else await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+    give: () => {
+      const next = waiting.shift();
+      if (next === undefined) taken--;
+      else next();
+    },
   };
-}
-
-/** Set by a statement, because a pooler that stands between refuses them where a connection begins. */
-export const SET_TIMEOUTS = `SELECT set_config('lock_timeout', '${TIMEOUTS.lock}', false),
-  set_config('statement_timeout', '${TIMEOUTS.statement}', false),
-  set_config('idle_in_transaction_session_timeout', '${TIMEOUTS.idle}', false)`;
-
-const INT8 = 20;
-/** Of `sum`. */
-const NUMERIC = 1700;
-
-/** Whole numbers of 64 bits are read as numbers: keys, times and money stay below 2^53. */
-const getTypeParser: typeof pg.types.getTypeParser = ((oid: number, format: 'text' | 'binary') =>
-  format !== 'binary' && (oid === INT8 || oid === NUMERIC)
-    ? wholeNumber
-    : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser;
-
-function wholeNumber(text: string): number {
-  const number = Number(text);
-  if (!Number.isSafeInteger(number)) throw new Error(`${text} from the database is no whole number below 2^53`);
-  return number;
 }

@@ -1,6 +1,7 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { DatabaseError } from 'pg';
 import { Fault } from '../../fault.ts';
-import { tlsFilesFault } from './tls.ts';
 
 /** What is worth carrying out again from the beginning: another transaction was in the way, and nothing was kept. */
 const RERUN = new Set(['40001', '40P01']);
@@ -150,8 +151,8 @@ function refused(name: string, why: string, remedy: string, cause: ErrorOptions)
   return unusable(`${name} refuses settled (${why}). ${remedy}`, cause);
 }
 
-/** Transient: a password may be changed in both places, one after the other, while settled serves. */
-function unusable(what: string, cause: ErrorOptions): Fault {
+/** Transient: a password is changed in two places, and files are replaced, while settled serves. */
+function unusable(what: string, cause: ErrorOptions = {}): Fault {
   return new Fault('transient', 'configuration_invalid', what, cause);
 }
 
@@ -170,4 +171,39 @@ function isConnectionLoss(error: unknown): boolean {
   // A name with several addresses fails with the failures of all.
   if (Array.isArray(errors)) return errors.some(isConnectionLoss);
   return NETWORK.test(code ?? '') || (code === undefined && WORDS.test(error.message));
+}
+
+/** The files that an address may name, and how each is read. */
+const FILES = {
+  sslrootcert: { read: certificate, what: 'no certificate in PEM' },
+  sslcert: { read: certificate, what: 'no certificate in PEM' },
+  sslkey: { read: createPrivateKey, what: 'no private key in PEM that is without a passphrase' },
+} as const;
+
+/** What is wrong with the files of TLS that an address names; null where they are as they should be. */
+export function tlsFilesFault(url: string, name: string): Fault | null {
+  const given = new URL(url).searchParams;
+  for (const [parameter, { read, what }] of Object.entries(FILES)) {
+    const path = given.get(parameter);
+    if (path === null) continue;
+    const file = `${name} cannot be connected to: ${parameter} in SETTLED_STORE names ${path}, which`;
+    let text: string;
+    try {
+      text = readFileSync(path, 'utf8');
+    } catch (error) {
+      return unusable(`${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+    }
+    try {
+      read(text);
+    } catch {
+      return unusable(`${file} is ${what}.`);
+    }
+  }
+  return null;
+}
+
+/** The first of those that a file holds. The driver takes a file without any for one that trusts nobody. */
+function certificate(text: string): X509Certificate {
+  if (!text.includes('-----BEGIN ')) throw new Error('not PEM');
+  return new X509Certificate(text);
 }

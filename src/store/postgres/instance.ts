@@ -1,7 +1,7 @@
 import { Fault } from '../../fault.ts';
 import { type Instance, type KeysGiven, type KeysNoted, keysInUse } from '../instance.ts';
 import { statement } from '../statement.ts';
-import type { Transaction } from './transaction.ts';
+import type { Transaction, Work } from '../transaction.ts';
 
 export type InstanceOptions = Omit<KeysGiven, 'keyPlaces'> & {
   nowMs: number;
@@ -38,35 +38,22 @@ const PUT_TO_USE = statement(
  * Reads the instance row, or writes it where the database is new; refuses a database whose secrets cannot be opened. The
  * row names a key before any secret is sealed under it.
  */
-export async function openInstance(
-  tx: Transaction,
-  options: InstanceOptions,
-): Promise<Instance & { created: boolean }> {
+export function* openInstance(tx: Transaction, options: InstanceOptions): Work<Instance & { created: boolean }> {
   const { nowMs, isRestored = false } = options;
-  const row = await tx.one<Row>(SELECT);
+  const row = yield* tx.one<Row>(SELECT);
   if (row === undefined) {
     if (isRestored) throw nothingRestored(options.name);
     // Another replica began on the new database just now.
-    if ((await tx.run(INSERT, options)) === 0) return openInstance(tx, options);
+    if ((yield* tx.run(INSERT, options)) === 0) return yield* openInstance(tx, options);
     const { newInstanceId: instanceId, secretsKeyId } = options;
     return { instanceId, secretsKeyIds: [secretsKeyId], restoredFromMs: null, created: true };
   }
   const secretsKeyIds = keysInUse({ ...options, keyPlaces: KEY_PLACES }, row);
   const [first, ...others] = secretsKeyIds;
-  await tx.run(NAME_KEYS, { first, others: others.join(' ') });
-  const restored = isRestored ? await tx.one<Row>(PUT_TO_USE, { nowMs }) : row;
+  yield* tx.run(NAME_KEYS, { first, others: others.join(' ') });
+  const restored = isRestored ? yield* tx.one<Row>(PUT_TO_USE, { nowMs }) : row;
   const restoredFromMs = restored?.restoredFromMs ?? null;
   return { instanceId: row.instanceId, secretsKeyIds, restoredFromMs, created: false };
-}
-
-const FLOOR = statement('SELECT CASE WHEN generation = 1 THEN 0 ELSE generation END AS "versionFloor" FROM instance');
-
-/**
- * What every version of an order that is given from now on is above: 0, and after a restore a number above all that were
- * given before. A generation is a time in seconds, and no order changes every second of the time between two restores.
- */
-export async function versionFloor(tx: Transaction): Promise<number> {
-  return (await tx.one<{ versionFloor: number }>(FLOOR))?.versionFloor ?? 0;
 }
 
 function nothingRestored(name: string): Fault {

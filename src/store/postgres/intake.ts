@@ -5,7 +5,7 @@ import { recordHint, recordOne, recordRejection } from '../verbs/intake.ts';
 import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
 import { type BatchOptions, batched } from './batches.ts';
 import type { Database } from './database.ts';
-import { finish, WAIT_FOR_DISK } from './transaction.ts';
+import { WAIT_FOR_DISK } from './transaction.ts';
 
 /** Together they leave a delivery that has to wait for both some seconds of the twenty that its sender gives it. */
 const TIMEOUTS = { find: 4_000, record: 10_000 } as const;
@@ -20,7 +20,7 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
   const byReference = find(BY_REFERENCE, ({ reference }) => reference);
   const record = batched({
     together: (deliveries: readonly Delivery[]) => recordAll(db, deliveries),
-    alone: (delivery) => db.write((tx) => finish(recordOne(tx, delivery, FIND_SAME_ID))),
+    alone: (delivery) => db.write((tx) => recordOne(tx, delivery, FIND_SAME_ID)),
     clock,
     timeoutMs: TIMEOUTS.record,
   });
@@ -32,9 +32,9 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
     },
     // What cannot be read asks for a check as well, which belongs to the same transaction.
     recordDelivery: (delivery) =>
-      delivery.readable ? record(delivery) : db.write((tx) => finish(recordOne(tx, delivery, FIND_SAME_ID))),
-    recordHint: (hint) => db.write((tx) => finish(recordHint(tx, hint))),
-    recordRejection: (rejection) => db.write((tx) => finish(recordRejection(tx, rejection))),
+      delivery.readable ? record(delivery) : db.write((tx) => recordOne(tx, delivery, FIND_SAME_ID)),
+    recordHint: (hint) => db.write((tx) => recordHint(tx, hint)),
+    recordRejection: (rejection) => db.write((tx) => recordRejection(tx, rejection)),
   };
 }
 
@@ -98,7 +98,7 @@ async function recordAll(db: Database, deliveries: readonly Delivery[]): Promise
   return deliveries.map((delivery, index) => {
     const eventKey = keys.get(index);
     if (eventKey !== undefined) return { outcome: 'recorded', eventKey };
-    return db.write((tx) => finish(recordOne(tx, delivery, FIND_SAME_ID)));
+    return db.write((tx) => recordOne(tx, delivery, FIND_SAME_ID));
   });
 }
 

@@ -1,9 +1,11 @@
+import pg from 'pg';
 import { Fault } from '../../fault.ts';
 import { type Applied, missingMigrations, readMigrations } from '../migrate.ts';
-import type { Run, Turn } from './open.ts';
+import { assertUsable, connectionOptions } from './connection.ts';
+import { connectionFault, storeFault } from './faults.ts';
+import { BEGIN_DURABLE } from './transaction.ts';
 
 /** Carries out work in one transaction, while no other replica does so. */
-type Migrator = { alone<T>(turn: Turn, work: (run: Run) => Promise<T>): Promise<T> };
 
 /** `settled`, as the number under which replicas that start at once take turns. */
 const TURN = 0x5e771ed;
@@ -16,9 +18,10 @@ const MIGRATION_TIMEOUT_MS = 15 * 60_000;
  * transaction, one replica at a time. Replicas of the release before go on serving meanwhile and after: docs/postgres.md
  * has the rule for what a migration may do. Returns the names of what was applied.
  */
-export async function migrate(db: Migrator, name: string): Promise<string[]> {
+export async function migrate(url: string, name: string): Promise<string[]> {
   const known = readMigrations('postgres');
-  return db.alone({ turn: TURN, lockTimeoutMs: LOCK_TIMEOUT_MS, timeoutMs: MIGRATION_TIMEOUT_MS }, async (run) => {
+  const turn = { turn: TURN, lockTimeoutMs: LOCK_TIMEOUT_MS, timeoutMs: MIGRATION_TIMEOUT_MS };
+  return alone(url, name, turn, async (run) => {
     await refuseForeign(run, name);
     await run(
       `CREATE TABLE IF NOT EXISTS migration (
@@ -46,4 +49,35 @@ async function refuseForeign(run: (sql: string) => Promise<unknown[]>, name: str
     'store_foreign',
     `${name} holds tables of another program (${names.slice(0, 3).join(', ')}). Give settled a database of its own.`,
   );
+}
+
+type Run = (sql: string, values?: readonly unknown[]) => Promise<unknown[]>;
+type Turn = { turn: number; lockTimeoutMs: number; timeoutMs: number };
+
+/** Carries out work in one transaction on a connection of its own, while no other replica does so. */
+async function alone<T>(
+  url: string,
+  name: string,
+  { turn, lockTimeoutMs, timeoutMs }: Turn,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ ...connectionOptions(url), query_timeout: timeoutMs });
+  client.on('error', () => {});
+  try {
+    await client.connect().catch((error) => {
+      throw connectionFault(error, { url, name });
+    });
+    await assertUsable(client, name);
+    await client.query(BEGIN_DURABLE);
+    await client.query(`SET LOCAL statement_timeout = ${timeoutMs}; SET LOCAL lock_timeout = ${timeoutMs}`);
+    await client.query('SELECT pg_advisory_xact_lock($1)', [turn]);
+    await client.query(`SET LOCAL lock_timeout = ${lockTimeoutMs}`);
+    const value = await work(async (sql, values) => (await client.query(sql, values as unknown[])).rows);
+    await client.query('COMMIT');
+    return value;
+  } catch (error) {
+    throw storeFault(error, name);
+  } finally {
+    await client.end().catch(() => {});
+  }
 }

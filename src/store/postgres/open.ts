@@ -1,52 +1,18 @@
-import pg from 'pg';
 import { Fault } from '../../fault.ts';
-import type { Opened } from '../instance.ts';
-import { connectionOptions, type Database, SET_TIMEOUTS } from './database.ts';
-import { connectionFault, notDurable, storeFault } from './faults.ts';
+import type { Migrated, MigrateOptions, Opened } from '../instance.ts';
+import type { Answer, Transaction, Work } from '../transaction.ts';
+import { countUnopenable } from '../verbs/secrets.ts';
+import { aliveReplicas } from '../verbs/sweep.ts';
+import { databaseClock } from './clock.ts';
+import { assertUsable } from './connection.ts';
+import { Database, type DatabaseOptions } from './database.ts';
+import { tlsFilesFault } from './faults.ts';
 import { type InstanceOptions, openInstance } from './instance.ts';
 import { migrate } from './migrate.ts';
-import { BEGIN_DURABLE, type Transaction } from './transaction.ts';
-
-/** Tells what every connection must be before it is used, and makes it so. */
-const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
-  current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby"`;
-const VERSION_MIN = 140_000;
-
-type Inspected = { fsync: string | null; version: number; encoding: string; isStandby: boolean };
-
-/**
- * Throws where a connection must not be used: its server is a standby, too old, or would acknowledge what a crash of its
- * machine undoes. Sets the timeouts of the connection. `synchronous_commit` is each transaction's own. All faults are transient: while settled serves, another
- * server may come to answer at the same address, and no event is given up for what that server is.
- */
-export async function assertUsable(client: pg.ClientBase, name: string): Promise<void> {
-  void client.query(SET_TIMEOUTS).catch(() => {});
-  const found = await inspect(client);
-  if (found.isStandby) {
-    throw new Fault(
-      'transient',
-      'store_unwritable',
-      `${name} is a standby, which cannot be written. Name the primary, by an address that follows it.`,
-    );
-  }
-  if (found.version < VERSION_MIN) {
-    const what = `${name} runs PostgreSQL ${Math.floor(found.version / 10_000)}; settled needs 14 or later.`;
-    throw new Fault('transient', 'configuration_invalid', what);
-  }
-  if (found.encoding !== 'UTF8') {
-    const what = `${name} is encoded as ${found.encoding}. Make a database with the encoding UTF8.`;
-    throw new Fault('transient', 'configuration_invalid', what);
-  }
-  if (found.fsync === 'off') throw notDurable(name);
-}
-
-async function inspect(client: pg.ClientBase): Promise<Inspected> {
-  return (await client.query<Inspected>(INSPECT)).rows[0] as Inspected;
-}
 
 type OpenOptions = InstanceOptions & {
   /** Looked at before the instance row is: throws where the database must not be opened. */
-  before?: (tx: Transaction) => Promise<void>;
+  before?: (tx: Transaction) => Answer<unknown>;
 };
 
 export type OpenedDatabase = Opened & {
@@ -56,41 +22,73 @@ export type OpenedDatabase = Opened & {
 
 /** Migrates a database and reads its instance row. Faults: those of `assertUsable`, `store_foreign`, `store_newer`. */
 export async function openDatabase(db: Database, url: string, options: OpenOptions): Promise<OpenedDatabase> {
-  const migrated = await migrate({ alone: (turn, work) => alone(url, options.name, turn, work) }, options.name);
-  const opened = await db.write(async (tx) => {
-    await options.before?.(tx);
-    return openInstance(tx, options);
+  const migrated = await migrate(url, options.name);
+  const opened = await db.write(function* (tx) {
+    if (options.before !== undefined) yield* options.before(tx);
+    return yield* openInstance(tx, options);
   });
   return { ...opened, migrated };
 }
 
-export type Run = (sql: string, values?: readonly unknown[]) => Promise<unknown[]>;
-export type Turn = { turn: number; lockTimeoutMs: number; timeoutMs: number };
+type MigrationOptions = Pick<MigrateOptions, 'isRestored' | 'keyIsLost' | 'clock'> &
+  Pick<DatabaseOptions, 'url' | 'name'> & {
+    /** The current one first. */
+    keyIds: readonly string[];
+  };
 
-/** Carries out work in one transaction on a connection of its own, while no other replica does so. */
-async function alone<T>(
-  url: string,
-  name: string,
-  { turn, lockTimeoutMs, timeoutMs }: Turn,
-  work: (run: Run) => Promise<T>,
-): Promise<T> {
-  const client = new pg.Client({ ...connectionOptions(url), query_timeout: timeoutMs });
-  client.on('error', () => {});
+type DatabaseMigrated = Omit<Migrated, 'newKey'> & { undecipherable: number };
+
+/** All that a process which only migrates does is done by one call after the other. */
+const CALL_TIMEOUT_MS = 60_000;
+
+/** `settled migrate`, of a database that may be empty. */
+export async function migratePostgres(options: MigrationOptions): Promise<DatabaseMigrated> {
+  const { url, name, keyIds, isRestored, keyIsLost, clock: machine } = options;
+  const unusable = tlsFilesFault(url, name);
+  if (unusable !== null) throw unusable;
+  const db = new Database({
+    url,
+    name,
+    connections: 1,
+    clock: machine,
+    replica: 'migrate',
+    newId: noIds,
+    random: () => 0.5,
+    callTimeoutMs: CALL_TIMEOUT_MS,
+    onBatch: () => {},
+    assertUsable: (client) => assertUsable(client, name),
+  });
   try {
-    await client.connect().catch((error) => {
-      throw connectionFault(error, { url, name });
+    const { nowMs } = await databaseClock(db, machine);
+    const { migrated, restoredFromMs } = await openDatabase(db, url, {
+      name,
+      nowMs: nowMs(),
+      secretsKeyId: keyIds[0] as string,
+      olderKeyIds: keyIds.slice(1),
+      newInstanceId: crypto.randomUUID(),
+      adoptsKey: keyIsLost,
+      isRestored,
+      ...(isRestored || keyIsLost ? { before: (tx) => refuseServed(tx, name, nowMs()) } : {}),
     });
-    await assertUsable(client, name);
-    await client.query(BEGIN_DURABLE);
-    await client.query(`SET LOCAL statement_timeout = ${timeoutMs}; SET LOCAL lock_timeout = ${timeoutMs}`);
-    await client.query('SELECT pg_advisory_xact_lock($1)', [turn]);
-    await client.query(`SET LOCAL lock_timeout = ${lockTimeoutMs}`);
-    const value = await work(async (sql, values) => (await client.query(sql, values as unknown[])).rows);
-    await client.query('COMMIT');
-    return value;
-  } catch (error) {
-    throw storeFault(error, name);
+    const undecipherable = await db.read((tx) => countUnopenable(tx, keyIds));
+    return { applied: migrated, restoredFromMs, undecipherable };
   } finally {
-    await client.end().catch(() => {});
+    await db.close();
   }
+}
+
+/** What a serving replica knows of keys and of the feed it would go on by. */
+function* refuseServed(tx: Transaction, name: string, nowMs: number): Work<void> {
+  const serving = yield* aliveReplicas(tx, nowMs);
+  if (serving.length === 0) return;
+  throw new Fault(
+    'terminal',
+    'store_in_use',
+    `${name} is being served by ${serving.join(', ')}. Stop every replica first; one that was killed, or that came with ` +
+      'the copy, counts for a minute after its last sign of life.',
+  );
+}
+
+function noIds(): never {
+  throw new Error('a migration makes nothing that has an id');
 }

@@ -2,10 +2,9 @@ import { OUTAGE_MS } from '../instance.ts';
 import { ALIVE_MS, type ReplicaSummary, type Sharing } from '../replicas.ts';
 import { statement } from '../statement.ts';
 import type { Keeping } from '../store.ts';
-import type { InTransaction } from '../transaction.ts';
+import type { Answer, InTransaction, Transaction, Work } from '../transaction.ts';
 import { countLeases, LEASES, type LeaseRow } from '../verbs/stats.ts';
 import { countOldRows } from './counters.ts';
-import type { Transaction } from './transaction.ts';
 
 /** A process that works on the database. */
 export type Replica = {
@@ -39,13 +38,15 @@ const OUTAGE = statement('SELECT outage_ms AS outageMs FROM instance');
 const END_OUTAGE = statement('UPDATE instance SET outage_ms = NULL WHERE outage_ms = @outageMs');
 
 /** A replica begins: no secrets key is given up that it seals under. */
-export async function arrive(tx: Transaction, beat: Beat, atMs: number): Promise<void> {
-  await tx.run(BEAT, rowOf(beat, atMs));
+export function arrive(tx: Transaction, beat: Beat, atMs: number): Answer<number> {
+  return tx.run(BEAT, rowOf(beat, atMs));
 }
 
 /** A replica says that it is alive. See `Keeping.heartbeat` in store.ts. */
-export async function heartbeat(tx: Transaction, beat: Beat, atMs: number): ReturnType<Keeping['heartbeat']> {
-  const [last, outageMs] = await Promise.all([tx.one<{ aliveAtMs: number }>(LAST), findOutage(tx)]);
+export function* heartbeat(tx: Transaction, beat: Beat, atMs: number): Work<Awaited<ReturnType<Keeping['heartbeat']>>> {
+  const asked = tx.one<{ aliveAtMs: number }>(LAST);
+  const outageMs = yield* findOutage(tx);
+  const last = yield* asked;
   tx.send(ALIVE, { atMs });
   tx.send(BEAT, rowOf(beat, atMs));
   tx.send(FORGET, { untilMs: atMs - FORGOTTEN_AFTER_MS });
@@ -55,12 +56,12 @@ export async function heartbeat(tx: Transaction, beat: Beat, atMs: number): Retu
 }
 
 /** The length of an outage after which links were not made due; null where there is none. */
-export async function findOutage(tx: Transaction): Promise<number | null> {
-  return (await tx.one<{ outageMs: number | null }>(OUTAGE))?.outageMs ?? null;
+export function* findOutage(tx: Transaction): Work<number | null> {
+  return (yield* tx.one<{ outageMs: number | null }>(OUTAGE))?.outageMs ?? null;
 }
 
 /** Links were made due after an outage. */
-export function endOutage(tx: Transaction, outageMs: number): Promise<number> {
+export function endOutage(tx: Transaction, outageMs: number): Answer<number> {
   return tx.run(END_OUTAGE, { outageMs });
 }
 
@@ -87,7 +88,7 @@ const GIVE_BACK = [
 ];
 
 /** A replica ends: nobody need wait for a sign of life of it, nor for its leases to lapse. */
-export async function leave(tx: Transaction): Promise<void> {
+export function* leave(tx: Transaction): Work<void> {
   const { replica } = tx;
   for (const giveBack of GIVE_BACK) tx.send(giveBack, { replica });
   tx.send(LEAVE, { replica });

@@ -1,13 +1,21 @@
-import type { OpenedEngine } from '../engine.ts';
+import { Fault } from '../../fault.ts';
+import { type OpenedEngine, stopped } from '../engine.ts';
+import type { Store } from '../store.ts';
+import { called, type Transaction, type Work } from '../transaction.ts';
+import { READ, WORK } from '../verbs/table.ts';
+import { claimVerbs } from './claims.ts';
 import { type DatabaseClock, databaseClock } from './clock.ts';
+import { assertUsable } from './connection.ts';
+import { counterVerbs } from './counters.ts';
 import { Database, type DatabaseOptions } from './database.ts';
-import { storeVerbs } from './engine.ts';
-import { type Hints, openHints } from './hints.ts';
+import { tlsFilesFault } from './faults.ts';
+import { feedVerbs } from './feed.ts';
 import type { InstanceOptions } from './instance.ts';
-import { assertUsable, openDatabase } from './open.ts';
-import { arrive, type Replica } from './replicas.ts';
-import { tlsFilesFault } from './tls.ts';
-import type { Transaction } from './transaction.ts';
+import { intakeVerbs } from './intake.ts';
+import { HINTS, type Hints, openHints } from './notify.ts';
+import { openDatabase } from './open.ts';
+import { arrive, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
+import { catchUp } from './sweep.ts';
 
 export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'assertUsable'> &
   Pick<InstanceOptions, 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
@@ -50,4 +58,88 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await Promise.all([db.close(), intake.close()]);
     throw error;
   }
+}
+
+type StoreParts = Replica & { clock: DatabaseClock; hints: Hints };
+
+/** The verbs of the contract on a database that is open; deliveries have connections of their own. */
+function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
+  const { clock, hints } = parts;
+  const gate = openGate();
+  type Verb = (tx: Transaction, ...args: readonly unknown[]) => Work<unknown>;
+  const write = (_: string, verb: unknown, args: readonly unknown[]) =>
+    gate.enter(() => db.write((tx) => (verb as Verb)(tx, ...args)));
+  const read = (_: string, verb: unknown, args: readonly unknown[]) =>
+    gate.enter(() => db.read((tx) => (verb as Verb)(tx, ...args)));
+  const { findCredentials, recordDelivery, recordHint, recordRejection } = intakeVerbs(intake, clock);
+  let closed: Promise<void> | undefined;
+  return {
+    ...called({ ...WORK, ...claimVerbs, ...feedVerbs }, write),
+    ...called({ ...READ, ...counterVerbs, ...replicaVerbs }, read),
+    findCredentials: (by) => gate.enter(() => findCredentials(by)),
+    recordDelivery: (delivery) => gate.enter(() => recordDelivery(delivery)),
+    recordHint: (hint) => gate.enter(() => recordHint(hint)),
+    recordRejection: (rejection) => gate.enter(() => recordRejection(rejection)),
+    catchUp: (options) => gate.enter(() => catchUp(db, options)),
+    heartbeat: (atMs) =>
+      gate.enter(async () => {
+        await clock.measure();
+        return intake.write((tx) => heartbeat(tx, { ...parts, skewMs: clock.skewMs }, atMs));
+      }),
+    backup: () => Promise.reject(notOursToCopy(db.name)),
+    close: () => (closed ??= close()),
+  };
+
+  async function close(): Promise<void> {
+    await gate.shut();
+    // What is left is another replica's.
+    await db.write(leave).catch(() => {});
+    for (const hint of HINTS) hints.send(hint);
+    await hints.close();
+    await Promise.all([db.close(), intake.close()]);
+  }
+}
+
+function notOursToCopy(name: string): Fault {
+  return new Fault(
+    'terminal',
+    'configuration_invalid',
+    `settled does not copy ${name}. Use pg_dump or your provider's backups: see Back up in docs/postgres.md.`,
+  );
+}
+
+/** Lets the verbs of a store in until it is closed. */
+type Gate = {
+  /** Carries out a call, or refuses it once the gate is shut. */
+  enter<T>(call: () => Promise<T>): Promise<T>;
+  /** Refuses later calls; resolves when those before have ended. */
+  shut(): Promise<void>;
+};
+
+function openGate(): Gate {
+  let inside = 0;
+  let isShut = false;
+  const empty = Promise.withResolvers<void>();
+
+  function leave(): void {
+    inside--;
+    if (isShut && inside === 0) empty.resolve();
+  }
+
+  return {
+    enter: async (call) => {
+      if (isShut) throw stopped();
+      inside++;
+      try {
+        return await call();
+      } finally {
+        leave();
+      }
+    },
+    shut: () => {
+      isShut = true;
+      if (inside === 0) empty.resolve();
+      return empty.promise;
+    },
+  };
 }

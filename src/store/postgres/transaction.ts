@@ -1,22 +1,8 @@
 import type { ClientBase, QueryResult } from 'pg';
 import type { Statement } from '../statement.ts';
-import { type Answer, Awaited, type Transaction as SharedTransaction, type Work } from '../transaction.ts';
+import { type Answer, Awaited, type Transaction } from '../transaction.ts';
 import { queryOf } from './dialect.ts';
 import { isAfterFailure } from './faults.ts';
-
-/** As the verbs that are asynchronous functions see it. */
-export type Transaction = Omit<SharedTransaction, 'all' | 'one' | 'run'> & {
-  all<Row>(statement: Statement, values?: object): PendingAnswer<Row[]>;
-  one<Row>(statement: Statement, values?: object): PendingAnswer<Row | undefined>;
-  run(statement: Statement, values?: object): PendingAnswer<number>;
-};
-
-/** Verbs that are asynchronous functions. */
-export type InTransaction<T> = {
-  [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R>
-    ? (tx: Transaction, ...args: A) => Promise<R>
-    : never;
-};
 
 export type Identity = Pick<Transaction, 'replica' | 'newId'>;
 
@@ -47,15 +33,15 @@ export class OpenTransaction implements Transaction {
     this.#client = client;
   }
 
-  all<Row>(statement: Statement, values: object = {}): PendingAnswer<Row[]> {
+  all<Row>(statement: Statement, values: object = {}): Answer<Row[]> {
     return this.#ask(statement, values, ({ rows }) => rows as Row[]);
   }
 
-  one<Row>(statement: Statement, values: object = {}): PendingAnswer<Row | undefined> {
+  one<Row>(statement: Statement, values: object = {}): Answer<Row | undefined> {
     return this.#ask(statement, values, ({ rows }) => rows[0] as Row | undefined);
   }
 
-  run(statement: Statement, values: object = {}): PendingAnswer<number> {
+  run(statement: Statement, values: object = {}): Answer<number> {
     return this.#ask(statement, values, ({ rowCount }) => rowCount ?? 0);
   }
 
@@ -92,14 +78,14 @@ export class OpenTransaction implements Transaction {
     this.#hasEnded = true;
   }
 
-  #ask<T>(statement: Statement, values: object, read: (result: QueryResult) => T): PendingAnswer<T> {
+  #ask<T>(statement: Statement, values: object, read: (result: QueryResult) => T): Answer<T> {
     const answer = this.#carryOut(() => {
       if (this.#hasEnded) throw new Error(`the transaction has ended before: ${statement.sql}`);
       return this.#client.query(queryOf(statement, values));
     }).then(read);
     // The commit throws its failure, read or not.
     answer.catch(() => {});
-    return pending(answer);
+    return new Pending(answer);
   }
 
   /** Notes the first failure: statements fail in the order in which they were called. */
@@ -113,20 +99,21 @@ export class OpenTransaction implements Transaction {
   }
 }
 
-/** An answer on its way. */
-export type PendingAnswer<T> = Promise<T> & Answer<T>;
+/** An answer on its way: a verb that reads it yields it, and gets its value. */
+class Pending<T> extends Awaited implements Answer<T> {
+  constructor(promise: Promise<T>) {
+    super(promise);
+  }
 
-export function pending<T>(promise: Promise<T>): PendingAnswer<T> {
-  return Object.assign(promise, {
-    *[Symbol.iterator](): Generator<Awaited, T, unknown> {
-      return (yield new Awaited(promise)) as T;
-    },
-  });
+  *[Symbol.iterator](): Generator<Awaited, T, unknown> {
+    return (yield this) as T;
+  }
 }
 
 /** Runs a verb to its end, waiting for each answer that it reads. */
-export async function finish<T>(work: Work<T>): Promise<T> {
-  let step = work.next();
+export async function finish<T>(work: Answer<T>): Promise<T> {
+  const steps = work[Symbol.iterator]();
+  let step = steps.next();
   while (step.done !== true) {
     const { value } = step;
     if (!(value instanceof Awaited)) {
@@ -134,7 +121,7 @@ export async function finish<T>(work: Work<T>): Promise<T> {
         'A verb of the store waited for something else than its own statements. This is a bug of settled.',
       );
     }
-    step = work.next(await value.promise);
+    step = steps.next(await value.promise);
   }
   return step.value;
 }

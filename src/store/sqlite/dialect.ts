@@ -14,7 +14,7 @@ export type Compiled = {
  * PostgreSQL's words in SQLite's. Values are bound as `+?` (decision 0007). Row locks fall away: SQLite has one writer.
  * A LATERAL that looks rows up by a key is a CROSS JOIN, whose order SQLite keeps.
  */
-export function inSqlite(sql: string): string {
+function inSqlite(sql: string): string {
   return sql
     .replace(/::\w+(\[\])?/g, '')
     .replace(/\bFOR (NO KEY UPDATE|UPDATE|KEY SHARE)( OF \w+)?( SKIP LOCKED)?/g, '')

@@ -12,11 +12,13 @@ import {
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
-import type { Opened } from '../instance.ts';
+import type { Migrated, MigrateOptions, Opened } from '../instance.ts';
+import { countUnopenable } from '../verbs/secrets.ts';
 import { LAPSE_OPENINGS } from './claims.ts';
 import { asOpenFault } from './faults.ts';
 import { APPLICATION_ID, type InstanceOptions, openInstance, refuseForeign } from './identity.ts';
 import { migrate } from './migrate.ts';
+import { connection, finish, OpenTransaction } from './transaction.ts';
 
 const BUSY_TIMEOUT_MS = 250;
 /** Small, because each commit looks through all of it; enough for the inner pages of indexes over millions of rows. */
@@ -53,7 +55,7 @@ export function openForWriting(options: OpenOptions, lock = lockStore(options.pa
 }
 
 /** Takes the lock of a database that may be there: nobody else works on it until it is closed. */
-export function lockStore(path: string): Database.Database {
+function lockStore(path: string): Database.Database {
   try {
     makeFolder(dirname(path));
     refuseFolder(path);
@@ -248,4 +250,33 @@ export function lost(path: string): Fault {
       `is lost, put its log aside and restore it: \`mv ${path}-wal ${path}-wal.lost; rm -f ${path}-shm; cp BACKUP.db ` +
       `${path}\`. To begin with an empty store, remove ${path}.lock, ${path}-wal and ${path}-shm.`,
   );
+}
+
+/** `settled migrate`, of a database that exists and that nobody works on. */
+export function migrateSqlite(options: MigrateOptions & { path: string }): Migrated {
+  const { path, readKeys, isRestored, keyIsLost, clock } = options;
+  if (isFirstStart(path)) {
+    throw new Fault(
+      'terminal',
+      'store_missing',
+      `There is no database at ${path}, so there is nothing to migrate. Check SETTLED_STORE; \`settled serve\` makes a ` +
+        'new database, with the newest schema.',
+    );
+  }
+  // Before a key is made: who works on the database has one.
+  const lock = lockStore(path);
+  try {
+    const { keyIds, keyPlace } = readKeys({ makesFile: keyIsLost });
+    const keyId = keyIds[0] as string;
+    // The name is for a database that is made, and none is made here.
+    const names = { path, secretsKeyId: keyId, olderKeyIds: keyIds.slice(1), newInstanceId: '' };
+    const opening = { ...names, adoptsKey: keyIsLost, isRestored, nowMs: clock.nowMs() };
+    const { db, migrated, restoredFromMs } = openForWriting(opening, lock);
+    const tx = new OpenTransaction(connection(db, { replica: 'migrate', newId: () => '' }));
+    const newKey = { keyId, keyPlace, undecipherable: finish(countUnopenable(tx, keyIds)) };
+    db.close();
+    return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
+  } finally {
+    lock.close();
+  }
 }

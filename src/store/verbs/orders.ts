@@ -198,7 +198,7 @@ function assembleOrder(row: OrderRow, beside: Pick<Order, 'link' | 'settlement' 
  * What every version of an order is above from now on: 0, and after a restore a number above all that were given before.
  * A generation is a time in seconds, and no order changes every second of the time between two restores.
  */
-export function versionFloor(generation: number): number {
+function versionFloor(generation: number): number {
   return generation === 1 ? 0 : generation;
 }
 

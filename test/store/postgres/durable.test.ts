@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { assertUsable } from '../../../src/store/postgres/open.ts';
+import { assertUsable } from '../../../src/store/postgres/connection.ts';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { eventually } from '../../support/timing.ts';

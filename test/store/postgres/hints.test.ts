@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Hint } from '../../../src/store/postgres/hints.ts';
+import type { Hint } from '../../../src/store/postgres/notify.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { eventually } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';

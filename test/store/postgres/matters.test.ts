@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { queryOf } from '../../../src/store/postgres/dialect.ts';
-import { finish, type Transaction } from '../../../src/store/postgres/transaction.ts';
 import type { MatterPage } from '../../../src/store/queries.ts';
 import type { Statement } from '../../../src/store/statement.ts';
+import type { Transaction } from '../../../src/store/transaction.ts';
 import { listMatters } from '../../../src/store/verbs/attention_list.ts';
 import { fillingStatements, LARGE_TABLES } from '../../support/many_matters.ts';
 import { connectTo, newDatabase, openTestDatabase } from './opening.ts';
@@ -42,7 +42,7 @@ it('reads what needs a person by index, whatever is asked for, and no table as a
           return tx.one(statement, values);
         },
       };
-      return finish(listMatters(recording, { limit: 50, after: null, kind: null, state: null, ...over }));
+      return listMatters(recording, { limit: 50, after: null, kind: null, state: null, ...over });
     });
   const whole = await list({});
   expect(whole.groups.map(({ kind, count }) => [kind, count])).toEqual([

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { finish, type PendingAnswer, pending, type Transaction } from '../../../src/store/postgres/transaction.ts';
 import { type Statement, statement } from '../../../src/store/statement.ts';
 import type { ClaimedEvent, Store } from '../../../src/store/store.ts';
+import { type Answer, Awaited, type Transaction } from '../../../src/store/transaction.ts';
 import { settle } from '../../../src/store/verbs/settle.ts';
 import { stated } from '../../support/orders.ts';
 import { openAttention } from '../../support/rows.ts';
@@ -193,14 +193,12 @@ describe('two replicas on one database', () => {
       const db = openTestDatabase(url, { connections: 1 });
       onTestFinished(() => db.close());
       const late = db.write((tx) =>
-        finish(
-          settle(
-            withoutLocks(tx, () => {
-              stalled.resolve();
-              return goOn.promise;
-            }),
-            job,
-          ),
+        settle(
+          withoutLocks(tx, () => {
+            stalled.resolve();
+            return goOn.promise;
+          }),
+          job,
         ),
       );
       await stalled.promise;
@@ -315,6 +313,13 @@ function withoutLocks(tx: Transaction, stall: () => Promise<void>): Transaction 
   };
 }
 
-function stalled<T>(answer: PendingAnswer<T>, stall: () => Promise<void>): PendingAnswer<T> {
-  return pending(answer.then((row) => stall().then(() => row)));
+/** The answer, once `stall` has let it go on. */
+function stalled<T>(answer: Answer<T>, stall: () => Promise<void>): Answer<T> {
+  return {
+    *[Symbol.iterator]() {
+      const value = yield* answer;
+      yield new Awaited(stall());
+      return value;
+    },
+  };
 }

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/store/postgres/database.ts';
 import { statement } from '../../../src/store/statement.ts';
+import { Awaited } from '../../../src/store/transaction.ts';
 import { runIn } from './contract_store.ts';
 import { newDatabase, openTestDatabase } from './opening.ts';
 
@@ -32,13 +33,13 @@ describe('a transaction that is in the way of another', () => {
     const bothHold = Promise.withResolvers<void>();
     const oneEnded = Promise.withResolvers<void>();
     const crosswise = names.map(async (mine, index) => {
-      await db.write(async (tx) => {
+      await db.write(function* (tx) {
         // Whoever gave way could be quicker than who waits for its row, and then both would wait again.
-        if (++attempts > 2) await oneEnded.promise;
-        await tx.run(COUNT_UP, { name: mine });
+        if (++attempts > 2) yield new Awaited(oneEnded.promise);
+        yield* tx.run(COUNT_UP, { name: mine });
         if (++holding === 2) bothHold.resolve();
-        await bothHold.promise;
-        await tx.run(COUNT_UP, { name: names[1 - index] });
+        yield new Awaited(bothHold.promise);
+        yield* tx.run(COUNT_UP, { name: names[1 - index] });
       });
       oneEnded.resolve();
     });
@@ -51,10 +52,10 @@ describe('a transaction that is in the way of another', () => {
     'is carried out again from the beginning after %s, and keeps all of it once',
     async (code) => {
       let attempts = 0;
-      await db.write(async (tx) => {
-        await tx.run(COUNT_UP, { name: 'one' });
+      await db.write(function* (tx) {
+        yield* tx.run(COUNT_UP, { name: 'one' });
         if (++attempts < 3) tx.send(FAIL, { code });
-        await tx.run(COUNT_UP, { name: 'other' });
+        yield* tx.run(COUNT_UP, { name: 'other' });
       });
       expect(attempts).toBe(3);
       expect(await counted()).toEqual({ one: 1, other: 1 });
@@ -63,9 +64,9 @@ describe('a transaction that is in the way of another', () => {
 
   it('is refused as busy where it never comes through', async () => {
     let attempts = 0;
-    const refused = db.write(async (tx) => {
+    const refused = db.write(function* (tx) {
       attempts++;
-      await tx.run(FAIL, { code: '40001' });
+      yield* tx.run(FAIL, { code: '40001' });
     });
     await expect(refused).rejects.toMatchObject({ kind: 'transient', code: 'store_busy' });
     expect(attempts).toBe(9);

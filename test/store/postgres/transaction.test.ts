@@ -1,7 +1,6 @@
 import type { ClientBase } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/store/postgres/database.ts';
-import { finish } from '../../../src/store/postgres/transaction.ts';
 import { statement } from '../../../src/store/statement.ts';
 import { type Transaction, together, type Work } from '../../../src/store/transaction.ts';
 import { newDatabase, openTestDatabase } from './opening.ts';
@@ -14,9 +13,9 @@ describe('a transaction', () => {
   it('keeps nothing where its beginning is refused, although what it does is carried out by itself as well', async () => {
     const { db, refuseNext } = await open();
     refuseNext('BEGIN');
-    const noted = db.write(async (tx) => {
+    const noted = db.write(function* (tx) {
       tx.send(NOTE, { text: 'one' });
-      await tx.run(NOTE, { text: 'two' });
+      yield* tx.run(NOTE, { text: 'two' });
     });
     await expect(noted).rejects.toThrow('refused by the test');
     expect(await db.once((tx) => tx.all(NOTES))).toEqual([]);
@@ -24,8 +23,8 @@ describe('a transaction', () => {
 
   it('keeps nothing where a statement that nobody waits for cannot be sent', async () => {
     const { db } = await open();
-    const noted = db.write(async (tx) => {
-      await tx.run(NOTE, { text: 'one' });
+    const noted = db.write(function* (tx) {
+      yield* tx.run(NOTE, { text: 'one' });
       tx.send(NOTE, { txet: 'two' });
     });
     await expect(noted).rejects.toThrow('no value for @text');
@@ -38,7 +37,7 @@ describe('a transaction', () => {
       tx.send(NOTE, { text: 'one' });
       yield Promise.resolve() as never;
     }
-    await expect(db.write((tx) => finish(verb(tx)))).rejects.toThrow('waited for something else');
+    await expect(db.write((tx) => verb(tx))).rejects.toThrow('waited for something else');
     expect(await db.once((tx) => tx.all(NOTES))).toEqual([]);
   });
 
@@ -49,7 +48,7 @@ describe('a transaction', () => {
       tx.send(NOTE, { text: 'two' });
       return 'done';
     }
-    await expect(db.write((tx) => finish(verb(tx)))).rejects.toThrow('null value');
+    await expect(db.write((tx) => verb(tx))).rejects.toThrow('null value');
     expect(await db.once((tx) => tx.all(NOTES))).toEqual([]);
   });
 
@@ -63,7 +62,7 @@ describe('a transaction', () => {
       }
       return name;
     }
-    expect(await db.read((tx) => finish(together(part(tx, 'a'), part(tx, 'b'))))).toEqual(['a', 'b']);
+    expect(await db.read((tx) => together(part(tx, 'a'), part(tx, 'b')))).toEqual(['a', 'b']);
     expect(order).toEqual(['a1', 'b1', 'a2', 'b2']);
   });
 

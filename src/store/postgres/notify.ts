@@ -1,7 +1,8 @@
 import pg from 'pg';
 import type { Cancel, Clock } from '../../work/clock.ts';
 import { statement } from '../statement.ts';
-import { connectionOptions, type Database } from './database.ts';
+import { connectionOptions } from './connection.ts';
+import type { Database } from './database.ts';
 
 /** What another replica may have work with: events that it recorded, notices that it wrote. */
 export const HINTS = ['events', 'notices'] as const;
