@@ -14,7 +14,7 @@ import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';
 import type { Rotation } from '../secrets/rotation.ts';
 import type { StoreAddress } from '../store/address.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Signal } from '../work/signal.ts';
 import type { Role, Tokens } from './auth.ts';

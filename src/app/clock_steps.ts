@@ -1,5 +1,5 @@
 import type { Log } from '../observe/log.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import { type Clock, inWords } from '../work/clock.ts';
 import { type LoopTurn, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
 

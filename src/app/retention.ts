@@ -1,5 +1,5 @@
 import type { Log } from '../observe/log.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, type LoopTurn, startLoop } from '../work/loop.ts';
 import type { ClockSteps } from './clock_steps.ts';

@@ -5,7 +5,7 @@ import type { Log } from '../observe/log.ts';
 import { ServiceFault } from '../paylink/service.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 import { type AttemptOptions, type AttemptResult, attemptOpening } from './attempt.ts';
 import type { End } from './waiters.ts';

@@ -4,7 +4,7 @@ import type { Order } from '../domain/order.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';
 import type { Intended, OpeningState } from '../store/asking.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import { startPool } from '../work/loop.ts';
 import { type OpeningOptions, openOne } from './open_one.ts';
 import { differingFields, type OpenRequest, writeRequest } from './request.ts';

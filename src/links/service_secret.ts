@@ -3,7 +3,7 @@ import type { LinkMade } from '../paylink/service.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';
 import type { ClaimedOpening } from '../store/asking.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 
 /** As for the secrets that a shop gives: shorter ones can be guessed. */

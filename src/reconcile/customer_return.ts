@@ -1,5 +1,5 @@
 import express, { type Router } from 'express';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 
 /** Tokens that settled makes: 16 random bytes in base64url. */

@@ -3,7 +3,7 @@ import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { type Log, logChange } from '../observe/log.ts';
 import { isMissing, ServiceFault } from '../paylink/service.ts';
 import type { ClaimedCheck } from '../store/asking.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import { inWords } from '../work/clock.ts';
 import { startPool } from '../work/loop.ts';
 import { type AskOptions, type AskResult, ask } from './ask.ts';

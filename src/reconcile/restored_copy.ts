@@ -1,6 +1,6 @@
 import { restoredSentence } from '../domain/advice.ts';
 import type { Log } from '../observe/log.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 
 /**

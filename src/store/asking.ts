@@ -3,7 +3,7 @@ import type { AskReason } from '../domain/check_queue.ts';
 import type { Rule } from '../domain/decision.ts';
 import type { Money, StatedMoney } from '../domain/money.ts';
 import type { Order, OrderState } from '../domain/order.ts';
-import type { ClaimedEvent, FaultNote, SealedSecret, StateChange } from './store.ts';
+import type { ClaimedEvent, FaultNote, SealedSecret, ServiceLink, StateChange } from './store.ts';
 
 /** What opening links and asking about them want of a database. The rules of store.ts hold: a verb is a transaction. */
 export type Asking = ApiBudget & Openings & Checks;
@@ -127,15 +127,6 @@ export type ClaimedOpening = OpeningRef & {
   mayExist: boolean;
   createdAtMs: number;
   expiresAtMs: number;
-};
-
-/** A link as the service shows it. */
-export type ServiceLink = {
-  id: string;
-  url: string | null;
-  shortUrl: string | null;
-  status: string;
-  expiresAtMs: number | null;
 };
 
 export type Checks = {

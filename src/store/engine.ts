@@ -1,7 +1,7 @@
 import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
+import type { Store } from './contract.ts';
 import type { Opened } from './instance.ts';
-import type { Store } from './store.ts';
 
 /** What each engine carries out calls with. */
 export type CallOptions = {

@@ -1,7 +1,7 @@
 import { unusableSecretNote } from '../domain/advice.ts';
 import type { AttentionKind, OrderState } from '../domain/order.ts';
-import type { ClaimedOpening, OpeningState, ServiceLink } from './asking.ts';
-import type { FaultNote } from './store.ts';
+import type { ClaimedOpening, OpeningState } from './asking.ts';
+import type { FaultNote, ServiceLink } from './store.ts';
 
 /** An opening that could not be closed, because the service has its link, is tried again after this time. */
 export const KEPT_AGAIN_MS = 60_000;

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import type { AppOptions } from '../../src/app/context.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { Store } from '../../src/store/store.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { newDatabase, sharedServer } from '../store/postgres/opening.ts';

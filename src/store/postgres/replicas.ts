@@ -1,7 +1,7 @@
+import type { Keeping } from '../contract.ts';
 import { OUTAGE_MS } from '../instance.ts';
 import { ALIVE_MS, type ReplicaSummary, type Sharing } from '../replicas.ts';
 import { statement } from '../statement.ts';
-import type { Keeping } from '../store.ts';
 import type { Answer, InTransaction, Transaction, Work } from '../transaction.ts';
 import { countLeases, LEASES, type LeaseRow } from '../verbs/stats.ts';
 import { countOldRows } from './counters.ts';

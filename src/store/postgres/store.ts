@@ -1,6 +1,6 @@
 import { Fault } from '../../fault.ts';
+import type { Store } from '../contract.ts';
 import { type OpenedEngine, stopped } from '../engine.ts';
-import type { Store } from '../store.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
 import { claimVerbs } from './claims.ts';

@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
+import type { Store } from '../contract.ts';
 import { type CallOptions, type OpenedEngine, stopped, WAITING_MAX } from '../engine.ts';
 import type { Opened } from '../instance.ts';
-import type { Store } from '../store.ts';
 import { called } from '../transaction.ts';
 import { LANES } from './lanes.ts';
 import type { FromThread, NumberedAnswer, NumberedCall, ThreadStart, ToThread } from './messages.ts';

@@ -1,5 +1,5 @@
 import { isOpen } from '../../domain/order.ts';
-import type { OpeningRef, Openings, ServiceLink } from '../asking.ts';
+import type { OpeningRef, Openings } from '../asking.ts';
 import {
   bindingRefusal,
   ENDED_BY_ADOPTION,
@@ -14,7 +14,7 @@ import {
   withheldDetail,
 } from '../openings.ts';
 import { statement } from '../statement.ts';
-import type { FaultNote } from '../store.ts';
+import type { FaultNote, ServiceLink } from '../store.ts';
 import { type InTransaction, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';

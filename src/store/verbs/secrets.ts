@@ -1,8 +1,9 @@
 import { Fault } from '../../fault.ts';
+import type { Keeping } from '../contract.ts';
 import type { Queries } from '../queries.ts';
 import { ALIVE_MS } from '../replicas.ts';
 import { statement } from '../statement.ts';
-import type { Keeping, SealedCredentials } from '../store.ts';
+import type { SealedCredentials } from '../store.ts';
 import { type Answer, type InTransaction, type Transaction, together, type Work } from '../transaction.ts';
 
 type SecretVerbs = Pick<Keeping, 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey'>;

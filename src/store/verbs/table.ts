@@ -1,4 +1,4 @@
-import type { Store } from '../store.ts';
+import type { Store } from '../contract.ts';
 import type { InTransaction } from '../transaction.ts';
 import { endAttention } from './attention.ts';
 import { listMatters } from './attention_list.ts';

@@ -1,6 +1,6 @@
 import { nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
+import type { BodiesDropped, BodyDrop, Keeping } from '../contract.ts';
 import { statement } from '../statement.ts';
-import type { BodiesDropped, BodyDrop, Keeping } from '../store.ts';
 import type { InTransaction, Transaction, Work } from '../transaction.ts';
 
 /** What keeps rows in order as time passes, and when the clock steps. See `Keeping` in store.ts. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { BUDGET_WINDOW_MS, PAUSE_MS_MAX, REQUEST_CLASSES, type RequestClass } from '../../../src/domain/budget.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { Store } from '../../../src/store/contract.ts';
 import { openAttention } from '../../support/rows.ts';
 import { times } from '../../support/timing.ts';
 import type { World, Worlds } from './world.ts';

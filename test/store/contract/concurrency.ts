@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Store } from '../../../src/store/store.ts';
+import type { Store } from '../../../src/store/contract.ts';
 import { type Link, said, type World, type Worlds } from './world.ts';
 
 type Call = (store: Store) => Promise<unknown>;

@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { RequestClass } from '../../../src/domain/budget.ts';
 import type { FactKind, PaymentFact } from '../../../src/domain/fact.ts';
-import type { ClaimedCheck, ClaimedOpening, Intent, Reading, ServiceLink } from '../../../src/store/asking.ts';
+import type { ClaimedCheck, ClaimedOpening, Intent, Reading } from '../../../src/store/asking.ts';
+import type { Store } from '../../../src/store/contract.ts';
 import type { EventDetail, Timeline } from '../../../src/store/queries.ts';
 import type {
   ClaimedEvent,
@@ -11,9 +12,9 @@ import type {
   Registered,
   Registration,
   SealedSecret,
+  ServiceLink,
   SettleJob,
   SettleResult,
-  Store,
 } from '../../../src/store/store.ts';
 import { aFact } from '../../support/orders.ts';
 

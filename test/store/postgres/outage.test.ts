@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { Store } from '../../../src/store/store.ts';
+import type { Store } from '../../../src/store/contract.ts';
 import { openTestPostgres } from './opening.ts';
 import { openTwoReplicas } from './two_replicas.ts';
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { beforeAll, beforeEach } from 'vitest';
-import type { Store } from '../../../src/store/store.ts';
+import type { Store } from '../../../src/store/contract.ts';
 import { bringBack, remember } from './emptying.ts';
 import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 

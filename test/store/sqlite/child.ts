@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { secretsKeyFile } from '../../../src/secrets/key_files.ts';
+import type { Store } from '../../../src/store/contract.ts';
 import { openForWriting } from '../../../src/store/sqlite/open.ts';
-import type { Store } from '../../../src/store/store.ts';
 import { sealedSecret, sha256 } from '../contract/world.ts';
 import { openTestStore } from './opening.ts';
 

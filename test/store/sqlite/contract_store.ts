@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
-import type { Store } from '../../../src/store/store.ts';
+import type { Store } from '../../../src/store/contract.ts';
 import type { ContractStore } from '../contract/world.ts';
 
 /** A store in a folder of its own, as the contract asks for it. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Store } from '../../../src/store/contract.ts';
 import { storeVerbs } from '../../../src/store/sqlite/client.ts';
 import { type Answer, type Call, openReader, openWriter } from '../../../src/store/sqlite/group_commit.ts';
 import {
@@ -10,7 +11,6 @@ import {
   sendError,
 } from '../../../src/store/sqlite/messages.ts';
 import { pack, unpack } from '../../../src/store/sqlite/packing.ts';
-import type { Store } from '../../../src/store/store.ts';
 import { openOptions } from './opening.ts';
 
 /**
