@@ -1,0 +1,58 @@
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { bindings, compile, readRow } from '../../../src/store/sqlite/dialect.ts';
+import { statement } from '../../../src/store/statement.ts';
+
+describe("PostgreSQL's words on SQLite", () => {
+  let db: Database.Database;
+  beforeEach(() => {
+    db = new Database(':memory:');
+    db.exec('CREATE TABLE t (key INTEGER PRIMARY KEY, name TEXT, flag INTEGER NOT NULL DEFAULT 0)');
+    db.exec("INSERT INTO t VALUES (1, 'One', 1), (2, 'two', 0), (3, NULL, 0)");
+  });
+  afterEach(() => void db.close());
+
+  function all(sql: string, values: object = {}): unknown[] {
+    const asked = statement(sql);
+    const compiled = compile(db, asked);
+    return compiled.prepared.all(bindings(asked, compiled, values)).map((row) => readRow(row, compiled));
+  }
+
+  it.each([
+    ['SELECT greatest(key, 2) AS n FROM t WHERE key = 1', [{ n: 2 }]],
+    ['SELECT least(key, 2) AS n FROM t WHERE key = 3', [{ n: 2 }]],
+    ["SELECT '7'::text AS n", [{ n: '7' }]],
+    ["SELECT key FROM t WHERE name ILIKE 'ONE'", [{ key: 1 }]],
+    ['SELECT key FROM t WHERE key = 1 FOR NO KEY UPDATE', [{ key: 1 }]],
+    ['SELECT a.key FROM t a WHERE a.key = 1 FOR NO KEY UPDATE OF a SKIP LOCKED', [{ key: 1 }]],
+    ['SELECT key FROM t WHERE key = 1 FOR KEY SHARE', [{ key: 1 }]],
+    ['SELECT key FROM t WHERE key = 2 FOR UPDATE', [{ key: 2 }]],
+  ])('%s', (sql, rows) => {
+    expect(all(sql)).toEqual(rows);
+  });
+
+  it('binds a value wherever it is named, and leaves others alone', () => {
+    const values = { key: 2, other: 'ignored', least: 1 };
+    expect(all('SELECT @key AS one, key FROM t WHERE key = @key AND key > @least', values)).toEqual([
+      { one: 2, key: 2 },
+    ]);
+  });
+
+  it('binds a list, be it empty', () => {
+    const sql = 'SELECT key FROM t WHERE key = ANY(@keys::bigint[]) ORDER BY key';
+    expect(all(sql, { keys: [3, 1] })).toEqual([{ key: 1 }, { key: 3 }]);
+    expect(all(sql, { keys: [] })).toEqual([]);
+    expect(all('SELECT key FROM t WHERE name = ANY(@names::text[])', { names: ["it's", 'two'] })).toEqual([{ key: 2 }]);
+  });
+
+  it('stores and answers booleans, by the names of columns', () => {
+    expect(all('SELECT flag AS isOn, flag AS on_as_stored FROM t WHERE flag = @flag', { flag: true })).toEqual([
+      { isOn: true, on_as_stored: 1 },
+    ]);
+    expect(all('SELECT NULL AS hasIt, flag AS mayBe FROM t WHERE key = 2')).toEqual([{ hasIt: null, mayBe: false }]);
+  });
+
+  it('refuses a statement that lacks a value', () => {
+    expect(() => all('SELECT @missing AS n')).toThrow('no value for @missing');
+  });
+});
