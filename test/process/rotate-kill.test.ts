@@ -8,7 +8,7 @@ import { eventually } from '../support/timing.ts';
 import { completedEvent, deliver, type Reserved, type Serving, startServing } from './serving.ts';
 
 const PRELOAD = new URL('../../prove/kill_point.ts', import.meta.url).href;
-const RESEAL = 'UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId';
+const RESEAL = 'UPDATE link SET sealed_secret = +?, secrets_key_id = +?';
 /** More than are sealed anew together. */
 const LINKS = 70;
 
