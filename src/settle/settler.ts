@@ -84,7 +84,10 @@ async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<
   }
 }
 
-/** Retries after a fault of ours, buries after a fault of the event. If the store fails here, the lease lapses. */
+/**
+ * Retries after a fault of settled, dead-letters after a fault of the event. If the store fails here, the lease
+ * expires.
+ */
 async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: unknown): Promise<void> {
   const { store, clock, random, log, onFailed } = options;
   const { eventKey, attempt } = event;
@@ -111,10 +114,10 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
   }
 }
 
-/** Matters whose log line says more than that there is one. */
+/** Matters that have their own log line; others share one. */
 const MATTERS: Partial<Record<AttentionKind, string>> = {
-  duplicate_payment: 'the order was paid once more: a refund is due',
-  event_not_understood: 'what came is authentic, and was not understood',
+  duplicate_payment: 'the order was paid again: a refund is due',
+  event_not_understood: 'the event is authentic, and was not understood',
 };
 
 function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResult): void {

@@ -5,11 +5,11 @@ import { foreignUse, REQUEST_CLASSES, slotsFor, slotsLeft } from '../../src/doma
 const caps = (slots: number) => Object.fromEntries(REQUEST_CLASSES.map((one) => [one, slotsFor(one, slots)]));
 
 describe('budget: the cap of a class', () => {
-  it('is that of the design where all have 50 slots', () => {
+  it('is that of the design for 50 slots', () => {
     expect(caps(50)).toEqual({ create: 50, confirm: 40, hint: 30, janitor: 20 });
   });
 
-  it('rounds down where a share is no whole number', () => {
+  it('rounds down if a share is not a whole number', () => {
     expect(caps(7)).toEqual({ create: 7, confirm: 5, hint: 4, janitor: 2 });
   });
 

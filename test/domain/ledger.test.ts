@@ -68,12 +68,12 @@ describe('ledger: a payment covers the claim', () => {
   if (payment === undefined) throw new Error('no payment');
 
   it.each([
-    ['where it is worth as much', payment, claim, true],
-    ['not where it is worth less', { ...payment, balance: { amountMinor: 99, currency: 'BRL' } }, claim, false],
+    ['if it is worth as much', payment, claim, true],
+    ['not if it is worth less', { ...payment, balance: { amountMinor: 99, currency: 'BRL' } }, claim, false],
     ['not in another currency', { ...payment, balance: { amountMinor: 100, currency: 'USD' } }, claim, false],
     ['not once it was returned', { ...payment, status: 'refunded' as const }, claim, false],
     [
-      'where the order was paid by it, for less',
+      'if the order was paid by it, for less',
       { ...payment, balance: { amountMinor: 1, currency: 'BRL' } },
       { ...claim, settlement: { paymentKey: 'pay_1' } },
       true,

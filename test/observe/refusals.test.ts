@@ -3,7 +3,7 @@ import type { Log } from '../../src/observe/log.ts';
 import { countRefusals } from '../../src/observe/refusals.ts';
 import { systemClock } from '../../src/work/clock.ts';
 
-/** Counts whose second ends when it is told to. */
+/** Counts whose second ends when the test says so. */
 function openCounts() {
   const lines: object[] = [];
   const ends: (() => void)[] = [];

@@ -61,7 +61,7 @@ describe('log: the story of an order, by its reference', () => {
     const isExpired = async () => (await shop.settled.order('late')).state === 'expired';
     await passUntil(shop, isExpired, { withinMs: 3 * HOUR_MS, stepMs: 60_000 });
     expect(storyOf(lines, 'late').slice(2)).toEqual([
-      moved('awaiting_payment', 'expired', 'link has expired and cannot be paid any more', byReading),
+      moved('awaiting_payment', 'expired', 'link has expired and can no longer be paid', byReading),
     ]);
   });
 

@@ -134,7 +134,7 @@ describe('events: the envelope', () => {
     ['an object', { id: 'evt_1' }],
     ['half a character', '\ud800'],
     ['cut by a NUL', 'evt\0'],
-  ])('has no event id where it is %s', (_name, id) => {
+  ])('has no event id if it is %s', (_name, id) => {
     expect(envelopeOf({ id }).eventId).toBeNull();
   });
 
@@ -255,7 +255,7 @@ describe('events: the type', () => {
     expect(eventOf(completed)).toMatchObject({ facts: [{ kind: 'completed' }], unsure: false });
   });
 
-  it('that is unknown yields no fact and asks, whatever it carries', () => {
+  it('that is unknown yields no fact and asks, with any content', () => {
     expect(eventOf({ type: 'payment.refunded', ...completed })).toMatchObject({ facts: [], unsure: true });
     expect(eventOf({ type: 'payment.refunded' })).toMatchObject({ facts: [], unsure: true });
   });
@@ -529,7 +529,7 @@ describe('events: an event is not understood', () => {
     ['a latest payment without a status', { type: STATUS_CHANGED, latestPayment: { id: 'p' } }, /without a status/],
     ['a latest payment that is no object', { type: STATUS_CHANGED, latestPayment: 'pay_1' }, /without a status/],
     [
-      'a payment of an order that nobody began to pay',
+      'a payment of an order without a begun payment',
       { paymentStatus: 'NOT_STARTED', latestPayment: {} },
       /contradicts/,
     ],

@@ -12,7 +12,7 @@ import { makeDatabase, startChild, thrownBy } from '../store/sqlite/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { eventually } from '../support/timing.ts';
 
-describe('the files beside the database', () => {
+describe('the files next to the database', () => {
   let folder: string;
   let path: string;
   beforeEach(() => {
@@ -173,7 +173,7 @@ describe('the files beside the database', () => {
     });
 
     it.each(['short', 'x'.repeat(513), 'with a space in the middle', 'with-umläuts-in-it'])(
-      'is refused where no request could carry it: %s',
+      'is refused if no request could carry it: %s',
       (text) => {
         mkdirSync(join(folder, 'data'));
         writeFileSync(operatorTokenPath(path), text);

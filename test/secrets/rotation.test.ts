@@ -78,10 +78,10 @@ it('a change of the secrets key seals nothing anew before every replica has the 
     },
     clock,
   );
-  // Who waits for it is told each time.
+  // Each waiting caller hears of it.
   const told = expect.objectContaining({
     code: 'secrets_key_in_use',
-    message: expect.stringMatching(/goes on in the background\. the replica other seals under another key$/),
+    message: expect.stringMatching(/continues in the background\. the replica other seals under another key$/),
   });
   for (let times = 0; times < 3; times++) await expect(rotation.rotate()).rejects.toEqual(told);
   expect(await rotation.rotate()).toMatchObject({ keyId, previousKeyId: before.keyId });
