@@ -33,18 +33,18 @@ export type RegistrationRefusal =
   | 'link_id_taken'
   | 'correction_forbidden';
 
-/**
- * What registering a link that exists changes of it, or why it may not.
- *
- * @param isTaken whether another order's link has the id that is given
- */
+ /**
+  * What registering an existing link changes, or why it may not change it.
+  *
+  * @param isTaken whether another order's link has the id that is given
+  */
 export function compareRegistration(
   order: Order,
   link: KnownLink,
   { amount, linkId, secret, mayCorrect }: RegisteredLink,
   isTaken: boolean,
 ): LinkChange | RegistrationRefusal {
-  // The link of an order that settled opens is made by settled, with a secret of its own.
+  // If settled opens an order, settled makes its link and the link's secret.
   if (link.isOpened) return 'opened_by_settled';
   if (order.amount.amountMinor !== amount.amountMinor || order.amount.currency !== amount.currency) {
     return 'reference_conflict';
@@ -58,7 +58,7 @@ export function compareRegistration(
   return { binds: linkId !== null && link.linkId === null, correctsId, correctsSecret };
 }
 
-/** Fingerprints can be compared under one key only: a secret under an unknown key counts as another one. */
+/** Fingerprints can be compared only under the same key: a secret under an unknown key counts as another one. */
 function isSecretOf(
   link: KnownLink,
   { olderFingerprints = [], ...current }: NonNullable<RegisteredLink['secret']>,

@@ -16,7 +16,10 @@ const LEASE_MS = 30_000;
 const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
 
 export type Settler = BackgroundWorker & {
-  /** Settles a row that is leased to the caller already. Never rejects: a failure is retried or buried like any other. */
+  /**
+   * Settles a row that is leased to the caller already. Never rejects: a failure is retried or dead-lettered like any
+   * other.
+   */
   settleNow(event: ClaimedEvent): Promise<void>;
 };
 
@@ -35,7 +38,10 @@ export type SettlerOptions = {
   onFailed: (outcome: 'retried' | 'buried', event: ClaimedEvent) => void;
 };
 
-/** Settles recorded events, oldest first: claims, verifies again, reads, decides and writes each; or retries; or buries. */
+/**
+ * Settles recorded events, oldest first: claims, verifies again, reads, decides and writes each; or retries it; or
+ * makes it a dead letter.
+ */
 export function startSettler(options: SettlerOptions): Settler {
   const { store, clock, log, load, isShared } = options;
   let arrivals = 0;
