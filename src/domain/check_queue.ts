@@ -1,17 +1,17 @@
 import type { RequestClass } from './budget.ts';
 
-  /**
-   * Why settled should ask the service about a link now, the weakest reason first. A stronger reason replaces a weaker
-   * one, and settled asks about it first. One check answers all of them.
-   *
-   * - `registered`: the link is new here
-   * - `listed`: the service's list shows another status than ours
-   * - `link_changed`: an event says that the link's status changed
-   * - `rejected`: deliveries were refused as not authentic
-   * - `stale`, `unreadable`, `not_understood`, `link_mismatch`: an authentic delivery could not settle
-   * - `returned`: the customer came back from the service's page
-   * - `doubtful_money`: a decision waits for the API, or needs more facts about money that it counted
-   */
+/**
+ * Why settled should ask the service about a link now, the weakest reason first. A stronger reason replaces a weaker
+ * one, and settled asks about it first. One check answers all of them.
+ *
+ * - `registered`: the link is new here
+ * - `listed`: the service's list shows another status than ours
+ * - `link_changed`: an event says that the link's status changed
+ * - `rejected`: deliveries were refused as not authentic
+ * - `stale`, `unreadable`, `not_understood`, `link_mismatch`: an authentic delivery could not settle
+ * - `returned`: the customer came back from the service's page
+ * - `doubtful_money`: a decision waits for the API, or needs more facts about money that it counted
+ */
 export const CHECK_REASONS = [
   'registered',
   'listed',

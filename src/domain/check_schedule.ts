@@ -22,11 +22,11 @@ export type Watched = {
   readonly mayBePaid: boolean;
 };
 
- /**
-  * The next time at which the schedule asks about a link, after `afterMs`; null if the schedule has ended. Times follow
-  * from the link and its order alone, so one check makes up for all that were missed. While a link can be paid the
-  * schedule of an open order does not end: an expiry may be wrong, and so may the clock by which it seems to be past.
-  */
+/**
+ * The next time at which the schedule asks about a link, after `afterMs`; null if the schedule has ended. Times follow
+ * from the link and its order alone, so one check makes up for all that were missed. While a link can be paid the
+ * schedule of an open order does not end: an expiry may be wrong, and so may the clock by which it seems to be past.
+ */
 export function nextCheckAtMs(
   { createdAtMs, expiresAtMs, settledAtMs, mayBePaid }: Watched,
   afterMs: number,
@@ -43,11 +43,11 @@ export function nextCheckAtMs(
   return mayBePaid || daily <= pastMs + days(DAYS_PAST_EXPIRY) ? daily : null;
 }
 
- /**
-  * The next time after now. If a time of the link is in the future, it was written while the clock was ahead, and the
-  * schedule does not wait for it: settled asks about the link every hour while its order is open, and every day after
-  * it was paid.
-  */
+/**
+ * The next time after now. If a time of the link is in the future, it was written while the clock was ahead, and the
+ * schedule does not wait for it: settled asks about the link every hour while its order is open, and every day after
+ * it was paid.
+ */
 export function nextCheckFromNowMs(watched: Watched, nowMs: number): number | null {
   const { createdAtMs, settledAtMs } = watched;
   if (settledAtMs !== null && settledAtMs > nowMs) return nowMs + DAY_MS;
@@ -60,10 +60,10 @@ export function firstTailAfter(afterMs: number, settledAtMs: number): number | n
   return firstAfter(afterMs, settledAtMs, TAIL_DAYS.map(days));
 }
 
- /**
-  * When settled asks about a link whose scheduled time is `plannedMs`: then, unless its order was paid meanwhile. The
-  * time of an open order comes before the first one of a paid order.
-  */
+/**
+ * When settled asks about a link whose scheduled time is `plannedMs`: then, unless its order was paid meanwhile. The
+ * time of an open order comes before the first one of a paid order.
+ */
 export function firstCheckAtMs({ settledAtMs }: Pick<Watched, 'settledAtMs'>, plannedMs: number): number {
   if (settledAtMs === null) return plannedMs;
   return Math.max(plannedMs, firstTailAfter(settledAtMs, settledAtMs) ?? plannedMs);

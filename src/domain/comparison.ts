@@ -49,11 +49,11 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
   return { verdict: isNamed ? 'equal' : 'unnamed', ...said };
 }
 
- /**
-  * Whether a completion's quote agrees with a link that names the order's money: false if the quote names less, or
-  * cannot be read as money. Null if there is nothing to compare, or if the quote names more or another currency:
-  * interest and conversion are not misreadings.
-  */
+/**
+ * Whether a completion's quote agrees with a link that names the order's money: false if the quote names less, or
+ * cannot be read as money. Null if there is nothing to compare, or if the quote names more or another currency:
+ * interest and conversion are not misreadings.
+ */
 export function quoteAgrees(order: Order, fact: PaymentFact): boolean | null {
   if (fact.quoteMoney === null) return null;
   const currency = fact.quoteMoney.currency ?? fact.linkMoney?.currency ?? null;

@@ -33,10 +33,10 @@ export const completed: Record<OrderState, Cell> = {
   disputed: knownOr((order, fact) => moneyNeedsAPerson(order, fact, 'payment_after_refund')),
 };
 
- /**
-  * The counted payment that a fact is about. If a payment was first reported without an id, an id that arrives later is
-  * its id. A fact without an id is about a counted payment, if there is one: preferably one with the same status.
-  */
+/**
+ * The counted payment that a fact is about. If a payment was first reported without an id, an id that arrives later is
+ * its id. A fact without an id is about a counted payment, if there is one: preferably one with the same status.
+ */
 export function countedPayment(
   order: Order,
   { kind, paymentId }: Pick<PaymentFact, 'kind' | 'paymentId'>,

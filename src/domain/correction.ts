@@ -5,10 +5,10 @@ import { isWorth, nextEntry, type Payment } from './ledger.ts';
 import type { Money } from './money.ts';
 import type { Order } from './order.ts';
 
- /*
-  * What a later fact says about the money of a counted payment: it may name what was assumed, say what the customer
-  * paid, or differ.
-  */
+/*
+ * What a later fact says about the money of a counted payment: it may name what was assumed, say what the customer
+ * paid, or differ.
+ */
 
 /** Whether a completion names other money than was counted. The link's amount alone does not say what was captured. */
 export function differs(known: Payment, { verdict, captured, customerPaid }: Agreement, fact: PaymentFact): boolean {
@@ -40,10 +40,10 @@ export function learnCustomerPaid(
   return [{ do: 'entry', entry: nextEntry(order, { ...entry, isAssumed, customerPaid }) }];
 }
 
- /**
-  * Corrects the ledger when a fact names the money of a completed payment that was assumed until now. Null if it was
-  * known, or is still not named.
-  */
+/**
+ * Corrects the ledger when a fact names the money of a completed payment that was assumed until now. Null if it was
+ * known, or is still not named.
+ */
 export function nameMoney(
   order: Order,
   fact: PaymentFact,

@@ -98,10 +98,10 @@ export type PastRule = (typeof PAST_RULES)[number];
 
 /** What a decision needs in addition to the order and the fact. */
 export type SettlementPolicy = {
-   /**
-    * When settled asks about an event's completion before it pays an open order. On any other order it pays nothing,
-    * and is counted at once. `never`: the API cannot be asked, and doubts about money are held for a person.
-    */
+  /**
+   * When settled asks about an event's completion before it pays an open order. On any other order it pays nothing,
+   * and is counted at once. `never`: the API cannot be asked, and doubts about money are held for a person.
+   */
   readonly asks: 'never' | 'in-doubt' | 'always';
   /** Whether settled ignores quotes that differ from their link's own money, as misread. */
   readonly quoteIsDoubtful: boolean;

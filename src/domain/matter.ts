@@ -3,15 +3,15 @@ import type { AttentionKind, HoldReason } from './order.ts';
 /** What needs a person: an order that is held for a decision about its money, or an open matter of attention. */
 export type MatterKind = 'hold' | AttentionKind;
 
-   /**
-    * What a matter may mean, the most urgent first.
-    *
-    * - `money`: money is in a wrong state, or may be
-    * - `unsettled`: something authentic, which may be about money, came and was not counted
-    * - `shop`: the shop does not know the state of its orders
-    * - `service`: the service cannot be asked or heard as it should be
-    * - `link`: an order has no link that can be paid
-    */
+/**
+ * What a matter may mean, the most urgent first.
+ *
+ * - `money`: money is in a wrong state, or may be
+ * - `unsettled`: something authentic, which may be about money, came and was not counted
+ * - `shop`: the shop does not know the state of its orders
+ * - `service`: the service cannot be asked or heard as it should be
+ * - `link`: an order has no link that can be paid
+ */
 export const CONCERNS = ['money', 'unsettled', 'shop', 'service', 'link'] as const;
 export type Concern = (typeof CONCERNS)[number];
 

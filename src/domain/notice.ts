@@ -94,10 +94,10 @@ export function noticeBody(type: NoticeType, order: Order, atMs: number): string
   });
 }
 
- /**
-  * The id of a notice, the same for all attempts: the key of its row, by which settled finds it, and a random part,
-  * because a restored store gives out the same keys again.
-  */
+/**
+ * The id of a notice, the same for all attempts: the key of its row, by which settled finds it, and a random part,
+ * because a restored store gives out the same keys again.
+ */
 export function noticeName(key: number, random: string): string {
   return `msg_${key}_${random}`;
 }

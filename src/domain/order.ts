@@ -154,10 +154,10 @@ export function isOpen(state: OrderState): boolean {
   return state === 'awaiting_payment' || state === 'payment_pending' || state === 'expired';
 }
 
- /**
-  * The order after a person ended this matter. Ending one about a refund says that the refund was made, so the order
-  * loses that flag. Null if the matter does not change the order.
-  */
+/**
+ * The order after a person ended this matter. Ending one about a refund says that the refund was made, so the order
+ * loses that flag. Null if the matter does not change the order.
+ */
 export function debtEnded(order: Order, kind: string): Order | null {
   if (kind !== 'refund_due' && kind !== 'duplicate_payment') return null;
   if (!order.flags.includes(kind)) return null;

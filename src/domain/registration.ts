@@ -33,11 +33,11 @@ export type RegistrationRefusal =
   | 'link_id_taken'
   | 'correction_forbidden';
 
- /**
-  * What registering an existing link changes, or why it may not change it.
-  *
-  * @param isTaken whether another order's link has the id that is given
-  */
+/**
+ * What registering an existing link changes, or why it may not change it.
+ *
+ * @param isTaken whether another order's link has the id that is given
+ */
 export function compareRegistration(
   order: Order,
   link: KnownLink,

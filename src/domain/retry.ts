@@ -22,13 +22,13 @@ export function retryDelayMs(policy: RetryPolicy, attempt: number, random: numbe
  */
 export type RetrySteps = { readonly stepsMs: readonly number[]; readonly forMs: number };
 
- /**
-  * The wait after attempt number `attempt` (1-based), up to a fifth shorter at random, so that jobs that failed
-  * together do not retry together. Null once the time is over.
-  *
-  * @param triedForMs since the first attempt
-  * @param random a number in [0, 1)
-  */
+/**
+ * The wait after attempt number `attempt` (1-based), up to a fifth shorter at random, so that jobs that failed
+ * together do not retry together. Null once the time is over.
+ *
+ * @param triedForMs since the first attempt
+ * @param random a number in [0, 1)
+ */
 export function steppedDelayMs(
   { stepsMs, forMs }: RetrySteps,
   { attempt, triedForMs }: { attempt: number; triedForMs: number },
@@ -40,10 +40,10 @@ export function steppedDelayMs(
   return Math.min(leftMs, Math.round(stepMs * (0.8 + 0.2 * random)));
 }
 
- /**
-  * How long a peer asks to wait: `Retry-After` as seconds or as a time (RFC 9110 §10.2.3), the latter on the peer's own
-  * clock if its `Date` is given. Null if it does not say so in that form.
-  */
+/**
+ * How long a peer asks to wait: `Retry-After` as seconds or as a time (RFC 9110 §10.2.3), the latter on the peer's own
+ * clock if its `Date` is given. Null if it does not say so in that form.
+ */
 export function retryAfterMs(retryAfter: string | null, date: string | null, nowMs: number): number | null {
   if (retryAfter !== null && /^[0-9]{1,15}$/.test(retryAfter)) return Number(retryAfter) * 1_000;
   const untilMs = httpDateMs(retryAfter);

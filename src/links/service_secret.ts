@@ -32,11 +32,11 @@ export type KeepOptions = {
 /** Delays before retries if the store fails. The lease lasts longer, and the secret exists nowhere else. */
 const AGAIN_AFTER_MS = [100, 500, 2_500] as const;
 
- /**
-  * Keeps a signing secret that the service named in its answer to the creation of a link, unless it is the one that we
-  * gave: the service may sign with either. The service never names it again (spec §2), so settled keeps it before it
-  * does anything else.
-  */
+/**
+ * Keeps a signing secret that the service named in its answer to the creation of a link, unless it is the one that we
+ * gave: the service may sign with either. The service never names it again (spec §2), so settled keeps it before it
+ * does anything else.
+ */
 export async function keepServiceSecret(
   { store, keyring, credentials, clock }: KeepOptions,
   opening: ClaimedOpening,

@@ -21,11 +21,11 @@ export type ShopLookupOptions = {
 type Asker = (error: Error | null, addresses: readonly LookupAddress[]) => void;
 type Answer = { addresses: readonly LookupAddress[]; untilMs: number };
 
- /**
-  * Resolves the shop's name for each connection, to those of its addresses that settled may connect to; fails if there
-  * are none. All callers share one look-up at a time, because a look-up holds one of the process's few threads for
-  * names, and cannot be cancelled.
-  */
+/**
+ * Resolves the shop's name for each connection, to those of its addresses that settled may connect to; fails if there
+ * are none. All callers share one look-up at a time, because a look-up holds one of the process's few threads for
+ * names, and cannot be cancelled.
+ */
 export function openShopLookup({
   resolve,
   mayConnect,

@@ -26,11 +26,11 @@ export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'i
   resolve?: TargetOptions['resolve'];
 };
 
- /**
-  * Sends notices to the shop, those of one order one after another, in their order. A notice that the shop does not
-  * take delays only its own order. If the shop takes none at all, settled sends slowly, so that many waiting notices
-  * cost nothing.
-  */
+/**
+ * Sends notices to the shop, those of one order one after another, in their order. A notice that the shop does not
+ * take delays only its own order. If the shop takes none at all, settled sends slowly, so that many waiting notices
+ * cost nothing.
+ */
 export function startNotifier(options: NotifierOptions): BackgroundWorker {
   const {
     store,
@@ -124,10 +124,10 @@ class Pace {
     if (wasDown && !this.isDown) this.#onUp();
   }
 
-   /**
-    * For one kind of notice: returns a function that says how many of the free places may be used now. After it
-    * returned 0, it calls `again` when the answer may have changed.
-    */
+  /**
+   * For one kind of notice: returns a function that says how many of the free places may be used now. After it
+   * returned 0, it calls `again` when the answer may have changed.
+   */
   turns(again: () => void): (free: number) => number {
     let resting = false;
     let asked = false;

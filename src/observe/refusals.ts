@@ -17,10 +17,10 @@ type Refusal = {
   fault?: unknown;
 };
 
- /**
-  * Logs refusals so that each order can be found, and a flood costs a few lines a second. The first refusal of an order
-  * for a reason has a separate line, at once; all others of that second share one line, with counts.
-  */
+/**
+ * Logs refusals so that each order can be found, and a flood costs a few lines a second. The first refusal of an order
+ * for a reason has a separate line, at once; all others of that second share one line, with counts.
+ */
 export type RefusalCounts = {
   add(refusal: Refusal, count?: number): void;
   /** Logs the counts at once. */

@@ -12,11 +12,11 @@ export type ReturnOptions = {
   onReturned: () => void;
 };
 
- /**
-  * `GET /return/<token>`: the service sends the customer here after paying. settled then asks whether they paid, and
-  * redirects the customer to the address that the shop gave for the order, and to no other, with the parameters that
-  * the service added. The token is separate from the one of the link's webhooks.
-  */
+/**
+ * `GET /return/<token>`: the service sends the customer here after paying. settled then asks whether they paid, and
+ * redirects the customer to the address that the shop gave for the order, and to no other, with the parameters that
+ * the service added. The token is separate from the one of the link's webhooks.
+ */
 export function returnRoutes({ store, clock, onReturned }: ReturnOptions): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   router.get('/return/:token', async (request, response, next) => {

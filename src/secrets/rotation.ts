@@ -89,7 +89,7 @@ export function startRotation(options: RotationOptions): Rotation {
 
   /** The end of a change, or its next failure. */
   function outcome({ done, failure }: Change): Promise<Rotated> {
-    // What it waits for may be over.
+    // The cause of the wait may be over.
     loop.wake();
     return Promise.race([done.promise, failure.promise]);
   }

@@ -333,7 +333,9 @@ describe('the doctor of replicas', () => {
     const { status, body } = await rotate();
     expect([status, body.title]).toEqual([503, 'unavailable']);
     const [, name] = /alive: (\S+)/.exec(checks.replicas?.detail ?? '') ?? [];
-    expect(body.detail).toMatch(new RegExp(`continues in the background\\. .* the replica ${name} seals under the key`));
+    expect(body.detail).toMatch(
+      new RegExp(`continues in the background\\. .* the replica ${name} seals under the key`),
+    );
     await runIn(url, `DELETE FROM replica WHERE name = '${name}'`);
     expect((await rotate()).status).toBe(200);
   });
