@@ -91,7 +91,7 @@ function refuse(call: ServiceCall<unknown>, { status, headers }: Reply, { nowMs 
       return {
         ...transient,
         code: 'service_key_refused',
-        advice: 'Put the right key where SETTLED_API_KEY or SETTLED_API_KEY_FILE has it.',
+        advice: 'Put the right key into SETTLED_API_KEY or the file of SETTLED_API_KEY_FILE.',
         standing: 'api_key_refused',
         pause: { untilMs: nowMs + KEY_PAUSE_MS, spares: 'create' },
       };

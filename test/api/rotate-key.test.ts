@@ -74,7 +74,7 @@ describe('api: rotate-key, if the key is a file', () => {
   const settled = sharedApp({ clock });
   const linksOf = ({ storePath }: TestApp): number => peek(storePath, 'SELECT count(*) AS n FROM link')[0].n;
 
-  it('seals every secret under a new key, and keeps the one before in a file of its own', async () => {
+  it('seals every secret under a new key, and keeps the previous one in a separate file', async () => {
     const first = await start();
     const links = [await first.reserve('order-1'), await first.reserve('order-2')];
     const before = keyFile(first);

@@ -136,7 +136,7 @@ describe('replicas of one store', () => {
     await eventually(async () => expect((await other.order('order-1')).state).toBe('paid'));
   });
 
-  it('say that they are not ready while the database takes no connections, and go on by themselves', async () => {
+  it('say that they are not ready while the database takes no connections, and then recover', async () => {
     const quick: Clock = { ...systemClock, every: (ms, work) => systemClock.every(Math.min(ms, 100), work) };
     const app = await startTestApp({ engine: 'postgres', clock: quick });
     const link = await app.reserve('order-1');

@@ -47,7 +47,7 @@ describe('asking always: an event on an open order', () => {
     });
   });
 
-  it('pending needs no confirmation: it is no money', () => {
+  it('pending needs no confirmation: it is not money', () => {
     expect(decide(anOrder(), aFact('pending'), ALWAYS).state).toBe('payment_pending');
   });
 
@@ -119,7 +119,7 @@ describe('asking: a completion that no reading shows', () => {
     expect(accepted).toMatchObject({ state: 'paid', flags: [], settlement: { paymentKey: 'pay_1' } });
   });
 
-  it('that a person accepted, and a reading shows then, is no second payment', () => {
+  it('that a person accepted, and a reading shows then, is not a second payment', () => {
     const { made, order } = step(orderAfter(unconfirmed(), instruction('accept')), read('completed'), ALWAYS);
     expect(made).toMatchObject({ outcome: 'applied', rule: 'payment_of_accepted_order', state: 'paid' });
     expect(order.flags).toEqual([]);

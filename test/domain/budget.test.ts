@@ -13,7 +13,7 @@ describe('budget: the cap of a class', () => {
     expect(caps(7)).toEqual({ create: 7, confirm: 5, hint: 4, janitor: 2 });
   });
 
-  it('leaves the next stronger class slots of its own, down to the fewest slots and up to the most', () => {
+  it('leaves separate slots to the next stronger class, down to the fewest slots and up to the most', () => {
     const slotCounts = Array.from({ length: 51 }, (_, index) => index + 5);
     for (const slots of slotCounts) {
       const { create, confirm, hint, janitor } = caps(slots) as Record<string, number>;

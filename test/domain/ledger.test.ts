@@ -56,7 +56,7 @@ describe('ledger', () => {
     expect(next.occurrence).toBe(2);
   });
 
-  it('refuses an amount that is no whole number of minor units', () => {
+  it('refuses an amount that is not a whole number of minor units', () => {
     const half = { paymentKey: 'pay_1', kind: 'captured', amountMinor: 0.5, currency: 'BRL' } as const;
     expect(() => nextEntry(books(), half)).toThrow('0.5 is not a ledger amount');
   });

@@ -207,7 +207,7 @@ describe('settlement: any story of several payments', () => {
     );
   });
 
-  it('has open holds exactly while the order is held, each with an id of its own', () => {
+  it('has open holds exactly while the order is held, each with a different id', () => {
     fc.assert(
       fc.property(anyStory, (story) => {
         const ids: string[] = [];

@@ -251,7 +251,7 @@ describe('settlement: unnamed money, of a payment that did not pay the order', (
     expect(deeds(made)).toContain('attention amount_mismatch');
   });
 
-  it('is corrected of rejected money, and what is to be refunded is said anew', () => {
+  it('is corrected for rejected money, and the refund due is stated again', () => {
     const rejected = orderAfter(anOrder(), aFact('unclear'), noMoney(), instruction('reject'));
     const { made, order } = step(rejected, aFact('completed', { quoteMoney: stated('60') }), API);
     expect(order).toMatchObject({ state: 'cancelled', flags: ['refund_due'] });

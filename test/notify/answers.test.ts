@@ -122,7 +122,7 @@ describe('an answer of the shop', () => {
     expect(notice?.answer?.body).toMatch(/^\/settled\?… is wrong: …, …\. 7 \.{925}…$/);
   });
 
-  it('that is no 2xx is kept, as much of it as tells what it is, and the notice is sent again', async () => {
+  it('other than 2xx is kept up to its first bytes, and the notice is sent again', async () => {
     const { shop, newOrder, happen, quiet, list, passFar } = await startStage();
     const statuses = [400, 401, 403, 404, 409, 422, 429, 500, 503];
     for (const status of statuses) {

@@ -58,7 +58,7 @@ describe('observe: refused deliveries', () => {
     ]);
   });
 
-  it('of the next second are counted anew, and none are no line', () => {
+  it('of the next second are counted from zero, and a second without any has no line', () => {
     const { counts, lines, endSecond } = openCounts();
     counts.add({ reason: 'unknown_link' });
     endSecond();

@@ -65,7 +65,7 @@ describe('log: the story of an order, by its reference', () => {
     ]);
   });
 
-  it('has held money as a warning, and the end of the hold; a copy of an event is no news', async () => {
+  it('has held money as a warning, and the end of the hold; a copy of an event adds no line', async () => {
     const { log, lines } = readableLog();
     const settled = await startTestApp({ log, engine: 'sqlite' });
     const link = await settled.reserve('held');

@@ -257,7 +257,7 @@ describe('paylink: the key', () => {
     const { service } = openClient(`${sandbox.url}/api/v1`);
     const fault = await faultOf(service.profile('hint'));
     expect(fault).toMatchObject({ code: 'service_key_refused', status: 401 });
-    expect(fault.message).toContain('Put the right key where SETTLED_API_KEY');
+    expect(fault.message).toContain('Put the right key into SETTLED_API_KEY');
   });
 });
 

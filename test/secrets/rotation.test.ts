@@ -50,7 +50,7 @@ it('a change of the secrets key ends between two batches when settled stops', as
   expect(lists).toBe(atStop);
 });
 
-it('a change of the secrets key seals nothing anew before every replica has the key, and tries until then', async () => {
+it('a change of the secrets key reseals nothing before every replica has the key, and retries until then', async () => {
   const calls: string[] = [];
   const inUse = new Fault('transient', 'secrets_key_in_use', 'the replica other seals under another key');
   /** Refuses so many times. */
