@@ -41,7 +41,7 @@ export type TellOptions = {
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Whether the shop is known to be down: then another failure is not logged. */
+  /** Whether the shop is known to be down: then settled logs another failure at level `debug`. */
   isDown: () => boolean;
   /** Whether the clock can tell how long a notice has been tried. */
   isClockTrusted: () => boolean;
