@@ -76,7 +76,7 @@ export function assertMayListen({ listen, allowRemote }: Pick<SandboxOptions, 'l
   const isLoopback = listen.host === 'localhost' || listen.host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(listen.host);
   if (isLoopback || allowRemote) return;
   throw new Error(
-    `The sandbox listens on loopback only: it shows everything to everybody. ${listen.host} is not loopback; ` +
+    `The sandbox listens on loopback only: anyone who reaches it sees everything. ${listen.host} is not loopback; ` +
       'add --allow-remote if you mean it.',
   );
 }

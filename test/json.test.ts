@@ -61,15 +61,18 @@ function layInWait(value: unknown, spell: (name: string) => string): void {
 }
 
 describe('JSON text', () => {
-  it.each(Object.entries(SPELLINGS))('means what was written, names %s, whatever was read before', (_how, spell) => {
-    fc.assert(
-      fc.property(anyValue, (value) => {
-        layInWait(value, spell);
-        expect(parseJsonText(written(value, spell))).toEqual(value);
-      }),
-      { numRuns: times(400, 2_000) },
-    );
-  });
+  it.each(Object.entries(SPELLINGS))(
+    'means what was written, names %s, no matter what was read before',
+    (_how, spell) => {
+      fc.assert(
+        fc.property(anyValue, (value) => {
+          layInWait(value, spell);
+          expect(parseJsonText(written(value, spell))).toEqual(value);
+        }),
+        { numRuns: times(400, 2_000) },
+      );
+    },
+  );
 
   it('keeps the last of two fields of one name, and a field of the name __proto__', () => {
     expect(parseJsonText(String.raw`{"\u0061":1,"b":2,"a":3}`)).toEqual({ a: 3, b: 2 });
@@ -116,7 +119,7 @@ describe('the parts of JSON text', () => {
     );
   });
 
-  it('tell which name stands twice in one object, however it is written', () => {
+  it('tell which name occurs twice in one object, in any spelling', () => {
     expect(repeatedName(String.raw`{"a":{"b":1},"b":["a",{"b":2}],"\u0061":3}`)).toBe('a');
     expect(repeatedName('{"a":{"b":1},"b":["a",{"b":2}]}')).toBeNull();
     expect(repeatedName('[{"a":":"},{"a":"a"},"a","a"]')).toBeNull();
@@ -138,7 +141,7 @@ describe('json: text that goes to a terminal', () => {
 const numberText = fc.stringMatching(/^-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,5})?([eE][+-]?[0-9]{1,3})?$/);
 const space = fc.stringMatching(/^[ \t\n\r]{0,3}$/);
 
-/** JSON text with numbers at every place where one may stand, and the numbers' characters in their order. */
+/** JSON text with numbers at every place where a number is allowed, and the numbers' characters in their order. */
 const { value: jsonText } = fc.letrec<{ value: { text: string; numbers: string[] } }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 4 },
@@ -184,7 +187,7 @@ const { nested } = fc.letrec<{ nested: unknown }>((tie) => ({
 }));
 
 describe('the bounds of JSON', () => {
-  it('count what is there, and nothing that stands in strings', () => {
+  it('count values, but nothing inside of strings', () => {
     fc.assert(
       fc.property(nested, fc.integer({ min: 1, max: 30 }), (value, valuesMax) => {
         const text = JSON.stringify(value);

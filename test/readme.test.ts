@@ -53,7 +53,7 @@ describe('the README', () => {
     expect(told.map((step) => step?.replaceAll('`', ''))).toEqual(steps.map(({ step }: { step: string }) => step));
   });
 
-  it('shows how it is run and tested, each by a command that stands alone', () => {
+  it('shows how it is run and tested, each by a command that works alone', () => {
     expect(blocksOf('Run it')[0]).toBe('npm ci && npm start\n');
     expect(blocksOf('Test it')).toEqual(['npm ci && npm test\n']);
   });
@@ -220,7 +220,7 @@ async function serve(
   return { folder, hooks, operator, environment: reachable };
 }
 
-/** What the commands print; throws where one fails. */
+/** What the commands print; throws if one fails. */
 function paste(script: string, environment: Record<string, string>): string {
   return execFileSync('bash', ['-euc', script], {
     cwd: ROOT,

@@ -1,6 +1,6 @@
 import { Refusal, UnknownName } from '../model.ts';
 
-/** Exit codes of `settled sandbox`, after sysexits.h where it has one. sandbox/README.md lists them. */
+/** Exit codes of `settled sandbox`, after sysexits.h if it has a fitting one. sandbox/README.md lists them. */
 export const EXIT = {
   ok: 0,
   refused: 1,

@@ -79,7 +79,7 @@ export const win = changeCommand(
 );
 export const expire = changeCommand('expire', 'let a link expire now');
 export const disable = changeCommand('disable', 'switch a link off: INACTIVE');
-export const enable = changeCommand('enable', 'switch a link on again: ACTIVE, so that it can be paid once more');
+export const enable = changeCommand('enable', 'switch a link on: ACTIVE, so that it can be paid again');
 
 function changeCommand(name: string, about: string): Command {
   const options: Options = URL_OPTION;

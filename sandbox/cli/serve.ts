@@ -27,7 +27,7 @@ const OPTIONS = {
   fault: { value: 'JSON', isRepeatable: true, about: 'a fault plan, such as {"fault": "duplicate"}' },
   'no-rate-limit': { about: 'answer more than 60 requests a minute' },
   'merchant-inactive': { about: 'answer every call with 403, as for an inactive merchant' },
-  'allow-remote': { about: 'listen on addresses beyond loopback: everybody there may do everything' },
+  'allow-remote': { about: 'listen on addresses beyond loopback: anyone there can do everything' },
 } as const satisfies Options;
 
 type Given = Call<typeof OPTIONS>['options'];
@@ -169,7 +169,7 @@ function banner(sandbox: Sandbox, options: SandboxOptions, plans: number): strin
   const { url, apiKey, seed } = sandbox;
   return [
     '',
-    `  SANDBOX. ${NOTICE.toUpperCase()} Nothing is charged, nobody is paid.`,
+    `  SANDBOX. ${NOTICE.toUpperCase()} No money moves.`,
     '',
     ...record([
       ['API', `${url}/api/v1`],

@@ -78,7 +78,7 @@ export function releaseReordered(linkNumber: number, { store, clock }: FaultOpti
 export function releaseAll({ store, clock }: Pick<FaultOptions, 'store' | 'clock'>): void {
   for (const delivery of store.heldBack(null)) {
     const held = delivery.held as Held;
-    // None of its plans postpones it any more.
+    // No plan postpones it now.
     store.updateDelivery({ ...delivery, dueAtMs: clock.nowMs(), held: { ...held, postponed: held.faults.length } });
   }
 }
@@ -126,7 +126,7 @@ export function afterSigning(body: Buffer, held: Held | null): Buffer {
   return changed;
 }
 
-/** A body that another fault already spoiled is not JSON any more, and gets a line break instead. */
+/** A body that another fault already damaged is no longer JSON, and gets a line break instead. */
 function reEncoded(body: Buffer): Buffer {
   try {
     return Buffer.from(JSON.stringify(JSON.parse(body.toString()), null, 2));

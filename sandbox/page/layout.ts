@@ -34,7 +34,7 @@ type PageOptions = {
   goesTo?: string | null;
 };
 
-/** How long the customer sees the receipt before the browser goes on. */
+/** How long the customer sees the receipt before the browser continues to the shop. */
 const RECEIPT_SECONDS = 3;
 
 export function page({ title, body, goesTo = null }: PageOptions): string {

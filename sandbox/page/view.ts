@@ -17,7 +17,7 @@ export type View = {
  * - `pending`: this visit's payment has begun
  * - `receipt`: this visit's payment is complete
  * - `paid`: another payment has completed, or this one was reversed
- * - `expired`, `closed`: may not be paid any more
+ * - `expired`, `closed`: can no longer be paid
  */
 type PageState = 'quote' | 'pending' | 'receipt' | 'paid' | 'expired' | 'closed';
 

@@ -9,7 +9,7 @@ export type Delivery = {
   id: string;
   eventNumber: number;
   linkNumber: number;
-  /** Why it is sent: a change emitted it, somebody asked for it again, or the panel sent it. */
+  /** Why it is sent: a change emitted it, a request asked for it again, or the panel sent it. */
   origin: 'automatic' | 'resend' | 'panel';
   /** `lost`: a fault dropped it, and the service believes that it arrived. */
   status: 'waiting' | 'acknowledged' | 'given_up' | 'lost';

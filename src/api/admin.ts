@@ -91,7 +91,7 @@ export const showMetrics = operation({
   id: 'metrics',
   group: 'Health',
   summary: 'Metrics for Prometheus',
-  // Prometheus may add parameters of its own.
+  // Prometheus may add its own parameters.
   query: z.looseObject({}),
   answers: {
     200: {
@@ -116,7 +116,7 @@ settled_orders{state="held"} 1
 export const makeBackup = operation({
   id: 'makeBackup',
   group: 'Operation',
-  summary: 'Write a consistent copy of the database beside it, while serving',
+  summary: 'Write a consistent copy of the database next to it, while serving',
   description: 'One at a time. For PostgreSQL use `pg_dump`: settled does not copy it.',
   answers: {
     201: {
@@ -195,15 +195,15 @@ export async function freeBytes(storePath: string): Promise<number | null> {
 export const rotateKey = operation({
   id: 'rotateKey',
   group: 'Operation',
-  summary: 'Change the key under which signing secrets rest, while serving',
+  summary: 'Change the key that encrypts signing secrets, while serving',
   description:
-    'If the key is a file beside the database, settled makes a new one and keeps the one before in a file of its own. If it ' +
-    'comes from `SETTLED_SECRETS_KEY`, start settled with the new key there and the one before in ' +
-    '`SETTLED_SECRETS_KEY_PREVIOUS`. The answer comes when every secret rests under the new key; requests that come ' +
+    'If the key is a file next to the database, settled makes a new one and keeps the previous one in its own file. If it ' +
+    'comes from `SETTLED_SECRETS_KEY`, start settled with the new key there and the previous one in ' +
+    '`SETTLED_SECRETS_KEY_PREVIOUS`. The answer comes when the new key encrypts every secret; requests that come ' +
     'meanwhile get the same answer.',
   answers: {
     200: {
-      when: 'All secrets rest under the key that is named.',
+      when: 'The key `keyId` encrypts all secrets.',
       schema: z.strictObject({
         rotation: z.strictObject({
           keyId: z.string().meta({ examples: ['0f3a5b7c9d1e2f40'] }),

@@ -97,7 +97,7 @@ const matter = z
     count: count.describe('How often it was raised; of a hold, how many of its order are open.'),
     openedAt: time,
     lastAt: time,
-    order: order.nullable().describe('Its order as it stands now.'),
+    order: order.nullable().describe('Its order as it is now.'),
   })
   .meta({ id: 'Matter', description: 'Something that needs a person.' });
 

@@ -29,7 +29,7 @@ export const checkOrder = operation({
     200: {
       when: 'What the service said, and the order after it.',
       schema: z.strictObject({
-        order: order.describe('As it stands after what the service said.'),
+        order: order.describe('The order as it is after the service answered.'),
         service: z.strictObject({
           linkStatus: link.status.unwrap(),
           paymentStatus: described(
@@ -56,7 +56,7 @@ export const checkOrder = operation({
 export const cancelOrder = operation({
   id: 'cancelOrder',
   group: 'Orders',
-  summary: 'Cancel an order that nobody has begun to pay',
+  summary: 'Cancel an order whose payment has not begun',
   description:
     'settled asks the service first, so that no paid order is cancelled. The link cannot be taken back: settled watches it ' +
     'until it expires, and holds what is still paid on it for a person.',
@@ -96,7 +96,7 @@ async function cancel(options: ApiOptions, { reference: name }: { reference: str
   return { order: orderDocument(after) };
 }
 
-/** Throws unless the service says that nobody began to pay, or that it has no link of the order. */
+/** Throws unless the service says that no payment has begun, or that it has no link of the order. */
 async function requireUntouched(options: ApiOptions, known: Order): Promise<void> {
   const checked = await askNow(options, known.reference);
   const payable = checked.outcome === 'read' || checked.outcome === 'foreign' ? checked.link : null;

@@ -119,9 +119,9 @@ async function checkSecrets({ store, keyring }: ApiOptions): Promise<Finding> {
   const links = await store.countUnopenable(keyring.keyIds);
   const detail =
     links === 0
-      ? "every link's signing secret rests under a key that is there"
-      : `the signing secrets of ${links} links cannot be opened with the keys that there are: their deliveries are answered ` +
-        '503, and their orders are found by asking. See Keys in docs/operations.md';
+      ? "a known key opens every link's signing secret"
+      : `the signing secrets of ${links === 1 ? '1 link' : `${links} links`} cannot be opened with the known keys: settled ` +
+        'answers their deliveries with 503, and learns of their payments by asking. See Keys in docs/operations.md';
   return finding('secrets', links === 0, detail);
 }
 

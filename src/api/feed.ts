@@ -23,7 +23,7 @@ const query = z.strictObject({
     .optional()
     .describe(
       'The `cursor` up to which you have read. Without it: from the beginning. `now`: from here on; the answer has no ' +
-        'notices, and the cursor to go on from.',
+        'notices, and the cursor to continue from.',
     ),
   limit: wholeNumber(1, FEED_MAX.limit).default(100).describe('Notices of a page.'),
   wait: wholeNumber(0, FEED_MAX.waitSeconds).default(0).describe('Seconds to wait if there is nothing yet.'),
@@ -41,7 +41,7 @@ export const readFeed = operation({
     'page ends before its notices come to more than 1 MiB, with one at least: `more` says whether there are others.\n\n' +
     'With `wait` it answers when there is something, or after so many seconds with none. A settled that is stopping, or has ' +
     'many readers that wait, answers at once.\n\n' +
-    'With `after=now` it answers at once, with no notices and the cursor of the end: a shop that begins empty goes on from ' +
+    'With `after=now` it answers at once, with no notices and the cursor of the end: a shop that begins empty continues from ' +
     'there, and never reads what happened before.',
   query,
   answers: {

@@ -201,7 +201,7 @@ export const showNotice = operation({
 export const resendNotice = operation({
   id: 'resendNotice',
   group: 'Notices',
-  summary: 'Send a notice once more',
+  summary: 'Send a notice again',
   description:
     'For a notice that the shop took, or that settled gave up; one that waits for its next attempt is sent at once. Its id ' +
     'stays. If another one of its order has its turn, it is sent after that one: `waitsFor`.',

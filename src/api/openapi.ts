@@ -150,7 +150,7 @@ function queryParameters({ operation: { query } }: Route, writer: SchemaWriter):
   }));
 }
 
-/** A parameter's description stands beside its schema. */
+/** A parameter's description is next to its schema. */
 function described({ description, ...schema }: JsonSchema): Pick<Parameter, 'description' | 'schema'> {
   return { ...(description === undefined ? {} : { description }), schema };
 }
@@ -257,7 +257,7 @@ const INTRODUCTION = [
     '`AUTH="Authorization: Bearer $(cat data/settled.db.operator-token)"`.',
 
   '**Bodies** are JSON objects in UTF-8, of at most 64 KiB, sent as `application/json`. A route refuses a field or a query ' +
-    'parameter that it does not know, and one that stands twice, by its name. Lengths count UTF-16 units.',
+    'parameter that it does not know, and one that occurs twice, by its name. Lengths count UTF-16 units.',
 
   '**References** in a path are percent-encoded: order `a/b` is `/v1/orders/a%2Fb`.',
 

@@ -59,18 +59,18 @@ export const openOrder = operation({
   summary: 'Open a payment link for an order',
   description:
     'One call, and the answer has the address to send the customer to. settled commits the token and the signing secret ' +
-    'before the service hears of the link, so that its webhooks verify whatever is lost on the way.\n\n' +
+    'before the service hears of the link, so that its webhooks verify even if an answer is lost.\n\n' +
     'Retry until it answers 200 or 201: the same request never makes a second link.',
   body: content,
   answers: {
     201: { when: 'The link is open.', schema: orderAnswer, sample: { order: OPEN } },
     200: {
-      when: 'The same was asked for before: the order as it stands, with its link.',
+      when: 'A request with the same content came before: the order as it is now, with its link.',
       schema: orderAnswer,
       sample: { order: OPEN },
     },
     202: {
-      when: 'It takes longer than 10 s, and settled goes on with it. The same request finds it.',
+      when: 'It takes longer than 10 s, and settled continues in the background. Repeat the request to get the link.',
       schema: waitingAnswer,
       sample: {
         order: { ...OPEN, link: null },
@@ -204,7 +204,7 @@ function refusal(reference: string, opened: Refused): ProblemError {
     }
     case 'expired': {
       const detail =
-        `The link of order ${reference} has expired: nobody can pay there. Open the order under a new reference. A payment ` +
+        `The link of order ${reference} has expired and cannot be paid. Open the order under a new reference. A payment ` +
         'that is already under way still pays this one.';
       return problem(409, 'link_expired', detail);
     }

@@ -106,7 +106,7 @@ export const order = z
   .strictObject({
     reference,
     state: names('OrderState', ORDER_STATES, (name) => STATES[name]),
-    flags: z.array(names('Flag', FLAGS, words.flag)).describe('What a person should know beside the state.'),
+    flags: z.array(names('Flag', FLAGS, words.flag)).describe('What a person should know in addition to the state.'),
     amount: amount.describe('What the order costs.'),
     currency: described(
       z.string().min(3).max(12),

@@ -47,7 +47,7 @@ export const showOrder = operation({
   id: 'showOrder',
   group: 'Orders',
   summary: 'One order',
-  answers: { 200: { when: 'The order as it stands.', schema: orderAnswer, sample: { order: PAID } } },
+  answers: { 200: { when: 'The order as it is now.', schema: orderAnswer, sample: { order: PAID } } },
   answer: async ({ store }, { reference }) => {
     const found = await store.findOrder(reference);
     if (found === null) throw noSuchOrder(reference);

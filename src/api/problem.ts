@@ -61,7 +61,7 @@ export const problemSchema = z
       .optional()
       .describe('Each fault of a request by its place.'),
   })
-  .meta({ id: 'Problem', description: 'An error answer as RFC 9457 has it.' });
+  .meta({ id: 'Problem', description: 'An error answer as defined in RFC 9457.' });
 
 /** What each code means and what to do about it. A test holds docs/errors.md to the same words. */
 export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; remedy: string }>> = {
@@ -77,10 +77,13 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
   content_type: { meaning: 'the body is not declared as JSON', remedy: 'send `Content-Type: application/json`' },
   reference_conflict: {
     meaning:
-      'the order exists with other content, or its link is made by the other side, the shop or settled; the sentence says which',
-    remedy: 'repeat its request unchanged, or use a new reference',
+      'the order exists with other content, or the other side (the shop or settled) makes its link; the sentence says which',
+    remedy: 'repeat the first request unchanged, or use a new reference',
   },
-  order_cancelled: { meaning: 'the order was cancelled, so settled gives out no link', remedy: 'use a new reference' },
+  order_cancelled: {
+    meaning: 'the order was cancelled, so settled does not give out its link',
+    remedy: 'use a new reference',
+  },
   link_expired: {
     meaning: "the order's link has expired, so settled does not give it out",
     remedy: 'use a new reference; a payment that is already under way still pays the order',
@@ -148,7 +151,7 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
   },
   api_key_refused: {
     meaning: 'the service refuses the API key, or the merchant is inactive',
-    remedy: 'repair the key or ask the service; settled then goes on with what it began',
+    remedy: 'repair the key or ask the service; settled then continues what it began',
   },
   public_url_not_public: {
     meaning: 'a link keeps its webhook address, and the service cannot deliver to the one that is configured',

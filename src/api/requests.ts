@@ -43,7 +43,7 @@ function faultsOf(issue: z.core.$ZodIssue): { path: string; detail: string }[] {
   return [{ path: issue.path.join('.'), detail: issue.message }];
 }
 
-/** Refuses a body that is not declared as JSON: the body parser would take it for no body at all. */
+/** Refuses a body that is not declared as JSON: the body parser would treat it as a missing body. */
 export const requireJson: RequestHandler = (request, _response, next) => {
   const hasBody = request.headers['content-length'] !== '0' && request.is('*/*') !== null;
   if (!hasBody || request.is('application/json')) return next();
@@ -67,14 +67,14 @@ export const JSON_BODY = {
 
 /**
  * Reads the body as it is written: a number that JavaScript would not hold as written becomes an `ExactNumber`. A name
- * that stands twice in one object is refused, because settled cannot know which of the two was meant.
+ * that occurs twice in one object is refused, because settled cannot know which of the two was meant.
  */
 export const readAsWritten: RequestHandler = (request, _response, next) => {
   const text = texts.get(request);
   if (text === undefined || text === '') return next();
   const path = repeatedName(text)?.slice(0, NAME_SHOWN_MAX);
   if (path !== undefined) {
-    const detail = 'stands more than once in the same object';
+    const detail = 'occurs more than once in the same object';
     return next(problem(400, 'invalid_request', `${path}: ${detail}`, { errors: [{ path, detail }] }));
   }
   try {

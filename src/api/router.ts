@@ -60,7 +60,7 @@ function post(path: string, allowed: readonly Role[], operation: Operation): Rou
   return { method: 'post', path, allowed, operation };
 }
 
-/** Routes for everybody who reaches the private listener. */
+/** Routes without a token, for anyone who reaches the private listener. */
 export const OPEN_ROUTES: readonly Route[] = openRoutes(describeRoutes);
 
 /** The document of every route of the private listener. */

@@ -12,11 +12,11 @@ import { problem } from './problem.ts';
 import { REJECTION_REASONS } from './rejections.ts';
 import { type ApiOptions, operation } from './route.ts';
 
-/** While nothing happens, settled sends a line this often to show that the connection stands. */
+/** While nothing happens, settled sends a line this often to show that the connection is open. */
 const ALIVE_EVERY_MS = 10_000;
 /** What happens within this time is sent together. */
 const GATHER_MS = 50;
-/** A reader that takes nothing for this long has left, or might as well have. */
+/** settled disconnects a reader that takes nothing for this long. */
 const STUCK_AFTER_MS = 60_000;
 
 const common = { at: time, reference: reference.nullable() };

@@ -12,9 +12,9 @@ export type App = {
   readonly operatorAddress: ListenAddress;
   /** The name of this process among the replicas of its store; null if it is alone. */
   readonly replica: string | null;
-  /** Rejects when the store failed in a way that the process must not outlive. Never resolves. */
+  /** Rejects when the store fails so that the process must end. Never resolves. */
   readonly failed: Promise<never>;
-  /** Answers what was accepted, then ends, within 5 s. */
+  /** Answers every accepted request, then ends, within 5 s. */
   stop(): Promise<void>;
 };
 
@@ -44,7 +44,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
 }
 
-/** Milliseconds after the stop was asked for. */
+/** Milliseconds after the signal to stop. */
 const STOP = {
   closeMs: 1_000,
   refuseBodiesMs: 3_000,
@@ -55,7 +55,7 @@ const STOP = {
 
 type Running = { servers: readonly HttpServer[]; rejections: RejectionLog; stages: Stages; watches: readonly Cancel[] };
 
-/** Serves for one more second, then closes. What cannot be answered with the truth in time is answered 503. */
+/** Serves for one more second, then closes. Answers 503 if it cannot answer truthfully in time. */
 async function stopApp(context: Context, { servers, rejections, stages, watches }: Running): Promise<void> {
   const { activity, bodies, clock, clockSteps, health, isShared, notices, refusals, store } = context;
   health.draining = true;
@@ -74,6 +74,6 @@ async function stopApp(context: Context, { servers, rejections, stages, watches 
   await Promise.all([...servers.map((server) => server.close()), clockSteps.stop(), stopStages(stages)]);
   await rejections.flush();
   refusals.flush();
-  // A database on another machine may not answer, and holds nothing that this process must end.
+  // A database on another machine may not answer, and this process need not end anything there.
   await (isShared ? Promise.race([store.close(), left]) : store.close());
 }

@@ -6,13 +6,19 @@ import { type LoopTurn, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
 /** A jump of the store's clock against the monotonic one. A smaller one delays nothing for longer than itself. */
 const STEP_MS_MIN = 30_000;
 const LOOK_EVERY_MS = 1_000;
-/** For this long after a step, and after the start of the process, nothing is given up or dropped because of its age. */
+/**
+ * For this long after a step, and after the start of the process, settled gives nothing up and drops nothing because of
+ * its age.
+ */
 const DOUBT_MS = 3_600_000;
-/** After a step back, what is due later than this is made due at once; what is due sooner comes in time. */
+/**
+ * After a step back, settled makes everything due at once that is due later than this; what is due sooner comes in
+ * time.
+ */
 const SOON_MS = 60_000;
 /** Longer than anything waits for its next attempt. Used at a start, when what the clock did before is unknown. */
 const WAIT_MS_MAX = 2 * 3_600_000;
-/** Each call takes a few milliseconds of the store's time; the rest between two is for deliveries. */
+/** Each call takes a few milliseconds of the store's time; the pause between two is for deliveries. */
 const MEND_ROWS = 1_000;
 const REST_MS = 20;
 const RETRY_MS = 30_000;
@@ -26,7 +32,7 @@ export type ClockStepsOptions = {
 };
 
 export type ClockSteps = {
-  /** Whether what seems old is old. Looks at the clock first, so read the time before you ask. */
+  /** Whether ages can be trusted. Looks at the clock first, so read the time before you call it. */
   isTrusted(): boolean;
   /** Notes that the clock was this far ahead at the last sign of life before this process. */
   wasAhead(byMs: number): void;
@@ -36,15 +42,15 @@ export type ClockSteps = {
 };
 
 /**
- * Watches the clock for steps: set by a person or by NTP, or slept through by a suspended machine. Mends the rows that a
- * step delayed or made old, also those of a step before the start of the process.
+ * Watches the clock for steps: set by a person or by NTP, or slept through by a suspended machine. Repairs the rows
+ * that a step delayed or made old, including those of a step before the start of the process.
  */
 export function watchClock({ store, clock, log, onStep }: ClockStepsOptions): ClockSteps {
   const offsetMs = () => clock.nowMs() - clock.monotonicMs();
   const startedMs = clock.monotonicMs();
   let lastMs = offsetMs();
   let latest: { byMs: number; atMs: number } | null = null;
-  /** What is to be mended, the oldest first. */
+  /** The repairs to make, the oldest first. */
   const mends: ((may: LoopTurn) => Promise<void>)[] = [(may) => hasten(WAIT_MS_MAX, may)];
   const mending = startLoop({ clock, turn: mendNext });
 

@@ -21,7 +21,7 @@ import { Health, watchIntake } from './health.ts';
 /** A delivery whose commit takes longer is answered 503; the service gives up after 20 s. */
 const COMMIT_TIMEOUT_MS = 10_000;
 
-/** A signing secret that another replica corrected is known here after this time. */
+/** After this time this process knows a signing secret that another replica corrected. */
 const SECRETS_FRESH_MS = 2_000;
 
 export type AppOptions = {
@@ -36,7 +36,7 @@ export type AppOptions = {
   openFiles?: number;
 };
 
-/** What every part of settled is made with: the configuration, the open store, and what all parts share. */
+/** What every part of settled gets: the configuration, the open store, and what all parts share. */
 export type Context = Awaited<ReturnType<typeof openContext>>;
 
 /** Opens the store, and what all parts share. */
@@ -88,9 +88,9 @@ export async function openContext(options: AppOptions) {
     events,
     /** Raised when a check may have been queued. */
     checks,
-    /** Raised when there may be a new notice, of this replica or another. */
+    /** Raised when there may be a new notice, from this replica or another. */
     notices,
-    /** Tells of a new notice: here, and the other replicas. */
+    /** Announces a new notice, here and to the other replicas. */
     onNotices: () => {
       hints.send('notices');
       notices.raise();

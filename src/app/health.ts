@@ -9,7 +9,10 @@ import { type Cancel, type Clock, inWords } from '../work/clock.ts';
 /** A heartbeat is overdue after this time. */
 const HEARTBEAT_OVERDUE_MS = 6_000;
 
-/** A delivery that could not be recorded counts this long, unless a later one is: a proxy may send none meanwhile. */
+/**
+ * A delivery that could not be recorded counts for this long, unless a later one is recorded: a proxy may send none
+ * meanwhile.
+ */
 const INTAKE_FAILED_MS = 15_000;
 
 /** The event loop is blocked if a timer of this period is this late, this many times in a row. */
@@ -55,7 +58,7 @@ export class Health {
 
   /** A heartbeat was written (null), or could not be. */
   beat(fault: Error | null): void {
-    // A store that failed as a whole and recovered takes deliveries too.
+    // A store that failed as a whole and recovered accepts deliveries again.
     if (fault === null && this.#beatFault !== null) this.#intakeFault = null;
     this.#beatFault = fault === null ? null : fault.message;
     if (fault === null) this.#lastBeatMs = this.#clock.monotonicMs();
@@ -124,12 +127,12 @@ export type HeartbeatOptions = {
   onWasAhead: (byMs: number) => void;
 };
 
-/** Writes a heartbeat every two seconds, which finds a store that cannot be written also while no delivery comes. */
+/** Writes a heartbeat every two seconds, which detects a store that cannot be written even while no delivery comes. */
 export function startHeartbeat(options: HeartbeatOptions): Cancel {
   const { store, clock, health, log, catchUp: catchUpAll, onWasAhead } = options;
   let wasWell = true;
   let isFirst = true;
-  /** The shared store tells of an outage until the catch-up is done: once is enough. */
+  /** The shared store reports an outage until the catch-up is done; one catch-up is enough. */
   let isTold = false;
   function beat(): void {
     store.heartbeat(clock.nowMs()).then(
@@ -164,7 +167,7 @@ export function startHeartbeat(options: HeartbeatOptions): Cancel {
   return clock.every(HEARTBEAT_EVERY_MS, beat);
 }
 
-/** A share of a shorter time says more of the moment than of the load. */
+/** A share of a shorter time shows chance rather than load. */
 const LOAD_WINDOW_MS_MIN = 100;
 
 /** Returns a function that says how busy the event loop of this thread was lately, from 0 (idle) to 1. */

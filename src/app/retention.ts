@@ -4,9 +4,9 @@ import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, type LoopTurn, startLoop } from '../work/loop.ts';
 import type { ClockSteps } from './clock_steps.ts';
 
-/** Bodies are kept for at most this much longer than asked. */
+/** settled keeps bodies for at most this much longer than configured. */
 const ROUND_EVERY_MS = 3_600_000;
-/** Each batch takes a few milliseconds of the store's time; the rest between two is for deliveries. */
+/** Each batch takes a few milliseconds of the store's time; the pause between two is for deliveries. */
 const BATCH_ROWS = 256;
 const REST_MS = 250;
 
@@ -15,7 +15,7 @@ export type RetentionOptions = {
   clock: Clock;
   log: Log;
   keepBodiesMs: number;
-  /** While the clock may be wrong about what is old, nothing is dropped: bytes do not come back. */
+  /** While the clock may be wrong about ages, settled drops nothing: bytes do not come back. */
   clockSteps: Pick<ClockSteps, 'isTrusted'>;
 };
 

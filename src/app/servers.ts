@@ -34,7 +34,7 @@ const TAKEN: ReadonlySet<EndedDelivery['outcome']> = new Set([
   'probe',
 ]);
 
-/** Outcomes of deliveries that were refused unread: their link is looked for after the answer. */
+/** Outcomes of deliveries that were refused unread: settled looks their link up after the answer. */
 const UNREAD: ReadonlySet<EndedDelivery['outcome']> = new Set(['too_large', 'encoded', 'other_method']);
 
 /** Opens the public listener, for deliveries and returning customers, and the private one, for the API. */

@@ -42,7 +42,7 @@ export function startStages(context: Context) {
   };
 }
 
-/** What follows after an event was settled, or could not be. */
+/** What follows after an event was settled or failed. */
 function afterSettling(context: Context): Pick<SettlerOptions, 'onSettled' | 'onFailed'> {
   const { metrics, activity, checks, onNotices } = context;
   return {
@@ -113,7 +113,7 @@ function startNotifying(context: Context): BackgroundWorker | null {
   });
 }
 
-/** Ends every stage after what it has in hand; the settler last, because others have readings settled. */
+/** Ends every stage after its current work; the settler last, because other stages give it readings. */
 export async function stopStages({ settler, asking, notifier, retention, rotation }: Stages): Promise<void> {
   asking?.service.close();
   const { opener, reconciler } = asking ?? {};

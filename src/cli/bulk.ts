@@ -32,7 +32,7 @@ export function bulkCommand<R extends Row>(bulk: Bulk<R>): Command {
       `With IDs, the ${one}s are ${done} at once.`,
       'Otherwise the command takes those that match all of --failed, --order and --since, the oldest first;',
       'without --yes it only counts them, does nothing and ends with 1.',
-      'If one is refused it goes on with the others; the exit code is that of the first refusal.',
+      'If one is refused it continues with the others; the exit code is that of the first refusal.',
     ],
     examples,
     options: {

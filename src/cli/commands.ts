@@ -47,7 +47,7 @@ const GROUPS: readonly Group[] = [
     ],
   },
   { heading: 'What the service said', commands: [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery] },
-  { heading: 'What the shop is told', commands: [noticesList, noticesShow, noticesResend] },
+  { heading: 'Notices to the shop', commands: [noticesList, noticesShow, noticesResend] },
   { heading: 'What needs a person', commands: [attention, attentionEnd] },
 ];
 

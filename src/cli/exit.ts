@@ -103,7 +103,7 @@ export type Failure = {
   readonly exit: ExitCode;
 };
 
-/** Ends the command for a reason of its own. */
+/** Ends the command with the command's own reason. */
 export class CommandError extends Error implements Failure {
   readonly code: keyof typeof EXIT_OF_COMMAND;
   readonly exit: ExitCode;

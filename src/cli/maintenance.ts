@@ -71,7 +71,7 @@ type BackupAnswer = { backup: { path: string; bytes: number; notIncluded: string
 
 export const backup = defineCommand({
   name: 'backup',
-  about: 'write a consistent copy of the database beside it, while the server serves',
+  about: 'write a consistent copy of the database next to it, while the server serves',
   details: [
     'The copy does not contain the secrets key, and cannot be used without it: the answer says where the key is.',
     'Copy the key once, and keep it apart. docs/operations.md has the restore, command by command.',

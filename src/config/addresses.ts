@@ -10,7 +10,7 @@ export function isLoopback(hostname: string): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
 }
 
-/** Whether the service can deliver there: https, and not a name or address that only this network knows. */
+/** Whether the service can deliver to it: https, and not a name or address that only this network knows. */
 export function isPublicAddress(address: string): boolean {
   const { protocol, hostname } = new URL(address);
   if (protocol !== 'https:' || HOME.test(hostname.replace(/\.$/, ''))) return false;
@@ -34,7 +34,7 @@ function isPrivateIpv4(address: ipaddr.IPv4): boolean {
 
 /** A network without IPv4 reaches the whole of it here (NAT64, RFC 6052). */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
-/** All that IANA has given out. */
+/** The range that IANA has allocated. */
 const GLOBAL = ipaddr.IPv6.parseCIDR('2000::/3');
 /** Protocol assignments (RFC 2928) and documentation (RFC 9637), which are not among the package's ranges. */
 const SPECIAL = ['2001::/23', '3fff::/20'].map((range) => ipaddr.IPv6.parseCIDR(range));

@@ -40,10 +40,10 @@ const SETTINGS = {
   publicUrl: setting('SETTLED_PUBLIC_URL', 'http://127.0.0.1:8787', parsePublicUrl),
   hooksListen: setting('SETTLED_HOOKS_LISTEN', '127.0.0.1:8787', parseListen),
   operatorListen: setting('SETTLED_OPERATOR_LISTEN', '127.0.0.1:8788', parseListen),
-  /** Null: kept in a file beside the database. Never null with a shared store, and neither is `secretsKey`. */
+  /** Null: kept in a file next to the database. Never null with a shared store; nor is `secretsKey`. */
   operatorToken: optional('SETTLED_OPERATOR_TOKEN', parseToken),
   shopToken: optional('SETTLED_SHOP_TOKEN', parseToken),
-  /** 32 bytes; null: kept in a file beside the database. */
+  /** 32 bytes; null: kept in a file next to the database. */
   secretsKey: optional('SETTLED_SECRETS_KEY', parseSecretsKey),
   /** The key that `secretsKey` replaces; some secrets may still be sealed under it. */
   secretsKeyPrevious: optional('SETTLED_SECRETS_KEY_PREVIOUS', parseSecretsKey),
@@ -58,10 +58,10 @@ const SETTINGS = {
   customerReturn: setting('SETTLED_RETURN', 'off', flag),
   /** Codes, separated by spaces; the first is that of an order that names none. */
   currency: setting('SETTLED_CURRENCY', 'BRL', parseCurrency),
-  /** How the names of the two headers of a delivery begin, in lower case. */
+  /** The beginning of the names of a delivery's two headers, in lower case. */
   headerPrefix: setting('SETTLED_HEADER_PREFIX', HEADER_PREFIX, parseHeaderPrefix),
   hooksCors: optional('SETTLED_HOOKS_CORS', parseOrigin),
-  /** Where notices are sent; null: the shop reads the feed. */
+  /** The address for notices; null: the shop reads the feed. */
   shopUrl: optional('SETTLED_SHOP_URL', parseShopUrl),
   /** The keys that sign notices; two while the shop changes its secret. */
   shopSecrets: optional('SETTLED_SHOP_SECRET', parseShopSecrets),
@@ -204,7 +204,7 @@ function readValue(file: string): string {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    // The value itself may have been given in place of its file.
+    // The operator may have given the value itself in place of its file.
     const shown = isAbsolute(file) || file.startsWith('.') || file.length <= SHOWN_MAX ? file : 'its file';
     throw new Error(`cannot be read from ${shown}: ${UNREADABLE[code] ?? code}`);
   }
@@ -212,7 +212,7 @@ function readValue(file: string): string {
 
 export const SAME_TOKENS = "SETTLED_SHOP_TOKEN must not be the operator's token: the shop may do less";
 
-/** What is wrong with settings that are each right. A setting that is wrong is undefined here. */
+/** Faults between settings that are valid on their own. An invalid setting is undefined here. */
 function faultsBetween(values: Partial<Config>): string[] {
   const faults: string[] = [];
   const { operatorToken, shopToken, apiUrl, apiKey, confirm, secretsKey, secretsKeyPrevious } = values;

@@ -39,7 +39,7 @@ function readEnvFile(path: string): Environment {
 const OF_A_SERVICE = /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)$/;
 const PORT_OF_A_SERVICE = /^(?:tcp|udp|sctp):\/\//;
 
-/** Names that begin like ours and are not: those of Kubernetes, and of `settled sandbox`. */
+/** Names that begin like ours but belong to others: to Kubernetes, and to `settled sandbox`. */
 function isForOthers(name: string, value: string): boolean {
   if (name.startsWith('SETTLED_SANDBOX_') || OF_A_SERVICE.test(name)) return true;
   return name.endsWith('_PORT') && PORT_OF_A_SERVICE.test(value);

@@ -117,7 +117,7 @@ export function parseOrigin(text: string): string {
   return text;
 }
 
-/** How the names of the two headers of a delivery begin: a token of RFC 9110 §5.6.2. Returns it in lower case. */
+/** The beginning of the names of a delivery's two headers: a token of RFC 9110 §5.6.2. Returns it in lower case. */
 export function parseHeaderPrefix(text: string): string {
   const isWhole = /-(?:signature|timestamp)?$/i.test(text);
   if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(text) && !isWhole) return text.toLowerCase();

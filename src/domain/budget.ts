@@ -8,15 +8,15 @@ export const BUDGET_WINDOW_MS = 61_000;
 /** Shares of all slots: a customer at checkout never waits behind the janitor. */
 const SHARES: Readonly<Record<RequestClass, number>> = { create: 1, confirm: 0.8, hint: 0.6, janitor: 0.4 };
 
-/** Shares that are a class's own: the busiest shop must not keep the others from asking at all. */
+/** Shares that are reserved for a class: the busiest shop must not stop the other classes from asking. */
 const FLOORS: Readonly<Record<RequestClass, number>> = { create: 0, confirm: 0.2, hint: 0.1, janitor: 0.1 };
 
-/** How many of `slots` may be in use for a request of this class to be admitted below. */
+/** A class may send while fewer of all `slots` than this are in use. */
 export function slotsFor(requestClass: RequestClass, slots: number): number {
   return Math.max(1, Math.floor(slots * SHARES[requestClass]));
 }
 
-/** Slots in use: all of them, those of a class, and those that others use of the same limit. */
+/** Slots in use: by all classes, by this class, and by other programs within the same limit. */
 export type SlotUse = { readonly own: number; readonly ofClass: number; readonly foreign: number };
 
 /**
@@ -33,7 +33,7 @@ export function slotsLeft(requestClass: RequestClass, slots: number, { own, ofCl
 /** Requests that the service takes in a window (spec §8). A key with a higher limit changes nothing: settled sets the budget. */
 const SERVICE_LIMIT = 60;
 
-/** How much of the service's limit others use, as an answer shows it beside our own use. */
+/** How much of the service's limit other programs use: what an answer shows, less our own use. */
 export function foreignUse({ remaining }: RateSeen, own: number): number {
   return Math.max(0, SERVICE_LIMIT - remaining - own);
 }
@@ -41,10 +41,10 @@ export function foreignUse({ remaining }: RateSeen, own: number): number {
 /** No pause is longer: the bound of `Retry-After`. */
 export const PAUSE_MS_MAX = 3_600_000;
 
-/** What a slot is asked for. */
+/** A request for a slot. */
 export type BudgetAsk = {
   readonly class: RequestClass;
-  /** All slots there are. */
+  /** Size of the budget. */
   readonly slots: number;
   /** How long the request may take. */
   readonly deadlineMs: number;
@@ -71,7 +71,7 @@ export type BudgetTaken =
  */
 export type RateSeen = { readonly limit: number; readonly remaining: number; readonly resetAtMs?: number };
 
-/** Nothing is sent until then; `spares` names the class that may try all the same. */
+/** settled sends nothing until then; the class in `spares` is exempt. */
 export type ApiPause = { readonly untilMs: number; readonly spares: 'create' | null };
 
 /** How the service takes our key: `unknown` if the answer does not show it. */

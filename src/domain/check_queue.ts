@@ -1,8 +1,8 @@
 import type { RequestClass } from './budget.ts';
 
 /**
- * Why the service should be asked about a link now, the weakest reason first: a stronger one takes the place of a weaker,
- * and is asked about first. One check answers all of them.
+ * Why settled should ask the service about a link now, the weakest reason first. A stronger reason replaces a weaker
+ * one, and settled asks about it first. One check answers all of them.
  *
  * - `registered`: the link is new here
  * - `listed`: the service's list shows another status than ours
@@ -10,7 +10,7 @@ import type { RequestClass } from './budget.ts';
  * - `rejected`: deliveries were refused as not authentic
  * - `stale`, `unreadable`, `not_understood`, `link_mismatch`: an authentic delivery could not settle
  * - `returned`: the customer came back from the service's page
- * - `doubtful_money`: a decision waits for the API, or wants to know more of money it counted
+ * - `doubtful_money`: a decision waits for the API, or needs more facts about money that it counted
  */
 export const CHECK_REASONS = [
   'registered',
@@ -61,7 +61,7 @@ export function canBeForged(rank: number): boolean {
   return rank >= RANKS.link_changed && rank <= RANKS.link_mismatch;
 }
 
-/** Forgers can send hints: they cause at most one check of a link in this time, and this many checks in a minute. */
+/** Forgers can send hints. Hints cause at most one check of a link in this time, and this many checks in a minute. */
 export const HINT_EVERY_MS = 300_000;
 export const HINTS_PER_MINUTE_MAX = 10;
 /** The customer's return queues one check per link in this time. */

@@ -2,9 +2,9 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** After a link was made; then daily until it expires. */
+/** Checks of a new link, after its creation; then daily until it expires. */
 const FRESH_MS = [2 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS] as const;
-/** Just after it expires: the service's clock and ours need not agree to the second. */
+/** A check after the expiry: the service's clock and ours need not agree to the second. */
 const PAST_EXPIRY_MS = 30_000;
 const DAYS_PAST_EXPIRY = 7;
 /** How long the schedule asks about a link whose expiry is unknown. */
@@ -18,13 +18,13 @@ export type Watched = {
   readonly expiresAtMs: number | null;
   /** When its order became paid, if it did. */
   readonly settledAtMs: number | null;
-  /** Whether the link could still be paid when it was read last, whatever is known of its expiry. */
+  /** Whether the last reading says that the link can still be paid, with any expiry. */
   readonly mayBePaid: boolean;
 };
 
 /**
- * The next time at which the schedule asks about a link, after `afterMs`; null if it never does again. Times follow from the
- * link and its order alone, so a missed one is made up by the next and never by two. While a link can be paid the
+ * The next time at which the schedule asks about a link, after `afterMs`; null if the schedule has ended. Times follow
+ * from the link and its order alone, so one check makes up for all that were missed. While a link can be paid the
  * schedule of an open order does not end: an expiry may be wrong, and so may the clock by which it seems to be past.
  */
 export function nextCheckAtMs(
@@ -44,8 +44,9 @@ export function nextCheckAtMs(
 }
 
 /**
- * The next time after now. A time of the link that is still to come was written while the clock was ahead, and the schedule
- * does not wait for it: the link is asked about every hour while its order is open, and every day after it was paid.
+ * The next time after now. If a time of the link is in the future, it was written while the clock was ahead, and the
+ * schedule does not wait for it: settled asks about the link every hour while its order is open, and every day after
+ * it was paid.
  */
 export function nextCheckFromNowMs(watched: Watched, nowMs: number): number | null {
   const { createdAtMs, settledAtMs } = watched;
@@ -60,8 +61,8 @@ export function firstTailAfter(afterMs: number, settledAtMs: number): number | n
 }
 
 /**
- * When a link whose scheduled time is `plannedMs` is asked about: then, unless its order was paid meanwhile. The time of an
- * open order comes before the first one of a paid order.
+ * When settled asks about a link whose scheduled time is `plannedMs`: then, unless its order was paid meanwhile. The
+ * time of an open order comes before the first one of a paid order.
  */
 export function firstCheckAtMs({ settledAtMs }: Pick<Watched, 'settledAtMs'>, plannedMs: number): number {
   if (settledAtMs === null) return plannedMs;
@@ -73,7 +74,7 @@ function firstAfter(afterMs: number, originMs: number, offsetsMs: readonly numbe
   return offsetMs === undefined ? null : originMs + offsetMs;
 }
 
-/** The first whole day since the origin that lies after `afterMs`. */
+/** The first whole day since the origin after `afterMs`. */
 function nextDaily(afterMs: number, originMs: number): number {
   return originMs + days(Math.floor(Math.max(0, afterMs - originMs) / DAY_MS) + 1);
 }

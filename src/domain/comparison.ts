@@ -50,8 +50,9 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
 }
 
 /**
- * Whether a completion's quote names the order's money on a link that does; false if it names less, or nothing that can be
- * read as money. Null if there is nothing to compare, and of more or of another currency: interest and conversion are no misreading.
+ * Whether a completion's quote agrees with a link that names the order's money: false if the quote names less, or
+ * cannot be read as money. Null if there is nothing to compare, or if the quote names more or another currency:
+ * interest and conversion are not misreadings.
  */
 export function quoteAgrees(order: Order, fact: PaymentFact): boolean | null {
   if (fact.quoteMoney === null) return null;
@@ -63,12 +64,15 @@ export function quoteAgrees(order: Order, fact: PaymentFact): boolean | null {
   return quote.verdict === 'amount_mismatch' || isUnreadable ? false : null;
 }
 
-/** In a currency that there is. `R$`, `986` or an object may be a misreading of the order's own, so money in them is doubtful. */
+/**
+ * In a currency that exists. `R$`, `986` or an object may be a misreading of the order's own currency, so money in them
+ * is doubtful.
+ */
 function isConverted({ verdict, money }: Comparison): boolean {
   return verdict === 'currency_mismatch' && money !== null && isCurrency(money.currency);
 }
 
-/** Whether the link names its currency, which then is not only what its quote implies; or whether neither names one. */
+/** Whether the link itself names its currency, or neither the link nor the quote does. */
 function isCurrencyNamed({ linkMoney, quoteMoney }: PaymentFact): boolean {
   return (linkMoney?.currency ?? null) !== null || (quoteMoney?.currency ?? null) === null;
 }
@@ -76,7 +80,7 @@ function isCurrencyNamed({ linkMoney, quoteMoney }: PaymentFact): boolean {
 type Comparison = {
   verdict: 'absent' | 'equal' | 'more' | 'amount_mismatch' | 'currency_mismatch';
   money: Money | null;
-  /** The amount as it is kept beside what was captured; null if none can be. */
+  /** The amount that is kept as `customerPaid`; null if there is none. */
   said: CustomerPaid | null;
 };
 
@@ -95,7 +99,7 @@ function compare(claim: Money, stated: StatedMoney | null, impliedCurrency: stri
     if (amount.fault === 'too_many_decimals' && currency !== claim.currency) {
       return { verdict: 'currency_mismatch', money: nothing, said: { amount: stated.amount, currency } };
     }
-    // Nothing that can be counted: the entry says zero, the hold and the event say why.
+    // This money cannot be counted: the entry says zero, the hold and the event say why.
     return { verdict: 'amount_mismatch', money: nothing, said: null };
   }
   const money = { amountMinor: amount.amountMinor, currency };

@@ -34,8 +34,8 @@ export const completed: Record<OrderState, Cell> = {
 };
 
 /**
- * The counted payment that a fact speaks of. If a payment was first reported without an id, an id that arrives later is its
- * own. A fact without an id speaks of a payment that is counted already, if there is one: of one that is as it says.
+ * The counted payment that a fact is about. If a payment was first reported without an id, an id that arrives later is
+ * its id. A fact without an id is about a counted payment, if there is one: preferably one with the same status.
  */
 export function countedPayment(
   order: Order,
@@ -70,7 +70,7 @@ const AGREES: Record<'equal' | 'unnamed', { rule: Rule; effects: readonly Effect
   unnamed: { rule: 'paid_money_unnamed', effects: [{ do: 'flag', flag: 'money_unnamed' }, { do: 'check' }] },
 };
 
-/** There is no API to ask what was paid. */
+/** For money that no statement names, if there is no API to ask. */
 const MONEY_UNNAMED: readonly Effect[] = [{ do: 'attention', kind: 'money_unnamed' }];
 
 function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
@@ -122,7 +122,7 @@ function completePaid(order: Order, fact: PaymentFact): Decision {
   return decision(order, 'applied', 'duplicate_payment', { effects: [...count(order, fact), ...DUPLICATE, ...told] });
 }
 
-/** A person accepted a hold before any payment was counted; this is the payment that they saw. */
+/** This is the payment that a person saw when they accepted a hold before any payment was counted. */
 function completeAccepted(order: Order, fact: PaymentFact): Decision {
   const { verdict } = agreement(order, fact);
   const agrees = verdict === 'equal' || verdict === 'unnamed';
@@ -165,7 +165,7 @@ function isNewerReading(order: Order, { authority }: PaymentFact): boolean {
   return authority.by === 'reading' && (order.lastReading === null || authority.number > order.lastReading);
 }
 
-/** A reading that says a dispute was won may also say more of its money than was known: all of it is one decision. */
+/** A reading that says that a dispute was won may also name its money for the first time: both are one decision. */
 function winAndName(order: Order, fact: PaymentFact, known: Payment, adopted: readonly Effect[]): Decision {
   const won = winDispute(order, fact, known, adopted);
   const after = apply(order, won, 0);

@@ -6,11 +6,11 @@ import type { Money } from './money.ts';
 import type { Order } from './order.ts';
 
 /*
- * What a later fact says of the money of a payment that was counted: it may name what was assumed, tell what the customer
+ * What a later fact says about the money of a counted payment: it may name what was assumed, say what the customer
  * paid, or differ.
  */
 
-/** Whether a completion says other money than was counted. A link alone does not say what was captured of it. */
+/** Whether a completion names other money than was counted. The link's amount alone does not say what was captured. */
 export function differs(known: Payment, { verdict, captured, customerPaid }: Agreement, fact: PaymentFact): boolean {
   if (verdict === 'unnamed') return false;
   // Earlier versions counted what the customer paid.
@@ -41,8 +41,8 @@ export function learnCustomerPaid(
 }
 
 /**
- * Corrects the ledger once the money of a completed payment, assumed until now, is named. Null if it was known before, or is
- * not named now either.
+ * Corrects the ledger when a fact names the money of a completed payment that was assumed until now. Null if it was
+ * known, or is still not named.
  */
 export function nameMoney(
   order: Order,
@@ -74,7 +74,7 @@ const NAMED: readonly Effect[] = [
   { do: 'end_attention', kind: 'money_unnamed' },
 ];
 
-/** The entries that correct what was assumed of a payment. If no flag ends the assumption, an entry of zero does. */
+/** The entries that correct the assumed money of a payment. If no flag ends the assumption, an entry of zero does. */
 function correct(order: Order, known: Payment, { captured, customerPaid }: Agreement): Effect[] {
   const of = { paymentKey: known.key, kind: 'captured' } as const;
   const said = customerPaid === null || isWorth(captured, customerPaid) ? null : customerPaid;

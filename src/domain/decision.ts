@@ -24,7 +24,7 @@ export const NOTICE_TYPES = [
 ] as const;
 export type NoticeType = (typeof NOTICE_TYPES)[number];
 
-/** One thing that a decision does, beside moving the order's state. */
+/** One thing that a decision does, in addition to changing the order's state. */
 export type Effect =
   | { readonly do: 'entry'; readonly entry: LedgerEntry }
   | { readonly do: 'settle'; readonly paymentKey: string | null; readonly learnedBy: LearnedBy }
@@ -96,14 +96,14 @@ export type Rule = (typeof RULES)[number];
 export const PAST_RULES = ['paid_more'] as const;
 export type PastRule = (typeof PAST_RULES)[number];
 
-/** What a decision needs to know beside the order and the fact. */
+/** What a decision needs in addition to the order and the fact. */
 export type SettlementPolicy = {
   /**
-   * When an event's completion is asked about before it pays an open order. On any other order it pays nothing, and is
-   * counted at once. `never`: the API cannot be asked, and doubts about money are held for a person.
+   * When settled asks about an event's completion before it pays an open order. On any other order it pays nothing,
+   * and is counted at once. `never`: the API cannot be asked, and doubts about money are held for a person.
    */
   readonly asks: 'never' | 'in-doubt' | 'always';
-  /** Whether quotes that differ from their link's own money are taken for misread, and left out. */
+  /** Whether settled ignores quotes that differ from their link's own money, as misread. */
   readonly quoteIsDoubtful: boolean;
 };
 
@@ -136,7 +136,7 @@ export const DUPLICATE: readonly Effect[] = [
   { do: 'attention', kind: 'duplicate_payment' },
 ];
 
-/** The effects by which captured money of a cancelled order is owed back, and by which it is no longer. */
+/** The effects that mark captured money of a cancelled order as owed back, and those that end that. */
 export const REFUND_DUE: readonly Effect[] = [
   { do: 'flag', flag: 'refund_due' },
   { do: 'attention', kind: 'refund_due' },

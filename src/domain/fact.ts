@@ -34,7 +34,7 @@ export type Authority =
   | { readonly by: 'reading'; readonly number: number }
   | { readonly by: 'person' };
 
-/** What a webhook or an answer of the API says, in one form for both. What was not said is null. */
+/** What a webhook or an answer of the API says, in one form for both. What it did not say is null. */
 export type PaymentFact = {
   readonly kind: FactKind;
   readonly authority: Authority;

@@ -3,7 +3,7 @@ import type { PaymentFact } from './fact.ts';
 import { payments } from './ledger.ts';
 import type { Order } from './order.ts';
 
-/** A person cancels: possible until a payment is begun. */
+/** A person cancels: possible until a payment has begun. */
 export function cancel(order: Order): Decision {
   if (order.state === 'cancelled') return decision(order, 'already_applied', 'already_cancelled');
   if (order.state !== 'awaiting_payment' && order.state !== 'expired') {

@@ -17,7 +17,10 @@ export type LedgerEntry = {
   readonly occurrence: number;
   readonly amountMinor: number;
   readonly currency: string;
-  /** The service did not name this money: it is the order's, or zero if it could not be read. The next capture may end this. */
+  /**
+   * The service did not name this money: it is the order's, or zero if it could not be read. The next capture may
+   * correct it.
+   */
   readonly isAssumed: boolean;
   /** What the customer paid, if this entry is the first to say it; see `Payment`. */
   readonly customerPaid: CustomerPaid | null;
@@ -31,7 +34,7 @@ export type Payment = {
   readonly key: string;
   readonly id: string | null;
   readonly status: 'completed' | 'refunded' | 'disputed';
-  /** What it brought while it was completed. */
+  /** The money that it brought when it was completed. */
   readonly captured: Money;
   /** What is left of it: captures less refunds and disputes. */
   readonly balance: Money;
@@ -67,7 +70,7 @@ export function payments(books: Books): Payment[] {
   return [...found.values()];
 }
 
-/** Payments that a document or a sentence names one by one: of one order there may be any number. */
+/** How many payments a document or a sentence names one by one; one order may have any number. */
 export const PAYMENTS_LISTED_MAX = 20;
 
 /** The most important payment and the newest, as many as are listed, in the order in which they were counted. */
@@ -77,10 +80,10 @@ export function listed(counted: readonly Payment[], first?: Payment): readonly P
   return first === undefined || newest.includes(first) ? newest : [first, ...newest.slice(1)];
 }
 
-/** What payments come to in one currency. */
+/** The sum of payments in one currency. */
 export type Sum = { readonly currency: string; readonly captured: bigint; readonly balance: bigint };
 
-/** What payments come to, exactly, in each of their currencies: `first` before the others, then as they were counted. */
+/** Exact sums of payments in each of their currencies: `first` before the others, then as they were counted. */
 export function sums(counted: readonly Payment[], first: string): Sum[] {
   const found = new Map<string, Sum>();
   const add = (currency: string, captured: number, balance: number) => {
@@ -118,7 +121,7 @@ export function nextEntry(
   return { isAssumed: false, customerPaid: null, ...entry, occurrence: earlier.length + 1 };
 }
 
-/** What the order's money comes to per currency. */
+/** The order's balance per currency. */
 export function balances(entries: readonly LedgerEntry[]): Money[] {
   const sums = new Map<string, number>();
   for (const entry of entries) sums.set(entry.currency, (sums.get(entry.currency) ?? 0) + entry.amountMinor);

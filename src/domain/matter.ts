@@ -7,10 +7,10 @@ export type MatterKind = 'hold' | AttentionKind;
  * What a matter may mean, the most urgent first.
  *
  * - `money`: money is in a wrong state, or may be
- * - `unsettled`: something authentic came and was not counted, which may have told of money
- * - `shop`: the shop does not know how its orders stand
+ * - `unsettled`: something authentic, which may be about money, came and was not counted
+ * - `shop`: the shop does not know the state of its orders
  * - `service`: the service cannot be asked or heard as it should be
- * - `link`: an order has no link at which it can be paid
+ * - `link`: an order has no link that can be paid
  */
 export const CONCERNS = ['money', 'unsettled', 'shop', 'service', 'link'] as const;
 export type Concern = (typeof CONCERNS)[number];
@@ -58,7 +58,7 @@ export type MatterGroup = {
   readonly kind: MatterKind;
   readonly reason: HoldReason | null;
   readonly count: number;
-  /** Since when the oldest of them has waited. */
+  /** When the oldest of them began to wait. */
   readonly oldestAtMs: number;
   /** What their orders ask and hold if they are about money; empty otherwise. */
   readonly sums: readonly MoneySum[];
@@ -82,6 +82,6 @@ export type MoneySum = { readonly currency: string; readonly asked: bigint; read
 export type MatterMoney = {
   readonly orders: number;
   readonly sums: readonly MoneySum[];
-  /** Whether `sums` is of all these orders, or of the oldest because they are too many to read. */
+  /** Whether `sums` covers all these orders, or only the oldest because there are too many to read. */
   readonly isWhole: boolean;
 };

@@ -27,7 +27,7 @@ export type OrderDocument = {
 
 type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid'> & { amount: string; currency: string };
 
-/** All payments that were counted, listed or not: how many, and what they come to in each currency. */
+/** All counted payments, listed or not: how many, and their sum in each currency. */
 type PaymentsTotal = { count: number; sums: { currency: string; captured: string; balance: string }[] };
 
 /** Far more than any shop takes; the order's own is the first. */
@@ -85,7 +85,7 @@ function totalOf(counted: readonly Payment[], own: string): PaymentsTotal {
   };
 }
 
-/** The body of a notice: what happened, when, and the order as it stood right after it. */
+/** The body of a notice: what happened, when, and the order right after it. */
 export function noticeBody(type: NoticeType, order: Order, atMs: number): string {
   return JSON.stringify({
     type,
@@ -95,8 +95,8 @@ export function noticeBody(type: NoticeType, order: Order, atMs: number): string
 }
 
 /**
- * The id of a notice, the same over all attempts: the key of its row, by which it is found, and what was random when it was
- * made, because a restored store gives its keys out again.
+ * The id of a notice, the same for all attempts: the key of its row, by which settled finds it, and a random part,
+ * because a restored store gives out the same keys again.
  */
 export function noticeName(key: number, random: string): string {
   return `msg_${key}_${random}`;

@@ -33,11 +33,11 @@ export function assertTransition(from: OrderState, to: OrderState): void {
   if (from !== to && !TRANSITIONS[from].includes(to)) throw new Error(`no transition from ${from} to ${to}`);
 }
 
-/** What a person should know of an order beside its state. Each is explained in docs/states.md. */
+/** What a person should know about an order in addition to its state. docs/states.md explains each. */
 export const FLAGS = ['late', 'money_unnamed', 'overpaid', 'underpaid', 'duplicate_payment', 'refund_due'] as const;
 export type Flag = (typeof FLAGS)[number];
 
-/** Why money needs a person. Each is explained in docs/states.md. */
+/** Why money needs a person. docs/states.md explains each. */
 export const HOLD_REASONS = [
   'amount_mismatch',
   'currency_mismatch',
@@ -51,7 +51,7 @@ export const HOLD_REASONS = [
 export type HoldReason = (typeof HOLD_REASONS)[number];
 export type Hold = { readonly id: string; readonly reason: HoldReason };
 
-/** Standing matters for a person that do not change an order's state. Each is explained in docs/states.md. */
+/** Matters for a person that do not change an order's state. docs/states.md explains each. */
 export const ATTENTION_KINDS = [
   'amount_mismatch',
   'api_key_refused',
@@ -91,7 +91,7 @@ export type DecidedAttention = Extract<
   | 'status_unclear'
 >;
 
-/** Matters that are over once a newer reading does not raise them again. */
+/** Matters that end when a newer reading does not raise them again. */
 export const ENDED_BY_READINGS = [
   'event_not_understood',
   'link_disabled',
@@ -123,7 +123,7 @@ export type Order = {
   readonly amount: Money;
   readonly state: OrderState;
   readonly flags: readonly Flag[];
-  /** Raised with every change that a shop can see: by one, and after a restore above all that were given before. */
+  /** Raised with every change that a shop can see: by one, and after a restore above every earlier version. */
   readonly version: number;
   readonly createdAtMs: number;
   readonly settlement: Settlement | null;
@@ -155,8 +155,8 @@ export function isOpen(state: OrderState): boolean {
 }
 
 /**
- * The order after a person ended this matter. To end one about a refund is to say that it was made, so the order loses that
- * flag. Null if the matter leaves the order as it is.
+ * The order after a person ended this matter. Ending one about a refund says that the refund was made, so the order
+ * loses that flag. Null if the matter does not change the order.
  */
 export function debtEnded(order: Order, kind: string): Order | null {
   if (kind !== 'refund_due' && kind !== 'duplicate_payment') return null;

@@ -34,7 +34,7 @@ export type RegistrationRefusal =
   | 'correction_forbidden';
 
 /**
- * What registering a link that exists changes of it, or why it may not.
+ * What registering an existing link changes, or why it may not change it.
  *
  * @param isTaken whether another order's link has the id that is given
  */
@@ -44,7 +44,7 @@ export function compareRegistration(
   { amount, linkId, secret, mayCorrect }: RegisteredLink,
   isTaken: boolean,
 ): LinkChange | RegistrationRefusal {
-  // The link of an order that settled opens is made by settled, with a secret of its own.
+  // If settled opens an order, settled makes its link and the link's secret.
   if (link.isOpened) return 'opened_by_settled';
   if (order.amount.amountMinor !== amount.amountMinor || order.amount.currency !== amount.currency) {
     return 'reference_conflict';
@@ -58,7 +58,7 @@ export function compareRegistration(
   return { binds: linkId !== null && link.linkId === null, correctsId, correctsSecret };
 }
 
-/** Fingerprints can be compared under one key only: a secret under an unknown key counts as another one. */
+/** Fingerprints can be compared only under the same key: a secret under an unknown key counts as another one. */
 function isSecretOf(
   link: KnownLink,
   { olderFingerprints = [], ...current }: NonNullable<RegisteredLink['secret']>,

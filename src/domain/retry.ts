@@ -16,12 +16,15 @@ export function retryDelayMs(policy: RetryPolicy, attempt: number, random: numbe
   return Math.round(fullMs / 2 + (fullMs / 2) * random);
 }
 
-/** The waits after the first attempts; every later one is as long as the last. No attempt later than `forMs` after the first. */
+/**
+ * The waits after the first attempts; every later wait is as long as the last. No attempt is later than `forMs` after
+ * the first.
+ */
 export type RetrySteps = { readonly stepsMs: readonly number[]; readonly forMs: number };
 
 /**
- * The wait after attempt number `attempt` (1-based), up to a fifth shorter by chance, so that what failed together is not
- * tried together. Null once the time is over.
+ * The wait after attempt number `attempt` (1-based), up to a fifth shorter at random, so that jobs that failed
+ * together do not retry together. Null once the time is over.
  *
  * @param triedForMs since the first attempt
  * @param random a number in [0, 1)
@@ -38,8 +41,8 @@ export function steppedDelayMs(
 }
 
 /**
- * How long a peer asks to be left alone: `Retry-After` as seconds or as a time (RFC 9110 §10.2.3), the latter on the
- * peer's own clock if its `Date` is given. Null if it does not say so in that form.
+ * How long a peer asks to wait: `Retry-After` as seconds or as a time (RFC 9110 §10.2.3), the latter on the peer's own
+ * clock if its `Date` is given. Null if it does not say so in that form.
  */
 export function retryAfterMs(retryAfter: string | null, date: string | null, nowMs: number): number | null {
   if (retryAfter !== null && /^[0-9]{1,15}$/.test(retryAfter)) return Number(retryAfter) * 1_000;

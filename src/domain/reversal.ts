@@ -45,7 +45,10 @@ function completeFirst(order: Order, fact: PaymentFact, policy: SettlementPolicy
   return then.state === 'held' ? { ...first, effects } : { ...then, effects };
 }
 
-/** A payment that came and went unseen, on an order that does not wait for it: both entries, nothing else. */
+/**
+ * A payment that was completed and reversed unnoticed, on an order that does not wait for it: both entries, nothing
+ * else.
+ */
 function recordWholeLife(order: Order, fact: PaymentFact): Decision {
   const captured = capture(order, fact, agreement(order, fact), false);
   const counted = apply(order, decision(order, 'applied', 'return_recorded', { effects: [captured] }), 0);
@@ -70,7 +73,7 @@ function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: S
       : decision(order, 'already_applied', 'return_already_counted');
   }
   if (known.status === 'refunded') {
-    // Disputed after a refund: the money may be taken twice.
+    // Disputed after a refund: the service may take the money twice.
     return decision(order, 'ignored', 'service_disagrees', {
       effects: [...adopted, { do: 'attention', kind: 'service_disagrees' }],
     });
@@ -100,13 +103,13 @@ function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: S
   return decision(order, 'applied', rule, { effects });
 }
 
-/** An order whose money went is refunded, unless part of that money is still in dispute and may come back. */
+/** An order whose money went back is refunded, unless part of that money is still in dispute and may return. */
 function stateAfterReversal(order: Order, kind: ReversalKind, others: readonly Payment[]): OrderState {
   if (order.state !== 'paid' && order.state !== 'disputed') return order.state;
   return others.some((payment) => payment.status === 'disputed') ? 'disputed' : kind;
 }
 
-/** A reversal ends what was owed because of the payment: a refund that is due, a duplicate. */
+/** A reversal ends what was owed because of the payment: a due refund, a duplicate. */
 function settleDebts(after: Order, kind: ReversalKind, others: readonly Payment[]): Effect[] {
   const effects: Effect[] = [];
   if (

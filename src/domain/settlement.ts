@@ -59,7 +59,7 @@ function inEveryState(cell: Cell, except: Partial<Record<OrderState, Cell>> = {}
   };
 }
 
-/** Whether its request left before what the order knows by now was applied, or it is the reading that was applied last. */
+/** Whether it was requested before the order's latest reading or change, or is the reading that was applied last. */
 function isOlderReading(order: Order, { authority }: PaymentFact): boolean {
   return authority.by === 'reading' && order.lastReading !== null && authority.number <= order.lastReading;
 }
@@ -88,7 +88,7 @@ function noteDisabled(order: Order, { authority }: PaymentFact): Decision {
   return decision(order, 'ignored', 'link_disabled', { effects: [{ do: 'attention', kind: 'link_disabled' }] });
 }
 
-/** A payment that was counted is pending again, as a reading has it; another payment that is pending says nothing. */
+/** A reading shows a counted payment as pending again; another pending payment means nothing. */
 function notePending(order: Order, fact: PaymentFact): Decision {
   const counted = countedPayment(order, fact);
   return counted === undefined ? changesNothing(order) : noteDisagreement(order, fact);
@@ -111,7 +111,7 @@ function unclear(order: Order, fact: PaymentFact, policy: SettlementPolicy): Dec
   if (isOpen(order.state)) {
     return decision(order, 'held', 'statement_unclear', { state: 'held', effects: openHold(order, 'status_unclear') });
   }
-  // It is held for this already.
+  // The order is already held for this.
   if (order.holds.some(({ reason }) => reason === 'status_unclear')) {
     return decision(order, 'already_applied', 'statement_unclear');
   }

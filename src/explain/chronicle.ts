@@ -154,7 +154,7 @@ function wayOf({ id, status, attempt, dueAtMs, endedAtMs, fault }: NoticeSummary
     return `was given up: ${sentence(fault?.message ?? '')} Send it again: settled notices resend ${id}`;
   }
   if (status === 'leased') return `is being sent (attempt ${attempt})`;
-  if (!canTell) return 'is in the feed, where the shop reads it (there is no SETTLED_SHOP_URL)';
+  if (!canTell) return 'waits in the feed for the shop to read it (there is no SETTLED_SHOP_URL)';
   if (dueAtMs === null) return 'waits until an earlier notice of this order was taken';
   if (attempt === 0) return 'is sent next';
   return `attempt ${attempt} failed; the next one is at ${iso(dueAtMs)}`;

@@ -113,7 +113,7 @@ function ended(timeline: Timeline, { nowMs }: Means): string[] {
   if (!linkHasEnded(timeline, nowMs)) return [];
   const at = linkExpiresAtMs === null ? '' : ` at ${iso(linkExpiresAtMs)}`;
   const begun = order.state === 'payment_pending' ? ', and the payment that was begun may never be completed' : '';
-  return [`Its payment link has expired${at}: nobody can begin to pay there any more${begun}.`];
+  return [`Its payment link has expired${at}: no new payment can begin there${begun}.`];
 }
 
 /** What may keep an unpaid order from becoming paid, the nearest cause first. */

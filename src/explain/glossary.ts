@@ -52,7 +52,7 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
   payment_of_accepted_order: 'the payment of the order that a person had accepted',
   completion_while_held: 'a payment was completed while a person must decide',
   paid_after_cancel: 'the order was cancelled, and then paid',
-  duplicate_payment: 'the order was paid once more',
+  duplicate_payment: 'the order was paid again',
   payment_after_refund: 'money arrived after the payment had gone back',
   refunded: 'the payment was refunded',
   disputed: 'the payment is disputed: the bank of the customer took it back',
@@ -135,7 +135,7 @@ const ASKED: Readonly<Record<AskReason, string>> = {
   returned: "because the customer came back from the service's page",
   doubtful_money: 'because a webhook spoke of money that the service is to confirm',
   scheduled: 'on schedule',
-  person: 'because a person wanted to know',
+  person: 'because a person asked',
 };
 
 const NOTICES: Readonly<Record<NoticeType, string>> = {
@@ -146,7 +146,7 @@ const NOTICES: Readonly<Record<NoticeType, string>> = {
   'order.cancelled': 'that the order is cancelled',
   'order.refunded': 'that the payment was refunded',
   'order.disputed': 'that the payment is disputed',
-  'payment.duplicate': 'that the order was paid once more',
+  'payment.duplicate': 'that the order was paid again',
 };
 
 /** The words for a name from the store. A name that this version does not know stands for itself. */

@@ -68,7 +68,7 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): 
   const { status, withheld, fault, dueAtMs } = opening;
   if (withheld !== null) {
     return [
-      "Switch the link off in the service's panel, so that nobody pays there, and open an order of another reference. " +
+      "Switch the link off in the service's panel, so that it cannot be paid, and open an order under another reference. " +
         'If the currency is the cause, set SETTLED_CURRENCY to the one that the service uses.',
     ];
   }
@@ -204,7 +204,7 @@ function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
   }
   if (order.state === 'awaiting_payment') {
     return [
-      `The order expires when the service says that nobody has paid, and is paid if it says otherwise.${unheard}`,
+      `The order expires when the service says that it was not paid, and is paid if the service says otherwise.${unheard}`,
     ];
   }
   return [
@@ -227,7 +227,7 @@ function paidBeside(order: Order): string {
 function nextOfHeld(order: Order, canAsk: boolean): string[] {
   const { reference } = order;
   const resolve = `settled orders resolve ${shellWord(reference)}`;
-  const check = canAsk ? `, or ask once more: settled orders check ${shellWord(reference)}` : '';
+  const check = canAsk ? `, or ask again: settled orders check ${shellWord(reference)}` : '';
   return [
     ...(isHeldUnconfirmed(order)
       ? [`The service did not confirm the payment. Look for it in the service's panel${check}`]
@@ -257,7 +257,7 @@ function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: T
           : ': refunds, disputes and second payments have no webhook';
     return [`${asks} ${when(nextCheckAtMs, nowMs)}, on schedule${why}.${now}`];
   }
-  return isUnpaid ? [`The schedule does not ask the service any more.${now}`] : [];
+  return isUnpaid ? [`The schedule no longer asks the service.${now}`] : [];
 }
 
 function when(dueAtMs: number, nowMs: number): string {

@@ -15,9 +15,9 @@ export type Connections = {
   readonly hardMax: number;
   /** Makes a server follow the rules; it must have been made with `serverOptions`. */
   guard(server: Server): void;
-  /** Takes a request in, and handles it once everything that came with it is known. */
+  /** Accepts a request, and handles it once everything that came with it is known. */
   begin(request: IncomingMessage, response: ServerResponse, handle: () => void): void;
-  /** Protects the connection of a request that names a link: it is not closed to make room for others. */
+  /** Protects the connection of a request that names a link: it is never closed to make room for others. */
   keep(request: IncomingMessage): void;
   counts(): ConnectionCounts;
   /** Ends all of them: Node's own method no longer knows those that sent a request too early. */
@@ -35,17 +35,17 @@ type Connection = {
   isKept: boolean;
 };
 
-/** A connection without a request counts as idle after this time: until then its first bytes may be on their way. */
+/** A connection without a request counts as idle after this time: until then its first bytes may be in transit. */
 const IDLE_AFTER_MS = 1_000;
 /** The part of all connections that is closed when they run out: one look at them makes room for that many. */
 const CLOSED_AT_ONCE = 1 / 64;
-/** How long the listener says that it has no connection left after it dropped one. */
+/** How long the listener reports that it has no connection left after it dropped one. */
 const DROPPED_LATELY_MS = 5_000;
 
 /**
- * Two rules. First, a connection has one request in hand until its answer has ended. What comes meanwhile is not even parsed:
- * one read of 64 KiB can hold thousands of requests. Second, when connections run out, idle ones are closed, the longest
- * idle first; then those whose requests are still arriving and name no link.
+ * Two rules. First, a connection has one request in hand until its answer has ended. Later requests are not even parsed
+ * meanwhile: one read of 64 KiB can hold thousands of them. Second, when connections run out, idle ones are closed, the
+ * longest idle first; then those whose requests are still arriving and name no link.
  */
 export function openConnections(options: { clock: Clock; max: number; spare: number }): Connections {
   const { clock, max, spare } = options;
@@ -56,7 +56,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
 
   const isBusy = (socket: Socket) => hasRequest(open.get(socket));
 
-  /** What came too early is dropped, and the answer to the request in hand is the connection's last. */
+  /** Drops a request that came too early; the answer to the request in hand is the connection's last. */
   function endAfterAnswer(socket: Socket, response: ServerResponse): void {
     closed.pipelined++;
     socket.on('error', () => socket.destroy());
@@ -91,7 +91,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
 
   function makeRoom(): boolean {
     const { why, closable } = findClosable([...open.values()], clock.monotonicMs() - IDLE_AFTER_MS);
-    // Of few that may be closed, most are not to blame.
+    // If only a few may be closed, most of them are not to blame.
     const count = Math.min(Math.ceil(max * CLOSED_AT_ONCE), Math.ceil(closable.length / 4));
     for (const { socket } of closable.slice(0, count)) {
       open.delete(socket);
@@ -103,7 +103,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
 
   return {
     hardMax: max + spare,
-    // A request without a host is answered with the others: Node's own answers let the parser go on.
+    // A request without a host is answered with the others: Node's own answers let the parser continue.
     serverOptions: { IncomingMessage: oneInHand(isBusy), requireHostHeader: false },
     guard: (server) => {
       server.on('connection', add);

@@ -30,7 +30,7 @@ function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }
 
-/** Sends a page with one style sheet of its own. It loads and runs nothing else, and no page may frame it. */
+/** Sends a page with one inline style sheet. It loads and runs nothing else, and no page may frame it. */
 export function sendPage(response: Response, page: { title: string; style: string; body: Html }): void {
   const { title, style, body } = page;
   const document = html`<!doctype html>

@@ -51,7 +51,7 @@ export type ProblemCode = (typeof PROBLEM_CODES)[number];
 
 const RETRY_AFTER_SECONDS = 5;
 
-/** Trying again is useless until the configuration is changed. */
+/** A retry is useless until the configuration changes. */
 const NEEDS_RESTART: ReadonlySet<ProblemCode> = new Set(['api_not_configured', 'public_url_not_public']);
 
 export function sendProblem(response: Response, problem: Problem): void {

@@ -6,7 +6,7 @@ import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Connections } from './connections.ts';
 
-/** What one client may take of the server. Node's defaults let a slow client hold a socket for minutes. */
+/** Limits for one client. Node's defaults let a slow client hold a socket for minutes. */
 const LIMITS = {
   headersTimeoutMs: 5_000,
   requestTimeoutMs: 10_000,
@@ -92,7 +92,7 @@ export async function listen(options: {
     if (lacksHost(request)) response.writeHead(400, { connection: 'close' }).end();
     else handler(request, response);
   };
-  /** Has the rules for connections, if there are any, begin a request. */
+  /** Lets the rules for connections, if there are any, begin a request. */
   const begin = (step: RequestListener): RequestListener =>
     connections === undefined
       ? step

@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Clock } from '../work/clock.ts';
 
-/** What the parser gets at a time. */
+/** How many bytes the parser gets at a time. */
 const SLICE_BYTES = 2_048;
-/** What it gets from all of these connections in one turn of the event loop; a chunk has two lines. */
+/** How many lines it gets from all of these connections in one turn of the event loop; a chunk has two lines. */
 const PER_TURN = { slices: 64, lines: 2_048 } as const;
 /** How long they wait after that many lines: a flood of small chunks must not take all the time. */
 const REST_MS = 20;
@@ -40,7 +40,7 @@ export class SlicedConnection extends Duplex {
     this.#turns.wait(this);
   }
 
-  /** Whether it holds more than it should while too many wait. */
+  /** Whether it holds more than a slice, which is too much while too many wait. */
   get isLarge(): boolean {
     return this.#socket.readableLength > SLICE_BYTES;
   }

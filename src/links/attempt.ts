@@ -44,7 +44,7 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
   if (!publicUrlReaches) throw privateUrl(publicUrl);
   try {
     const { value } = await service.createLink(newLink(options, opening), as);
-    // A service may answer a repeated reference with the link that it has, also if that is not ours.
+    // A service may answer a repeated reference with its existing link, even if that is not ours.
     const isForeign = (link: LinkSeen) => link.webhookUrl !== null && !carriesToken(link, opening.token);
     if (!isForeign(value)) await keepServiceSecret(options, opening, value);
     const link = isWhole(value) ? value : await existing(show(service, value.id, as));
@@ -125,7 +125,7 @@ function foreign(id: string): AttemptResult {
   return { found: 'foreign', id };
 }
 
-/** The link may exist although it is not among those that were looked through. */
+/** The link may exist although it is not among the listed ones. */
 function hiddenAmongOthers({ reference }: ClaimedOpening): never {
   const what = `The service lists other links than those of reference ${reference}, and its link is not among the newest`;
   throw unclear('service_conflict', `${what}. Trying again.`);

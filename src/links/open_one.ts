@@ -11,7 +11,7 @@ import { type AttemptOptions, type AttemptResult, attemptOpening } from './attem
 import type { End } from './waiters.ts';
 
 const RETRY: RetryPolicy = { baseMs: 1_000, maxMs: 300_000, attemptsMax: Number.POSITIVE_INFINITY };
-/** If only a person can help, or nothing changes soon. */
+/** The delay if only a person can help, or if nothing changes soon. */
 const BLOCKED_RETRY_MS = 3_600_000;
 /** An opening that takes longer needs a person. */
 const WAITS_AFTER_MS = 60_000;

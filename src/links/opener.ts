@@ -39,11 +39,11 @@ export type OpenResult =
   /** `created`: by this request. `known`: before it. */
   | { outcome: 'created'; order: Order }
   | { outcome: 'known'; order: Order }
-  /** It goes on in the background. */
+  /** The opening continues in the background. */
   | { outcome: 'opening'; order: Order }
   /** A person cancelled it, or rejected its money: no customer may be sent to its link. */
   | { outcome: 'cancelled'; order: Order }
-  /** Its link has expired: it cannot be paid any more. */
+  /** Its link has expired and can no longer be paid. */
   | { outcome: 'expired'; order: Order }
   /** The reference is in use with another request; `differing` is null if the shop registered its link itself. */
   | { outcome: 'conflict'; order: Order; differing: string[] | null }
@@ -151,7 +151,7 @@ function overFor(order: Order): OpenResult | null {
   return state === 'cancelled' || state === 'expired' ? { outcome: state, order } : null;
 }
 
-/** The result of an opening that is over; null if it goes on. */
+/** The result of an opening that has ended; null if it continues. */
 function knownEnd({ order, opening }: Exclude<Intended, { outcome: 'conflict' }>): OpenResult | null {
   return stuckEnd(opening) ?? (opening.status === 'done' ? { outcome: 'known', order } : null);
 }
@@ -164,7 +164,7 @@ function stuckEnd(opening: OpeningState | null): Exclude<End, { outcome: 'opened
   return status === 'taken' ? { outcome: 'taken', detail: fault?.message ?? '' } : null;
 }
 
-/** The result if the key was refused and nothing was tried since; null otherwise. */
+/** The result if the key was refused and there was no attempt since; null otherwise. */
 function keyRefused({ fault }: OpeningState): OpenResult | null {
   return fault?.code === 'service_key_refused' ? { outcome: 'key_refused', detail: fault.message } : null;
 }

@@ -6,7 +6,7 @@ import type { ClaimedOpening } from '../store/asking.ts';
 import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 
-/** As for the secrets that a shop gives: shorter ones can be guessed. */
+/** The minimum for the secrets that a shop gives, too: shorter ones can be guessed. */
 const BYTES_MIN = 16;
 const LENGTH_MAX = 512;
 /** Sixteen random characters have more different ones than a placeholder for a secret usually has. */
@@ -29,12 +29,13 @@ export type KeepOptions = {
   clock: Pick<Clock, 'nowMs' | 'after'>;
 };
 
-/** Delays after which a failing store is tried again. The lease lasts longer, and the secret is nowhere else. */
+/** Delays before retries if the store fails. The lease lasts longer, and the secret exists nowhere else. */
 const AGAIN_AFTER_MS = [100, 500, 2_500] as const;
 
 /**
- * Keeps a signing secret that the service named in its answer to the creation of a link, unless it is the one that we gave:
- * the service may sign with either. It is never named again (spec §2), so it is kept before anything else is done.
+ * Keeps a signing secret that the service named in its answer to the creation of a link, unless it is the one that we
+ * gave: the service may sign with either. The service never names it again (spec §2), so settled keeps it before it
+ * does anything else.
  */
 export async function keepServiceSecret(
   { store, keyring, credentials, clock }: KeepOptions,

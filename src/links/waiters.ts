@@ -3,7 +3,7 @@ import type { Clock } from '../work/clock.ts';
 /** How an opening ended, or an attempt that the shop must hear of at once. */
 export type End = { outcome: 'opened' } | { outcome: 'refused' | 'taken' | 'withheld' | 'key_refused'; detail: string };
 
-/** Ends that are kept for requests which begin to wait a moment too late. */
+/** How many ends are kept for requests that begin to wait slightly too late. */
 const LATELY_MAX = 64;
 
 type Waiter = { linkKey: number; finish: (end: End | null) => void };
@@ -45,7 +45,7 @@ export class Waiters {
     return this.#released;
   }
 
-  /** Ends all waiting, because this process stops. The openings go on with the next one. */
+  /** Ends all waiting, because this process stops. The next process continues the openings. */
   release(): void {
     this.#released = true;
     for (const { finish } of [...this.#waiting]) finish(null);

@@ -22,9 +22,9 @@ type Asker = (error: Error | null, addresses: readonly LookupAddress[]) => void;
 type Answer = { addresses: readonly LookupAddress[]; untilMs: number };
 
 /**
- * Resolves the shop's name for each connection, to those of its addresses that may be connected to; fails if there are
- * none. All who ask share one look-up at a time: each holds one of the few threads that the process has for names, and
- * cannot be cancelled.
+ * Resolves the shop's name for each connection, to those of its addresses that settled may connect to; fails if there
+ * are none. All callers share one look-up at a time, because a look-up holds one of the process's few threads for
+ * names, and cannot be cancelled.
  */
 export function openShopLookup({
   resolve,
@@ -34,7 +34,7 @@ export function openShopLookup({
   clock,
 }: ShopLookupOptions): LookupFunction {
   let kept: Answer | null = null;
-  /** Those who wait for the look-up under way; null while there is none. */
+  /** Callers that wait for the look-up under way; null while there is none. */
   let askers: Asker[] | null = null;
   let isLate = false;
 

@@ -4,7 +4,7 @@ import { type BackgroundWorker, startPool } from '../work/loop.ts';
 import { openTarget, type TargetOptions } from './target.ts';
 import { type TellOptions, tell } from './tell.ts';
 
-/** Notices of this many orders at once. Retries have places of their own, so neither kind waits for the other. */
+/** Notices of this many orders at once. Retries have separate places, so neither kind waits for the other. */
 const PLACES = { new: 24, again: 8 } as const;
 const POLL_MS = 1_000;
 /** The shop's time for one notice. */
@@ -27,8 +27,9 @@ export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'i
 };
 
 /**
- * Sends notices to the shop, those of one order one after another and in their order. A notice that the shop does not take
- * delays only its own order. If the shop takes none at all, it is tried slowly, so that many notices cost nothing.
+ * Sends notices to the shop, those of one order one after another, in their order. A notice that the shop does not
+ * take delays only its own order. If the shop takes none at all, settled sends slowly, so that many waiting notices
+ * cost nothing.
  */
 export function startNotifier(options: NotifierOptions): BackgroundWorker {
   const {
@@ -59,7 +60,7 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
 
   async function work(notice: ClaimedNotice): Promise<void> {
     const outcome = await tell(sending, notice);
-    // A shop that answers 410 works.
+    // A shop that answers 410 is up.
     if (outcome === 'delivered' || outcome === 'retried') pace.note(outcome === 'delivered');
     // The order's next notice, if there is one, is next.
     if (outcome === 'delivered' || outcome === 'dead') pools.new.wake();
@@ -96,7 +97,7 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
 
 /** After this many failed attempts in a row the shop is down, not only a few orders. */
 const DOWN_AFTER = 20;
-/** How often each kind of notice is tried then. */
+/** How often settled then tries each kind of notice. */
 const DOWN_EVERY_MS = 200;
 
 /** How fast notices are sent: as places are free, or slowly while the shop takes none, until it takes one. */
@@ -124,8 +125,8 @@ class Pace {
   }
 
   /**
-   * For one kind of notice: returns a function that says how many of the free places may be used now. If it said none,
-   * `again` is called when it may be asked again.
+   * For one kind of notice: returns a function that says how many of the free places may be used now. After it
+   * returned 0, it calls `again` when the answer may have changed.
    */
   turns(again: () => void): (free: number) => number {
     let resting = false;

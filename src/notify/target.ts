@@ -54,7 +54,7 @@ export function openTarget(options: TargetOptions): Target {
   const url = new URL(options.url);
   const isHttps = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  // Nothing leaves this network in the clear.
+  // Notices leave this network only encrypted.
   const mayConnect = (address: string) => (isPrivateIp(address) ? options.allowPrivate : isHttps);
   const agentOptions = { keepAlive: true, maxSockets: options.connections };
   const agent = isHttps ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions);
@@ -113,7 +113,7 @@ function openExchange({
 ) => Promise<TargetReply> {
   const request = url.protocol === 'https:' ? requestHttps : requestHttp;
   const withheld = queryTexts(url);
-  // More than is kept, so that a text which only begins there is recognised.
+  // More than is kept, to recognise a text that only begins there.
   const taken = BODY_KEPT_BYTES + Math.max(0, ...withheld.map((text) => Buffer.byteLength(text)));
   return ({ agent, headers, body, untilMs }) =>
     new Promise((resolve, reject) => {
@@ -170,7 +170,7 @@ function keepBeginning(response: IncomingMessage, kept: Buffer[], most: number, 
   response.on('error', onOver);
 }
 
-/** What every answer begins with, interim ones too. */
+/** The beginning of every answer, including interim ones. */
 type Head = Pick<IncomingMessage, 'statusCode' | 'headers'>;
 
 /** The texts of the address's query, which may be secrets: as written and as read, the longest first. */

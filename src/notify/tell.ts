@@ -15,7 +15,9 @@ const RETRY: RetrySteps = {
   forMs: 7 * 24 * HOUR_MS,
 };
 
-/** The longest delay that the shop may ask for: waiting notices are sent within an hour after it recovers. */
+/**
+ * The longest delay that the shop may ask for: settled sends waiting notices within an hour after the shop recovers.
+ */
 const RETRY_AFTER_MS_MAX = HOUR_MS;
 /** The statuses with which it may ask. */
 const RETRY_AFTER_STATUSES: readonly number[] = [429, 503];
@@ -39,7 +41,7 @@ export type TellOptions = {
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Whether the shop is known to take no notices: then another failure is no news. */
+  /** Whether the shop is known to be down: then settled logs another failure at level `debug`. */
   isDown: () => boolean;
   /** Whether the clock can tell how long a notice has been tried. */
   isClockTrusted: () => boolean;
@@ -55,7 +57,7 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
   let fault: Fault | null;
   try {
     answer = await target.post(noticeHeaders(keys, { id, body, nowMs: clock.nowMs() }), body);
-    // Ended because settled stops. The next start takes every lease back, so the notice is not delayed.
+    // Ended because settled stops. The next start ends every lease, so the notice is not delayed.
     if (answer === null) return null;
     fault = faultOf(answer);
   } catch (error) {

@@ -7,7 +7,7 @@ import type { ClaimedNotice } from '../store/telling.ts';
 import type { Clock } from '../work/clock.ts';
 
 const FOLLOWERS_MAX = 10;
-/** Waiting for one follower; more is lost, and counted. */
+/** How many lines may wait for one follower; further ones are lost, and counted. */
 const WAITING_MAX = 10_000;
 
 /**
@@ -18,7 +18,7 @@ export type Happened = { at: string; reference: string | null } & (
   | { what: 'accepted' | 'duplicate' | 'conflict' | 'unreadable'; event: string; type: string | null }
   | { what: 'stale'; type: string | null }
   | { what: 'rejected'; reason: KeptReason }
-  /** A delivery that was refused for another reason than its signature or its time. */
+  /** A delivery that was refused for another reason than its signature or its timestamp. */
   | { what: 'refused'; reason: string }
   | { what: 'settled'; event: string; reading: number | null; outcome: string; rule: string | null; state: OrderState }
   | { what: 'not_settled'; event: string; reading: number | null; outcome: string }
@@ -47,14 +47,16 @@ type Delivered = {
 type Notified = { outcome: string; notice: ClaimedNotice; status: number | null; fault: string | null };
 
 export type Follower = {
-  /** What happened since the last call, the oldest first, and how much was lost because the call came too late. */
+  /**
+   * What happened since the last call, the oldest first, and how many lines were lost because the call came too late.
+   */
   take(): { happened: Happened[]; lost: number };
   /** Nothing more will happen. */
   readonly ended: boolean;
   leave(): void;
 };
 
-/** Tells followers what happens in this process. Costs nothing while there are none. */
+/** Sends followers what happens in this process. Costs nothing while there are none. */
 export type Activity = {
   delivered(delivery: Delivered): void;
   settled(result: SettleResult, event: ClaimedEvent): void;

@@ -10,15 +10,15 @@ export type Sources = {
   stats: () => Promise<Stats>;
   /** Free bytes for the database, null if the system does not say. Null itself if it is on another machine. */
   freeBytes: (() => Promise<number | null>) | null;
-  /** Null if this process has the store for itself. */
+  /** Null if no other process uses the store. */
   sharing: (() => Promise<Shared>) | null;
-  /** As /readyz says it. */
+  /** The answer of /readyz. */
   isReady: () => boolean;
   /** Connections of the public listener: open ones, and those that were closed early, by reason. */
   connections: () => { open: number; max: number; closed: Readonly<Record<string, number>> };
   /** Whether the shop has a callback. Without one, notices are never sent. */
   canTell: boolean;
-  /** All slots of the API budget; null if there is no API, and checks are never made. */
+  /** All slots of the API budget; null if there is no API, so that settled makes no checks. */
   apiSlots: number | null;
 };
 
@@ -33,7 +33,7 @@ type Shared = {
 
 type NewGauge = (name: string, help: string, labelNames?: string[]) => Gauge;
 
-/** Gauges that are read from the store; returns a function that reads them, and returns what it read. */
+/** Registers gauges that are read from the store; returns a function that reads them and returns their values. */
 export function rowGauges(registers: [Registry], sources: Sources): () => Promise<Stats> {
   const gauge: NewGauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
   const shows = [...storeGauges(sources).map((one) => storeGauge(gauge, one)), mattersGauge(gauge)];
@@ -57,7 +57,7 @@ type StoreGauge =
 /** Of an opening; those that are done are not counted. */
 const OPENING_STATUSES = ['pending', 'leased', 'taken'] as const;
 
-/** A state that no row has is shown as 0, not as what it was before. */
+/** Shows a state that no row has as 0, instead of its former value. */
 function all(states: readonly string[], counts: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(states.map((state) => [state, counts[state] ?? 0]));
 }

@@ -3,9 +3,9 @@ import type { OrderState } from '../domain/order.ts';
 import { escapeMarks } from '../json.ts';
 
 /**
- * Structured logs, as lines of JSON or as text for a person. Secrets, tokens, signatures, bodies and payers are not passed
- * to the log in the first place; the redaction below is the second fence. Fields of many lines have one name: `order` is an
- * order's reference; `event`, `reading`, `notice` and `link` are ids.
+ * Structured logs, as lines of JSON or as text for a person. Secrets, tokens, signatures, bodies and payers are not
+ * passed to the log in the first place; the redaction below is the second fence. A field has the same name in every
+ * line: `order` is an order's reference; `event`, `reading`, `notice` and `link` are ids.
  */
 export type Log = pino.Logger;
 
@@ -26,7 +26,7 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
 ]);
 const REDACTED = '[redacted]';
 
-/** @param asLine turns a line of JSON, with its line end, into what is written */
+/** @param asLine converts a line of JSON, with its line end, into the text that is written */
 export function openLog(level: pino.LevelWithSilent, asLine: (json: string) => string = escapeMarks): Log {
   standardOutput ??= openOutput();
   const { write, flush } = standardOutput;
@@ -51,8 +51,8 @@ export function openLog(level: pino.LevelWithSilent, asLine: (json: string) => s
 }
 
 /**
- * Redacts fields at the top and one level below. pino's own redaction takes 10 µs a line, two thirds of what the line costs,
- * and every settled order has a line; this takes a tenth of that.
+ * Redacts fields at the top and one level below. pino's own redaction takes 10 µs a line, two thirds of what the line
+ * costs, and every settled order has a line. This takes a tenth of that.
  */
 function redact(fields: Record<string, unknown>): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
@@ -90,7 +90,7 @@ const CHANGES: Readonly<Record<OrderState, string>> = {
   payment_pending: 'a payment was begun',
   paid: 'order is paid',
   held: 'money is held for a person',
-  expired: 'link has expired and cannot be paid any more',
+  expired: 'link has expired and can no longer be paid',
   cancelled: 'order is cancelled',
   refunded: 'payment was refunded',
   disputed: 'payment is disputed',
@@ -112,8 +112,8 @@ type Output = { write(text: string): void; flush(): void };
 let standardOutput: Output | undefined;
 
 /**
- * Standard output. The lines of one turn of the event loop are one write, so a batch of settled orders costs one, and only a
- * kill in that turn loses lines. If the output is a file on a full disk, the log pauses, and payments go on.
+ * Standard output. The lines of one turn of the event loop are one write, so a batch of settled orders costs one, and
+ * only a kill in that turn loses lines. If the output is a file on a full disk, the log pauses, but payments continue.
  */
 function openOutput(): Output {
   const output = pino.destination({ fd: 1, sync: true, maxLength: WAITING_BYTES_MAX });

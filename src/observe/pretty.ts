@@ -22,7 +22,7 @@ export function prettyLines({ colours }: { colours: boolean }): (json: string) =
   return (json) => prettify(escapeMarks(json));
 }
 
-/** What needs no quotation marks. */
+/** Text that needs no quotation marks. */
 const PLAIN = /^[\p{L}\p{N}_.:/@+-]+$/u;
 
 /** A value for the line, and the lines that follow below. */
@@ -54,7 +54,7 @@ function isAddress(value: unknown): value is Address {
   return typeof value === 'object' && value !== null && 'host' in value && 'port' in value;
 }
 
-/** Text without quotation marks in which nothing steers a terminal. */
+/** Text without quotation marks, with every character escaped that could steer a terminal. */
 function oneLine(text: string): string {
   return escapeMarks(JSON.stringify(text))
     .slice(1, -1)

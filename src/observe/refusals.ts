@@ -2,9 +2,9 @@ import type { Clock } from '../work/clock.ts';
 import type { Log } from './log.ts';
 
 const EVERY_MS = 1_000;
-/** Orders whose refusal has a line of its own, in that time. */
+/** How many orders have a separate line for their refusal, in that time. */
 const LINES_MAX = 10;
-/** Further orders that the line of all others names. */
+/** How many further orders the shared line names. */
 const NAMED_MAX = 40;
 
 /** A delivery that was refused or not recorded. */
@@ -18,12 +18,12 @@ type Refusal = {
 };
 
 /**
- * Logs refusals so that each order can be found, and a flood costs a few lines a second. The first refusal of an order for a
- * reason has a line of its own, at once; all others of that second share one line, with counts.
+ * Logs refusals so that each order can be found, and a flood costs a few lines a second. The first refusal of an order
+ * for a reason has a separate line, at once; all others of that second share one line, with counts.
  */
 export type RefusalCounts = {
   add(refusal: Refusal, count?: number): void;
-  /** Logs what is counted, at once. */
+  /** Logs the counts at once. */
   flush(): void;
 };
 
@@ -49,7 +49,7 @@ export function countRefusals({ clock, log }: { clock: Clock; log: Log }): Refus
     if (!isEmpty) log.warn(line, 'deliveries refused as not authentic, or not recorded');
   }
 
-  /** Whether it has a line of its own. */
+  /** Whether it has a separate line. */
   function tell({ reason, order, fault }: Refusal): boolean {
     const key = `${reason} ${order}`;
     if (order === undefined || told.size >= LINES_MAX || told.has(key)) return false;

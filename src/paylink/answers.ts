@@ -3,9 +3,9 @@ import type { LinkMade, LinkSeen, ListPage, Profile } from './service.ts';
 import { asObject, field, readMoney, scalarText, statedText, usableId } from './values.ts';
 
 /**
- * The answers of the service's API (spec §2, §4), as `parseBodyExactly` parsed them. What is not named here may be
- * anything. What is named but cannot be read counts as absent, unless settled cannot do without it: then the answer
- * has a flaw. docs/events.md lists the accepted places.
+ * The answers of the service's API (spec §2, §4), as `parseBodyExactly` parsed them. Fields that are not named here may
+ * hold anything. A named field that cannot be read counts as absent, unless settled needs it: then the answer has a
+ * flaw. docs/events.md lists the accepted places.
  */
 export type Read<T> = { ok: true; value: T } | { ok: false; flaw: string };
 
@@ -43,7 +43,7 @@ const linkShape = z.object(
   },
   'is no object',
 );
-/** Details without a status, or without a word about payments, say nothing; reading them as unpaid would be a lie. */
+/** Details without a status, or without anything about payments, say nothing: settled must not read them as unpaid. */
 const detailsShape = linkShape
   .extend({ status: statusShape })
   .refine(({ paymentStatus, payments }) => paymentStatus != null || payments != null, {
@@ -66,8 +66,9 @@ export function readProfile(body: unknown): Read<Profile> {
 }
 
 /**
- * `POST /payment-links`. The spec does not show the envelope: the link stands under `paymentLink`, or is the body itself;
- * either may be wrapped in `data`. The `webhookSecret` is in the link, or beside it; the one that was given is left out.
+ * `POST /payment-links`. The spec does not show the envelope: the link is under `paymentLink`, or is the body itself;
+ * either may be wrapped in `data`. The `webhookSecret` is in the link, or next to it; the secret that settled gave is
+ * left out.
  */
 export function readCreation(body: unknown, given: string): Read<LinkMade> {
   const root = asObject(body) ?? {};
@@ -83,7 +84,7 @@ export function readCreation(body: unknown, given: string): Read<LinkMade> {
   }));
 }
 
-/** `GET /payment-links`, of which `page` was asked for. */
+/** `GET /payment-links`; `page` is the requested one. */
 export function readPage(body: unknown, page: number): Read<ListPage> {
   return read(pageShape, body, ({ paymentLinks, pagination }) => ({
     links: paymentLinks.map(seen),
@@ -138,7 +139,7 @@ function readAddress(value: unknown): string | null {
   return url !== null && (url.protocol === 'https:' || url.protocol === 'http:') ? value : null;
 }
 
-// ISO 8601 (spec §2). Without a zone it names no instant.
+// ISO 8601 (spec §2). Without a zone it is not an instant.
 const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
 function readInstant(value: unknown): number | null {

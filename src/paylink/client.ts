@@ -59,7 +59,10 @@ export function openService(options: ServiceOptions): OpenedService {
   };
 }
 
-/** Pages of a service that ignores the filter and lists all links, the newest first. Ours is among the newest, or asked for often. */
+/**
+ * How many pages settled reads if the service ignores the filter and lists all links, the newest first. Our link is
+ * among the newest, or settled asks for it often.
+ */
 const LOOKED_THROUGH_MAX = 5;
 
 async function findLinks(ask: Ask, reference: string, as: RequestClass): ReturnType<Service['findLinks']> {
@@ -113,7 +116,7 @@ function creation(link: NewLink): ServiceCall<LinkMade> {
   };
 }
 
-/** The last part of an address if it is long enough to be a token of ours; empty text otherwise. */
+/** The last part of an address if it is long enough to be one of our tokens; empty otherwise. */
 function lastPart(address: string | null): string {
   const part = address?.split('/').at(-1) ?? '';
   return part.length < TOKEN_LENGTH_MIN ? '' : part;
@@ -123,7 +126,7 @@ type Ask = <T>(call: ServiceCall<T>, as: RequestClass) => Promise<Answered<T>>;
 
 function asker(options: ServiceOptions, closing: AbortSignal): Ask {
   const { readKey } = options;
-  /** The key that the next call uses. It is read again when the service refuses it. */
+  /** The key that the next call uses. settled reads it again when the service refuses it. */
   let current: string | null = null;
 
   function keyFor({ name }: ServiceCall<unknown>): string {
@@ -139,12 +142,12 @@ function asker(options: ServiceOptions, closing: AbortSignal): Ask {
     }
   }
 
-  /** Whether there is another key by now than the one that was refused. */
+  /** Whether the key has changed since the refused request. */
   function hasAnother(refused: string): boolean {
     try {
       current = readKey();
     } catch {
-      // The key that was read last stays in use; the refusal itself tells of it.
+      // The last key stays in use; the refusal itself is reported.
     }
     return current !== refused;
   }
@@ -160,7 +163,7 @@ type Asked<T> = {
   as: RequestClass;
   key: string;
   closing: AbortSignal;
-  /** Absent if it was tried with another key already. */
+  /** Absent if another key was already tried. */
   hasAnother?: (refused: string) => boolean;
 };
 
@@ -238,7 +241,7 @@ function time(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** A slot that cannot be given back must not hide the answer: it frees itself a minute after the deadline. */
+/** A slot that cannot be given back must not hide the answer: it becomes free a minute after the deadline. */
 async function giveBack(
   { budget, clock, onSlotLost }: ServiceOptions,
   number: number,

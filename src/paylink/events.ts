@@ -16,12 +16,12 @@ import {
 
 /**
  * The payment-link service's words for events: header names, what is signed, and what an event means. The table of
- * places.ts says where an event keeps its parts; answers.ts and reading.ts hold the words for the answers of its API, and
- * client.ts those for requests. No other file knows any.
+ * places.ts gives the places of an event's parts; answers.ts and reading.ts hold the words for the answers of its API,
+ * and client.ts those for requests. No other file knows any.
  */
 export type HeaderNames = { readonly signature: string; readonly timestamp: string };
 
-/** What the names of both headers begin with: the service's brand, which its specification writes as `x-service`. */
+/** The beginning of both headers' names: the service's brand, which its specification writes as `x-service`. */
 export const HEADER_PREFIX = 'x-service';
 
 /** The names of the two headers of a delivery, in lower case. */
@@ -56,7 +56,7 @@ export function readEnvelope(
   return { eventId: eventIdOf(found, links, linkId), type: types === '' ? null : types, linkIds: links };
 }
 
-/** Values in a body that is not verified yet, at most: building them is what parsing costs. Events have far fewer. */
+/** The most values in an unverified body: building them is the cost of parsing. Events have far fewer. */
 const UNVERIFIED_VALUES_MAX = 2_000;
 
 /**
@@ -79,11 +79,11 @@ function eventIdOf(found: FoundPlaces, links: readonly string[], linkId: string 
 export type EventReading = {
   readonly linkIds: readonly string[];
   readonly facts: readonly PaymentFact[];
-  /** It says less than settled needs, so the API should be asked. */
+  /** It says less than settled needs, so settled should ask the API. */
   readonly unsure: boolean;
   /** Why settled could read nothing of what the event must say, as the end of a sentence; null if it was understood. */
   readonly notUnderstood: string | null;
-  /** It says that the link's own status changed: the API tells more of that. */
+  /** It says that the link's own status changed: the API knows more about that. */
   readonly linkChanged: boolean;
   /** The status that it then names, in capitals; null otherwise. */
   readonly linkStatus: string | null;
@@ -138,7 +138,7 @@ function linkIdsOf(found: FoundPlaces): string[] {
   return [...new Set(ids.filter((id) => id !== null))];
 }
 
-/** The types that it names, each once. One that is no text is an unknown type. */
+/** The types that it names, each once. A type that is not text is an unknown one. */
 function typesOf(found: FoundPlaces): string[] {
   return [...new Set(valuesOf(found, 'type').map(statedText))].filter((type) => type !== null);
 }
@@ -153,11 +153,11 @@ function severalOf(what: string, named: readonly string[]): string | null {
   return named.length > 1 ? `it names several ${what}: ${shown(named)}` : null;
 }
 
-/** What an event says of a payment. */
+/** What an event says about a payment. */
 type SaidOfPayment = {
   facts: PaymentFact[];
   unsure: boolean;
-  /** Why it led to no fact although it must; null if it did, or need not. */
+  /** Why it led to no fact although it must; null if it led to one, or need not. */
   notUnderstood: string | null;
   speaks: boolean;
   ofPayment: boolean;
@@ -166,8 +166,8 @@ type SaidOfPayment = {
 };
 
 /**
- * Compares the status of the link as a whole with that of its latest payment: unless they are alike, what they say is
- * unclear. The event does not speak if neither is there, and speaks of no payment if none was begun.
+ * Compares the status of the link as a whole with that of its latest payment: if they differ, the event is unclear. It
+ * says nothing if both are missing, and is about no payment if none has begun.
  *
  * @param contradiction what else in the event contradicts itself; null if nothing does
  */
@@ -205,10 +205,10 @@ function whyNoStatus(said: readonly string[]): string {
   return `what it says of the payment contradicts itself (${shown([...new Set(said)])})`;
 }
 
-/** Parts that name something: what is neither text nor a number there is odd, and does not count as left out. */
+/** Parts that name something: a value that is neither text nor a number is odd there, and does not count as missing. */
 const NAMES: readonly Part[] = ['linkId', 'paymentId', 'reference'];
 
-/** A fact of this kind; unclear instead if its money or an id is said in two ways, or something odd stands there. */
+/** A fact of this kind; unclear instead if its money or an id is said in two ways, or if there is something odd. */
 function readFact(kind: FactKind, found: FoundPlaces): PaymentFact {
   const paymentId = agreed(valuesOf(found, 'paymentId').map(usableId));
   const reference = agreed(valuesOf(found, 'reference').map(scalarText));
@@ -244,7 +244,10 @@ function paymentMoney(found: FoundPlaces): Agreed<StatedMoney> {
   return isLinks && valuesOf(found, 'amount').length > 0 ? agreedMoney(...quote) : both;
 }
 
-/** Whether the payment itself names less than its link, or what cannot be read. Its quote is judged with the order's money. */
+/**
+ * Whether the payment itself names less than its link, or something unreadable. Its quote is judged with the order's
+ * money.
+ */
 function namesLess(found: FoundPlaces, linkMoney: StatedMoney | null): boolean {
   const { first: own } = agreedMoney(valuesOf(found, 'paymentAmount'), valuesOf(found, 'paymentCurrency'));
   if (own === null || own.amount === null) return false;
@@ -258,7 +261,7 @@ function namesLess(found: FoundPlaces, linkMoney: StatedMoney | null): boolean {
 
 const SHOWN_MAX = 120;
 
-/** Words of others, for a sentence: printable, and of bounded length. */
+/** The event's own words for a sentence: printable, and of bounded length. */
 function shown(named: readonly string[]): string {
   const text = named.join(', ').replace(/\p{C}/gu, '');
   return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX).toWellFormed()}…` : text;

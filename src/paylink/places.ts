@@ -3,17 +3,17 @@ import { asObject, type JsonObject, scalarText } from './values.ts';
 
 /**
  * The table of places: under which names an event keeps its parts. The service documents little of its events (spec §6,
- * "Gaps"), so an event is read at all of these places and at no other. docs/events.md shows the table; a test holds the
- * two together.
+ * "Gaps"), so settled reads an event at all of these places and at no other. docs/events.md shows the table; a test
+ * holds the two together.
  */
 
 /** The objects that an event is made of. */
 type Role = 'envelope' | 'payload' | 'link' | 'payment' | 'quote';
 
 type Place = {
-  /** In which objects it is looked for. */
+  /** The objects that may hold it. */
   readonly in: readonly Role[];
-  /** Under which names; each may also be written in snake case (`payment_status`). */
+  /** Its names; each may also be written in snake case (`payment_status`). */
   readonly names: readonly string[];
 };
 
@@ -48,10 +48,10 @@ export const VALUE_PLACES = [
 
 export type Part = (typeof VALUE_PLACES)[number]['part'];
 
-/** Names under which a payment may stand in a list, or a count in its place. */
+/** Names that may hold a list of payments, or their count. */
 const PAYMENTS: ReadonlySet<string> = new Set(['payment', 'payments']);
 
-/** Names under which a payload stands, or a word or an address that says what the event is about. */
+/** Names that may hold a payload, or only a word or an address that says what the event is about. */
 const NAMING: ReadonlySet<string> = new Set(['object', 'resource']);
 const NAMES_SOMETHING = /^(?:[a-z][a-z_.-]{0,39}|(?:https?:\/)?\/[^\s{]*)$/i;
 
@@ -63,15 +63,15 @@ const PAYLOAD_DEPTH_MAX = 3;
 /** Texts within texts that are opened as JSON. */
 const TEXT_DEPTH_MAX = 2;
 
-/** What stands at the places of an event. */
+/** What an event has at its places. */
 export type FoundPlaces = {
   /** Every value but null, in the order of the event. */
   readonly values: Readonly<Partial<Record<Part, readonly unknown[]>>>;
   /** How many payments it has. */
   readonly payments: number;
   /**
-   * In whose place something else stands that cannot count as left out: a link, a payment or a quote; a payload, if it is
-   * text that cannot be opened, or lies too deep. Several payments are odd as well.
+   * Roles whose place holds something else that cannot count as missing: a link, a payment or a quote; a payload, if it
+   * is text that cannot be opened, or is nested too deep. Several payments are odd as well.
    */
   readonly odd: ReadonlySet<Role>;
   /** Whether an envelope is the link itself, by fields that links alone have. */
@@ -81,12 +81,12 @@ export type FoundPlaces = {
 /** How text in the place of an object is read: with exact amounts, plainly, or not at all before it is verified. */
 export type Texts = 'exactly' | 'plainly' | 'closed';
 
-/** What stands at one part's places. */
+/** The values at one part's places. */
 export function valuesOf({ values }: FoundPlaces, part: Part): readonly unknown[] {
   return values[part] ?? [];
 }
 
-/** What stands in an event's place: a list of that many, or no object. */
+/** What is in place of an event: a list of that many, or something that is not an object. */
 export type NoEvent = { readonly listOf: number } | 'no_object';
 
 /** Walks an event to all of its places. */
@@ -107,7 +107,7 @@ type Walk = {
   listOf: number | null;
 };
 
-/** An object, and in how many texts it stood. */
+/** An object, and how many texts it was nested in. */
 type Opened = { object: JsonObject; textDepth: number };
 type OpenedText = { value: unknown; textDepth: number };
 
@@ -164,7 +164,7 @@ function unwrap(walk: Walk, value: unknown, textDepth: number): Opened | null {
   return length === 1 ? openObject(walk, opened.value[0], opened.textDepth) : null;
 }
 
-/** An object, or the one that a text holds as JSON; null if something else stands there. */
+/** An object, or the one that a text holds as JSON; null if there is something else. */
 function openObject(walk: Walk, value: unknown, before: number): Opened | null {
   return objectIn(openText(walk, value, before));
 }
@@ -197,11 +197,11 @@ function note(walk: Walk, { role, part }: Slot, name: string, value: unknown): v
   else if (role === 'payload') {
     if (isClosed(name, value)) walk.odd.add(role);
   }
-  // Text is no odd link: it may be its address.
+  // A link as text is not odd: it may be the link's address.
   else if (role === 'link' && typeof value !== 'string') walk.odd.add(role);
 }
 
-/** Whether text in the place of a payload may say anything: it could not be opened, and is no mere name. */
+/** Whether text in place of a payload may hide one: it could not be opened, and is not merely a name. */
 function isClosed(name: string, value: unknown): boolean {
   const text = Array.isArray(value) && value.length === 1 ? value[0] : value;
   if (typeof text !== 'string' || text.trim() === '') return false;

@@ -13,7 +13,7 @@ export type LinkReading = EventReading & {
 
 /**
  * Reads a link's details, as `GET /payment-links/{id}` answered them, into payment facts with the authority of reading
- * `number`. The order of facts is the order in which they are applied: what paid the order comes before what took it
+ * `number`. The facts are in the order in which they are applied: what paid the order comes before what took the money
  * back. docs/events.md lists what is read.
  *
  * Fault, terminal: `unreadable_event`. The client refuses such answers before they become readings.
@@ -34,7 +34,7 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
   return {
     linkIds: [id],
     facts: [...state.facts, ...linkFacts(read.value, state, authority)],
-    // A reading is the answer already: asking again would tell the same.
+    // A reading already is the answer: asking again would return the same.
     unsure: false,
     notUnderstood: null,
     linkChanged: false,
@@ -66,9 +66,10 @@ function stateOf({ link, payments }: Details, authority: Authority): State {
 }
 
 /**
- * Leaves one fact for each payment. A payment without an id could be any that was counted. Beside others its fact would be
- * taken for theirs, and theirs for its own, so that each reading moved the order to and fro: it is left out, and the
- * reading is unclear. If no payment that came has an id, the first of those that say most for the merchant stands for all.
+ * Keeps one fact for each payment. A payment without an id could be any counted one. Among others its fact would be
+ * attributed to theirs, and theirs to it, so that each reading would move the order back and forth: it is left out, and
+ * the reading is unclear. If no completed payment has an id, the first of those that are best for the merchant
+ * represents all.
  */
 function tellApart(all: readonly PaymentFact[]): { said: PaymentFact[]; isOneOfSeveral: boolean } {
   const came = all.filter(({ kind }) => MONEY_CAME.has(kind));
@@ -105,7 +106,7 @@ function ofEachPayment(payments: readonly unknown[], link: LinkSeen, authority: 
   return [...found.values(), ...nameless];
 }
 
-/** Statuses over all payments by which none of them is completed (spec §3). */
+/** Overall statuses that mean that no payment is completed (spec §3). */
 const NONE_COMPLETED: ReadonlySet<string | null> = new Set(['NOT_STARTED', 'PENDING']);
 
 /**
@@ -131,7 +132,7 @@ function ofPayment(payment: unknown, link: LinkSeen, authority: Authority): Paym
   };
 }
 
-/** What the status over all payments adds: of payments that are not listed, or in a word that settled does not know. */
+/** What the overall status adds: about payments that are not listed, or with a word that settled does not know. */
 function ofAllPayments({ paymentStatus, payments, ...link }: LinkSeen, authority: Authority): PaymentFact[] {
   if (paymentStatus === null || paymentStatus === 'NOT_STARTED') return [];
   const kind = kindOf(paymentStatus) ?? 'unclear';

@@ -69,7 +69,10 @@ export type LinkSeen = {
 
 /** A link as the answer to its creation shows it. */
 export type LinkMade = LinkSeen & {
-  /** What stands there as the link's `webhookSecret` and is not the one that was given: none in most answers. Never log these. */
+  /**
+   * Values of `webhookSecret` in the answer that differ from the one that settled gave: none in most answers. Never log
+   * these.
+   */
   webhookSecrets: readonly string[];
 };
 
@@ -93,7 +96,7 @@ export function isMissing({ code, kind }: ServiceFault): boolean {
 export class ServiceFault extends Fault {
   /** The HTTP status; null if no answer came. */
   readonly status: number | null;
-  /** When trying again makes sense; null if the caller's own backoff says it. */
+  /** When a retry makes sense; null if the caller's own backoff decides. */
   readonly retryAtMs: number | null;
   /** Whether the service may have done what it was asked to. */
   readonly mayHaveArrived: boolean;

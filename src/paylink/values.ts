@@ -49,7 +49,9 @@ function readCurrency(value: unknown): string | null {
   return code?.slice(0, CURRENCY_LENGTH_MAX).replace(/\p{C}/gu, '?') ?? null;
 }
 
-/** A value that is there but is neither text nor a number becomes the name of its type: it must not count as unnamed. */
+/**
+ * A value that is there but is neither text nor a number becomes the name of its type: it must not count as missing.
+ */
 export function statedText(value: unknown): string | null {
   return value === undefined || value === null ? null : (scalarText(value) ?? typeof value);
 }

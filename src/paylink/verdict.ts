@@ -16,13 +16,13 @@ export type ServiceCall<T> = {
   path: string;
   body: string | null;
   read: (body: unknown) => Read<T>;
-  /** What must not be shown, should the service repeat it. */
+  /** Secrets that must not be shown if the service repeats them. */
   secrets: readonly string[];
-  /** Whether one link is asked for, by its id: only then does 404 mean that there is none; or the list. */
+  /** What the call asks for: one link by its id, so that 404 means that there is none; or the list. */
   of: 'link' | 'list' | null;
 };
 
-/** What an answer says, and what giving its slot back tells the budget. */
+/** What an answer says, and what the budget learns when the slot is given back. */
 export type Verdict<T> = {
   result: { ok: true; value: T } | { ok: false; fault: ServiceFault };
   seen: RateSeen | null;
@@ -36,7 +36,7 @@ const WORDS_LENGTH_MAX = 300;
 
 type Context = { as: RequestClass; nowMs: number };
 
-/** What the service meant, by the status of its answer (spec §7). */
+/** The meaning of an answer by its status (spec §7). */
 export function judge<T>(call: ServiceCall<T>, reply: Reply, context: Context): Verdict<T> {
   const { status } = reply;
   // A 429 says by its Retry-After how long to wait; that nothing remains is no further use by others.
@@ -91,7 +91,7 @@ function refuse(call: ServiceCall<unknown>, { status, headers }: Reply, { nowMs 
       return {
         ...transient,
         code: 'service_key_refused',
-        advice: 'Put the right key where SETTLED_API_KEY or SETTLED_API_KEY_FILE has it.',
+        advice: 'Put the right key into SETTLED_API_KEY or the file of SETTLED_API_KEY_FILE.',
         standing: 'api_key_refused',
         pause: { untilMs: nowMs + KEY_PAUSE_MS, spares: 'create' },
       };
@@ -143,7 +143,7 @@ function refuse403({ of }: ServiceCall<unknown>, nowMs: number): Refusal {
   return { ...forbidden, advice, standing: 'merchant_inactive', pause };
 }
 
-/* What an answer says of when to ask again: X-RateLimit-* and Retry-After (spec §8). */
+/* When an answer allows the next request: X-RateLimit-* and Retry-After (spec §8). */
 
 const RESET_MS_MAX = 60_000;
 const RETRY_MS = { min: 1_000, max: 3_600_000, fallback: 60_000 } as const;
@@ -151,7 +151,7 @@ const RETRY_MS = { min: 1_000, max: 3_600_000, fallback: 60_000 } as const;
 const EPOCH_SECONDS_MIN = 1_000_000_000;
 const EPOCH_MS_MIN = 100_000_000_000;
 
-/** Null unless limit and remainder are there as whole numbers. */
+/** Null unless limit and remainder are whole numbers. */
 function readRate(headers: Headers, nowMs: number): RateSeen | null {
   const limit = wholeNumber(headers.get('x-ratelimit-limit'));
   const remaining = wholeNumber(headers.get('x-ratelimit-remaining'));
@@ -176,7 +176,7 @@ function pauseUntilReset(seen: RateSeen | null, nowMs: number): ApiPause | null 
   return untilMs <= nowMs ? null : { untilMs, spares: null };
 }
 
-/** When `Retry-After` (RFC 9110 §10.2.3) lets a request be tried again: between a second and an hour; null without one. */
+/** When `Retry-After` (RFC 9110 §10.2.3) allows a retry: between a second and an hour; null without one. */
 function readRetryAfter(headers: Headers, nowMs: number): number | null {
   const inMs = retryAfterMs(headers.get('retry-after'), headers.get('date'), nowMs);
   return inMs === null ? null : nowMs + Math.min(RETRY_MS.max, Math.max(RETRY_MS.min, inMs));
@@ -195,13 +195,13 @@ export function readDate(headers: Headers): number | null {
 function ownWords(body: Uint8Array, secrets: readonly string[]): string | null {
   const parsed = parseBodyExactly(body);
   const text = parsed === undefined ? plainText(body) : saidIn(asObject(parsed) ?? {});
-  // Cleaned before secrets are looked for: cleaning may put together what was apart.
+  // Cleaned before the search for secrets: cleaning may join what was apart.
   const clean = text.replace(/\s+/gu, ' ').replace(/\p{C}/gu, '').trim();
   const hidden = hide(clean, secrets);
   return hidden === '' ? null : hidden.slice(0, WORDS_LENGTH_MAX).trim();
 }
 
-/** Of what is no JSON; a page of HTML says nothing that a person could use. */
+/** The text of an answer that is not JSON; a page of HTML says nothing useful. */
 function plainText(body: Uint8Array): string {
   const text = Buffer.from(body).toString('utf8').trim();
   return text.startsWith('<') ? '' : text;

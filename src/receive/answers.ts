@@ -6,8 +6,8 @@ import type { HeaderNames } from '../paylink/events.ts';
 const RETRY_AFTER_SECONDS = 5;
 
 /**
- * Every answer of the hook. Each is made once: all that are alike have the same body, so that an answer tells a forger
- * nothing, and the hot path builds nothing.
+ * Every answer of the hook. Each is built once: answers of one kind have the same body, so that an answer tells a
+ * forger nothing, and the hot path builds nothing.
  */
 export type HookAnswer = {
   readonly status: number;
@@ -38,7 +38,7 @@ export const ANSWERS = {
     CLOSE,
   ),
   unavailable: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', RETRY),
-  /** The body is still on its way, and others have taken its place. */
+  /** The body is still arriving, and others have taken its place. */
   crowdedOut: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', { ...RETRY, ...CLOSE }),
   stopping: problem(503, 'unavailable', 'The receiver is stopping. Send the delivery again.', { ...RETRY, ...CLOSE }),
 } as const satisfies Record<string, HookAnswer>;

@@ -4,15 +4,16 @@ import getRawBody from 'raw-body';
 
 export const BODY_BYTES_MAX = 256 * 1024;
 
-/** `room` is to be given back once the body is not needed any more. */
+/** Give `room` back when the body is no longer needed. */
 type BodyRead = { outcome: 'read'; body: Buffer; room: Room };
 
 type Ended = Omit<BodyRead, 'room'> | NotRead;
 
 export type NotRead = {
   /**
-   * - `no_room`: there is no memory left for it; the rest is still on its way, see `skip`
-   * - `crowded_out`: it came in too many pieces; or there were too many that name no link, and it was on its way for longest
+   * - `no_room`: there is no memory left for it; the rest is still arriving, see `skip`
+   * - `crowded_out`: it came in too many pieces; or there were too many that name no link, and it had been arriving for
+   *   longest
    * - `refused`: the process is stopping and would not wait for the rest
    */
   outcome: 'too_large' | 'aborted' | 'no_room' | 'crowded_out' | 'refused';
@@ -20,26 +21,29 @@ export type NotRead = {
 
 /**
  * Bytes of bodies in memory at once, from their arrival to the answer. Deliveries that name no link of ours by their
- * address have a share of their own, so that a flood of them takes no place from the others.
+ * address have a separate share, so that a flood of them takes no place from the others.
  */
 const ROOM_BYTES_MAX = { addressed: 64 * 1024 * 1024, others: 16 * 1024 * 1024 } as const;
 export type Share = keyof typeof ROOM_BYTES_MAX;
 type Room = { share: Share; bytes: number };
 
-/** Bodies on their way that name no link by their address: slow ones would take connections and time from the others. */
+/**
+ * How many bodies may be arriving that name no link by their address: slow ones would take connections and time from
+ * the others.
+ */
 const OTHERS_MAX = 512;
 
 /** An announced body of this size takes no room: connections are bounded, and so are these bodies together. */
 const UNMETERED_BYTES_MAX = 16 * 1024;
-/** What a piece costs beside its bytes, after the first `PIECES_FREE`: a body can come byte by byte. */
+/** What a piece costs in addition to its bytes, after the first `PIECES_FREE`: a body can come byte by byte. */
 const PIECE_BYTES = 256;
 const PIECES_FREE = 64;
-/** A body in more pieces than this is not waited for: each costs more time than the bytes of an honest one. */
+/** settled refuses a body in more pieces than this: each piece costs more time than the bytes of an honest one. */
 const PIECES_MAX = 2_048;
 
-/** Reads raw request bodies, at most 256 KiB each, and can refuse the ones that are still on their way. */
+/** Reads raw request bodies, at most 256 KiB each, and can refuse those that are still arriving. */
 export type BodyReader = {
-  /** Takes room as the bytes arrive: what is only announced takes none. */
+  /** Takes room as the bytes arrive: an announced length takes none. */
   read(request: IncomingMessage, share: Share): Promise<BodyRead | NotRead>;
   giveBack(room: Room): void;
   /** Lets a body pass without keeping it: a client that is still sending would not see an answer. */
@@ -49,11 +53,11 @@ export type BodyReader = {
 
 export function bodyReader(): BodyReader {
   const incomplete = new Set<() => void>();
-  /** Those that name no link by their address, the longest on its way first. */
+  /** Bodies that name no link by their address, the oldest first. */
   const others = new Set<() => void>();
   const taken = { addressed: 0, others: 0 };
 
-  /** False if there is not that much room left. */
+  /** False if there is not enough room left. */
   function take(room: Room, bytes: number): boolean {
     if (taken[room.share] + bytes > ROOM_BYTES_MAX[room.share]) return false;
     taken[room.share] += bytes;
@@ -106,7 +110,7 @@ export function bodyReader(): BodyReader {
       };
       incomplete.add(end);
       request.once('close', end).resume();
-      // A request that is closed already does not close again.
+      // A closed request emits no second `close`.
       if (request.destroyed) end();
     });
   }
@@ -121,7 +125,7 @@ export function bodyReader(): BodyReader {
   };
 }
 
-/** The request's bytes, counted as they pass. If there is no room for more, or they are too many pieces, they stop. */
+/** The request's bytes, counted as they pass. Stops if there is no room for more, or if there are too many pieces. */
 function metered(
   request: IncomingMessage,
   take: (bytes: number) => boolean,
@@ -140,7 +144,7 @@ function metered(
       stop(hasRoom || pieces > PIECES_FREE ? 'crowded_out' : 'no_room');
     },
   });
-  // A pipe does not hand on that its source went away.
+  // A pipe does not report that its source has closed.
   request.once('close', () => {
     if (!request.readableEnded) meter.destroy();
   });

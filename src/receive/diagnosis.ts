@@ -25,7 +25,7 @@ export const VERDICTS = [
   'wrong_secret_or_altered_body',
 ] as const;
 
-/** What a refused delivery to a known link can turn out to be beside those, before its signature is looked at. */
+/** What else a refused delivery to a known link can turn out to be, before its signature is checked. */
 export const REFUSALS = ['other_header_names', 'other_method', 'content_encoding', 'body_size'] as const;
 
 /** What is wrong with the form of a header as a whole. */
@@ -46,14 +46,14 @@ export type TimestampFault =
   | { fault: 'digits'; length: number }
   | { fault: 'fraction' | 'sign' | 'date' | 'no_digits' };
 
-/** What shows that a body cannot be as the service sent it. */
+/** Signs that a body is not as the service sent it. */
 export type BodyDamage = 'empty' | 'no_text' | 'replaced' | 'no_json';
 
-/** What a delivery turned out to be: a code, and what belongs to it. Nothing of it is secret, and none of it is text. */
+/** What a delivery turned out to be: a code, and what belongs to it. It holds no secret and no sentence. */
 export type Diagnosis =
   | { code: 'authentic'; clockAheadMs: number; nowMs: number }
   | { code: 'stale_clock'; clockAheadMs: number; nowMs: number; toleranceSeconds: number }
-  /** `besides`: what else is wrong, if the code in it is found to be right. */
+  /** `besides`: what else is wrong, if the code in it is right. */
   | { code: 'malformed_signature'; fault: SignatureFault; besides: Mistake | null }
   | { code: 'malformed_timestamp'; fault: TimestampFault; besides: Mistake | null }
   | { code: 'unusable_secret'; bytes: number; bytesMin: number; besides: Mistake | null }
@@ -63,10 +63,10 @@ export type Diagnosis =
   | { code: 'wrong_secret_or_altered_body'; clockAheadMs: number }
   /** Headers that may be the service's, the names that settled looks for, and what it should look for if that is clear. */
   | { code: 'other_header_names'; names: string[]; wanted: string[]; prefix: string | null }
-  /** `origin`: of a browser that asked whether it may deliver. */
+  /** `origin`: of a browser's preflight request. */
   | { code: 'other_method'; method: string; origin: string | null }
   | { code: 'content_encoding'; encoding: string }
-  /** `bytes`: as they were announced, if they were. */
+  /** `bytes`: the announced length, if there is one. */
   | { code: 'body_size'; bytes: number | null };
 
 export type Captured = {
@@ -82,7 +82,7 @@ export type Captured = {
 
 const NAMES = headerNames(HEADER_PREFIX);
 
-/** Says what a captured delivery is: by the very verifier that receives, and then by trying the usual mistakes. */
+/** Says what a captured delivery is: first with the verifier that receives, then by trying the usual mistakes. */
 export function diagnose(given: Captured): Diagnosis {
   // Spaces around a header's value are not part of it (RFC 9110 §5.5).
   const captured = {
@@ -124,7 +124,7 @@ export function diagnose(given: Captured): Diagnosis {
   }
 }
 
-/** Not by a pattern alone: at the end it would look again at all the spaces within a header, from each of them. */
+/** A pattern alone would take quadratic time: from each space within a header it would scan the spaces after it. */
 function withoutSpacesAround(header: string): string {
   let to = header.length;
   while (to > 0 && ' \t'.includes(header[to - 1] as string)) to--;

@@ -4,7 +4,7 @@ import type { CharacterChange, Mistake } from './mistakes.ts';
 import { variantWords } from './variants.ts';
 import { CANDIDATES_MAX, HEADER_LENGTH_MAX } from './verify.ts';
 
-/** A diagnosis for a person: what is the matter, in a sentence or two, and what else was noticed and what to do. */
+/** A diagnosis for a person: what is wrong, in a sentence or two, then what else was noticed and what to do. */
 export type Explained = { answer: string; advice: string[] };
 
 export function explainDiagnosis(diagnosis: Diagnosis): Explained {

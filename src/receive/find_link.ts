@@ -2,28 +2,28 @@ import { Fault } from '../fault.ts';
 import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
 
 /**
- * Look-ups of links that no delivery has named before, in the store's queue at once. During a flood a turn of the event loop
- * takes 0.1 s, and ends those of the turn before: with 64 a new link waited for 5 s behind those that wait.
+ * How many look-ups of links that no delivery has named before are in the store's queue at once. During a flood a turn of the event loop
+ * takes 0.1 s, and ends those of the turn before: with 64, a new link waited for 5 s.
  */
 const UNDER_WAY_MAX = 256;
-/** Those that wait for a place there: some tenths of a second. */
+/** How many wait for a place there: some tenths of a second. */
 const WAITING_MAX = 2_000;
 
 /**
- * Finds the credentials that a delivery is verified with; null: there is no such link. Throws if the store cannot say, and
- * the fault `store_busy` when too many ask.
+ * Finds the credentials that a delivery is verified with; null if there is no such link. Throws if the store cannot
+ * answer; the fault is `store_busy` if there are too many look-ups.
  */
 export type FindLink = (by: { token: string } | { linkId: string }) => Promise<LinkCredentials | null>;
 
 /**
  * Anyone can send tokens that no link has, so looking them up has a small share of the store's queue. A link that a
- * delivery named before, and everything else that the store is asked, never waits behind them.
+ * delivery named before, and every other call of the store, never waits behind them.
  */
 export function openFindLink(credentials: Credentials): FindLink {
   const waiting: { enter: () => void; refuse: (fault: Fault) => void }[] = [];
   let underWay = 0;
 
-  /** The place of one that ended goes to the one that waits longest. */
+  /** Gives the place to the look-up that has waited longest. */
   function leave(): void {
     const next = waiting.shift();
     if (next === undefined) underWay--;
@@ -31,7 +31,7 @@ export function openFindLink(credentials: Credentials): FindLink {
   }
 
   /**
-   * If too many wait, the one that waited longest goes: to refuse those that come would shut out every new link while
+   * If too many wait, the one that has waited longest fails. Refusing new ones would shut out every new link while
    * others keep the queue full.
    */
   async function enter(): Promise<void> {

@@ -3,15 +3,16 @@ import { bodyVariants, distinct, FORMS, messageOf, secretVariants, timestampVari
 import { matchesAny } from './verify.ts';
 
 /**
- * Finds the usual mistakes in signing and in keeping what was signed. Each is a variant of the body, the timestamp or the
- * secret, or another way to put them together (variants.ts). One or two of them at once are tried against the signature.
+ * Finds the usual mistakes in signing and in keeping what was signed. Each is a variant of the body, the timestamp or
+ * the secret, or another way to put them together (variants.ts). It tries one or two of them at once against the
+ * signature.
  */
 
 export type Mistake = {
   verdict: 'altered_body' | 'altered_timestamp' | 'wrong_secret' | 'signed_otherwise';
   /** Names of the variants that the signature matches; none if it matches what was given, apart from its form. */
   readings: string[];
-  /** The hash that it was made with, if that is not SHA-256. */
+  /** The hash of the signature, if that is not SHA-256. */
   algorithm: string | null;
   change: CharacterChange | null;
 };
@@ -29,19 +30,19 @@ export type CharacterChange = {
 /** `secrets`: any of them is right. */
 export type Signed = { body: Buffer; timestamp: string; secrets: readonly string[] };
 
-/** How much may be tried: everything a person has time for, or what a server can spare beside its work. */
+/** How much to try: all that a person has time for, or the little that a serving process can spare. */
 export type Effort = 'all' | 'little';
 
 const MISTAKES_AT_ONCE = 2;
-/** Above it, bodies are not searched for a changed character: the search grows with the square of the length. */
+/** Larger bodies are not searched for a changed character: the search grows with the square of the length. */
 const SEARCHED_BYTES_MAX = 1024;
-/** Above it, with little effort, no variants of the body are tried. */
+/** With little effort, variants of larger bodies are not tried. */
 const VARIED_BYTES_MAX = 16 * 1024;
-/** What is longer is no timestamp in any form, and is not searched for a changed character. */
+/** Longer text is not a timestamp in any form, and is not searched for a changed character. */
 const TIMESTAMP_LENGTH_MAX = 32;
-/** Bytes that may be hashed, for all that is tried together: milliseconds of a server, seconds of a person. */
+/** Bytes that one search may hash in all: milliseconds of a server, seconds of a person. */
 const HASHED_BYTES_MAX: Readonly<Record<Effort, number>> = { little: 2_000_000, all: 1_000_000_000 };
-/** What a code costs beside its message, in bytes hashed. */
+/** The cost of a code in addition to its message, in bytes hashed. */
 const BYTES_PER_CODE = 1024;
 const ALGORITHM_BY_BYTES: Readonly<Record<number, string>> = {
   16: 'md5',
@@ -51,7 +52,7 @@ const ALGORITHM_BY_BYTES: Readonly<Record<number, string>> = {
   64: 'sha512',
 };
 
-/** The fewest mistakes that explain a signature; null if none of the usual ones do, or none of those that were tried. */
+/** The fewest mistakes that explain a signature; null if none of the tried ones does. */
 export function findMistake(signed: Signed, signatures: readonly Buffer[], effort: Effort = 'all'): Mistake | null {
   const matches = matcher(signatures, effort);
   const isVaried = effort === 'all' || signed.body.length <= VARIED_BYTES_MAX;
@@ -87,12 +88,12 @@ function mistake(named: Record<'body' | 'secret' | 'timestamp' | 'form', string>
   return { verdict, readings, algorithm: hash, change: null };
 }
 
-/** `mistakes`: how many are supposed. */
+/** `mistakes`: how many this try assumes. */
 type Matcher = (key: Buffer, message: readonly Buffer[], mistakes: number) => string | null;
 
 /**
- * Finds the algorithm under which a message gives one of the signatures. All that it hashes is paid from one purse: who
- * sends a delivery chooses how long its parts are, how many algorithms it may have, and how much of it is tried.
+ * Finds the algorithm under which a message gives one of the signatures. One budget pays for everything that it hashes,
+ * because a sender chooses how long the parts are, how many algorithms may apply, and how much is tried.
  */
 function matcher(signatures: readonly Buffer[], effort: Effort): Matcher {
   const algorithms = new Set(signatures.flatMap(({ length }) => ALGORITHM_BY_BYTES[length] ?? []));

@@ -56,7 +56,7 @@ export type EndedDelivery = {
   outcome: DeliveryOutcome;
   /** What remains to be done once the answer is sent. */
   afterwards?: () => void;
-  /** The link that it was signed for, or said to be: what the log and its followers call it. */
+  /** The link that it was signed for, or that it names: for the log and its followers. */
   link?: { readonly linkKey: number; readonly reference: string };
   /** What the store recorded. */
   recorded?: Recorded;
@@ -71,12 +71,12 @@ export type EndedDelivery = {
   fault?: unknown;
 };
 
-/** Its code is compared with nothing: it only takes the time that a real one takes. */
+/** settled computes a dummy HMAC with it, so that an unknown link takes the same time as a known one. */
 const DUMMY_SECRET = 'no link has this signing secret';
 
 /**
- * Verifies a delivery whose body is read, and records it. Whatever is answered with 2xx is on the disk. Throws if the store
- * cannot record it; then nothing may be acknowledged.
+ * Verifies a delivery whose body is read, and records it. A 2xx means that it is on the disk. Throws if the store
+ * cannot record it; the caller must then not acknowledge it.
  */
 export async function takeDelivery(options: DeliveryOptions, received: Received): Promise<EndedDelivery> {
   const { headerNames, toleranceSeconds } = options;
@@ -101,8 +101,8 @@ export async function takeDelivery(options: DeliveryOptions, received: Received)
 }
 
 /**
- * Verifies with the credentials that are known; if these may lack a secret that the service named meanwhile, with those
- * that the store has now.
+ * Verifies with the cached credentials. If these may lack a secret that the service named meanwhile, verifies again
+ * with those from the store.
  */
 async function verifyNow(
   { credentials }: DeliveryOptions,
@@ -148,7 +148,7 @@ async function record(
   };
 }
 
-/** A stale delivery settles nothing: it is kept as a hint to ask the service. */
+/** A stale delivery settles nothing: settled keeps it as a hint to ask the service. */
 async function recordHint(
   { store, clock }: DeliveryOptions,
   { timestamp }: Authentic,
@@ -163,7 +163,7 @@ async function recordHint(
 
 type Identity = { readable: boolean; type: string | null; eventId: string; bodySha256: Buffer };
 
-/** The event's name for itself, or its digest if it has none: the signature covers both. */
+/** The event's own id, or its digest if it has none: the signature covers both. */
 function identify(body: Buffer, { linkId = null }: LinkCredentials): Identity {
   const parsed = parseBody(body);
   const { type, eventId } = readEnvelope(parsed, { linkId });

@@ -7,19 +7,19 @@ import { type Diagnosis, diagnose } from './diagnosis.ts';
 
 /** A link's rejections are written at most this often; in between they are counted. */
 const WRITE_EVERY_MS = 1000;
-/** Links and reasons counted at once; beyond it rejections are not kept, only metered. */
+/** How many links and reasons are counted at once; further rejections appear only in the metrics. */
 const COUNTED_MAX = 10_000;
 /** Deliveries refused for one reason are a matter for a person once this many links have some. */
 const MATTER_FROM_LINKS = 3;
-/** How often settled looks whether an open matter has ended; if none is open, at every 15th time only. */
+/** How often settled checks whether an open matter has ended; if none is open, only every 15th time. */
 const END_EVERY_MS = 60_000;
 const END_ELSE_EVERY = 15;
 
 /** Keeps why deliveries were refused, after they were answered and without letting a flood reach the disk. */
 export type RejectionLog = {
-  /** `diagnose` is called at once, and seldom: a flood must not cost much. */
+  /** Calls `diagnose` at once, but seldom: a flood must not cost much. */
   add(linkKey: number, reason: KeptReason, diagnose?: () => Diagnosis | null): void;
-  /** Ends, now and then, the matters that are over. */
+  /** Periodically ends the matters that are over. */
   watch(): Cancel;
   /** Writes what is counted and waits for it. */
   flush(): Promise<void>;
@@ -58,7 +58,7 @@ export function rejectionLog(options: {
   }
 
   function asWritten({ diagnosis, ...rejection }: Counted): Rejection {
-    // Other header names are wrong for every link, or a stranger's invention: anyone who knows an address may send any.
+    // Other header names are a wrong setting for every link, or an invention: anyone who knows an address can send any.
     const atFirst = diagnosis?.code === 'other_header_names' && diagnosis.prefix !== null;
     const detail = describe(rejection.reason, diagnosis);
     return {
@@ -68,7 +68,7 @@ export function rejectionLog(options: {
     };
   }
 
-  /** A write that failed is carried by the next one: it queues the link's check as well. */
+  /** The next write includes the counts of a failed one: a write also queues the link's check. */
   function countAgain(key: string, rejection: Counted): void {
     const since = counted.get(key);
     if (since === undefined) clock.after(WRITE_EVERY_MS, () => void write(key));
@@ -76,7 +76,7 @@ export function rejectionLog(options: {
     counted.set(key, { ...rejection, ...since, diagnosis, count: rejection.count + (since?.count ?? 0) });
   }
 
-  /** Null if it fails: the refusal is counted without a diagnosis. */
+  /** Null if the search fails: the refusal is then counted without a diagnosis. */
   function diagnosed(find: () => Diagnosis | null): Diagnosis | null {
     try {
       return find();
@@ -91,7 +91,7 @@ export function rejectionLog(options: {
       const { open } = await store.endRefusals(clock.nowMs());
       mayBeOpen = open > 0;
     } catch {
-      // The heartbeat reports a store that fails, and this comes again.
+      // The heartbeat reports a failing store, and this runs again.
     }
   }
 
@@ -130,8 +130,8 @@ const COSTLY: ReadonlySet<KeptReason> = new Set(['signature_malformed', 'timesta
 const REMEMBERED_MAX = 10_000;
 
 /**
- * Whether one more delivery of this link and reason may be diagnosed. A diagnosis must be made at once, because the bytes of a
- * refused delivery are not kept. It can cost milliseconds, so few are made, and after the answer.
+ * Whether one more delivery of this link and reason may be diagnosed. A diagnosis must be made at once, because settled
+ * does not keep the bytes of a refused delivery. It can cost milliseconds, so settled makes few, and after the answer.
  */
 function diagnosisLimit(clock: Pick<Clock, 'monotonicMs'>): (key: string, reason: KeptReason) => boolean {
   const lastMs = new Map<string, number>();
@@ -162,7 +162,7 @@ type RefusedDelivery = {
   toleranceSeconds: number;
 };
 
-/** What a refused delivery turns out to be; null if its reason says all that there is. */
+/** What a refused delivery turns out to be; null if its reason says everything. */
 export function diagnoseRefused(refused: RefusedDelivery): Diagnosis | null {
   const { rawHeaders, headerNames, reason } = refused;
   switch (reason) {

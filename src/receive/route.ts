@@ -14,7 +14,7 @@ export type ReceiveOptions = DeliveryOptions & {
   bodies: BodyReader;
   findLink: FindLink;
   rejections: Pick<RejectionLog, 'add'>;
-  /** Called when a request names a link whose body is still on its way. */
+  /** Called when a request names a link and its body is still arriving. */
   onNamed: (request: IncomingMessage) => void;
   /** The origin whose pages may deliver from a browser; null for none. */
   crossOrigin: string | null;
@@ -29,8 +29,8 @@ export type ReceiveOptions = DeliveryOptions & {
 const HOOK = /^\/hooks\/([A-Za-z0-9_-]{32})(?:\?|$)/;
 
 /**
- * The routes that take deliveries: `POST /hooks/<token>`, and `POST /hooks` for links whose address is fixed; and what
- * answers requests that wait for `100 Continue`.
+ * The routes that take deliveries: `POST /hooks/<token>`, and `POST /hooks` for links whose address is fixed; and the
+ * function that answers requests that wait for `100 Continue`.
  */
 export function hooksOf(options: ReceiveOptions): {
   router: Router;
@@ -63,7 +63,7 @@ export function hooksOf(options: ReceiveOptions): {
 type Hook = ReceiveOptions & { noteUnread: NoteUnread };
 type Take = (options: ReceiveOptions, request: Request, headersAtMs: number) => Promise<EndedDelivery>;
 
-/** Takes a delivery as its route does, answers it, and then does what remains. */
+/** Takes a delivery with the route's function, answers it, then does the rest. */
 async function receive(hook: Hook, take: Take, request: Request, response: Response): Promise<void> {
   const { clock, crossOrigin, isClosed, onOutcome, noteUnread } = hook;
   const headersAt = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
@@ -107,7 +107,7 @@ async function takeByToken(options: ReceiveOptions, request: Request, headersAtM
   } catch (error) {
     const ended = failed(error, link);
     if (!isUndecipherable(error)) return ended;
-    // Whatever it says, the service can be asked; a forger can have no more asked than with any other delivery.
+    // settled can ask the service whatever the body says; a forger causes no more checks than with any other delivery.
     return { ...ended, afterwards: () => rejections.add(error.linkKey, 'secret_undecipherable') };
   }
 }
@@ -188,7 +188,7 @@ function refuseByHeaders(request: IncomingMessage): (EndedDelivery & { unread: K
 /** Notes that a delivery was refused before its signature was looked at; its link keeps that, if the token names one. */
 type NoteUnread = (request: IncomingMessage, token: string | undefined, reason: KeptReason) => void;
 
-/** Tokens that are looked up at once for that, at most: their deliveries were answered, so what is more is not kept. */
+/** How many tokens are looked up at once for that. Their deliveries were answered, so further ones are not noted. */
 const UNREAD_LOOK_UPS_MAX = 4;
 
 /** The link is looked up after the answer, so that the answer takes the same time whether there is one or not. */

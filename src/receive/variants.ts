@@ -1,6 +1,6 @@
 import { jsonParts } from '../json.ts';
 
-/* What the parts of a delivery may have been when they were signed, if not what they are now. */
+/* What the parts of a delivery may have been when they were signed, if they changed since. */
 
 /** One variant of a part: its name, how a person calls it, and how it is made; null if it cannot be. */
 type Row<Given extends unknown[]> = readonly [
@@ -116,9 +116,9 @@ function variantsOf<Given extends unknown[]>(rows: readonly Row<Given>[], ...giv
   });
 }
 
-/** A signer's form of a body is at most this long: a multiple of its length, and what little bodies need beside. */
+/** A signer's form of a body is at most this long: a multiple of its length, plus an allowance for small bodies. */
 const LONGER_MAX = { times: 4, bytes: 1024 } as const;
-/** JSON that is nested deeper is no event, and is not written anew. */
+/** JSON that is nested deeper is not an event, and is not written again. */
 const DEPTH_MAX = 32;
 
 function longest(length: number): number {
@@ -142,7 +142,9 @@ function jsonVariants(text: string): Variant[] {
   }
 }
 
-/** How deep JSON is nested; and when it is written with a line for each value, how many lines, and their levels in all. */
+/**
+ * How deep JSON is nested; and, written with a line for each value, how many lines it has, and the sum of their levels.
+ */
 function layoutOf(parts: readonly string[]): { depth: number; lines: number; levels: number } {
   let [depth, level, levels, lines] = [0, 0, 0, 0];
   for (const part of parts) {

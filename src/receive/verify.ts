@@ -12,8 +12,9 @@ export type Authentic = { timestamp: string; timestampMs: number; mac: Buffer };
 export type Verified = { ok: true; authentic: Authentic } | { ok: false; reason: RejectionReason };
 
 /**
- * Verifies a delivery over its raw bytes and the literal timestamp, with the link's secret or the one that the service named
- * beside it. Strict patterns first, the comparison last. docs/signature.md holds the grammar of both headers.
+ * Verifies a delivery over its raw bytes and the literal timestamp, with the link's secret or the one that the service
+ * named in addition. Strict patterns come first, the comparison last. docs/signature.md holds the grammar of both
+ * headers.
  */
 export function verify(delivery: {
   rawHeaders: readonly string[];
@@ -32,7 +33,7 @@ export function verify(delivery: {
   if (candidates === null) return refuse('signature_malformed');
   if (Buffer.byteLength(credentials.secret) < SIGNING_SECRET_BYTES_MIN) return refuse('secret_unusable');
   const { secret, serviceSecret } = credentials;
-  // Few need the second code: those that the first does not match, of a link that has two secrets.
+  // Few deliveries need the second code: those of a link with two secrets that do not match the first.
   for (const key of [() => secret, ...(serviceSecret === undefined ? [] : [serviceSecret])]) {
     const mac = deliveryMac(key(), timestamp.value, body);
     if (matchesAny(mac, candidates)) return { ok: true, authentic: { timestamp: timestamp.value, timestampMs, mac } };
@@ -90,11 +91,13 @@ export function readSignatures(header: string, timestamp: string): Buffer[] | nu
 
 /** The elements of a header's value, `most` at most. */
 export function splitElements(header: string, most?: number): string[] {
-  // `v1,` has a comma of its own, so a header that uses it separates by spaces alone.
+  // `v1,` contains a comma, so a header that uses it separates by spaces alone.
   return header.split(header.includes('v1,') ? / +/ : / *, *| +/, most);
 }
 
-/** In any case, except for `v1,`: that is how Standard Webhooks writes it, and its comma decides how a header is split. */
+/**
+ * Upper or lower case, except for `v1,`: Standard Webhooks writes it so, and its comma decides how a header is split.
+ */
 const PREFIX = /^(?:hmac-sha256=|sha256[=:]|v1=)/i;
 
 /** An element without the prefix that it may have. */
@@ -115,7 +118,7 @@ function decode(text: string): Buffer | null {
   return null;
 }
 
-/** Whether one of the candidates is the expected code, in a time that does not tell where they differ. */
+/** Whether one of the candidates is the expected code, in constant time. */
 export function matchesAny(expected: Buffer, candidates: readonly Buffer[]): boolean {
   let matches = false;
   for (const candidate of candidates) {
@@ -124,7 +127,7 @@ export function matchesAny(expected: Buffer, candidates: readonly Buffer[]): boo
   return matches;
 }
 
-/** Whether a signed timestamp lies within the tolerance of our clock, before or after it. */
+/** Whether a signed timestamp is within the tolerance before or after our clock. */
 export function isFresh(signed: { timestampMs: number; nowMs: number; toleranceSeconds: number }): boolean {
   return Math.abs(signed.nowMs - signed.timestampMs) <= signed.toleranceSeconds * 1000;
 }

@@ -13,9 +13,9 @@ export type ReturnOptions = {
 };
 
 /**
- * `GET /return/<token>`: the service sends the customer here after paying. settled then asks whether they paid, and sends
- * the customer on to the address that the shop gave for the order, and to no other, with the parameters that the service
- * added. The token is the link's own, and not the secret of its webhooks.
+ * `GET /return/<token>`: the service sends the customer here after paying. settled then asks whether they paid, and
+ * redirects the customer to the address that the shop gave for the order, and to no other, with the parameters that
+ * the service added. The token is separate from the one of the link's webhooks.
  */
 export function returnRoutes({ store, clock, onReturned }: ReturnOptions): Router {
   const router = express.Router({ caseSensitive: true, strict: true });

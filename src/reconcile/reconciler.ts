@@ -52,12 +52,12 @@ export type Reconciler = {
   catchUp(options: { dryRun: boolean }): Promise<CatchUp>;
   /** What it costs to ask about one order's link; null if there is no such order. */
   cost(reference: string): Promise<CatchUp | null>;
-  /** Something was queued. */
+  /** Call it after a check was queued. */
   wake(): void;
   stop(): Promise<void>;
 };
 
-/** Asks the service about links: each by its schedule, and at once about those that something was heard of. */
+/** Asks the service about links: each by its schedule, and at once if there is a reason. */
 export function startReconciler(options: ReconcilerOptions): Reconciler {
   const { store, clock, log, slots } = options;
   const asking = new Map<string, Promise<CheckResult>>();
@@ -112,7 +112,7 @@ async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promis
   try {
     const { outcome } = await ask(options, check, { as: check.class, reason });
     if (outcome === 'read') return;
-    // The shop may make its link at any time, or never.
+    // The shop may still make its link, or never does.
     await fail({ dueAtMs: null, missing: false, sent: true });
   } catch (error) {
     const fault = error instanceof ServiceFault ? error : null;

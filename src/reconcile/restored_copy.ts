@@ -8,7 +8,7 @@ import type { Clock } from '../work/clock.ts';
  * list further back for it, and shows a person the links that the store does not know.
  */
 
-/** No schedule knows those links: it looks at 100 000 of them, which takes about four hours of the budget. */
+/** No schedule knows those links, so the search reads up to 100 000 of them, in about four hours of the budget. */
 export const PAGES_MAX_RESTORED = 5_000;
 
 type RestoreOptions = { store: Pick<Store, 'endRestore' | 'noteNoList'>; clock: Clock; log: Log };
@@ -44,7 +44,7 @@ type Page = {
   isUnlikely: boolean;
 };
 
-/** Whether the search goes on after a page of the list that was compared with the store. */
+/** Whether the search continues after a page of the list that was compared with the store. */
 export async function searchPage(
   options: RestoreOptions,
   { restoredFromMs, isPast, isUnlikely }: Page,

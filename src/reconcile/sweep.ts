@@ -31,8 +31,8 @@ export type Sweep = {
 };
 
 /**
- * Reads the service's list of links every ten minutes, the newest first, down to the oldest open one: 20 links a request.
- * The list has no paymentStatus, so each link that differs is asked about. A link that is not listed says nothing.
+ * Reads the service's list of links every ten minutes, the newest first, down to the oldest open one: 20 links a
+ * request. The list has no paymentStatus, so settled asks about each link that differs. A missing link means nothing.
  */
 export function startSweep(options: SweepOptions): Sweep {
   const { clock, log, restoredFromMs } = options;

@@ -20,7 +20,9 @@ export type LinkCredentials = {
    * do not verify is looked up again.
    */
   readonly isProvisional?: true;
-  /** Of no link: settled sends such deliveries to itself to see whether they arrive, and records none. */
+  /**
+   * The credentials of a probe: settled sends such deliveries to itself to check that they arrive, and records none.
+   */
   readonly isProbe?: true;
 };
 

@@ -9,7 +9,7 @@ import { refuseForeign } from '../store/sqlite/identity.ts';
 import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from '../store/sqlite/open.ts';
 import { openKeyring } from './keyring.ts';
 
-/** Where the secrets key comes from: the configuration or, if it gives none, a file beside the database. */
+/** The source of the secrets key: the configuration or, if it gives none, a file next to the database. */
 export type KeySource = {
   store: StoreAddress;
   /** Null: kept in a file. */
@@ -60,7 +60,7 @@ export function secretsKeyFile(storePath: string, { makesFile = false } = {}): B
   const isMissing = !existsSync(path) && !isFirstStart(storePath);
   try {
     refuseFolder(storePath);
-    // A new key is of no use to a database that will be put back, or to a file that is not a database.
+    // A new key does not help if the database will be restored, or if the file is not a database.
     if (isMissing && !existsSync(storePath)) throw lost(storePath);
     if (isMissing) refuseForeign(storePath);
   } catch (error) {

@@ -44,7 +44,7 @@ export type Keyring = {
 
 /**
  * @param current 32 bytes
- * @param older keys under which secrets may still rest
+ * @param older keys under which secrets may still be sealed
  */
 export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = []): Keyring {
   // The current key first.
@@ -93,7 +93,7 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
 
 type SecretsKey = {
   keyId: string;
-  /** Prepared once, because plain bytes are prepared for every secret. */
+  /** Key objects, prepared once: Node would prepare plain bytes again for every secret. */
   key: KeyObject;
   probe: Probe;
   digest(text: string): string;

@@ -31,10 +31,10 @@ type Rotated = ReturnType<typeof describeRotated>;
 
 export type Rotation = {
   /**
-   * Changes the secrets key and reseals every secret under it. If a change is under way, waits for its end. Returns null if
-   * the key comes from the configuration, and that names no previous key. With a key from the configuration it throws a
-   * failure, like another replica that still seals under the previous key, because only a person can end that. The change
-   * goes on meanwhile.
+   * Changes the secrets key and reseals every secret under it. If a change is under way, waits for its end. Returns
+   * null if the key comes from the configuration, and that names no previous key. With a key from the configuration it
+   * throws a failure, like another replica that still seals under the previous key, because only a person can end
+   * that. The change continues meanwhile.
    */
   rotate(): Promise<Rotated | null>;
   stop(): Promise<void>;
@@ -89,7 +89,7 @@ export function startRotation(options: RotationOptions): Rotation {
 
   /** The end of a change, or its next failure. */
   function outcome({ done, failure }: Change): Promise<Rotated> {
-    // What it waits for may be over.
+    // The cause of the wait may be over.
     loop.wake();
     return Promise.race([done.promise, failure.promise]);
   }
@@ -228,8 +228,8 @@ function describeRotated({ keyring, source }: RotationOptions, previousKeyId: st
     source.secretsKey === null
       ? `The new key is in ${keyPlace}: keep a copy of it apart from the backups. The previous key is in ` +
         `${olderKeyPath(storeFile(source.store), previousKeyId)}; backups made before now need it. Remove it when you ` +
-        'keep none of them any more.'
-      : 'SETTLED_SECRETS_KEY_PREVIOUS is not needed any more: leave it out at the next start. Backups made before now need ' +
+        'no longer keep any of them.'
+      : 'SETTLED_SECRETS_KEY_PREVIOUS is no longer needed: leave it out at the next start. Backups made before now need ' +
         'it: keep it as long as you keep them.';
   const left =
     counts.undecipherable === 0
@@ -241,7 +241,7 @@ function describeRotated({ keyring, source }: RotationOptions, previousKeyId: st
 
 function goesOn(cause: unknown): unknown {
   if (!(cause instanceof Fault)) return cause;
-  const what = 'The change of the secrets key has not ended, and goes on in the background.';
+  const what = 'The change of the secrets key has not ended, and continues in the background.';
   return new Fault('transient', cause.code, `${what} ${cause.message}`, { cause });
 }
 

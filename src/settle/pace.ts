@@ -1,7 +1,7 @@
-/** Events settled together: each is a transaction of its own, and one fsync serves them all. */
+/** Events settled together: each has its own transaction, and they share one fsync. */
 export const BATCH_MAX = 256;
 
-/** While deliveries fill the event loop, settlement rests this many times as long as it worked, */
+/** While deliveries fill the event loop, settlement pauses for this many times as long as it worked, */
 const REST_FACTOR = 15;
 /** but at most this long; after a slow batch, as on a distant database, this many times as long as it took. */
 const REST_MS_MAX = 200;
@@ -11,7 +11,7 @@ const LOAD_FULL = 0.89;
 /** Above this share a short rest lets more events come together: they share a claim and a commit. */
 const LOAD_BUSY = 0.4;
 const GATHER_MS = 40;
-/** An event that waits longer than this is settled whatever else there is to do. */
+/** Settlement does not yield if an event has waited longer than this. */
 const YIELD_MS_MAX = 10_000;
 
 export type SettledBatch = {

@@ -16,7 +16,10 @@ const LEASE_MS = 30_000;
 const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
 
 export type Settler = BackgroundWorker & {
-  /** Settles a row that is leased to the caller already. Never rejects: a failure is retried or buried like any other. */
+  /**
+   * Settles a row that is leased to the caller already. Never rejects: a failure is retried or dead-lettered like any
+   * other.
+   */
   settleNow(event: ClaimedEvent): Promise<void>;
 };
 
@@ -35,7 +38,10 @@ export type SettlerOptions = {
   onFailed: (outcome: 'retried' | 'buried', event: ClaimedEvent) => void;
 };
 
-/** Settles recorded events, oldest first: claims, verifies again, reads, decides and writes each; or retries; or buries. */
+/**
+ * Settles recorded events, oldest first: claims, verifies again, reads, decides and writes each; or retries it; or
+ * makes it a dead letter.
+ */
 export function startSettler(options: SettlerOptions): Settler {
   const { store, clock, log, load, isShared } = options;
   let arrivals = 0;
@@ -84,7 +90,10 @@ async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<
   }
 }
 
-/** Retries after a fault of ours, buries after a fault of the event. If the store fails here, the lease lapses. */
+/**
+ * Retries after a fault of settled, dead-letters after a fault of the event. If the store fails here, the lease
+ * expires.
+ */
 async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: unknown): Promise<void> {
   const { store, clock, random, log, onFailed } = options;
   const { eventKey, attempt } = event;
@@ -111,10 +120,10 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
   }
 }
 
-/** Matters whose log line says more than that there is one. */
+/** Matters that have their own log line; others share one. */
 const MATTERS: Partial<Record<AttentionKind, string>> = {
-  duplicate_payment: 'the order was paid once more: a refund is due',
-  event_not_understood: 'what came is authentic, and was not understood',
+  duplicate_payment: 'the order was paid again: a refund is due',
+  event_not_understood: 'the event is authentic, and was not understood',
 };
 
 function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResult): void {

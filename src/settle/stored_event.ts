@@ -52,7 +52,7 @@ function damaged({ eventKey, reading }: ClaimedEvent): Fault {
     'terminal',
     'stored_event_damaged',
     reading === null
-      ? `The stored bytes of event ${eventKey} do not carry their signature any more. Either the disk damaged them, ` +
+      ? `The stored bytes of event ${eventKey} no longer match their signature. Either the disk damaged them, ` +
           `or the link's signing secret was corrected after they came. Have the service send the event again.`
       : `The stored bytes of reading ${reading} (event ${eventKey}) are not those that came: the disk damaged them. Have ` +
           `the order checked again.`,

@@ -64,7 +64,7 @@ async function backUpUnderLoad(app: TestApp, link: ReservedLink) {
 describe('api: backup', () => {
   const settled = sharedApp();
 
-  it('writes a whole, sound copy of the database beside it', async () => {
+  it('writes a whole, sound copy of the database next to it', async () => {
     const app = await startTestApp();
     await paidOrder(app, 'order');
     const { path, bytes } = await backUp(app);

@@ -92,7 +92,7 @@ describe('api: ending a matter that waits for a person', () => {
     );
   });
 
-  it('is no end for good: what is found again is raised again', async () => {
+  it('is not final: what is found again is raised again', async () => {
     const reference = freshReference();
     const again = await contradict(settled(), reference);
     const before = await openMatter(reference);

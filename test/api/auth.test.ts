@@ -99,7 +99,7 @@ describe('api: who may do what', () => {
     expect(known.body).toEqual(unknown.body);
   });
 
-  it.each(['/livez', '/readyz'])('answers %s to everybody, on both listeners', async (path) => {
+  it.each(['/livez', '/readyz'])('answers %s to anyone, on both listeners', async (path) => {
     for (const url of [settled().apiUrl, settled().hooksUrl]) {
       expect((await request(url).get(path)).status).toBe(200);
     }

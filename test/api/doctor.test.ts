@@ -86,7 +86,7 @@ describe('doctor: the public address', () => {
     expect((await probes()) - before).toBe(2);
   });
 
-  it('finds a proxy that writes bodies anew', async () => {
+  it('finds a proxy that rewrites bodies', async () => {
     const rewrite = (body: Buffer) => Buffer.from(JSON.stringify(JSON.parse(body.toString())));
     const app = behind(passing(rewrite));
     const check = (await checksOf(app))['public address'];

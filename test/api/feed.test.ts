@@ -46,7 +46,7 @@ describe('api: the feed', () => {
     }
   });
 
-  it('goes on from the cursor of a page or of a notice, and says whether there is more', async () => {
+  it('continues from the cursor of a page or of a notice, and says whether there is more', async () => {
     const after = await end();
     const references: string[] = [];
     for (let n = 0; n < 3; n++) references.push((await paidOrder(settled())).reference);
@@ -61,7 +61,7 @@ describe('api: the feed', () => {
     expect(await read(`after=${rest.cursor}`)).toEqual({ notices: [], cursor: rest.cursor, more: false });
   });
 
-  it('ends a page before it comes to more than 1 MiB, and goes on behind it', async () => {
+  it('ends a page before it exceeds 1 MiB, and continues after it', async () => {
     const after = await end();
     const orders = await Promise.all(
       Array.from({ length: 4 }, async () => {
@@ -93,7 +93,7 @@ describe('api: the feed', () => {
     for (const size of sizes) expect(size).toBeLessThan(1.1 * 1024 * 1024);
     for (const reference of orders) {
       const told = found.filter(({ data }) => data.order.reference === reference);
-      // Of 56 payments 50 are told: the first as the order's, the others as duplicates.
+      // Of 56 payments 50 have a notice: the first as the order's, the others as duplicates.
       expect(told.map(({ type }) => type)).toEqual(['order.paid', ...Array(49).fill('payment.duplicate')]);
     }
     const [reference = ''] = orders;
@@ -139,7 +139,7 @@ describe('api: the feed', () => {
 
   it.each([
     ['of another generation of the store', 'f2.0'],
-    ['beyond the end, as after a restore that nobody noticed', 'f1.999999999'],
+    ['beyond the end, as after an unnoticed restore', 'f1.999999999'],
   ])('says of a cursor %s that it is from before', async (_what, place) => {
     for (const wait of ['', '&wait=5']) {
       const answer = await get(settled(), `/v1/feed?after=${cursor(place)}${wait}`);
@@ -152,7 +152,10 @@ describe('api: the feed', () => {
   });
 });
 
-/** On a clock that stands still: who waits for time to pass waits for ever. So may a second event of the same settled. */
+/**
+ * On a clock that stands still: a reader that waits for time to pass never ends, nor may a second event of the same
+ * settled.
+ */
 describe('api: a reader of the feed that waits', () => {
   async function startStill(): Promise<{ settled: TestApp; clock: TurnableClock }> {
     const clock = openClock({ startMs: Date.now(), scale: 1e-6 });
@@ -251,7 +254,7 @@ describe('api: a reader of the feed that waits', () => {
   });
 
   it('misses nothing that is committed while it looks', async () => {
-    // Nobody's time is over.
+    // No reader's time is over.
     const clock = { ...systemClock, after: () => () => {} };
     const signal = openSignal(clock);
     const none: FeedPage = { generation: 1, newest: 0, notices: [] };

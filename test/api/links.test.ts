@@ -344,7 +344,7 @@ describe('api: correcting a signing secret', () => {
     await deliverAndSee(settled(), link, paymentEvent({ linkId: id, amount: '100.00' }), 'paid');
   });
 
-  it('is no correction if the shop names the secret that the link has', async () => {
+  it('is not a correction if the shop names the secret that the link has', async () => {
     const { reference, id } = await register();
     const asked = { reference, amount: '100.00', id, webhookSecret: SECRET };
     expect((await post(settled(), '/v1/links', asked, 'shop')).status).toBe(200);

@@ -71,7 +71,7 @@ describe('api: notices', () => {
     expect((await settled().api('/v1/notices', { token: SHOP_TOKEN })).status).toBe(403);
   });
 
-  it('that the shop took are sent once more, at once, under the same id', async () => {
+  it('that the shop took are sent again, at once, under the same id', async () => {
     const callback = await startCallback();
     const app = await startTestApp({ environment: callback.environment });
     await paidOrder(app);
@@ -86,7 +86,7 @@ describe('api: notices', () => {
     expect([second.id, second.body]).toEqual([first.id, first.body]);
   });
 
-  it('that are sent once more say after which one, if another of the order has its turn', async () => {
+  it('that are sent again say after which one, if another of the order has its turn', async () => {
     const callback = await startCallback();
     const app = await startTestApp({ environment: callback.environment });
     const { reference, link } = await paidOrder(app);

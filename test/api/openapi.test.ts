@@ -143,7 +143,7 @@ describe('the OpenAPI document: its form', () => {
     }
   });
 
-  it('has a sample of every answer that is no problem, and its own schema allows it', () => {
+  it('has a sample of every answer that is not a problem, and its own schema allows it', () => {
     const answers = DOCUMENTED.flatMap(({ method, path, operation }) =>
       Object.entries(operation.responses).flatMap(([status, response]) =>
         Object.entries('$ref' in response ? {} : response.content)

@@ -58,7 +58,7 @@ describe('api: adopting a link that settled did not make', () => {
   });
 
   it.each([['the amount is another', { amount: 100.01 }, /100\.01 BRL.*100\.00 BRL/]])(
-    'refuses where %s',
+    'refuses if %s',
     async (_name, fields, reason) => {
       const { shop, reference, link } = await takenOrder(fields);
       expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toMatch(reason);

@@ -20,7 +20,7 @@ import { get, orderPath, post, postText, problem } from './client.ts';
 const DAY_MS = 86_400_000;
 const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString();
 
-/** Its links live for an hour and a half where the shop says nothing. */
+/** Its links live for an hour and a half unless the shop says otherwise. */
 const anyShop = sharedShop({ environment: { SETTLED_LINK_LIFETIME: '90m' } });
 
 /** What the service was asked of this so far, and all that it was asked to make. Others may be asked about meanwhile. */
@@ -102,7 +102,7 @@ describe('api: opening a link', () => {
     expect(paymentLink.webhookUrl).toMatch(/^http:\/\/127\.0\.0\.1:9\/behind\/proxy\/hooks\/[A-Za-z0-9_-]{32}$/);
   });
 
-  it('has a secret and a token of its own for every link', async () => {
+  it('has a separate secret and token for every link', async () => {
     const shop = anyShop();
     const urls = new Set<string>();
     const references = [1, 2, 3].map(freshReference);
@@ -229,7 +229,7 @@ describe('api: opening a link again', () => {
   });
 
   it('answers 409 if the order was registered with a link of the shop', async () => {
-    // Nobody's time to be asked about comes there.
+    // No scheduled check falls due there.
     const shop = await startShop({ timeScale: 1e-6 });
     const { reference } = await shop.settled.reserve('order-1');
     const answer = await post(shop.settled, '/v1/orders', { reference, title: 'A', amount: 100 });

@@ -108,7 +108,7 @@ describe('api: what a body must be', () => {
   });
 });
 
-describe('api: how the faults of a request are told', () => {
+describe('api: how the answer names the faults of a request', () => {
   /** Whatever takes fields or parameters; a stream takes none that others do not. */
   const READERS = ROUTES.filter(({ path }) => path !== '/v1/tail').map(({ method, path, operation }) => {
     const { id, body, query } = operation;
@@ -153,7 +153,7 @@ describe('api: what JSON may leave open', () => {
     ['{"reference":"twice","amount":30,"__proto__":1,"__proto__":2}', '__proto__'],
   ])('refuses a field that stands twice: %s', async (body, name) => {
     const answer = await postText(settled(), '/v1/links', body);
-    expect(problem(answer, 400, 'invalid_request')).toBe(`${name}: stands more than once in the same object`);
+    expect(problem(answer, 400, 'invalid_request')).toBe(`${name}: occurs more than once in the same object`);
   });
 
   it('the same name may stand in different objects, and in a text', async () => {

@@ -18,7 +18,7 @@ import { get, post, problem } from './client.ts';
 const SECRET = 'the-signing-secret-of-32-bytes-1';
 const [OLD, NEW] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64')) as [string, string];
 
-/** Waits a fifth of what it is told to: a stop takes its second of grace here, too. */
+/** Waits a fifth of each delay: a stop takes its second of grace here, too. */
 const clock = { ...systemClock, after: (ms: number, work: () => void) => systemClock.after(ms / 5, work) };
 const start = (options: Parameters<typeof startTestApp>[0] = {}) => startTestApp({ clock, ...options });
 
@@ -30,7 +30,7 @@ const restsUnder = (storePath: string) => peek(storePath, 'SELECT secrets_key_id
 const keysOfLinks = (storePath: string): string[] =>
   peek(storePath, 'SELECT DISTINCT secrets_key_id AS id FROM link ORDER BY id').map(({ id }) => id);
 
-/** Gives the store many links, each with the sealed secret of an order of its own, which nobody ever opens. */
+/** Gives the store many links, each with the sealed secret of an order of its own, which the test never opens. */
 function addLinks({ storePath }: TestApp, count: number): void {
   const keyring = openKeyring(Buffer.from(readFileSync(`${storePath}.key`, 'utf8'), 'base64'));
   const db = new Database(storePath);
@@ -74,7 +74,7 @@ describe('api: rotate-key, if the key is a file', () => {
   const settled = sharedApp({ clock });
   const linksOf = ({ storePath }: TestApp): number => peek(storePath, 'SELECT count(*) AS n FROM link')[0].n;
 
-  it('seals every secret under a new key, and keeps the one before in a file of its own', async () => {
+  it('seals every secret under a new key, and keeps the previous one in a separate file', async () => {
     const first = await start();
     const links = [await first.reserve('order-1'), await first.reserve('order-2')];
     const before = keyFile(first);
@@ -103,7 +103,7 @@ describe('api: rotate-key, if the key is a file', () => {
     for (const link of again.links) await expectRecorded(again.app, link);
   });
 
-  it('goes on while deliveries come, and refuses and delays none of them', async () => {
+  it('continues while deliveries come, and refuses and delays none of them', async () => {
     const app = await start();
     addLinks(app, 1_000);
     const known = await app.reserve('order-known');
@@ -159,7 +159,7 @@ describe('api: rotate-key, if the key is a file', () => {
     expect(answers[0]?.body.rotation.resealed).toBe(links);
   });
 
-  it('takes the same secret for the same while it still rests under the key before', async () => {
+  it('recognises the same secret while it is still sealed under the previous key', async () => {
     const app = settled();
     const body = { reference: 'order-same', amount: '100.00', id: 'pl_same', webhookSecret: SECRET };
     expect((await post(app, '/v1/links', body)).status).toBe(201);
@@ -229,7 +229,7 @@ describe('api: rotate-key, if the key is a file', () => {
     expect(await checkAddress()).toEqual(arrives);
   });
 
-  it('opens a backup from before with the key that it kept, and goes on', async () => {
+  it('opens an older backup with the key that it kept, and reseals it', async () => {
     const first = await start();
     const link = await first.reserve('order-1');
     const { path } = (await post(first, '/v1/admin/backup', {})).body.backup;
@@ -246,7 +246,7 @@ describe('api: rotate-key, if the key is a file', () => {
     expect(keysOfLinks(storePath)).toEqual([keyId]);
   });
 
-  it('seals anew what rests under a key that was given up, and found again', async () => {
+  it('reseals what is sealed under a key that was lost and found again', async () => {
     const first = await start();
     const { storePath } = first;
     const link = await first.reserve('order-1');
@@ -298,7 +298,7 @@ describe('api: rotate-key, if the key is a setting', () => {
       secrets: 1,
       resealed: 0,
       keyPlace: 'SETTLED_SECRETS_KEY',
-      note: expect.stringContaining('SETTLED_SECRETS_KEY_PREVIOUS is not needed any more'),
+      note: expect.stringContaining('SETTLED_SECRETS_KEY_PREVIOUS is no longer needed'),
     });
     const last = await startAgain(both.app, both.links, { SETTLED_SECRETS_KEY: NEW });
     await expectRecorded(last.app, last.links[0] as ReservedLink);

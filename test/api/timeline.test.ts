@@ -128,7 +128,7 @@ describe('api: why an order is in its state', () => {
     const { answer, next } = await withEntry(link.reference, 'delivery', /unreadable_event/);
     expect(answer).toMatch(/is not paid.*could not be settled/);
     expect(next.join('\n')).toMatch(/settled events show \d+/);
-    // Settling it again would make no JSON of it, and nobody can be asked.
+    // Settling it again would not make it JSON, and there is no API to ask.
     expect(next.join('\n')).not.toMatch(/replay|at once/);
     expect(next.join('\n')).toContain(`have it ask: settled orders check ${link.reference}`);
     expect((await settled().deliver(link, 'not JSON either')).status).toBe(202);
@@ -184,7 +184,7 @@ describe('api: why an order is in its state', () => {
     expect(next.join('\n')).toContain(`have it ask: settled orders check ${link.reference}`);
 
     await deliverAndSee(settled(), link, event(link, { amount: '100.00' }), 'paid');
-    // They may have told of another payment, which nobody else tells of.
+    // They may have been about another payment that no other event names.
     const after = await withEntry(link.reference, 'attention', /event_not_understood.*paid since, by event/);
     expect(after.answer).toMatch(
       /is paid.*2 deliveries came that settled does not understand.*about another payment than those that are counted/,
@@ -285,7 +285,7 @@ describe('api: why an order is in its state', () => {
     expect((await settled().deliver(link, unclear)).status).toBe(200);
     const found = await withEntry(reference, 'attention', /status_unclear/);
     const { answer, next } = found;
-    // Nobody can be asked here, and the matter has its number.
+    // There is no API to ask here, and the matter has its number.
     expect(linesOf(found, 'attention')).toMatch(
       new RegExp(`Ask again: settled orders check ${reference}, once SETTLED_API_URL .*attention end \\d+ --reason`),
     );
@@ -316,7 +316,7 @@ describe('api: why an order is in its state', () => {
     ['paid', 'INACTIVE', ['Nothing: the order is done.']],
     ['expired', 'EXPIRED', ['Nothing: the order is done.']],
     ['awaiting_payment', 'INACTIVE', [expect.stringMatching(/Look at the payment.*link_changed/), expect.anything()]],
-  ])('%s, and the link turned %s: says what there is to do', async (state, status, next) => {
+  ])('%s, and the link turned %s: says what to do', async (state, status, next) => {
     const link = state === 'paid' ? (await paidOrder(settled())).link : await settled().reserve(freshReference());
     const { reference } = link;
     const changed = `{"id":"evt_status","type":"payment_link.status_changed","data":{"paymentLink":{"id":"pl_${reference}","status":"${status}"}}}`;
@@ -351,7 +351,7 @@ describe('api: why an order is in its state', () => {
 describe('api: why an order is in its state, if the service can be asked', () => {
   const anyShop = sharedShop();
 
-  /** An order whose link sends its events to nobody. */
+  /** An order whose link sends its events to an address without a receiver. */
   async function unheard(shop: Shop, reference: string) {
     return sell(shop, reference, { webhookUrl: () => 'http://127.0.0.1:9/nobody' });
   }
@@ -365,7 +365,7 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/settled last asked the service at .*, and it knew of no completed payment/);
     expect(linesOf(found, 'reading')).toMatch(
-      /a person wanted to know; it answered: nothing new .*\(ignored, rule .*; reading \d+, kept/,
+      /a person asked; it answered: nothing new .*\(ignored, rule .*; reading \d+, kept/,
     );
     expect(found.next.join('\n')).toMatch(
       /asks the service at 20.*, in .*, on schedule\..*settled orders check order-\d/,
@@ -526,7 +526,7 @@ describe('api: whether the shop knows that an order is paid', () => {
   });
   const told = sharedApp({ environment });
 
-  /** An order that is paid, where the shop answers what tells it so; when that was tried once. */
+  /** A paid order whose shop gives this answer to its notice; after the first attempt. */
   async function paidWhere(answer: number) {
     callback.answerWith(answer);
     const app = told();
@@ -556,7 +556,7 @@ describe('api: whether the shop knows that an order is paid', () => {
     expect(next).toEqual([expect.stringMatching(/^settled tells the shop that the order is paid at 20.*, in .* s\./)]);
   });
 
-  it('not told any more: says so, and the command that it shows tells it', async () => {
+  it('no longer sent: says so, and the command that it shows sends it', async () => {
     const { app, tried } = await paidWhere(410);
     const { answer, next } = await tried(/was given up: .* 410/);
     expect(answer).toMatch(/ is paid\. .* was not told that the order is paid, and settled no longer tries: .* 410/);

@@ -19,7 +19,7 @@ beforeEach(() => {
   compared.length = 0;
 });
 
-/** Whom a request with this header is taken for; null where it is refused. */
+/** The role that a request with this header gets; null if it is refused. */
 function roleOf(tokens: Tokens, authorization: string | undefined): string | null {
   const response = {
     locals: {} as { role?: string },
@@ -53,7 +53,7 @@ describe('api: the comparison of tokens', () => {
   });
 
   it.each([undefined, '', 'Bearer ', 'Bearer null', 'Bearer undefined'])(
-    'lets nobody in by %j where no shop token is configured',
+    'accepts no %j if no shop token is configured',
     (authorization) => {
       expect(roleOf({ ...TOKENS, shop: null }, authorization)).toBeNull();
     },

@@ -136,7 +136,7 @@ describe.each(['sqlite', 'postgres'] as const)('a step of the clock that the sto
 });
 
 describe('a step of the clock', () => {
-  it('makes due at a start what nothing waits for, whatever put it off', async () => {
+  it('makes due at a start what is later than anything waits', async () => {
     const [time, shop] = [openSteppable(), await startCallback()];
     shop.answerWith(503);
     const { environment } = shop;
@@ -221,7 +221,7 @@ describe('the watch of the clock', () => {
           return { next: null };
         },
       },
-      // It looks when it is asked, and never by itself.
+      // It looks only when the test asks it.
       clock: { nowMs: () => nowMs, monotonicMs: () => passedMs, after: () => () => {}, every: () => () => {} },
       log,
       onStep: () => {},

@@ -8,7 +8,7 @@ import { systemClock } from '../../src/work/clock.ts';
 
 const AWAY_MS = 600_000;
 
-/** Signs of life that the test lets pass, each answered by how long nobody was alive. */
+/** Signs of life that the test lets pass, each answered by how long no process was alive. */
 function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined) {
   let gapMs = 0;
   const ahead: number[] = [];

@@ -11,7 +11,7 @@ import { startTestSandbox } from '../support/sandbox.ts';
 import { shutDatabase } from '../support/test_database.ts';
 import { eventually } from '../support/timing.ts';
 
-/** What is looked for every second or more rarely is not looked for at all: only what somebody tells is found. */
+/** Polls of a second or more never come: a replica finds only what a hint announces. */
 const deaf: Clock = {
   ...systemClock,
   after: (delayMs, work) => (delayMs >= 1_000 ? () => {} : systemClock.after(delayMs, work)),
@@ -25,7 +25,7 @@ async function startReplicas(...options: Parameters<typeof startTestApp>[0][]): 
   return apps;
 }
 
-/** Has events be due a moment after they were recorded: who is told of one then finds nothing. */
+/** Makes events due shortly after they were recorded: a replica that a hint wakes finds nothing yet. */
 async function settleLater({ database }: TestApp): Promise<void> {
   await runIn(
     String(database?.url),
@@ -95,7 +95,7 @@ describe('replicas of one store', () => {
       webhookSecret: secret,
     });
     const events = (name: string) => paymentEvent({ id: name, status: 'PENDING' });
-    // Both remember the credentials as they are while nobody knows the secret.
+    // Both cache the credentials while the secret is unknown.
     for (const app of [one, other]) {
       expect((await app.deliver(to(app, webhookSecret), events('evt_1'))).status).toBe(200);
       expect((await app.deliver(to(app, named), events('evt_2'))).status).toBe(401);
@@ -128,7 +128,7 @@ describe('replicas of one store', () => {
     const after: Clock['after'] = (...given) => (isStopping ? systemClock : deaf).after(...given);
     const [one, other] = (await startReplicas({ clock: { ...deaf, after } }, { clock: deaf })) as [TestApp, TestApp];
     const link = await one.reserve('order-1');
-    // Due when nobody looks any more.
+    // Due after the last poll.
     await settleLater(one);
     expect((await one.deliver(link, paymentEvent({ linkId: 'pl_1', amount: '100.00' }))).status).toBe(200);
     isStopping = true;
@@ -136,7 +136,7 @@ describe('replicas of one store', () => {
     await eventually(async () => expect((await other.order('order-1')).state).toBe('paid'));
   });
 
-  it('say that they are not ready while the database takes no connections, and go on by themselves', async () => {
+  it('say that they are not ready while the database takes no connections, and then recover', async () => {
     const quick: Clock = { ...systemClock, every: (ms, work) => systemClock.every(Math.min(ms, 100), work) };
     const app = await startTestApp({ engine: 'postgres', clock: quick });
     const link = await app.reserve('order-1');
@@ -205,7 +205,7 @@ describe('a database that is away', () => {
   });
 });
 
-describe('a database that does not answer any more', () => {
+describe('a database that no longer answers', () => {
   it('holds up no stop for more than five seconds', async () => {
     const url = await newDatabase();
     const way = await startWay(new URL(url).searchParams.get('host') ?? '');
@@ -227,7 +227,7 @@ describe('a database that does not answer any more', () => {
   });
 });
 
-/** A way to the server on which, once it is stalled, nothing passes and nothing is told. */
+/** A way to the server on which, once it is stalled, nothing passes and no error comes. */
 async function startWay(folder: string): Promise<{ port: number; stall(): void }> {
   let isStalled = false;
   const sockets: Socket[] = [];
@@ -333,7 +333,9 @@ describe('the doctor of replicas', () => {
     const { status, body } = await rotate();
     expect([status, body.title]).toEqual([503, 'unavailable']);
     const [, name] = /alive: (\S+)/.exec(checks.replicas?.detail ?? '') ?? [];
-    expect(body.detail).toMatch(new RegExp(`goes on in the background\\. .* the replica ${name} seals under the key`));
+    expect(body.detail).toMatch(
+      new RegExp(`continues in the background\\. .* the replica ${name} seals under the key`),
+    );
     await runIn(url, `DELETE FROM replica WHERE name = '${name}'`);
     expect((await rotate()).status).toBe(200);
   });

@@ -164,7 +164,7 @@ describe('retention: its rounds', () => {
     return { clock, calls, lines, retention };
   }
 
-  it('go on from batch to batch, with a rest after each, and tell once what was dropped', async () => {
+  it('continue from batch to batch, with a pause after each, and log once what was dropped', async () => {
     const { clock, calls, lines } = startRounds(3);
     await eventually(() => expect(calls).toHaveLength(1));
     await clock.advance(200);

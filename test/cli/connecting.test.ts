@@ -55,7 +55,7 @@ const ASKS_FOR_A_PASSWORD = [
 ];
 
 describe('cli: an address of a database that cannot be used', () => {
-  it('is refused if its port is none, in the address or beside it', async () => {
+  it('is refused with a wrong port, in the address or next to it', async () => {
     const beside = await migrating('postgres://settled:canary@127.0.0.1/settled', { PGPORT: '99999' });
     expect(beside.code).toBe(EXIT.configuration);
     expect(beside.said).toContain('PGPORT is no port');

@@ -36,7 +36,7 @@ describe('cli: a file .env in the working folder', () => {
     expect(stdout).toContain(`${join(cwd, '.env')} gave SETTLED_HOOKS_LISTEN, SETTLED_OPERATOR_LISTEN, SETTLED_STORE`);
   });
 
-  it('is named beside what is wrong', async () => {
+  it('is named with what is wrong', async () => {
     const cwd = folderWith('SETTLED_TOLERANCE_SECONDS=0', 'SETTLED_STROE=x');
     const end = await spawnSettled(['serve'], {}, { cwd }).finished;
     expect(end.code).toBe(EXIT.configuration);

@@ -68,7 +68,7 @@ describe('cli: events replay', () => {
     expect(nothing).toMatchObject({ code: EXIT.ok, stdout: expect.stringMatching(/^0 events replayed\./) });
   });
 
-  it('by id reports every event, and goes on after one that is refused', async () => {
+  it('by id reports every event, and continues after one that is refused', async () => {
     const [id = ''] = await ids('reference=good');
     const end = await runSettled(['events', 'replay', '999', id], environment());
     expect(end).toMatchObject({ code: EXIT.notFound, stderr: '' });

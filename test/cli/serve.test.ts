@@ -117,7 +117,7 @@ describe('cli: serve', () => {
 });
 
 describe('cli: an output', () => {
-  it('whose reader leaves before its end is no error', async () => {
+  it('whose reader leaves before its end is not an error', async () => {
     const running = spawnSettled(['help'], {});
     running.child.stdout?.destroy();
     expect(await running.finished).toMatchObject({ code: 0, stderr: '' });

@@ -70,7 +70,7 @@ describe('cli: help', () => {
     expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(120);
   });
 
-  it('is at most 120 columns wide, whatever it is about', () => {
+  it('is at most 120 columns wide, on every command', () => {
     for (const { name } of COMMANDS) {
       const { lines } = helpOn(name.split(' '));
       expect([name, lines.filter((line) => line.length > 120)]).toEqual([name, []]);
@@ -98,7 +98,7 @@ describe('cli: help', () => {
 describe('cli: examples in help', () => {
   const examples = COMMANDS.flatMap(({ name, examples = [] }) => examples.map((line) => [line, name] as const));
 
-  it.each(examples)('%s can be typed as it stands', (line, name) => {
+  it.each(examples)('%s can be typed as it is', (line, name) => {
     const [program, ...words] = [...(line.split(' | ')[0] ?? '').matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
       ([, single, double, bare]) => single ?? double ?? bare ?? '',
     );

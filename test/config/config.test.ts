@@ -381,12 +381,12 @@ describe('configuration of a store that replicas share', () => {
     expect(refusal({ ...SHARED, SETTLED_SECRETS_KEY: 'short' })).not.toContain('is needed');
   });
 
-  it('leaves files to SQLite: nothing is kept beside a database on another machine', () => {
+  it('leaves files to SQLite: settled keeps none for a database on another machine', () => {
     expect(() => storeFile(readConfig(SHARED).store)).toThrow('nothing is kept in files beside postgres://db:5432');
     expect(storeFile(readConfig({}).store)).toBe('./data/settled.db');
   });
 
-  it('shows no password, wherever in the address it stands', () => {
+  it('shows no password from any part of the address', () => {
     const { good, bad } = SETTINGS.SETTLED_STORE as Setting;
     for (const [text] of good) {
       const { store } = readConfig({ ...SHARED, SETTLED_STORE: text });
@@ -491,7 +491,7 @@ describe('configuration', () => {
     expect(readConfig({ PATH: '/bin', UNSETTLED_STORE: 'x', settled_store: 'x' })).toEqual(readConfig({}));
   });
 
-  it('leaves alone what Kubernetes gives a pod beside a Service of that name, and what is for the sandbox', () => {
+  it('ignores what Kubernetes gives a pod for a Service of that name, and what is for the sandbox', () => {
     const ofService = (name: string) => ({
       [`${name}_SERVICE_HOST`]: '10.0.0.1',
       [`${name}_SERVICE_PORT`]: '8787',

@@ -108,7 +108,7 @@ describe('demo', () => {
       body: new URLSearchParams({ good: 'tea', reference: 'tea-1' }),
       redirect: 'manual',
     });
-    // The shop's order is told of where the addresses were printed.
+    // The demo reports the shop's order in the output that printed the addresses.
     await demo.line(/^[\d:.]+ INFO: order opened {2}order=tea-1 amount="48\.00 BRL"$/);
     await demo.line(/ INFO: link is open {2}order=tea-1 link=/);
     expect(paste(text, /SETTLED_STORE=.*\n.*why ORDER/)).toMatch(/^Order tea-1 \(48\.00 BRL\) is not paid\./);

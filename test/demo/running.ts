@@ -68,7 +68,7 @@ export function useDemo(): () => Addresses {
   return () => addresses as Addresses;
 }
 
-/** A demo for several tests: the first that asks for it starts it. It is told to end after the last. */
+/** A demo for several tests: the first that asks for it starts it. It ends after the last. */
 export function sharedDemo(
   args: readonly string[],
   { environment = {}, through = [] }: { environment?: Record<string, string>; through?: readonly string[] } = {},

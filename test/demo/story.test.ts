@@ -26,7 +26,7 @@ async function playWith(plan: { fault: string; with?: object }) {
 describe('the story of the demo', () => {
   it.each([
     [
-      'webhooks that nobody can believe',
+      'webhooks that cannot be believed',
       { fault: 'wrong-secret' },
       1,
       /^The step "pay it" failed: (the payment was learned by reconciliation|the order is \w+, not paid)\.$/,

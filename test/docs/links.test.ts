@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { anchorsOf } from '../support/markdown.ts';
@@ -27,6 +27,29 @@ it('links of the documents lead only to headings that exist', () => {
       .map(({ to, heading }) => `${page} -> ${to}#${heading}`),
   );
   expect(broken).toEqual([]);
+});
+
+/** The paths that a page names, with one name for each alternative in braces. */
+function pathsOf(page: string): string[] {
+  const named = text(page).matchAll(/`((?:bench|bin|migrations|prove|sandbox|src|test)\/[\w.*{},/-]+)`/g);
+  return [...named].flatMap(([, path = '']) => {
+    const [, before = '', choice, after = ''] = /^([^{]*)\{([^}]*)\}(.*)$/.exec(path) ?? [];
+    return choice === undefined ? [path] : choice.split(',').map((one) => `${before}${one}${after}`);
+  });
+}
+
+/** Whether a file or folder has this path; `*` in its last part stands for any characters. */
+function exists(path: string): boolean {
+  if (!path.includes('*')) return existsSync(join(ROOT, path));
+  const [before = '', after = ''] = basename(path).split('*');
+  const beside = readdirSync(join(ROOT, dirname(path)));
+  return beside.some((name) => name.startsWith(before) && name.endsWith(after));
+}
+
+it('pages name only files that exist', () => {
+  const named = pages.flatMap((page) => pathsOf(page).map((path) => ({ page, path })));
+  expect(named.length).toBeGreaterThan(100);
+  expect(named.filter(({ path }) => !exists(path))).toEqual([]);
 });
 
 it('pages link the words of the glossary', () => {

@@ -26,7 +26,7 @@ describe('migrations: the rule of docs/migrations.md', () => {
     if (CONTRACTING.length > 0) expect(changelog).toContain('**contracts**');
   });
 
-  it('take nothing away where they say that they expand', () => {
+  it('remove nothing if they say that they expand', () => {
     const wrong = readMigrations('postgres').flatMap(({ name, sql, expands }) => {
       const [found] = CONTRACTS.exec(withoutComments(sql)) ?? ADDED_WITHOUT_DEFAULT.exec(withoutComments(sql)) ?? [];
       return expands && found !== undefined ? [`${name}: ${found}`] : [];

@@ -6,7 +6,7 @@ import { aFact, instruction, orderAfter, orderIn, reading, stated } from '../sup
 const second = (kind: 'completed' | 'refunded' = 'completed') => aFact(kind, { paymentId: 'pay_2' });
 const lost = orderAfter(orderIn('paid'), second(), aFact('disputed'));
 
-describe('what a person is told of a matter that a decision raised', () => {
+describe('what settled advises about a matter that a decision raised', () => {
   it.each([
     ['the later of two payments', orderAfter(orderIn('paid'), second()), 'pay_2', 'pay_1'],
     ['the one that pays no order', orderAfter(lost, aFact('completed', { authority: reading(1) })), 'pay_2', 'pay_1'],
@@ -16,7 +16,7 @@ describe('what a person is told of a matter that a decision raised', () => {
       'pay_2',
       'pay_1',
     ],
-  ])('names, where an order was paid more than once, %s to refund', (_name, order, owed, kept) => {
+  ])('names %s to refund if an order was paid more than once', (_name, order, owed, kept) => {
     expect(order.flags).toContain('duplicate_payment');
     const sentence = attentionSentence('duplicate_payment', order);
     expect(sentence).toMatch(
@@ -24,7 +24,7 @@ describe('what a person is told of a matter that a decision raised', () => {
     );
   });
 
-  it('keeps none of them where the money of the order counts as gone', () => {
+  it('keeps none of them if the money of the order counts as gone', () => {
     const order = { ...orderAfter(orderIn('paid'), second()), state: 'refunded' as const };
     const sentence = attentionSentence('duplicate_payment', order);
     expect(sentence).toContain('panel: payment pay_1 of 100.00 BRL; payment pay_2 of 100.00 BRL. This ends');

@@ -29,7 +29,7 @@ describe('asking always: an event on an open order', () => {
       ['completed with equal money', aFact('completed')],
       ['completed with more', aFact('completed', { linkMoney: stated('140') })],
       ['completed with less', aFact('completed', { linkMoney: stated('60') })],
-      ['completed with money that nobody named', aFact('completed', { linkMoney: null })],
+      ['completed with unnamed money', aFact('completed', { linkMoney: null })],
       ['refunded of a payment that was never counted', aFact('refunded')],
       ['disputed of a payment that was never counted', aFact('disputed')],
       ['that contradicts itself', aFact('unclear')],
@@ -47,7 +47,7 @@ describe('asking always: an event on an open order', () => {
     });
   });
 
-  it('pending needs no confirmation: it is no money', () => {
+  it('pending needs no confirmation: it is not money', () => {
     expect(decide(anOrder(), aFact('pending'), ALWAYS).state).toBe('payment_pending');
   });
 
@@ -67,7 +67,7 @@ describe('asking always: an event on an order that is not open', () => {
     ['cancelled', 'paid_after_cancel', 'held'],
     ['refunded', 'payment_after_refund', 'held'],
     ['disputed', 'payment_after_refund', 'held'],
-  ] as const)('%s: money is counted at once, and a person is told', (state, rule, then) => {
+  ] as const)('%s: money is counted at once, and a matter is raised', (state, rule, then) => {
     const { made, order } = step(orderIn(state), second, ALWAYS);
     expect(made).toMatchObject({ rule, state: then });
     expect(payments(order).map(({ id }) => id)).toContain('pay_2');
@@ -91,7 +91,7 @@ describe('asking: a completion that no reading shows', () => {
     expect(order.settlement).toBeNull();
   });
 
-  it.each(other([...OPEN, 'cancelled']))('changes nothing where the order is %s', (state) => {
+  it.each(other([...OPEN, 'cancelled']))('changes nothing if the order is %s', (state) => {
     const made = decide(orderIn(state), UNCONFIRMED, ALWAYS);
     expect(made).toMatchObject({ outcome: 'ignored', rule: 'changes_nothing', state, effects: [] });
   });
@@ -119,7 +119,7 @@ describe('asking: a completion that no reading shows', () => {
     expect(accepted).toMatchObject({ state: 'paid', flags: [], settlement: { paymentKey: 'pay_1' } });
   });
 
-  it('that a person accepted, and a reading shows then, is no second payment', () => {
+  it('that a person accepted, and a reading shows then, is not a second payment', () => {
     const { made, order } = step(orderAfter(unconfirmed(), instruction('accept')), read('completed'), ALWAYS);
     expect(made).toMatchObject({ outcome: 'applied', rule: 'payment_of_accepted_order', state: 'paid' });
     expect(order.flags).toEqual([]);
@@ -173,7 +173,7 @@ describe('doubtful quotes', () => {
     expect(decide(anOrder(), fact, DOUBTFUL_QUOTES).rule).toBe('money_does_not_agree');
   });
 
-  it('are believed where the link says nothing of money', () => {
+  it('are believed if the link says nothing of money', () => {
     const fact = aFact('completed', { ...differing, linkMoney: null });
     expect(decide(anOrder(), fact, DOUBTFUL_QUOTES).rule).toBe('asks_before_deciding');
   });

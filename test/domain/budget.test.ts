@@ -5,15 +5,15 @@ import { foreignUse, REQUEST_CLASSES, slotsFor, slotsLeft } from '../../src/doma
 const caps = (slots: number) => Object.fromEntries(REQUEST_CLASSES.map((one) => [one, slotsFor(one, slots)]));
 
 describe('budget: the cap of a class', () => {
-  it('is that of the design where all have 50 slots', () => {
+  it('is that of the design for 50 slots', () => {
     expect(caps(50)).toEqual({ create: 50, confirm: 40, hint: 30, janitor: 20 });
   });
 
-  it('rounds down where a share is no whole number', () => {
+  it('rounds down if a share is not a whole number', () => {
     expect(caps(7)).toEqual({ create: 7, confirm: 5, hint: 4, janitor: 2 });
   });
 
-  it('leaves the next stronger class slots of its own, down to the fewest slots and up to the most', () => {
+  it('leaves separate slots to the next stronger class, down to the fewest slots and up to the most', () => {
     const slotCounts = Array.from({ length: 51 }, (_, index) => index + 5);
     for (const slots of slotCounts) {
       const { create, confirm, hint, janitor } = caps(slots) as Record<string, number>;

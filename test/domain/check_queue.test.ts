@@ -45,7 +45,7 @@ describe('checks: the ranks of their reasons', () => {
     });
   });
 
-  it('limit what whoever knows the token of a link can cause, and nothing else', () => {
+  it('limit only what a sender who knows the token of a link can cause', () => {
     const limited = CHECK_REASONS.filter((reason) => canBeForged(checkRank(reason)));
     expect(limited).toEqual(['link_changed', 'rejected', 'stale', 'unreadable', 'not_understood', 'link_mismatch']);
   });

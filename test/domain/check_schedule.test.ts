@@ -48,13 +48,13 @@ describe('the schedule of an open link', () => {
     expect(times).toHaveLength(2 + 8);
   });
 
-  it('asks daily for 120 days where nobody knows when the link expires, and then no more', () => {
+  it('asks daily for 120 days if the expiry of the link is unknown, and then no more', () => {
     const times = walk(link({ expiresAtMs: null }));
     expect(times).toHaveLength(4 + 119);
     expect(times.at(-1)).toBe(CREATED + 119 * DAY);
   });
 
-  it('skips what was missed: after five days away it asks once, and goes on', () => {
+  it('skips what was missed: after five days away it asks once, and continues', () => {
     const watched = link({ expiresAtMs: CREATED + 30 * DAY });
     expect(nextCheckAtMs(watched, CREATED + 5 * DAY + HOUR)).toBe(CREATED + 6 * DAY);
     expect(nextCheckAtMs(link(), CREATED + 5 * DAY)).toBeGreaterThan(CREATED + 5 * DAY);
@@ -64,17 +64,17 @@ describe('the schedule of an open link', () => {
     expect(nextCheckAtMs(link(), EXPIRES + 8 * DAY)).toBeNull();
   });
 
-  it('goes on daily while the link can be paid, however long ago it should have expired', () => {
+  it('continues daily while the link can be paid, however long ago it should have expired', () => {
     const asked = [nextCheckAtMs(link({ mayBePaid: true }), EXPIRES + 7 * DAY + HOUR) as number];
     for (let n = 0; n < 200; n++) asked.push(nextCheckAtMs(link({ mayBePaid: true }), asked[n] as number) as number);
     const gaps = asked.slice(1).map((ms, index) => ms - (asked[index] as number));
     expect(new Set(gaps)).toEqual(new Set([DAY]));
-    // An expiry that nobody can have meant.
+    // An expiry that cannot have been meant.
     const fresh = nextCheckAtMs(link({ mayBePaid: true, expiresAtMs: 0 }), CREATED);
     expect((fresh as number) - CREATED).toBeLessThanOrEqual(DAY);
   });
 
-  it('goes on daily where nobody knows when the link expires, and it can be paid', () => {
+  it('continues daily if the expiry of the link is unknown, and it can be paid', () => {
     const afterMs = CREATED + 300 * DAY + HOUR;
     expect(nextCheckAtMs(link({ expiresAtMs: null }), afterMs)).toBeNull();
     expect(nextCheckAtMs(link({ expiresAtMs: null, mayBePaid: true }), afterMs)).toBe(CREATED + 301 * DAY);
@@ -124,7 +124,7 @@ describe('any schedule', () => {
     );
   });
 
-  it('never ends, and never rests for more than a day, while an open link can be paid', () => {
+  it('never ends, and never pauses for more than a day, while an open link can be paid', () => {
     fc.assert(
       fc.property(anyLink, moments, (watched, afterMs) => {
         const nextMs = nextCheckAtMs({ ...watched, settledAtMs: null, mayBePaid: true }, Math.max(afterMs, CREATED));
@@ -146,7 +146,7 @@ describe('any schedule', () => {
     );
   });
 
-  it('asks an open link at most once a day after its first, and once more at its end', () => {
+  it('asks about an open link at most once a day after its first, and again at its end', () => {
     fc.assert(
       fc.property(anyLink, (watched) => {
         const times = walk({ ...watched, settledAtMs: null });

@@ -11,7 +11,7 @@ describe("comparison: a quote on a link whose own money is the order's", () => {
     ['the same', stated('100.00')],
     ['the same, written otherwise', stated('1e2')],
     ['the same, in the currency of the link', stated('100', null)],
-  ])('agrees where it names %s', (_name, quote) => {
+  ])('agrees if it names %s', (_name, quote) => {
     expect(of(stated('100'), quote)).toBe(true);
   });
 
@@ -20,7 +20,7 @@ describe("comparison: a quote on a link whose own money is the order's", () => {
     ['an amount that cannot be read', stated('NaN')],
     ['an amount of another currency that cannot be read', stated('NaN', 'USD')],
     ['what is no currency', stated('100', 'R$')],
-  ])('differs where it names %s', (_name, quote) => {
+  ])('differs if it names %s', (_name, quote) => {
     expect(of(stated('100'), quote)).toBe(false);
   });
 
@@ -31,7 +31,7 @@ describe("comparison: a quote on a link whose own money is the order's", () => {
     ['names more, which may be interest', stated('100.01')],
     ['names another currency, into which the service converted', stated('100', 'USD')],
     ['names another currency and no amount', { amount: null, currency: 'USD' }],
-  ])('says nothing where it %s', (_name, quote) => {
+  ])('says nothing if it %s', (_name, quote) => {
     expect(of(stated('100'), quote)).toBeNull();
   });
 });
@@ -44,7 +44,7 @@ describe("comparison: a quote on a link whose own money is not known to be the o
     ['an amount that cannot be read', stated('1e999')],
     ['nothing', null],
     ['only a currency', { amount: null, currency: 'BRL' }],
-  ])('is no evidence where the link names %s', (_name, link) => {
+  ])('is no evidence if the link names %s', (_name, link) => {
     expect(of(link, stated('100'))).toBeNull();
     expect(of(link, stated('99'))).toBeNull();
   });

@@ -56,7 +56,7 @@ describe('ledger', () => {
     expect(next.occurrence).toBe(2);
   });
 
-  it('refuses an amount that is no whole number of minor units', () => {
+  it('refuses an amount that is not a whole number of minor units', () => {
     const half = { paymentKey: 'pay_1', kind: 'captured', amountMinor: 0.5, currency: 'BRL' } as const;
     expect(() => nextEntry(books(), half)).toThrow('0.5 is not a ledger amount');
   });
@@ -68,12 +68,12 @@ describe('ledger: a payment covers the claim', () => {
   if (payment === undefined) throw new Error('no payment');
 
   it.each([
-    ['where it is worth as much', payment, claim, true],
-    ['not where it is worth less', { ...payment, balance: { amountMinor: 99, currency: 'BRL' } }, claim, false],
+    ['if it is worth as much', payment, claim, true],
+    ['not if it is worth less', { ...payment, balance: { amountMinor: 99, currency: 'BRL' } }, claim, false],
     ['not in another currency', { ...payment, balance: { amountMinor: 100, currency: 'USD' } }, claim, false],
     ['not once it was returned', { ...payment, status: 'refunded' as const }, claim, false],
     [
-      'where the order was paid by it, for less',
+      'if the order was paid by it, for less',
       { ...payment, balance: { amountMinor: 1, currency: 'BRL' } },
       { ...claim, settlement: { paymentKey: 'pay_1' } },
       true,

@@ -66,7 +66,7 @@ describe('notice: the order as the shop sees it', () => {
     expect(both).toEqual(['underpaid']);
   });
 
-  it('is flagged underpaid whatever came in another currency and went back', () => {
+  it('is flagged underpaid no matter what came in another currency and went back', () => {
     const [came, went] = [5, -5].map((amountMinor) => ({ amountMinor, currency: 'USD' }));
     expect(paidWith({ amountMinor: 5, currency: 'BRL' }, came as never, went as never)).toEqual(['underpaid']);
   });

@@ -19,7 +19,7 @@ describe('retry', () => {
     expect(retryDelayMs(POLICY, 11, 0)).toBeNull();
   });
 
-  it('allows one attempt and no more where the bound says so', () => {
+  it('allows exactly one attempt if that is the limit', () => {
     expect(retryDelayMs({ ...POLICY, attemptsMax: 1 }, 1, 0)).toBeNull();
   });
 
@@ -56,7 +56,7 @@ describe('retry in steps', () => {
     expect(wait(13, 600_001)).toBeNull();
   });
 
-  it('does not wait longer than a step where the clock was put back', () => {
+  it('does not wait longer than a step if the clock was put back', () => {
     expect(wait(1, -3_600_000)).toBe(5_000);
   });
 });

@@ -96,7 +96,7 @@ function brokenLaws(order: Order, fact: PaymentFact, policy: SettlementPolicy, m
     'a rule that is known': RULES.includes(rule),
     'the order is as was decided': then.state === made.state,
     'asks by the rule for it, and by no other': asks === (rule === 'asks_before_deciding'),
-    'asks where there is somebody to ask': !asks || policy !== NO_API,
+    'asks only if an API can be asked': !asks || policy !== NO_API,
     'asks because of an event': !asks || fact.authority === EVENT,
     'asking changes nothing': !asks || isDeepStrictEqual(then, order),
     'an older reading moves no money': rule !== 'older_reading' || isDeepStrictEqual(then.entries, order.entries),

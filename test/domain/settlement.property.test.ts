@@ -59,7 +59,7 @@ describe('settlement: the events of one payment', () => {
     expect(sequences).toBeGreaterThanOrEqual(120);
   });
 
-  it('in every order and in any number leave the order paid where nothing was returned', () => {
+  it('in any order and number leave the order paid if nothing was returned', () => {
     const kept = LIFE.filter((fact) => fact !== refunded && fact !== disputed);
     const arbitrary = fc.array(fc.constantFrom(...kept), { maxLength: 12 });
     fc.assert(
@@ -117,7 +117,7 @@ function tell(story: readonly Told[], show: (told: Step & Told & { before: Order
 const RUNS = { numRuns: times(200, 1_000) };
 
 describe('settlement: any story of several payments', () => {
-  it('settles an order at most once and keeps the settlement for ever', () => {
+  it('settles an order at most once and never changes the settlement', () => {
     fc.assert(
       fc.property(anyStory, (story) => {
         let settled: Settlement | null = null;
@@ -207,7 +207,7 @@ describe('settlement: any story of several payments', () => {
     );
   });
 
-  it('has open holds exactly while the order is held, each with an id of its own', () => {
+  it('has open holds exactly while the order is held, each with a different id', () => {
     fc.assert(
       fc.property(anyStory, (story) => {
         const ids: string[] = [];
@@ -250,7 +250,7 @@ describe('settlement: any story of several payments', () => {
     );
   });
 
-  it('pays no open order by an event alone where each completion is to be asked about', () => {
+  it('pays no open order by an event alone if each completion is to be asked about', () => {
     fc.assert(
       fc.property(anyStory, fc.boolean(), (story, quoteIsDoubtful) => {
         const asking = story.map(({ fact }) => ({ fact, policy: { asks: 'always', quoteIsDoubtful } as const }));
@@ -265,7 +265,7 @@ describe('settlement: any story of several payments', () => {
     );
   });
 
-  it('asks nobody where nobody can be asked, and never asks again what a reading said', () => {
+  it('never asks if no API can be asked, nor again about what a reading said', () => {
     fc.assert(
       fc.property(anyStory, (story) => {
         tell(story, ({ made, fact, policy }) => {

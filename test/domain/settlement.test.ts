@@ -33,7 +33,7 @@ describe('settlement: a pending payment', () => {
     expect(deeds(made)).toEqual(['notice order.payment_pending']);
   });
 
-  it.each(other(['awaiting_payment']))('is ignored where the order is %s', (state) => {
+  it.each(other(['awaiting_payment']))('is ignored if the order is %s', (state) => {
     const made = decide(orderIn(state), aFact('pending'), API);
     expect(made).toMatchObject({ outcome: 'ignored', state, effects: [] });
   });
@@ -63,7 +63,7 @@ describe('settlement: a completed payment on an open order', () => {
     expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
   });
 
-  it('of money that nobody names is a matter for a person if nobody can be asked, until it is named', () => {
+  it('of unnamed money is a matter for a person if there is no API to ask, until it is named', () => {
     const { made, order } = step(anOrder(), noMoney(), NO_API);
     expect(made.state).toBe('paid');
     expect(deeds(made)).toContain('attention money_unnamed');
@@ -106,7 +106,7 @@ describe('settlement: a completed payment on an open order', () => {
     expect(order.entries).toHaveLength(1);
   });
 
-  it('keeps its ledger where the quote named later is more: interest', () => {
+  it('keeps its ledger if the quote named later is more: interest', () => {
     const paid = orderAfter(anOrder(), noMoney());
     const { made, order } = step(paid, aFact('completed', { quoteMoney: stated('120') }), API);
     expect(made.rule).toBe('money_named');
@@ -116,7 +116,7 @@ describe('settlement: a completed payment on an open order', () => {
     expect(deeds(made)).not.toContain('attention amount_mismatch');
   });
 
-  it('has its ledger corrected, and a person told, where the link named later is of more', () => {
+  it('has its ledger corrected, and a matter raised, if the link named later is of more', () => {
     const paid = orderAfter(anOrder(), noMoney());
     const { made, order } = step(paid, aFact('completed', { linkMoney: stated('120') }), API);
     expect(deeds(made)).toContain('captured 2000 of pay_1');
@@ -125,7 +125,7 @@ describe('settlement: a completed payment on an open order', () => {
     expect(deeds(made)).toContain('attention amount_mismatch');
   });
 
-  it('has its ledger corrected, and a person told, where the money named later is less', () => {
+  it('has its ledger corrected, and a matter raised, if the money named later is less', () => {
     const paid = orderAfter(anOrder(), noMoney());
     const { made, order } = step(paid, aFact('completed', { quoteMoney: stated('90') }), API);
     expect(balanceOf(order)).toEqual([{ amountMinor: 9000, currency: 'BRL' }]);
@@ -133,7 +133,7 @@ describe('settlement: a completed payment on an open order', () => {
     expect(order.state).toBe('paid');
   });
 
-  it('keeps its ledger and its flag where the money named later cannot be read', () => {
+  it('keeps its ledger and its flag if the money named later cannot be read', () => {
     const paid = orderAfter(anOrder(), noMoney());
     const { made, order } = step(paid, noMoney({ quoteMoney: stated('1e999') }), API);
     expect(balanceOf(order)).toEqual([{ amountMinor: 10_000, currency: 'BRL' }]);
@@ -141,7 +141,7 @@ describe('settlement: a completed payment on an open order', () => {
     expect(deeds(made)).toEqual(['attention amount_mismatch']);
   });
 
-  it('has its ledger corrected into another currency that is named later, and a person is told', () => {
+  it('has its ledger corrected into another currency that is named later, and a matter raised', () => {
     const paid = orderAfter(anOrder(), noMoney());
     const { made, order } = step(paid, aFact('completed', { linkMoney: stated('90', 'USD') }), API);
     expect(balanceOf(order)).toEqual([
@@ -154,7 +154,7 @@ describe('settlement: a completed payment on an open order', () => {
     expect(orderAfter(order, aFact('refunded')).entries.at(-1)).toMatchObject({ amountMinor: -9000, currency: 'USD' });
   });
 
-  it('keeps its ledger and its flag where the money of another payment is named', () => {
+  it('keeps its ledger and its flag if the money of another payment is named', () => {
     const paid = orderAfter(anOrder(), noMoney());
     const { made, order } = step(paid, second('completed', { quoteMoney: stated('90') }), API);
     expect(made.rule).toBe('duplicate_payment');
@@ -180,7 +180,7 @@ describe('settlement: what the customer paid', () => {
   const withInterest = (amount: string, over = {}) => aFact('completed', { quoteMoney: stated(amount), ...over });
   const paidOf = (order: Order) => payments(order).map(({ customerPaid }) => customerPaid?.amount ?? null);
 
-  it('may be said after the payment was counted: kept once, and nobody is told', () => {
+  it('may be said after the payment was counted: kept once, and no matter is raised', () => {
     const { made, order } = step(orderIn('paid'), withInterest('112.40'), API);
     expect(made).toMatchObject({ outcome: 'applied', rule: 'customer_paid_named', state: 'paid' });
     expect(deeds(made)).toEqual(['captured 0 of pay_1']);
@@ -212,7 +212,7 @@ describe('settlement: what the customer paid', () => {
   });
 });
 
-describe('settlement: money that nobody named, of a payment that did not pay the order', () => {
+describe('settlement: unnamed money, of a payment that did not pay the order', () => {
   const duplicate = orderAfter(orderIn('paid'), second('completed', { linkMoney: null }));
 
   it('is counted as the order asks, and corrected when it is named', () => {
@@ -244,14 +244,14 @@ describe('settlement: money that nobody named, of a payment that did not pay the
     expect(balanceOf(orderAfter(named, instruction('accept')))).toEqual([{ amountMinor: 6000, currency: 'BRL' }]);
   });
 
-  it('is corrected when the order is paid by it, as a person accepted: a person is told', () => {
+  it('is corrected when the order is paid by it, as a person accepted: a matter is raised', () => {
     const accepted = orderAfter(anOrder(), aFact('unclear'), noMoney(), instruction('accept'));
     const { made, order } = step(accepted, aFact('completed', { quoteMoney: stated('60') }), API);
     expect(balanceOf(order)).toEqual([{ amountMinor: 6000, currency: 'BRL' }]);
     expect(deeds(made)).toContain('attention amount_mismatch');
   });
 
-  it('is corrected of rejected money, and what is to be refunded is said anew', () => {
+  it('is corrected for rejected money, and the refund due is stated again', () => {
     const rejected = orderAfter(anOrder(), aFact('unclear'), noMoney(), instruction('reject'));
     const { made, order } = step(rejected, aFact('completed', { quoteMoney: stated('60') }), API);
     expect(order).toMatchObject({ state: 'cancelled', flags: ['refund_due'] });
@@ -264,7 +264,7 @@ describe('settlement: money that nobody named, of a payment that did not pay the
     expect(payments(order)[1]).toMatchObject({ status: 'refunded', captured: { amountMinor: 6000 } });
   });
 
-  it('is corrected where it could not be read at first', () => {
+  it('is corrected if it could not be read at first', () => {
     const held = orderAfter(anOrder(), aFact('completed', { linkMoney: stated('NaN') }));
     expect(balanceOf(held)).toEqual([{ amountMinor: 0, currency: 'BRL' }]);
     const named = orderAfter(held, aFact('completed', { authority: reading(1) }));
@@ -295,14 +295,14 @@ const MISMATCHES = [
 
 describe('settlement: a completed payment that does not agree', () => {
   describe.each(MISMATCHES)('(%s)', (_name, reason, over) => {
-    it.each(OPEN)('said by a webhook asks the API where the order is %s', (state) => {
+    it.each(OPEN)('said by a webhook asks the API if the order is %s', (state) => {
       const { made, order } = step(orderIn(state), aFact('completed', over), API);
       expect(made).toMatchObject({ outcome: 'ask', rule: 'asks_before_deciding', state });
       expect(deeds(made)).toEqual(['check']);
       expect(order).toEqual(orderIn(state));
     });
 
-    it.each(OPEN)('said by a webhook is held where no API can be asked and the order is %s', (state) => {
+    it.each(OPEN)('said by a webhook is held if no API can be asked and the order is %s', (state) => {
       const { made, order } = step(orderIn(state), aFact('completed', over), NO_API);
       expect(made).toMatchObject({ outcome: 'held', rule: 'money_does_not_agree', state: 'held' });
       expect(order.holds).toEqual([{ id: `hold_${order.version}`, reason }]);
@@ -311,7 +311,7 @@ describe('settlement: a completed payment that does not agree', () => {
       expect(order.settlement).toBeNull();
     });
 
-    it.each(OPEN)('said by a reading is held, not asked again, where the order is %s', (state) => {
+    it.each(OPEN)('said by a reading is held, not asked again, if the order is %s', (state) => {
       const fact = aFact('completed', { ...over, authority: reading(1) });
       const { made, order } = step(orderIn(state), fact, API);
       expect(made).toMatchObject({ outcome: 'held', state: 'held' });
@@ -321,17 +321,17 @@ describe('settlement: a completed payment that does not agree', () => {
 });
 
 describe('settlement: a statement that contradicts itself about a completion', () => {
-  it.each(ORDER_STATES)('asks where it can and the order is %s', (state) => {
+  it.each(ORDER_STATES)('asks if it can and the order is %s', (state) => {
     expect(decide(orderIn(state), aFact('unclear'), API)).toMatchObject({ outcome: 'ask', state });
   });
 
-  it.each(OPEN)('is held where no API can be asked and the order is %s', (state) => {
+  it.each(OPEN)('is held if no API can be asked and the order is %s', (state) => {
     const { made, order } = step(orderIn(state), aFact('unclear'), NO_API);
     expect(made).toMatchObject({ outcome: 'held', rule: 'statement_unclear', state: 'held' });
     expect(order.holds.map(({ reason }) => reason)).toEqual(['status_unclear']);
   });
 
-  it('is held where a reading makes it: asking again would never end', () => {
+  it('is held if a reading makes it: asking again would never end', () => {
     const made = decide(anOrder(), aFact('unclear', { authority: reading(1) }), API);
     expect(made).toMatchObject({ outcome: 'held', state: 'held' });
   });
@@ -341,7 +341,7 @@ describe('settlement: a statement that contradicts itself about a completion', (
     expect(decide(held, aFact('unclear'), NO_API)).toMatchObject({ outcome: 'already_applied', effects: [] });
   });
 
-  it.each(other(OPEN))('is brought to a person where no API can be asked and the order is %s', (state) => {
+  it.each(other(OPEN))('raises a matter if no API can be asked and the order is %s', (state) => {
     const made = decide(orderIn(state), aFact('unclear'), NO_API);
     expect(made).toMatchObject({ outcome: 'ignored', state });
     expect(deeds(made)).toEqual(['attention status_unclear']);
@@ -384,7 +384,7 @@ describe('settlement: a completed payment on a cancelled order', () => {
     expect(order.settlement).toBeNull();
   });
 
-  it('whose money nobody names is held too, and asked for', () => {
+  it('whose money is not named is held too, and asked for', () => {
     const { made } = step(orderIn('cancelled'), noMoney(), API);
     expect(made.state).toBe('held');
     expect(deeds(made)).toContain('check');
@@ -452,7 +452,7 @@ describe('settlement: more payments than anybody pays', () => {
     expect(step(order, instruction('accept')).order).toMatchObject({ state: 'paid', holds: [] });
   });
 
-  it('a refund of one of them is told as ever', () => {
+  it('a refund of one of them still gets its notice', () => {
     const order = paidUpTo(orderIn('paid'), 60);
     const all = order.entries.map(({ paymentKey }) => paymentKey);
     const { made } = all.reduce((at, paymentId) => step(at.order, aFact('refunded', { paymentId })), {
@@ -519,7 +519,7 @@ describe.each(['refunded', 'disputed'] as const)('settlement: a %s payment', (ki
     expect(deeds(made)).toContain('end_attention duplicate_payment');
   });
 
-  it('that was counted moves the order where the other payment is too small, and that one stays flagged', () => {
+  it('that was counted moves the order if the other payment is too small, and that one stays flagged', () => {
     const small = second('completed', { linkMoney: stated('40') });
     const { made, order } = step(orderAfter(orderIn('paid'), small), aFact(kind));
     expect(made.state).toBe(kind);
@@ -545,7 +545,7 @@ describe.each(['refunded', 'disputed'] as const)('settlement: a %s payment', (ki
     expect(made).toMatchObject({ outcome: 'ask', state: 'awaiting_payment' });
   });
 
-  it('that was never counted and does not agree is held where nobody can be asked, both entries made', () => {
+  it('that was never counted and does not agree is held if no API can be asked, both entries made', () => {
     const { made, order } = step(anOrder(), aFact(kind, { linkMoney: stated('60') }), NO_API);
     expect(made).toMatchObject({ outcome: 'held', rule: 'money_does_not_agree', state: 'held' });
     expect(order.entries.map((entry) => entry.amountMinor)).toEqual([6000, -6000]);
@@ -555,7 +555,7 @@ describe.each(['refunded', 'disputed'] as const)('settlement: a %s payment', (ki
     expect(decide(orderIn(kind), aFact(kind), API)).toMatchObject({ outcome: 'already_applied', effects: [] });
   });
 
-  it('without an id asks where it could be one of several', () => {
+  it('without an id asks if it could be one of several', () => {
     const two = orderAfter(orderIn('paid'), second());
     expect(decide(two, unnamed(kind), API)).toMatchObject({ outcome: 'ask', state: 'paid' });
     expect(deeds(decide(two, unnamed(kind), NO_API))).toEqual(['attention status_unclear']);
@@ -576,7 +576,7 @@ describe('settlement: returns', () => {
     expect(order.entries.map((entry) => entry.amountMinor)).toEqual([10_000, -10_000, 0]);
   });
 
-  it('a dispute of a refunded payment takes nothing twice, and a person is told', () => {
+  it('a dispute of a refunded payment takes nothing twice, and raises a matter', () => {
     const made = decide(orderIn('refunded'), aFact('disputed'), API);
     expect(made).toMatchObject({ outcome: 'ignored', rule: 'service_disagrees', state: 'refunded' });
     expect(deeds(made)).toEqual(['attention service_disagrees']);
@@ -588,7 +588,7 @@ describe('settlement: returns', () => {
     expect(made).toMatchObject({ outcome: 'applied', rule: 'return_recorded', state: 'disputed' });
   });
 
-  it('a paid order becomes disputed where the payment that covered it is refunded and the other is in dispute', () => {
+  it('a paid order becomes disputed if the payment that covered it is refunded and the other is in dispute', () => {
     const covered = orderAfter(orderIn('paid'), second(), aFact('disputed'));
     expect(covered.state).toBe('paid');
     expect(step(covered, second('refunded')).order.state).toBe('disputed');
@@ -611,7 +611,7 @@ describe('settlement: returns', () => {
     expect(step(accepted, aFact('refunded')).order.state).toBe('paid');
   });
 
-  it('the refund of a payment that nobody counted is kept whole on a paid order, which stays paid', () => {
+  it('the refund of an uncounted payment is kept whole on a paid order, which stays paid', () => {
     const { made, order } = step(orderIn('paid'), second('refunded'));
     expect(made).toMatchObject({ outcome: 'applied', rule: 'return_recorded', state: 'paid' });
     expect(order.entries.map((entry) => entry.amountMinor)).toEqual([10_000, 10_000, -10_000]);
@@ -656,7 +656,7 @@ describe('settlement: a dispute that was won', () => {
     expect(deeds(made)).toContain('attention duplicate_payment');
   });
 
-  it('is held where the order counts as refunded meanwhile', () => {
+  it('is held if the order counts as refunded meanwhile', () => {
     const small = second('completed', { linkMoney: stated('40') });
     const refunded = orderAfter(orderIn('paid'), small, aFact('refunded'), second('disputed'));
     expect(refunded.state).toBe('refunded');
@@ -664,14 +664,14 @@ describe('settlement: a dispute that was won', () => {
     expect(order.holds.map(({ reason }) => reason)).toEqual(['payment_after_refund']);
   });
 
-  it('may bring the money that nobody had named', () => {
+  it('may bring the money that was not named before', () => {
     const disputed = orderAfter(anOrder(), noMoney(), aFact('disputed', { linkMoney: null }));
     const { order } = step(disputed, aFact('completed', { quoteMoney: stated('60'), authority: reading(1) }));
     expect(balanceOf(order)).toEqual([{ amountMinor: 6000, currency: 'BRL' }]);
     expect(order.flags).toEqual([]);
   });
 
-  it('is owed back where a person had rejected the payment', () => {
+  it('is owed back if a person had rejected the payment', () => {
     const rejected = orderAfter(orderIn('held'), aFact('disputed'), instruction('reject'));
     expect(rejected.flags).toEqual([]);
     const { made, order } = step(rejected, won(1));
@@ -692,7 +692,7 @@ describe('settlement: a dispute that was won', () => {
     expect(step(disputed, won(1)).order.state).toBe('paid');
   });
 
-  it('cannot be won by a refund taken back: a person is told', () => {
+  it('cannot be won by a refund taken back: a matter is raised', () => {
     const made = decide({ ...orderIn('refunded'), lastReading: 1 }, won(2), API);
     expect(made).toMatchObject({ outcome: 'ignored', state: 'refunded' });
     expect(deeds(made)).toEqual(['attention service_disagrees']);
@@ -716,19 +716,19 @@ describe('settlement: an expired link', () => {
 describe('settlement: a link that is inactive and unpaid', () => {
   const disabled = aFact('disabled', { authority: reading(1) });
 
-  it.each(OPEN)('by a reading is brought to a person where the order is %s', (state) => {
+  it.each(OPEN)('by a reading raises a matter if the order is %s', (state) => {
     const made = decide(orderIn(state), disabled, API);
     expect(made).toMatchObject({ outcome: 'ignored', rule: 'link_disabled', state });
     expect(deeds(made)).toEqual(['attention link_disabled']);
   });
 
-  it.each(OPEN)('by an event says nothing where the order is %s: links become inactive by being paid', (state) => {
+  it.each(OPEN)('by an event says nothing if the order is %s: links become inactive by being paid', (state) => {
     expect(decide(orderIn(state), aFact('disabled'), API)).toMatchObject({ rule: 'changes_nothing', effects: [] });
   });
 });
 
 describe('settlement: a reading without a completed payment', () => {
-  it.each(['unpaid', 'disabled', 'pending'] as const)('(%s) leaves a paid order, and a person is told', (kind) => {
+  it.each(['unpaid', 'disabled', 'pending'] as const)('(%s) leaves a paid order, and raises a matter', (kind) => {
     const made = decide(orderIn('paid'), aFact(kind, { authority: reading(1) }), API);
     expect(made).toMatchObject({ outcome: 'ignored', rule: 'service_disagrees', state: 'paid' });
     expect(deeds(made)).toEqual(['attention service_disagrees']);
@@ -739,7 +739,7 @@ describe('settlement: a reading without a completed payment', () => {
     expect(made).toMatchObject({ rule: 'changes_nothing', effects: [] });
   });
 
-  it.each(other(['paid']))('(unpaid) changes nothing where the order is %s', (state) => {
+  it.each(other(['paid']))('(unpaid) changes nothing if the order is %s', (state) => {
     const made = decide(orderIn(state), aFact('unpaid', { authority: reading(1) }), API);
     expect(made).toMatchObject({ outcome: 'ignored', state, effects: [] });
   });
@@ -752,7 +752,7 @@ describe('settlement: cancel', () => {
     expect(deeds(made)).toEqual(['notice order.cancelled']);
   });
 
-  it.each(other(['awaiting_payment', 'expired', 'cancelled']))('is refused where the order is %s', (state) => {
+  it.each(other(['awaiting_payment', 'expired', 'cancelled']))('is refused if the order is %s', (state) => {
     const made = decide(orderIn(state), instruction('cancel'), API);
     expect(made).toMatchObject({ outcome: 'ignored', rule: 'not_cancellable', state, effects: [] });
   });
@@ -793,7 +793,7 @@ describe('settlement: resolve', () => {
     expect(order.settlement).toEqual(orderIn('paid').settlement);
   });
 
-  it('accept pays by the payment that is left, where the first went back', () => {
+  it('accept pays by the remaining payment if the first went back', () => {
     const again = orderAfter(orderIn('held'), second(), aFact('refunded'));
     const { made, order } = step(again, instruction('accept'));
     expect(made.rule).toBe('hold_accepted');
@@ -802,7 +802,7 @@ describe('settlement: resolve', () => {
     expect(step(order, second('refunded')).order.state).toBe('refunded');
   });
 
-  it('accept is refused where the held money has gone back', () => {
+  it('accept is refused if the held money has gone back', () => {
     const made = decide(orderAfter(orderIn('held'), aFact('refunded')), instruction('accept'), API);
     expect(made).toMatchObject({ outcome: 'ignored', rule: 'nothing_left_to_accept', state: 'held' });
   });
@@ -827,7 +827,7 @@ describe('settlement: resolve', () => {
     expect(deeds(made)).toEqual(expect.arrayContaining(['attention refund_due', 'notice order.cancelled']));
   });
 
-  it('reject owes nothing where no money was captured', () => {
+  it('reject owes nothing if no money was captured', () => {
     const { made, order } = step(orderAfter(anOrder(), aFact('unclear')), instruction('reject'));
     expect(order.flags).toEqual([]);
     expect(deeds(made)).not.toContain('attention refund_due');
@@ -872,7 +872,7 @@ describe('settlement: resolve', () => {
     expect(decide(resolved, instruction(wanted), API)).toMatchObject({ outcome: 'ignored', rule: 'not_held' });
   });
 
-  it.each(other(['held']))('is refused where the order is %s', (state) => {
+  it.each(other(['held']))('is refused if the order is %s', (state) => {
     for (const wanted of ['accept', 'reject'] as const) {
       const made = decide(orderIn(state), instruction(wanted), API);
       expect(made).toMatchObject({ outcome: 'ignored', rule: 'not_held', state, effects: [] });
@@ -889,7 +889,7 @@ describe('settlement: identity', () => {
     }
   });
 
-  it.each([8, 9])('a reading no newer than the last changes nothing, whatever it says: %i', (number) => {
+  it.each([8, 9])('a reading no newer than the last changes nothing, with any content: %i', (number) => {
     for (const state of ORDER_STATES) {
       const order = { ...orderIn(state), lastReading: 9 };
       for (const kind of ['pending', 'completed', 'unclear', 'refunded', 'disputed', 'expired', 'unpaid'] as const) {
@@ -899,7 +899,7 @@ describe('settlement: identity', () => {
     }
   });
 
-  it('an order is settled once, whatever comes back', () => {
+  it('an order is settled once, no matter what goes back', () => {
     const paid = step(anOrder(), aFact('completed'), API, 1).order;
     const disputed = step(paid, aFact('disputed'), API, 2).order;
     const { order } = step(disputed, aFact('completed', { authority: reading(1) }), API, 3);
@@ -924,7 +924,7 @@ describe('settlement: identity', () => {
     expect(orderAfter(anOrder(), unnamed()).entries.map(({ paymentKey }) => paymentKey)).toEqual(['unnamed']);
   });
 
-  it('the same completion with other money is not counted again, and a person is told', () => {
+  it('the same completion with other money is not counted again, and raises a matter', () => {
     const made = decide(orderIn('paid'), aFact('completed', { quoteMoney: stated('90') }), API);
     expect(made).toMatchObject({ outcome: 'ignored', rule: 'counted_money_differs', state: 'paid' });
     expect(deeds(made)).toEqual(['attention amount_mismatch']);
@@ -935,19 +935,19 @@ describe('settlement: money', () => {
   const said = (linkMoney: ReturnType<typeof stated> | null, quoteMoney: ReturnType<typeof stated> | null) =>
     decide(anOrder(), aFact('completed', { linkMoney, quoteMoney, authority: EVENT }), NO_API);
 
-  it('agrees where link and quote both do', () => {
+  it('agrees if link and quote both do', () => {
     expect(said(stated('100'), stated('1e2')).rule).toBe('paid');
   });
 
-  it('compares the link even where the quote agrees', () => {
+  it('compares the link even if the quote agrees', () => {
     expect(said(stated('99'), stated('100')).rule).toBe('money_does_not_agree');
   });
 
-  it('compares the quote even where the link agrees', () => {
+  it('compares the quote even if the link agrees', () => {
     expect(said(stated('100'), stated('99')).rule).toBe('money_does_not_agree');
   });
 
-  it('is in doubt where the link asks for more than the payment brought', () => {
+  it('is in doubt if the link asks for more than the payment brought', () => {
     expect(said(stated('120'), stated('100')).rule).toBe('money_does_not_agree');
   });
 

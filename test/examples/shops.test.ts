@@ -39,7 +39,7 @@ const SHOPS = [
 const another = restoredFolder();
 
 describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
-  it('marks an order paid once, though it is told twice, and believes settled alone', async ({ skip }) => {
+  it('marks an order paid once although the notice comes twice, and believes settled alone', async ({ skip }) => {
     skip(isMissing(interpreter), `${interpreter} is not installed`);
     const listen = `127.0.0.1:${await freePort()}`;
     const { settled, sandbox } = await startSettled(listen);
@@ -80,7 +80,7 @@ describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
     expect(shop.packed()).toEqual([reference]);
   });
 
-  it('finds by the feed what it was not told, from where it had read, and after a restore', async ({ skip }) => {
+  it('finds missed notices in the feed, from where it had read, and after a restore', async ({ skip }) => {
     skip(isMissing(interpreter), `${interpreter} is not installed`);
     const listen = `127.0.0.1:${await freePort()}`;
     const { settled, sandbox } = await startSettled(null);
@@ -241,7 +241,7 @@ function keepAll({ child, stdout }: RunningProcess): () => string {
   return () => stdout() + errors;
 }
 
-/** Has every notice sent once more, and waits until the shop has taken them all. */
+/** Has every notice sent again, and waits until the shop has taken them all. */
 async function sendAllAgain({ api }: TestApp): Promise<void> {
   const list = async () => (await api('/v1/notices')).body.notices as { id: string; status: string }[];
   const notices = await list();
@@ -268,7 +268,7 @@ function signed(id: string, body: string, at: Date, secret = SHOP_SECRET): Recor
   };
 }
 
-/** Headers of a notice that nobody may believe, each with one thing wrong. */
+/** Headers of a notice that no shop may believe, each with one thing wrong. */
 function forgeries(body: string): Record<string, Record<string, string>> {
   const now = new Date();
   const right = signed('msg_f', body, now);

@@ -240,7 +240,7 @@ describe('why: when the service is asked next', () => {
   });
 
   it('says of an unpaid order that the schedule is over', () => {
-    expect(told({ order: orderIn('expired') }).next).toMatch(/schedule does not ask .*settled orders check/);
+    expect(told({ order: orderIn('expired') }).next).toMatch(/schedule no longer asks .*settled orders check/);
   });
 
   it('says that there is no API to ask, and what to look at instead', () => {
@@ -283,13 +283,13 @@ describe('why: an order that waits, and whose link has ended', () => {
     const { answer, next } = told({ order: expired('payment_pending'), linkExpiresAtMs: NOW + MINUTE });
     expect(answer).toMatch(/link has expired at .* may never be completed/);
     expect(next).toMatch(/^If the customer still completes the payment that was begun/);
-    expect(told({ order: expired('payment_pending') }).answer).toMatch(/link has expired: nobody/);
+    expect(told({ order: expired('payment_pending') }).answer).toMatch(/link has expired: no new payment/);
   });
 
   it('says of one that no customer began to pay that the service decides', () => {
     const { answer, next } = told({ order: orderIn('awaiting_payment'), linkExpiresAtMs });
-    expect(answer).toMatch(/link has expired at .* begin to pay there any more\. The service has reported nothing/);
-    expect(next).toMatch(/^The order expires when the service says that nobody has paid/);
+    expect(answer).toMatch(/link has expired at .* no new payment can begin there\. The service has reported nothing/);
+    expect(next).toMatch(/^The order expires when the service says that it was not paid/);
   });
 
   it('says nothing of it before the end, and of an order that waits for nothing', () => {
@@ -326,7 +326,7 @@ describe('why: a link that settled opens', () => {
     expect(next).toBe('settled tries again to open the link at 2026-01-02T12:05:00.000Z, in 5 min.');
   });
 
-  it('waits for an API if none is configured any more', () => {
+  it('waits for an API if it is no longer configured', () => {
     expect(told({ opening: opening({ fault }) }, false).next).toMatch(/cannot be opened: no API is configured/);
   });
 
@@ -473,13 +473,13 @@ describe('why: what the shop was told', () => {
     ]);
   });
 
-  it('by a later notice: it knows the order, whatever became of those before', () => {
+  it('by a later notice: it knows the order, even without the earlier ones', () => {
     const { answer, next } = shop([earlier(dead), notice(taken)]);
     expect(answer).toMatch(/The shop was told that the order is paid at 2026/);
     expect(next).toMatch(/settled notices resend msg_3_x$/);
   });
 
-  it('that it took and gets once more: it was told before', () => {
+  it('that it took and gets again: it knew before', () => {
     expect(shop([notice({ answer: taken.answer })]).answer).not.toMatch(/shop/);
   });
 
@@ -506,7 +506,7 @@ describe('why: what the shop was told', () => {
 
   it('if it has no callback: that it is in the feed', () => {
     const { answer, next, entries } = shop([notice()], { canTell: false });
-    expect(entries[0]).toMatch(/: is in the feed, where the shop reads it \(there is no SETTLED_SHOP_URL\)$/);
+    expect(entries[0]).toMatch(/: waits in the feed for the shop to read it \(there is no SETTLED_SHOP_URL\)$/);
     expect(answer).not.toMatch(/shop/);
     expect(next).toBe('Nothing: the order is done.');
   });

@@ -96,7 +96,7 @@ describe('POST /v1/orders/:reference/check', () => {
 });
 
 describe('POST /v1/orders/:reference/cancel', () => {
-  it('cancels what nobody pays, after it has asked, and answers the same again', async () => {
+  it('asks, then cancels an unpaid order, and answers the same again', async () => {
     const shop = theDeafShop();
     const reference = freshReference();
     const { id } = await openLink(shop, reference);
@@ -127,7 +127,7 @@ describe('POST /v1/orders/:reference/cancel', () => {
     expect(await stateOf(shop, reference)).toBe(state);
   });
 
-  it('does not cancel a paid order, and asks nobody for that', async () => {
+  it('does not cancel a paid order, and asks the service nothing', async () => {
     const shop = await startShop();
     const link = await openLink(shop, 'order-1');
     await act(shop.sandbox, link, 'pay');
@@ -138,7 +138,7 @@ describe('POST /v1/orders/:reference/cancel', () => {
     expect((await requestsOf(shop.sandbox)).length).toBe(before);
   });
 
-  it('cancels nothing where the service cannot be asked', async () => {
+  it('cancels nothing if the service cannot be asked', async () => {
     const shop = await startDeafShop();
     await openLink(shop, 'order-1');
     await plan(shop.sandbox, { fault: 'server-error', match: { method: 'GET' }, with: { status: 502 } });
@@ -151,21 +151,18 @@ describe('POST /v1/orders/:reference/cancel', () => {
   it.each([
     ['paid', {}, 409, 'awaiting_payment'],
     ['not paid', null, 200, 'cancelled'],
-  ])(
-    'looks at the link that has the reference where it is not ours: it is %s',
-    async (_name, choice, status, state) => {
-      const shop = theDeafShop();
-      const reference = freshReference();
-      await shop.settled.reserve(reference);
-      const link = await createLink(shop.sandbox, { externalReference: reference });
-      if (choice !== null) await act(shop.sandbox, link, 'pay', choice);
-      const checked = await check(shop, reference);
-      expect(checked).toMatchObject({ status: 409, body: { title: 'link_unknown' } });
-      expect(checked.body.detail).toContain(link.id);
-      expect((await cancel(shop, reference)).status).toBe(status);
-      expect(await shop.settled.order(reference)).toMatchObject({ state, link: { id: null }, payments: [] });
-    },
-  );
+  ])('looks at a link that has the reference but is not ours: it is %s', async (_name, choice, status, state) => {
+    const shop = theDeafShop();
+    const reference = freshReference();
+    await shop.settled.reserve(reference);
+    const link = await createLink(shop.sandbox, { externalReference: reference });
+    if (choice !== null) await act(shop.sandbox, link, 'pay', choice);
+    const checked = await check(shop, reference);
+    expect(checked).toMatchObject({ status: 409, body: { title: 'link_unknown' } });
+    expect(checked.body.detail).toContain(link.id);
+    expect((await cancel(shop, reference)).status).toBe(status);
+    expect(await shop.settled.order(reference)).toMatchObject({ state, link: { id: null }, payments: [] });
+  });
 
   it('looks at the link that took the reference of an order that settled was to open', async () => {
     const shop = theDeafShop();
@@ -176,7 +173,7 @@ describe('POST /v1/orders/:reference/cancel', () => {
     expect((await cancel(shop, reference)).body.order).toMatchObject({ state: 'cancelled' });
   });
 
-  it('goes on watching the open link of a cancelled order: money that comes is held', async () => {
+  it('keeps watching the open link of a cancelled order: money that comes is held', async () => {
     const { shop, proxy } = await startProxiedShop(startDeafShop, { environment: { SETTLED_LINK_LIFETIME: '10d' } });
     // Without the list the schedule alone finds it.
     proxy.answerWith(async ({ path }) =>

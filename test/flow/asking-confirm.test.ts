@@ -77,7 +77,7 @@ describe('SETTLED_CONFIRM=always', () => {
     expect(await orderOf(shop)).toMatchObject({ state: 'held', payments: [{ status: 'completed' }] });
   });
 
-  it('keeps what it waits for where the API cannot be asked', async () => {
+  it('keeps waiting if the API cannot be asked', async () => {
     const { shop, proxy } = await startProxiedShop(startShop, ALWAYS);
     const link = await openLink(shop, 'order-1');
     proxy.answerWith(async () => ({ status: 503, headers: {}, text: '' }));
@@ -125,7 +125,7 @@ describe('SETTLED_CONFIRM=in-doubt', () => {
     });
   });
 
-  it('holds the order where the API says the same', async () => {
+  it('holds the order if the API says the same', async () => {
     const { shop, proxy, deliver } = await doubted();
     change(proxy, (link) => {
       link.amount = 50;

@@ -29,7 +29,7 @@ function retell(proxy: ServiceProxy, { id }: { id: string }, fields: object): vo
 
 describe('an order is not cancelled while the service contradicts itself about its payment', () => {
   it.each([
-    ['nobody began, and an attempt failed', { payments: [{ id: 'pay_1', status: 'FAILED' }] }],
+    ['no payment began, and an attempt failed', { payments: [{ id: 'pay_1', status: 'FAILED' }] }],
     ['it says of no status, and of no payment', { paymentStatus: null, payments: [] }],
   ])('%s', async (_name, fields) => {
     const { shop, proxy } = await startProxiedShop(startDeafShop);
@@ -76,7 +76,7 @@ it('believes nothing of an answer about another link, and asks again', async () 
   expect((await shop.settled.order('order-1')).payments).toHaveLength(1);
 });
 
-it("goes on telling of another link's payment, told at the address of an order that was paid before", async () => {
+it("keeps a matter about another link's payment that came to the address of a paid order", async () => {
   const shop = await startShop();
   const { settled, sandbox } = shop;
   const { webhookUrl, webhookSecret } = await settled.reserve('order-1', '100.00');

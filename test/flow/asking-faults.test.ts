@@ -58,7 +58,7 @@ it('names what is wrong with the answer about one link, asks again, and pays the
     const answer = SICK[reference]?.answer;
     if (answer !== undefined) sick.set(link.id, answer);
   }
-  // The schedule asks about all of them; one of the answers never comes, and nobody waits for it.
+  // The schedule asks about all of them; one of the answers never comes, and delays no other.
   await shop.sandbox.clock.advance(2 * 60_000);
   const pages = Object.keys(SICK).map((reference) => check(shop, reference));
   await eventually(async () => {
@@ -103,7 +103,7 @@ it('obeys a 429: nothing is asked until its Retry-After, and then everything', a
   await passUntil(shop, async () => (await stateOf(shop, 'limited')) === 'paid', { withinMs: 5 * 60_000 });
 });
 
-it('obeys a 429 to the second, whatever its rate headers say', async () => {
+it('obeys a 429 to the second, and ignores its rate headers', async () => {
   const { shop, proxy, sick } = await startSickShop();
   const limited = await openLink(shop, 'limited');
   const headers = { 'x-ratelimit-limit': '60', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '60' };
@@ -114,7 +114,7 @@ it('obeys a 429 to the second, whatever its rate headers say', async () => {
   proxy.passAll();
   const paused = await check(shop, 'limited');
   const until = /the API is paused until (\S+),/.exec(paused.body.detail)?.[1] ?? '';
-  // The pause began between the two: the sandbox's clock also runs by itself while a slow machine answers.
+  // The pause began between the two: the sandbox's clock also runs in real time while a slow machine answers.
   expect(Date.parse(until) - askedAtMs).toBeGreaterThanOrEqual(20_000);
   expect(Date.parse(until) - answeredAtMs).toBeLessThan(22_000);
   const nearMs = Date.parse(until) - shop.sandbox.clock.nowMs() - 5_000;
@@ -147,7 +147,7 @@ it('stops while an answer does not come', async () => {
   const { shop, sick } = await startSickShop();
   const link = await openLink(shop, 'hanging');
   sick.set(link.id, 'hang');
-  // Its connection is broken where it is not answered in time.
+  // Its connection is broken if it is not answered in time.
   const checked = check(shop, 'hanging').catch(() => null);
   await eventually(async () => {
     expect((await shop.settled.api('/metrics')).body).toMatch(/^settled_api_requests_in_flight 1$/m);

@@ -5,7 +5,7 @@ import { openLink, pass, quiet, requestsOf, type Shop, sleep, startShop } from '
 
 const DAY_MS = 24 * HOUR_MS;
 
-/** An order that a webhook paid; whatever happens to it later, nobody tells. */
+/** An order that a webhook paid; no webhook reports what happens to it later. */
 async function paidShop() {
   const shop = await startShop();
   const link = await openLink(shop, 'order-1');
@@ -65,7 +65,7 @@ describe('a paid order', () => {
     expect(await days()).toEqual(told);
   });
 
-  it('is refunded by the check of the first day, where nobody told', async () => {
+  it('is refunded by the check of the first day if no webhook said so', async () => {
     const { shop, link, paidAtMs } = await paidShop();
     const paid = await orderOf(shop);
     await act(shop.sandbox, link, 'refund');
@@ -95,7 +95,7 @@ describe('a paid order', () => {
     expect((await driftOf(shop)).map(({ rule }) => rule)).toEqual(['disputed', 'dispute_won']);
   });
 
-  it('stays paid where it was paid twice and the second payment is refunded', async () => {
+  it('stays paid if it was paid twice and the second payment is refunded', async () => {
     const { shop, link, paidAtMs } = await paidShop();
     await act(shop.sandbox, link, 'enable');
     await act(shop.sandbox, link, 'pay');

@@ -7,8 +7,8 @@ import { testFolder } from '../support/app.ts';
 import { times, untilFast } from '../support/timing.ts';
 
 /**
- * A settler that nobody wakes looks once a second: 500 ms in the median. A machine that other work keeps busy says little
- * of 100 ms, so only the proof asks for them.
+ * A settler that no signal wakes looks once a second: 500 ms in the median. A machine that other work keeps busy says
+ * little of 100 ms, so only the proof asks for them.
  */
 const PAID_WITHIN_MS = times(300, 100);
 const TRIES = 20;

@@ -65,11 +65,11 @@ describe('a secrets key that is lost', () => {
     expect(checks).toContainEqual({
       name: 'secrets',
       status: 'warning',
-      detail: expect.stringMatching(/^the signing secrets of 1 links cannot be opened/),
+      detail: expect.stringMatching(/^the signing secrets of 1 link cannot be opened/),
     });
   });
 
-  it('is not given up where it is there', async () => {
+  it('is not given up if the key is there', async () => {
     const { shop } = await startBoth();
     await stopSettled(shop);
     const environment = { SETTLED_STORE: `sqlite:${shop.settled.storePath}` };

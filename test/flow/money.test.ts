@@ -50,7 +50,7 @@ describe('money as the service may say it', () => {
     expect(next.join(' ')).not.toContain('efund it');
   });
 
-  it('of a payment without an id is read again and again, and tells nothing anew', async () => {
+  it('of a payment without an id is read repeatedly, and sends no further notice', async () => {
     const shop = await startShop({ switches: ['payment-ids=first', 'refund-event=none'] });
     const link = await openLink(shop, 'order-1');
     await act(shop.sandbox, link, 'pay');

@@ -17,7 +17,7 @@ async function waitingOrder(fault: object, forMs = 12_000): Promise<Shop> {
 const isCreation = ({ method }: { method: string }) => method === 'POST';
 
 describe('cancelling an order whose link is being opened', () => {
-  it('cancels it at once where the service cannot have the link, and opens none any more', async () => {
+  it('cancels it at once if the service cannot have the link, and no longer opens one', async () => {
     const shop = await waitingOrder({ fault: 'rate-limit', with: { retryAfterSeconds: 60 } });
     expect(await cancel(shop, 'order-1')).toMatchObject({
       status: 200,
@@ -30,7 +30,7 @@ describe('cancelling an order whose link is being opened', () => {
     expect(await openOrder(shop, 'order-1')).toMatchObject({ status: 409, body: { title: 'order_cancelled' } });
   });
 
-  it('says what it waits for where the service may have it, and when that is tried next', async () => {
+  it('says what it waits for if the service may have it, and when the next attempt is', async () => {
     const shop = await waitingOrder({ fault: 'server-error' }, 60_000);
     // Attempts are further and further apart: one is waited for that is not close.
     const isFar = async () => Number((await cancel(shop, 'order-1')).headers.get('retry-after')) > 20;

@@ -34,7 +34,7 @@ async function dropFirstEvents({ sandbox }: Shop): Promise<void> {
   await plan(sandbox, { fault: 'drop', count: null, match, with: { forGood: true } });
 }
 
-/** Why the order has no link so far, as a person is told. */
+/** Why the order has no link so far, as attention says it. */
 async function waitsFor({ settled }: Shop, reference: string): Promise<string> {
   const { body } = await settled.api(`/v1/orders/${reference}/timeline`);
   return JSON.stringify(body);
@@ -75,7 +75,7 @@ describe('a service that answers the creation with what cannot be used', () => {
     ['half a body', 'service_unreachable', made({ status: 201, body: '{', isCut: true })],
     ['nothing: the connection breaks', 'service_unreachable', made(null)],
     ['no link', 'service_answer_unusable', made({ status: 201, body: '{"success":true}' })],
-  ])('%s: names the fault %s, goes on, and holds up no other order', async (_name, code, mischief) => {
+  ])('%s: names the fault %s, continues, and delays no other order', async (_name, code, mischief) => {
     const { shop, proxy } = await startBehindProxy();
     const { onCreation } = proxy;
     proxy.onCreation = async (creation) => {
@@ -108,7 +108,7 @@ describe('a service that answers the creation with what cannot be used', () => {
     const shop = await startShop();
     await plan(shop.sandbox, { fault: 'rate-limit', match: CREATION, with: { retryAfterSeconds: 600 } });
     const answered = openOrder(shop, 'order-1');
-    // The sandbox's clock also runs by itself: there is room for a slow machine.
+    // The sandbox's clock also runs in real time: there is room for a slow machine.
     await pass(shop, 300_000, 30_000);
     expect((await answered).status).toBe(202);
     expect(await waitsFor(shop, 'order-1')).toContain('service_rate_limited');
@@ -119,7 +119,7 @@ describe('a service that answers the creation with what cannot be used', () => {
 });
 
 describe('a service that makes another link than was asked', () => {
-  it('in another currency: it is withheld, and a person is told', async () => {
+  it('in another currency: settled withholds it and tells a person', async () => {
     const shop = await startShop();
     for (let n = 0; n < 2; n++) {
       const answer = await openOrder(shop, 'order-1', { currency: 'USD' });
@@ -202,7 +202,7 @@ it('a store that fails after the request left: the link may be there, and the or
 });
 
 describe('a service that refuses', () => {
-  it('the request: the shop is told its words, and the reference can be used again', async () => {
+  it('the request: the shop gets the words of the service, and can use the reference again', async () => {
     const { shop, proxy } = await startBehindProxy();
     const { onCreation } = proxy;
     const body = JSON.stringify({ error: { message: 'title must not rhyme' } });
@@ -293,7 +293,7 @@ async function keyFileEnvironment(file: string): Promise<Record<string, string>>
 }
 
 describe('opening more links than the budget allows', () => {
-  it('answers 202 to the rest, and opens them by itself within the limit', async () => {
+  it('answers 202 to the rest, and opens them later within the limit', async () => {
     const shop = await startShop({ rateLimit: 60, environment: { SETTLED_API_BUDGET_PER_MINUTE: '10' } });
     const references = Array.from({ length: 24 }, (_, index) => `order-${index}`);
     const opened = Promise.all(references.map((reference) => openOrder(shop, reference)));

@@ -4,7 +4,7 @@ import { openOrder, pass, passUntil, type Shop, startSettled, startShop, stopSet
 
 const NOBODY = { SETTLED_API_URL: 'https://service.invalid', SETTLED_API_KEY: 'key' };
 
-/** A shop whose service never answers a creation, but makes the link where `makes` says so. */
+/** A shop whose service never answers a creation, but makes the link if `makes` says so. */
 async function startUnanswered(makes: boolean): Promise<{ shop: Shop; proxy: ServiceProxy }> {
   const proxy = await startServiceProxy();
   onTestFinished(() => proxy.close());
@@ -22,29 +22,35 @@ async function whenAsked({ settled }: Shop): Promise<void> {
 }
 
 describe('an opening that outlives its process', () => {
-  it.each([true, false])('answers 202 when settled stops, and the next one goes on (link made: %s)', async (makes) => {
-    const { shop, proxy } = await startUnanswered(makes);
-    const answered = openOrder(shop, 'order-1');
-    await whenAsked(shop);
-    void shop.settled.app.stop();
-    // The listener closes after a second; what cannot be answered by then is answered with what is known.
-    await shop.sandbox.clock.advance(1_000);
-    const answer = await answered;
-    await stopSettled(shop);
-    expect(answer).toMatchObject({ status: 202, body: { order: { link: null } } });
+  it.each([true, false])(
+    'answers 202 when settled stops, and the next process continues (link made: %s)',
+    async (makes) => {
+      const { shop, proxy } = await startUnanswered(makes);
+      const answered = openOrder(shop, 'order-1');
+      await whenAsked(shop);
+      void shop.settled.app.stop();
+      // The listener closes after a second; what cannot be answered by then is answered with what is known.
+      await shop.sandbox.clock.advance(1_000);
+      const answer = await answered;
+      await stopSettled(shop);
+      expect(answer).toMatchObject({ status: 202, body: { order: { link: null } } });
 
-    proxy.onCreation = async (creation) => {
-      await creation.carryOut();
-      creation.answer();
-    };
-    const { sandbox } = shop;
-    const environment = { SETTLED_API_URL: proxy.url, SETTLED_API_KEY: sandbox.apiKey };
-    const next = { sandbox, settled: await startSettled(sandbox, environment, { storePath: shop.settled.storePath }) };
-    onTestFinished(() => stopSettled(next));
-    await passUntil(next, async () => (await next.settled.order('order-1')).link !== null);
-    expect((await sandbox.control('/links')).body.links).toHaveLength(1);
-    expect((await openOrder(next, 'order-1')).status).toBe(200);
-  });
+      proxy.onCreation = async (creation) => {
+        await creation.carryOut();
+        creation.answer();
+      };
+      const { sandbox } = shop;
+      const environment = { SETTLED_API_URL: proxy.url, SETTLED_API_KEY: sandbox.apiKey };
+      const next = {
+        sandbox,
+        settled: await startSettled(sandbox, environment, { storePath: shop.settled.storePath }),
+      };
+      onTestFinished(() => stopSettled(next));
+      await passUntil(next, async () => (await next.settled.order('order-1')).link !== null);
+      expect((await sandbox.control('/links')).body.links).toHaveLength(1);
+      expect((await openOrder(next, 'order-1')).status).toBe(200);
+    },
+  );
 
   it('makes no link with another public address, to which the service cannot deliver', async () => {
     const { shop } = await startUnanswered(false);

@@ -68,7 +68,7 @@ async function startSpeaking(...silences: string[]): Promise<Shop> {
 const ofOrder = <T extends { reference: string | null }>(rows: T[], reference: string) =>
   rows.filter((row) => row.reference === reference);
 
-describe('a service that names a signing secret of its own', () => {
+describe('a service that names its own signing secret', () => {
   it.each(['in-link', 'beside-link', 'bare'])('is believed with it: %s', async (envelope) => {
     const shop = await startSpeaking('creation-secret=own', `creation-envelope=${envelope}`);
     const reference = freshReference();

@@ -42,7 +42,7 @@ async function expectOneLink(shop: Shop, reference: string): Promise<void> {
 }
 
 describe('opening a link over a bad network', () => {
-  it.each(['before', 'after'])('makes one link where the answer is lost %s it was made', async (when) => {
+  it.each(['before', 'after'])('makes one link if the answer is lost %s it was made', async (when) => {
     const shop = await startShop();
     await dropFirstEvents(shop);
     await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when } });
@@ -74,7 +74,7 @@ describe('opening a link over a bad network', () => {
     await expectOneLink(shop, 'order-1');
   });
 
-  it('is answered 202 where the link takes more than 10 s, and goes on by itself', async () => {
+  it('is answered 202 if the link takes more than 10 s, and continues in the background', async () => {
     const shop = await startShop();
     await plan(shop.sandbox, { fault: 'server-error', match: CREATION, count: 8 });
     const answer = await openWhilePassing(shop, 'order-1');
@@ -129,7 +129,7 @@ describe('opening a link over a bad network', () => {
 describe('opening a link whose reference is taken', () => {
   const TAKEN = { title: 'A chair', amount: 100, externalReference: 'order-1' };
 
-  it('adopts nothing, tells a person, and goes on telling the shop', async () => {
+  it('adopts nothing, tells a person, and keeps answering the shop', async () => {
     const shop = await startShop();
     await shop.sandbox.call('/payment-links', { body: TAKEN });
     for (let n = 0; n < 2; n++) {
@@ -145,7 +145,7 @@ describe('opening a link whose reference is taken', () => {
   });
 });
 
-describe('opening a link where the service lists none', () => {
+describe('opening a link if the service lists none', () => {
   it('waits, visibly, and is healed by the first event of the link', async () => {
     const shop = await startShop({ service: 'sandbox' });
     await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });

@@ -25,7 +25,7 @@ describe('the order in which events arrive', () => {
     expect((await settled.api('/v1/attention')).body.attention).toEqual([]);
   });
 
-  it('does not matter where they arrive all at once', async () => {
+  it('does not matter if all arrive at once', async () => {
     const settled = theApp();
     const links = await Promise.all(Array.from({ length: 40 }, (_, n) => settled.reserve(`at-once-${n}`)));
     const kinds: Kind[] = ['refunded', 'completed', 'pending', 'created', 'completed', 'refunded', 'pending'];
@@ -35,7 +35,7 @@ describe('the order in which events arrive', () => {
     for (const { reference } of links) expect(await standing(settled, reference)).toEqual(refunded(reference));
   });
 
-  it('leaves a paid order paid whatever earlier news comes late', async () => {
+  it('leaves a paid order paid when earlier events come late', async () => {
     const settled = theApp();
     const link = await settled.reserve('late-news');
     await deliver(settled, link, 'completed');

@@ -11,7 +11,7 @@ describe('the whole way', () => {
 
     const first = await settled.deliver(link, body);
     expect([first.status, await first.json()]).toEqual([200, { received: true, duplicate: false }]);
-    // Only a settlement that never comes takes so long: what it takes is told by latency.test.ts.
+    // Only a settlement that never comes takes this long; latency.test.ts measures how long one takes.
     const isPaid = async () => expect((await settled.order('order-1')).state).toBe('paid');
     await eventually(isPaid);
     const order = await settled.order('order-1');

@@ -5,7 +5,7 @@ import { paymentEvent } from '../support/deliveries.ts';
 import { tamper } from '../support/rows.ts';
 import { eventually } from '../support/timing.ts';
 
-/** Only a settlement that never comes takes so long: what it takes is told by latency.test.ts. */
+/** Only a settlement that never comes takes this long; latency.test.ts measures how long one takes. */
 
 describe('an event that cannot be settled', () => {
   it('waits for a person and holds up none of the others', async () => {

@@ -67,7 +67,7 @@ async function mattersOf({ settled }: Shop): Promise<Matter[]> {
   return (attention as Matter[]).filter(({ kind }) => kind === 'link_not_known');
 }
 
-/** The orders of a shop that takes a notice only where its version is above the one that it has. */
+/** The orders of a shop that takes a notice only if its version is above the one that it has. */
 function keptOf({ notices }: CallbackShop): Record<string, string> {
   const kept = new Map<string, { state: string; version: number }>();
   for (const { body } of notices) {
@@ -159,7 +159,7 @@ describe('a restored backup', () => {
     await eventually(() => expect(keptOf(callback)).toEqual({ 'order-1': 'refunded', 'order-2': 'refunded' }));
   });
 
-  it('says what a person has to look for where the service has no list, and says it once', async () => {
+  it('tells a person once what to look for if the service has no list', async () => {
     const opensOne = async (shop: Shop) => void (await openLink(shop, 'order-1'));
     const shop = await loseAndRestore({ service: 'sandbox' }, { before: opensOne, since: nothing });
     await passUntil(shop, async () => (await mattersOf(shop)).length > 0, { withinMs: MINUTE_MS });
@@ -178,7 +178,7 @@ describe('a restored backup', () => {
     expect(restoredFrom(shop)).toBeNull();
   });
 
-  it('says so, too, where no API is configured', async () => {
+  it('says the same if no API is configured', async () => {
     const shop = await loseAndRestore({ api: false }, { before: nothing, since: nothing });
     await expect.poll(() => mattersOf(shop)).toMatchObject([{ detail: expect.stringContaining('SETTLED_API_URL') }]);
   });

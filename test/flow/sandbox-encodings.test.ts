@@ -24,9 +24,9 @@ async function set({ sandbox }: Shop, silences: Record<string, string>): Promise
   expect((await sandbox.control('/silences', { body: silences })).status).toBe(200);
 }
 
-describe('settled with the sandbox, whatever the service means by its silences', () => {
+describe('settled with the sandbox, for every reading of what the spec leaves open', () => {
   it.each(SIGNATURES)(
-    'is paid where the signature is %s: in every envelope, by the first attempt and by either kind of retry',
+    'is paid if the signature is %s: in every envelope, by the first attempt and by either kind of retry',
     async (signature) => {
       const shop = await startShop({ api: false });
       await set(shop, { signature });
@@ -70,7 +70,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
     },
   );
 
-  it('is paid whatever stands before the code or after it, by the first attempt and by a retry', async () => {
+  it('is paid with anything before or after the code, by the first attempt and by a retry', async () => {
     const shop = await startShop({ api: false, switches: ['retries=signed-once'] });
     for (const signature of VARIANTS) {
       await set(shop, { signature });
@@ -121,7 +121,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
   it.each([
     ['refund', 'refunded'],
     ['dispute', 'disputed'],
-  ] as const)('follows a %s that is told as the status of the payment', async (what, state) => {
+  ] as const)('follows a %s that the status of the payment names', async (what, state) => {
     const shop = await startShop({ switches: ['refund-event=own-status'], api: false });
     const link = await sell(shop, what);
     await payLink(shop, link);
@@ -132,7 +132,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
     expect(await shop.settled.order(what)).toMatchObject({ state, payment: { status: state } });
   });
 
-  it('keeps an order paid whose refund or dispute is told as COMPLETED beside it, and tells a person where it cannot ask', async () => {
+  it('keeps an order paid if COMPLETED comes next to its refund or dispute, and tells a person if it cannot ask', async () => {
     const shop = await startShop({ switches: ['refund-event=aggregate'], api: false });
     for (const [what, status] of [
       ['refund', 'REFUNDED'],
@@ -162,7 +162,7 @@ describe('settled with the sandbox, whatever the service means by its silences',
   it.each([
     ['refund', 'refunded'],
     ['dispute', 'disputed'],
-  ] as const)('asks about a %s that is told as COMPLETED beside it, and follows the answer', async (what, state) => {
+  ] as const)('asks about a %s that comes with COMPLETED next to it, and follows the answer', async (what, state) => {
     const shop = await startShop({ switches: ['refund-event=aggregate'] });
     const link = await sell(shop, what);
     await payLink(shop, link);

@@ -7,10 +7,10 @@ import { eachAtOnce, eventually, startOwnTime, times } from '../support/timing.t
 const LINKS = times(120, 1_000);
 const AT_ONCE = 32;
 const READ_EVERY_MS = 20;
-/** A read of the API would take seconds where deliveries starve it. */
+/** A read of the API would take seconds if deliveries starved it. */
 const READ_MS_P99_MAX = 1_000;
 
-it(`pays ${LINKS} links, all told to settled, within a minute, and the sandbox goes on answering`, async () => {
+it(`pays ${LINKS} links, each with a webhook to settled, within a minute, while the sandbox keeps answering`, async () => {
   const shop = await startShop({ api: false });
   const passedMs = startOwnTime();
   const links: { id: string }[] = [];

@@ -63,7 +63,7 @@ describe('settled with the sandbox, which loses, repeats and shuffles', () => {
     expect([answers.length, copies.length]).toEqual([10, 9]);
   });
 
-  it('reorder: is paid where COMPLETED comes before PENDING, and stays so', async () => {
+  it('reorder: is paid if COMPLETED comes before PENDING, and stays so', async () => {
     const shop = theShop();
     const reference = freshReference();
     await plan(shop.sandbox, { fault: 'reorder', match: { event: PAYMENT_STATUS } });
@@ -122,7 +122,7 @@ describe('settled with the sandbox, which forges and spoils', () => {
   it.each([
     ['an hour old', 60 * MINUTE_MS],
     ['an hour ahead', -60 * MINUTE_MS],
-  ])('stale-timestamp: refused where it is %s, kept as a hint, and paid by the fresh retry', async (_name, ageMs) => {
+  ])('stale-timestamp: refused if it is %s, kept as a hint, and paid by the fresh retry', async (_name, ageMs) => {
     const [{ last }] = await look(theShop().settled, 'SELECT coalesce(max(key), 0) AS last FROM hint');
     const { shop, reference, completed } = await spoiled({ fault: 'stale-timestamp', with: { ageMs } });
     expect(await stateOf(shop, reference)).toBe('payment_pending');

@@ -13,7 +13,7 @@ import {
   startShop,
 } from '../support/shop.ts';
 
-/** An order whose payment is told while the receiver is down, for two hours. */
+/** An order whose webhooks come while the receiver is down, for two hours. */
 async function outage(options: ShopOptions) {
   const shop = await startShop(options);
   const door = await startHookProxy();
@@ -37,7 +37,7 @@ describe('a receiver that is down for two hours', () => {
   it.each([
     ['delays', [0, 1, 6, 21, 81, 321]],
     ['offsets', [0, 1, 5, 15, 60, 240]],
-  ])('is paid on the 4-hour retry, where retries are signed again and counted as %s', async (schedule, minutes) => {
+  ])('is paid on the 4-hour retry if retries are signed again and counted as %s', async (schedule, minutes) => {
     const { shop, link } = await outage({ switches: [`schedule=${schedule}`], api: false });
     await turn(shop.sandbox, HOUR_MS);
     expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
@@ -50,7 +50,7 @@ describe('a receiver that is down for two hours', () => {
     ]);
   });
 
-  it('refuses the 4-hour retry as stale where it carries the signature of the first attempt, and keeps it as a hint', async () => {
+  it('refuses the 4-hour retry as stale if it carries the signature of the first attempt, and keeps it as a hint', async () => {
     const { shop, link } = await outage({ switches: ['retries=signed-once'], api: false });
     await turn(shop.sandbox, 4 * HOUR_MS);
     await allSettled(shop);
@@ -67,7 +67,7 @@ describe('a receiver that is down for two hours', () => {
     expect((await shop.settled.order('order-1')).state).toBe('awaiting_payment');
   });
 
-  it('is paid by the check that the stale retry queues, where the API was down as well', async () => {
+  it('is paid by the check that the stale retry queues, even if the API was down as well', async () => {
     let heardOfIt = async () => false;
     let serviceUrl = '';
     const proxy = await startServiceProxy(() => serviceUrl);

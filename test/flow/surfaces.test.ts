@@ -7,7 +7,7 @@ import { readableLog, samples } from '../support/observe.ts';
 import { act, createLink, plan } from '../support/sandbox.ts';
 import { bindLink, cancel, check, pass, payLink, reserveLink, type Shop, sell, startShop } from '../support/shop.ts';
 
-/** Every surface must say the same of each cause, so long after it. */
+/** Every surface must say the same of each cause within this time. */
 const WITHIN_MS = 10_000;
 
 type Row = { cause: string; order: string; cells: string[] };
@@ -89,7 +89,7 @@ it('every surface says the same of what happened, as the table in docs/proof.md 
 
   const corn = await reserveLink(shop, 'corn');
   await deliver(corn, '{"id":"evt_corn","type":"something.else","data":{"whatever":[1]}}');
-  await see('an event comes that nobody understands', 'corn');
+  await see('an event comes that settled does not understand', 'corn');
 
   const table = markdown(rows);
   if (!PROOF.includes(table)) process.stderr.write(`${table}\n`);
@@ -165,7 +165,7 @@ async function lookEverywhere(shop: Shop, reference: string, lines: readonly { m
 
   // The id of a link comes with its registration or with its first event, whichever is first.
   const about = lines.filter((line) => (line as { order?: string }).order === reference && line.msg !== 'link is open');
-  // The shop is told while the service goes on, in whichever order the machine has it.
+  // The shop gets its notice while the service continues; the order of the two depends on the machine.
   const [telling, events] = [about.filter((line) => 'notice' in line), about.filter((line) => !('notice' in line))];
   const logged = [...events, ...telling];
   const others = (list.attention as Matter[]).filter((matter) => matter.reference === null).map(({ kind }) => kind);

@@ -4,7 +4,7 @@ import { startCallback, verified } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { readableLog } from '../support/observe.ts';
 
-/** Only news that never comes takes so long. */
+/** Only a notice that never comes takes this long. */
 
 describe('telling the shop', () => {
   it('of a paid order: what the API shows is what arrives, and what the feed holds', async () => {
@@ -22,7 +22,7 @@ describe('telling the shop', () => {
     expect(feed.notices).toMatchObject([{ id: notice.id, ...JSON.parse(notice.body) }]);
   });
 
-  it('again, where a person sends a notice once more: its id is the same', async () => {
+  it('again if a person resends a notice: its id is the same', async () => {
     const shop = await startCallback();
     const { reserve, deliver, api } = await startTestApp({ environment: shop.environment });
     shop.answerWith(410);

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
 
-/** Only a settlement that never comes takes so long: what it takes is told by latency.test.ts. */
+/** Only a settlement that never comes takes this long; latency.test.ts measures how long one takes. */
 
 const theApp = sharedApp();
 
 describe('an authentic event that says COMPLETED, but not plainly', () => {
-  it('pays nothing where it names two amounts: the order is held', async () => {
+  it('pays nothing if it names two amounts: the order is held', async () => {
     const settled = theApp();
     const link = await settled.reserve('order-1');
     const body = JSON.stringify({
@@ -22,7 +22,7 @@ describe('an authentic event that says COMPLETED, but not plainly', () => {
     });
   });
 
-  it('is told to a person where its type is unknown', async () => {
+  it('becomes a matter for a person if its type is unknown', async () => {
     const settled = theApp();
     const link = await settled.reserve('order-2');
     const body = JSON.stringify({ type: 'payment.captured', paymentLinkId: 'pl_2', paymentStatus: 'COMPLETED' });

@@ -129,7 +129,7 @@ function expectEnd(ended: Ended, end: End): void {
 
 const byShape = SHAPES.map((shape, at) => [shape.name, at] as const);
 
-describe('a delivery of any shape, where no API can be asked', () => {
+describe('a delivery of any shape, if no API can be asked', () => {
   const app = sharedApp();
   let ended: Ended[] = [];
 
@@ -171,7 +171,7 @@ function paidWith(linkId: string, amount: number): object {
   return { status: 'INACTIVE', paymentStatus: 'COMPLETED', payments: [payment] };
 }
 
-/** A service that answers what it is told to be the truth of a link. */
+/** A service whose answers about a link the test sets. */
 async function startTruth(): Promise<{ url: string; server: Server; tell: (truth: Truth) => void }> {
   let truth = UNPAID;
   const server = createServer((request, response) => {
@@ -200,7 +200,7 @@ afterAll(() => {
   service.server.close();
 });
 
-describe('a delivery of any shape, where the API can be asked, under the header names of a brand', () => {
+describe('a delivery of any shape, if the API can be asked, under the header names of a brand', () => {
   const environment = { SETTLED_HEADER_PREFIX: 'x-acme' };
   const shop = sharedShop({ apiUrl: service.url, environment });
 

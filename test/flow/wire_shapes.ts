@@ -214,7 +214,7 @@ const CLOSED: End = { is: 'unread', why: /cannot be opened/ };
 const closed = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');
 const STATUS_CHANGED = 'payment_link.status_changed';
 
-/** Payments beside the latest one, or in its place, and text that nobody can open. */
+/** Payments beside the latest one, or in its place, and text that cannot be opened. */
 const payments: Shape[] = [
   says('a payment', (a) => ({ latestPayment: null, payment: paymentOf(a) }), PAID),
   says('payments that are one object', (a) => ({ latestPayment: null, payments: paymentOf(a) }), PAID),
@@ -271,7 +271,7 @@ const payments: Shape[] = [
   })),
 ];
 
-/** Money that the payment names itself, beside its quote or without one. */
+/** Money that the payment itself names, with or without a quote. */
 const ownMoney: Shape[] = (
   [
     ['the order', { amount: 100, currency: 'BRL', quote: null }, PAID],
@@ -314,7 +314,7 @@ const named: Shape[] = [
   says('a latest payment of another status', (a) => ({ latestPayment: { ...paymentOf(a), status: 'PENDING' } }), HELD),
   says('COMPLETED at the payment alone', () => ({ paymentStatus: null }), HELD),
   says('another status at the link', (a) => ({ paymentLink: { ...linkOf(a), paymentStatus: 'PENDING' } }), HELD),
-  says('a status that nobody knows', (a) => ({ paymentStatus: 'PAID', latestPayment: { id: `p_${a.reference}` } }), {
+  says('an unknown status', (a) => ({ paymentStatus: 'PAID', latestPayment: { id: `p_${a.reference}` } }), {
     is: 'unread',
     why: /payment status PAID/,
   }),

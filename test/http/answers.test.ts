@@ -27,12 +27,12 @@ describe('http: the request id', () => {
   const ask = (id?: string) =>
     fetch(`${app().hooksUrl}/livez`, { headers: id === undefined ? {} : { 'x-request-id': id } });
 
-  it.each(['abc', 'A-1.b_2', 'x'.repeat(64)])('is the caller’s own where it is plain: %s', async (id) => {
+  it.each(['abc', 'A-1.b_2', 'x'.repeat(64)])('is the caller’s own if it is plain: %s', async (id) => {
     expect((await ask(id)).headers.get('x-request-id')).toBe(id);
   });
 
   it.each(['', 'two words', 'x'.repeat(65), '<script>', 'a,b', 'ção'])(
-    'is made where the caller’s is not plain: "%s"',
+    'is made if the caller’s is not plain: "%s"',
     async (id) => {
       const made = (await ask(encodeURI(id) === id ? id : Buffer.from(id).toString('latin1'))).headers.get(
         'x-request-id',

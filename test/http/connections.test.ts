@@ -195,7 +195,7 @@ describe('http: the turns of connections with bodies in chunks', () => {
     expect(did.slice(1)).toEqual(['other had a turn', 'third had a turn']);
   });
 
-  it('go on in the next turn of the event loop after 64 slices', async () => {
+  it('continue in the next turn of the event loop after 64 slices', async () => {
     const { did, rests, wait } = stage();
     for (let n = 0; n < 65; n++) wait(`${n}`);
     await aTurn();

@@ -34,7 +34,7 @@ function shuffled(value: unknown): unknown {
 }
 
 describe('a request as it is kept', () => {
-  it('is the same text whatever the order of keys, and whatever order it belongs to', () => {
+  it('is the same text for any order of keys, and for any shop order', () => {
     fc.assert(
       fc.property(request, fc.string(), (asked, reference) => {
         const other = { ...(shuffled(asked) as OpenRequest), reference };

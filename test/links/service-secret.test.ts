@@ -74,7 +74,7 @@ describe('links: the secret that the service names', () => {
     expect([secret, flaw]).toEqual([null, expect.stringMatching(/^it (?:is masked|holds white space)/)]);
   });
 
-  it('is taken whatever random bytes it was made of', async () => {
+  it('is accepted with any random bytes', async () => {
     const encodings = ['hex', 'base64', 'base64url'] as const;
     const secrets = Array.from({ length: 6000 }, (_, n) => {
       const text = randomBytes([16, 24, 32, 64][n % 4] as number).toString(encodings[n % 3]);

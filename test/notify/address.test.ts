@@ -9,10 +9,10 @@ import { type CallbackShop, startCallback } from '../support/callback.ts';
 import { freePort } from '../support/http.ts';
 import { PRIVATE_HOSTS } from './hosts.ts';
 
-/** An address that everybody can reach; nothing is ever sent there. */
+/** A public address; nothing is ever sent there. */
 const PUBLIC = '1.1.1.1';
 
-/** An answer about a name is used so long. */
+/** How long an answer about a name is used. */
 const KEPT_MS = 10_000;
 
 /** A clock that stands until it is turned. */
@@ -98,7 +98,7 @@ describe('an address that only this network knows', () => {
     expect(shop.connections).toBe(0);
   });
 
-  it('is left out of what a name stands for, whichever comes first: only the others are connected to', async () => {
+  it('is left out of the addresses of a name, in any order: settled connects only to the others', async () => {
     const OTHER = '2606:4700::1111';
     for (const found of [
       ['127.0.0.1', PUBLIC, '10.0.0.1', OTHER],
@@ -142,7 +142,7 @@ describe('an address without https', () => {
     }
   });
 
-  it('is connected to where it is in this network alone, of all that a name stands for, and as long as it is', async () => {
+  it('is connected to, of all addresses of a name, while it alone is in this network', async () => {
     const shop = await startCallback();
     shop.answerWith({ status: 200, headers: { connection: 'close' } });
     const { asked, resolve } = resolver([PUBLIC, '127.0.0.1', '2606:4700::1111'], [PUBLIC]);
@@ -158,7 +158,7 @@ describe('an address without https', () => {
 
 describe('a shop that cannot be reached', () => {
   const reasons: [string, () => Promise<string>, string, Partial<TargetOptions>?][] = [
-    ['because nobody listens', async () => `http://127.0.0.1:${await freePort()}/`, 'ECONNREFUSED'],
+    ['because nothing listens', async () => `http://127.0.0.1:${await freePort()}/`, 'ECONNREFUSED'],
     ['because it speaks no TLS', async () => (await startCallback()).url.replace('http:', 'https:'), 'ERR_SSL_|EPROTO'],
     ['because it speaks no HTTP', () => startSpeaking('SSH-2.0-OpenSSH\r\n'), 'HPE_'],
     ['because its answer has no end', () => startSpeaking(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`), 'HPE_'],
@@ -175,7 +175,7 @@ describe('a shop that cannot be reached', () => {
   });
 });
 
-describe('a shop that goes on otherwise than by an answer', () => {
+describe('a shop that sends something other than an answer', () => {
   const NEVER_MS = 600_000;
 
   it('to another protocol is heard at once', async () => {
@@ -268,7 +268,7 @@ const unknown = ((_: string, __: unknown, done: (error: Error) => void) => {
   done(Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' }));
 }) as unknown as typeof lookup;
 
-/** A server that says this to everybody. */
+/** A server that sends this to every client. */
 async function startSpeaking(text: string): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => {});

@@ -111,7 +111,7 @@ describe('an answer of the shop', () => {
     expect(letters(stage)).toBe('AA');
   });
 
-  it('that repeats what stands in the query of its address is kept without it', async () => {
+  it('that repeats the query of its address is kept without that text', async () => {
     const secret = 'a b+c/d&e=f';
     const stage = await startStage({ query: `?shop=7&key=${encodeURIComponent(secret)}` });
     const written = encodeURIComponent(secret);
@@ -122,7 +122,7 @@ describe('an answer of the shop', () => {
     expect(notice?.answer?.body).toMatch(/^\/settled\?… is wrong: …, …\. 7 \.{925}…$/);
   });
 
-  it('that is no 2xx is kept, as much of it as tells what it is, and the notice is sent again', async () => {
+  it('other than 2xx is kept up to its first bytes, and the notice is sent again', async () => {
     const { shop, newOrder, happen, quiet, list, passFar } = await startStage();
     const statuses = [400, 401, 403, 404, 409, 422, 429, 500, 503];
     for (const status of statuses) {
@@ -203,7 +203,7 @@ describe('Retry-After', () => {
       { status: 429, headers: { date, 'retry-after': new Date(5_800_000).toUTCString() } },
       { status: 503, headers: { 'retry-after': '86400' } },
     ]);
-    // An hour at most: what waits is told within the hour after the shop is well.
+    // An hour at most: waiting notices are sent within the hour after the shop recovers.
     for (const [index, askedMs] of [900_000, 800_000, HOUR_MS].entries()) {
       expect(waits[index]).toBeGreaterThanOrEqual(askedMs);
       expect(waits[index]).toBeLessThanOrEqual(askedMs + POLL_MS);

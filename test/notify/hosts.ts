@@ -1,4 +1,4 @@
-/** Hosts, as an address may write them, that nobody on the internet can reach. */
+/** Hosts, as an address may write them, that cannot be reached from the internet. */
 export const PRIVATE_HOSTS = [
   '127.0.0.1',
   '127.255.255.254',

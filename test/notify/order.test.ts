@@ -38,7 +38,7 @@ describe('notices', () => {
     expect(Object.keys(taken)).toHaveLength(12);
   });
 
-  it('are with the shop at once in a bounded number, and retries beside them in one of their own', async () => {
+  it('go to the shop in a bounded number at once, and retries in a separate bounded number', async () => {
     const { shop, clock, newOrder, happen, pass, quiet, list } = await startStage({ random: () => 0.99 });
     const held: (() => void)[] = [];
     shop.answerWith(500);

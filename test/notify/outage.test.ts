@@ -133,7 +133,7 @@ describe('a shop that is down', () => {
     expect(shop.notices).toHaveLength(51);
   });
 
-  it('is in the log as two lines, beside those of the notices by which that was seen', async () => {
+  it('is in the log as two lines, after those of the notices that showed it', async () => {
     const { log, lines } = readableLog();
     const { shop, newOrder, happen, passFar } = await startStage({ log, query: '?key=hidden-in-the-query' });
     shop.answerWith(500);

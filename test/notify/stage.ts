@@ -20,7 +20,7 @@ import { SHOP_SECRET, startCallback } from '../support/callback.ts';
 export const POLL_MS = 1_000;
 
 /**
- * The stage by itself: a real store, a real shop over HTTP, and a clock that only the test turns. What it sends, and what
+ * The stage alone: a real store, a real shop over HTTP, and a clock that only the test turns. What it sends, and what
  * the shop answers, takes no time.
  */
 export async function startStage(options: Partial<NotifierOptions> & { query?: string } = {}) {
@@ -121,7 +121,7 @@ export async function startStage(options: Partial<NotifierOptions> & { query?: s
     get store(): Store {
       return opened.store;
     },
-    /** An order of 100.00 BRL that nobody has paid. */
+    /** An order of 100.00 BRL that is unpaid. */
     newOrder: (reference?: string): Promise<Link> => {
       world.nowMs = clock.nowMs();
       return world.newLink(reference === undefined ? {} : { reference });

@@ -53,7 +53,7 @@ describe('an attempt', () => {
   });
 
   it.each([204, 500, 410])(
-    'answered %i is neither counted nor told of where somebody else has the notice by then',
+    'answered %i is neither counted nor logged if another process has the notice by then',
     async (status) => {
       expect(await attempt(status, 'lost')).toEqual({ told: null, seconds: [], lines: [] });
     },

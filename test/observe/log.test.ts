@@ -72,7 +72,7 @@ describe('log: without other parts', () => {
     expect(line?.fault).toEqual({ message: 'not a function', stack: expect.stringContaining('TypeError') });
   });
 
-  it('shows of an error nothing that it carries, whatever it is called', () => {
+  it('shows no field that an error carries, by any name', () => {
     const lines =
       logged(`const error = Object.assign(new Error('lost'), { connectionString: 'canary', code: 'ECONNRESET' });
       log.warn({ second: error }, 'x'); log.warn({ fault: error }, 'x'); log.warn(error);`);
@@ -131,7 +131,7 @@ describe('log: for a person', () => {
     expect(stack[1]).toMatch(/^ {8}at /);
   });
 
-  it('writes out what a terminal would obey, wherever it stands', () => {
+  it('escapes what a terminal would obey, in any place', () => {
     const hostile = '\\u001b[31mred\\u202e\\u009b0m\\nnext\\r';
     const [line, other, ...more] = shown(`
       log.info({ order: '${hostile}', inner: { '${hostile}': ['${hostile}'] }, '${hostile}': 1 }, '${hostile}');
@@ -182,7 +182,7 @@ describe('log: on a terminal and elsewhere', () => {
 });
 
 describe('log: of a serving process', () => {
-  it('holds no secret, token, signature, body or payer, whatever is sent', async () => {
+  it('holds no secret, token, signature, body or payer of any delivery', async () => {
     const storePath = join(testFolder(), 'settled.db');
     const shopToken = 'shop-token-canary-1';
     const serving = spawnSettled(['serve'], {

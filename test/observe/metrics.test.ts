@@ -176,13 +176,13 @@ describe('metrics: what a scrape shows', () => {
     await pay();
     expect(await behind()).toBeNaN();
     const { cursor } = (await app.api('/v1/feed')).body;
-    // Somebody who only looked at it is no reader that could fall behind.
+    // A client that only looked at it is not a reader that could fall behind.
     expect(await behind()).toBeNaN();
     await app.api(`/v1/feed?after=${cursor}`);
     expect(await behind()).toBe(0);
     await pay();
     expect(await behind()).toBe(1);
-    // Somebody who looks at it from its beginning takes nothing back.
+    // A client that reads from the beginning does not lower the figure.
     await app.api('/v1/feed');
     expect(await behind()).toBe(1);
   });

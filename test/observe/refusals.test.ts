@@ -3,7 +3,7 @@ import type { Log } from '../../src/observe/log.ts';
 import { countRefusals } from '../../src/observe/refusals.ts';
 import { systemClock } from '../../src/work/clock.ts';
 
-/** Counts whose second ends when it is told to. */
+/** Counts whose second ends when the test says so. */
 function openCounts() {
   const lines: object[] = [];
   const ends: (() => void)[] = [];
@@ -58,7 +58,7 @@ describe('observe: refused deliveries', () => {
     ]);
   });
 
-  it('of the next second are counted anew, and none are no line', () => {
+  it('of the next second are counted from zero, and a second without any has no line', () => {
     const { counts, lines, endSecond } = openCounts();
     counts.add({ reason: 'unknown_link' });
     endSecond();

@@ -61,11 +61,11 @@ describe('log: the story of an order, by its reference', () => {
     const isExpired = async () => (await shop.settled.order('late')).state === 'expired';
     await passUntil(shop, isExpired, { withinMs: 3 * HOUR_MS, stepMs: 60_000 });
     expect(storyOf(lines, 'late').slice(2)).toEqual([
-      moved('awaiting_payment', 'expired', 'link has expired and cannot be paid any more', byReading),
+      moved('awaiting_payment', 'expired', 'link has expired and can no longer be paid', byReading),
     ]);
   });
 
-  it('has held money as a warning, and the end of the hold; a copy of an event is no news', async () => {
+  it('has held money as a warning, and the end of the hold; a copy of an event adds no line', async () => {
     const { log, lines } = readableLog();
     const settled = await startTestApp({ log, engine: 'sqlite' });
     const link = await settled.reserve('held');

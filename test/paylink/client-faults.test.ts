@@ -20,7 +20,7 @@ const SHOW = 'GET /payment-links/{id}';
 const create = (service: Service) => service.createLink(NEW_LINK, 'create');
 const show = (service: Service) => service.showLink('pl_1', 'confirm');
 
-/** What asking for a link fails with. The slot was given back, and the key is in nothing that is told. */
+/** What asking for a link fails with. The slot was given back, and the key is in no message. */
 async function failed(
   { service, budget, outcomes }: TestClient,
   call: (service: Service) => Promise<unknown>,
@@ -126,7 +126,7 @@ describe('paylink: an answer that cannot be used', () => {
     ['an item', (service: Service) => service.listLinks(1, 'janitor'), { paymentLinks: [{ id: 'a' }, {}] }],
     ['a search', (service: Service) => service.findLinks('order-1', 'create'), { paymentLinks: null }],
     ['a creation', create, { success: true }],
-  ])('is one where %s has another shape', async (_name, call, body) => {
+  ])('is one if %s has another shape', async (_name, call, body) => {
     const peer = await startAnswering(200, body);
     expect(await failed(openClient(peer.url), call)).toMatchObject({ code: 'service_answer_unusable' });
   });
@@ -237,7 +237,7 @@ describe('paylink: no whole answer', () => {
 
 describe('paylink: what the service says of itself', () => {
   it.each(['object', 'error-text', 'message', 'errors', 'detail'])(
-    'is kept where the service has error-body=%s',
+    'is kept if the service has error-body=%s',
     async (shape) => {
       const sandbox = await startTestSandbox({ apiKey: API_KEY, switches: [`error-body=${shape}`] });
       const client = openClient(`${sandbox.url}/api/v1`);
@@ -299,13 +299,13 @@ describe('paylink: what the service says of itself', () => {
     ['no message', { error: { code: 7 } }],
     ['an empty one', { message: ' ', error: null }],
     ['a list', { message: ['no'] }],
-  ])('is left out where it is %s', async (_name, body) => {
+  ])('is left out if it is %s', async (_name, body) => {
     const peer = await startAnswering(502, body);
     const { message } = await failed(openClient(peer.url), show);
     expect(message).toBe(`${SHOW} answered 502. The service failed; nothing is known to be wrong with the request.`);
   });
 
-  it('is kept whatever the shop wrote into its addresses', async () => {
+  it('is kept with anything that the shop wrote into its addresses', async () => {
     const link = { ...NEW_LINK, callbackUrl: 'https://shop.example/half-a-character-\ud800' };
     const peer = await startAnswering(400, { message: 'callbackUrl is wrong' });
     const fault = await failed(openClient(peer.url), (service) => service.createLink(link, 'create'));

@@ -36,7 +36,7 @@ const rate = (limit: string, remaining: string, reset = '30') => ({
 });
 
 describe('paylink: X-RateLimit-*', () => {
-  it('reaches the budget, whatever the answer', async () => {
+  it('reaches the budget with any answer', async () => {
     for (const status of [200, 404, 500]) {
       expect((await returnedAfter(status, rate('60', '41'))).seen).toEqual({ limit: 60, remaining: 41 });
     }
@@ -61,7 +61,7 @@ describe('paylink: X-RateLimit-*', () => {
     ['a minute', '60', 60_000],
     ['longer than its window', '3600', 60_000],
     ['an epoch far away', String(NOW_MS / 1_000 + 86_400), 60_000],
-  ])('pauses all requests until the reset where nothing remains: %s', async (_name, reset, inMs) => {
+  ])('pauses all requests until the reset if nothing remains: %s', async (_name, reset, inMs) => {
     expect(await returnedAfter(200, rate('60', '0', reset))).toEqual({
       seen: { limit: 60, remaining: 0, resetAtMs: NOW_MS + inMs },
       pause: { untilMs: NOW_MS + inMs, spares: null },
@@ -163,7 +163,7 @@ describe('paylink: the key', () => {
   const keysOf = ({ requests }: Awaited<ReturnType<typeof startKeyed>>['peer']) =>
     requests.map(({ headers }) => (headers as Record<string, string>)['x-api-key']);
 
-  it('is read again when it is refused, and tried once more within another slot', async () => {
+  it('is read again when it is refused, and tried again within another slot', async () => {
     const { peer } = await startKeyed('new-key');
     const keys = ['old-key', 'new-key'];
     const { service, budget, outcomes } = openClient(peer.url, { readKey: () => keys.shift() ?? 'none' });
@@ -177,7 +177,7 @@ describe('paylink: the key', () => {
     ]);
   });
 
-  it('is not read anew for every call', async () => {
+  it('is not read again for every call', async () => {
     const { peer } = await startKeyed('the-key');
     let reads = 0;
     const readKey = () => {
@@ -257,7 +257,7 @@ describe('paylink: the key', () => {
     const { service } = openClient(`${sandbox.url}/api/v1`);
     const fault = await faultOf(service.profile('hint'));
     expect(fault).toMatchObject({ code: 'service_key_refused', status: 401 });
-    expect(fault.message).toContain('Put the right key where SETTLED_API_KEY');
+    expect(fault.message).toContain('Put the right key into SETTLED_API_KEY');
   });
 });
 

@@ -77,7 +77,7 @@ describe('paylink: the calls', () => {
     ['creation-envelope=beside-link'],
     ['creation-envelope=bare'],
     ['is-active=status-active'],
-  ])('understand a creation where the service has %s, and never hold its secret', async (silence) => {
+  ])('understand a creation if the service has %s, and never hold its secret', async (silence) => {
     const { service } = await startWithSandbox({ switches: [silence] });
     const { value } = await service.createLink(NEW_LINK, 'create');
     expect(value).toMatchObject({ reference: 'order-1', webhookUrl: NEW_LINK.webhookUrl });
@@ -92,7 +92,7 @@ describe('paylink: the calls', () => {
     }
   });
 
-  it('find the link of a reference, whatever characters it has', async () => {
+  it('find the link of a reference with any characters', async () => {
     const { service } = await startWithSandbox();
     for (const externalReference of ['a&b=c?#/%', 'ação 1', 'x']) {
       const { value } = await service.createLink({ ...NEW_LINK, externalReference }, 'create');
@@ -255,7 +255,7 @@ describe('paylink: the budget', () => {
     ['checks', (service) => service.showLink('pl_1', 'confirm')],
     ['checks of what was heard', (service) => service.showLink('pl_1', 'hint')],
     ['scheduled checks', (service) => service.listLinks(1, 'janitor')],
-  ])('sends nothing where no slot is left, and says when the next one is free for %s', async (purpose, call) => {
+  ])('sends nothing if no slot is left, and says when the next one is free for %s', async (purpose, call) => {
     const fault = await spent(call, null);
     expect(fault).toMatchObject({
       code: 'api_budget_spent',

@@ -134,7 +134,7 @@ describe('events: the envelope', () => {
     ['an object', { id: 'evt_1' }],
     ['half a character', '\ud800'],
     ['cut by a NUL', 'evt\0'],
-  ])('has no event id where it is %s', (_name, id) => {
+  ])('has no event id if it is %s', (_name, id) => {
     expect(envelopeOf({ id }).eventId).toBeNull();
   });
 
@@ -255,7 +255,7 @@ describe('events: the type', () => {
     expect(eventOf(completed)).toMatchObject({ facts: [{ kind: 'completed' }], unsure: false });
   });
 
-  it('that is unknown yields no fact and asks, whatever it carries', () => {
+  it('that is unknown yields no fact and asks, with any content', () => {
     expect(eventOf({ type: 'payment.refunded', ...completed })).toMatchObject({ facts: [], unsure: true });
     expect(eventOf({ type: 'payment.refunded' })).toMatchObject({ facts: [], unsure: true });
   });
@@ -334,15 +334,15 @@ describe('events: the payment status', () => {
     expect(agreed).toMatchObject({ facts: [{ kind }], unsure: false });
   });
 
-  it('NOT_STARTED is no fact and asks nothing', () => {
+  it('NOT_STARTED is not a fact and asks nothing', () => {
     expect(eventOf({ paymentStatus: 'NOT_STARTED' })).toMatchObject({ facts: [], unsure: false });
   });
 
-  it.each([['FAILED'], ['']])('%j is no fact and asks', (paymentStatus) => {
+  it.each([['FAILED'], ['']])('%j is not a fact and asks', (paymentStatus) => {
     expect(eventOf({ paymentStatus })).toMatchObject({ facts: [], unsure: true });
   });
 
-  it.each([[null], [true], [{}], [['COMPLETED']]])('%j is no status', (paymentStatus) => {
+  it.each([[null], [true], [{}], [['COMPLETED']]])('%j is not a status', (paymentStatus) => {
     expect(eventOf({ paymentStatus })).toMatchObject({ facts: [], unsure: true });
   });
 
@@ -366,7 +366,7 @@ describe('events: the payment status', () => {
     expect(eventOf(body)).toMatchObject({ facts: [{ kind: 'unclear' }], unsure: true });
   });
 
-  it('that contradicts itself without a completion is no fact, and asks', () => {
+  it('that contradicts itself without a completion is not a fact, and asks', () => {
     const body = { paymentStatus: 'NOT_STARTED', latestPayment: { status: 'PENDING' } };
     expect(eventOf(body)).toMatchObject({ facts: [], unsure: true });
   });
@@ -392,7 +392,7 @@ describe("events: the payment's id", () => {
     expect(idOf(id)).toBeNull();
   });
 
-  it('is not named under a name that is no place', () => {
+  it('is not named under a name that is not a place', () => {
     expect(factOf({ paymentStatus: 'COMPLETED', charge: { id: 'pay_1' } }).paymentId).toBeNull();
   });
 });
@@ -529,7 +529,7 @@ describe('events: an event is not understood', () => {
     ['a latest payment without a status', { type: STATUS_CHANGED, latestPayment: { id: 'p' } }, /without a status/],
     ['a latest payment that is no object', { type: STATUS_CHANGED, latestPayment: 'pay_1' }, /without a status/],
     [
-      'a payment of an order that nobody began to pay',
+      'a payment of an order without a begun payment',
       { paymentStatus: 'NOT_STARTED', latestPayment: {} },
       /contradicts/,
     ],

@@ -187,7 +187,7 @@ describe('places: an id of what is neither text nor a number', () => {
   });
 });
 
-describe("places: an id that is the link's own is no event id", () => {
+describe("places: an id that is the link's own is not an event id", () => {
   const eventId = (body: unknown, linkId: string | null = null) =>
     readEnvelope(parseBody(bytes(JSON.stringify(body))), { linkId }).eventId;
 

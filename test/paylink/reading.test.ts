@@ -223,7 +223,7 @@ describe('a reading: payments that are listed twice', () => {
 describe("a reading: the link's own status", () => {
   it.each<[string, object, unknown[], FactKind[]]>([
     ['expired', { status: 'EXPIRED' }, [], ['unpaid', 'expired']],
-    ['expired, be it by isExpired alone', { isExpired: true }, [], ['unpaid', 'expired']],
+    ['expired, even by isExpired alone', { isExpired: true }, [], ['unpaid', 'expired']],
     ['not expired by a text', { isExpired: 'true' }, [], ['unpaid']],
     ['expired while a payment is pending', { status: 'EXPIRED' }, ['PENDING'], ['pending', 'unpaid', 'expired']],
     ['expired after it was paid', { status: 'EXPIRED', ...AGGREGATE }, ['COMPLETED'], ['completed', 'expired']],
@@ -232,7 +232,7 @@ describe("a reading: the link's own status", () => {
     ['inactive because it was paid', { status: 'INACTIVE', ...AGGREGATE }, ['COMPLETED'], ['completed']],
     ['inactive and refunded', { status: 'INACTIVE', ...AGGREGATE }, ['REFUNDED'], ['refunded']],
     ['inactive and unclear', { status: 'INACTIVE', ...AGGREGATE }, ['PENDING'], ['pending', 'unclear']],
-    ['a word that nobody knows', { status: 'ARCHIVED' }, [], ['unpaid']],
+    ['an unknown word', { status: 'ARCHIVED' }, [], ['unpaid']],
     ['active whatever isActive says', { isActive: false }, [], ['unpaid']],
   ])('%s', (_name, link, statuses, kinds) => {
     expect(kindsOf(link, ...statuses)).toEqual(kinds);
@@ -336,7 +336,7 @@ describe('a reading: of anything', () => {
     expect(readable).toBeGreaterThan(times(150, 1_000));
   });
 
-  it('is read, or refused by name, be it no JSON', () => {
+  it('is read, or refused by name, even if it is not JSON', () => {
     fc.assert(fc.property(fc.oneof(fc.string(), fc.uint8Array()), check), { numRuns: times(300, 1_000) });
   });
 

@@ -13,7 +13,7 @@ export type FreezableDisk = {
   thaw(): void;
 };
 
-/** A disk that can stop answering: see frozen-disk.ts. `pipe` is a path where nothing is. */
+/** A disk that can stop answering: see frozen-disk.ts. `pipe` is an unused path. */
 export function freezableDisk(pipe: string): FreezableDisk {
   const preload = fileURLToPath(new URL('frozen-disk.ts', import.meta.url));
   return {
@@ -21,7 +21,7 @@ export function freezableDisk(pipe: string): FreezableDisk {
     freeze: () => void execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]),
     hangs: () => eventually(() => expect(existsSync(`${pipe}.waiting`)).toBe(true)),
     thaw: () => {
-      // Whoever waits to read the pipe goes on once somebody opens it for writing.
+      // A process that waits to read the pipe continues once another opens it for writing.
       const pipeEnd = openSync(pipe, 'r+');
       rmSync(pipe);
       closeSync(pipeEnd);
@@ -34,11 +34,11 @@ export type SmallDisk = {
   through: readonly string[];
   /** Where the disk is for the command. */
   folder: string;
-  /** The same folder as everybody else reaches it, while the process of the command lives. */
+  /** The path by which other processes reach the same folder, while the process of the command lives. */
   folderOf(pid: number): string;
 };
 
-/** A disk of `bytes` that is mounted at `folder`; null where this system lets nobody mount. */
+/** A disk of `bytes` that is mounted at `folder`; null if this system does not allow it. */
 export function smallDisk(folder: string, bytes: number): SmallDisk | null {
   const mount = `mount -t tmpfs -o size=${bytes} settled "$0" && exec "$@"`;
   const ways = [

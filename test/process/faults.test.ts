@@ -74,7 +74,7 @@ describe('a start that cannot succeed', () => {
     expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'damaged', 'restore the newest backup']);
   });
 
-  it('refuses to make a new database where the lock file knew another', async () => {
+  it('refuses to make a new database if the lock file knew another', async () => {
     const path = await someStore();
     rmSync(path);
     expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'is gone', 'volume', 'cp BACKUP.db', '.lock']);

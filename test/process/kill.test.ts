@@ -11,7 +11,7 @@ import { seededRandom, serveEnvironment } from './serving.ts';
 const CYCLES = Number(process.env.KILL_CYCLES ?? times(12, 50));
 
 describe('a killed process', () => {
-  it(`has stored and settled once whatever it acknowledged, over ${CYCLES} kills on one store`, async () => {
+  it(`has stored and settled everything that it acknowledged once, over ${CYCLES} kills on one store`, async () => {
     const storePath = join(testFolder(), 'settled.db');
     await killOverAndOver(storeAt(storePath), CYCLES);
     const db = new Database(storePath, { readonly: true });

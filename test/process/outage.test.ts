@@ -10,13 +10,13 @@ import { completedEvent, deliver, get, type Reserved, type Serving, startServing
 
 const CANNOT_OPEN = 73;
 const DISK_BYTES = 12 * 1024 * 1024;
-/** The service waits for an answer so long. */
+/** How long the service waits for an answer. */
 const GIVEN_UP_AFTER_MS = 20_000;
 
 describe('a store that fails while the process runs', () => {
-  it('acknowledges nothing while the disk is full, and goes on by itself when there is space', async (context) => {
+  it('acknowledges nothing while the disk is full, and continues when there is space', async (context) => {
     const disk = smallDisk(testFolder(), DISK_BYTES);
-    if (disk === null) return context.skip('this system lets nobody mount a disk for a test');
+    if (disk === null) return context.skip('this system does not allow a test to mount a disk');
     const serving = await startServing(join(disk.folder, 'settled.db'), {}, disk);
     const folder = disk.folderOf(serving.child.pid as number);
     const links = await reserveMany(serving, 60);
@@ -74,14 +74,14 @@ describe('a store that fails while the process runs', () => {
     ]);
   });
 
-  it('notices by itself that its file is gone, though nothing is delivered', async () => {
+  it('notices that its file is gone, even without a delivery', async () => {
     const storePath = join(testFolder(), 'settled.db');
     const serving = await startServing(storePath);
     rmSync(storePath);
     expect((await serving.finished).code).toBe(CANNOT_OPEN);
   });
 
-  it('answers 503 at once while another program locks the database, and goes on when it lets go', async () => {
+  it('answers 503 at once while another program locks the database, and continues after that', async () => {
     const storePath = join(testFolder(), 'settled.db');
     const serving = await startServing(storePath);
     const [paid, link] = (await reserveMany(serving, 2)) as [Reserved, Reserved];

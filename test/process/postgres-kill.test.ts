@@ -7,7 +7,7 @@ import { lapseLeases, lookInto, sharedEnvironment } from './sharing.ts';
 const CYCLES = Number(process.env.KILL_CYCLES ?? times(12, 50));
 
 describe('a killed process on PostgreSQL', () => {
-  it(`has stored and settled once whatever it acknowledged, over ${CYCLES} kills on one database`, async () => {
+  it(`has stored and settled everything that it acknowledged once, over ${CYCLES} kills on one database`, async () => {
     await killOverAndOver(storeAt(await newDatabase()), CYCLES);
   });
 });

@@ -10,11 +10,11 @@ import { completedEvent, deliver, get, type Reserved, type Serving } from './ser
 import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
 const UNREACHABLE = 69;
-/** The service waits for an answer so long. */
+/** How long the service waits for an answer. */
 const GIVEN_UP_AFTER_MS = 20_000;
-/** Readers of the feed look by themselves so often, and are told sooner. */
+/** How often readers of the feed poll; a hint wakes them sooner. */
 const LOOK_EVERY_MS = 1_000;
-/** A reader has looked, and waits, after so long. */
+/** After this time a reader has looked, and waits. */
 const WAITING_AFTER_MS = 200;
 
 let server: PostgresServer;
@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => server.dispose());
 
 describe('a database that fails while replicas run', () => {
-  it('answers deliveries 503 in time while PostgreSQL is paused, and goes on by itself', async () => {
+  it('answers deliveries with 503 in time while PostgreSQL is paused, and then recovers', async () => {
     const url = await server.create('paused');
     const database = lookInto(url);
     const [serving] = await startReplicas(sharedEnvironment(url), 1);
@@ -161,7 +161,7 @@ async function expectListening(database: pg.Pool, replicas: number): Promise<voi
   });
 }
 
-/** A reader at one replica is answered before it would look by itself, because another replica told of a notice. */
+/** A reader at one replica is answered before its next poll, because another replica announced a notice. */
 async function expectHeard(one: Serving, other: Serving, links: Reserved[]): Promise<void> {
   await vi.waitFor(
     async () => {

@@ -102,7 +102,7 @@ export function completedEvent({ reference }: Reserved, eventId = `evt_${referen
 
 export type Exchanged = { status: number; headers: IncomingMessage['headers']; text: string };
 
-/** One HTTP exchange; rejects where the connection ends before the whole answer is there. */
+/** One HTTP exchange; rejects if the connection ends before the whole answer is there. */
 export function exchange(options: {
   agent: Agent;
   port: number;

@@ -52,7 +52,7 @@ export async function storedEventIds(database: pg.Pool): Promise<Set<string>> {
   return new Set(rows.map(({ event_id }) => event_id));
 }
 
-/** Lets the time pass for which work is kept by whoever began it and did not end it. */
+/** Lets the leases of unfinished work expire. */
 export async function lapseLeases(database: pg.Pool): Promise<void> {
   await database.query("UPDATE inbox SET due_at_ms = 0 WHERE status = 'leased'");
 }

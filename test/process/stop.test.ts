@@ -20,8 +20,8 @@ const DESTROYED_AFTER_MS = 4_000;
  */
 const CLOSING_MS = 500;
 
-describe('a process that is told to stop', () => {
-  it('answers every request under load, and has stored whatever it acknowledged', async () => {
+describe('a process that gets a signal to stop', () => {
+  it('answers every request under load, and has stored everything that it acknowledged', async () => {
     const storePath = join(testFolder(), 'settled.db');
     const serving = await startServing(storePath);
     const links = await reserveMany(serving, 16);
@@ -56,7 +56,7 @@ describe('a process that is told to stop', () => {
     expect(acknowledged.filter(({ eventId }) => !stored.has(eventId))).toEqual([]);
   });
 
-  it('goes on when it is told again, and stops for SIGINT as for SIGTERM', async () => {
+  it('keeps stopping at a second signal, and stops for SIGINT as for SIGTERM', async () => {
     const serving = await startServing(join(testFolder(), 'settled.db'));
     const [link] = await reserveMany(serving, 1);
     const stopping = tell(serving, 'SIGINT');
@@ -177,7 +177,7 @@ function tally(attempts: Attempt[]): Record<string, number> {
   return counts;
 }
 
-/** One delivery after the other, over one connection where the server allows it, or over a new one each time. */
+/** One delivery after the other, over one connection if the server allows it, or over a new one each time. */
 async function deliverUntilRefused(
   serving: Serving,
   link: Reserved,

@@ -63,7 +63,7 @@ describe('a process killed between settlement and notice', () => {
   });
 });
 
-/** Lives and dies at each point in turn, then lives until all is told. */
+/** Runs and is killed at each point in turn, then runs until all notices are sent. */
 async function live(points: readonly string[], random: () => number): Promise<Book> {
   const storePath = join(testFolder(), 'settled.db');
   const shop = await startCallback();

@@ -34,7 +34,7 @@ function headers(signatures: readonly string[], timestamps: readonly string[]): 
 }
 
 describe('receive: the headers of a delivery', () => {
-  it('are found whatever the case of their names', () => {
+  it('are found in any case of their names', () => {
     const rawHeaders = ['x-service-signature', RIGHT, 'X-SERVICE-TIMESTAMP', TIMESTAMP];
     expect(attempt({ rawHeaders })).toBe('accepted');
   });

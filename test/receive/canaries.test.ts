@@ -161,7 +161,7 @@ async function playRound(): Promise<Round> {
   expect(await status(api(round.answers, '/v1/admin/backup', {}))).toBe(201);
   expect(await status(api(round.answers, '/metrics'))).toBe(200);
 
-  // The files are read while the log of changes still holds everything, and once more when it is folded in.
+  // The files are read while the log of changes still holds everything, and again when it is folded in.
   const readFiles = () => {
     for (const entry of readdirSync(dirname(storePath), { recursive: true, withFileTypes: true })) {
       if (!entry.isFile()) continue;

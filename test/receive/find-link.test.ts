@@ -5,7 +5,7 @@ import type { CredentialsKey } from '../../src/store/store.ts';
 
 const link = (token: string): LinkCredentials => ({ linkKey: 1, reference: 'order-1', token, secret: 'x'.repeat(24) });
 
-/** A store that answers when it is told to. `known` was named by a delivery before. */
+/** A store that answers when the test says so. `known` was named by a delivery before. */
 function openSlowly(known: readonly string[] = []) {
   const asked: CredentialsKey[] = [];
   const answers: (() => void)[] = [];

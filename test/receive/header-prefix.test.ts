@@ -8,7 +8,7 @@ import { expectSaid, SAID } from './answers.ts';
 
 const ORIGIN = 'https://sandbox.example.com';
 
-/** A service whose brand is Acme, and settled beside it; its address is known before it starts. */
+/** A service whose brand is Acme, with settled; its address is known before it starts. */
 const environment: Record<string, string> = { SETTLED_HEADER_PREFIX: 'X-Acme', SETTLED_HOOKS_CORS: ORIGIN };
 let sandbox: TestSandbox;
 beforeAll(async () => {
@@ -30,7 +30,7 @@ function branded(prefix: string, secret: string, body: string): Record<string, s
 }
 
 describe('receive: SETTLED_HEADER_PREFIX', () => {
-  it('names the headers of a delivery, in whatever case they come', async () => {
+  it('names the headers of a delivery, in any case', async () => {
     for (const prefix of ['x-acme', 'X-ACME']) {
       const link = await settled().reserve(freshReference());
       const body = paymentEvent();

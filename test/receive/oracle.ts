@@ -79,7 +79,7 @@ function isTimestamp(text: string): boolean {
   return true;
 }
 
-/** The codes of a signature header in lower-case hex; null where the header is malformed. */
+/** The codes of a signature header in lower-case hex; null if the header is malformed. */
 function listCodes(header: string, timestamp: string): string[] | null {
   if (header.length > 1024) return null;
   const all = splitElements(header, !header.includes('v1,'));

@@ -105,7 +105,7 @@ describe('receive: the shared route', () => {
       (id) => completed({ paymentLink: { id }, data: { link: { id: 'pl_other' } } }),
     ],
     ['two link ids that disagree, ours inside', (id) => completed({ linkId: 'pl_other', data: { link: { id } } })],
-    ['the id of no link of ours', () => completed({ linkId: 'pl_nobody' })],
+    ['the id of an unknown link', () => completed({ linkId: 'pl_nobody' })],
     ['a link id that differs in case', (id) => completed({ linkId: id.toUpperCase() })],
     ['nesting 33 deep', (id) => `{"linkId":"${id}","note":${'['.repeat(32)}${']'.repeat(32)}}`],
     ['2001 values', (id) => `{"linkId":"${id}","note":[${Array(1998).fill('0').join(',')}]}`],
@@ -209,7 +209,7 @@ describe('names that are written with escapes', () => {
     expect((await post(body, { 'content-type': 'application/json' })).status).toBe(401);
   }
 
-  it('are read as they are meant, whatever a stranger sent before', async () => {
+  it('are read as they are meant, no matter what a stranger sent before', async () => {
     const { reference, id, webhookSecret } = await registered();
     const body = completed({ paymentLinkId: id });
     await layInWait(body, 'paymentStatus');

@@ -94,7 +94,7 @@ describe('receive: several signatures', () => {
     expect(outcome(signature)).toBe('accepted');
   });
 
-  it('are accepted wherever the right one stands', () => {
+  it('are accepted with the right one in any place', () => {
     for (let place = 0; place < 8; place++) {
       const list = Array.from({ length: 8 }, (_, i) => (i === place ? HEX : WRONG_HEX));
       expect(outcome(list.join(' '))).toBe('accepted');
@@ -207,7 +207,7 @@ describe('receive: spellings that openssl and a shell made', () => {
     );
   });
 
-  it('are all refused beside another timestamp header, those that name a time as malformed', () => {
+  it('are all refused with another timestamp header, those that name a time as malformed', () => {
     for (const { header, accepted } of spellings.headers) {
       const verified = verifyWith(given, header, { timestamp: '1760000000009' });
       const reason = accepted && !header.startsWith('t=') ? 'signature_wrong' : 'signature_malformed';

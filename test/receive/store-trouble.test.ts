@@ -47,7 +47,7 @@ describe('receive: while the store cannot commit', () => {
     const settled = await startTestApp();
     const link = await settled.reserve('order-1');
     const unlock = lockDatabase(settled.storePath);
-    // Any well-formed token may be one of ours: nobody can say while the store does not answer.
+    // Any well-formed token may be one of ours: only the store can tell, and it does not answer.
     const unknown = { ...link, webhookUrl: `${settled.hooksUrl}/hooks/${'A'.repeat(32)}` };
     await expectSaid(await settled.deliver(unknown, paymentEvent()), SAID.unavailable);
     const shared = { ...link, webhookUrl: `${settled.hooksUrl}/hooks` };

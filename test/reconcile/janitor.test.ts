@@ -75,7 +75,7 @@ describe('an outage of our own', () => {
 });
 
 describe('a check that finds no slot left', () => {
-  it('is no failure, which would put off later ones', async () => {
+  it('is not a failure, which would delay later ones', async () => {
     const shop = await startDeafShop({ environment: { SETTLED_API_BUDGET_PER_MINUTE: '5' } });
     const reserved = [await reserveLink(shop, 'order-1'), await reserveLink(shop, 'order-2')];
     await pass(shop, 10_000);

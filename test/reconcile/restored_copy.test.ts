@@ -84,7 +84,7 @@ describe('the pages of a sweep', () => {
     expect(await others.pages()).toBe(1);
   });
 
-  it('are many more while a restored store looks for links, which goes on with the next one', async () => {
+  it('are many more while a restored store looks for links, and the next sweep continues', async () => {
     const search = startSearch([young]);
     expect([await search.pages(), search.isOver()]).toEqual([5_000, false]);
     search.list.links = [old];

@@ -88,7 +88,7 @@ describe('the sweep', () => {
     expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
   });
 
-  it('goes on where it left off once the budget has room again', async () => {
+  it('continues where it stopped once the budget has room again', async () => {
     const shop = await startDeafShop({ environment: { SETTLED_API_BUDGET_PER_MINUTE: '5' } });
     for (let n = 1; n <= OPEN_LINKS; n++) {
       const fields = await reserveLink(shop, `order-${n}`);
@@ -105,7 +105,7 @@ describe('the sweep', () => {
   });
 });
 
-/** Opens a link; where the budget is spent, time passes until it has room. */
+/** Opens a link; if the budget is spent, time passes until it has room. */
 async function openLinkInTime(shop: Shop, reference: string): Promise<void> {
   const body = { reference, title: 'A chair', amount: 100 };
   let answered: { status: number } | undefined;

@@ -243,7 +243,7 @@ describe('command: the banner', () => {
     expect(changed).toMatch(/rate limit +none/);
   });
 
-  it('says how to go on in each environment', async () => {
+  it('says how to continue in each environment', async () => {
     const [production, sandbox] = await Promise.all([bannerOf(), bannerOf('--environment', 'sandbox')]);
     expect(production).toMatch(/ pay order-1/);
     expect(sandbox).not.toMatch(/ pay order-1/);

@@ -44,7 +44,7 @@ async function createLink({ url, apiKey }: Running, reference: string, over: obj
 }
 
 describe('command: serving', () => {
-  it('says that no money is real, its address, and how to go on; and stops with 0', async () => {
+  it('says that no money is real, its address, and how to continue; and stops with 0', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const running = spawnSandbox(['--listen', '127.0.0.1:0', '--seed', 'a']);
       await running.line(/Stop with Ctrl\+C/);

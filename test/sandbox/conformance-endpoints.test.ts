@@ -8,7 +8,7 @@ const PROFILE = '/merchant/profile';
 const LINKS = '/payment-links';
 
 describe('section 1', () => {
-  it('payments are embedded in the details; there is no endpoint of their own', async () => {
+  it('payments are embedded in the details; they have no separate endpoint', async () => {
     const sandbox = await startTestSandbox();
     const { id } = await create(sandbox, BARE);
     const { payments } = await act(sandbox, id, 'pay');

@@ -52,7 +52,7 @@ describe('control: what the merchant wins back', () => {
     });
   });
 
-  it('makes a used link active again, which is paid once more', async () => {
+  it('makes a used link active, so that it is paid again', async () => {
     const sandbox = await startTestSandbox();
     const { id } = await create(sandbox, RICH);
     await act(sandbox, id, 'pay');

@@ -27,7 +27,7 @@ describe('control: pages of other sites', () => {
     ['loopback with a port', { host: '[::1]:8790' }, true],
     ['its own page', { 'sec-fetch-site': 'same-origin' }, true],
     ['a program', {}, true],
-  ] as const)('are told apart: %s', async ([, headers, mayDrive]) => {
+  ] as const)('are distinguished: %s', async ([, headers, mayDrive]) => {
     const sandbox = await startTestSandbox();
     await sandbox.control('/faults', { body: { fault: 'drop' } });
     const removed = await send(`${sandbox.url}/_control/faults`, 'DELETE', headers);
@@ -43,7 +43,7 @@ describe('control: pages of other sites', () => {
     expect(await send(`${sandbox.url}/_control/idle`, 'POST', { host: 'sandbox.test' })).toBe(200);
   });
 
-  it('cannot use the API either, whatever key they send', async () => {
+  it('cannot use the API either, with any key', async () => {
     const sandbox = await startTestSandbox();
     const ask = (host: string) => send(`${sandbox.url}/api/v1/payment-links`, 'GET', { host, 'x-api-key': 'sk_any' });
     expect(await ask('evil.example')).toBe(403);

@@ -39,7 +39,7 @@ export async function details(sandbox: TestSandbox, { id }: { id: string }) {
 
 type Site = { url: string; requests: { method: string; url: string; body: string }[] };
 
-/** A server of somebody else, which writes down what it is asked. */
+/** Another program's server, which records its requests. */
 export async function startSite(
   answer: (request: IncomingMessage, response: ServerResponse, body: string) => void,
 ): Promise<Site> {

@@ -143,7 +143,7 @@ describe('the Sandbox panel', () => {
   );
 
   it.each(['server', 'browser'] as const)(
-    'shows what a receiver answers the %s as text, also where it is markup',
+    'shows the answer of a receiver to the %s as text, even if it is markup',
     async (from) => {
       const markup = '<img src=x onerror=hit=1><b>bold</b><script>hit=1</script>';
       const sandbox = simulated();

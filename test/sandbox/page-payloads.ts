@@ -1,4 +1,4 @@
-/** Text that runs, loads or breaks out where it is not escaped; each sets `hit` or opens a dialog. */
+/** Text that runs, loads or breaks out if it is not escaped; each sets `hit` or opens a dialog. */
 export const PAYLOADS: readonly string[] = [
   '<script>hit=1</script>',
   '<script>alert(1)</script>',

@@ -126,7 +126,7 @@ describe('a page of another site', () => {
     ['its own page', { 'sec-fetch-site': 'same-origin', origin: 'null' }],
     ['the address bar', { 'sec-fetch-site': 'none' }],
     ['a program', {}],
-  ])('is told apart from %s', async (_name, headers) => {
+  ])('is distinguished from %s', async (_name, headers) => {
     const sandbox = production();
     const link = await createLink(sandbox);
     expect((await post(`${link.url}/payments`, { form: 'method=PIX', headers })).status).toBe(303);

@@ -39,7 +39,7 @@ async function becomesPaid({ settled, reference }: { settled: TestApp; reference
   await expect.poll(async () => (await settled.order(reference)).state).toBe('paid');
 }
 
-/** A receiver of somebody else. */
+/** A receiver of another program. */
 async function startReceiver(listener: RequestListener): Promise<Receiver> {
   const server = createServer((request, response) => {
     request.resume().on('end', () => listener(request, response));

@@ -12,7 +12,7 @@ import { makeDatabase, startChild, thrownBy } from '../store/sqlite/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { eventually } from '../support/timing.ts';
 
-describe('the files beside the database', () => {
+describe('the files next to the database', () => {
   let folder: string;
   let path: string;
   beforeEach(() => {
@@ -34,7 +34,7 @@ describe('the files beside the database', () => {
       expect(secretsKeyFile(path)).not.toEqual(secretsKeyFile(`${path}2`));
     });
 
-    it('is not made anew for a store that has lost it', () => {
+    it('is not replaced for a store that has lost it', () => {
       makeDatabase(path);
       const fault = thrownBy(() => secretsKeyFile(path));
       expect(fault).toMatchObject({ code: 'secrets_key_missing', kind: 'terminal' });
@@ -54,7 +54,7 @@ describe('the files beside the database', () => {
       expect(readdirSync(join(folder, 'data'))).toEqual(['settled.db']);
     });
 
-    it('is not made anew for a store that is lost itself', () => {
+    it('is not replaced for a store that is lost itself', () => {
       makeDatabase(path);
       rmSync(path);
       for (const makesFile of [false, true]) {
@@ -135,7 +135,7 @@ describe('the files beside the database', () => {
       expect(readdirSync(join(folder, 'data'))).toHaveLength(2);
     });
 
-    it('is not there before the current one is in a file of its own', () => {
+    it('does not exist before the current one is in a separate file', () => {
       const key = secretsKeyFile(path);
       rmSync(`${path}.key`);
       mkdirSync(`${path}.key`);
@@ -144,7 +144,7 @@ describe('the files beside the database', () => {
       expect(readdirSync(join(folder, 'data')).sort()).toEqual(['settled.db.key', `settled.db.key.${keyId}`]);
     });
 
-    it('is found among other files, which are no keys', () => {
+    it('is found among other files, which are not keys', () => {
       const key = secretsKeyFile(path);
       replaceSecretsKeyFile(path, { key, keyId });
       const half = `${path}.key.0000000000000000`;
@@ -173,7 +173,7 @@ describe('the files beside the database', () => {
     });
 
     it.each(['short', 'x'.repeat(513), 'with a space in the middle', 'with-umläuts-in-it'])(
-      'is refused where no request could carry it: %s',
+      'is refused if no request could carry it: %s',
       (text) => {
         mkdirSync(join(folder, 'data'));
         writeFileSync(operatorTokenPath(path), text);

@@ -34,7 +34,7 @@ describe('the keyring', () => {
     expect(new Set(seals.map((seal) => seal.slice(24))).size).toBe(100);
   });
 
-  it('does not show the secret in what rests', () => {
+  it('does not show the secret in its sealed form', () => {
     const { sealed: bytes, fingerprint } = keyring.seal(SECRET, 'order-1');
     expect(Buffer.concat([bytes, fingerprint]).includes(SECRET.slice(0, 8))).toBe(false);
   });
@@ -83,7 +83,7 @@ describe('the keyring', () => {
     refused({ keyId: other.keyId });
   });
 
-  it('gives equal secrets equal fingerprints under one key, whatever their order', () => {
+  it('gives equal secrets equal fingerprints under one key, in any order', () => {
     const one = hex(keyring.seal(SECRET, 'order-1').fingerprint);
     expect(hex(openKeyring(KEY).seal(SECRET, 'order-2').fingerprint)).toBe(one);
     expect(hex(keyring.seal(`${SECRET}.`, 'order-1').fingerprint)).not.toBe(one);
@@ -94,7 +94,7 @@ describe('the keyring', () => {
     const NEW = randomBytes(32);
     const both = openKeyring(NEW, [KEY]);
 
-    it('opens what rests under either, each for its own order, and seals under the new one', () => {
+    it('opens what is sealed under either, each for its own order, and seals under the new one', () => {
       expect(both.open(resting)).toBe(SECRET);
       refused({ reference: 'order-2' }, both);
       const { sealed: sealedSecret, keyId } = both.seal(SECRET, 'order-1');

@@ -50,7 +50,7 @@ it('a change of the secrets key ends between two batches when settled stops', as
   expect(lists).toBe(atStop);
 });
 
-it('a change of the secrets key seals nothing anew before every replica has the key, and tries until then', async () => {
+it('a change of the secrets key reseals nothing before every replica has the key, and retries until then', async () => {
   const calls: string[] = [];
   const inUse = new Fault('transient', 'secrets_key_in_use', 'the replica other seals under another key');
   /** Refuses so many times. */
@@ -78,10 +78,10 @@ it('a change of the secrets key seals nothing anew before every replica has the 
     },
     clock,
   );
-  // Who waits for it is told each time.
+  // Each waiting caller hears of it.
   const told = expect.objectContaining({
     code: 'secrets_key_in_use',
-    message: expect.stringMatching(/goes on in the background\. the replica other seals under another key$/),
+    message: expect.stringMatching(/continues in the background\. the replica other seals under another key$/),
   });
   for (let times = 0; times < 3; times++) await expect(rotation.rotate()).rejects.toEqual(told);
   expect(await rotation.rotate()).toMatchObject({ keyId, previousKeyId: before.keyId });

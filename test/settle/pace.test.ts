@@ -39,7 +39,7 @@ describe('the rest after a batch of settlements', () => {
     expect(restMs({ load: 1, waitedMs: YIELD_MS_MAX, events: BATCH_MAX - 1 })).toBe(40);
   });
 
-  it('is a moment while the event loop is busy, so that more events share a commit', () => {
+  it('is short while the event loop is busy, so that more events share a commit', () => {
     expect(restMs({ load: 0.41 })).toBe(40);
     expect(restMs({ load: 0.41, events: BATCH_MAX })).toBe(0);
   });

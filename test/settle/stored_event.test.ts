@@ -82,7 +82,7 @@ describe('a stored row', () => {
 
   it('that is an event is never verified as a reading is, nor a reading as an event', () => {
     const { mac: digest } = stored(EVENT, 41);
-    expect(() => read({ ...stored(EVENT, null), mac: digest })).toThrow(/do not carry their signature/);
+    expect(() => read({ ...stored(EVENT, null), mac: digest })).toThrow(/no longer match their signature/);
     const { mac: signature } = stored(READING, null);
     expect(() => read({ ...stored(READING, 41), timestamp: TIMESTAMP, mac: signature })).toThrow(/are not those/);
   });
