@@ -68,7 +68,7 @@ const SHORT_OUTER_FILES = [
 const LEAVES = ['src/fault.ts', 'src/json.ts', 'src/release.ts', 'src/work/clock.ts', 'src/observe/log.ts'];
 
 /** What makes files durable, and knows whether a database is there. */
-const SQLITE_FILES = ['open', 'faults', 'foreign'].map((name) => `src/store/sqlite/${name}.ts`);
+const SQLITE_FILES = ['file', 'faults', 'identity'].map((name) => `src/store/sqlite/${name}.ts`);
 
 /** For each room: the rooms and files whose code it may import, and those of which it may import types. */
 const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {

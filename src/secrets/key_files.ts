@@ -5,8 +5,8 @@ import { Fault } from '../fault.ts';
 import { operatorTokenPath, type StoreAddress, storeFile } from '../store/address.ts';
 import type { KeysRead } from '../store/instance.ts';
 import { asOpenFault } from '../store/sqlite/faults.ts';
+import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from '../store/sqlite/file.ts';
 import { refuseForeign } from '../store/sqlite/identity.ts';
-import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from '../store/sqlite/open.ts';
 import { openKeyring } from './keyring.ts';
 
 /** The source of the secrets key: the configuration or, if it gives none, a file next to the database. */

@@ -2,8 +2,9 @@ import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { storeFault } from './faults.ts';
+import { syncPath } from './file.ts';
 import { markCopy } from './identity.ts';
-import { openForReading, syncPath } from './open.ts';
+import { openForReading } from './open.ts';
 
 /**
  * Writes a consistent copy of the database at `path` to `to`, which must not exist, and makes it durable. For a thread

@@ -1,21 +1,12 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Migrated, MigrateOptions, Opened } from '../instance.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { LAPSE_OPENINGS } from './claims.ts';
 import { asOpenFault } from './faults.ts';
+import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from './file.ts';
 import { APPLICATION_ID, type InstanceOptions, openInstance, refuseForeign } from './identity.ts';
 import { migrate } from './migrate.ts';
 import { connection, finish, OpenTransaction } from './transaction.ts';
@@ -71,44 +62,6 @@ export function openForReading(path: string): Database.Database {
   const db = new Database(path, { readonly: true, fileMustExist: true });
   db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
   return db;
-}
-
-/** Whether there is neither a database nor a lock file that has known one, nor a log left of one. */
-export function isFirstStart(path: string): boolean {
-  if (existsSync(path) || existsSync(`${path}-wal`)) return false;
-  return (statSync(`${path}.lock`, { throwIfNoEntry: false })?.size ?? 0) === 0;
-}
-
-/** Makes a folder's entries durable, or a file's content. */
-export function syncPath(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-/** Makes a folder and those above it, each entry durable: what is written in a lost folder is lost. */
-export function makeFolder(folder: string): void {
-  const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (first === undefined) return;
-  const last = resolve(first);
-  for (let made = resolve(folder); ; made = dirname(made)) {
-    syncPath(dirname(made));
-    if (made === last) return;
-  }
-}
-
-/** SQLite would only say that it cannot open it; an empty volume that is mounted in the file's place is a folder. */
-export function refuseFolder(path: string): void {
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return;
-  throw new Fault(
-    'terminal',
-    'configuration_invalid',
-    `${path} is a folder. Name the database, a file: SETTLED_STORE. A folder is what a container is given where the file ` +
-      `that it should mount does not exist.`,
-  );
 }
 
 /** The lock stands beside the name: under two names of one database two processes could work on it. */
@@ -238,17 +191,6 @@ export function assertDurable(db: Database.Database, path: string): void {
     'terminal',
     'store_not_durable',
     `${path} cannot be opened durably (${JSON.stringify(found)}). Keep it on a local disk that SQLite can lock.`,
-  );
-}
-
-/** The database was there, and is not any more. */
-export function lost(path: string): Fault {
-  return new Fault(
-    'terminal',
-    'store_lost',
-    `${path} is gone, but its lock file shows that it was there. If a volume is not mounted, mount it. If the database ` +
-      `is lost, put its log aside and restore it: \`mv ${path}-wal ${path}-wal.lost; rm -f ${path}-shm; cp BACKUP.db ` +
-      `${path}\`. To begin with an empty store, remove ${path}.lock, ${path}-wal and ${path}-shm.`,
   );
 }
 
