@@ -81,7 +81,7 @@ describe('docs/postgres.md', () => {
     const store = read('src/store/postgres/store.ts');
     const [, intake, work] = /CONNECTIONS = \{ intake: (\d+), work: (\d+) \}/.exec(store) ?? [];
     expect(postgres).toContain(`${Number(intake) + Number(work)}: ${intake} for deliveries`);
-    const [, times = ''] = /TIMEOUTS = \{(.*)\}/.exec(read('src/store/postgres/database.ts')) ?? [];
+    const [, times = ''] = /TIMEOUTS = \{(.*)\}/.exec(read('src/store/postgres/connection.ts')) ?? [];
     const seconds = [...times.matchAll(/: ([\d_]+)/g)].map(([, ms = '']) => Number(ms.replace('_', '')) / 1000);
     const told = [...sectionOf(postgres, 'Timeouts').matchAll(/^\| .* \| (\d+) s \| .* \|$/gm)];
     expect(told.map(([, second]) => Number(second))).toEqual([...seconds, 10]);
