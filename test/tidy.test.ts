@@ -24,6 +24,7 @@ const LIMITS = {
   typeNamesExportedTwice: 13,
   statementsOfBothEngines: 42,
   usersOfTheSystemClock: 2,
+  sentencesInDomainAndStore: 15,
 };
 
 /** So much a count may be below its limit: a twentieth, so that two changes at once need not agree on a figure. */
@@ -34,6 +35,11 @@ const SHORT_FILES = ['src/release.ts'];
 
 /** Who makes the clock of this machine, or starts what needs it. */
 const MAY_USE_SYSTEM_CLOCK = ['src/app/', 'src/cli/', 'src/work/clock.ts', 'src/store/sqlite/thread.ts'];
+
+/** Messages of faults alone, some of them put together from parts. */
+const FAULT_FILES = ['address', 'instance', 'open', 'postgres/connection', 'postgres/faults', 'sqlite/faults'].map(
+  (name) => `src/store/${name}.ts`,
+);
 
 type Import = { from: string; to: string; typeOnly: boolean };
 
@@ -146,6 +152,7 @@ const COUNTS: Record<keyof typeof LIMITS, () => number> = {
   statementsOfBothEngines: () => repeated([...statementsOf('sqlite'), ...statementsOf('postgres')], 1).length,
   usersOfTheSystemClock: () =>
     sources.filter((file) => text(file).includes('systemClock') && !mayUseClock(file)).length,
+  sentencesInDomainAndStore: () => sources.flatMap(sentencesOf).length,
 };
 
 describe('the house', () => {
@@ -335,6 +342,32 @@ function statementsOf(engine: string): Set<string> {
     .map(([, template, single, double]) => template ?? single ?? double ?? '')
     .filter((one) => /^\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH)\b/.test(one));
   return new Set(statements.map(normalised));
+}
+
+/** The text between quotes of one kind; a template's without what it puts together. */
+const LITERAL = /`([^`]*)`|'((?:[^'\\\n]|\\.)*)'|"([^"\n]*)"/g;
+const SQL_WORD = /\b(?:SELECT|INSERT|UPDATE|DELETE|WHERE|FROM|AND|CREATE|SET|BEGIN|AS|JOIN|ORDER)\b/;
+const SIX_WORDS = /[a-z]{2,}(?: [\w'"$,;:(){}.-]+){5,}/;
+
+/** Six words in a row in a file of domain or store, SQL and messages of faults excepted: what only a person reads. */
+function sentencesOf(file: string): string[] {
+  if (!/^src\/(?:domain|store)\//.test(file) || FAULT_FILES.includes(file)) return [];
+  const literals = [...withoutFaults(withoutComments(text(file))).matchAll(LITERAL)];
+  return literals
+    .map(([, template, single, double]) => template ?? single ?? double ?? '')
+    .filter((literal) => SIX_WORDS.test(literal) && !SQL_WORD.test(literal));
+}
+
+/** Code without what faults and errors are made of. */
+function withoutFaults(code: string): string {
+  const found = /\b(?:new \w*(?:Fault|Error)|stray|foreign|corrupt|newer)\(/.exec(code);
+  if (found === null) return code;
+  let end = found.index + found[0].length;
+  for (let depth = 1; depth > 0 && end < code.length; end++) {
+    if (code[end] === '(') depth++;
+    if (code[end] === ')') depth--;
+  }
+  return code.slice(0, found.index) + withoutFaults(code.slice(end));
 }
 
 function normalised(statement: string): string {

@@ -13,3 +13,11 @@ UPDATE sqlite_schema SET sql = replace(sql,
 PRAGMA writable_schema = RESET;
 INSERT INTO sqlite_sequence (name, seq)
   SELECT 'link', max(highest_key, coalesce((SELECT max(key) FROM link), 0)) FROM forgotten_link;
+
+-- What a sentence for people said is kept as data, and src/explain makes the sentence when it is read. Rows of before have
+-- null: their sentences stay in attention.detail, opening.fault_message and history.what. params: JSON by kind.
+ALTER TABLE attention ADD COLUMN params TEXT;
+ALTER TABLE attention ADD COLUMN ended_reason TEXT;
+ALTER TABLE opening ADD COLUMN foreign_id TEXT;
+ALTER TABLE link ADD COLUMN service_secret_flaw TEXT;
+ALTER TABLE opening ADD COLUMN needs_id INTEGER NOT NULL DEFAULT 0 CHECK (needs_id IN (0, 1));

@@ -11,7 +11,8 @@ import {
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
-import { explainMatter, summarizeAttention } from '../explain/attention_sentences.ts';
+import { explainMatter } from '../explain/attention_sentences.ts';
+import { summarizeAttention } from '../explain/attention_summary.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/queries.ts';
 import {

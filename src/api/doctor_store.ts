@@ -1,5 +1,6 @@
-import { inARow, lastAttempt, refusalAdvice, refusesNotices, type ShopFailures } from '../domain/shop_failures.ts';
+import { inARow, refusesNotices, type ShopFailures } from '../domain/shop_failures.ts';
 import { inNumber, iso } from '../explain/glossary.ts';
+import { lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
 import type { ShopState, Stats } from '../store/queries.ts';
 import type { LeaseCounts, ReplicaSummary } from '../store/replicas.ts';
 import { inWords } from '../work/clock.ts';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { adoptCommand, readForeign } from '../domain/advice.ts';
+import { adoptCommand } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
+import { bringId } from '../explain/attention_sentences.ts';
 import { firstLine, iso } from '../explain/glossary.ts';
 import type { OpenResult } from '../links/opener.ts';
 import { givenReference, givenTime, metadata, money, readMoney, requireEnough, text, timeOrNull } from './fields.ts';
@@ -183,12 +184,13 @@ export async function waitingFor(
     const detail = 'An attempt to open it is under way.';
     return { detail, nextAttemptAt: null, retryAfterSeconds: ATTEMPT_SECONDS };
   }
-  const { fault, dueAtMs } = opening;
+  const { fault, needsId, dueAtMs } = opening;
   const nextAttemptAt = iso(dueAtMs);
   const failed = fault === null ? '' : `${firstLine(fault.message)} `;
+  const toDo = needsId ? `${bringId(reference)} ` : '';
   const seconds = Math.ceil((dueAtMs - clock.nowMs()) / 1000);
   return {
-    detail: `${failed}The next attempt to open it is at ${nextAttemptAt}.`,
+    detail: `${failed}${toDo}The next attempt to open it is at ${nextAttemptAt}.`,
     nextAttemptAt,
     retryAfterSeconds: Math.min(RETRY_AFTER_SECONDS_MAX, Math.max(1, seconds)),
   };
@@ -211,7 +213,7 @@ function refusal(reference: string, opened: Refused): ProblemError {
     case 'conflict':
       return problem(409, 'reference_conflict', conflict(reference, opened.differing));
     case 'taken':
-      return problem(409, 'reference_taken', taken(reference, opened.detail));
+      return problem(409, 'reference_taken', taken(reference, opened.detail, opened.foreignId));
     case 'refused':
       return problem(422, 'refused_by_service', opened.detail);
     case 'withheld': {
@@ -239,8 +241,8 @@ function conflict(reference: string, differing: string[] | null): string {
   );
 }
 
-function taken(reference: string, found: string): string {
-  const id = readForeign(found);
+/** `id`: of the service's link, if settled did not make it. */
+function taken(reference: string, found: string, id: string | null): string {
   if (id === null) return `${found} Use a new reference.`;
   return (
     `${found} Its signing secret is not ours, so settled did not adopt it. Use a new reference. If that link is the right one, ` +

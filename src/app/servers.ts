@@ -1,7 +1,6 @@
 import type { Router } from 'express';
 import { apiRoutes } from '../api/router.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
-import { explainRefusals } from '../explain/attention_sentences.ts';
 import { Fault } from '../fault.ts';
 import { createApp, healthRoutes } from '../http/app.ts';
 import { connectionsMax, type HttpServer, listen } from '../http/server.ts';
@@ -20,7 +19,6 @@ export function keepRejections({ store, clock, refusals }: Context): RejectionLo
   return rejectionLog({
     store,
     clock,
-    describe: explainRefusals,
     onFailed: (fault, count) => refusals.add({ reason: 'rejection_not_noted', fault }, count),
   });
 }

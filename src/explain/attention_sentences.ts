@@ -1,47 +1,27 @@
-import { ENDED_BY_ANY, inSum, shellWord, shownMatter } from '../domain/advice.ts';
-import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
-import { concernOf, type MatterGroup } from '../domain/matter.ts';
+import { adoptCommand, ENDED_BY_ANY, restoredSentence, shellWord } from '../domain/advice.ts';
+import {
+  type AttentionParams,
+  isWholeSentence,
+  type PaymentList,
+  type UnreadableList,
+} from '../domain/attention_params.ts';
 import { formatAmount } from '../domain/money.ts';
-import type { HoldReason, Order } from '../domain/order.ts';
+import type { AttentionKind } from '../domain/order.ts';
+import { inARow } from '../domain/shop_failures.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { ListedMatter, Matters } from '../store/queries.ts';
-import type { KeptReason } from '../store/rejections.ts';
-import { inWords } from '../work/clock.ts';
-import { inMoney, inNumber, REJECTIONS, sentence, words } from './glossary.ts';
+import type { AttentionSummary, ListedMatter } from '../store/queries.ts';
+import { explainHold } from './attention_summary.ts';
+import { inMoney, sentence, words } from './glossary.ts';
+import { lastAttempt, refusalAdvice } from './shop_status.ts';
 
-/** One or two sentences for a person who asks whether anything is wrong. */
-export function summarizeAttention(
-  { groups, money }: Pick<Matters, 'groups' | 'money'>,
-  { nowMs, isFiltered }: { nowMs: number; isFiltered: boolean },
-): string {
-  if (groups.length === 0) {
-    return isFiltered ? 'Nothing that was asked for needs a person.' : 'Nothing needs a person.';
-  }
-  const count = groups.reduce((sum, group) => sum + group.count, 0);
-  const waited = inWords(Math.max(0, nowMs - Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs))));
-  const needs = `${inNumber(count, 'matter needs', 'matters need')} a person; the oldest has waited ${waited}.`;
-  return `${needs} ${money.orders === 0 ? withoutMoney(groups) : withMoney(money)}`;
-}
-
-/** What was not settled may tell of a payment that was not counted, and so may a kind that a later version wrote. */
-function withoutMoney(groups: readonly MatterGroup[]): string {
-  const concerns = groups.map(({ kind }) => concernOf(kind));
-  const mayTell = concerns.some((concern) => concern === undefined || concern === 'unsettled');
-  return mayTell ? 'What was not settled may be about money.' : 'None of it is about money.';
-}
-
-function withMoney({ orders, sums, isWhole }: Matters['money']): string {
-  const captured = sums
-    .filter(({ balance }) => balance !== 0n)
-    .map(({ balance, currency }) => `${currency} ${formatAmount({ amountMinor: balance, currency })}`);
-  const what = captured.length === 0 ? 'nothing was captured' : `${captured.join(' and ')} captured`;
-  return `Money: ${what} on ${isWhole ? '' : 'at least '}${inNumber(orders, 'order', 'orders')}.`;
-}
+/** What an answer about a matter depends on beside it: its own number, and whether there is an API to ask. */
+type Reader = { key: number; canAsk: boolean };
 
 /** What happened and what to do, for one matter of the list. `canAsk`: whether an API is configured. */
-export function explainMatter({ detail, key, order }: ListedMatter, canAsk: boolean): string {
-  if (detail !== null) return shownMatter(detail, { key, canAsk });
+export function explainMatter(matter: ListedMatter, canAsk: boolean): string {
+  const { kind, key, order } = matter;
+  if (kind !== 'hold') return explainAttention(matter, { key, canAsk });
   if (order === null) return '';
   const word = shellWord(order.reference);
   const resolve = `settled orders resolve ${word}`;
@@ -51,44 +31,227 @@ export function explainMatter({ detail, key, order }: ListedMatter, canAsk: bool
   );
 }
 
-/** Why an order is held, and what the service reported as paid. */
-export function explainHold(order: Order): string {
-  const reasons = [...new Set(order.holds.map(({ reason }) => mismatchWords(order, reason) ?? words.hold(reason)))];
-  const counted = payments(order);
-  const captured =
-    counted.length > PAYMENTS_LISTED_MAX
-      ? inSum(counted)
-      : counted.map((payment) => inMoney(payment.captured)).join(' and ');
-  const came = counted.length === 0 ? '' : ` Reported as paid: ${captured}.`;
+/**
+ * What happened and what to do, for an open row of attention. `detail` is empty in rows of this version. Versions before
+ * it stored the whole sentence; one that still serves the same database may also have added a sentence, after a space.
+ */
+export function explainAttention(
+  { kind, subject, params, detail }: Pick<AttentionSummary, 'kind' | 'subject' | 'params' | 'detail'>,
+  reader: Reader,
+): string {
+  const stored = shownDetail(detail, reader);
+  if (params === null) return stored;
+  const made = attentionSentence(kind as AttentionKind, subject, params as never, reader);
+  if (!isWholeSentence(stored)) return made + stored;
+  return (params as Partial<AttentionParams['event_not_understood']>).event === null ? stored + made : stored;
+}
+
+/** The sentence of a matter of one kind. A kind that a later version raised has no sentence here. */
+export function attentionSentence<K extends AttentionKind>(
+  kind: K,
+  subject: string,
+  params: AttentionParams[K],
+  { key, canAsk }: Reader,
+): string {
+  if (!Object.hasOwn(SENTENCES, kind)) return `A later version of settled raised this matter: ${kind}.`;
+  const commands = {
+    end: `settled attention end ${key} --reason TEXT`,
+    check: (reference: string) => {
+      const command = `settled orders check ${shellWord(reference)}`;
+      return canAsk ? command : `${command}, once SETTLED_API_URL and SETTLED_API_KEY are set`;
+    },
+  };
+  return SENTENCES[kind](subject, params, commands);
+}
+
+type Commands = { end: string; check: (reference: string) => string };
+type SentenceOf<K extends AttentionKind> = (subject: string, params: AttentionParams[K], commands: Commands) => string;
+
+const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
+  amount_mismatch: (reference, { payments }, { end }) =>
+    `What the service says of the money of order ${reference} does not agree with the order, or with what was counted ` +
+    `before (${inPanel(payments)}). Nothing changes by itself. ${look(reference)} Refund there what is too much, or settle ` +
+    `with the customer what is missing. Then end this matter: ${end}`,
+  api_key_refused: () =>
+    'The service refuses the API key (401): no link is opened and nothing is asked about. Put the right key in ' +
+    'SETTLED_API_KEY_FILE, which is read again, or in SETTLED_API_KEY and start settled again.',
+  deliveries_refused: (reason, { diagnosis }) => {
+    const found = diagnosis === null ? null : explainDiagnosis(diagnosis as Diagnosis);
+    const which = ENDED_BY_ANY.includes(reason) ? 'a delivery verifies' : 'a delivery of one of these links verifies';
+    return [
+      `Deliveries were refused: ${words.rejection(reason)} (${reason}).`,
+      ...(found === null ? [] : [found.answer, ...found.advice.map(sentence)]),
+      `Which ones: settled rejections. This ends within minutes when ${which}.`,
+    ].join(' ');
+  },
+  duplicate_payment: (reference, { isHeld, owed, kept }, { check }) => {
+    const found = `Order ${reference} was paid more than once.`;
+    const ends = `This ends when settled reads of the refund: ${check(reference)}`;
+    const resolve = `settled orders resolve ${shellWord(reference)}`;
+    const keeps = kept === null ? '' : ` Keep ${inPanel(kept)}, which pays the order.`;
+    return isHeld
+      ? `${found} It is held: decide first (${resolve} --accept, or --reject, with --reason TEXT). Then refund in the ` +
+          `service's panel what is too much: ${inPanel(owed)}. ${ends}`
+      : `${found} Refund in the service's panel: ${inPanel(owed)}.${keeps} ${ends}`;
+  },
+  event_conflict: (_link, { eventId, beforeKey, eventKey }, { end }) =>
+    `Event id ${eventId} came again with other content (events ${beforeKey} and ${eventKey}). Both were processed, and no ` +
+    'payment is counted twice. Compare them: settled events show ' +
+    `${beforeKey}, and settled events show ${eventKey}. When you have seen to it: ${end}`,
+  event_dead: deadEvent,
+  event_not_understood: (_reference, { event, paidByEvent }, { end }) => {
+    const paid =
+      paidByEvent === null
+        ? ''
+        : ` The order was paid since, by event ${paidByEvent}: it is for you to see that this was the same payment.`;
+    if (event === null) return paid;
+    const why = event.why === null ? 'it is no JSON that can be read' : inClause(event.why);
+    const asked = ' The service was asked about its link, and gave no answer that says more.';
+    return (
+      `Event ${event.key} is authentic, and settled does not understand it: ${why}. Nothing was counted for it. Look at it ` +
+      `(settled events show ${event.key}), and at the payment in the service's panel. Once settled has an API to ask ` +
+      `(SETTLED_API_URL, SETTLED_API_KEY), it asks about the order itself. When this is over: ${end}` +
+      `${event.isUnanswered ? asked : ''}${paid}`
+    );
+  },
+  link_disabled: (reference, _nothing, { check }) =>
+    `The payment link of order ${reference} is switched off at the service and was not paid: nobody can pay there. ` +
+    `Switch it on in the service's panel; this then ends with the next answer of the service (${check(reference)}). If it ` +
+    `is meant to be off: settled orders cancel ${shellWord(reference)}`,
+  link_mismatch: deadEvent,
+  link_missing: (reference) =>
+    `The service knows no link of order ${reference} (404): nothing can be asked about it. Look for the link in the ` +
+    `service's panel; if its id here is wrong, correct it (settled links add).`,
+  link_not_known: (subject, params) =>
+    'restoredFromMs' in params ? unreadableList(params) : unknownLink(subject, params),
+  link_not_opened: (reference, { code, message, needsId }) =>
+    `Order ${reference} waits for its link (${code}): ${message} ${needsId ? `${bringId(reference)} ` : ''}settled goes on ` +
+    `trying; settled why ${shellWord(reference)} shows how far it is.`,
+  link_withheld: (reference, { linkId, why }) =>
+    `Link ${linkId} of order ${reference} is not shown to the shop. ${why} Look at it in the service's ` +
+    'panel; what is paid on it is counted all the same.',
+  merchant_inactive: () =>
+    'The service says that the merchant is not active (403): nothing can be asked about. Look at the account in the ' +
+    "service's panel; settled goes on by itself.",
+  money_unnamed: (reference, { amount }, { end }) =>
+    `Order ${reference} was paid by an event that names no money, and no API can be asked: settled counted what the order ` +
+    `asks, ${inMoney(amount)}. ${look(reference)} If less came, settle the rest with the customer. Then end this matter: ${end}`,
+  notices_dead: (_shop, { notice, message }) =>
+    `The shop did not take notice ${notice}: ${message} See all: settled notices list --status dead. Send ` +
+    'them again when the shop is well: settled notices resend --failed --yes (with --dry-run it only lists them)',
+  quote_reading_doubtful: (_quote, { count }) =>
+    `The quotes of ${count} payments in a row named less than their links, which named the orders', or nothing that can be ` +
+    "read. Such quotes are left out until one agrees again. Compare a payment in the service's panel with what settled " +
+    'counted: the orders before were held (settled orders list --state held).',
+  reference_taken: (reference, { code, message, foreignId }) =>
+    `Order ${reference} cannot be given a link (${code}): ${message} Look at the service's link: if it is ` +
+    `this order's, for the same money and unpaid, let the order have it: ${adoptCommand(reference, foreignId)} ` +
+    '(POST /v1/orders/…/adopt); if not, open the order under another reference.',
+  refund_due: (reference, { payments }, { check }) =>
+    `Order ${reference} is cancelled, and its money is owed back to the customer. Refund it in the service's panel: ` +
+    `${inPanel(payments)}. This ends when settled reads of the refund: ${check(reference)}`,
+  secret_unusable: (_name, { reference, flaw }, { end }) =>
+    'The service answers the creation of links with a webhookSecret that is not the one it was given, and that cannot be ' +
+    `used: ${flaw}. That was so of the link of order ${reference}, and may be of all that were made since this was raised. ` +
+    'If it signs with it, their webhooks are refused, and settled learns of the payments by asking. Ask the operator of ' +
+    `the service which secret it signs with. Then end this matter: ${end}`,
+  service_disagrees: (reference, { payments }, { end, check }) =>
+    `The service says less of the money of order ${reference} than settled counted (${inPanel(payments)}); ` +
+    `settled keeps what it counted. ${look(reference)} If the money is there, this ends with the next answer that says so: ` +
+    `${check(reference)}. If it is gone, take back what was fulfilled. Then end this matter: ${end}`,
+  shop_refuses_notices: (_shop, failures) =>
+    `The shop takes no notices: ${inARow(failures)}, and none was taken since; ${lastAttempt(failures)}. ` +
+    refusalAdvice(failures),
+  status_unclear: (reference, { payments }, { end, check }) =>
+    `The service contradicts itself about a payment of order ${reference}, or does not say which of its payments it ` +
+    `means (${inPanel(payments)}); nothing was changed. ${look(reference)} Ask again: ${check(reference)}. If that ` +
+    `does not settle it, do by hand what the panel shows. Then end this matter: ${end}`,
+};
+
+function look(reference: string): string {
+  return `Look at it in the service's panel; settled why ${shellWord(reference)} shows what was said when.`;
+}
+
+/** A reason that was noted as a sentence, as the end of another sentence. */
+function inClause(reason: string): string {
+  return reason.replace(/^[A-Z]/, (letter) => letter.toLowerCase()).replace(/\.$/, '');
+}
+
+function deadEvent(eventKey: string, { code, message }: { code: string; message: string }, { end }: Commands): string {
   return (
-    `Order ${order.reference} (${inMoney(order.amount)}) is held: a person must decide about its money, because ` +
-    `${reasons.join('; and ')}.${came}`
+    `Event ${eventKey} cannot be settled (${code}): ${message} Nothing was counted for it. Look at it (settled events show ` +
+    `${eventKey}), and at the payment in the service's panel. When its cause is gone, settle it again: settled events replay ` +
+    `${eventKey}. If it is not about this order: ${end}`
   );
 }
 
-/** How the money of the one payment that does not agree differs; null if it is not one, or of another currency. */
-function mismatchWords(order: Order, reason: HoldReason): string | null {
-  if (reason !== 'amount_mismatch') return null;
-  const { amountMinor, currency } = order.amount;
-  const others = payments(order).filter(
-    ({ captured, isAssumed }) => !isAssumed && captured.currency === currency && captured.amountMinor !== amountMinor,
+/** What a person does if the service may have made an order's link. */
+export function bringId(reference: string): string {
+  return (
+    'The service may have made the link. If its panel shows it, bring its id: ' +
+    `${adoptCommand(reference, null)}; or have the service send an event of it.`
   );
-  const [other] = others;
-  if (other === undefined || others.length > 1) return null;
-  const how =
-    other.captured.amountMinor < amountMinor
-      ? `less than the ${formatAmount(order.amount)} that the order asks`
-      : `and the order asks ${formatAmount(order.amount)}: that cannot be right`;
-  return `the payment is of ${inMoney(other.captured)}, ${how} (${reason})`;
 }
 
-/** The sentence of the matter `deliveries_refused`: several links had deliveries refused for one reason. */
-export function explainRefusals(reason: KeptReason, diagnosis: Diagnosis | null): string {
-  const found = diagnosis === null ? null : explainDiagnosis(diagnosis);
-  const which = ENDED_BY_ANY.includes(reason) ? 'a delivery verifies' : 'a delivery of one of these links verifies';
-  return [
-    `Deliveries were refused: ${REJECTIONS[reason]} (${reason}).`,
-    ...(found === null ? [] : [found.answer, ...found.advice.map(sentence)]),
-    `Which ones: settled rejections. This ends within minutes when ${which}.`,
-  ].join(' ');
+/** What a person does about a link that a restored store does not know: the shop may have made it without settled. */
+function unknownLink(
+  id: string,
+  {
+    reference,
+    amount: asked,
+    currency: of,
+    createdAtMs,
+    otherId,
+  }: Exclude<AttentionParams['link_not_known'], UnreadableList>,
+): string {
+  const amount = asked === null ? 'AMOUNT' : shellWord(asked);
+  const currency = of === null ? '' : ` --currency ${shellWord(of)}`;
+  const order = reference === null ? 'REFERENCE' : shellWord(reference);
+  const made = createdAtMs === null ? '' : `, made ${new Date(createdAtMs).toISOString()}`;
+  const named = reference === null ? 'without a reference' : `of reference ${reference}`;
+  const link = `The service lists link ${id} ${named}${made}, and this restored store does not know it.`;
+  if (otherId !== null) return `${link} Order ${order} has link ${otherId} here: look at both in the service's panel.`;
+  return (
+    `${link} If it was opened through settled after the backup, bring it back: settled links reserve ${order} --amount ` +
+    `${amount}${currency} && settled links add ${order} --amount ${amount}${currency} --id ${shellWord(id)}. Its signing ` +
+    'secret is lost with the store, so its deliveries are refused and the service is asked about it instead. If the shop ' +
+    `has opened the order again since, and was answered reference_taken: ${adoptCommand(reference ?? 'REFERENCE', id)}. If ` +
+    'the shop made the link without settled, end this matter.'
+  );
+}
+
+function unreadableList({ restoredFromMs, why }: UnreadableList): string {
+  return (
+    `${restoredSentence(restoredFromMs)} Settled cannot read that list: ${why}. Look at the links that the service's panel ` +
+    'shows since then, and bring back those that are not in settled orders list: settled links reserve REFERENCE ' +
+    '--amount AMOUNT, then settled links add REFERENCE --amount AMOUNT --id ID. Then end this matter.'
+  );
+}
+
+/** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */
+export function inPanel({ named, count, sums }: PaymentList): string {
+  if (count === 0) return 'no payment was counted';
+  const newest = named
+    .map(({ id, captured, status }) => {
+      const name = id === null ? 'the payment without an id' : `payment ${id}`;
+      const gone = status === 'completed' ? '' : `, ${status}`;
+      return `${name} of ${inMoney(captured)}${gone}`;
+    })
+    .join('; ');
+  if (named.length === count) return newest;
+  const all = sums.map(
+    ({ amountMinor, currency }) => `${formatAmount({ amountMinor: BigInt(amountMinor), currency })} ${currency}`,
+  );
+  return `${count} payments of ${all.join(' and ')} in all, the newest of them ${newest}`;
+}
+
+const END_MATTER = 'settled attention end ID --reason TEXT';
+const CHECK = /settled orders check (?:'(?:[^']|'\\'')*'|[\w.:@%+=/-]*[\w@%+=/-])/g;
+
+/** The sentence that an older version stored, with the matter's number, and with what `check` needs if it is not there. */
+function shownDetail(detail: string, { key, canAsk }: Reader): string {
+  const numbered = detail.replaceAll(END_MATTER, END_MATTER.replace('ID', String(key)));
+  return canAsk
+    ? numbered
+    : numbered.replace(CHECK, (check) => `${check}, once SETTLED_API_URL and SETTLED_API_KEY are set`);
 }

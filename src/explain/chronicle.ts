@@ -1,4 +1,3 @@
-import { shownMatter } from '../domain/advice.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type {
   DriftRow,
@@ -9,6 +8,7 @@ import type {
   Timeline,
 } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
+import { explainAttention } from './attention_sentences.ts';
 import { firstLine, inDeliveries, inTimes, iso, sentence, UNREAD_REASONS, words } from './glossary.ts';
 import { readDiagnosis } from './refused_deliveries.ts';
 
@@ -160,8 +160,9 @@ function wayOf({ id, status, attempt, dueAtMs, endedAtMs, fault }: NoticeSummary
   return `attempt ${attempt} failed; the next one is at ${iso(dueAtMs)}`;
 }
 
-function attentionEntry({ key, kind, detail, openedAtMs }: Timeline['attention'][number], canAsk: boolean): Dated {
-  const shown = shownMatter(detail, { key, canAsk });
+function attentionEntry(matter: Timeline['attention'][number], canAsk: boolean): Dated {
+  const { key, kind, openedAtMs } = matter;
+  const shown = explainAttention(matter, { key, canAsk });
   return entry(openedAtMs, 'attention', `for a person: ${words.attention(kind)} (${kind})`, [shown]);
 }
 

@@ -2,7 +2,8 @@ import { type CustomerPaid, payments } from '../domain/ledger.ts';
 import { shownFlags } from '../domain/notice.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/queries.ts';
-import { explainHold } from './attention_sentences.ts';
+import { bringId, explainAttention } from './attention_sentences.ts';
+import { explainHold } from './attention_summary.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
 import { inDeliveries, inMoney, inTimes, iso, sentence, words } from './glossary.ts';
 import {
@@ -120,7 +121,7 @@ function ended(timeline: Timeline, { nowMs }: Means): string[] {
 function obstacles(timeline: Timeline, means: Means): string[] {
   const { order, events, hints, rejections } = timeline;
   if (!isOpen(order.state)) {
-    return [...notSettled(timeline), ...(waitsForAPerson(timeline) ? notUnderstood(timeline) : [])];
+    return [...notSettled(timeline, means), ...(waitsForAPerson(timeline) ? notUnderstood(timeline) : [])];
   }
   const deliveries = events.filter(({ reading }) => reading === null);
   const waiting = deliveries.filter(({ status }) => status === 'pending' || status === 'leased').length;
@@ -153,12 +154,14 @@ function timesOf(rejections: Timeline['rejections']): number {
 }
 
 /** What could not be settled for an order that has its money, until a person has seen to it. */
-function notSettled({ attention }: Timeline): string[] {
+function notSettled({ attention }: Timeline, { canAsk }: Means): string[] {
   const matters = attention.filter(({ kind }) => kind === 'event_dead' || kind === 'link_mismatch');
   const last = matters.at(-1);
   if (last === undefined) return [];
   const came = matters.length === 1 ? 'Something came' : `${matters.length} times something came`;
-  return [`${came} that could not be settled, and nothing was counted for it. ${sentence(last.detail)}`];
+  return [
+    `${came} that could not be settled, and nothing was counted for it. ${sentence(explainAttention(last, { key: last.key, canAsk }))}`,
+  ];
 }
 
 function waitsForAPerson({ attention }: Timeline): boolean {
@@ -193,9 +196,9 @@ function whatCame(deliveries: readonly EventSummary[]): string {
 }
 
 /** Why the customer has no link to pay at. */
-function ofOpening({ opening }: Timeline): string[] {
+function ofOpening({ order, opening }: Timeline): string[] {
   if (opening === null) return [];
-  const { status, withheld, fault } = opening;
+  const { status, withheld, fault, needsId } = opening;
   if (withheld !== null)
     return [`Its payment link is withheld from the shop: ${sentence(withheld).replace(/^The /, 'the ')}`];
   if (status === 'done') return [];
@@ -203,7 +206,8 @@ function ofOpening({ opening }: Timeline): string[] {
     return [`Its payment link was not opened: ${sentence(fault?.message ?? 'the reference is taken')}`];
   }
   if (fault === null) return ['Its payment link is being opened.'];
-  return [`Its payment link is not open yet (${fault.code}): ${sentence(fault.message)}`];
+  const found = `Its payment link is not open yet (${fault.code}): ${sentence(fault.message)}`;
+  return needsId ? [found, bringId(order.reference)] : [found];
 }
 
 /** Says that the service may sign with a secret that settled never saw, unless a delivery has verified. */

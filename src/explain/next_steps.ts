@@ -1,4 +1,5 @@
-import { adoptCommand, inPanel, readForeign, shellWord } from '../domain/advice.ts';
+import { adoptCommand, shellWord } from '../domain/advice.ts';
+import { listPayments } from '../domain/attention_params.ts';
 import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import type { Money } from '../domain/money.ts';
 import { isOpen, type Order } from '../domain/order.ts';
@@ -6,6 +7,7 @@ import type { ShopFailures } from '../domain/shop_failures.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { EventSummary, Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
+import { inPanel } from './attention_sentences.ts';
 import { isNotUnderstood } from './chronicle.ts';
 import { firstLine, inMoney, iso, words } from './glossary.ts';
 import { nextOfRefused } from './refused_deliveries.ts';
@@ -65,7 +67,7 @@ export function whatFollows(timeline: Timeline, means: Means): string[] {
 
 function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): string[] {
   if (opening === null || !isOpen(order.state)) return [];
-  const { status, withheld, fault, dueAtMs } = opening;
+  const { status, withheld, fault, foreignId: id, dueAtMs } = opening;
   if (withheld !== null) {
     return [
       "Switch the link off in the service's panel, so that it cannot be paid, and open an order under another reference. " +
@@ -73,7 +75,6 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): 
     ];
   }
   if (status === 'taken') {
-    const id = readForeign(fault?.message ?? '');
     return [
       `Look at ${id === null ? 'the link of this reference' : `link ${id}`} in the service's panel. If it is not meant ` +
         `for this order, open one of another reference. If it is: ${adoptCommand(order.reference, id)}`,
@@ -219,7 +220,7 @@ function paidBeside(order: Order): string {
     ({ key, status }) => key !== order.settlement?.paymentKey && status === 'completed',
   );
   if (others.length === 0) return '';
-  if (others.length > PAYMENTS_LISTED_MAX) return `: ${inPanel(others)}`;
+  if (others.length > PAYMENTS_LISTED_MAX) return `: ${inPanel(listPayments(others))}`;
   const named = others.map(({ key, captured }) => `${key}, ${inMoney(captured)}`);
   return `: ${named.join('; ')}`;
 }

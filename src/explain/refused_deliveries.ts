@@ -1,4 +1,4 @@
-import { readSecretFlaw, shellWord } from '../domain/advice.ts';
+import { shellWord } from '../domain/advice.ts';
 import { formatAmount } from '../domain/money.ts';
 import { isOpen } from '../domain/order.ts';
 import type { HeaderNames } from '../paylink/events.ts';
@@ -16,7 +16,7 @@ export function explainRefusedDeliveries(timeline: Timeline, { headerNames }: Me
   const unread = rejections.filter(({ reason }) => UNREAD_REASONS.has(reason));
   const forged = rejections.filter(({ reason }) => !UNREAD_REASONS.has(reason));
   const diagnoses = rejections.map(({ diagnosis }) => readDiagnosis(diagnosis)).filter((one) => one !== null);
-  const flaw = secretFlaw(timeline);
+  const { secretFlaw: flaw } = timeline;
   const isOfSecret = rejections.some(({ reason }) => reason === 'signature_wrong');
   return [
     ...counted(forged, 'refused as not authentic'),
@@ -67,7 +67,7 @@ function nextOfRejection(timeline: Timeline, { reason, diagnosis: text }: Reject
   const advice = diagnosis === null ? [] : explainDiagnosis(diagnosis).advice;
   if (reason !== 'signature_wrong') return advice;
   const isOpened = timeline.opening !== null;
-  if (isOpened && secretFlaw(timeline) !== null) return [OPERATOR_KNOWS];
+  if (isOpened && timeline.secretFlaw !== null) return [OPERATOR_KNOWS];
   const word = shellWord(reference);
   const save =
     `Save a refused delivery and find its cause: settled verify --order ${word} --body FILE --signature TEXT ` +
@@ -87,12 +87,6 @@ function nextOfRejection(timeline: Timeline, { reason, diagnosis: text }: Reject
 const OPERATOR_KNOWS =
   "Ask the operator of the service which secret it signs this link's webhooks with: it must be the one that settled gave it, " +
   'or one that it names in full when it makes a link. Until then settled learns of the payment by asking.';
-
-/** Why the signing secret that the service named for the link cannot be used; null if it named no such secret. */
-function secretFlaw({ history }: Timeline): string | null {
-  const flaws = history.map(({ what }) => readSecretFlaw(what)).filter((flaw) => flaw !== null);
-  return flaws.at(-1) ?? null;
-}
 
 /** A diagnosis as the store keeps it; null if it keeps none. */
 export function readDiagnosis(text: string | null): Diagnosis | null {

@@ -1,4 +1,4 @@
-import { inARow, refusesNotices, type ShopFailures } from '../domain/shop_failures.ts';
+import { inARow, refusesNotices, type ShopFailures, type ShopRefusal, shortAnswer } from '../domain/shop_failures.ts';
 import type { NoticeSummary, Timeline } from '../store/queries.ts';
 import { inWords } from '../work/clock.ts';
 import { inTimes, iso, sentence, words } from './glossary.ts';
@@ -71,4 +71,24 @@ function failuresOf({ status, attempt, fault }: NoticeSummary): number {
 
 function why({ fault }: NoticeSummary): string {
   return sentence(fault?.message ?? 'the reason is not known');
+}
+
+/** What came of an attempt, in one line that ends without a full stop: the shop's own words, or why there are none. */
+export function lastAttempt({ fault, answer }: ShopRefusal): string {
+  if (answer === null) return `the last attempt: ${fault.message.replace(/\.$/, '')}`;
+  const said = shortAnswer(answer.body);
+  return `its last answer: ${answer.status}${said === '' ? '' : ` ${said.replace(/\.$/, '')}`}`;
+}
+
+/** What a person does about a shop that refuses notices. */
+export function refusalAdvice({ fault, answer }: ShopRefusal): string {
+  // settled does not retry a notice that was answered 410.
+  const status = fault.code === 'shop_gone' ? 'dead' : 'pending';
+  const isSecret = answer?.status === 401 || answer?.status === 403;
+  return [
+    ...(isSecret ? ['Does the shop have the secret of SETTLED_SHOP_SECRET?'] : []),
+    ...(answer === null || isSecret ? [] : ["Look at the shop's own log."]),
+    `See what it answered: settled notices list --status ${status}. This ends with the first notice that the shop takes. When ` +
+      'the shop is well, send them again at once: settled notices resend --failed --yes',
+  ].join(' ');
 }

@@ -1,4 +1,3 @@
-import { adoptCommand, foreignSentence } from '../domain/advice.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { Fault, noteOf } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
@@ -71,7 +70,7 @@ async function finish(
   const detail =
     outcome === 'bound' ? (withheld ?? '') : `The service answers with link ${link.id}, which is another's here.`;
   log.warn({ order: reference, detail }, 'a link was made that the shop must not have');
-  return { outcome: outcome === 'bound' ? 'withheld' : 'taken', detail };
+  return outcome === 'bound' ? { outcome: 'withheld', detail } : { outcome: 'taken', detail, foreignId: null };
 }
 
 async function park(
@@ -79,11 +78,11 @@ async function park(
   { linkKey, attempt, reference }: ClaimedOpening,
   foreignId: string,
 ): Promise<End> {
-  const detail = foreignSentence(foreignId);
+  const detail = `The service has a link ${foreignId} of this reference that settled did not make.`;
   const fault = { code: 'service_conflict', message: detail };
   await store.parkOpening({ linkKey, attempt, fault, foreignId, nowMs: clock.nowMs() });
   log.warn({ order: reference, detail }, 'the reference belongs to a link that is not ours');
-  return { outcome: 'taken', detail };
+  return { outcome: 'taken', detail, foreignId };
 }
 
 async function close(
@@ -114,13 +113,6 @@ function isBlocked(error: unknown): boolean {
 /** After these faults the link may exist although the service's list does not show it. */
 const CANNOT_FIND: ReadonlySet<string> = new Set(['service_forbidden', 'service_conflict']);
 
-function bringId(reference: string): string {
-  return (
-    'The service may have made the link. If its panel shows it, bring its id: ' +
-    `${adoptCommand(reference, null)}; or have the service send an event of it.`
-  );
-}
-
 async function retry(options: OpeningOptions, opening: ClaimedOpening, error: unknown): Promise<void> {
   const { store, clock, random, log } = options;
   const { linkKey, attempt, reference, createdAtMs } = opening;
@@ -131,14 +123,13 @@ async function retry(options: OpeningOptions, opening: ClaimedOpening, error: un
   const dueAtMs = service?.retryAtMs ?? nowMs + backoffMs;
   const mayExist = service?.mayHaveArrived ?? !blocked;
   const waits = blocked || nowMs - createdAtMs > WAITS_AFTER_MS;
-  const isUnseen = waits && (mayExist || opening.mayExist) && service !== null && CANNOT_FIND.has(service.code);
-  const note = noteOf(error);
-  const fault = isUnseen ? { ...note, message: `${note.message} ${bringId(reference)}` } : note;
+  const needsId = waits && (mayExist || opening.mayExist) && service !== null && CANNOT_FIND.has(service.code);
+  const fault = noteOf(error);
   if (service?.code !== 'api_budget_spent') {
     log.warn({ order: reference, attempt, fault: error }, 'a link could not be opened; trying again');
   }
   try {
-    await store.retryOpening({ linkKey, attempt, dueAtMs, mayExist, waits, fault, nowMs });
+    await store.retryOpening({ linkKey, attempt, dueAtMs, mayExist, fault, waits, needsId, nowMs });
   } catch (second) {
     log.warn({ order: reference, fault: second }, 'a failed opening keeps its lease until it lapses');
   }

@@ -8,7 +8,7 @@ import type { Store } from '../store/contract.ts';
 import { startPool } from '../work/loop.ts';
 import { type OpeningOptions, openOne } from './open_one.ts';
 import { differingFields, type OpenRequest, writeRequest } from './request.ts';
-import { type End, Waiters } from './waiters.ts';
+import { type End, type NoLink, Waiters } from './waiters.ts';
 
 const TOKEN_BYTES = 24;
 const SECRET_BYTES = 32;
@@ -47,7 +47,7 @@ export type OpenResult =
   | { outcome: 'expired'; order: Order }
   /** The reference is in use with another request; `differing` is null if the shop registered its link itself. */
   | { outcome: 'conflict'; order: Order; differing: string[] | null }
-  | { outcome: 'refused' | 'taken' | 'withheld' | 'key_refused'; detail: string };
+  | NoLink;
 
 export type LinkOpener = {
   /** Commits the intent, then makes the link; answers within 10 s. A repeated request finds what the first one made. */
@@ -157,11 +157,11 @@ function knownEnd({ order, opening }: Exclude<Intended, { outcome: 'conflict' }>
 }
 
 /** Why an opening ended without a link for the shop; null if it did not. */
-function stuckEnd(opening: OpeningState | null): Exclude<End, { outcome: 'opened' }> | null {
+function stuckEnd(opening: OpeningState | null): NoLink | null {
   if (opening === null) return null;
-  const { status, withheld, fault } = opening;
+  const { status, withheld, fault, foreignId } = opening;
   if (withheld !== null) return { outcome: 'withheld', detail: withheld };
-  return status === 'taken' ? { outcome: 'taken', detail: fault?.message ?? '' } : null;
+  return status === 'taken' ? { outcome: 'taken', detail: fault?.message ?? '', foreignId } : null;
 }
 
 /** The result if the key was refused and there was no attempt since; null otherwise. */

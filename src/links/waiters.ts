@@ -1,7 +1,12 @@
 import type { Clock } from '../work/clock.ts';
 
 /** How an opening ended, or an attempt that the shop must hear of at once. */
-export type End = { outcome: 'opened' } | { outcome: 'refused' | 'taken' | 'withheld' | 'key_refused'; detail: string };
+export type End = { outcome: 'opened' } | NoLink;
+
+/** Why the shop gets no link. `foreignId`: of the service's link of this reference, if settled did not make it. */
+export type NoLink =
+  | { outcome: 'refused' | 'withheld' | 'key_refused'; detail: string }
+  | { outcome: 'taken'; detail: string; foreignId: string | null };
 
 /** How many ends are kept for requests that begin to wait slightly too late. */
 const LATELY_MAX = 64;

@@ -30,12 +30,10 @@ type Counted = Pick<Rejection, 'linkKey' | 'reason' | 'count' | 'lastAtMs'> & { 
 export function rejectionLog(options: {
   store: Pick<Intake, 'recordRejection'> & Refusals;
   clock: Clock;
-  /** The sentence for a person about a reason that concerns enough links. */
-  describe: (reason: KeptReason, diagnosis: Diagnosis | null) => string;
   /** `count`: how many refusals could not be noted. */
   onFailed: (error: unknown, count: number) => void;
 }): RejectionLog {
-  const { store, clock, describe, onFailed } = options;
+  const { store, clock, onFailed } = options;
   const counted = new Map<string, Counted>();
   const mayDiagnose = diagnosisLimit(clock);
   let mayBeOpen = true;
@@ -60,11 +58,10 @@ export function rejectionLog(options: {
   function asWritten({ diagnosis, ...rejection }: Counted): Rejection {
     // Other header names are a wrong setting for every link, or an invention: anyone who knows an address can send any.
     const atFirst = diagnosis?.code === 'other_header_names' && diagnosis.prefix !== null;
-    const detail = describe(rejection.reason, diagnosis);
     return {
       ...rejection,
       diagnosis: diagnosis === null ? null : JSON.stringify(diagnosis),
-      matter: { detail, fromLinks: MATTER_FROM_LINKS, ...(atFirst ? { atFirst } : {}) },
+      matter: { fromLinks: MATTER_FROM_LINKS, ...(atFirst ? { atFirst } : {}) },
     };
   }
 

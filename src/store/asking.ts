@@ -58,7 +58,15 @@ export type Openings = {
   }): Promise<void>;
   /** Gives a claimed opening back. `waits` raises the attention that the order waits for a link. */
   retryOpening(
-    opening: OpeningRef & { dueAtMs: number; mayExist: boolean; waits: boolean; fault: FaultNote; nowMs: number },
+    opening: OpeningRef & {
+      dueAtMs: number;
+      mayExist: boolean;
+      waits: boolean;
+      fault: FaultNote;
+      /** See `OpeningState`; false unless it is given. */
+      needsId?: boolean;
+      nowMs: number;
+    },
   ): Promise<void>;
   /** Parks an opening whose reference belongs to a link that is not ours, and raises `reference_taken`. */
   parkOpening(
@@ -110,6 +118,10 @@ export type OpeningState = {
   /** Why the link is not shown, where it was made otherwise than asked. */
   withheld: string | null;
   fault: FaultNote | null;
+  /** Of a parked opening: the service's link of this reference, if settled did not make it. */
+  foreignId: string | null;
+  /** Whether the service may have made the link, and only a person can find its id. */
+  needsId: boolean;
 };
 
 export type OpeningRef = { linkKey: number; attempt: number };

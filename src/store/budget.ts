@@ -57,13 +57,3 @@ export function budgetUse(state: ApiState, taken: readonly SlotInUse[], nowMs: n
 
 /** The subject of what concerns every request. */
 export const API = 'api';
-
-/** What a person is told of an answer that refuses all of us. */
-export const STANDING_DETAIL = {
-  api_key_refused:
-    'The service refuses the API key (401): no link is opened and nothing is asked about. Put the right key in ' +
-    'SETTLED_API_KEY_FILE, which is read again, or in SETTLED_API_KEY and start settled again.',
-  merchant_inactive:
-    'The service says that the merchant is not active (403): nothing can be asked about. Look at the account in the ' +
-    "service's panel; settled goes on by itself.",
-} as const;

@@ -1,4 +1,3 @@
-import { unusableSecretNote } from '../domain/advice.ts';
 import type { AttentionKind, OrderState } from '../domain/order.ts';
 import type { ClaimedOpening, OpeningState } from './asking.ts';
 import type { FaultNote, ServiceLink } from './store.ts';
@@ -26,11 +25,23 @@ export type OpeningColumns = {
   withheld: string | null;
   faultCode: string | null;
   faultMessage: string | null;
+  foreignId: string | null;
+  isIdNeeded: boolean;
 };
 
-export function openingState({ status, withheld, faultCode, faultMessage }: OpeningColumns): OpeningState {
+export function openingState(row: OpeningColumns): OpeningState {
+  const { status, withheld, faultCode, faultMessage } = row;
   const fault = faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' };
-  return { status, withheld, fault };
+  const foreignId = status === 'taken' ? (row.foreignId ?? readForeign(faultMessage ?? '')) : null;
+  const needsId = fault !== null && status !== 'taken' && row.isIdNeeded;
+  return { status, withheld, fault, foreignId, needsId };
+}
+
+const FOREIGN = /^The service has a link (.+) of this reference that settled did not make\.$/;
+
+/** The link's id in the message of an opening that an older version parked; null if it says something else. */
+function readForeign(message: string): string | null {
+  return FOREIGN.exec(message)?.[1] ?? null;
 }
 
 /** A claimed opening, as a row has it. */
@@ -64,54 +75,22 @@ export function notItsLink({ reference }: FoundOpening, { id }: ServiceLink, why
   return { code: 'service_conflict', message };
 }
 
-/** What a person is told of an order that waits for its link. */
-export function waitsDetail({ reference }: FoundOpening, { code, message }: FaultNote): string {
-  return (
-    `Order ${reference} waits for its link (${code}): ${message} settled goes on trying; ` +
-    `settled why ${reference} shows how far it is.`
-  );
-}
-
-/** What a person is told of a link that was made otherwise than asked. */
-export function withheldDetail({ reference }: FoundOpening, { id }: ServiceLink, why: string): string {
-  return (
-    `Link ${id} of order ${reference} is not shown to the shop. ${why} Look at it in the service's ` +
-    `panel; what is paid on it is counted all the same.`
-  );
-}
-
 /** What the history says of the secret that the service named for a link, and no more of it than that. */
 export function secretNote(flaw: string | null): string {
   return flaw === null
     ? 'the service named a signing secret of its own: deliveries are verified with either'
-    : unusableSecretNote(flaw);
+    : `${UNUSABLE_SECRET}${flaw}`;
+}
+
+const UNUSABLE_SECRET = 'the service named a signing secret that cannot be used: ';
+
+/** The flaw in that note, for a link whose row an older version wrote without it; null if the note says something else. */
+export function readSecretFlaw(note: string): string | null {
+  return note.startsWith(UNUSABLE_SECRET) ? note.slice(UNUSABLE_SECRET.length) : null;
 }
 
 /** The subject of the matter that the service names secrets that cannot be used: one stands for all links. */
 export const SECRET_SUBJECT = 'webhookSecret';
-
-/** What a person is told of it. */
-export function secretDetail(reference: string, flaw: string): string {
-  return (
-    `The service answers the creation of links with a webhookSecret that is not the one it was given, and that cannot be ` +
-    `used: ${flaw}. That was so of the link of order ${reference}, and may be of all that were made since this was raised. ` +
-    'If it signs with it, their webhooks are refused, and settled learns of the payments by asking. Ask the operator of the service which secret it signs with. Then end this matter: settled ' +
-    'attention end ID --reason TEXT'
-  );
-}
-
-/** What a person is told of an order whose reference belongs to another link at the service. */
-export function takenDetail(
-  { reference }: FoundOpening,
-  { code, message }: FaultNote,
-  foreignId: string | null,
-): string {
-  return (
-    `Order ${reference} cannot be given a link (${code}): ${message} Look at the service's link: if it is ` +
-    `this order's, for the same money and unpaid, let the order have it: settled orders adopt ${reference} --id ` +
-    `${foreignId ?? 'ID'} (POST /v1/orders/…/adopt); if not, open the order under another reference.`
-  );
-}
 
 /**
  * What the cancelling of its order does to an opening. `ends`: no request for the link can have reached the service.

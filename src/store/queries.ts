@@ -104,6 +104,9 @@ export type AttentionSummary = {
   kind: string;
   subject: string;
   reference: string | null;
+  /** `AttentionParams` of its kind; null in rows that an older version wrote. */
+  params: object | null;
+  /** Empty, but for what an older version wrote: the whole sentence for a person, or one more after a space. */
   detail: string;
   count: number;
   openedAtMs: number;
@@ -133,8 +136,9 @@ export type Matters = {
 export type ListedMatter = MatterPlace & {
   reason: HoldReason | null;
   subject: string;
-  /** Null for a hold, which its order explains. */
-  detail: string | null;
+  /** See `AttentionSummary`. A hold has neither: its order explains it. */
+  params: object | null;
+  detail: string;
   /** How often it was raised; of a hold, how many of its order are open. */
   count: number;
   lastAtMs: number;
@@ -209,6 +213,8 @@ export type Timeline = {
   nextCheckAtMs: number | null;
   /** How often settled tried in vain to ask about it, since the service answered last. */
   checkFailures: number;
+  /** Why the signing secret that the service named for the link cannot be used; null if it named no such secret. */
+  secretFlaw: string | null;
   /** Where settled opens the link itself: how far it is. */
   opening:
     | (OpeningState & {

@@ -36,10 +36,10 @@ export type Rejection = {
   /** JSON of what the last of them turned out to be; null: what is known already stays. */
   diagnosis?: string | null;
   /**
-   * What a person is told once so many links had deliveries refused for this reason within an hour, and no authentic one
+   * A person is told once so many links had deliveries refused for this reason within an hour, and no authentic one
    * since. `atFirst`: one link is enough as long as no authentic delivery is among what came lately, of any link.
    */
-  matter?: { detail: string; fromLinks: number; atFirst?: boolean };
+  matter?: { fromLinks: number; atFirst?: boolean };
 };
 
 /** `ENDED_BY_ANY`, as SQL lists them. */

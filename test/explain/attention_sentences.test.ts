@@ -1,49 +1,164 @@
 import { describe, expect, it } from 'vitest';
-import type { MatterGroup, MatterKind, MatterMoney } from '../../src/domain/matter.ts';
-import { summarizeAttention } from '../../src/explain/attention_sentences.ts';
+import { type AttentionParams, decidedParams } from '../../src/domain/attention_params.ts';
+import { ATTENTION_KINDS, type AttentionKind, type DecidedAttention, type Order } from '../../src/domain/order.ts';
+import { attentionSentence, explainAttention } from '../../src/explain/attention_sentences.ts';
+import { aFact, instruction, orderAfter, orderIn, reading, stated } from '../support/orders.ts';
 
-const NOW_MS = 10 * 60_000;
-const NO_MONEY: MatterMoney = { orders: 0, sums: [], isWhole: true };
-
-function groupOf(kind: string, minutes: number, count = 1): MatterGroup {
-  return { kind: kind as MatterKind, reason: null, count, oldestAtMs: NOW_MS - minutes * 60_000, sums: [] };
+/** What a person reads of a matter that a decision raised. */
+function decided(kind: DecidedAttention, order: Order): string {
+  return attentionSentence(kind, order.reference, decidedParams(kind, order), { key: 7, canAsk: true });
 }
 
-function say(groups: MatterGroup[], money: Partial<MatterMoney> = {}): string {
-  return summarizeAttention({ groups, money: { ...NO_MONEY, ...money } }, { nowMs: NOW_MS, isFiltered: false });
-}
+const second = (kind: 'completed' | 'refunded' = 'completed') => aFact(kind, { paymentId: 'pay_2' });
+const lost = orderAfter(orderIn('paid'), second(), aFact('disputed'));
 
-const sum = (currency: string, balance: bigint) => ({ currency, asked: 10_000n, balance });
-
-describe('the sentence of what needs a person', () => {
-  it('counts all matters, and says for how long the oldest of them has waited', () => {
-    const said = say([groupOf('hold', 2, 3), groupOf('link_disabled', 9), groupOf('link_missing', 4)]);
-    expect(said).toContain('5 matters need a person; the oldest has waited 9 min.');
-  });
-
-  it('says what was captured in each currency, and nothing of those in which nothing is left', () => {
-    const sums = [sum('BRL', 1n), sum('EUR', 0n), sum('USD', -250n)];
-    expect(say([groupOf('hold', 1, 2)], { orders: 2, sums })).toMatch(
-      / Money: BRL 0\.01 and USD -2\.50 captured on 2 orders\.$/,
+describe('what settled advises about a matter that a decision raised', () => {
+  it.each([
+    ['the later of two payments', orderAfter(orderIn('paid'), second()), 'pay_2', 'pay_1'],
+    ['the one that pays no order', orderAfter(lost, aFact('completed', { authority: reading(1) })), 'pay_2', 'pay_1'],
+    [
+      'the later of two that a person accepted',
+      orderAfter(orderIn('held'), second(), instruction('accept')),
+      'pay_2',
+      'pay_1',
+    ],
+  ])('names %s to refund if an order was paid more than once', (_name, order, owed, kept) => {
+    expect(order.flags).toContain('duplicate_payment');
+    const sentence = decided('duplicate_payment', order);
+    expect(sentence).toMatch(
+      new RegExp(`Refund in the service's panel: payment ${owed} of \\d+\\.00 BRL\\. Keep payment ${kept} `),
     );
-    expect(say([groupOf('hold', 1)], { orders: 1, sums: [sum('EUR', 0n)] })).toMatch(
-      / Money: nothing was captured on 1 order\.$/,
+  });
+
+  it('keeps none of them if the money of the order counts as gone', () => {
+    const order = { ...orderAfter(orderIn('paid'), second()), state: 'refunded' as const };
+    const sentence = decided('duplicate_payment', order);
+    expect(sentence).toContain('panel: payment pay_1 of 100.00 BRL; payment pay_2 of 100.00 BRL. This ends');
+  });
+
+  it('names all that is owed back of a cancelled order, and nothing that went back', () => {
+    const held = orderAfter(orderIn('held'), second(), aFact('refunded'));
+    const sentence = decided('refund_due', orderAfter(held, instruction('reject')));
+    expect(sentence).toContain("Refund it in the service's panel: payment pay_2 of 100.00 BRL. This ends");
+    expect(sentence).not.toContain('pay_1');
+  });
+
+  it.each<DecidedAttention>([
+    'amount_mismatch',
+    'duplicate_payment',
+    'link_disabled',
+    'money_unnamed',
+    'refund_due',
+    'service_disagrees',
+    'status_unclear',
+  ])('says of %s which order, where to look and what to run', (kind) => {
+    const order = { ...orderAfter(orderIn('paid'), second()), reference: 'the 7th' };
+    const sentence = decided(kind, order);
+    expect(sentence).toMatch(/^(?:.*\b)?[Oo]rder the 7th\b/);
+    expect(sentence).toContain("in the service's panel");
+    expect(sentence).toMatch(/settled (?:orders check|orders cancel|why) 'the 7th'/);
+  });
+
+  it('of many payments names the newest 20, with the count and the sum of all', () => {
+    const facts = Array.from({ length: 70 }, (_, n) => aFact('completed', { paymentId: `pay_${n + 2}` }));
+    const paid = decided('duplicate_payment', orderAfter(orderIn('paid'), ...facts));
+    expect(paid).toContain('panel: 70 payments of 7000.00 BRL in all, the newest of them payment pay_52 of 100.00');
+    expect(paid).toContain('Keep payment pay_1 of 100.00 BRL, which pays the order.');
+    expect(paid.match(/payment pay_/g)).toHaveLength(21);
+    const held = decided('duplicate_payment', orderAfter(orderIn('held'), ...facts));
+    expect(held).toContain('decide first (settled orders resolve order-1 --accept, or --reject, with --reason TEXT)');
+    expect(held).toContain('71 payments of 7060.00 BRL in all');
+    expect(held).not.toContain('which pays the order');
+  });
+
+  it('says of a payment without an id what is known of it', () => {
+    const paid = orderAfter(
+      orderIn('awaiting_payment'),
+      aFact('completed', { paymentId: null, linkMoney: stated('100') }),
     );
+    expect(decided('service_disagrees', paid)).toContain('(the payment without an id of 100.00 BRL)');
+  });
+});
+
+type Sample<K extends AttentionKind> = [subject: string, params: AttentionParams[K], names: RegExp];
+const PAYMENTS = decidedParams('status_unclear', orderIn('paid'));
+const FAULT = { code: 'bug', message: 'It went wrong.' };
+const FAILURES = { attempts: 3, sinceMs: 0, lastAtMs: 1, fault: FAULT, answer: { status: 500, body: 'oh no' } };
+
+/** Of each kind what a row may keep, and what its sentence must name of it. */
+const SAMPLES: { [K in AttentionKind]: Sample<K> } = {
+  amount_mismatch: ['a b', PAYMENTS, /order a b .*payment pay_1 of 100\.00 BRL.*settled why 'a b'.*attention end 7/],
+  api_key_refused: ['api', {}, /SETTLED_API_KEY/],
+  deliveries_refused: ['body_too_large', { diagnosis: { code: 'body_size', bytes: 5 } }, /body_too_large.*has 5 bytes/],
+  duplicate_payment: [
+    'a b',
+    { isHeld: true, owed: PAYMENTS.payments, kept: null },
+    /resolve 'a b' --accept.*too much: payment pay_1 of 100\.00 BRL/,
+  ],
+  event_conflict: ['link 1', { eventId: 'evt_1', beforeKey: 3, eventKey: 4 }, /evt_1.*show 3.*show 4.*attention end 7/],
+  event_dead: ['4', FAULT, /Event 4 .*\(bug\): It went wrong\. .*replay 4.*attention end 7/],
+  event_not_understood: [
+    'a b',
+    { event: { key: 4, why: 'It is a list.', isUnanswered: true }, paidByEvent: 5 },
+    /Event 4 .*: it is a list\. .*show 4.*attention end 7 .*gave no answer that says more\. .*by event 5/,
+  ],
+  link_disabled: ['a b', {}, /order a b .*settled orders cancel 'a b'$/],
+  link_mismatch: ['4', FAULT, /Event 4 .*\(bug\)/],
+  link_missing: ['a b', {}, /order a b /],
+  link_not_known: [
+    'pl 9',
+    { reference: 'a b', amount: '10', currency: 'BRL', createdAtMs: 0, otherId: null },
+    /reserve 'a b' --amount 10 --currency BRL && .* --id 'pl 9'/,
+  ],
+  link_not_opened: ['a b', { ...FAULT, needsId: true }, /Order a b .*adopt 'a b' --id ID; .*settled why 'a b'/],
+  link_withheld: ['a b', { linkId: 'pl_9', why: 'It is in USD.' }, /pl_9 of order a b .*It is in USD\./],
+  merchant_inactive: ['api', {}, /\(403\)/],
+  money_unnamed: ['a b', { amount: { amountMinor: 1234, currency: 'BRL' } }, /12\.34 BRL.*attention end 7/],
+  notices_dead: ['shop', { notice: 'n-1', message: 'It is gone.' }, /notice n-1: It is gone\. /],
+  quote_reading_doubtful: ['quote', { count: 3 }, /quotes of 3 payments/],
+  reference_taken: ['a b', { ...FAULT, foreignId: 'pl 9' }, /settled orders adopt 'a b' --id 'pl 9' /],
+  refund_due: ['a b', PAYMENTS, /panel: payment pay_1 of 100\.00 BRL/],
+  secret_unusable: ['webhookSecret', { reference: 'a b', flaw: 'it is short' }, /: it is short\. .*order a b,.*end 7/],
+  service_disagrees: ['a b', PAYMENTS, /payment pay_1 of 100\.00 BRL.*attention end 7/],
+  shop_refuses_notices: ['shop', FAILURES, /3 attempts in a row.*500 oh no\. /],
+  status_unclear: ['a b', PAYMENTS, /payment pay_1 of 100\.00 BRL.*attention end 7/],
+};
+
+describe('the sentence of a matter', () => {
+  it.each(ATTENTION_KINDS)('says of %s what its row keeps, as JSON brings it back', (kind) => {
+    const [subject, params, names] = SAMPLES[kind];
+    const kept = JSON.parse(JSON.stringify(params));
+    expect(kept).toEqual(params);
+    const sentence = attentionSentence(kind, subject, kept, { key: 7, canAsk: true });
+    expect(sentence).toMatch(names);
+    expect(sentence).not.toMatch(/undefined|null|NaN|\[object| ID --reason/);
   });
 
-  it('says that there is more if not all orders were summed', () => {
-    const money = { orders: 10_000, sums: [sum('BRL', 500n)], isWhole: false };
-    expect(say([groupOf('hold', 1, 10_001)], money)).toMatch(/ captured on at least 10000 orders\.$/);
+  it('says of a list that cannot be read why, and since when links are looked for', () => {
+    const kept = { restoredFromMs: 0, why: 'it has no list' };
+    const sentence = attentionSentence('link_not_known', 'since', kept, { key: 7, canAsk: true });
+    expect(sentence).toMatch(/a copy of 1970-01-01.* cannot read that list: it has no list\. /);
   });
 
-  it('says that none of it is about money only if nothing unsettled could have told of money', () => {
-    for (const kind of ['link_missing', 'shop_refuses_notices', 'api_key_refused']) {
-      expect(say([groupOf(kind, 1)])).toMatch(/ None of it is about money\.$/);
-    }
-    for (const kind of ['event_dead', 'event_not_understood', 'link_mismatch', 'of_a_later_version']) {
-      expect(say([groupOf('api_key_refused', 1), groupOf(kind, 1)])).toMatch(
-        / What was not settled may be about money\.$/,
-      );
-    }
+  it.each<AttentionKind>(['duplicate_payment', 'link_disabled', 'refund_due', 'service_disagrees', 'status_unclear'])(
+    'says of %s what a check needs if there is no API to ask',
+    (kind) => {
+      const [subject, params] = SAMPLES[kind];
+      const sentence = attentionSentence(kind, subject, params as never, { key: 7, canAsk: false });
+      expect(sentence).toContain("settled orders check 'a b', once SETTLED_API_URL and SETTLED_API_KEY are set");
+    },
+  );
+
+  it('says of a kind of a later version that it is one', () => {
+    const matter = { kind: 'of_a_later_version', subject: 'x', params: { some: 'thing' }, detail: '' };
+    expect(explainAttention(matter, { key: 7, canAsk: true })).toContain('of_a_later_version');
+  });
+
+  it('is the stored one of an older version, with its number, and with what a check needs', () => {
+    const detail = "Run settled orders check 'a b'. Then: settled attention end ID --reason TEXT";
+    const matter = { kind: 'status_unclear', subject: 'a b', params: null, detail };
+    expect(explainAttention(matter, { key: 7, canAsk: false })).toBe(
+      "Run settled orders check 'a b', once SETTLED_API_URL and SETTLED_API_KEY are set. Then: settled attention end 7 --reason TEXT",
+    );
   });
 });

@@ -21,6 +21,7 @@ const timeline = (over: Partial<Timeline> = {}): Timeline => ({
   check: null,
   nextCheckAtMs: null,
   checkFailures: 0,
+  secretFlaw: null,
   opening: null,
   drift: [],
   ...over,
@@ -50,6 +51,8 @@ const opening = (over: Partial<NonNullable<Timeline['opening']>> = {}): Timeline
   status: 'pending',
   withheld: null,
   fault: null,
+  foreignId: null,
+  needsId: false,
   attempt: 1,
   dueAtMs: NOW + 5 * MINUTE,
   ...over,
@@ -118,7 +121,7 @@ describe('why: what the service answered when it was asked', () => {
   });
 
   it('does not count answers as deliveries', () => {
-    const matter = { kind: 'event_dead', subject: '7', reference: 'order-1', detail: 'It is dead.' };
+    const matter = { kind: 'event_dead', subject: '7', reference: 'order-1', params: null, detail: 'It is dead.' };
     const open = { ...matter, key: 1, count: 1, openedAtMs: NOW, lastAtMs: NOW };
     const { answer, next } = told({ events: [row({ status: 'dead' })], attention: [open] });
     expect(answer).toMatch(/An answer of the service could not be settled/);
@@ -341,7 +344,9 @@ describe('why: a link that settled opens', () => {
 
   it('was not opened because the reference is taken by a link that is known: names it', () => {
     const message = 'The service has a link pl 9 of this reference that settled did not make.';
-    const { next } = told({ opening: opening({ status: 'taken', fault: { code: 'service_conflict', message } }) });
+    const { next } = told({
+      opening: opening({ status: 'taken', fault: { code: 'service_conflict', message }, foreignId: 'pl 9' }),
+    });
     expect(next).toMatch(/^Look at link pl 9 .*settled orders adopt order-1 --id 'pl 9'$/);
   });
 

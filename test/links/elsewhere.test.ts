@@ -16,7 +16,7 @@ const REQUEST: OpenRequest = {
   metadata: null,
   callbackUrl: null,
 };
-const PENDING: OpeningState = { status: 'pending', withheld: null, fault: null };
+const PENDING: OpeningState = { status: 'pending', withheld: null, fault: null, foreignId: null, needsId: false };
 const DONE: OpeningState = { ...PENDING, status: 'done' };
 const order = (state: string, link: object | null) => ({ reference: 'order-1', state, link }) as Order;
 const UNOPENED = order('awaiting_payment', null);
@@ -69,7 +69,7 @@ describe('a link that another replica opens', () => {
     [
       'has a reference that is taken',
       { order: UNOPENED, opening: { ...PENDING, status: 'taken', fault: { code: 'x', message: 'By pl_9.' } } },
-      { outcome: 'taken', detail: 'By pl_9.' },
+      { outcome: 'taken', detail: 'By pl_9.', foreignId: null },
     ],
     [
       'was cancelled',

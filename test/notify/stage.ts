@@ -144,7 +144,13 @@ export async function startStage(options: Partial<NotifierOptions> & { query?: s
 export type Stage = Awaited<ReturnType<typeof startStage>>;
 
 function worldOf(store: Store): World {
-  return new World({ store, reopen: async () => store, forgetChecks: async () => {}, dispose: async () => null });
+  return new World({
+    store,
+    reopen: async () => store,
+    forgetChecks: async () => {},
+    run: async () => [],
+    dispose: async () => null,
+  });
 }
 
 /** The store, and how much of it is in hand: calls that were not answered, and claimed notices that were not written. */

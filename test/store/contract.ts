@@ -6,6 +6,7 @@ import { checksContract } from './contract/asking-checks.ts';
 import { openingsContract } from './contract/asking-openings.ts';
 import { quotesContract, readingsContract } from './contract/asking-readings.ts';
 import { sweepContract } from './contract/asking-sweep.ts';
+import { attentionContract } from './contract/attention.ts';
 import { clockStepsContract } from './contract/clock-steps.ts';
 import { concurrencyContract } from './contract/concurrency.ts';
 import { inboxContract } from './contract/inbox.ts';
@@ -32,6 +33,7 @@ export const IN_TURN: Parts = {
   settlement: settlementContract,
   queries: queriesContract,
   matters: mattersContract,
+  attention: attentionContract,
   'matters, whatever happens': mattersPropertyContract,
   budget: budgetContract,
   openings: openingsContract,

@@ -1,5 +1,6 @@
 import Database from 'better-sqlite3';
 import pg from 'pg';
+import { explainMatter } from '../../src/explain/attention_sentences.ts';
 import { connectionOptions } from '../../src/store/postgres/connection.ts';
 import type { ListedMatter, Queries } from '../../src/store/queries.ts';
 import type { TestApp } from './app.ts';
@@ -41,13 +42,13 @@ export function tamper(storePath: string, sql: string, ...values: unknown[]): vo
   }
 }
 
-/** The open matters of attention, newest first. */
+/** The open matters of attention, newest first; `detail`: as a person reads it. */
 export async function openAttention(
   store: Pick<Queries, 'listMatters'>,
 ): Promise<(ListedMatter & { reference: string | null })[]> {
   const { rows } = await store.listMatters({ limit: 1_000, after: null, kind: null, state: null });
   return rows
     .filter(({ kind }) => kind !== 'hold')
-    .map((row) => ({ ...row, reference: row.order?.reference ?? null }))
+    .map((row) => ({ ...row, detail: explainMatter(row, true), reference: row.order?.reference ?? null }))
     .toSorted((a, b) => b.key - a.key);
 }

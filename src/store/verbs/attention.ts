@@ -1,17 +1,17 @@
-import { readSearchSubject } from '../../domain/advice.ts';
+import { type AttentionParams, isWholeSentence, readSearchSubject } from '../../domain/attention_params.ts';
 import { type AttentionKind, debtEnded } from '../../domain/order.ts';
-import type { Matter } from '../matters.ts';
 import { statement } from '../statement.ts';
 import type { Orders } from '../store.ts';
-import type { InTransaction, Transaction } from '../transaction.ts';
+import type { InTransaction, Transaction, Work } from '../transaction.ts';
 import { loadOrder, lockOrder, noteHistory } from './orders.ts';
 
 const raise = (orderKey: string) =>
   statement(
-    `INSERT INTO attention (kind, subject, order_key, detail, opened_at_ms, last_at_ms)
-     VALUES (@kind, @subject, ${orderKey}, @detail, @atMs, @atMs)
+    `INSERT INTO attention (kind, subject, order_key, detail, params, opened_at_ms, last_at_ms)
+     VALUES (@kind, @subject, ${orderKey}, '', @params, @atMs, @atMs)
      ON CONFLICT (kind, subject) WHERE ended_at_ms IS NULL
-     DO UPDATE SET count = attention.count + 1, last_at_ms = excluded.last_at_ms, detail = excluded.detail`,
+     DO UPDATE SET count = attention.count + 1, last_at_ms = excluded.last_at_ms, detail = excluded.detail,
+       params = excluded.params`,
   );
 const RAISE_FOR_ORDER = raise('@orderKey');
 const RAISE_FOR_LINK = raise('(SELECT order_key FROM link WHERE key = @linkKey)');
@@ -23,9 +23,11 @@ const END_OF_ORDER = statement(
   `UPDATE attention SET ended_at_ms = @atMs
    WHERE kind = @kind AND subject = @subject AND order_key = @orderKey AND ended_at_ms IS NULL`,
 );
-const ADD = statement(
-  'UPDATE attention SET detail = detail || @said WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL',
+const HOLD_UNREAD = statement(
+  `SELECT key, detail, params FROM attention WHERE kind = 'event_not_understood' AND subject = @subject AND ended_at_ms IS NULL
+   FOR NO KEY UPDATE`,
 );
+const SET_PARAMS = statement('UPDATE attention SET params = @params WHERE key = @key');
 const END_ANSWERED = statement(
   `UPDATE attention SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL
      AND kind IN ('event_dead', 'link_mismatch') AND EXISTS (
@@ -35,21 +37,30 @@ const END_ANSWERED = statement(
            (SELECT started_at_ms FROM api_request WHERE number = @reading))))`,
 );
 
+/** A standing matter for a person. */
+export type Matter<K extends AttentionKind> = { subject: string; params: AttentionParams[K]; atMs: number };
+
 /** Attention: raised once for each kind and subject, counted when it is raised again, ended when it is over. */
 export const attention = {
-  raiseForOrder(tx: Transaction, kind: AttentionKind, matter: Matter & { orderKey: number }): void {
-    tx.send(RAISE_FOR_ORDER, { kind, ...matter });
+  raiseForOrder<K extends AttentionKind>(tx: Transaction, kind: K, matter: Matter<K> & { orderKey: number }): void {
+    tx.send(RAISE_FOR_ORDER, { ...matter, kind, params: JSON.stringify(matter.params) });
   },
-  raiseForLink(tx: Transaction, kind: AttentionKind, matter: Matter & { linkKey: number }): void {
-    tx.send(RAISE_FOR_LINK, { kind, ...matter });
+  raiseForLink<K extends AttentionKind>(tx: Transaction, kind: K, matter: Matter<K> & { linkKey: number }): void {
+    tx.send(RAISE_FOR_LINK, { ...matter, kind, params: JSON.stringify(matter.params) });
   },
   /** For what concerns the service as a whole. */
-  raiseForNoOrder(tx: Transaction, kind: AttentionKind, matter: Matter): void {
-    tx.send(RAISE_FOR_NO_ORDER, { kind, ...matter });
+  raiseForNoOrder<K extends AttentionKind>(tx: Transaction, kind: K, matter: Matter<K>): void {
+    tx.send(RAISE_FOR_NO_ORDER, { ...matter, kind, params: JSON.stringify(matter.params) });
   },
-  /** Adds a sentence to what stands. */
-  add(tx: Transaction, kind: AttentionKind, subject: string, said: string): void {
-    tx.send(ADD, { kind, subject, said });
+  /** Notes, at the matter that events of an order were not understood, which event made the order paid since. */
+  *notePaid(tx: Transaction, reference: string, paidByEvent: number): Work<void> {
+    type Unread = { key: number; detail: string; params: string | null };
+    const row = yield* tx.one<Unread>(HOLD_UNREAD, { subject: reference });
+    if (row === undefined) return;
+    const { event = null } = (readParams(row.params) ?? {}) as Partial<AttentionParams['event_not_understood']>;
+    // The sentence of an older version names the event.
+    const params = { event: isWholeSentence(row.detail) ? null : event, paidByEvent };
+    tx.send(SET_PARAMS, { key: row.key, params: JSON.stringify(params) });
   },
   end(tx: Transaction, kind: AttentionKind, subject: string, atMs: number): void {
     tx.send(END, { kind, subject, atMs });
@@ -71,12 +82,17 @@ export const attention = {
   },
 };
 
+/** Params as a row has them; null if an older version wrote it, with a sentence in `detail`. */
+export function readParams(params: string | null): object | null {
+  return params === null ? null : (JSON.parse(params) as object);
+}
+
 const ORDER_OF_MATTER = statement(
   'SELECT order_key AS orderKey FROM attention WHERE key = @key AND ended_at_ms IS NULL',
 );
 const END_BY_PERSON = statement(
-  `UPDATE attention SET ended_at_ms = @atMs, detail = detail || @ending WHERE key = @key AND ended_at_ms IS NULL
-   RETURNING kind, subject, order_key AS orderKey`,
+  `UPDATE attention SET ended_at_ms = @atMs, ended_reason = @reason WHERE key = @key AND ended_at_ms IS NULL
+   RETURNING kind, subject, order_key AS orderKey, params`,
 );
 export const END_SEARCH = statement(
   'UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = @restoredFromMs',
@@ -90,14 +106,11 @@ export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx
   const of = yield* tx.one<{ orderKey: number | null }>(ORDER_OF_MATTER, { key });
   if (of === undefined) return null;
   if (of.orderKey !== null) lockOrder(tx, of.orderKey);
-  const ending = ` A person ended this: ${reason}`;
-  type Ended = { kind: string; subject: string; orderKey: number | null };
-  const row = yield* tx.one<Ended>(END_BY_PERSON, { key, atMs, ending });
+  type Ended = { kind: string; subject: string; orderKey: number | null; params: string | null };
+  const row = yield* tx.one<Ended>(END_BY_PERSON, { key, atMs, reason });
   if (row === undefined) return null;
-  const { kind, subject, orderKey } = row;
-  // Who ends the matter that links cannot be looked for has looked for them.
-  const restoredFromMs = readSearchSubject(subject);
-  if (kind === 'link_not_known' && !Number.isNaN(restoredFromMs)) tx.send(END_SEARCH, { restoredFromMs });
+  const { kind, orderKey } = row;
+  if (kind === 'link_not_known') endSearch(tx, row);
   if (orderKey === null) return { kind, reference: null };
   const { order } = yield* loadOrder.byKey(tx, orderKey);
   const owesNothing = debtEnded(order, kind);
@@ -108,3 +121,11 @@ export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx
   noteHistory(tx, { orderKey, atMs, what: `a person ended ${kind}`, reason });
   return { kind, reference: order.reference };
 };
+
+/** Who ends the matter that links cannot be looked for has looked for them. */
+function endSearch(tx: Transaction, { subject, params }: { subject: string; params: string | null }): void {
+  const { restoredFromMs } = (readParams(params) ?? { restoredFromMs: readSearchSubject(subject) }) as {
+    restoredFromMs?: number;
+  };
+  if (restoredFromMs !== undefined && !Number.isNaN(restoredFromMs)) tx.send(END_SEARCH, { restoredFromMs });
+}

@@ -11,6 +11,7 @@ import type { HoldReason, Order } from '../../domain/order.ts';
 import type { ListedMatter, MatterPage, Queries } from '../queries.ts';
 import { statement } from '../statement.ts';
 import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { readParams } from './attention.ts';
 import { loadOrder } from './orders.ts';
 
 /** The sums count at most this many held orders, and as many matters about money: reading more would take too long. */
@@ -171,14 +172,17 @@ const HELD_ROWS = statement(
 );
 const ATTENTION_ROWS = inAnyState(
   (condition) =>
-    `SELECT a.key, a.subject, a.order_key AS orderKey, a.detail, a.count, a.opened_at_ms AS openedAtMs,
+    `SELECT a.key, a.subject, a.order_key AS orderKey, a.detail, a.params, a.count, a.opened_at_ms AS openedAtMs,
        a.last_at_ms AS lastAtMs FROM attention a
      WHERE a.kind = @kind AND a.ended_at_ms IS NULL AND (a.opened_at_ms, a.key) > (@openedAtMs, @key)${condition}
      ORDER BY a.opened_at_ms, a.key LIMIT @limit`,
 );
 
 type HeldRow = { orderKey: number; reason: HoldReason; openedAtMs: number; lastAtMs: number };
-type AttentionRow = Omit<ListedMatter, 'kind' | 'reason' | 'order'> & { orderKey: number | null };
+type AttentionRow = Omit<ListedMatter, 'kind' | 'reason' | 'order' | 'params'> & {
+  orderKey: number | null;
+  params: string | null;
+};
 
 /** Reads a page of one kind, the oldest first. */
 function* readRows(tx: Transaction, kind: MatterKind, { after, limit, state }: MatterPage): Work<ListedMatter[]> {
@@ -191,9 +195,21 @@ function* readRows(tx: Transaction, kind: MatterKind, { after, limit, state }: M
   }
   const open = yield* tx.all<AttentionRow>(ATTENTION_ROWS[state === null ? 'any' : 'one'], { ...place, kind, state });
   const orders = yield* loadOrder.byKeys(tx, new Set(open.flatMap(({ orderKey }) => orderKey ?? [])));
-  return open.map(({ orderKey, ...row }) => ({ ...row, kind, reason: null, order: orders.get(orderKey ?? 0) ?? null }));
+  return open.map(({ orderKey, params, ...row }) => {
+    const order = orders.get(orderKey ?? 0) ?? null;
+    return { ...row, params: readParams(params), kind, reason: null, order };
+  });
 }
 
 function heldMatter(row: Omit<HeldRow, 'orderKey'>, key: number, order: Order): ListedMatter {
-  return { ...row, kind: 'hold', key, subject: order.reference, detail: null, count: order.holds.length, order };
+  return {
+    ...row,
+    kind: 'hold',
+    key,
+    subject: order.reference,
+    detail: '',
+    params: null,
+    count: order.holds.length,
+    order,
+  };
 }

@@ -1,6 +1,6 @@
 import { BUDGET_WINDOW_MS, foreignUse, PAUSE_MS_MAX } from '../../domain/budget.ts';
 import type { ApiBudget } from '../asking.ts';
-import { API, type ApiState, type BudgetUse, budgetUse, type SlotInUse, STANDING_DETAIL } from '../budget.ts';
+import { API, type ApiState, type BudgetUse, budgetUse, type SlotInUse } from '../budget.ts';
 import { statement } from '../statement.ts';
 import type { InTransaction, Transaction, Work } from '../transaction.ts';
 import { attention } from './attention.ts';
@@ -86,8 +86,7 @@ export const budgetVerbs: InTransaction<ApiBudget> = {
       attention.end(tx, 'api_key_refused', API, nowMs);
       attention.end(tx, 'merchant_inactive', API, nowMs);
     } else if (standing !== 'unknown') {
-      const detail = STANDING_DETAIL[standing];
-      attention.raiseForNoOrder(tx, standing, { subject: API, detail, atMs: nowMs });
+      attention.raiseForNoOrder(tx, standing, { subject: API, params: {}, atMs: nowMs });
     }
   },
 };

@@ -1,4 +1,4 @@
-import { attentionSentence } from '../../domain/advice.ts';
+import { decidedParams } from '../../domain/attention_params.ts';
 import { quoteAgrees } from '../../domain/comparison.ts';
 import { apply, changesOrder, type Decision, type Effect, learnedBy, type NoticeType } from '../../domain/decision.ts';
 import { bareFact, type PaymentFact } from '../../domain/fact.ts';
@@ -8,7 +8,7 @@ import { decide } from '../../domain/settlement.ts';
 import type { Checks } from '../asking.ts';
 import { type Cause, describeEffects } from '../effects.ts';
 import { ENDED_BY_CANCEL } from '../openings.ts';
-import { DOUBTFUL_DETAIL, DOUBTFUL_FROM, isQuoteCounted, QUOTES } from '../quotes.ts';
+import { DOUBTFUL_FROM, isQuoteCounted, QUOTES } from '../quotes.ts';
 import { statement } from '../statement.ts';
 import type { Orders } from '../store.ts';
 import type { InTransaction, Transaction, Work } from '../transaction.ts';
@@ -101,8 +101,8 @@ function writeEffect(
       if (hasMatters) attention.end(tx, 'link_withheld', order.reference, atMs);
       return;
     case 'attention': {
-      const detail = attentionSentence(effect.kind, order);
-      attention.raiseForOrder(tx, effect.kind, { subject: order.reference, orderKey, detail, atMs });
+      const params = decidedParams(effect.kind, order);
+      attention.raiseForOrder(tx, effect.kind, { subject: order.reference, orderKey, params, atMs });
       return;
     }
     case 'end_attention':
@@ -151,7 +151,7 @@ export function noteMismatches(
   }
   tx.send(SET_MISMATCHES, { mismatches });
   if (mismatches === DOUBTFUL_FROM) {
-    attention.raiseForNoOrder(tx, kind, { subject: QUOTES, detail: DOUBTFUL_DETAIL, atMs });
+    attention.raiseForNoOrder(tx, kind, { subject: QUOTES, params: { count: DOUBTFUL_FROM }, atMs });
   }
 }
 

@@ -1,6 +1,6 @@
-import { type Burial, burialMatter } from '../burial.ts';
+import type { AttentionParams } from '../../domain/attention_params.ts';
 import { statement } from '../statement.ts';
-import type { ClaimRef, Inbox } from '../store.ts';
+import type { ClaimRef, FaultNote, Inbox } from '../store.ts';
 import type { InTransaction, Transaction, Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
@@ -51,6 +51,8 @@ const RETIRE = statement(
      (SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = link_key) AS reference`,
 );
 
+type Burial = { fault: FaultNote; kind: 'event_dead' | 'link_mismatch'; nowMs: number };
+
 /** Retires a leased row and raises attention; false if the lease is no longer the caller's. */
 export function* bury(tx: Transaction, { eventKey, attempt }: ClaimRef, burial: Burial): Work<boolean> {
   const { replica } = tx;
@@ -59,11 +61,26 @@ export function* bury(tx: Transaction, { eventKey, attempt }: ClaimRef, burial: 
   const row = yield* tx.one<Retired>(RETIRE, { eventKey, attempt, replica, nowMs, ...fault });
   if (row === undefined) return false;
   const { linkKey, reading, reference } = row;
-  const { kind, ...matter } = burialMatter(eventKey, reference, burial);
-  attention.raiseForLink(tx, kind, { ...matter, linkKey, atMs: nowMs });
+  const { kind, subject, params } = burialMatter(eventKey, reference, burial);
+  attention.raiseForLink(tx, kind, { subject, params, linkKey, atMs: nowMs });
   // The check that its receipt queued may have been answered before there was a matter to end.
   if (kind === 'event_not_understood' && reading === null) {
     requestCheck(tx, { linkKey, reason: 'unreadable', atMs: nowMs });
   }
   return true;
+}
+
+type BurialMatter =
+  | { kind: Burial['kind']; subject: string; params: AttentionParams[Burial['kind']] }
+  | { kind: 'event_not_understood'; subject: string; params: AttentionParams['event_not_understood'] };
+
+/**
+ * The matter that a dead row is for a person. What is no JSON belongs to the one matter of its link's events that were
+ * not understood, so that neither one delivery raises two, nor many deliveries many.
+ */
+function burialMatter(eventKey: number, reference: string, { fault, kind }: Burial): BurialMatter {
+  const { code, message } = fault;
+  if (code !== 'unreadable_event') return { kind, subject: String(eventKey), params: { code, message } };
+  const event = { key: eventKey, why: null, isUnanswered: false };
+  return { kind: 'event_not_understood', subject: reference, params: { event, paidByEvent: null } };
 }

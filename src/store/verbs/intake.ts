@@ -1,4 +1,3 @@
-import { conflictMatter } from '../matters.ts';
 import { ENDED_BY_ANY_SQL, REFUSED_WITHIN_MS, type Refusals } from '../rejections.ts';
 import { type Statement, statement } from '../statement.ts';
 import type { Delivery, Intake, Recorded } from '../store.ts';
@@ -58,7 +57,11 @@ export function* recordOne(tx: Transaction, delivery: Delivery, findSameId: Stat
   if (inserted === undefined) return yield* recordOne(tx, delivery, findSameId);
   const { key } = inserted;
   tx.send(INSERT_BODY, { ...delivery, key });
-  if (conflict) attention.raiseForLink(tx, 'event_conflict', conflictMatter(delivery, before.key, key));
+  if (conflict) {
+    const params = { eventId: delivery.eventId, beforeKey: before.key, eventKey: key };
+    // One matter for each link, which counts.
+    attention.raiseForLink(tx, 'event_conflict', { subject: `link ${linkKey}`, linkKey, params, atMs: receivedAtMs });
+  }
   if (!delivery.readable) requestCheck(tx, { linkKey, reason: 'unreadable', atMs: receivedAtMs });
   return { outcome: conflict ? 'conflict' : 'recorded', eventKey: key };
 }
@@ -105,18 +108,19 @@ const VERIFIED_LATELY = statement(
 );
 
 export const recordRejection: InTransaction<Intake>['recordRejection'] = function* (tx, rejection) {
-  const { linkKey, reason, lastAtMs, matter } = rejection;
+  const { linkKey, reason, lastAtMs, diagnosis: found = null, matter } = rejection;
   lockOrderOfLink(tx, linkKey);
-  tx.send(COUNT_REJECTIONS, { ...rejection, diagnosis: rejection.diagnosis ?? null });
+  tx.send(COUNT_REJECTIONS, { ...rejection, diagnosis: found });
   requestCheck(tx, { linkKey, reason: 'rejected', atMs: lastAtMs });
   if (matter === undefined) return;
-  const { detail, atFirst = false } = matter;
+  const { atFirst = false } = matter;
   const isFirst = atFirst && (yield* tx.one<{ isVerified: boolean }>(VERIFIED_LATELY))?.isVerified === false;
   const fromLinks = isFirst ? 1 : matter.fromLinks;
   const sinceMs = lastAtMs - REFUSED_WITHIN_MS;
   const concerned = yield* tx.one<{ links: number }>(CONCERNED, { reason, sinceMs, fromLinks });
   if (concerned?.links !== fromLinks) return;
-  attention.raiseForNoOrder(tx, 'deliveries_refused', { subject: reason, detail, atMs: lastAtMs });
+  const diagnosis = found === null ? null : (JSON.parse(found) as object);
+  attention.raiseForNoOrder(tx, 'deliveries_refused', { subject: reason, params: { diagnosis }, atMs: lastAtMs });
 };
 
 const END_REFUSALS = statement(

@@ -6,7 +6,8 @@ import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts'
 import { holdSecretsKey } from './secrets.ts';
 
 const NEWEST = statement(
-  `SELECT l.key AS linkKey, p.request, p.status, p.fault_code AS faultCode, p.fault_message AS faultMessage, l.withheld
+  `SELECT l.key AS linkKey, p.request, p.status, p.fault_code AS faultCode, p.fault_message AS faultMessage,
+     p.foreign_id AS foreignId, p.needs_id AS isIdNeeded, l.withheld
    FROM orders o JOIN link l ON l.order_key = o.key LEFT JOIN opening p ON p.link_key = l.key
    WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`,
 );
@@ -51,7 +52,7 @@ function* create(tx: Transaction, intent: Intent): Work<Intended | null> {
   tx.send(INSERT_OPENING, { linkKey, request, atMs });
   noteHistory(tx, { orderKey, atMs, what: 'link is to be opened' });
   const { order } = yield* loadOrder.byKey(tx, orderKey);
-  const opening: OpeningState = { status: 'pending', withheld: null, fault: null };
+  const opening: OpeningState = { status: 'pending', withheld: null, fault: null, foreignId: null, needsId: false };
   return { outcome: 'created', order, linkKey, opening };
 }
 

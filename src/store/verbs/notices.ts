@@ -1,5 +1,4 @@
 import { noticeName, readNoticeName } from '../../domain/notice.ts';
-import { deadSentence } from '../../domain/shop_failures.ts';
 import { KEY_MAX } from '../lists.ts';
 import type { FeedPage, NoticeDetail, NoticeSummary, Queries, ShopState } from '../queries.ts';
 import { statement } from '../statement.ts';
@@ -119,8 +118,8 @@ export const tellingVerbs: InTransaction<Telling> = {
     tx.send(BURY, { ...ours, nowMs, ...attemptColumns(ended) });
     tx.send(GIVE_NEXT_ITS_TURN, { orderKey, nowMs });
     yield* countFailure(tx, { ...ended, hasFailedBefore });
-    const detail = deadSentence(noticeName(noticeKey, random), fault);
-    attention.raiseForNoOrder(tx, DEAD.kind, { subject: DEAD.subject, detail, atMs: nowMs });
+    const params = { notice: noticeName(noticeKey, random), message: fault.message };
+    attention.raiseForNoOrder(tx, DEAD.kind, { subject: DEAD.subject, params, atMs: nowMs });
     return 'dead';
   },
   *resendNotice(tx, { id, nowMs }) {

@@ -7,11 +7,7 @@ import {
   isAdoptable,
   notItsLink,
   SECRET_SUBJECT,
-  secretDetail,
   secretNote,
-  takenDetail,
-  waitsDetail,
-  withheldDetail,
 } from '../openings.ts';
 import { statement } from '../statement.ts';
 import type { FaultNote, ServiceLink } from '../store.ts';
@@ -48,14 +44,14 @@ const finishOpening: InTransaction<Openings>['finishOpening'] = function* (
   const { orderKey, reference } = row;
   const refusal = bindingRefusal(row, link, owner);
   if (refusal !== null) {
-    yield* park(tx, row, { fault: notItsLink(row, link, refusal), foreignId: link.id, nowMs });
+    yield* park(tx, row, { fault: notItsLink(row, link, refusal), linkId: link.id, isForeign: false, nowMs });
     return 'taken';
   }
   yield* bind(tx, row, link, { withheld, answerLost, note: 'opened', by: 'reading', nowMs });
   attention.end(tx, 'link_not_opened', reference, nowMs);
   if (withheld !== null) {
-    const detail = withheldDetail(row, link, withheld);
-    attention.raiseForOrder(tx, 'link_withheld', { subject: reference, orderKey, detail, atMs: nowMs });
+    const params = { linkId: link.id, why: withheld };
+    attention.raiseForOrder(tx, 'link_withheld', { subject: reference, orderKey, params, atMs: nowMs });
   }
   return 'bound';
 };
@@ -63,6 +59,7 @@ const finishOpening: InTransaction<Openings>['finishOpening'] = function* (
 const KEEP_SECRET = statement(
   `UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId WHERE key = @linkKey`,
 );
+const KEEP_FLAW = statement('UPDATE link SET service_secret_flaw = @flaw WHERE key = @linkKey');
 const FIND_SECRET = statement(
   `SELECT o.key AS orderKey, o.reference, l.service_sealed_secret IS NOT NULL AS isKnown
    FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey AND l.token = @token`,
@@ -80,8 +77,9 @@ const keepServiceSecret: InTransaction<Openings>['keepServiceSecret'] = function
     yield* holdSecretsKey(tx, secret.keyId);
     tx.send(KEEP_SECRET, { linkKey, sealed: secret.sealed, keyId: secret.keyId });
   } else {
-    const detail = secretDetail(row.reference, flaw ?? '');
-    attention.raiseForNoOrder(tx, 'secret_unusable', { subject: SECRET_SUBJECT, detail, atMs: nowMs });
+    tx.send(KEEP_FLAW, { linkKey, flaw });
+    const params = { reference: row.reference, flaw: flaw ?? '' };
+    attention.raiseForNoOrder(tx, 'secret_unusable', { subject: SECRET_SUBJECT, params, atMs: nowMs });
   }
   noteHistory(tx, { orderKey: row.orderKey, atMs: nowMs, what: secretNote(flaw), by: 'reading' });
 };
@@ -128,44 +126,49 @@ const RELEASE = statement(
   `UPDATE opening SET status = 'pending', holder = NULL, due_at_ms = @dueAtMs, may_exist = may_exist OR @mayExist,
      fault_message = CASE WHEN @code::text = 'api_budget_spent' THEN coalesce(fault_message, @message::text)
        ELSE @message::text END,
+     needs_id = CASE WHEN @code::text = 'api_budget_spent' AND fault_code IS NOT NULL THEN needs_id
+       ELSE @needsId::boolean END,
      fault_code = CASE WHEN @code::text = 'api_budget_spent' THEN coalesce(fault_code, @code::text) ELSE @code::text END
    WHERE link_key = @linkKey`,
 );
 
 const retryOpening: InTransaction<Openings>['retryOpening'] = function* (
   tx,
-  { dueAtMs, mayExist, waits, fault, nowMs, ...opening },
+  { dueAtMs, mayExist, waits, fault, needsId = false, nowMs, ...opening },
 ) {
   const row = yield* findLeased(tx, opening);
   if (row === null) return;
   const { linkKey, orderKey, reference } = row;
-  tx.send(RELEASE, { linkKey, dueAtMs, mayExist, ...fault });
+  tx.send(RELEASE, { linkKey, dueAtMs, mayExist, needsId, ...fault });
   if (!waits) return;
-  const matter = { subject: reference, orderKey, detail: waitsDetail(row, fault), atMs: nowMs };
-  attention.raiseForOrder(tx, 'link_not_opened', matter);
+  const { code, message } = fault;
+  const params = { code, message, needsId };
+  attention.raiseForOrder(tx, 'link_not_opened', { subject: reference, orderKey, params, atMs: nowMs });
 };
 
 const parkOpening: InTransaction<Openings>['parkOpening'] = function* (tx, { fault, foreignId, nowMs, ...opening }) {
   const row = yield* findLeased(tx, opening);
-  if (row !== null) yield* park(tx, row, { fault, foreignId, nowMs });
+  if (row !== null) yield* park(tx, row, { fault, linkId: foreignId, isForeign: true, nowMs });
 };
 
 const PARK = statement(
-  `UPDATE opening SET status = 'taken', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
-   WHERE link_key = @linkKey`,
+  `UPDATE opening SET status = 'taken', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message,
+     foreign_id = @foreignId WHERE link_key = @linkKey`,
 );
 
-type Parking = { fault: FaultNote; foreignId: string | null; nowMs: number };
+/** `linkId`: of the service's link. `isForeign`: it is one that settled did not make, which the order may adopt. */
+type Parking = { fault: FaultNote; linkId: string | null; isForeign: boolean; nowMs: number };
 
 /** Parks an opening for a person: the service has another link under its reference. */
-function* park(tx: Transaction, row: OpeningRow, { fault, foreignId, nowMs }: Parking): Work<void> {
-  const { linkKey, orderKey, reference, linkId } = row;
-  tx.send(PARK, { linkKey, nowMs, ...fault });
+function* park(tx: Transaction, row: OpeningRow, { fault, linkId, isForeign, nowMs }: Parking): Work<void> {
+  const { linkKey, orderKey, reference } = row;
+  const { code, message } = fault;
+  tx.send(PARK, { linkKey, nowMs, code, message, foreignId: isForeign ? linkId : null });
   // Authentic events named another link, which may be paid.
-  if (linkId !== null) yield* checkSchedule.plan(tx, linkKey, nowMs);
-  const detail = takenDetail(row, fault, foreignId);
+  if (row.linkId !== null) yield* checkSchedule.plan(tx, linkKey, nowMs);
+  const params = { code, message, foreignId: linkId };
   attention.end(tx, 'link_not_opened', reference, nowMs);
-  attention.raiseForOrder(tx, 'reference_taken', { subject: reference, orderKey, detail, atMs: nowMs });
+  attention.raiseForOrder(tx, 'reference_taken', { subject: reference, orderKey, params, atMs: nowMs });
 }
 
 const FIND_NEWEST = statement(

@@ -11,14 +11,7 @@ import { answers, isOvertaken, tellsAll, type Waiting } from '../answered.ts';
 import type { Checks, OpeningState } from '../asking.ts';
 import { type Unconfirmed, whileUnconfirmed } from '../confirmation.ts';
 import { driftOf } from '../drift.ts';
-import {
-  linkMissingDetail,
-  readingColumns,
-  turnOfReturn,
-  type Unanswered,
-  unansweredMatter,
-  unansweredSince,
-} from '../readings.ts';
+import { readingColumns, turnOfReturn, unansweredSince } from '../readings.ts';
 import { UNREAD_FAULTS } from '../settle.ts';
 import { statement } from '../statement.ts';
 import type { SettleJob, StateChange } from '../store.ts';
@@ -228,13 +221,22 @@ const UNANSWERED = statement(
    ORDER BY i.key LIMIT 1`,
 );
 
+/**
+ * The first event of a link that was not understood and came after the link was read last; none if a person was told of
+ * its order's since it came, for they may have ended that.
+ */
+type Unanswered = { eventKey: number; why: string; orderKey: number; subject: string };
+
 /** Raises, once, an event that was not understood and that the service cannot be asked about. */
 function* tellOfUnanswered(
   tx: Transaction,
   { nowMs, ...since }: { linkKey: number; sinceMs: number; nowMs: number },
 ): Work<void> {
   const row = yield* tx.one<Unanswered>(UNANSWERED, since);
-  if (row !== undefined) attention.raiseForOrder(tx, 'event_not_understood', unansweredMatter(row, nowMs));
+  if (row === undefined) return;
+  const { eventKey, why, orderKey, subject } = row;
+  const params = { event: { key: eventKey, why, isUnanswered: true }, paidByEvent: null };
+  attention.raiseForOrder(tx, 'event_not_understood', { subject, orderKey, params, atMs: nowMs });
 }
 
 type Absence = { linkKey: number; orderKey: number; missing: boolean; nowMs: number };
@@ -247,8 +249,7 @@ function* giveUp(tx: Transaction, { linkKey, orderKey, missing, nowMs }: Absence
   const [loaded] = yield* together(loadOrder.byKey(tx, orderKey), checkSchedule.plan(tx, linkKey, nowMs));
   const { reference, state } = loaded.order;
   if (missing) {
-    const detail = linkMissingDetail(reference);
-    attention.raiseForOrder(tx, 'link_missing', { subject: reference, orderKey, detail, atMs: nowMs });
+    attention.raiseForOrder(tx, 'link_missing', { subject: reference, orderKey, params: {}, atMs: nowMs });
   }
   const sinceMs = (yield* confirms)?.sinceMs ?? null;
   if (sinceMs === null || !mayBeUnconfirmed(state)) {

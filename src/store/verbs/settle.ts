@@ -221,11 +221,12 @@ function* tellOfUnread(tx: Transaction, job: SettleJob, lease: Lease, applied: A
   const { linkKey, orderKey } = lease;
   const { hasMatters, order } = applied.loaded;
   const { reference } = order;
-  const { raises, adds, ends } = unreadMatter(job, lease, applied);
+  const { raises, pays, ends } = unreadMatter(job, lease, applied);
   if (raises !== null) {
-    attention.raiseForOrder(tx, kind, { subject: reference, orderKey, detail: raises, atMs });
+    const params = { event: { key: eventKey, why: raises, isUnanswered: false }, paidByEvent: null };
+    attention.raiseForOrder(tx, kind, { subject: reference, orderKey, params, atMs });
   }
-  if (adds !== null && hasMatters) attention.add(tx, kind, reference, adds);
+  if (pays && hasMatters) yield* attention.notePaid(tx, reference, eventKey);
   if (!ends) return;
   // Matters of an earlier version have the event for their subject.
   attention.endOfOrder(tx, kind, String(eventKey), orderKey, atMs);

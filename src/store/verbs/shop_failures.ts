@@ -1,10 +1,9 @@
-import { REFUSES_AFTER, refusalSentence, type ShopFailures } from '../../domain/shop_failures.ts';
-import type { Matter } from '../matters.ts';
+import { REFUSES_AFTER, type ShopFailures, shortAnswer } from '../../domain/shop_failures.ts';
 import { statement } from '../statement.ts';
 import type { FaultNote } from '../store.ts';
 import type { ShopAnswer } from '../telling.ts';
 import type { Transaction, Work } from '../transaction.ts';
-import { attention } from './attention.ts';
+import { attention, type Matter } from './attention.ts';
 
 /** The matter that the shop refuses notices. There is one shop, so there is one at a time. */
 const SHOP_REFUSES = { kind: 'shop_refuses_notices', subject: 'shop' } as const;
@@ -92,8 +91,11 @@ type FailuresRow = Pick<ShopFailures, 'attempts' | 'sinceMs' | 'lastAtMs'> & {
 };
 
 /** The matter as the last attempt leaves it. */
-function refusalMatter(row: FailuresRow, atMs: number): Matter {
-  return { subject: SHOP_REFUSES.subject, detail: refusalSentence(shopFailures(row)), atMs };
+function refusalMatter(row: FailuresRow, atMs: number): Matter<'shop_refuses_notices'> {
+  const { attempts, sinceMs, lastAtMs, fault, answer } = shopFailures(row);
+  const short = answer === null ? null : { status: answer.status, body: shortAnswer(answer.body) };
+  const params = { attempts, sinceMs, lastAtMs, fault, answer: short };
+  return { subject: SHOP_REFUSES.subject, params, atMs };
 }
 
 function shopFailures({ faultCode, faultMessage, answerStatus, answerBody, ...counted }: FailuresRow): ShopFailures {

@@ -1,7 +1,6 @@
-import { searchSubject } from '../../domain/advice.ts';
+import { type AttentionParams, searchSubject } from '../../domain/attention_params.ts';
 import type { Checks, ListedLink } from '../asking.ts';
 import { ALIVE_MS } from '../replicas.ts';
-import { noListDetail, unknownLinkDetail } from '../restore.ts';
 import { statement } from '../statement.ts';
 import type { Answer, InTransaction, Transaction, Work } from '../transaction.ts';
 import { attention, END_SEARCH } from './attention.ts';
@@ -39,7 +38,7 @@ export const sweepVerbs: InTransaction<Pick<Checks, 'sweepBounds' | 'compareList
   *noteNoList(tx, { why, nowMs }) {
     const { restoredFromMs = null } = (yield* tx.one<Restored>(RESTORED)) ?? {};
     if (restoredFromMs === null) return;
-    yield* tellOnce(tx, searchSubject(restoredFromMs), noListDetail(restoredFromMs, why), nowMs);
+    yield* tellOnce(tx, searchSubject(restoredFromMs), { restoredFromMs, why }, nowMs);
   },
 };
 
@@ -127,24 +126,30 @@ function* tellOfUnknown(
     (yield* links).map(({ reference, linkId }) => [reference, linkId]),
   );
   const unknown = made.filter(({ id, reference }) => !known.has(id) && newestId.get(reference) !== null);
-  const told = unknown.map((item) =>
-    tellOnce(tx, item.id, unknownLinkDetail(item, newestId.get(item.reference) ?? null), nowMs),
-  );
+  const told = unknown.map(({ id, reference, money, createdAtMs }) => {
+    const otherId = newestId.get(reference) ?? null;
+    return tellOnce(tx, id, { reference, ...money, createdAtMs, otherId }, nowMs);
+  });
   let sum = 0;
   for (const raised of told) sum += yield* raised;
   return sum;
 }
 
 const TELL_ONCE = statement(
-  `INSERT INTO attention (kind, subject, detail, opened_at_ms, last_at_ms)
-   SELECT 'link_not_known', @subject, @detail, @atMs::bigint, @atMs::bigint
+  `INSERT INTO attention (kind, subject, detail, params, opened_at_ms, last_at_ms)
+   SELECT 'link_not_known', @subject, '', @params::text, @atMs::bigint, @atMs::bigint
    WHERE NOT EXISTS (SELECT 1 FROM attention WHERE kind = 'link_not_known' AND subject = @subject)
    ON CONFLICT (kind, subject) WHERE ended_at_ms IS NULL DO NOTHING`,
 );
 
 /** Raises a matter unless it was raised before: what a person has ended stays so. Answers how many it raised. */
-function tellOnce(tx: Transaction, subject: string, detail: string, atMs: number): Answer<number> {
-  return tx.run(TELL_ONCE, { subject, detail, atMs });
+function tellOnce(
+  tx: Transaction,
+  subject: string,
+  params: AttentionParams['link_not_known'],
+  atMs: number,
+): Answer<number> {
+  return tx.run(TELL_ONCE, { subject, params: JSON.stringify(params), atMs });
 }
 
 /** Open links at the service that the schedule asks about, and those that it has given up although they may be paid. */

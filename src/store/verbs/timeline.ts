@@ -2,10 +2,11 @@ import type { CheckReason } from '../../domain/check_queue.ts';
 import { firstCheckAtMs } from '../../domain/check_schedule.ts';
 import type { OrderState } from '../../domain/order.ts';
 import { isMoot } from '../checks.ts';
-import { type OpeningColumns, openingState } from '../openings.ts';
+import { type OpeningColumns, openingState, readSecretFlaw } from '../openings.ts';
 import type { AttentionSummary, DriftRow, HistoryRow, Queries, RejectionSummary, Timeline } from '../queries.ts';
 import { statement } from '../statement.ts';
 import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { readParams } from './attention.ts';
 import { type EventRow, eventSummary, eventsOfOrder, REJECTION } from './lists.ts';
 import { NOTICE, type NoticeRow, noticeSummary } from './notices.ts';
 import { loadOrder } from './orders.ts';
@@ -20,12 +21,13 @@ const CHECK = statement(
    FROM link_check c JOIN link l ON l.key = c.link_key WHERE l.order_key = @orderKey LIMIT 1`,
 );
 const SCHEDULE = statement(
-  `SELECT next_check_at_ms AS nextCheckAtMs, check_failures AS checkFailures, expires_at_ms AS linkExpiresAtMs
+  `SELECT next_check_at_ms AS nextCheckAtMs, check_failures AS checkFailures, expires_at_ms AS linkExpiresAtMs,
+     service_secret_flaw AS secretFlaw
    FROM link WHERE order_key = @orderKey ORDER BY key DESC LIMIT 1`,
 );
 const OPENING = statement(
   `SELECT p.status, p.attempt, p.due_at_ms AS dueAtMs, p.fault_code AS faultCode, p.fault_message AS faultMessage,
-     l.withheld, p.answer_lost AND l.service_sealed_secret IS NULL AS isSecretUnseen
+     p.foreign_id AS foreignId, p.needs_id AS isIdNeeded, l.withheld, p.answer_lost AND l.service_sealed_secret IS NULL AS isSecretUnseen
    FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey ORDER BY l.key DESC LIMIT 1`,
 );
 
@@ -38,11 +40,13 @@ export const timeline: InTransaction<Queries>['timeline'] = function* (tx, refer
   const schedule = tx.one<ScheduleColumns>(SCHEDULE, { orderKey });
   const opening = tx.one<OpeningSummaryColumns>(OPENING, { orderKey });
   const rows = yield* rowsOf(tx, orderKey);
+  const link = scheduleSummary((yield* schedule) as ScheduleColumns, order.settlement?.paidAtMs ?? null);
   return {
     order,
     ...rows,
     check: waitingCheck(yield* check, order.state),
-    ...scheduleSummary((yield* schedule) as ScheduleColumns, order.settlement?.paidAtMs ?? null),
+    ...link,
+    secretFlaw: link.secretFlaw ?? notedFlaw(rows),
     opening: openingSummary(yield* opening),
   };
 };
@@ -58,7 +62,7 @@ const HINTS = newest(
 );
 const REJECTIONS = newest(`${REJECTION} WHERE l.order_key = @orderKey ORDER BY r.key`);
 const OPEN_ATTENTION = newest(
-  `SELECT a.key, a.kind, a.subject, o.reference, a.detail, a.count, a.opened_at_ms AS openedAtMs,
+  `SELECT a.key, a.kind, a.subject, o.reference, a.detail, a.params, a.count, a.opened_at_ms AS openedAtMs,
      a.last_at_ms AS lastAtMs
    FROM attention a JOIN orders o ON o.key = a.order_key
    WHERE a.order_key = @orderKey AND a.ended_at_ms IS NULL ORDER BY a.key`,
@@ -77,7 +81,7 @@ function* rowsOf(tx: Transaction, orderKey: number): Work<Rows> {
   const events = tx.all<EventRow>(EVENTS, { orderKey });
   const hints = tx.all<Timeline['hints'][number]>(HINTS, { orderKey });
   const rejections = tx.all<RejectionSummary>(REJECTIONS, { orderKey });
-  const attention = tx.all<AttentionSummary>(OPEN_ATTENTION, { orderKey });
+  const attention = tx.all<AttentionColumns>(OPEN_ATTENTION, { orderKey });
   const notices = tx.all<NoticeRow>(NOTICES, { orderKey });
   const drift = tx.all<DriftRow>(DRIFT, { orderKey });
   return {
@@ -85,10 +89,17 @@ function* rowsOf(tx: Transaction, orderKey: number): Work<Rows> {
     events: (yield* events).map(eventSummary).reverse(),
     hints: (yield* hints).reverse(),
     rejections: (yield* rejections).reverse(),
-    attention: (yield* attention).reverse(),
+    attention: (yield* attention).map((row) => ({ ...row, params: readParams(row.params) })).reverse(),
     notices: (yield* notices).map(noticeSummary).reverse(),
     drift: (yield* drift).reverse(),
   };
+}
+
+type AttentionColumns = Omit<AttentionSummary, 'params'> & { params: string | null };
+
+/** Why a secret cannot be used that the service named while an older version ran, which kept it in the history alone. */
+function notedFlaw({ history }: Rows): string | null {
+  return history.map(({ what }) => readSecretFlaw(what)).findLast((flaw) => flaw !== null) ?? null;
 }
 
 type HistoryColumns = Omit<HistoryRow, 'cause' | 'effects'> & {
@@ -107,7 +118,7 @@ function waitingCheck(check: CheckColumns | undefined, state: OrderState): Timel
   return check === undefined || isMoot(check.reason, state) ? null : check;
 }
 
-type ScheduleColumns = Pick<Timeline, 'nextCheckAtMs' | 'checkFailures' | 'linkExpiresAtMs'>;
+type ScheduleColumns = Pick<Timeline, 'nextCheckAtMs' | 'checkFailures' | 'linkExpiresAtMs' | 'secretFlaw'>;
 
 /** Until the next check of a paid order, its link still has the time that it had while the order was open. */
 function scheduleSummary(link: ScheduleColumns, settledAtMs: number | null): ScheduleColumns {

@@ -157,7 +157,11 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         const matters = await openAttention(world.store);
         expect(matters).toMatchObject([{ kind: 'secret_unusable', subject: 'webhookSecret', count: 2 }]);
         expect(matters[0]?.detail).toContain(links[1].reference);
-        expect((await world.timeline(links[1])).history[1]?.what).toContain('it is masked');
+        const { history, secretFlaw } = await world.timeline(links[1]);
+        expect(history[1]?.what).toContain('it is masked');
+        expect(secretFlaw).toBe('it is masked');
+        await world.run("UPDATE history SET what = 'noted otherwise'");
+        expect((await world.timeline(links[1])).secretFlaw).toBe('it is masked');
         expect(await credentialsOf(links[0])).toMatchObject({ theirs: '', serviceKeyId: null });
       });
 
@@ -368,10 +372,25 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         await park(link, foreignId);
         const [matter] = (await world.timeline(link)).attention;
         expect(matter?.detail).toContain(`settled orders adopt ${link.reference} ${option}`);
+        expect((await world.timeline(link)).opening?.foreignId).toBe(foreignId);
       });
     });
 
     describe('retryOpening', () => {
+      it('says that a person has to find the id of the link, until an attempt fails otherwise', async () => {
+        const link = await world.intend();
+        const needsId = async () => (await world.timeline(link)).opening?.needsId;
+        await retry(link, { needsId: true, waits: true });
+        expect(await needsId()).toBe(true);
+        const [matter] = (await world.timeline(link)).attention;
+        expect(matter).toMatchObject({ kind: 'link_not_opened', params: { ...FAULT, needsId: true } });
+        expect(matter?.detail).toContain(`settled orders adopt ${link.reference} --id ID`);
+        await retry(link, { fault: { code: 'api_budget_spent', message: 'No slot is left.' } });
+        expect(await needsId()).toBe(true);
+        await retry(link);
+        expect(await needsId()).toBe(false);
+      });
+
       it('keeps the fault that was in the way where only the budget was spent since', async () => {
         const link = await world.intend();
         const spent = { code: 'api_budget_spent', message: 'no slot' };

@@ -152,7 +152,7 @@ export function intakeContract({ shared }: Worlds): void {
       expect(matter).toMatchObject({ kind: 'event_conflict', subject: `link ${link.linkKey}`, count: 5 });
       expect(matter?.detail).toMatch(
         new RegExp(
-          `^Event id evt_2 came again with other content .*settled events show ${eventKey}\\. When you .*end ID --reason TEXT$`,
+          `^Event id evt_2 came again with other content .*settled events show ${eventKey}\\. When you .*attention end \\d+ --reason TEXT$`,
         ),
       );
       expect((await world.timeline(other)).attention).toEqual([]);
@@ -306,9 +306,10 @@ export function intakeContract({ shared }: Worlds): void {
     /** A delivery of a link of its own is refused. */
     async function refused(reason: KeptReason, fromLinks = 3, of?: Link): Promise<Link> {
       const one = of ?? (await world.newLink());
-      const matter = { detail: `refused at ${world.nowMs}`, fromLinks };
       const { linkKey } = one;
-      await world.store.recordRejection({ linkKey, reason, count: 1, lastAtMs: world.nowMs, matter });
+      const diagnosis = JSON.stringify({ code: 'body_size', bytes: world.nowMs });
+      const matter = { fromLinks };
+      await world.store.recordRejection({ linkKey, reason, count: 1, lastAtMs: world.nowMs, diagnosis, matter });
       return one;
     }
     async function matters(reason: KeptReason): Promise<object[]> {
@@ -325,7 +326,7 @@ export function intakeContract({ shared }: Worlds): void {
       await refused('timestamp_missing');
       expect(await matters('timestamp_missing')).toEqual([]);
       await refused('timestamp_missing');
-      const detail = `refused at ${world.nowMs}`;
+      const detail = expect.stringContaining(`Its body has ${world.nowMs} bytes.`);
       expect(await matters('timestamp_missing')).toMatchObject([{ reference: null, count: 1, detail }]);
       await refused('timestamp_missing');
       expect(await matters('timestamp_missing')).toMatchObject([{ count: 2 }]);
@@ -342,7 +343,7 @@ export function intakeContract({ shared }: Worlds): void {
       await world.deliver(await world.newLink());
       const link = async () => {
         const { linkKey } = await world.newLink();
-        const matter = { detail: 'set x-evil', fromLinks: 3, atFirst: true };
+        const matter = { fromLinks: 3, atFirst: true };
         const { nowMs: lastAtMs } = world;
         await world.store.recordRejection({ linkKey, reason: 'signature_repeated', count: 1, lastAtMs, matter });
       };

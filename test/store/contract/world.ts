@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { RequestClass } from '../../../src/domain/budget.ts';
 import type { FactKind, PaymentFact } from '../../../src/domain/fact.ts';
+import { explainAttention } from '../../../src/explain/attention_sentences.ts';
 import type { ClaimedCheck, ClaimedOpening, Intent, Reading } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import type { EventDetail, Timeline } from '../../../src/store/queries.ts';
@@ -27,6 +28,8 @@ export type ContractStore = {
   leasesLapse?: true;
   /** Empties the queue of checks and the schedule, as if every link had been asked about for the last time. */
   forgetChecks(): Promise<void>;
+  /** Carries out one statement behind the store's back, as another program would; returns its rows. */
+  run(sql: string): Promise<readonly Record<string, unknown>[]>;
   /** Closes the store and removes its data, or keeps it and returns where. */
   dispose(outcome: 'passed' | 'failed'): Promise<string | null>;
 };
@@ -80,6 +83,10 @@ export class World {
 
   forgetChecks(): Promise<void> {
     return this.#opened.forgetChecks();
+  }
+
+  run(sql: string): ReturnType<ContractStore['run']> {
+    return this.#opened.run(sql);
   }
 
   registration(over: Partial<Registration> = {}): Registration {
@@ -267,10 +274,14 @@ export class World {
     return found;
   }
 
+  /** `detail` of attention is what a person reads. */
   async timeline({ reference }: { reference: string }): Promise<Timeline> {
     const found = await this.store.timeline(reference);
     if (found === null) throw new Error(`there is no order ${reference}`);
-    return found;
+    const attention = found.attention.map((matter) => {
+      return { ...matter, detail: explainAttention(matter, { key: matter.key, canAsk: true }) };
+    });
+    return { ...found, attention };
   }
 
   /** The reason of the check that waits for a link; null where none does. */
@@ -282,7 +293,7 @@ export class World {
 /** What tests of a store that is open say in one line each. It is not opened again. */
 export function worldOf(store: Store): World {
   const unused = () => Promise.reject(new Error('not used here'));
-  return new World({ store, reopen: unused, forgetChecks: unused, dispose: unused });
+  return new World({ store, reopen: unused, forgetChecks: unused, run: unused, dispose: unused });
 }
 
 /** What the service says of `pay_1`, of 100.00 BRL and without a reference, unless told otherwise. */

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { expectNoCommands } from '../contract/attention.ts';
 import type { ContractStore } from '../contract/world.ts';
 import { bringBack, remember } from './emptying.ts';
 import { newDatabase, openTestPostgres } from './opening.ts';
@@ -52,7 +53,9 @@ async function openKept(): Promise<Kept> {
          WHERE next_check_at_ms IS NOT NULL OR status IS DISTINCT FROM 'EXPIRED'`,
       );
     },
+    run: async (sql) => (await database.query(sql)).rows,
     dispose: async (outcome) => {
+      expectNoCommands((await database.query('SELECT kind, params FROM attention')).rows);
       if (outcome === 'passed' && isAsOpened) unused.push(kept);
       else await close(kept);
       return null;

@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { readMigrations } from '../../../src/store/migrate.ts';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { said, type World, worldOf } from '../contract/world.ts';
+import { expectReadable, rowsOfBefore } from '../rows_of_before.ts';
 import { runIn } from './contract_store.ts';
 import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
@@ -42,6 +43,20 @@ describe('replicas of two versions', () => {
     const url = await newDatabase();
     await migratedByNewer(url, { expands: false });
     await expect(openTestPostgres(url)).rejects.toMatchObject({ code: 'store_newer' });
+  });
+
+  it('read what the older one stored as sentences', async () => {
+    const url = await sharedServer().create(`test_${randomUUID()}`);
+    const older = readMigrations('postgres').filter(({ number }) => number < 12);
+    const noted = older.map(({ number, name, sha256, expands }) => `(${number}, '${name}', '${sha256}', ${expands})`);
+    await runIn(
+      url,
+      `${older.map(({ sql }) => sql).join('\n')};
+       CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, expands BOOLEAN NOT NULL);
+       INSERT INTO migration VALUES ${noted.join(', ')};
+       ${rowsOfBefore("'\\x00'").replaceAll(' VALUES (90', ' OVERRIDING SYSTEM VALUE VALUES (90')}`,
+    );
+    await expectReadable((await open(url)).store);
   });
 
   it('migrate an empty database once, however many start at once', async () => {

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
+import { expectNoCommands } from '../contract/attention.ts';
 import type { ContractStore } from '../contract/world.ts';
+
+const ATTENTION = 'SELECT kind, params FROM attention';
 
 /** A store in a folder of its own, as the contract asks for it. */
 export async function contractStore(open: (path: string, nowMs?: number) => Promise<Store>): Promise<ContractStore> {
@@ -23,10 +26,27 @@ export async function contractStore(open: (path: string, nowMs?: number) => Prom
       db.exec("DELETE FROM link_check; UPDATE link SET next_check_at_ms = NULL, status = 'EXPIRED'");
       db.close();
     },
+    run: async (sql) => {
+      const db = new Database(path, { timeout: 5_000 });
+      try {
+        const statement = db.prepare<[], Record<string, unknown>>(sql);
+        if (statement.reader) return statement.all();
+        statement.run();
+        return [];
+      } finally {
+        db.close();
+      }
+    },
     dispose: async (outcome) => {
       await store.close();
       if (outcome === 'failed') return folder;
-      expectCountsToBeRight(path);
+      const db = new Database(path, { readonly: true });
+      try {
+        expectCountsToBeRight(db);
+        expectNoCommands(db.prepare<[], { kind: string; params: string | null }>(ATTENTION).all());
+      } finally {
+        db.close();
+      }
       rmSync(folder, { recursive: true, force: true });
       return null;
     },
@@ -34,16 +54,11 @@ export async function contractStore(open: (path: string, nowMs?: number) => Prom
 }
 
 /** After every test of the contract: what is counted as it changes is what counting one by one finds. */
-function expectCountsToBeRight(path: string): void {
-  const db = new Database(path, { readonly: true });
+function expectCountsToBeRight(db: Database.Database): void {
   const rows = (sql: string) => db.prepare(sql).raw().all();
-  try {
-    for (const [counts, name, table] of COUNTED) {
-      const counted = rows(`SELECT ${name}, n FROM ${counts} WHERE n <> 0 ORDER BY 1`);
-      expect([counts, counted]).toEqual([counts, rows(`SELECT ${name}, count(*) FROM ${table} GROUP BY 1 ORDER BY 1`)]);
-    }
-  } finally {
-    db.close();
+  for (const [counts, name, table] of COUNTED) {
+    const counted = rows(`SELECT ${name}, n FROM ${counts} WHERE n <> 0 ORDER BY 1`);
+    expect([counts, counted]).toEqual([counts, rows(`SELECT ${name}, count(*) FROM ${table} GROUP BY 1 ORDER BY 1`)]);
   }
 }
 

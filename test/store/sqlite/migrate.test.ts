@@ -4,8 +4,11 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CHECK_REASONS, checkRank } from '../../../src/domain/check_queue.ts';
+import { APPLICATION_ID } from '../../../src/store/sqlite/identity.ts';
 import { migrate } from '../../../src/store/sqlite/migrate.ts';
 import { testFolder } from '../../support/app.ts';
+import { expectReadable, rowsOfBefore } from '../rows_of_before.ts';
+import { openTestStore } from './opening.ts';
 
 const FOLDER = new URL('../../../migrations/sqlite/', import.meta.url);
 const FILES = readdirSync(FOLDER).sort();
@@ -168,6 +171,20 @@ describe('migrations', () => {
         again: 'refund_due',
         other: 'late,overpaid',
       });
+    });
+  });
+
+  describe('from a version that stored sentences', () => {
+    it('leave them readable', async () => {
+      leaveVersion(11, (db) => {
+        db.pragma(`application_id = ${APPLICATION_ID}`);
+        db.exec(rowsOfBefore("x'00'"));
+        db.exec(
+          "INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, 'i', 'key-1', 1, 1)",
+        );
+      });
+      const { store } = await openTestStore(path);
+      await expectReadable(store).finally(() => store.close());
     });
   });
 

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import type { MatterGroup, MatterKind, MatterMoney } from '../../src/domain/matter.ts';
+import { summarizeAttention } from '../../src/explain/attention_summary.ts';
+
+const NOW_MS = 10 * 60_000;
+const NO_MONEY: MatterMoney = { orders: 0, sums: [], isWhole: true };
+
+function groupOf(kind: string, minutes: number, count = 1): MatterGroup {
+  return { kind: kind as MatterKind, reason: null, count, oldestAtMs: NOW_MS - minutes * 60_000, sums: [] };
+}
+
+function say(groups: MatterGroup[], money: Partial<MatterMoney> = {}): string {
+  return summarizeAttention({ groups, money: { ...NO_MONEY, ...money } }, { nowMs: NOW_MS, isFiltered: false });
+}
+
+const sum = (currency: string, balance: bigint) => ({ currency, asked: 10_000n, balance });
+
+describe('the sentence of what needs a person', () => {
+  it('counts all matters, and says for how long the oldest of them has waited', () => {
+    const said = say([groupOf('hold', 2, 3), groupOf('link_disabled', 9), groupOf('link_missing', 4)]);
+    expect(said).toContain('5 matters need a person; the oldest has waited 9 min.');
+  });
+
+  it('says what was captured in each currency, and nothing of those in which nothing is left', () => {
+    const sums = [sum('BRL', 1n), sum('EUR', 0n), sum('USD', -250n)];
+    expect(say([groupOf('hold', 1, 2)], { orders: 2, sums })).toMatch(
+      / Money: BRL 0\.01 and USD -2\.50 captured on 2 orders\.$/,
+    );
+    expect(say([groupOf('hold', 1)], { orders: 1, sums: [sum('EUR', 0n)] })).toMatch(
+      / Money: nothing was captured on 1 order\.$/,
+    );
+  });
+
+  it('says that there is more if not all orders were summed', () => {
+    const money = { orders: 10_000, sums: [sum('BRL', 500n)], isWhole: false };
+    expect(say([groupOf('hold', 1, 10_001)], money)).toMatch(/ captured on at least 10000 orders\.$/);
+  });
+
+  it('says that none of it is about money only if nothing unsettled could have told of money', () => {
+    for (const kind of ['link_missing', 'shop_refuses_notices', 'api_key_refused']) {
+      expect(say([groupOf(kind, 1)])).toMatch(/ None of it is about money\.$/);
+    }
+    for (const kind of ['event_dead', 'event_not_understood', 'link_mismatch', 'of_a_later_version']) {
+      expect(say([groupOf('api_key_refused', 1), groupOf(kind, 1)])).toMatch(
+        / What was not settled may be about money\.$/,
+      );
+    }
+  });
+});
