@@ -1,8 +1,9 @@
 import type { RequestClass } from './budget.ts';
+import type { OrderState } from './order.ts';
 
 /**
- * Why settled should ask the service about a link now, the weakest reason first. A stronger reason replaces a weaker
- * one, and settled asks about it first. One check answers all of them.
+ * Why settled should ask the service about a link now, the weakest reason first. A link may have several; the strongest
+ * gives it its place in the queue. One answer ends all that were heard before its request left.
  *
  * - `registered`: the link is new here
  * - `listed`: the service's list shows another status than ours
@@ -55,6 +56,15 @@ export const CHECK_CLASSES = [
   { class: 'hint', from: 2, to: 5 },
   { class: 'janitor', from: 0, to: 1 },
 ] as const satisfies readonly { class: RequestClass; from: number; to: number }[];
+
+/** Reasons that say nothing new once money was counted: the schedule asks for its reading. */
+export const MOOT_ONCE_SETTLED: readonly CheckReason[] = ['registered', 'listed', 'link_changed', 'returned'];
+const SETTLED: readonly OrderState[] = ['paid', 'refunded', 'disputed'];
+
+/** Whether asking for this reason tells nothing new while the order is in this state. */
+export function isMoot(reason: CheckReason, state: OrderState): boolean {
+  return SETTLED.includes(state) && MOOT_ONCE_SETTLED.includes(reason);
+}
 
 /** Whether anyone who knows a link's token can cause checks of this rank; such checks have a limit of their own. */
 export function canBeForged(rank: number): boolean {

@@ -1,29 +1,14 @@
 import { MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { type AttentionKind, type LearnedBy, mayBeUnconfirmed, type Order } from '../domain/order.ts';
 
-/** The check that a reading may answer: since when a completion waits, and after which request each thing was heard. */
-export type Waiting = { confirmSinceMs: number | null; reasonAfter: number; heardAfter: number };
-
 /** Whether something that is newer was settled before a reading: another reading, or an event. */
 export function isOvertaken({ lastReading }: Order, reading: number): boolean {
   return lastReading !== null && reading <= lastReading;
 }
 
-/**
- * What becomes of the check that a reading answers: it ends, unless something new was heard since it was asked for, or
- * since `sinceMs` a completion is to be confirmed that the reading does not show. `goes_on`: what was heard takes the place
- * of its reason, unless it was claimed again since and is asked about right now. `waits_on`: its reason is not answered.
- */
-export function answers(
-  order: Order,
-  reading: number,
-  facts: readonly PaymentFact[],
-  { confirmSinceMs: sinceMs, reasonAfter, heardAfter }: Waiting,
-): 'ended' | 'goes_on' | 'waits_on' | { sinceMs: number } {
-  const isShown = facts.some(({ kind }) => MONEY_CAME.has(kind));
-  if (sinceMs !== null && mayBeUnconfirmed(order.state) && !isShown) return { sinceMs };
-  if (heardAfter < reading) return 'ended';
-  return reasonAfter >= reading ? 'waits_on' : 'goes_on';
+/** Whether a completion that waits for the API to confirm it goes on waiting: a reading with these facts does not show it. */
+export function isUnconfirmed(order: Order, facts: readonly PaymentFact[]): boolean {
+  return mayBeUnconfirmed(order.state) && !facts.some(({ kind }) => MONEY_CAME.has(kind));
 }
 
 /**

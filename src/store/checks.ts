@@ -2,12 +2,10 @@ import {
   CHECK_CLASSES,
   type CheckReason,
   canBeForged,
-  checkRank,
   HINT_EVERY_MS,
   HINTS_PER_MINUTE_MAX,
 } from '../domain/check_queue.ts';
 import { firstCheckAtMs } from '../domain/check_schedule.ts';
-import type { OrderState } from '../domain/order.ts';
 import type { ClaimedCheck, WatchedLink } from './asking.ts';
 import type { BudgetUse } from './budget.ts';
 
@@ -26,9 +24,6 @@ export type QueuedCheck = WatchedLink & {
   reason: CheckReason;
   dueAtMs: number;
   failures: number;
-  /** What was heard beside its reason. */
-  againReason: CheckReason | null;
-  state: OrderState;
   /** When a hint to the link was followed last. */
   hintedAtMs: number | null;
 };
@@ -36,8 +31,8 @@ export type QueuedCheck = WatchedLink & {
 /** A link whose scheduled time has come. */
 export type ScheduledCheck = WatchedLink & { failures: number; settledAtMs: number | null; plannedMs: number };
 
-/** What is due, asked for only where there is room; by the schedule, in the order in which it came to be due. */
-export type DueChecks = { ofRank(rank: number): readonly QueuedCheck[]; bySchedule(): readonly ScheduledCheck[] };
+/** What is due, each in the order in which it came to be due. */
+export type DueChecks = { ofRank(rank: number): readonly QueuedCheck[]; bySchedule: readonly ScheduledCheck[] };
 
 type CheckClass = (typeof CHECK_CLASSES)[number]['class'];
 
@@ -62,33 +57,26 @@ export type ClaimPlan = {
   claimed: ClaimedCheck[];
   /** Claimed links of hints. */
   followed: number[];
-  /** Checks that give way to what was heard beside them, or to nothing. */
-  fallBacks: number[];
-  drops: number[];
   putOff: PutOff[];
   putOffInSchedule: PutOff[];
 };
 
-/** Plans what is claimed of what is due, the strongest first, and what becomes of that which must wait. Changes nothing. */
+/** Plans which of the checks that are due are claimed, the strongest first, and which are put off. Changes nothing. */
 export function planClaim(due: DueChecks, rooms: ClaimRooms, nowMs: number): ClaimPlan {
-  const plan: ClaimPlan = { claimed: [], followed: [], fallBacks: [], drops: [], putOff: [], putOffInSchedule: [] };
+  const plan: ClaimPlan = { claimed: [], followed: [], putOff: [], putOffInSchedule: [] };
   const { claimed, followed } = plan;
-  const fallenBack: QueuedCheck[] = [];
   for (const { class: requestClass, from, to } of CHECK_CLASSES) {
     for (let rank: number = to; rank >= from; rank--) {
       const hasRoom = () => hasRoomFor(rank, rooms[requestClass] - claimed.length, rooms.forged - followed.length);
-      if (!hasRoom()) continue;
-      const inTurn = [...due.ofRank(rank), ...fallenBack.filter((one) => one.rank === rank)].sort(byDue);
-      for (const check of inTurn) {
+      for (const check of due.ofRank(rank)) {
         if (!hasRoom()) break;
-        const instead = planQueued(plan, check, requestClass, nowMs);
-        if (instead !== null) fallenBack.push(instead);
+        planQueued(plan, check, requestClass, nowMs);
       }
     }
   }
   if (claimed.length >= rooms.janitor) return plan;
   const inQueue = new Set(claimed.map(({ linkKey }) => linkKey));
-  for (const check of due.bySchedule()) {
+  for (const check of due.bySchedule) {
     if (claimed.length >= rooms.janitor) break;
     if (!inQueue.has(check.linkKey)) planScheduled(plan, check, nowMs);
   }
@@ -108,25 +96,13 @@ export function ranksWithRoom(rooms: ClaimRooms): number[] {
   });
 }
 
-/** Returns what the check becomes where it falls back to what was heard beside its reason. */
-function planQueued(plan: ClaimPlan, check: QueuedCheck, requestClass: CheckClass, nowMs: number): QueuedCheck | null {
-  const { linkKey, rank, reason, failures, againReason } = check;
+function planQueued(plan: ClaimPlan, check: QueuedCheck, requestClass: CheckClass, nowMs: number): void {
+  const { linkKey, rank, reason, failures } = check;
   const turn = turnInQueue(check, nowMs);
   if (turn === 'ask') {
     plan.claimed.push({ ...watchedLink(check), class: requestClass, reason, failures });
     if (canBeForged(rank)) plan.followed.push(linkKey);
-  } else if (turn !== 'drop') plan.putOff.push({ linkKey, ...turn });
-  else if (againReason === null) plan.drops.push(linkKey);
-  else {
-    plan.fallBacks.push(linkKey);
-    const instead = { reason: againReason, rank: checkRank(againReason), dueAtMs: nowMs };
-    return { ...check, ...instead, againReason: null, failures: 0 };
-  }
-  return null;
-}
-
-function byDue(one: QueuedCheck, other: QueuedCheck): number {
-  return one.dueAtMs - other.dueAtMs || one.linkKey - other.linkKey;
+  } else plan.putOff.push({ linkKey, ...turn });
 }
 
 function planScheduled(plan: ClaimPlan, check: ScheduledCheck, nowMs: number): void {
@@ -141,12 +117,8 @@ function watchedLink({ linkKey, reference, token, linkId, isOpening }: WatchedLi
   return { linkKey, reference, token, linkId, isOpening };
 }
 
-/** What becomes of a check whose turn has come in the queue: it is asked, not asked at all, or asked later. */
-function turnInQueue(
-  { rank, reason, state, isOpening, hintedAtMs }: QueuedCheck,
-  nowMs: number,
-): 'ask' | 'drop' | { untilMs: number } {
-  if (isMoot(reason, state)) return 'drop';
+/** What becomes of a check whose turn has come in the queue: settled asks now, or later. */
+function turnInQueue({ rank, isOpening, hintedAtMs }: QueuedCheck, nowMs: number): 'ask' | { untilMs: number } {
   if (isOpening) return { untilMs: nowMs + OPENING_WAIT_MS };
   if (!canBeForged(rank) || hintedAtMs === null) return 'ask';
   const againAtMs = hintedAtMs + HINT_EVERY_MS;
@@ -160,13 +132,4 @@ function turnInSchedule(check: ScheduledCheck, nowMs: number): 'ask' | { untilMs
   const isAhead = check.settledAtMs !== null && check.settledAtMs > nowMs;
   const atMs = isAhead ? nowMs : firstCheckAtMs(check, check.plannedMs);
   return atMs > nowMs ? { untilMs: atMs } : 'ask';
-}
-
-/** Reasons that say nothing new once money was counted: its reading is asked for by the schedule. */
-const MOOT_ONCE_SETTLED: ReadonlySet<CheckReason> = new Set(['registered', 'listed', 'link_changed', 'returned']);
-const SETTLED: ReadonlySet<OrderState> = new Set(['paid', 'refunded', 'disputed']);
-
-/** Whether a check that is queued for this reason is dropped where its order is in this state. */
-export function isMoot(reason: CheckReason, state: OrderState): boolean {
-  return SETTLED.has(state) && MOOT_ONCE_SETTLED.has(reason);
 }

@@ -1,8 +1,10 @@
+import { type CheckReason, checkRank, isMoot } from '../../domain/check_queue.ts';
+import type { OrderState } from '../../domain/order.ts';
 import type { Checks, WatchedLink } from '../asking.ts';
 import {
   type ClaimPlan,
+  type ClaimRooms,
   claimRooms,
-  type DueChecks,
   HINT_WINDOW_MS,
   planClaim,
   type QueuedCheck,
@@ -12,9 +14,9 @@ import {
   SEEN_MAX,
 } from '../checks.ts';
 import { statement } from '../statement.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import type { InTransaction, Transaction } from '../transaction.ts';
 import { readBudget } from './budget.ts';
-import { dropCheck, fallBackCheck } from './check_queue.ts';
+import { endMoot, LASTING_REASON } from './check_queue.ts';
 
 /** An opening whose reference belongs to another link waits for a person: the order's own link is asked about as any other. */
 const GOES_ON = `EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status IN ('pending', 'leased'))`;
@@ -31,17 +33,17 @@ const TAKE_TURN = statement('SELECT pg_advisory_xact_lock(@turn)');
 const STEP_BACK_HINTS = statement('UPDATE link SET hinted_at_ms = @nowMs WHERE hinted_at_ms > @nowMs');
 const COUNT_HINTS = statement('SELECT count(*) AS followed FROM link WHERE hinted_at_ms > @sinceMs');
 
-const queued = (checks: string) =>
+const queued = (checks: string, limited: string) =>
   statement(
-    `SELECT ${WATCHED}, o.key AS orderKey, c.rank, c.reason, c.due_at_ms AS dueAtMs, c.failures,
-       c.again_reason AS againReason, o.state, l.hinted_at_ms AS hintedAtMs
-     FROM (SELECT link_key, rank, reason, due_at_ms, failures, again_reason FROM link_check
+    `SELECT ${WATCHED}, o.key AS orderKey, c.rank, c.reason, ${LASTING_REASON} AS lastingReason, c.due_at_ms AS dueAtMs,
+       c.failures, o.state, l.hinted_at_ms AS hintedAtMs
+     FROM (SELECT link_key, rank, reason, due_at_ms, failures FROM link_check
        WHERE ${checks} AND (due_at_ms <= @nowMs OR requested_at_ms > @nowMs::bigint + ${REQUESTED_AHEAD_MS})
-       ORDER BY due_at_ms, link_key LIMIT ${SEEN_MAX}) AS c
+       ${limited}) AS c
      JOIN link l ON l.key = c.link_key JOIN orders o ON o.key = l.order_key ORDER BY c.due_at_ms, c.link_key`,
   );
-const QUEUED = queued('rank = @rank');
-const QUEUED_OF = queued('link_key = ANY(@linkKeys::bigint[])');
+const QUEUED = queued('rank = @rank', `ORDER BY due_at_ms, link_key LIMIT ${SEEN_MAX}`);
+const QUEUED_OF = queued('link_key = ANY(@linkKeys::bigint[])', '');
 
 const scheduled = (links: string) =>
   statement(
@@ -60,7 +62,7 @@ const LOCK_ORDERS = statement(
 );
 
 type OfOrder = { orderKey: number };
-type QueuedRow = QueuedCheck & OfOrder;
+type QueuedRow = QueuedCheck & OfOrder & { lastingReason: CheckReason | null; state: OrderState };
 type ScheduledRow = ScheduledCheck & OfOrder;
 
 export const checkVerbs: InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>> = {
@@ -82,7 +84,7 @@ export const checkVerbs: InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>>
     const inQueue: QueuedRow[] = [];
     for (const ofRank of ofRanks) inQueue.push(...(yield* ofRank));
     const inSchedule = bySchedule === null ? [] : yield* bySchedule;
-    const touched = linksOf(planClaim(due(inQueue, inSchedule), rooms, nowMs));
+    const touched = linksOf(planTurns(inQueue, inSchedule, rooms, nowMs));
     if (touched.size === 0) return [];
 
     const linkKeys = [...touched];
@@ -94,20 +96,39 @@ export const checkVerbs: InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>>
     const isHeld = ({ orderKey }: OfOrder) => held.has(orderKey);
     const queuedNow = (yield* again).filter(isHeld);
     const scheduledNow = scheduledAgain === null ? [] : (yield* scheduledAgain).filter(isHeld);
-    const plan = planClaim(due(queuedNow, scheduledNow), rooms, nowMs);
-    yield* carryOut(tx, plan, nowMs, leaseMs);
-    return plan.claimed;
+    const turns = planTurns(queuedNow, scheduledNow, rooms, nowMs);
+    carryOut(tx, turns, nowMs, leaseMs);
+    return turns.claimed;
   },
 };
 
-function due(inQueue: readonly QueuedRow[], inSchedule: readonly ScheduledRow[]): DueChecks {
-  return { ofRank: (rank) => inQueue.filter((row) => row.rank === rank), bySchedule: () => inSchedule };
+/** What one claim does; `moot`: links whose strongest reason is moot. */
+type Turns = ClaimPlan & { moot: number[] };
+
+function planTurns(
+  inQueue: readonly QueuedRow[],
+  inSchedule: readonly ScheduledRow[],
+  rooms: ClaimRooms,
+  nowMs: number,
+): Turns {
+  const moot = inQueue.filter(({ reason, state }) => isMoot(reason, state));
+  const standing = inQueue.flatMap((row) => (isMoot(row.reason, row.state) ? withoutMoot(row) : [row]));
+  standing.sort((one, other) => one.dueAtMs - other.dueAtMs || one.linkKey - other.linkKey);
+  const ofRank = (rank: number) => standing.filter((row) => row.rank === rank);
+  const plan = planClaim({ ofRank, bySchedule: inSchedule }, rooms, nowMs);
+  return { ...plan, moot: moot.map(({ linkKey }) => linkKey) };
 }
 
-/** The links that a plan changes anything of. */
-function linksOf({ claimed, fallBacks, drops, putOff, putOffInSchedule }: ClaimPlan): Set<number> {
+/** A check as it is without its moot reasons: none, if it has no other. Their failures do not count against the others. */
+function withoutMoot(row: QueuedRow): QueuedRow[] {
+  const { lastingReason: reason } = row;
+  return reason === null ? [] : [{ ...row, reason, rank: checkRank(reason), failures: 0 }];
+}
+
+/** The links that a claim changes anything of. */
+function linksOf({ claimed, putOff, putOffInSchedule, moot }: Turns): Set<number> {
   const rows = [...claimed, ...putOff, ...putOffInSchedule];
-  return new Set([...rows.map(({ linkKey }) => linkKey), ...fallBacks, ...drops]);
+  return new Set([...rows.map(({ linkKey }) => linkKey), ...moot]);
 }
 
 const PUT_OFF = statement(
@@ -116,10 +137,9 @@ const PUT_OFF = statement(
 );
 const PUT_OFF_IN_SCHEDULE = statement('UPDATE link SET next_check_at_ms = @untilMs WHERE key = @linkKey');
 const NOTE_HINTS = statement('UPDATE link SET hinted_at_ms = @nowMs WHERE key = ANY(@linkKeys::bigint[])');
-// The answer is one to all that was heard so far.
 const LEASE_IN_QUEUE = statement(
-  `UPDATE link_check SET due_at_ms = @untilMs, requested_at_ms = least(requested_at_ms, @nowMs), again_reason = NULL,
-     again_rank = NULL
+  `UPDATE link_check SET due_at_ms = @untilMs, requested_at_ms = least(requested_at_ms, @nowMs),
+     claimed_after = (SELECT last_request FROM api_state)
    WHERE link_key = ANY(@linkKeys::bigint[]) AND (due_at_ms < @untilMs OR requested_at_ms > @nowMs)`,
 );
 const LEASE_IN_SCHEDULE = statement(
@@ -128,10 +148,9 @@ const LEASE_IN_SCHEDULE = statement(
 );
 
 /** A claimed link is due again only when its lease expires, in the queue and in the schedule. */
-function* carryOut(tx: Transaction, plan: ClaimPlan, nowMs: number, leaseMs: number): Work<void> {
-  const { claimed, followed, fallBacks, drops, putOff, putOffInSchedule } = plan;
-  for (const linkKey of fallBacks) yield* fallBackCheck(tx, linkKey, nowMs);
-  for (const linkKey of drops) dropCheck(tx, linkKey);
+function carryOut(tx: Transaction, turns: Turns, nowMs: number, leaseMs: number): void {
+  const { claimed, followed, putOff, putOffInSchedule, moot } = turns;
+  if (moot.length > 0) endMoot(tx, moot);
   for (const later of putOff) tx.send(PUT_OFF, { ...later, nowMs });
   for (const later of putOffInSchedule) tx.send(PUT_OFF_IN_SCHEDULE, later);
   const leased = { linkKeys: claimed.map(({ linkKey }) => linkKey), nowMs, untilMs: nowMs + leaseMs };

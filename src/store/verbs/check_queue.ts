@@ -1,4 +1,4 @@
-import { type CheckReason, checkRank } from '../../domain/check_queue.ts';
+import { type CheckReason, checkRank, MOOT_ONCE_SETTLED } from '../../domain/check_queue.ts';
 import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
 import { statement } from '../statement.ts';
 import type { Transaction, Work } from '../transaction.ts';
@@ -7,48 +7,85 @@ import type { Transaction, Work } from '../transaction.ts';
 export type CheckRequest = { linkKey: number; reason: CheckReason; atMs: number; confirms?: boolean };
 
 const REQUEST = statement(
-  `INSERT INTO link_check (link_key, reason, rank, requested_at_ms, due_at_ms, confirm_since_ms, reason_after, heard_after)
-   VALUES (@linkKey, @reason, @rank, @atMs, @atMs, @confirmSinceMs, (SELECT last_request FROM api_state),
-     (SELECT last_request FROM api_state))
+  `INSERT INTO link_check (link_key, reason, rank, requested_at_ms, due_at_ms, confirm_since_ms, claimed_after)
+   VALUES (@linkKey, @reason, @rank, @atMs, @atMs, @confirmSinceMs, 0)
    ON CONFLICT (link_key) DO UPDATE SET
      reason = CASE WHEN excluded.rank > link_check.rank THEN excluded.reason ELSE link_check.reason END,
      due_at_ms = CASE WHEN excluded.rank > link_check.rank THEN excluded.due_at_ms ELSE link_check.due_at_ms END,
-     reason_after = CASE WHEN excluded.rank > link_check.rank THEN excluded.reason_after ELSE link_check.reason_after END,
-     again_reason = CASE WHEN excluded.rank > link_check.rank THEN NULL
-       WHEN link_check.again_rank IS NULL OR excluded.rank > link_check.again_rank THEN excluded.reason
-       ELSE link_check.again_reason END,
-     again_rank = CASE WHEN excluded.rank > link_check.rank THEN NULL
-       ELSE greatest(coalesce(link_check.again_rank, excluded.rank), excluded.rank) END,
      rank = greatest(link_check.rank, excluded.rank),
      requested_at_ms = greatest(link_check.requested_at_ms, excluded.requested_at_ms),
-     heard_after = excluded.heard_after,
      confirm_since_ms = coalesce(link_check.confirm_since_ms, excluded.confirm_since_ms)`,
 );
-const DROP = statement('DELETE FROM link_check WHERE link_key = @linkKey');
-const FALL_BACK = statement(
-  `UPDATE link_check SET reason = again_reason, rank = again_rank, again_reason = NULL, again_rank = NULL,
-     reason_after = heard_after, due_at_ms = @nowMs, failures = 0, confirm_since_ms = NULL
-   WHERE link_key = @linkKey AND again_reason IS NOT NULL`,
+const HEAR = statement(
+  `INSERT INTO check_reason (link_key, reason, rank, heard_after)
+   VALUES (@linkKey, @reason, @rank, (SELECT last_request FROM api_state))
+   ON CONFLICT (link_key, reason) DO UPDATE SET heard_after = excluded.heard_after`,
 );
 
 /**
- * Queues a link to be asked about. There is one row for each link: a check answers every reason at once. A stronger reason
- * takes the place of a weaker one and is due at once; any other only says that something new was heard, and takes its
- * place if the answer came too early for it.
+ * Queues a link to be asked about. A link has a row for each reason, and one place in the queue, which its strongest reason
+ * gives it. A reason that is stronger than all others makes the link due at once. Any other waits with them: the same
+ * answer is one to it, if it was heard before the request left. The caller has locked the order.
  */
 export function requestCheck(tx: Transaction, { linkKey, reason, atMs, confirms = false }: CheckRequest): void {
-  const confirmSinceMs = confirms ? atMs : null;
-  tx.send(REQUEST, { linkKey, reason, rank: checkRank(reason), atMs, confirmSinceMs });
+  const rank = checkRank(reason);
+  tx.send(REQUEST, { linkKey, reason, rank, atMs, confirmSinceMs: confirms ? atMs : null });
+  tx.send(HEAR, { linkKey, reason, rank });
 }
 
+const DROP = statement('DELETE FROM link_check WHERE link_key = @linkKey');
+
+/** Takes a link out of the queue with all its reasons. The caller has locked the order. */
 export function dropCheck(tx: Transaction, linkKey: number): void {
   tx.send(DROP, { linkKey });
 }
 
-/** Lets what was heard beside a check's reason take its place, due at once; false if nothing was. */
-export function* fallBackCheck(tx: Transaction, linkKey: number, nowMs: number): Work<boolean> {
-  return (yield* tx.run(FALL_BACK, { linkKey, nowMs })) === 1;
+/** The reasons of a link from the strongest on; of equal ones, the one that was heard first comes first. */
+const STRONGEST_FIRST = 'ORDER BY r.rank DESC, r.heard_after, r.reason LIMIT 1';
+const STRONGEST = `(reason, rank) =
+  (SELECT r.reason, r.rank FROM check_reason r WHERE r.link_key = link_check.link_key ${STRONGEST_FIRST})`;
+const LEAVE = statement(
+  `DELETE FROM link_check WHERE link_key = ANY(@linkKeys::bigint[])
+     AND NOT EXISTS (SELECT 1 FROM check_reason r WHERE r.link_key = link_check.link_key)`,
+);
+
+const END_ANSWERED = statement('DELETE FROM check_reason WHERE link_key = @linkKey AND heard_after < @reading');
+// A link that was claimed again since is being asked about: its lease goes on.
+const AFTER_ANSWER = statement(
+  `UPDATE link_check SET ${STRONGEST}, confirm_since_ms = NULL,
+     due_at_ms = CASE WHEN claimed_after < @reading THEN least(due_at_ms, @nowMs) ELSE due_at_ms END,
+     failures = CASE WHEN claimed_after < @reading THEN 0 ELSE failures END
+   WHERE link_key = @linkKey`,
+);
+
+/**
+ * Ends the reasons that a reading answers: those that were heard before its request left. If others are left, the link is
+ * due for the strongest of them. The caller has locked the order.
+ */
+export function endAnswered(tx: Transaction, answered: { linkKey: number; reading: number; nowMs: number }): void {
+  tx.send(END_ANSWERED, answered);
+  tx.send(LEAVE, { linkKeys: [answered.linkKey] });
+  tx.send(AFTER_ANSWER, answered);
 }
+
+const MOOT = MOOT_ONCE_SETTLED.map((reason) => `'${reason}'`).join(', ');
+const END_MOOT = statement(
+  `DELETE FROM check_reason WHERE link_key = ANY(@linkKeys::bigint[]) AND reason IN (${MOOT})`,
+);
+const AFTER_MOOT = statement(
+  `UPDATE link_check SET ${STRONGEST}, failures = 0 WHERE link_key = ANY(@linkKeys::bigint[])`,
+);
+
+/** Ends the reasons of links whose orders are settled, and for which asking tells nothing new. See `isMoot`. */
+export function endMoot(tx: Transaction, linkKeys: readonly number[]): void {
+  tx.send(END_MOOT, { linkKeys });
+  tx.send(LEAVE, { linkKeys });
+  tx.send(AFTER_MOOT, { linkKeys });
+}
+
+/** The strongest reason of a link in the queue that stays if its order is settled, as an expression about `c.link_key`. */
+export const LASTING_REASON = `(SELECT r.reason FROM check_reason r
+  WHERE r.link_key = c.link_key AND r.reason NOT IN (${MOOT}) ${STRONGEST_FIRST})`;
 
 /** Whether a completion that an event reported waits for the API to confirm it: an expression about @linkKey. */
 export const COMPLETION_AWAITED = `EXISTS (

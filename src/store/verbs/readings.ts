@@ -7,7 +7,7 @@ import {
   mayBeUnconfirmed,
   type Order,
 } from '../../domain/order.ts';
-import { answers, isOvertaken, tellsAll, type Waiting } from '../answered.ts';
+import { isOvertaken, isUnconfirmed, tellsAll } from '../answered.ts';
 import type { Checks, OpeningState } from '../asking.ts';
 import { type Unconfirmed, whileUnconfirmed } from '../confirmation.ts';
 import { driftOf } from '../drift.ts';
@@ -17,7 +17,7 @@ import { statement } from '../statement.ts';
 import type { SettleJob, StateChange } from '../store.ts';
 import { type InTransaction, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
-import { COMPLETION_AWAITED, checkSchedule, dropCheck, fallBackCheck, requestCheck } from './check_queue.ts';
+import { COMPLETION_AWAITED, checkSchedule, dropCheck, endAnswered, requestCheck } from './check_queue.ts';
 import { writeDecision } from './decisions.ts';
 import { bindId } from './links.ts';
 import { type LoadedOrder, loadOrder, lockOrder, lockOrderOfLink } from './orders.ts';
@@ -55,29 +55,22 @@ export function* finishReading(
   return held;
 }
 
-const FIND_CHECK = statement(
-  `SELECT confirm_since_ms AS confirmSinceMs, reason_after AS reasonAfter, heard_after AS heardAfter
-   FROM link_check WHERE link_key = @linkKey`,
-);
-const CONFIRMED = statement('UPDATE link_check SET confirm_since_ms = NULL WHERE link_key = @linkKey');
+const CONFIRMS_SINCE = statement('SELECT confirm_since_ms AS sinceMs FROM link_check WHERE link_key = @linkKey');
 
-/** Ends the check that a reading answers, unless something new was heard since it was requested, or it is to be confirmed. */
+/** Ends what a reading answers of a check, unless a completion waits to be confirmed that the reading does not show. */
 function* endCheck(
   tx: Transaction,
   loaded: LoadedOrder,
   { linkKey, reading }: AnsweredReading,
   { facts, nowMs }: SettleJob,
 ): Work<Decision | null> {
-  const waiting = yield* tx.one<Waiting>(FIND_CHECK, { linkKey });
-  if (waiting === undefined) return null;
-  const then = answers(loaded.order, reading, facts, waiting);
-  if (typeof then === 'object') {
-    return goOnUnconfirmed(tx, loaded, { linkKey, sinceMs: then.sinceMs, reading, nowMs });
+  const check = yield* tx.one<{ sinceMs: number | null }>(CONFIRMS_SINCE, { linkKey });
+  if (check === undefined) return null;
+  const { sinceMs } = check;
+  if (sinceMs !== null && isUnconfirmed(loaded.order, facts)) {
+    return goOnUnconfirmed(tx, loaded, { linkKey, sinceMs, reading, nowMs });
   }
-  if (then === 'ended') dropCheck(tx, linkKey);
-  else if (then === 'waits_on' || !(yield* fallBackCheck(tx, linkKey, nowMs))) {
-    tx.send(CONFIRMED, { linkKey });
-  }
+  endAnswered(tx, { linkKey, reading, nowMs });
   return null;
 }
 
@@ -85,13 +78,14 @@ const AGAIN = statement('UPDATE link_check SET due_at_ms = @againAtMs, failures 
 
 /** Returns the decision that holds a completion which the service does not show; null while it still waits. */
 function goOnUnconfirmed(tx: Transaction, loaded: LoadedOrder, unconfirmed: Unconfirmed): Decision | null {
-  const { linkKey, nowMs } = unconfirmed;
+  const { linkKey, reading, nowMs } = unconfirmed;
   const next = whileUnconfirmed(loaded.order, unconfirmed);
   if ('againAtMs' in next) {
     tx.send(AGAIN, { againAtMs: next.againAtMs, linkKey });
     return null;
   }
-  dropCheck(tx, linkKey);
+  if (reading === null) dropCheck(tx, linkKey);
+  else endAnswered(tx, { linkKey, reading, nowMs });
   writeDecision(tx, loaded, next.held, next.cause, nowMs);
   return next.held;
 }
@@ -240,8 +234,6 @@ function* tellOfUnanswered(
 }
 
 type Absence = { linkKey: number; orderKey: number; missing: boolean; nowMs: number };
-
-const CONFIRMS_SINCE = statement('SELECT confirm_since_ms AS sinceMs FROM link_check WHERE link_key = @linkKey');
 
 /** Leaves a link that is not at the service to its schedule. A completion that waits to be confirmed goes on waiting. */
 function* giveUp(tx: Transaction, { linkKey, orderKey, missing, nowMs }: Absence): Work<StateChange | null> {

@@ -1,12 +1,12 @@
-import type { CheckReason } from '../../domain/check_queue.ts';
+import { type CheckReason, isMoot } from '../../domain/check_queue.ts';
 import { firstCheckAtMs } from '../../domain/check_schedule.ts';
 import type { OrderState } from '../../domain/order.ts';
-import { isMoot } from '../checks.ts';
 import { type OpeningColumns, openingState, readSecretFlaw } from '../openings.ts';
 import type { AttentionSummary, DriftRow, HistoryRow, Queries, RejectionSummary, Timeline } from '../queries.ts';
 import { statement } from '../statement.ts';
 import type { InTransaction, Transaction, Work } from '../transaction.ts';
 import { readParams } from './attention.ts';
+import { LASTING_REASON } from './check_queue.ts';
 import { type EventRow, eventSummary, eventsOfOrder, REJECTION } from './lists.ts';
 import { NOTICE, type NoticeRow, noticeSummary } from './notices.ts';
 import { loadOrder } from './orders.ts';
@@ -17,7 +17,7 @@ const ROWS_MAX = 500;
 const newest = (sql: string) => statement(`${sql} DESC LIMIT ${ROWS_MAX}`);
 
 const CHECK = statement(
-  `SELECT c.reason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
+  `SELECT c.reason, ${LASTING_REASON} AS lastingReason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
    FROM link_check c JOIN link l ON l.key = c.link_key WHERE l.order_key = @orderKey LIMIT 1`,
 );
 const SCHEDULE = statement(
@@ -112,10 +112,14 @@ function historyRow({ causeKind, causeId, effects, ...row }: HistoryColumns): Hi
   return { ...row, cause: { kind: causeKind, id: causeId }, effects: effects === '' ? [] : effects.split('\n') };
 }
 
-type CheckColumns = NonNullable<Timeline['check']> & { reason: CheckReason };
+type CheckColumns = NonNullable<Timeline['check']> & { reason: CheckReason; lastingReason: CheckReason | null };
 
+/** A check by the strongest of its reasons that is not moot. */
 function waitingCheck(check: CheckColumns | undefined, state: OrderState): Timeline['check'] {
-  return check === undefined || isMoot(check.reason, state) ? null : check;
+  if (check === undefined) return null;
+  const { lastingReason, ...columns } = check;
+  const reason = isMoot(columns.reason, state) ? lastingReason : columns.reason;
+  return reason === null ? null : { ...columns, reason };
 }
 
 type ScheduleColumns = Pick<Timeline, 'nextCheckAtMs' | 'checkFailures' | 'linkExpiresAtMs' | 'secretFlaw'>;
