@@ -6,7 +6,10 @@ import { checksContract } from './contract/asking-checks.ts';
 import { openingsContract } from './contract/asking-openings.ts';
 import { quotesContract, readingsContract } from './contract/asking-readings.ts';
 import { sweepContract } from './contract/asking-sweep.ts';
+
 import { attentionContract } from './contract/attention.ts';
+import { checksPropertyContract } from './contract/checks-property.ts';
+
 import { clockStepsContract } from './contract/clock-steps.ts';
 import { concurrencyContract } from './contract/concurrency.ts';
 import { inboxContract } from './contract/inbox.ts';
@@ -38,6 +41,7 @@ export const IN_TURN: Parts = {
   budget: budgetContract,
   openings: openingsContract,
   checks: checksContract,
+  'checks, whatever happens': checksPropertyContract,
   readings: readingsContract,
   quotes: quotesContract,
   sweep: sweepContract,

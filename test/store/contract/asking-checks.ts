@@ -177,6 +177,35 @@ export function checksContract({ shared }: Worlds): void {
         expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'stale' }]);
       });
 
+      it('keeps a weaker reason that was there before a stronger one, which paying the order made moot', async () => {
+        const link = await waiting('stale');
+        await HEARD.rejected(link);
+        await HEARD.returned(link);
+        expect(await world.check(link)).toBe('returned');
+        await settleNow(link, { facts: [said('completed')] });
+        expect(await world.check(link)).toBe('stale');
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'stale' }]);
+      });
+
+      it('keeps each of the weaker reasons that are heard while a stronger one is asked about', async () => {
+        const link = await waiting('returned');
+        const asked: [number, string | null][] = [];
+        for (const reason of ['listed', 'rejected', 'link_changed'] as const) {
+          await world.claimChecks();
+          asked.push([await world.slot(), reason]);
+          await HEARD[reason](link);
+        }
+        // Each answer is one to what was heard before its request left, and to nothing else.
+        for (const [number] of asked.slice(0, 2)) {
+          await world.answer(link, [], { reading: { number } });
+          expect(await world.check(link)).toBe('rejected');
+        }
+        await world.answer(link, [], { reading: { number: asked[2]?.[0] as number } });
+        expect(await world.check(link)).toBe('link_changed');
+        await world.answer(link, []);
+        expect(await world.check(link)).toBeNull();
+      });
+
       it('counts no failure of a moot reason against what was heard beside it', async () => {
         const link = await waiting('returned');
         await world.claimChecks();

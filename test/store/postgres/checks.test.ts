@@ -94,7 +94,8 @@ describe('asking about links by two replicas on PostgreSQL', () => {
   it.each([
     [
       'a doubt about money was heard',
-      "UPDATE link_check SET reason = 'doubtful_money', rank = 6",
+      `UPDATE link_check SET reason = 'doubtful_money', rank = 6;
+       INSERT INTO check_reason SELECT link_key, 'doubtful_money', 6, 0 FROM link_check`,
       [{ reason: 'doubtful_money', class: 'confirm' }],
     ],
     ['it was answered', 'DELETE FROM link_check', []],

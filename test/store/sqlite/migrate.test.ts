@@ -312,6 +312,36 @@ describe('migrations', () => {
     });
   });
 
+  describe('from a version whose checks had two reasons at most', () => {
+    it('keep each of them, with what was heard last', () => {
+      const checks = [
+        ['stale', 4, 3, 5, null, null],
+        ['stale', 4, 3, 5, 'rejected', 3],
+        ['stale', 4, 3, 5, 'stale', 4],
+      ] as const;
+      leaveVersion(12, (db) => {
+        const orderKey = insertOrder(db, 'a', 1000);
+        const link = db.prepare(
+          `INSERT INTO link (order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
+           VALUES (?, ?, x'00', 'key', x'00', 1000)`,
+        );
+        const check = db.prepare(
+          `INSERT INTO link_check (link_key, reason, rank, requested_at_ms, due_at_ms, reason_after, heard_after,
+             again_reason, again_rank) VALUES (?, ?, ?, 1, 1, ?, ?, ?, ?)`,
+        );
+        for (const [n, columns] of checks.entries()) check.run(link.run(orderKey, `${n}`).lastInsertRowid, ...columns);
+      });
+      expect(using((db) => migrate(db, path))).toEqual(FILES.slice(12));
+      const rows = 'SELECT link_key, reason, rank, heard_after FROM check_reason ORDER BY link_key, rank DESC';
+      expect(using((db) => db.prepare(rows).raw().all())).toEqual([
+        [1, 'stale', 4, 5],
+        [2, 'stale', 4, 3],
+        [2, 'rejected', 3, 5],
+        [3, 'stale', 4, 5],
+      ]);
+    });
+  });
+
   describe('from a version that counted notices and checks one by one', () => {
     it('count those that are there', () => {
       const statuses = ['pending', 'leased', 'pending', 'done', 'dead', 'done', 'done'];
