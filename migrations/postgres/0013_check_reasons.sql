@@ -2,7 +2,7 @@
 -- Why a link is in the queue: one row for each reason, so that none takes another's place. `heard_after` is the number of
 -- the last request to the API before the reason was heard: an answer to a later request answers it.
 CREATE TABLE check_reason (
-  link_key    BIGINT  NOT NULL REFERENCES link_check (link_key) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
+  link_key    BIGINT  NOT NULL,
   reason      TEXT    NOT NULL,
   rank        INTEGER NOT NULL,
   heard_after BIGINT  NOT NULL,
@@ -34,7 +34,7 @@ CREATE TRIGGER check_reason_heard BEFORE INSERT ON link_check
 -- Such a program ends a reason by moving the other into its place, and empties the second column when it claims the link.
 CREATE FUNCTION end_check_reason() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF new.again_reason IS NULL AND new.reason = old.reason THEN
+  IF new.again_reason IS NULL AND new.reason = old.reason AND new.reason_after = old.reason_after THEN
     new.claimed_after := (SELECT last_request FROM api_state);
   ELSIF new.again_reason IS NULL AND new.reason = old.again_reason AND new.rank <= old.rank THEN
     DELETE FROM check_reason WHERE link_key = old.link_key AND reason = old.reason;
@@ -54,9 +54,15 @@ BEGIN
   new.again_rank := NULL;
   SELECT reason, rank INTO new.again_reason, new.again_rank FROM check_reason
     WHERE link_key = new.link_key AND reason <> new.reason ORDER BY rank DESC, heard_after, reason LIMIT 1;
+  -- The only reason, heard again since the link was claimed, takes its own place.
+  IF new.again_reason IS NULL AND new.reason_after > new.claimed_after THEN
+    new.again_reason := new.reason;
+    new.again_rank := new.rank;
+    new.reason_after := new.claimed_after;
+  END IF;
   RETURN new;
 END $$;
-CREATE TRIGGER check_reasons_shown BEFORE UPDATE OF reason, heard_after, again_reason ON link_check
+CREATE TRIGGER check_reasons_shown BEFORE UPDATE OF reason, heard_after, again_reason, claimed_after ON link_check
   FOR EACH ROW EXECUTE FUNCTION show_check_reasons();
 
 INSERT INTO check_reason (link_key, reason, rank, heard_after)
@@ -65,6 +71,10 @@ INSERT INTO check_reason (link_key, reason, rank, heard_after)
   FROM link_check;
 INSERT INTO check_reason (link_key, reason, rank, heard_after)
   SELECT link_key, again_reason, again_rank, heard_after FROM link_check WHERE again_reason <> reason;
+
+-- Checked at the end of a transaction, because the first trigger writes a reason before the place that it refers to.
+ALTER TABLE check_reason ADD FOREIGN KEY (link_key) REFERENCES link_check (link_key)
+  ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED;
 
 CREATE FUNCTION tell_check_reasons() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
