@@ -44,7 +44,7 @@ END $$;
 CREATE TRIGGER check_reason_ended BEFORE UPDATE OF again_reason ON link_check
   FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION end_check_reason();
 
--- Comes after the trigger above, in the order of their names.
+-- Come after the trigger above, in the order of their names.
 CREATE FUNCTION show_check_reasons() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   SELECT coalesce(max(heard_after), new.heard_after),
@@ -62,8 +62,10 @@ BEGIN
   END IF;
   RETURN new;
 END $$;
-CREATE TRIGGER check_reasons_shown BEFORE UPDATE OF reason, heard_after, again_reason, claimed_after ON link_check
+CREATE TRIGGER check_reasons_shown BEFORE UPDATE OF heard_after, again_reason, claimed_after ON link_check
   FOR EACH ROW EXECUTE FUNCTION show_check_reasons();
+CREATE TRIGGER check_reasons_shown_again BEFORE UPDATE OF reason ON link_check
+  FOR EACH ROW WHEN (new.reason <> old.reason) EXECUTE FUNCTION show_check_reasons();
 
 INSERT INTO check_reason (link_key, reason, rank, heard_after)
   SELECT link_key, reason, rank,
@@ -78,6 +80,9 @@ ALTER TABLE check_reason ADD FOREIGN KEY (link_key) REFERENCES link_check (link_
 
 CREATE FUNCTION tell_check_reasons() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+  IF TG_OP = 'UPDATE' AND new.heard_after = old.heard_after THEN
+    RETURN NULL;
+  END IF;
   UPDATE link_check SET heard_after = heard_after WHERE link_key = coalesce(new.link_key, old.link_key);
   RETURN NULL;
 END $$;
