@@ -36,7 +36,8 @@ CREATE FUNCTION end_check_reason() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF new.again_reason IS NULL AND new.reason = old.reason AND new.reason_after = old.reason_after THEN
     new.claimed_after := (SELECT last_request FROM api_state);
-  ELSIF new.again_reason IS NULL AND new.reason = old.again_reason AND new.rank <= old.rank THEN
+  ELSIF new.again_reason IS NULL AND new.reason = old.again_reason AND new.reason <> old.reason
+      AND new.rank <= old.rank THEN
     DELETE FROM check_reason WHERE link_key = old.link_key AND reason = old.reason;
   END IF;
   RETURN new;

@@ -93,6 +93,7 @@ describe('one queue of checks of replicas of two versions', () => {
     await world.reject(link);
     await oldAnswers(number);
     expect((await world.timeline(link)).check).toMatchObject({ reason: 'rejected', dueAtMs: world.nowMs });
+    expect(await reasons()).toEqual({ rejected: number });
     await old.claim(link.linkKey, world.tick(), LEASE_MS);
     await oldAnswers(await world.slot());
     expect(await reasons()).toEqual({});
@@ -186,7 +187,7 @@ describe('one queue of checks of replicas of two versions', () => {
         expect(await reasons()).toEqual({});
         expect(await world.check(link)).toBeNull();
       }),
-      { numRuns: times(8, 100) },
+      { numRuns: times(12, 200) },
     );
   });
 
