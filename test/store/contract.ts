@@ -6,10 +6,8 @@ import { checksContract } from './contract/asking-checks.ts';
 import { openingsContract } from './contract/asking-openings.ts';
 import { quotesContract, readingsContract } from './contract/asking-readings.ts';
 import { sweepContract } from './contract/asking-sweep.ts';
-
 import { attentionContract } from './contract/attention.ts';
 import { checksPropertyContract } from './contract/checks-property.ts';
-
 import { clockStepsContract } from './contract/clock-steps.ts';
 import { concurrencyContract } from './contract/concurrency.ts';
 import { inboxContract } from './contract/inbox.ts';
