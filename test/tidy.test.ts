@@ -14,15 +14,15 @@ const MEDIAN_LINES_MIN = 95;
  * lowers its limit as well. In the end the first two are 190 and 24 000, and all others 0.
  */
 const LIMITS = {
-  files: 278,
-  lines: 32_169,
+  files: 230,
+  lines: 29_810,
   linesMissingInMedian: 0,
-  shortFiles: 28,
+  shortFiles: 17,
   filesOfNoRoom: 0,
-  filesInImportCircles: 8,
-  basenamesInTooManyRooms: 8,
-  typeNamesExportedTwice: 13,
-  statementsOfBothEngines: 42,
+  filesInImportCircles: 0,
+  basenamesInTooManyRooms: 0,
+  typeNamesExportedTwice: 6,
+  statementsOfBothEngines: 0,
   usersOfTheSystemClock: 2,
   sentencesInDomainAndStore: 15,
 };
