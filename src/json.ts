@@ -151,7 +151,8 @@ type Survey = { isBounded: boolean; spellsNumbersPlainly: boolean; hasEscapedNam
  */
 function survey(text: string, depthMax: number, valuesMax: number): Survey {
   const hasBackslash = text.includes('\\');
-  const found = { isBounded: true, spellsNumbersPlainly: true, hasEscapedName: false };
+  let spellsNumbersPlainly = true;
+  let hasEscapedName = false;
   let depth = 0;
   let values = 1;
   let string = 0;
@@ -165,16 +166,19 @@ function survey(text: string, depthMax: number, valuesMax: number): Survey {
       values++;
     } else if (code === 0x7d || code === 0x5d) depth--;
     else if (code === 0x2c) values++;
-    else if (code === 0x3a) found.hasEscapedName ||= hasBackslash && text.slice(string, i).includes('\\');
-    else if (found.spellsNumbersPlainly && (code === 0x2d || isDigit(code))) {
+    else if (code === 0x3a) {
+      hasEscapedName ||= hasBackslash && text.slice(string, i).includes('\\');
+      // What is not JSON may have colons without names: none of its text is looked at twice.
+      string = i;
+    } else if (spellsNumbersPlainly && (code === 0x2d || isDigit(code))) {
       const end = numberEnd(text, i);
       const characters = text.slice(i, end);
-      found.spellsNumbersPlainly = String(Number(characters)) === characters;
+      spellsNumbersPlainly = String(Number(characters)) === characters;
       i = end - 1;
     }
-    if (depth > depthMax || values > valuesMax) return { ...found, isBounded: false };
+    if (depth > depthMax || values > valuesMax) return { isBounded: false, spellsNumbersPlainly, hasEscapedName };
   }
-  return found;
+  return { isBounded: true, spellsNumbersPlainly, hasEscapedName };
 }
 
 const PARTS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
