@@ -32,26 +32,32 @@ export class OpenTransaction implements Transaction {
   }
 
   all<Row>(statement: Statement, values: object = {}): Answer<Row[]> {
-    return this.#carryOut(statement, values, (compiled, bound) => {
-      const rows = compiled.prepared.all(bound);
+    try {
+      const compiled = this.#compiled(statement);
+      const rows = compiled.prepared.all(bindings(statement, compiled, values));
       if (compiled.booleans.length > 0) for (const row of rows) readRow(row, compiled);
-      return rows as Row[];
-    });
+      return new Answered(rows as Row[]);
+    } catch (error) {
+      throw this.#failed(error);
+    }
   }
 
   one<Row>(statement: Statement, values: object = {}): Answer<Row | undefined> {
-    return this.#carryOut(statement, values, (compiled, bound) => {
-      const row = compiled.prepared.get(bound);
-      return (row === undefined ? undefined : readRow(row, compiled)) as Row | undefined;
-    });
+    try {
+      const compiled = this.#compiled(statement);
+      const row = compiled.prepared.get(bindings(statement, compiled, values));
+      return new Answered((row === undefined ? undefined : readRow(row, compiled)) as Row | undefined);
+    } catch (error) {
+      throw this.#failed(error);
+    }
   }
 
   run(statement: Statement, values: object = {}): Answer<number> {
-    return this.#carryOut(statement, values, ({ prepared }, bound) => prepared.run(bound).changes);
+    return new Answered(this.#change(statement, values));
   }
 
   send(statement: Statement, values: object = {}): void {
-    this.run(statement, values);
+    this.#change(statement, values);
   }
 
   lock(): void {}
@@ -62,21 +68,31 @@ export class OpenTransaction implements Transaction {
     if (this.#failure !== null) throw this.#failure.error;
   }
 
-  #carryOut<T>(statement: Statement, values: object, query: (compiled: Compiled, bound: unknown[]) => T): Answer<T> {
-    const { db, compiled } = this.#connection;
+  #change(statement: Statement, values: object): number {
     try {
-      this.#assertOpen(statement);
-      const prepared = compiled[statement.id] ?? compile(db, statement);
-      compiled[statement.id] = prepared;
-      return new Answered(query(prepared, bindings(statement, prepared, values)));
+      const compiled = this.#compiled(statement);
+      return compiled.prepared.run(bindings(statement, compiled, values)).changes;
     } catch (error) {
-      this.#failure ??= { error };
-      throw error;
+      throw this.#failed(error);
     }
   }
 
-  #assertOpen({ sql }: Statement): void {
-    if (!this.#hasEnded) return;
+  #compiled(statement: Statement): Compiled {
+    if (this.#hasEnded) this.#refuse(statement);
+    const { db, compiled } = this.#connection;
+    const known = compiled[statement.id];
+    if (known !== undefined) return known;
+    const made = compile(db, statement);
+    compiled[statement.id] = made;
+    return made;
+  }
+
+  #failed(error: unknown): unknown {
+    this.#failure ??= { error };
+    return error;
+  }
+
+  #refuse({ sql }: Statement): never {
     this.#connection.bug ??= stray(`A statement of a verb came after the verb's end: ${sql}`);
     throw this.#connection.bug;
   }
