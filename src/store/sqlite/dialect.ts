@@ -41,16 +41,12 @@ export function compile(db: Database, { sql }: Statement): Compiled {
 
 /** The values of a statement, in the order of its marks. */
 export function bindings(statement: Statement, { names }: Compiled, given: object): unknown[] {
-  const bound: unknown[] = new Array(names.length);
-  for (let at = 0; at < names.length; at++) {
-    bound[at] = storable(valueGiven(given, names[at] as string, statement));
-  }
-  return bound;
+  return names.map((name) => storable(valueGiven(given, name, statement)));
 }
 
 function storable(value: Value): unknown {
   if (typeof value === 'boolean') return value ? 1 : 0;
-  return typeof value === 'object' && Array.isArray(value) ? JSON.stringify(value) : value;
+  return Array.isArray(value) ? JSON.stringify(value) : value;
 }
 
 /** A row with booleans in the places where SQLite keeps 0 and 1. */

@@ -32,32 +32,26 @@ export class OpenTransaction implements Transaction {
   }
 
   all<Row>(statement: Statement, values: object = {}): Answer<Row[]> {
-    try {
-      const compiled = this.#compiled(statement);
-      const rows = compiled.prepared.all(bindings(statement, compiled, values));
+    return this.#carryOut(statement, values, (compiled, bound) => {
+      const rows = compiled.prepared.all(bound);
       if (compiled.booleans.length > 0) for (const row of rows) readRow(row, compiled);
-      return new Answered(rows as Row[]);
-    } catch (error) {
-      throw this.#failed(error);
-    }
+      return rows as Row[];
+    });
   }
 
   one<Row>(statement: Statement, values: object = {}): Answer<Row | undefined> {
-    try {
-      const compiled = this.#compiled(statement);
-      const row = compiled.prepared.get(bindings(statement, compiled, values));
-      return new Answered((row === undefined ? undefined : readRow(row, compiled)) as Row | undefined);
-    } catch (error) {
-      throw this.#failed(error);
-    }
+    return this.#carryOut(statement, values, (compiled, bound) => {
+      const row = compiled.prepared.get(bound);
+      return (row === undefined ? undefined : readRow(row, compiled)) as Row | undefined;
+    });
   }
 
   run(statement: Statement, values: object = {}): Answer<number> {
-    return new Answered(this.#change(statement, values));
+    return this.#carryOut(statement, values, ({ prepared }, bound) => prepared.run(bound).changes);
   }
 
   send(statement: Statement, values: object = {}): void {
-    this.#change(statement, values);
+    this.run(statement, values);
   }
 
   lock(): void {}
@@ -68,31 +62,21 @@ export class OpenTransaction implements Transaction {
     if (this.#failure !== null) throw this.#failure.error;
   }
 
-  #change(statement: Statement, values: object): number {
+  #carryOut<T>(statement: Statement, values: object, query: (compiled: Compiled, bound: unknown[]) => T): Answer<T> {
+    const { db, compiled } = this.#connection;
     try {
-      const compiled = this.#compiled(statement);
-      return compiled.prepared.run(bindings(statement, compiled, values)).changes;
+      this.#assertOpen(statement);
+      const prepared = compiled[statement.id] ?? compile(db, statement);
+      compiled[statement.id] = prepared;
+      return new Answered(query(prepared, bindings(statement, prepared, values)));
     } catch (error) {
-      throw this.#failed(error);
+      this.#failure ??= { error };
+      throw error;
     }
   }
 
-  #compiled(statement: Statement): Compiled {
-    if (this.#hasEnded) this.#refuse(statement);
-    const { db, compiled } = this.#connection;
-    const known = compiled[statement.id];
-    if (known !== undefined) return known;
-    const made = compile(db, statement);
-    compiled[statement.id] = made;
-    return made;
-  }
-
-  #failed(error: unknown): unknown {
-    this.#failure ??= { error };
-    return error;
-  }
-
-  #refuse({ sql }: Statement): never {
+  #assertOpen({ sql }: Statement): void {
+    if (!this.#hasEnded) return;
     this.#connection.bug ??= stray(`A statement of a verb came after the verb's end: ${sql}`);
     throw this.#connection.bug;
   }
