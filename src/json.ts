@@ -168,8 +168,7 @@ function survey(text: string, depthMax: number, valuesMax: number): Survey {
     else if (code === 0x2c) values++;
     else if (code === 0x3a) {
       hasEscapedName ||= hasBackslash && text.slice(string, i).includes('\\');
-      // What is not JSON may have colons without names: none of its text is looked at twice.
-      string = i;
+      string = i; // Text that is not JSON may have colons without names: no part of it is looked at twice.
     } else if (spellsNumbersPlainly && (code === 0x2d || isDigit(code))) {
       const end = numberEnd(text, i);
       const characters = text.slice(i, end);

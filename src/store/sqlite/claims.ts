@@ -1,9 +1,9 @@
 import type { Openings } from '../asking.ts';
-import { CLAIM_BYTES_MAX } from '../inbox.ts';
 import { claimedOpening, type OpeningRow } from '../openings.ts';
 import { statement } from '../statement.ts';
 import type { ClaimedEvent, Inbox } from '../store.ts';
 import type { InTransaction } from '../transaction.ts';
+import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
 
 const LAPSE_EVENTS = statement(
   `UPDATE inbox SET status = 'pending', holder = NULL WHERE status = 'leased' AND due_at_ms <= @nowMs`,

@@ -3,12 +3,11 @@ import { quoteAgrees } from '../../domain/comparison.ts';
 import { apply, changesOrder, type Decision, type Effect, learnedBy, type NoticeType } from '../../domain/decision.ts';
 import { bareFact, type PaymentFact } from '../../domain/fact.ts';
 import { noticeBody } from '../../domain/notice.ts';
-import type { Order } from '../../domain/order.ts';
+import { isOpen, type Order } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { Checks } from '../asking.ts';
 import { type Cause, describeEffects } from '../effects.ts';
 import { ENDED_BY_CANCEL } from '../openings.ts';
-import { DOUBTFUL_FROM, isQuoteCounted, QUOTES } from '../quotes.ts';
 import { statement } from '../statement.ts';
 import type { Orders } from '../store.ts';
 import type { InTransaction, Transaction, Work } from '../transaction.ts';
@@ -122,6 +121,17 @@ const INSERT_NOTICE = statement(
 function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, after: Order, atMs: number): void {
   const body = noticeBody(type, after, atMs);
   tx.send(INSERT_NOTICE, { id: tx.newId(), orderKey, type, version: after.version, body, atMs });
+}
+
+/** So many quotes in a row that name less than their links, or cannot be read, are taken for misread, this one among them. */
+export const DOUBTFUL_FROM = 3;
+
+/** The subject of the matter: it is about no single order. */
+const QUOTES = 'quote';
+
+/** Whether a quote counts among those in a row: that of a completion by which its order was decided. */
+function isQuoteCounted({ state }: Order, { kind }: PaymentFact, { outcome }: Decision): boolean {
+  return kind === 'completed' && isOpen(state) && (outcome === 'applied' || outcome === 'held');
 }
 
 // Locked until the end: what two replicas hear at once is counted one after the other.

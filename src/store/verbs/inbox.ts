@@ -5,6 +5,9 @@ import type { InTransaction, Transaction, Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 
+/** Bodies of one claim: some thousand usual ones, or a few of the largest. All of them are in memory at once. */
+export const CLAIM_BYTES_MAX = 2 * 1024 * 1024;
+
 /** The row, if its lease is the caller's. */
 const MINE = `key = @eventKey AND attempt = @attempt AND holder = @replica AND status = 'leased'`;
 const RELEASE = statement(

@@ -1,11 +1,10 @@
 import { noticeName, readNoticeName } from '../../domain/notice.ts';
-import { KEY_MAX } from '../lists.ts';
 import type { FeedPage, NoticeDetail, NoticeSummary, Queries, ShopState } from '../queries.ts';
 import { statement } from '../statement.ts';
 import type { ClaimedNotice, Resent, Telling } from '../telling.ts';
 import type { InTransaction } from '../transaction.ts';
 import { attention } from './attention.ts';
-import { firstKeySince } from './lists.ts';
+import { firstKeySince, KEY_MAX } from './lists.ts';
 import { attemptColumns, countFailure, endFailures, raiseOldFailures, readShopFailures } from './shop_failures.ts';
 
 /** Notices that died are one matter: a shop that is gone fails all of them. */
