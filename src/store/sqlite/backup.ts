@@ -30,7 +30,7 @@ export function backUp(path: string, to: string): { bytes: number } {
   }
 }
 
-/** Nobody relies on the draft before it is whole; then it is synced at once. */
+/** The draft is used only once it is whole; then it is synced at once. */
 function markAsCopy(draft: string): void {
   const copy = new Database(draft, { fileMustExist: true });
   try {

@@ -194,7 +194,7 @@ export function assertDurable(db: Database.Database, path: string): void {
   );
 }
 
-/** `settled migrate`, of a database that exists and that nobody works on. */
+/** `settled migrate`, of a database that exists and that no process works on. */
 export function migrateSqlite(options: MigrateOptions & { path: string }): Migrated {
   const { path, readKeys, isRestored, keyIsLost, clock } = options;
   if (isFirstStart(path)) {

@@ -123,7 +123,7 @@ function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, after:
   tx.send(INSERT_NOTICE, { id: tx.newId(), orderKey, type, version: after.version, body, atMs });
 }
 
-/** So many quotes in a row that name less than their links, or cannot be read, are taken for misread, this one among them. */
+/** From this many quotes in a row that name less than their links, or cannot be read, settled takes them for misread. */
 export const DOUBTFUL_FROM = 3;
 
 /** The subject of the matter: it is about no single order. */

@@ -61,7 +61,7 @@ const HEARD = statement(
      OR EXISTS (SELECT 1 FROM hint WHERE link_key = @linkKey) AS isHeard`,
 );
 
-/** Whether an authentic delivery came for a link, be it stale: then the service has it. */
+/** Whether an authentic delivery came for a link, even a stale one: then the service has it. */
 function* isHeard(tx: Transaction, linkKey: number): Work<boolean> {
   return (yield* tx.one<{ isHeard: boolean }>(HEARD, { linkKey }))?.isHeard === true;
 }

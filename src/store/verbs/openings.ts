@@ -27,7 +27,7 @@ const FIND_LEASED = statement(
    FOR NO KEY UPDATE OF p`,
 );
 
-/** Holds the order of an opening that the caller holds; null where its lease went to somebody else. */
+/** Locks the order of an opening; null if its lease is no longer the caller's. */
 function* findLeased(tx: Transaction, { linkKey, attempt }: OpeningRef): Work<(OpeningRow & OpeningRef) | null> {
   const { replica } = tx;
   lockOrderOfLink(tx, linkKey);

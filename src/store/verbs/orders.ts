@@ -10,10 +10,10 @@ import {
   type Settlement,
 } from '../../domain/order.ts';
 import { statement } from '../statement.ts';
-import type { Answer, Transaction, Work } from '../transaction.ts';
+import type { Transaction, Work } from '../transaction.ts';
 
 /*
- * How transactions keep out of each other's way on PostgreSQL (decision 0021): whoever changes an order, or what belongs to
+ * How transactions keep out of each other's way on PostgreSQL (decision 0021): a verb that changes an order, or what belongs to
  * it (links, their checks and openings, ledger, holds, notices), locks the order's row before reading what the change is
  * decided by. Rows of no order come after it: `api_state`, then `attention`. A transaction that takes them in another order
  * may meet one that waits for it; then one of the two is run again.
@@ -24,8 +24,7 @@ import type { Answer, Transaction, Work } from '../transaction.ts';
 const LOCK_ORDER = statement('SELECT 1 FROM orders WHERE key = @orderKey FOR NO KEY UPDATE');
 const LOCK_REFERENCE = statement('SELECT 1 FROM orders WHERE reference = @reference FOR NO KEY UPDATE');
 const LOCK_ORDER_OF_LINK = statement(
-  `SELECT o.key AS orderKey FROM orders o JOIN link l ON l.order_key = o.key WHERE l.key = @linkKey
-   FOR NO KEY UPDATE OF o`,
+  `SELECT 1 FROM orders o JOIN link l ON l.order_key = o.key WHERE l.key = @linkKey FOR NO KEY UPDATE OF o`,
 );
 
 export function lockOrder(tx: Transaction, orderKey: number): void {
@@ -37,9 +36,9 @@ export function lockReference(tx: Transaction, reference: string): void {
   tx.lock(LOCK_REFERENCE, { reference });
 }
 
-/** Locks the order of a link and answers its key; no row if there is no such link. */
-export function lockOrderOfLink(tx: Transaction, linkKey: number): Answer<{ orderKey: number } | undefined> {
-  return tx.one<{ orderKey: number }>(LOCK_ORDER_OF_LINK, { linkKey });
+/** Locks the order of a link, if there is such a link. */
+export function lockOrderOfLink(tx: Transaction, linkKey: number): void {
+  tx.lock(LOCK_ORDER_OF_LINK, { linkKey });
 }
 
 /** An order as loaded, with the key of its row. `hasMatters`: whether attention about it is open. */

@@ -136,7 +136,9 @@ export function noteDrift(
   if (drift !== null) tx.send(INSERT_DRIFT, { ...drift, linkKey: found.reading.linkKey });
 }
 
-const FIND_LINK = statement('SELECT link_id AS linkId, opened AS isOpened FROM link WHERE key = @linkKey');
+const FIND_LINK = statement(
+  'SELECT order_key AS orderKey, link_id AS linkId, opened AS isOpened FROM link WHERE key = @linkKey',
+);
 const INSERT = statement(
   `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, status, attempt, holder, received_at_ms,
      due_at_ms, reading)
@@ -179,8 +181,9 @@ export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failChe
     return { eventKey, attempt: 1, linkKey, body, timestamp, mac, receivedAtMs: nowMs, reading: number };
   },
   *failCheck(tx, { linkKey, dueAtMs, missing, sent, nowMs }) {
-    const order = yield* lockOrderOfLink(tx, linkKey);
-    if (order === undefined) return null;
+    lockOrderOfLink(tx, linkKey);
+    const link = yield* tx.one<{ orderKey: number }>(FIND_LINK, { linkKey });
+    if (link === undefined) return null;
     const isGivenUp = dueAtMs === null || missing;
     yield* tellOfUnanswered(tx, { linkKey, sinceMs: unansweredSince(isGivenUp, nowMs), nowMs });
     if (dueAtMs !== null) {
@@ -188,7 +191,7 @@ export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failChe
       tx.send(DELAY, failed);
       tx.send(DELAY_SCHEDULE, failed);
     }
-    return isGivenUp ? yield* giveUp(tx, { linkKey, ...order, missing, nowMs }) : null;
+    return isGivenUp ? yield* giveUp(tx, { linkKey, orderKey: link.orderKey, missing, nowMs }) : null;
   },
   *recordReturn(tx, { returnToken, nowMs }) {
     const found = yield* tx.one<Returning>(FIND_RETURN, { returnToken });

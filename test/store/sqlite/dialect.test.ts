@@ -38,7 +38,7 @@ describe("PostgreSQL's words on SQLite", () => {
     ]);
   });
 
-  it('binds a list, be it empty', () => {
+  it('binds a list, an empty one as well', () => {
     const sql = 'SELECT key FROM t WHERE key = ANY(@keys::bigint[]) ORDER BY key';
     expect(all(sql, { keys: [3, 1] })).toEqual([{ key: 1 }, { key: 3 }]);
     expect(all(sql, { keys: [] })).toEqual([]);
