@@ -1,7 +1,8 @@
 import type { Clock } from '../../work/clock.ts';
 import { type Statement, statement } from '../statement.ts';
 import type { Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
-import { recordHint, recordOne, recordRejection } from '../verbs/intake.ts';
+import type { Answer, Transaction } from '../transaction.ts';
+import { recordHint, recordOne, recordRejection, type SameId } from '../verbs/intake.ts';
 import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
 import { type BatchOptions, batched } from './batches.ts';
 import type { Database } from './database.ts';
@@ -20,7 +21,7 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
   const byReference = find(BY_REFERENCE, ({ reference }) => reference);
   const record = batched({
     together: (deliveries: readonly Delivery[]) => recordAll(db, deliveries),
-    alone: (delivery) => db.write((tx) => recordOne(tx, delivery, FIND_SAME_ID)),
+    alone: (delivery) => db.write((tx) => recordOne(tx, delivery, findSameId)),
     clock,
     timeoutMs: TIMEOUTS.record,
   });
@@ -32,7 +33,7 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
     },
     // What cannot be read asks for a check as well, which belongs to the same transaction.
     recordDelivery: (delivery) =>
-      delivery.readable ? record(delivery) : db.write((tx) => recordOne(tx, delivery, FIND_SAME_ID)),
+      delivery.readable ? record(delivery) : db.write((tx) => recordOne(tx, delivery, findSameId)),
     recordHint: (hint) => db.write((tx) => recordHint(tx, hint)),
     recordRejection: (rejection) => db.write((tx) => recordRejection(tx, rejection)),
   };
@@ -98,7 +99,7 @@ async function recordAll(db: Database, deliveries: readonly Delivery[]): Promise
   return deliveries.map((delivery, index) => {
     const eventKey = keys.get(index);
     if (eventKey !== undefined) return { outcome: 'recorded', eventKey };
-    return db.write((tx) => recordOne(tx, delivery, FIND_SAME_ID));
+    return db.write((tx) => recordOne(tx, delivery, findSameId));
   });
 }
 
@@ -139,3 +140,7 @@ const FIND_SAME_ID = statement(
      AND (CASE WHEN conflict THEN body_sha256 ELSE '' END) IN ('', @bodySha256::bytea)
    ORDER BY key`,
 );
+
+function findSameId(tx: Transaction, delivery: Delivery): Answer<SameId[]> {
+  return tx.all(FIND_SAME_ID, delivery);
+}

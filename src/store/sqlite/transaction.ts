@@ -2,7 +2,7 @@ import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Statement } from '../statement.ts';
 import type { Answer, Awaited, Transaction, Work } from '../transaction.ts';
-import { bindings, type Compiled, compile, readRow } from './dialect.ts';
+import { bindings, type Compiled, compile, firstRow, readRow } from './dialect.ts';
 
 /** A connection with the statements that were prepared on it, by their ids. */
 export type Connection = Pick<Transaction, 'replica' | 'newId'> & {
@@ -33,21 +33,18 @@ export class OpenTransaction implements Transaction {
 
   all<Row>(statement: Statement, values: object = {}): Answer<Row[]> {
     return this.#carryOut(statement, values, (compiled, bound) => {
-      const rows = compiled.prepared.all(bound);
+      const rows = compiled.prepared.all(...bound);
       if (compiled.booleans.length > 0) for (const row of rows) readRow(row, compiled);
       return rows as Row[];
     });
   }
 
   one<Row>(statement: Statement, values: object = {}): Answer<Row | undefined> {
-    return this.#carryOut(statement, values, (compiled, bound) => {
-      const row = compiled.prepared.get(bound);
-      return (row === undefined ? undefined : readRow(row, compiled)) as Row | undefined;
-    });
+    return this.#carryOut(statement, values, firstRow) as Answer<Row | undefined>;
   }
 
   run(statement: Statement, values: object = {}): Answer<number> {
-    return this.#carryOut(statement, values, ({ prepared }, bound) => prepared.run(bound).changes);
+    return this.#carryOut(statement, values, ({ prepared }, bound) => prepared.run(...bound).changes);
   }
 
   send(statement: Statement, values: object = {}): void {

@@ -146,20 +146,25 @@ export function* countMismatches(tx: Transaction, order: Order, fact: PaymentFac
   return (row?.mismatches ?? 0) + 1;
 }
 
-/** Keeps that count after a decision that it counts for, and tells a person when so many in a row are doubtful. */
+/**
+ * Keeps that count after a decision that it counts for, and tells a person when so many in a row are doubtful.
+ *
+ * @param quote.before the count when the row's settlement began: only one above 0 has to be taken back
+ */
 export function noteMismatches(
   tx: Transaction,
-  { order, fact, made, mismatches }: { order: Order; fact: PaymentFact; made: Decision; mismatches: number },
+  quote: { order: Order; fact: PaymentFact; made: Decision; mismatches: number; before: number },
   atMs: number,
 ): void {
+  const { order, fact, made, mismatches, before } = quote;
   const kind = 'quote_reading_doubtful';
   if (quoteAgrees(order, fact) === null || !isQuoteCounted(order, fact, made)) return;
-  if (mismatches === 0) {
+  if (mismatches > 0) {
+    tx.send(SET_MISMATCHES, { mismatches });
+  } else if (before > 0) {
     tx.send(RESET_MISMATCHES);
     attention.end(tx, kind, QUOTES, atMs);
-    return;
   }
-  tx.send(SET_MISMATCHES, { mismatches });
   if (mismatches === DOUBTFUL_FROM) {
     attention.raiseForNoOrder(tx, kind, { subject: QUOTES, params: { count: DOUBTFUL_FROM }, atMs });
   }

@@ -1,7 +1,7 @@
 import { ENDED_BY_ANY_SQL, REFUSED_WITHIN_MS, type Refusals } from '../rejections.ts';
-import { type Statement, statement } from '../statement.ts';
+import { statement } from '../statement.ts';
 import type { Delivery, Intake, Recorded } from '../store.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import type { Answer, InTransaction, Transaction, Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 import { lockOrderOfLink } from './orders.ts';
@@ -27,7 +27,7 @@ const INSERT = statement(
 
 const INSERT_BODY = statement('INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)');
 
-type SameId = { key: number; bodySha256: Buffer; status: string };
+export type SameId = { key: number; bodySha256: Buffer; status: string };
 
 /**
  * Records a delivery alone: new, or again, or an event id with other content. It needs no lock of the order: of an event
@@ -35,10 +35,14 @@ type SameId = { key: number; bodySha256: Buffer; status: string };
  *
  * @param findSameId finds the first content of the id, and this one if it came before: two rows, of any number of contents
  */
-export function* recordOne(tx: Transaction, delivery: Delivery, findSameId: Statement): Work<Recorded> {
+export function* recordOne(
+  tx: Transaction,
+  delivery: Delivery,
+  findSameId: (tx: Transaction, delivery: Delivery) => Answer<SameId[]>,
+): Work<Recorded> {
   const { linkKey, receivedAtMs } = delivery;
   if (!delivery.readable) lockOrderOfLink(tx, linkKey);
-  const sameId = yield* tx.all<SameId>(findSameId, delivery);
+  const sameId = yield* findSameId(tx, delivery);
   const same = sameId.find(({ bodySha256 }) => bodySha256.equals(delivery.bodySha256));
   if (same !== undefined) {
     const { key } = same;

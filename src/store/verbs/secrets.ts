@@ -71,14 +71,14 @@ const HOLD_KEY = statement(
 
 /**
  * Locks a key under which a secret is about to rest: a replica that gives the key up waits, and then sees the secret. The
- * lock is sent at once; reading its answer throws if the replicas have given the key up.
+ * lock is sent at once; reading its answer throws if the replicas have given the key up. A process alone has its own key.
  */
 export function holdSecretsKey(tx: Transaction, keyId: string): Work<void> {
-  return refuseIfGivenUp(tx.one(HOLD_KEY, { keyId }), keyId);
+  return refuseIfGivenUp(tx.hasReplicas ? tx.one(HOLD_KEY, { keyId }) : null, keyId);
 }
 
-function* refuseIfGivenUp(held: Answer<unknown>, keyId: string): Work<void> {
-  if ((yield* held) !== undefined) return;
+function* refuseIfGivenUp(held: Answer<unknown> | null, keyId: string): Work<void> {
+  if (held === null || (yield* held) !== undefined) return;
   throw new Fault(
     'transient',
     'secrets_key_wrong',

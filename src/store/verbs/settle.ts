@@ -30,6 +30,8 @@ type Lease = {
   receivedAtMs: number;
   /** The fault that was noted when the row was worked at before. */
   faultBefore: string | null;
+  /** How many quotes in a row named other money than their links. */
+  quoteMismatches: number;
 };
 
 /** What the facts of a row did to its order. */
@@ -80,7 +82,8 @@ const LOCK_ORDER_OF_EVENT = statement(`SELECT 1 FROM orders WHERE key = ${OF_EVE
 const ORDER_OF_EVENT = statement(`${ORDER} WHERE key = ${OF_EVENT}`);
 const HOLD_LEASE = statement(
   `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened AS isOpened,
-     i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore
+     i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
+     (SELECT quote_mismatches FROM api_state) AS quoteMismatches
    FROM inbox i JOIN link l ON l.key = i.link_key
    WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
    FOR NO KEY UPDATE OF i`,
@@ -133,7 +136,7 @@ function* applyFacts(tx: Transaction, loaded: LoadedOrder, lease: Lease, job: Se
     const fact = reading === null ? said : { ...said, authority: { by: 'reading' as const, number: reading } };
     const mismatches = yield* countMismatches(tx, order, fact);
     const made = decide(order, fact, { asks: policy.asks, quoteIsDoubtful: mismatches >= DOUBTFUL_FROM });
-    noteMismatches(tx, { order, fact, made, mismatches }, nowMs);
+    noteMismatches(tx, { order, fact, made, mismatches, before: lease.quoteMismatches }, nowMs);
     const after = writeDecision(tx, before, made, cause, nowMs);
     if (isReading(lease)) noteDrift(tx, { before, after, made, fact, reading: lease, nowMs });
     // A reading answers a check and asks for none.

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bindings, compile, readRow } from '../../../src/store/sqlite/dialect.ts';
+import { bindings, compile, firstRow, readRow } from '../../../src/store/sqlite/dialect.ts';
 import { statement } from '../../../src/store/statement.ts';
 
 describe("PostgreSQL's words on SQLite", () => {
@@ -16,6 +16,12 @@ describe("PostgreSQL's words on SQLite", () => {
     const asked = statement(sql);
     const compiled = compile(db, asked);
     return compiled.prepared.all(bindings(asked, compiled, values)).map((row) => readRow(row, compiled));
+  }
+
+  function first(sql: string, values: object = {}): unknown {
+    const asked = statement(sql);
+    const compiled = compile(db, asked);
+    return firstRow(compiled, bindings(asked, compiled, values));
   }
 
   it.each([
@@ -50,6 +56,21 @@ describe("PostgreSQL's words on SQLite", () => {
       { isOn: true, on_as_stored: 1 },
     ]);
     expect(all('SELECT NULL AS hasIt, flag AS mayBe FROM t WHERE key = 2')).toEqual([{ hasIt: null, mayBe: false }]);
+  });
+
+  it('answers the key of a row that was inserted, and nothing of one that was there', () => {
+    const sql = 'INSERT INTO t (name) SELECT @name WHERE @name <> @not ON CONFLICT DO NOTHING RETURNING key AS tKey';
+    expect(first(sql, { name: 'four', not: '' })).toEqual({ tKey: 4 });
+    expect(first(sql, { name: 'no', not: 'no' })).toBeUndefined();
+    expect(first('INSERT INTO t (key) VALUES (9) ON CONFLICT DO NOTHING RETURNING key')).toEqual({ key: 9 });
+    expect(first('INSERT INTO t (key) VALUES (9) ON CONFLICT DO NOTHING RETURNING key')).toBeUndefined();
+  });
+
+  it('answers the key of a row that was updated in the place of an insertion', () => {
+    const sql = `INSERT INTO t (key, name) VALUES (@key, 'new') ON CONFLICT (key) DO UPDATE SET name = excluded.name
+      RETURNING key`;
+    expect(first(sql, { key: 8 })).toEqual({ key: 8 });
+    expect(first(sql, { key: 2 })).toEqual({ key: 2 });
   });
 
   it('refuses a statement that lacks a value', () => {
