@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
@@ -12,6 +12,7 @@ import { AMOUNT, COPIES, Load } from './replicas/load.ts';
 import { busiestMinute, type Service, startService } from './replicas/service.ts';
 import { type Shop, startShop } from './replicas/shop.ts';
 import { examine, leftOver } from './replicas/verdict.ts';
+import { ROOT } from './settled_process.ts';
 
 /**
  * `npm run prove:replicas`: three replicas share one PostgreSQL. The proof registers and opens links, and delivers
@@ -27,6 +28,8 @@ const HELP = `npm run prove:replicas -- [options]
   --replicas N         replicas of settled (3)
   --kill-every MS      milliseconds between two kills of a replica (2000)
   --postgres-kills N   kills of PostgreSQL during the deliveries (5)
+  --before FOLDER      replicas begin with the program of this other checkout, the release before, and are replaced by
+                       this one, one after the other, during the deliveries
   --lapse              abandoned leases lapse when the load is over, and not after 40 s
   --seed N             repeats the random choices of a run
 `;
@@ -39,6 +42,7 @@ type Arguments = {
   killEveryMs: number;
   postgresKills: number;
   lapse: boolean;
+  before: string | null;
   seed: number;
 };
 
@@ -141,9 +145,9 @@ async function prove(given: Arguments, world: World): Promise<string[]> {
  * Delivers until every link exists and every event is acknowledged `COPIES` times. Returns the orders that were opened.
  */
 async function deliverAll(given: Arguments, world: World, report: (what: string) => void): Promise<string[]> {
-  const { links, openings, seconds, lapse } = given;
+  const { links, openings, seconds, lapse, before } = given;
   const { database, fleet, load } = world;
-  await fleet.start();
+  await fleet.start(before ?? ROOT);
   let isOver = false;
   const nemeses = [killReplicas(world, given, () => isOver)];
   let opened: string[] | null = null;
@@ -153,6 +157,7 @@ async function deliverAll(given: Arguments, world: World, report: (what: string)
     nemeses.push(
       load.check(links, () => isOver),
       killPostgres(world, given, () => isOver),
+      before === null ? Promise.resolve() : upgradeReplicas(world, report, () => isOver),
     );
     const opening = load.open(openings).then((references) => {
       opened = references;
@@ -193,6 +198,19 @@ async function killPostgres({ server, load, chance }: World, { postgresKills }: 
     await server.kill();
     await after(chance.between(AWAY_MS.min, AWAY_MS.max));
     await server.start();
+  }
+}
+
+/** Replaces the replicas at even distances during the deliveries. */
+async function upgradeReplicas({ fleet, load }: World, report: (what: string) => void, isOver: () => boolean) {
+  const total = load.owed;
+  for (let n = 1; n <= fleet.count; n++) {
+    while (load.acknowledged < (total * n) / (fleet.count + 1)) {
+      await after(5);
+      if (isOver()) return;
+    }
+    await fleet.upgrade(n - 1);
+    report(`replica ${n} is of this version`);
   }
 }
 
@@ -250,12 +268,13 @@ function readArguments(): Arguments | null {
       replicas: { type: 'string', default: '3' },
       'kill-every': { type: 'string', default: '2000' },
       'postgres-kills': { type: 'string', default: '5' },
+      before: { type: 'string' },
       lapse: { type: 'boolean', default: false },
       seed: { type: 'string', default: String(Date.now() % 1_000_000) },
       help: { type: 'boolean' },
     },
   });
-  const { lapse, help } = values;
+  const { lapse, help, before } = values;
   const numbers = {
     links: Number(values.links),
     openings: Number(values.openings),
@@ -266,7 +285,9 @@ function readArguments(): Arguments | null {
     seed: Number(values.seed),
   };
   const isUsable = Object.values(numbers).every((number) => Number.isInteger(number) && number >= 0);
-  return help === true || !isUsable || numbers.links < 1 || numbers.seconds < 1 ? null : { ...numbers, lapse };
+  return help === true || !isUsable || numbers.links < 1 || numbers.seconds < 1
+    ? null
+    : { ...numbers, lapse, before: before === undefined ? null : resolve(before) };
 }
 
 const given = readArguments();

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const MAIN = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
 const KILL_POINT = new URL('kill_point.ts', import.meta.url).href;
+/** This checkout. */
+export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** The launcher's own cache; it halves the processor time of a start. */
-const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url));
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/compile');
 /** The arguments that `npm start` gives Node. */
 const START = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   .scripts.start.split(' ')
@@ -41,8 +41,9 @@ export function serve(environment: Record<string, string>, killPoint: string): P
   return begin(environment, killPoint).serving;
 }
 
-export function begin(environment: Record<string, string>, killPoint: string): Begun {
-  const child = spawn(process.execPath, [MAIN, 'serve'], {
+/** @param checkout the folder of the program, this one or another */
+export function begin(environment: Record<string, string>, killPoint: string, checkout = ROOT): Begun {
+  const child = spawn(process.execPath, [join(checkout, 'src/cli/main.ts'), 'serve'], {
     env: {
       PATH: process.env.PATH ?? '',
       NODE_COMPILE_CACHE: COMPILE_CACHE,

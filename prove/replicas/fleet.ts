@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import type { Chance } from '../chance.ts';
-import { type Begun, begin, type Served } from '../settled_process.ts';
+import { type Begun, begin, ROOT, type Served } from '../settled_process.ts';
 
 /** One of the replicas, through all its restarts. */
 class Replica {
@@ -13,6 +13,8 @@ class Replica {
   /** Null while it does not serve. */
   served: Served | null = null;
   #isMeantToLive = false;
+  /** The folder of its program. */
+  checkout = ROOT;
 
   constructor(name: string, environment: Record<string, string>, logs: string, onSurprise: (what: string) => void) {
     this.#name = name;
@@ -24,7 +26,7 @@ class Replica {
   /** Resolves when it serves, or when it was killed before that. */
   async start(): Promise<void> {
     this.#isMeantToLive = true;
-    const life = begin(this.#environment, '');
+    const life = begin(this.#environment, '', this.checkout);
     this.#life = life;
     const log = createWriteStream(join(this.#logs, `${this.#name}.log`), { flags: 'a' });
     life.child.stdout?.pipe(log);
@@ -64,9 +66,26 @@ export class Fleet {
     );
   }
 
-  async start(): Promise<void> {
-    await Promise.all(this.#replicas.map((replica) => replica.start()));
+  /** @param checkout the program with which they begin */
+  async start(checkout: string): Promise<void> {
+    await Promise.all(
+      this.#replicas.map((replica) => {
+        replica.checkout = checkout;
+        return replica.start();
+      }),
+    );
     this.expectAlive();
+  }
+
+  get count(): number {
+    return this.#replicas.length;
+  }
+
+  /** Kills one, and restarts it with the program of this checkout. */
+  async upgrade(index: number): Promise<void> {
+    const replica = this.#replicas[index] as Replica;
+    replica.checkout = ROOT;
+    await this.#killAndRestart(replica);
   }
 
   /** Throws if one of them ended without being killed. */
@@ -86,8 +105,11 @@ export class Fleet {
   async killOne(chance: Chance): Promise<void> {
     const serving = this.#replicas.filter(({ served }) => served !== null).length;
     if (serving <= this.#replicas.length / 2) return;
-    const replica = chance.pick(this.#replicas);
     this.kills++;
+    await this.#killAndRestart(chance.pick(this.#replicas));
+  }
+
+  async #killAndRestart(replica: Replica): Promise<void> {
     await replica.end('SIGKILL');
     const restart = replica.start().finally(() => this.#restarts.delete(restart));
     this.#restarts.add(restart);

@@ -43,6 +43,9 @@ const ORDERS = `SELECT o.reference, o.state,
   FROM orders o`;
 const NOTICES = `SELECT 'msg_' || key || '_' || notice_id AS id FROM outbox`;
 const LINKS = `SELECT o.reference, l.link_id AS id FROM link l JOIN orders o ON o.key = l.order_key WHERE l.opened`;
+/** Links whose place in the check queue and whose reasons for it are not together. */
+const ASTRAY = `SELECT link_key AS link FROM link_check c FULL JOIN check_reason r USING (link_key)
+  WHERE c.reason IS NULL OR r.reason IS NULL`;
 const LEFT = ['inbox', 'opening', 'outbox'].map(
   (table) => `SELECT '${table}' AS table, status, count(*)::int AS rows FROM ${table}
     WHERE status IN ('pending', 'leased', 'dead') GROUP BY status`,
@@ -61,6 +64,9 @@ export async function examine(database: pg.Pool, promised: Promised): Promise<st
     ...(await examineOrders(database, promised)),
     ...(await examineNotices(database, promised)),
     ...(await examineOpenings(database, promised)),
+    ...(await database.query(ASTRAY)).rows.map(
+      ({ link }) => `link ${link} has lost its place for a check, or the reasons`,
+    ),
     ...(await leftOver(database)),
   ];
 }
