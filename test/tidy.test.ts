@@ -229,6 +229,23 @@ describe('the house', () => {
     expect(elsewhere).toEqual([]);
   });
 
+  it('starts every verb that it calls: a generator called as a statement would do nothing', () => {
+    const store = sources.filter((file) => file.startsWith('src/store/')).map((file) => withoutComments(text(file)));
+    const namesIn = (code: string, pattern: RegExp) =>
+      [...code.matchAll(pattern)].map((found) => found.slice(1).join(''));
+    const generators = new Set(
+      store.flatMap((code) => namesIn(code, /function\* ?(\w+)\(|^ +\*(\w+)\(|(\w+)(?:: [^=]+)? = function\*/gm)),
+    );
+    expect(generators.size).toBeGreaterThan(60);
+    const dropped = store.flatMap((code) => {
+      const plain = new Set(namesIn(code, /function (\w+)\(/g));
+      return namesIn(code, /(?<=[;{}]\s*\n\s*)(?:\w+\.)?(\w+)\(\s*tx\b/g).filter(
+        (name) => generators.has(name) && !plain.has(name),
+      );
+    });
+    expect(dropped).toEqual([]);
+  });
+
   it('has no body parser and no lenient HTTP parser on the way of a delivery', () => {
     const suspicious = sources.filter((file) => /insecureHTTPParser|express\.(raw|text|urlencoded)/.test(text(file)));
     expect(suspicious).toEqual([]);
