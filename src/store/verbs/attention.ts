@@ -23,7 +23,7 @@ const END_OF_ORDER = statement(
   `UPDATE attention SET ended_at_ms = @atMs
    WHERE kind = @kind AND subject = @subject AND order_key = @orderKey AND ended_at_ms IS NULL`,
 );
-const HOLD_UNREAD = statement(
+const LOCK_UNREAD = statement(
   `SELECT key, detail, params FROM attention WHERE kind = 'event_not_understood' AND subject = @subject AND ended_at_ms IS NULL
    FOR NO KEY UPDATE`,
 );
@@ -55,7 +55,7 @@ export const attention = {
   /** Notes, at the matter that events of an order were not understood, which event made the order paid since. */
   *notePaid(tx: Transaction, reference: string, paidByEvent: number): Work<void> {
     type Unread = { key: number; detail: string; params: string | null };
-    const row = yield* tx.one<Unread>(HOLD_UNREAD, { subject: reference });
+    const row = yield* tx.one<Unread>(LOCK_UNREAD, { subject: reference });
     if (row === undefined) return;
     const { event = null } = (readParams(row.params) ?? {}) as Partial<AttentionParams['event_not_understood']>;
     // The sentence of an older version names the event.

@@ -16,7 +16,7 @@ import { complete, type LoadedOrder, ORDER, type OrderRow } from './orders.ts';
 import { type AnsweredReading, finishReading, noteDrift } from './readings.ts';
 
 /** A claimed row under settlement. */
-type Lease = {
+type ClaimedRow = {
   linkKey: number;
   orderKey: number;
   linkId: string | null;
@@ -53,34 +53,34 @@ const FINISH = statement(
 
 /** Settles one claimed event or reading. See `Inbox.settle` in store.ts. */
 export const settle: InTransaction<Inbox>['settle'] = function* (tx, job) {
-  const claimed = yield* holdClaimed(tx, job);
-  if (claimed === null) return { outcome: 'lost' };
-  const { lease, row } = claimed;
-  if (!(yield* bindLink(tx, lease, job))) {
-    yield* refuse(tx, job, lease.linkKey);
+  const locked = yield* lockClaimed(tx, job);
+  if (locked === null) return { outcome: 'lost' };
+  const { claimed, row } = locked;
+  if (!(yield* bindLink(tx, claimed, job))) {
+    yield* refuse(tx, job, claimed.linkKey);
     return { outcome: 'link_mismatch' };
   }
   // Completed now, because its document shows the id of its link.
   const before = yield* complete(tx, row);
-  const applied = yield* applyFacts(tx, before, lease, job);
-  noteWebhook(tx, lease, before.order, job.facts, applied);
-  const held = isReading(lease) ? yield* finishReading(tx, applied, lease, job) : noteEvent(tx, lease, job);
+  const applied = yield* applyFacts(tx, before, claimed, job);
+  noteWebhook(tx, claimed, before.order, job.facts, applied);
+  const held = isReading(claimed) ? yield* finishReading(tx, applied, claimed, job) : noteEvent(tx, claimed, job);
   const result = resultOf(before, applied, held);
   const { outcome, rule } = result;
   const { code = null, message = null } = unreadNote(job) ?? {};
   tx.send(FINISH, { outcome, rule, code, message, nowMs: job.nowMs, eventKey: job.eventKey });
-  yield* tellOfUnread(tx, job, lease, applied);
+  yield* tellOfUnread(tx, job, claimed, applied);
   return result;
 };
 
-function isReading(lease: Lease): lease is Lease & AnsweredReading {
-  return lease.reading !== null;
+function isReading(claimed: ClaimedRow): claimed is ClaimedRow & AnsweredReading {
+  return claimed.reading !== null;
 }
 
 const OF_EVENT = '(SELECT l.order_key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey)';
 const LOCK_ORDER_OF_EVENT = statement(`SELECT 1 FROM orders WHERE key = ${OF_EVENT} FOR NO KEY UPDATE`);
 const ORDER_OF_EVENT = statement(`${ORDER} WHERE key = ${OF_EVENT}`);
-const HOLD_LEASE = statement(
+const LOCK_CLAIMED = statement(
   `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened AS isOpened,
      i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
      (SELECT quote_mismatches FROM api_state) AS quoteMismatches
@@ -90,22 +90,25 @@ const HOLD_LEASE = statement(
 );
 
 /** Locks the row's order, then the row; null if its lease is no longer the caller's. */
-function* holdClaimed(tx: Transaction, { eventKey, attempt }: SettleJob): Work<{ lease: Lease; row: OrderRow } | null> {
+function* lockClaimed(
+  tx: Transaction,
+  { eventKey, attempt }: SettleJob,
+): Work<{ claimed: ClaimedRow; row: OrderRow } | null> {
   tx.lock(LOCK_ORDER_OF_EVENT, { eventKey });
-  const lease = tx.one<Lease>(HOLD_LEASE, { eventKey, attempt, replica: tx.replica });
+  const asked = tx.one<ClaimedRow>(LOCK_CLAIMED, { eventKey, attempt, replica: tx.replica });
   const order = tx.one<OrderRow>(ORDER_OF_EVENT, { eventKey });
-  const held = yield* lease;
+  const claimed = yield* asked;
   const row = yield* order;
-  return held === undefined ? null : { lease: held, row: row as OrderRow };
+  return claimed === undefined ? null : { claimed, row: row as OrderRow };
 }
 
 /** Binds the link id that an authentic event or a reading names; false if it names another link than the one it came for. */
-function* bindLink(tx: Transaction, lease: Lease, job: SettleJob): Work<boolean> {
+function* bindLink(tx: Transaction, claimed: ClaimedRow, job: SettleJob): Work<boolean> {
   const ids = namedLinkIds(job);
   const [named] = ids;
   if (named === undefined) return true;
-  if (!ids.every((id) => id === (lease.linkId ?? named))) return false;
-  return lease.linkId !== null || (yield* bindId(tx, lease, named, job.nowMs));
+  if (!ids.every((id) => id === (claimed.linkId ?? named))) return false;
+  return claimed.linkId !== null || (yield* bindId(tx, claimed, named, job.nowMs));
 }
 
 /** Every id that a row names its link by. */
@@ -122,10 +125,10 @@ function* refuse(tx: Transaction, job: SettleJob, linkKey: number): Work<void> {
 }
 
 /** Decides each fact in turn and writes what it does. */
-function* applyFacts(tx: Transaction, loaded: LoadedOrder, lease: Lease, job: SettleJob): Work<Applied> {
+function* applyFacts(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, job: SettleJob): Work<Applied> {
   const { eventKey, facts, policy, notUnderstood, nowMs } = job;
-  const { reading, linkKey } = lease;
-  const cause: Cause = isReading(lease)
+  const { reading, linkKey } = claimed;
+  const cause: Cause = isReading(claimed)
     ? { kind: 'reading', id: String(reading) }
     : { kind: 'event', id: String(eventKey) };
   const raised: AttentionKind[] = notUnderstood === null ? [] : ['event_not_understood'];
@@ -136,9 +139,9 @@ function* applyFacts(tx: Transaction, loaded: LoadedOrder, lease: Lease, job: Se
     const fact = reading === null ? said : { ...said, authority: { by: 'reading' as const, number: reading } };
     const mismatches = yield* countMismatches(tx, order, fact);
     const made = decide(order, fact, { asks: policy.asks, quoteIsDoubtful: mismatches >= DOUBTFUL_FROM });
-    noteMismatches(tx, { order, fact, made, mismatches, before: lease.quoteMismatches }, nowMs);
+    noteMismatches(tx, { order, fact, made, mismatches, before: claimed.quoteMismatches }, nowMs);
     const after = writeDecision(tx, before, made, cause, nowMs);
-    if (isReading(lease)) noteDrift(tx, { before, after, made, fact, reading: lease, nowMs });
+    if (isReading(claimed)) noteDrift(tx, { before, after, made, fact, reading: claimed, nowMs });
     // A reading answers a check and asks for none.
     else if (made.effects.some((effect) => effect.do === 'check')) {
       requestCheck(tx, { linkKey, reason: 'doubtful_money', atMs: nowMs, confirms: made.outcome === 'ask' });
@@ -180,7 +183,7 @@ const FIND_WEBHOOK = statement(
 /** Marks a settlement that was learned from the API before any webhook reported it, until a webhook does. */
 function noteWebhook(
   tx: Transaction,
-  { reading, orderKey, linkKey }: Lease,
+  { reading, orderKey, linkKey }: ClaimedRow,
   before: Order,
   facts: readonly PaymentFact[],
   { learnedBy }: Applied,
@@ -204,7 +207,7 @@ const NOTE_STATUS = statement(
  * What follows from an event beside its facts: the link's own status as it names it, unless something newer was read since
  * it came, and a check if it says too little. It never holds an order by itself.
  */
-function noteEvent(tx: Transaction, { linkKey, receivedAtMs }: Lease, job: SettleJob): null {
+function noteEvent(tx: Transaction, { linkKey, receivedAtMs }: ClaimedRow, job: SettleJob): null {
   const { linkStatus, unsure, linkChanged, nowMs: atMs } = job;
   if (linkStatus !== null) tx.send(NOTE_STATUS, { linkStatus, linkKey, receivedAtMs });
   if (unsure) requestCheck(tx, { linkKey, reason: 'not_understood', atMs });
@@ -217,13 +220,13 @@ const FIND_UNREAD = statement(
 );
 
 /** Tells a person of an event that was not understood while nothing can be asked; ends that when it is over. */
-function* tellOfUnread(tx: Transaction, job: SettleJob, lease: Lease, applied: Applied): Work<void> {
+function* tellOfUnread(tx: Transaction, job: SettleJob, claimed: ClaimedRow, applied: Applied): Work<void> {
   const kind = 'event_not_understood';
   const { eventKey, nowMs: atMs } = job;
-  const { linkKey, orderKey } = lease;
+  const { linkKey, orderKey } = claimed;
   const { hasMatters, order } = applied.loaded;
   const { reference } = order;
-  const { raises, pays, ends } = unreadMatter(job, lease, applied);
+  const { raises, pays, ends } = unreadMatter(job, claimed, applied);
   if (raises !== null) {
     const params = { event: { key: eventKey, why: raises, isUnanswered: false }, paidByEvent: null };
     attention.raiseForOrder(tx, kind, { subject: reference, orderKey, params, atMs });
