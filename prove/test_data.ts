@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { PaymentFact } from '../src/domain/fact.ts';
-import type { ClaimRef, Delivery, Registration, SettleJob } from '../src/store/store.ts';
+import type { ClaimRef, Delivery, SettleJob } from '../src/store/contract_inbox.ts';
+import type { Registration } from '../src/store/contract_links.ts';
 import { chanceOf } from './chance.ts';
 
 /**

@@ -14,7 +14,7 @@ import { ORDER_STATES } from '../domain/order.ts';
 import { explainMatter } from '../explain/attention_sentences.ts';
 import { summarizeAttention } from '../explain/attention_summary.ts';
 import { iso, words } from '../explain/glossary.ts';
-import type { ListedMatter, MatterPlace, Matters } from '../store/queries.ts';
+import type { ListedMatter, MatterPlace, Matters } from '../store/contract_queries.ts';
 import {
   AT,
   amount,

@@ -1,8 +1,9 @@
 import { inARow, refusesNotices, type ShopFailures } from '../domain/shop_failures.ts';
 import { inNumber, iso } from '../explain/glossary.ts';
 import { lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
-import type { ShopState, Stats } from '../store/queries.ts';
-import type { LeaseCounts, ReplicaSummary } from '../store/replicas.ts';
+import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
+import type { ShopState } from '../store/contract_notices.ts';
+import type { Stats } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { freeBytes } from './admin.ts';
 import type { ApiOptions } from './route.ts';

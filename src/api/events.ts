@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { OUTCOMES, PAST_RULES, RULES } from '../domain/decision.ts';
 import { iso, words } from '../explain/glossary.ts';
-import type { EventSummary } from '../store/queries.ts';
+import type { EventSummary } from '../store/contract_queries.ts';
 import {
   AT,
   count,

@@ -1,6 +1,6 @@
 import type { Response } from 'express';
 import { z } from 'zod';
-import type { FeedPage } from '../store/queries.ts';
+import type { FeedPage } from '../store/contract_notices.ts';
 import { NOTICE_ID, noticeId, SAID, saying } from './notices.ts';
 import { openCursor, wholeNumber, writeCursor } from './paging.ts';
 import { problem } from './problem.ts';

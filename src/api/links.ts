@@ -8,7 +8,7 @@ import { isOpen, type Order } from '../domain/order.ts';
 import { inMoney } from '../explain/glossary.ts';
 import { carriesToken, type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
-import type { Registered, Registration } from '../store/store.ts';
+import type { Registered, Registration } from '../store/contract_links.ts';
 import type { Role } from './auth.ts';
 import { apiNotConfigured } from './checks.ts';
 import {

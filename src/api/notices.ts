@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { NOTICE_TYPES } from '../domain/decision.ts';
 import { iso, words } from '../explain/glossary.ts';
-import type { NoticeSummary, Queries } from '../store/queries.ts';
+import type { NoticeQueries, NoticeSummary } from '../store/contract_notices.ts';
 import {
   AT,
   count,
@@ -237,7 +237,7 @@ export const resendNotice = operation({
   },
 });
 
-async function shopDocument(store: Pick<Queries, 'shopState'>, url: string): Promise<object> {
+async function shopDocument(store: Pick<NoticeQueries, 'shopState'>, url: string): Promise<object> {
   const { failures } = await store.shopState();
   if (failures === null) return { url, failures };
   const { sinceMs, lastAtMs, ...failed } = failures;

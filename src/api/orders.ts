@@ -9,7 +9,7 @@ import { isUnconfirmed } from '../explain/next_steps.ts';
 import { parseBodyExactly } from '../json.ts';
 import { logChange } from '../observe/log.ts';
 import { readEvent } from '../paylink/events.ts';
-import type { Queries, Timeline } from '../store/queries.ts';
+import type { Queries, Timeline } from '../store/contract_queries.ts';
 import { givenMs, givenReason, givenTime, text, time } from './fields.ts';
 import { ACCEPTED, listedOrder, noSuchOrder, OPEN, order, orderAnswer, PAID } from './order.ts';
 import { nextCursor, page, readPage } from './paging.ts';

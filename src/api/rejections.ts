@@ -4,7 +4,7 @@ import { readDiagnosis } from '../explain/refused_deliveries.ts';
 import { Fault } from '../fault.ts';
 import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { RejectionSummary } from '../store/queries.ts';
+import type { RejectionSummary } from '../store/contract_queries.ts';
 import { AT, count, names, reference, rowId, time } from './fields.ts';
 import { noSuchOrder, PAID } from './order.ts';
 import { filters, nextCursor, page, readPage } from './paging.ts';

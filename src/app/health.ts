@@ -3,7 +3,7 @@ import { Fault } from '../fault.ts';
 import type { Readiness } from '../http/app.ts';
 import type { Log } from '../observe/log.ts';
 import type { Store } from '../store/contract.ts';
-import { OUTAGE_MS } from '../store/instance.ts';
+import { OUTAGE_MS } from '../store/engine.ts';
 import { type Cancel, type Clock, inWords } from '../work/clock.ts';
 
 /** A heartbeat is overdue after this time. */

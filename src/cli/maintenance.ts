@@ -1,6 +1,6 @@
 import { restoredSentence } from '../domain/advice.ts';
 import type { StoreAddress } from '../store/address.ts';
-import type { Migrated } from '../store/instance.ts';
+import type { Migrated } from '../store/engine.ts';
 import { systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import { count, printable, record } from './output.ts';

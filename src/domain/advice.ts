@@ -19,9 +19,6 @@ export function restoredSentence(restoredFromMs: number): string {
   );
 }
 
-/** Reasons of refused deliveries that are one setting for all links: an authentic delivery of any link ends their matter. */
-export const ENDED_BY_ANY: readonly string[] = ['signature_missing', 'timestamp_missing'];
-
 /** How many payments there are, and what they brought, in words. */
 export function inSum(counted: readonly Payment[]): string {
   const brought = sums(counted, '').map(

@@ -47,6 +47,9 @@ export type Decision = {
   readonly effects: readonly Effect[];
 };
 
+/** The state that an order left, and by which rule. */
+export type StateChange = { from: OrderState; rule: Rule };
+
 /** Every rule by which `decide` decides. docs/states.md explains each; a test holds the two lists equal. */
 export const RULES = [
   'payment_pending',

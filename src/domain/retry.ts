@@ -2,6 +2,9 @@
 export const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
 export type RowStatus = (typeof ROW_STATUSES)[number];
 
+/** What is kept of an attempt that failed. */
+export type FaultNote = { code: string; message: string };
+
 export type RetryPolicy = { readonly baseMs: number; readonly maxMs: number; readonly attemptsMax: number };
 
 /**

@@ -1,8 +1,13 @@
+import type { FaultNote } from './retry.ts';
+
 /** Attempts to tell the shop that failed in a row, over all notices: none was taken between them. */
 export type ShopFailures = ShopRefusal & { attempts: number; sinceMs: number; lastAtMs: number };
 
 /** What came of an attempt that failed; `answer` is null if there was none. */
-export type ShopRefusal = { fault: { code: string; message: string }; answer: { status: number; body: string } | null };
+export type ShopRefusal = { fault: FaultNote; answer: ShopAnswer | null };
+
+/** What the shop answered: its status, and the beginning of its body as text. */
+export type ShopAnswer = { status: number; body: string };
 
 /** A person is told after this many attempts in a row, or this long after the first of them. */
 export const REFUSES_AFTER = { attempts: 3, ageMs: 120_000 } as const;

@@ -1,4 +1,4 @@
-import { adoptCommand, ENDED_BY_ANY, restoredSentence, shellWord } from '../domain/advice.ts';
+import { adoptCommand, restoredSentence, shellWord } from '../domain/advice.ts';
 import {
   type AttentionParams,
   isWholeSentence,
@@ -7,10 +7,11 @@ import {
 } from '../domain/attention_params.ts';
 import { formatAmount } from '../domain/money.ts';
 import type { AttentionKind } from '../domain/order.ts';
+import { ENDED_BY_ANY } from '../domain/rejection.ts';
 import { inARow } from '../domain/shop_failures.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { AttentionSummary, ListedMatter } from '../store/queries.ts';
+import type { AttentionSummary, ListedMatter } from '../store/contract_queries.ts';
 import { explainHold } from './attention_summary.ts';
 import { inMoney, sentence, words } from './glossary.ts';
 import { lastAttempt, refusalAdvice } from './shop_status.ts';

@@ -3,7 +3,7 @@ import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { concernOf, type MatterGroup } from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
 import type { HoldReason, Order } from '../domain/order.ts';
-import type { Matters } from '../store/queries.ts';
+import type { Matters } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { inMoney, inNumber, words } from './glossary.ts';
 

@@ -1,12 +1,6 @@
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type {
-  DriftRow,
-  EventSummary,
-  HistoryRow,
-  NoticeSummary,
-  RejectionSummary,
-  Timeline,
-} from '../store/queries.ts';
+import type { NoticeSummary } from '../store/contract_notices.ts';
+import type { DriftRow, EventSummary, HistoryRow, RejectionSummary, Timeline } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { explainAttention } from './attention_sentences.ts';
 import { firstLine, inDeliveries, inTimes, iso, sentence, UNREAD_REASONS, words } from './glossary.ts';

@@ -1,7 +1,7 @@
 import { type CustomerPaid, payments } from '../domain/ledger.ts';
 import { shownFlags } from '../domain/notice.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
-import type { EventSummary, Timeline } from '../store/queries.ts';
+import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { bringId, explainAttention } from './attention_sentences.ts';
 import { explainHold } from './attention_summary.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';

@@ -5,7 +5,7 @@ import type { Money } from '../domain/money.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { ShopFailures } from '../domain/shop_failures.ts';
 import type { HeaderNames } from '../paylink/events.ts';
-import type { EventSummary, Timeline } from '../store/queries.ts';
+import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { inPanel } from './attention_sentences.ts';
 import { isNotUnderstood } from './chronicle.ts';

@@ -1,5 +1,6 @@
 import { inARow, refusesNotices, type ShopFailures, type ShopRefusal, shortAnswer } from '../domain/shop_failures.ts';
-import type { NoticeSummary, Timeline } from '../store/queries.ts';
+import type { NoticeSummary } from '../store/contract_notices.ts';
+import type { Timeline } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { inTimes, iso, sentence, words } from './glossary.ts';
 

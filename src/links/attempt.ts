@@ -2,7 +2,7 @@ import type { RequestClass } from '../domain/budget.ts';
 import { formatAmount, type Money, parseAmount } from '../domain/money.ts';
 import { Fault } from '../fault.ts';
 import { carriesToken, type LinkSeen, type NewLink, type Service, ServiceFault } from '../paylink/service.ts';
-import type { ClaimedOpening } from '../store/asking.ts';
+import type { ClaimedOpening } from '../store/contract_links.ts';
 import { readRequest } from './request.ts';
 import { type KeepOptions, keepServiceSecret } from './service_secret.ts';
 

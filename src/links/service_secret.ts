@@ -2,8 +2,8 @@ import { Fault } from '../fault.ts';
 import type { LinkMade } from '../paylink/service.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';
-import type { ClaimedOpening } from '../store/asking.ts';
 import type { Store } from '../store/contract.ts';
+import type { ClaimedOpening } from '../store/contract_links.ts';
 import type { Clock } from '../work/clock.ts';
 
 /** The minimum for the secrets that a shop gives, too: shorter ones can be guessed. */

@@ -1,4 +1,4 @@
-import type { ClaimedNotice, Telling } from '../store/telling.ts';
+import type { ClaimedNotice, Telling } from '../store/contract_notices.ts';
 import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, startPool } from '../work/loop.ts';
 import { openTarget, type TargetOptions } from './target.ts';

@@ -3,8 +3,8 @@ import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { isPrivateIp } from '../config/addresses.ts';
+import type { ShopAnswer } from '../domain/shop_failures.ts';
 import { Fault } from '../fault.ts';
-import type { ShopAnswer } from '../store/telling.ts';
 import type { Clock } from '../work/clock.ts';
 import { openShopLookup, type Resolve, refusedAddress } from './lookup.ts';
 

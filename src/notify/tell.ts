@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { type RetrySteps, retryAfterMs, steppedDelayMs } from '../domain/retry.ts';
+import type { ShopAnswer } from '../domain/shop_failures.ts';
 import { Fault, type FaultCode, noteOf } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
-import type { ClaimedNotice, ShopAnswer, Telling } from '../store/telling.ts';
+import type { ClaimedNotice, Telling } from '../store/contract_notices.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Target, TargetReply } from './target.ts';
 

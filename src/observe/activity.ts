@@ -1,9 +1,9 @@
 import type { OrderState } from '../domain/order.ts';
+import type { KeptReason } from '../domain/rejection.ts';
 import type { Credentials } from '../secrets/credentials.ts';
-import type { ClaimedOpening } from '../store/asking.ts';
-import type { KeptReason } from '../store/rejections.ts';
-import type { ClaimedEvent, SettleResult } from '../store/store.ts';
-import type { ClaimedNotice } from '../store/telling.ts';
+import type { ClaimedEvent, SettleResult } from '../store/contract_inbox.ts';
+import type { ClaimedOpening } from '../store/contract_links.ts';
+import type { ClaimedNotice } from '../store/contract_notices.ts';
 import type { Clock } from '../work/clock.ts';
 
 const FOLLOWERS_MAX = 10;

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
+import type { KeptReason } from '../domain/rejection.ts';
 import { parseBody } from '../json.ts';
 import type { Log } from '../observe/log.ts';
 import { deliveryMac, type HeaderNames, readEnvelope } from '../paylink/events.ts';
 import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
-import type { KeptReason } from '../store/rejections.ts';
-import type { Intake, Recorded } from '../store/store.ts';
+import type { Intake, Recorded } from '../store/contract_inbox.ts';
 import type { Clock } from '../work/clock.ts';
 import { ANSWERS, type HookAnswer } from './answers.ts';
 import type { Diagnosis } from './diagnosis.ts';

@@ -1,7 +1,7 @@
+import type { KeptReason } from '../domain/rejection.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
-import type { KeptReason, Refusals, Rejection } from '../store/rejections.ts';
-import type { Intake } from '../store/store.ts';
+import type { Intake, Refusals, Rejection } from '../store/contract_inbox.ts';
 import type { Cancel, Clock } from '../work/clock.ts';
 import { type Diagnosis, diagnose } from './diagnosis.ts';
 

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type Request, type Response, type Router } from 'express';
+import type { KeptReason } from '../domain/rejection.ts';
 import { LinkFault } from '../fault.ts';
 import { readUnverifiedLinkIds } from '../paylink/events.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
-import type { KeptReason } from '../store/rejections.ts';
 import { ANSWERS, answerPreflight, crossOriginHeaders, send } from './answers.ts';
 import { announcesTooMuch, type BodyReader, type NotRead } from './body.ts';
 import type { FindLink } from './find_link.ts';

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
+import type { RejectionReason } from '../domain/rejection.ts';
 import { deliveryMac, type HeaderNames } from '../paylink/events.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
-import type { RejectionReason } from '../store/rejections.ts';
 
 /** A signing secret of fewer bytes is refused, when it is stored and when it is used. */
 export const SIGNING_SECRET_BYTES_MIN = 16;

@@ -8,7 +8,8 @@ import {
   randomBytes,
 } from 'node:crypto';
 import { Fault } from '../fault.ts';
-import type { SealedCredentials, SealedSecret } from '../store/store.ts';
+import type { SealedCredentials } from '../store/contract_inbox.ts';
+import type { SealedSecret } from '../store/contract_links.ts';
 
 const KEY_BYTES = 32;
 const IV_BYTES = 12;

@@ -2,7 +2,7 @@ import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import { storeFile } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
-import type { SealedCredentials } from '../store/store.ts';
+import type { SealedCredentials } from '../store/contract_inbox.ts';
 import type { Clock } from '../work/clock.ts';
 import { type LoopTurn, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
 import { type KeySource, olderKeyPath, replaceSecretsKeyFile, type SecretsKeys, secretsKeyPlace } from './key_files.ts';

@@ -4,7 +4,7 @@ import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { Fault, noteOf } from '../fault.ts';
 import { type Log, logChange } from '../observe/log.ts';
 import type { Credentials } from '../secrets/credentials.ts';
-import type { ClaimedEvent, Inbox, SettleResult } from '../store/store.ts';
+import type { ClaimedEvent, Inbox, SettleResult } from '../store/contract_inbox.ts';
 import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, startWorker } from '../work/loop.ts';
 import { BATCH_MAX, restAfterBatchMs } from './pace.ts';

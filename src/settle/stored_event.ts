@@ -4,7 +4,7 @@ import { parseBodyExactly } from '../json.ts';
 import { deliveryMac, type EventReading, readEvent } from '../paylink/events.ts';
 import { readReading } from '../paylink/reading.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
-import type { ClaimedEvent, SettleJob } from '../store/store.ts';
+import type { ClaimedEvent, SettleJob } from '../store/contract_inbox.ts';
 
 /** What a row of the inbox says. */
 type Said = EventReading & Pick<SettleJob, 'link'>;

@@ -6,8 +6,8 @@ import {
   HINTS_PER_MINUTE_MAX,
 } from '../domain/check_queue.ts';
 import { firstCheckAtMs } from '../domain/check_schedule.ts';
-import type { ClaimedCheck, WatchedLink } from './asking.ts';
 import type { BudgetUse } from './budget.ts';
+import type { ClaimedCheck, WatchedLink } from './contract_links.ts';
 
 /** Rows that one claim looks at in each place of the queue, at most: what must wait is put off, and not seen again. */
 export const SEEN_MAX = 256;

@@ -1,26 +1,35 @@
-import type { Asking } from './asking.ts';
-import type { ClockMending } from './clock_steps.ts';
-import type { Queries } from './queries.ts';
-import type { Refusals } from './rejections.ts';
-import type { Sharing } from './replicas.ts';
-import type { Inbox, Intake, Links, Orders, SealedCredentials } from './store.ts';
-import type { Telling } from './telling.ts';
+import type { Inbox, Intake, Orders, Refusals, SealedCredentials } from './contract_inbox.ts';
+import type { ApiBudget, Checks, Links, Openings } from './contract_links.ts';
+import type { NoticeQueries, Telling } from './contract_notices.ts';
+import type { Queries } from './contract_queries.ts';
 
 /**
- * What settled asks of a database. Every verb is one whole transaction: when its promise resolves the change is on the
- * disk; when it rejects nothing of it happened, or (after a lost connection) nobody knows and it must be tried again.
- * Times are epoch milliseconds and always the caller's. One contract suite runs on every engine.
+ * What settled asks of a database. Every verb is one whole transaction: when its promise resolves, the change is on the
+ * disk. When it rejects, nothing of the change happened; only after a lost connection it may have, so the caller tries
+ * again. Times are epoch milliseconds and always the caller's. One contract suite runs on every engine.
  */
-export type Store = Intake & Links & Inbox & Orders & Asking & Telling & Queries & Sharing & Keeping & Refusals;
+export type Store = Intake &
+  Links &
+  Inbox &
+  Orders &
+  Refusals &
+  ApiBudget &
+  Openings &
+  Checks &
+  Telling &
+  NoticeQueries &
+  Queries &
+  Sharing &
+  Keeping;
 
 /** What keeps the store itself in order. */
 export type Keeping = ClockMending & {
   /** The sealed secrets of links, in the order of their keys, after that of a link. Sees what was written before. */
   listSecrets(page: { after: number; limit: number }): Promise<SealedCredentials[]>;
-  /** Puts a secret that was sealed anew in the place of `was`. Nothing where that is not there any more. */
+  /** Replaces the secret `was` by the same one sealed under another key. Does nothing if `was` is not there any more. */
   resealSecret(resealed: {
     linkKey: number;
-    /** Ours, or the one that the service named beside it; ours unless it is said. */
+    /** Ours, which is the default, or the one that the service named beside it. */
     whose?: 'ours' | 'service';
     was: Uint8Array;
     sealed: Uint8Array;
@@ -28,27 +37,28 @@ export type Keeping = ClockMending & {
     fingerprint: Uint8Array;
   }): Promise<void>;
   /**
-   * Says that secrets are about to rest under this key as well: the store is not opened without any of them. Throws
-   * `secrets_key_in_use` while another replica seals under another key: all would be sealed anew to and fro.
+   * Notes that secrets are about to be sealed under this key as well: from now on the store opens only with all of its
+   * keys. Throws `secrets_key_in_use` while another replica seals under another key, because the two would reseal each
+   * other's secrets.
    */
   addSecretsKey(keyId: string): Promise<void>;
   /**
-   * Says that secrets rest under this key alone, without which the store is not opened again. `damaged`: secrets under
-   * other keys that are known which do not open, and stay. Throws `secrets_key_in_use` while others are there, or another
-   * replica seals under another key.
+   * Notes that all secrets are sealed under this key, without which the store is not opened again. `damaged`: how many
+   * secrets under other known keys do not open, and stay. Throws `secrets_key_in_use` while there are others, or while
+   * another replica seals under another key.
    */
   adoptSecretsKey(adoption: { keyId: string; damaged: number }): Promise<void>;
   /** Writes a consistent copy to `path`, which must not exist, and makes it durable. Returns its size in bytes. */
   backup(to: { path: string }): Promise<{ bytes: number }>;
   /**
-   * Says that this process is alive and the store writable. Returns how long nobody had said so. The shared store tells of
-   * an outage again until `catchUp` made links due after it. `aheadMs`: how far after this time the last sign of life was
-   * given, by a clock that was ahead.
+   * Notes that this process is alive and the store writable. Returns how long no process had done so. A shared store
+   * reports an outage again until `catchUp` made links due after it. `aheadMs`: how far after this time the last sign of
+   * life was given, by a clock that was ahead.
    */
   heartbeat(atMs: number): Promise<{ gapMs: number; aheadMs: number }>;
   /**
-   * Drops bytes that are old: of events and readings that are settled, and of hints. Their rows stay, and whatever is not
-   * settled keeps its bytes. One call does little, so that no delivery waits for it; the next goes on where it ended.
+   * Drops old bytes: of events and readings that are settled, and of hints. Their rows stay, and what is not settled
+   * keeps its bytes. One call does little, so that no delivery waits for it; the next continues at `next`.
    */
   dropBodies(drop: BodyDrop): Promise<BodiesDropped>;
   /** Waits for what was called before, then closes. Later calls fail. */
@@ -61,9 +71,57 @@ export type BodyDrop = {
   nowMs: number;
   /** The `next` of the call before; 0 begins. */
   after: number;
-  /** Rows that are looked at, at most; fewer where they are large. */
+  /** How many rows are read at most; fewer if they are large. */
   limit: number;
 };
 
-/** `next` is null where there is nothing more to drop. */
+/** `next` is null if there is nothing more to drop. */
 export type BodiesDropped = { dropped: number; next: number | null };
+
+/** What is done to rows because the clock stepped. */
+type ClockMending = {
+  /**
+   * Makes rows due at once that wait for longer than anything may: a clock that was ahead put them off. Leases that would
+   * last longer expire within a minute. Changes `limit` rows of a kind at most; call it until it changes none.
+   */
+  hastenDue(hasten: { waitMsMax: number; nowMs: number; limit: number }): Promise<{ hastened: number }>;
+  /**
+   * Mends what a step of the clock did to `limit` rows with keys above `after`: notices that are owed do not age by it,
+   * and after a step back no link is asked about later than its schedule says. Doing it twice is harmless. `stepMs` is
+   * negative if the clock stepped back. `next` is null if there are no rows left.
+   */
+  mendTimes(mend: { stepMs: number; nowMs: number; after: number; limit: number }): Promise<{ next: number | null }>;
+};
+
+/** How replicas share a store. */
+export type Sharing = {
+  /** What the database is, which replicas work on it, and how many expired leases no replica has taken over. */
+  storeState(nowMs: number): Promise<StoreState>;
+};
+
+type StoreState = {
+  /** The engine and its version, for people. */
+  server: string;
+  /** Every process that gave a sign of life within a day, the oldest first; none if one process has the database to itself. */
+  replicas: ReplicaSummary[];
+  lapsed: LeaseCounts;
+};
+
+/** Rows that are leased. */
+export type LeaseCounts = { events: number; openings: number; notices: number };
+
+export type ReplicaSummary = {
+  name: string;
+  version: string;
+  /** Of its current secrets key. */
+  secretsKeyId: string;
+  /** For each setting that all replicas must have alike, by its name: a digest that includes its secrets key. */
+  settings: Readonly<Record<string, string>>;
+  /** How far its clock was ahead of the database's. */
+  skewMs: number;
+  startedAtMs: number;
+  aliveAtMs: number;
+  /** Whether it gave a sign of life within a minute. */
+  isAlive: boolean;
+  leases: LeaseCounts;
+};

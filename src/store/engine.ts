@@ -1,12 +1,19 @@
 import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
+import type { StoreAddress } from './address.ts';
 import type { Store } from './contract.ts';
-import type { Opened } from './instance.ts';
+
+/** After a longer outage of ours the service may have given up on deliveries: its first retries come within minutes. */
+export const OUTAGE_MS = 120_000;
+/** A replica that was silent for longer counts as gone. */
+export const ALIVE_MS = 60_000;
+/** Calls that may wait at once. Further ones are refused, so that a stuck disk or server cannot fill memory. */
+export const WAITING_MAX = 20_000;
 
 /** What each engine carries out calls with. */
 export type CallOptions = {
   clock: Clock;
-  /** A call unanswered for so long is refused as `store_busy`. It may still be carried out. */
+  /** A call that is unanswered for this long is refused as `store_busy`. It may still be carried out. */
   callTimeoutMs: number;
   /** A commit was made: how many calls shared it and how long it took. */
   onBatch: (calls: number, seconds: number) => void;
@@ -20,9 +27,92 @@ export type OpenedEngine = {
   abandon(): void;
 };
 
-/** Calls that may wait at once; beyond it they are refused, so that a stuck disk or server cannot fill memory. */
-export const WAITING_MAX = 20_000;
-
 export function stopped(): Fault {
   return new Fault('transient', 'store_stopped', 'The store is closed because this process is stopping.');
 }
+
+/** What a database says of itself. */
+export type Instance = {
+  instanceId: string;
+  /** The ids of the keys under which its secrets may rest: more than one while the key is being changed. */
+  secretsKeyIds: readonly string[];
+  /** While links made since are looked for: when the copy was made that took the place of the database. */
+  restoredFromMs: number | null;
+};
+
+/** What a store that was opened says of itself. */
+export type Opened = Instance & { created: boolean };
+
+export type KeysGiven = {
+  /** The database in a person's words: the path of its file, or its address without a password. */
+  name: string;
+  /** The id of the current secrets key. */
+  secretsKeyId: string;
+  /** Of keys that can be opened with as well. */
+  olderKeyIds?: readonly string[];
+  /** Where the keys may be given, in a person's words. */
+  keyPlaces: { current: string; older: string };
+  /** Opens the database although its secrets rest under a key that is lost. */
+  adoptsKey?: boolean;
+};
+
+/** The ids of keys as an instance row holds them: the first, and the others with a space between two. */
+export type KeysNoted = { secretsKeyId: string; otherKeyIds: string };
+
+/** The keys under which secrets rest or will, the one before a change first. Throws where one of them is not given. */
+export function keysInUse(given: KeysGiven, noted: KeysNoted): string[] {
+  const ids = [given.secretsKeyId, ...(given.olderKeyIds ?? [])];
+  const needed = [noted.secretsKeyId, ...noted.otherKeyIds.split(' ').filter((id) => id !== '')];
+  const missing = needed.filter((id) => !ids.includes(id));
+  if (missing.length > 0 && given.adoptsKey !== true) throw wrongKey(given, needed, missing);
+  return [...new Set([...needed.filter((id) => ids.includes(id)), given.secretsKeyId])];
+}
+
+function wrongKey(
+  { name, secretsKeyId, keyPlaces }: KeysGiven,
+  needed: readonly string[],
+  missing: readonly string[],
+): Fault {
+  const [id] = missing;
+  const what =
+    needed.length === 1
+      ? `The secrets key (id ${secretsKeyId}) is not the one under which the secrets of ${name} rest (id ${id}). Give that ` +
+        `one: ${keyPlaces.current}. Where the key was changed since, give it beside the new one:`
+      : `The secrets key of ${name} is being changed: its secrets rest under the keys ${needed.join(' and ')}, and all of ` +
+        `them are needed until that has ended. Missing: ${missing.join(', ')}. Give the one that is to stay as ` +
+        `${keyPlaces.current}, and beside it the other:`;
+  const older = needed.length === 1 ? keyPlaces.older.replace('ID', id ?? 'ID') : keyPlaces.older;
+  return new Fault(
+    'terminal',
+    'secrets_key_wrong',
+    `${what} ${older}. Where it is lost for ever: settled migrate --new-key`,
+  );
+}
+
+/** What a store may know of the secrets keys. */
+export type KeysRead = {
+  /** The current one first. */
+  keyIds: readonly string[];
+  /** Where the current key is kept, in words for a person. */
+  keyPlace: string;
+};
+
+export type MigrateOptions = {
+  store: StoreAddress;
+  /** Reads the keys; with `makesFile` it makes the current one if its file is lost. */
+  readKeys: (how: { makesFile: boolean }) => KeysRead;
+  /** Takes the database for a copy that took the place of the one before. */
+  isRestored: boolean;
+  /** Takes the key that is given for the database's own, and makes one where its file is gone. */
+  keyIsLost: boolean;
+  clock: Clock;
+};
+
+export type Migrated = {
+  /** The names of the migrations that it took. */
+  applied: string[];
+  /** When the copy was made, where the links made since are still to be looked for. */
+  restoredFromMs: number | null;
+  /** The current key, where it is to replace one that is lost, and how many secrets no key opens that is known. */
+  newKey: { keyId: string; keyPlace: string; undecipherable: number } | null;
+};

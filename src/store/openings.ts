@@ -1,6 +1,7 @@
 import type { AttentionKind, OrderState } from '../domain/order.ts';
-import type { ClaimedOpening, OpeningState } from './asking.ts';
-import type { FaultNote, ServiceLink } from './store.ts';
+import type { FaultNote } from '../domain/retry.ts';
+import type { ServiceLink } from './contract_inbox.ts';
+import type { ClaimedOpening, OpeningState } from './contract_links.ts';
 
 /** An opening that could not be closed, because the service has its link, is tried again after this time. */
 export const KEPT_AGAIN_MS = 60_000;

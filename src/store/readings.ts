@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { RETURN_EVERY_MS } from '../domain/check_queue.ts';
-import type { Reading } from './asking.ts';
+import type { Reading } from './contract_links.ts';
 
 /** A reading as its row in the inbox holds it. Nobody signed it: its digest stands in the signature's place. */
 export function readingColumns({ number, linkKey, reason, body, nowMs, leaseMs }: Reading) {

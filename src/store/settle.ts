@@ -1,6 +1,7 @@
 import type { Outcome } from '../domain/decision.ts';
 import type { LearnedBy } from '../domain/order.ts';
-import type { FaultNote, SettleJob } from './store.ts';
+import type { FaultNote } from '../domain/retry.ts';
+import type { SettleJob } from './contract_inbox.ts';
 
 /** What is noted at a row that is done and was not understood. */
 export function unreadNote({ notUnderstood }: SettleJob): FaultNote | null {

@@ -3,7 +3,8 @@ import { CHECK_REASONS } from '../../src/domain/check_queue.ts';
 import type { ShopFailures } from '../../src/domain/shop_failures.ts';
 import { explain } from '../../src/explain/explain.ts';
 import { headerNames } from '../../src/paylink/events.ts';
-import type { EventSummary, NoticeSummary, Timeline } from '../../src/store/queries.ts';
+import type { NoticeSummary } from '../../src/store/contract_notices.ts';
+import type { EventSummary, Timeline } from '../../src/store/contract_queries.ts';
 import { aFact, anOrder, orderAfter, orderIn, reading } from '../support/orders.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 12, 0, 0);

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { Fault } from '../../src/fault.ts';
 import { keepServiceSecret } from '../../src/links/service_secret.ts';
 import type { LinkMade } from '../../src/paylink/service.ts';
-import type { ClaimedOpening } from '../../src/store/asking.ts';
 import type { Store } from '../../src/store/contract.ts';
+import type { ClaimedOpening } from '../../src/store/contract_links.ts';
 
 const OPENING = { linkKey: 1, token: 'token', reference: 'order-1' } as ClaimedOpening;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { REJECTION_REASONS } from '../../src/domain/rejection.ts';
 import { headerNames as namesWith } from '../../src/paylink/events.ts';
 import { verify } from '../../src/receive/verify.ts';
-import { REJECTION_REASONS } from '../../src/store/rejections.ts';
 import { times } from '../support/timing.ts';
 import { type Attempt, hmacHexOf, isAuthentic } from './oracle.ts';
 

@@ -3,7 +3,7 @@ import { Fault } from '../../src/fault.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { type RotationOptions, startRotation } from '../../src/secrets/rotation.ts';
 import { sqliteAddress } from '../../src/store/address.ts';
-import type { SealedCredentials } from '../../src/store/store.ts';
+import type { SealedCredentials } from '../../src/store/contract_inbox.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { readableLog } from '../support/observe.ts';
 

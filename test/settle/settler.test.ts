@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { openLog } from '../../src/observe/log.ts';
 import { type SettlerOptions, startSettler } from '../../src/settle/settler.ts';
-import type { ClaimedEvent } from '../../src/store/store.ts';
+import type { ClaimedEvent } from '../../src/store/contract_inbox.ts';
 
 const YIELD_MS_MAX = 10_000;
 

@@ -1,8 +1,8 @@
 import Database from 'better-sqlite3';
 import pg from 'pg';
 import { explainMatter } from '../../src/explain/attention_sentences.ts';
+import type { ListedMatter, Queries } from '../../src/store/contract_queries.ts';
 import { connectionOptions } from '../../src/store/postgres/connection.ts';
-import type { ListedMatter, Queries } from '../../src/store/queries.ts';
 import type { TestApp } from './app.ts';
 
 /** Reads rows of a running settled's SQLite file that no API shows. */

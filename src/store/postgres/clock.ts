@@ -1,5 +1,5 @@
 import type { Clock } from '../../work/clock.ts';
-import { statement } from '../statement.ts';
+import { statement } from '../transaction.ts';
 import type { Database } from './database.ts';
 
 const NOW = statement('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS nowMs');

@@ -1,6 +1,5 @@
-import type { Queries, Stats } from '../queries.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import type { Queries, Stats } from '../contract_queries.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import {
   type Counted,
   type Named,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { QueryConfig } from 'pg';
-import { type Statement, type Value, valueGiven } from '../statement.ts';
+import { type Statement, type Value, valueGiven } from '../transaction.ts';
 
 /** Prepared once on each connection, under `name`; `text` has `$1`, `$2` … in the places of `names`. */
 type Compiled = { name: string; text: string; names: readonly string[] };

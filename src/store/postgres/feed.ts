@@ -1,6 +1,5 @@
-import type { FeedEnd, FeedPage, Queries } from '../queries.ts';
-import { statement } from '../statement.ts';
-import type { Answer, InTransaction, Transaction } from '../transaction.ts';
+import type { FeedEnd, FeedPage, NoticeQueries } from '../contract_notices.ts';
+import { type Answer, type InTransaction, statement, type Transaction } from '../transaction.ts';
 import { type FeedRow, feedNotice } from '../verbs/notices.ts';
 
 /** A transaction that gives positions holds this lock until it has committed them. */
@@ -39,7 +38,7 @@ const END = statement(
 );
 
 /** The feed. Each verb may give positions, so each is a transaction that writes. */
-export const feedVerbs: InTransaction<Pick<Queries, 'readFeed' | 'findFeedEnd'>> = {
+export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
   /** Gives positions to notices that were committed without one and reads again. */
   *readFeed(tx, page) {
     const without = tx.one(ANY_WITHOUT_POSITION);

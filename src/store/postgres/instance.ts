@@ -1,7 +1,6 @@
 import { Fault } from '../../fault.ts';
-import { type Instance, type KeysGiven, type KeysNoted, keysInUse } from '../instance.ts';
-import { statement } from '../statement.ts';
-import type { Transaction, Work } from '../transaction.ts';
+import { type Instance, type KeysGiven, type KeysNoted, keysInUse } from '../engine.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 
 export type InstanceOptions = Omit<KeysGiven, 'keyPlaces'> & {
   nowMs: number;

@@ -1,7 +1,6 @@
 import type { Clock } from '../../work/clock.ts';
-import { type Statement, statement } from '../statement.ts';
-import type { Delivery, Intake, Recorded, SealedCredentials } from '../store.ts';
-import type { Answer, Transaction } from '../transaction.ts';
+import type { Delivery, Intake, Recorded, SealedCredentials } from '../contract_inbox.ts';
+import { type Answer, type Statement, statement, type Transaction } from '../transaction.ts';
 import { recordHint, recordOne, recordRejection, type SameId } from '../verbs/intake.ts';
 import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
 import { type BatchOptions, batched } from './batches.ts';

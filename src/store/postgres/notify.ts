@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Cancel, Clock } from '../../work/clock.ts';
-import { statement } from '../statement.ts';
+import { statement } from '../transaction.ts';
 import { connectionOptions } from './connection.ts';
 import type { Database } from './database.ts';
 

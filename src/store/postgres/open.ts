@@ -1,5 +1,5 @@
 import { Fault } from '../../fault.ts';
-import type { Migrated, MigrateOptions, Opened } from '../instance.ts';
+import type { Migrated, MigrateOptions, Opened } from '../engine.ts';
 import type { Answer, Transaction, Work } from '../transaction.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { aliveReplicas } from '../verbs/sweep.ts';

@@ -1,8 +1,6 @@
-import type { Keeping } from '../contract.ts';
-import { OUTAGE_MS } from '../instance.ts';
-import { ALIVE_MS, type ReplicaSummary, type Sharing } from '../replicas.ts';
-import { statement } from '../statement.ts';
-import type { Answer, InTransaction, Transaction, Work } from '../transaction.ts';
+import type { Keeping, ReplicaSummary, Sharing } from '../contract.ts';
+import { ALIVE_MS, OUTAGE_MS } from '../engine.ts';
+import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { countLeases, LEASES, type LeaseRow } from '../verbs/stats.ts';
 import { countOldRows } from './counters.ts';
 
@@ -42,7 +40,7 @@ export function arrive(tx: Transaction, beat: Beat, atMs: number): Answer<number
   return tx.run(BEAT, rowOf(beat, atMs));
 }
 
-/** A replica says that it is alive. See `Keeping.heartbeat` in store.ts. */
+/** Gives a replica's sign of life. */
 export function* heartbeat(tx: Transaction, beat: Beat, atMs: number): Work<Awaited<ReturnType<Keeping['heartbeat']>>> {
   const asked = tx.one<{ aliveAtMs: number }>(LAST);
   const outageMs = yield* findOutage(tx);

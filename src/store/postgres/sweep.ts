@@ -1,4 +1,4 @@
-import { statement } from '../statement.ts';
+import { statement } from '../transaction.ts';
 import { countPayable, PAYABLE_LINKS } from '../verbs/sweep.ts';
 import type { Database } from './database.ts';
 import { endOutage, findOutage } from './replicas.ts';

@@ -1,6 +1,5 @@
 import type { ClientBase, QueryResult } from 'pg';
-import type { Statement } from '../statement.ts';
-import { type Answer, Awaited, type Transaction } from '../transaction.ts';
+import { type Answer, Awaited, type Statement, type Transaction } from '../transaction.ts';
 import { queryOf } from './dialect.ts';
 import { isAfterFailure } from './faults.ts';
 

@@ -1,8 +1,7 @@
-import type { Openings } from '../asking.ts';
+import type { ClaimedEvent, Inbox } from '../contract_inbox.ts';
+import type { Openings } from '../contract_links.ts';
 import { claimedOpening, type OpeningRow } from '../openings.ts';
-import { statement } from '../statement.ts';
-import type { ClaimedEvent, Inbox } from '../store.ts';
-import type { InTransaction } from '../transaction.ts';
+import { type InTransaction, statement } from '../transaction.ts';
 import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
 
 const LAPSE_EVENTS = statement(

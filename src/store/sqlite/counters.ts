@@ -1,7 +1,6 @@
-import type { Queries, Stats } from '../queries.ts';
-import type { Sharing } from '../replicas.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import type { Sharing } from '../contract.ts';
+import type { Queries, Stats } from '../contract_queries.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import {
   type Counted,
   countLeases,

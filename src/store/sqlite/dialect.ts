@@ -1,5 +1,5 @@
 import type { Database, Statement as Prepared } from 'better-sqlite3';
-import { type Statement, type Value, valueGiven } from '../statement.ts';
+import { type Statement, type Value, valueGiven } from '../transaction.ts';
 
 /** A statement prepared on one connection. */
 export type Compiled = {

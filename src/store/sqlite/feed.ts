@@ -1,6 +1,5 @@
-import type { FeedEnd, FeedPage, Queries } from '../queries.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction } from '../transaction.ts';
+import type { FeedEnd, FeedPage, NoticeQueries } from '../contract_notices.ts';
+import { type InTransaction, statement } from '../transaction.ts';
 import { type FeedRow, feedNotice } from '../verbs/notices.ts';
 
 // One thread writes, so keys are in the order of commits: the key of a notice is its position.
@@ -9,7 +8,7 @@ const PAGE = statement(
   `SELECT key, key AS position, notice_id AS random, body FROM outbox WHERE key > @after ORDER BY key LIMIT @limit`,
 );
 
-export const feedVerbs: InTransaction<Pick<Queries, 'readFeed' | 'findFeedEnd'>> = {
+export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
   *readFeed(tx, { after, limit, bytesMax }) {
     const { generation, position: newest } = (yield* tx.one<FeedEnd>(END)) as FeedEnd;
     const rows = yield* tx.all<FeedRow>(PAGE, { after, limit });

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
-import type { Opened } from '../instance.ts';
+import type { Opened } from '../engine.ts';
 import type { Transaction, Work } from '../transaction.ts';
 import { storeFault } from './faults.ts';
 import { LANES } from './lanes.ts';

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
-import { type Instance, type KeysGiven, type KeysNoted, keysInUse } from '../instance.ts';
+import { type Instance, type KeysGiven, type KeysNoted, keysInUse } from '../engine.ts';
 import { corrupt } from './faults.ts';
 
 /** `settled`, as the four bytes that mark its databases. */

@@ -1,6 +1,5 @@
-import { statement } from '../statement.ts';
-import type { Delivery, Intake, SealedCredentials } from '../store.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import type { Delivery, Intake, SealedCredentials } from '../contract_inbox.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { recordHint, recordOne, recordRejection, type SameId } from '../verbs/intake.ts';
 import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
 

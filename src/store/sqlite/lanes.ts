@@ -1,6 +1,5 @@
 import type { Keeping } from '../contract.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction } from '../transaction.ts';
+import { type InTransaction, statement } from '../transaction.ts';
 import { catchUpAtOnce } from '../verbs/sweep.ts';
 import { READ, WORK } from '../verbs/table.ts';
 import { claimVerbs } from './claims.ts';

@@ -1,5 +1,5 @@
 import { Fault, type FaultCode } from '../../fault.ts';
-import type { Opened } from '../instance.ts';
+import type { Opened } from '../engine.ts';
 import type { Call } from './group_commit.ts';
 import type { OpenOptions } from './open.ts';
 import type { Packed } from './packing.ts';

@@ -2,7 +2,7 @@ import { existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
-import type { Migrated, MigrateOptions, Opened } from '../instance.ts';
+import type { Migrated, MigrateOptions, Opened } from '../engine.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { LAPSE_OPENINGS } from './claims.ts';
 import { asOpenFault } from './faults.ts';

@@ -1,7 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
-import type { Statement } from '../statement.ts';
-import type { Answer, Awaited, Transaction, Work } from '../transaction.ts';
+import type { Answer, Awaited, Statement, Transaction, Work } from '../transaction.ts';
 import { bindings, type Compiled, compile, firstRow, readRow } from './dialect.ts';
 
 /** A connection with the statements that were prepared on it, by their ids. */

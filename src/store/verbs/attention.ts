@@ -1,8 +1,7 @@
 import { type AttentionParams, isWholeSentence, readSearchSubject } from '../../domain/attention_params.ts';
 import { type AttentionKind, debtEnded } from '../../domain/order.ts';
-import { statement } from '../statement.ts';
-import type { Orders } from '../store.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import type { Orders } from '../contract_inbox.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { loadOrder, lockOrder, noteHistory } from './orders.ts';
 
 const raise = (orderKey: string) =>
@@ -101,7 +100,6 @@ const SET_FLAGS = statement(
   'UPDATE orders SET flags = @flags, version = @version, updated_at_ms = @atMs WHERE key = @orderKey',
 );
 
-/** See `Orders.endAttention` in store.ts. */
 export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx, { key, reason, atMs }) {
   const of = yield* tx.one<{ orderKey: number | null }>(ORDER_OF_MATTER, { key });
   if (of === undefined) return null;

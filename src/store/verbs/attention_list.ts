@@ -8,9 +8,8 @@ import {
   type MoneySum,
 } from '../../domain/matter.ts';
 import type { HoldReason, Order } from '../../domain/order.ts';
-import type { ListedMatter, MatterPage, Queries } from '../queries.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import type { ListedMatter, MatterPage, Queries } from '../contract_queries.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { readParams } from './attention.ts';
 import { loadOrder } from './orders.ts';
 
@@ -19,7 +18,6 @@ export const SUMMED_MAX = 10_000;
 
 type Filter = Pick<MatterPage, 'kind' | 'state'>;
 
-/** Lists held orders and open attention. See `Queries.listMatters` in queries.ts. */
 export const listMatters: InTransaction<Queries>['listMatters'] = function* (tx, page) {
   const groups = yield* matterGroups(tx, page);
   const sums = groups.some(({ kind }) => MONEY_KINDS.includes(kind)) ? yield* readSums(tx, page) : [];

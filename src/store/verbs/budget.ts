@@ -1,8 +1,7 @@
 import { BUDGET_WINDOW_MS, foreignUse, PAUSE_MS_MAX } from '../../domain/budget.ts';
-import type { ApiBudget } from '../asking.ts';
 import { API, type ApiState, type BudgetUse, budgetUse, type SlotInUse } from '../budget.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import type { ApiBudget } from '../contract_links.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 
 /** Whoever takes a slot or gives one back holds this row: one after the other, over all replicas. */

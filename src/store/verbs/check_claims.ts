@@ -1,6 +1,5 @@
 import { type CheckReason, checkRank, isMoot } from '../../domain/check_queue.ts';
 import type { OrderState } from '../../domain/order.ts';
-import type { Checks, WatchedLink } from '../asking.ts';
 import {
   type ClaimPlan,
   type ClaimRooms,
@@ -13,8 +12,8 @@ import {
   type ScheduledCheck,
   SEEN_MAX,
 } from '../checks.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction, Transaction } from '../transaction.ts';
+import type { Checks, WatchedLink } from '../contract_links.ts';
+import { type InTransaction, statement, type Transaction } from '../transaction.ts';
 import { readBudget } from './budget.ts';
 import { endMoot, LASTING_REASON } from './check_queue.ts';
 

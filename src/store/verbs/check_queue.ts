@@ -1,7 +1,6 @@
 import { type CheckReason, checkRank, MOOT_ONCE_SETTLED } from '../../domain/check_queue.ts';
 import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
-import { statement } from '../statement.ts';
-import type { Transaction, Work } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 
 /** A request for a check; `confirms`: a completion waits for the API's answer, and is held if that never comes. */
 export type CheckRequest = { linkKey: number; reason: CheckReason; atMs: number; confirms?: boolean };

@@ -5,12 +5,11 @@ import { bareFact, type PaymentFact } from '../../domain/fact.ts';
 import { noticeBody } from '../../domain/notice.ts';
 import { isOpen, type Order } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
-import type { Checks } from '../asking.ts';
+import type { Orders } from '../contract_inbox.ts';
+import type { Checks } from '../contract_links.ts';
 import { type Cause, describeEffects } from '../effects.ts';
 import { ENDED_BY_CANCEL } from '../openings.ts';
-import { statement } from '../statement.ts';
-import type { Orders } from '../store.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { checkSchedule } from './check_queue.ts';
 import { endOpening } from './intents.ts';
@@ -173,7 +172,6 @@ export function noteMismatches(
 /** A person's decision asks nothing, and quotes are no part of it. */
 const BY_PERSON = { asks: 'never', quoteIsDoubtful: false } as const;
 
-/** See `Orders.resolveOrder` in store.ts. */
 export const resolveOrder: InTransaction<Orders>['resolveOrder'] = function* (
   tx,
   { reference, decision, reason, atMs },
@@ -187,7 +185,6 @@ export const resolveOrder: InTransaction<Orders>['resolveOrder'] = function* (
   return { outcome, rule: made.rule, order, learnedBy: learnedBy(made) };
 };
 
-/** See `Checks.cancelOrder` in asking.ts. */
 export const cancelOrder: InTransaction<Checks>['cancelOrder'] = function* (tx, { reference, atMs }) {
   lockReference(tx, reference);
   const loaded = yield* loadOrder.byReference(tx, reference);

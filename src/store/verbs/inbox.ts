@@ -1,7 +1,7 @@
 import type { AttentionParams } from '../../domain/attention_params.ts';
-import { statement } from '../statement.ts';
-import type { ClaimRef, FaultNote, Inbox } from '../store.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import type { FaultNote } from '../../domain/retry.ts';
+import type { ClaimRef, Inbox } from '../contract_inbox.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 

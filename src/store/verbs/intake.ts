@@ -1,7 +1,6 @@
-import { ENDED_BY_ANY_SQL, REFUSED_WITHIN_MS, type Refusals } from '../rejections.ts';
-import { statement } from '../statement.ts';
-import type { Delivery, Intake, Recorded } from '../store.ts';
-import type { Answer, InTransaction, Transaction, Work } from '../transaction.ts';
+import { ENDED_BY_ANY, REFUSED_WITHIN_MS } from '../../domain/rejection.ts';
+import type { Delivery, Intake, Recorded, Refusals } from '../contract_inbox.ts';
+import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 import { lockOrderOfLink } from './orders.ts';
@@ -127,6 +126,8 @@ export const recordRejection: InTransaction<Intake>['recordRejection'] = functio
   attention.raiseForNoOrder(tx, 'deliveries_refused', { subject: reason, params: { diagnosis }, atMs: lastAtMs });
 };
 
+/** `ENDED_BY_ANY`, as SQL lists them. */
+const ENDED_BY_ANY_SQL = ENDED_BY_ANY.map((reason) => `'${reason}'`).join(', ');
 const END_REFUSALS = statement(
   `UPDATE attention AS a SET ended_at_ms = @atMs WHERE a.kind = 'deliveries_refused' AND a.ended_at_ms IS NULL
      AND (EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs
@@ -138,7 +139,6 @@ const COUNT_REFUSALS = statement(
   "SELECT count(*) AS open FROM attention WHERE kind = 'deliveries_refused' AND ended_at_ms IS NULL",
 );
 
-/** See `Refusals.endRefusals` in rejections.ts. */
 export const endRefusals: InTransaction<Refusals>['endRefusals'] = function* (tx, atMs) {
   tx.send(END_REFUSALS, { atMs, withinMs: REFUSED_WITHIN_MS });
   const counted = yield* tx.one<{ open: number }>(COUNT_REFUSALS, {});

@@ -1,7 +1,6 @@
-import type { Intended, Intent, OpeningState, Openings } from '../asking.ts';
+import type { Intended, Intent, OpeningState, Openings } from '../contract_links.ts';
 import { type FoundOpening, KEPT_AGAIN_MS, type OpeningColumns, openingAtCancel, openingState } from '../openings.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
 import { holdSecretsKey } from './secrets.ts';
 

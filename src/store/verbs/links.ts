@@ -7,9 +7,8 @@ import {
   type KnownLink,
   type LinkChange,
 } from '../../domain/registration.ts';
-import { statement } from '../statement.ts';
-import type { Links, Registered, Registration } from '../store.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import type { Links, Registered, Registration } from '../contract_links.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
 import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
@@ -22,7 +21,6 @@ const NEWEST_LINK = statement(
 );
 const OWNER = statement('SELECT order_key AS orderKey FROM link WHERE link_id = @linkId');
 
-/** See `Links.registerLink` in store.ts. */
 export const registerLink: InTransaction<Links>['registerLink'] = function* (tx, registration) {
   const { reference, linkId } = registration;
   lockReference(tx, reference);

@@ -1,7 +1,6 @@
 import type { Order } from '../../domain/order.ts';
-import type { EventDetail, EventSummary, ListedOrder, Queries, RejectionSummary } from '../queries.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction } from '../transaction.ts';
+import type { EventDetail, EventSummary, ListedOrder, Queries, RejectionSummary } from '../contract_queries.ts';
+import { type InTransaction, statement } from '../transaction.ts';
 import { completeAll, loadOrder, ORDER, type OrderRow } from './orders.ts';
 
 /** Lists go from the newest key down; this is the one above them all. */
@@ -22,7 +21,7 @@ function containing(text: string): string {
 
 type Lists = Pick<Queries, 'findOrder' | 'listOrders' | 'listEvents' | 'findEvent' | 'listRejections'>;
 
-/** Lists for people, newest first. See `Queries` in queries.ts. */
+/** Lists for people, newest first. */
 export const listVerbs: InTransaction<Lists> = {
   *findOrder(tx, reference) {
     return (yield* loadOrder.byReference(tx, reference))?.order ?? null;

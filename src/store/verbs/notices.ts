@@ -1,8 +1,15 @@
 import { noticeName, readNoticeName } from '../../domain/notice.ts';
-import type { FeedPage, NoticeDetail, NoticeSummary, Queries, ShopState } from '../queries.ts';
-import { statement } from '../statement.ts';
-import type { ClaimedNotice, Resent, Telling } from '../telling.ts';
-import type { InTransaction } from '../transaction.ts';
+import type {
+  ClaimedNotice,
+  FeedPage,
+  NoticeDetail,
+  NoticeQueries,
+  NoticeSummary,
+  Resent,
+  ShopState,
+  Telling,
+} from '../contract_notices.ts';
+import { type InTransaction, statement } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { firstKeySince, KEY_MAX } from './lists.ts';
 import { attemptColumns, countFailure, endFailures, raiseOldFailures, readShopFailures } from './shop_failures.ts';
@@ -77,7 +84,6 @@ const END_MATTER = statement(
      AND NOT EXISTS (SELECT 1 FROM outbox WHERE status = 'dead')`,
 );
 
-/** Telling the shop. See `Telling` in telling.ts. */
 export const tellingVerbs: InTransaction<Telling> = {
   *claimNotices(tx, { tried, limit, nowMs, leaseMs }) {
     tx.send(LAPSE, { nowMs });
@@ -196,8 +202,7 @@ const failed = (status: 'pending' | 'dead') =>
 const FAILED_PENDING = failed('pending');
 const FAILED_DEAD = failed('dead');
 
-/** Notices for people. See `Queries` in queries.ts. */
-export const noticeQueries: InTransaction<Pick<Queries, 'listNotices' | 'findNotice' | 'shopState'>> = {
+export const noticeQueries: InTransaction<Omit<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
   *listNotices(tx, { limit, after, status, reference, sinceMs }) {
     const values = { before: after ?? KEY_MAX, limit, reference, sinceMs };
     return (yield* tx.all<NoticeRow>(noticeList({ status, reference, sinceMs }), values)).map(noticeSummary);
@@ -222,7 +227,7 @@ export const noticeQueries: InTransaction<Pick<Queries, 'listNotices' | 'findNot
   },
 };
 
-type NoticeFilter = Pick<Parameters<Queries['listNotices']>[0], 'status' | 'reference' | 'sinceMs'>;
+type NoticeFilter = Pick<Parameters<NoticeQueries['listNotices']>[0], 'status' | 'reference' | 'sinceMs'>;
 
 function noticeList({ status, reference, sinceMs }: NoticeFilter) {
   const conditions = ['n.key < @before'];

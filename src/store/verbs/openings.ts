@@ -1,5 +1,7 @@
 import { isOpen } from '../../domain/order.ts';
-import type { OpeningRef, Openings } from '../asking.ts';
+import type { FaultNote } from '../../domain/retry.ts';
+import type { ServiceLink } from '../contract_inbox.ts';
+import type { OpeningRef, Openings } from '../contract_links.ts';
 import {
   bindingRefusal,
   ENDED_BY_ADOPTION,
@@ -9,9 +11,7 @@ import {
   SECRET_SUBJECT,
   secretNote,
 } from '../openings.ts';
-import { statement } from '../statement.ts';
-import type { FaultNote, ServiceLink } from '../store.ts';
-import { type InTransaction, type Transaction, together, type Work } from '../transaction.ts';
+import { type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
 import { lockOrderOfLink, lockReference, noteHistory } from './orders.ts';

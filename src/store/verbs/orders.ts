@@ -9,8 +9,7 @@ import {
   type OrderState,
   type Settlement,
 } from '../../domain/order.ts';
-import { statement } from '../statement.ts';
-import type { Transaction, Work } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 
 /*
  * How transactions keep out of each other's way on PostgreSQL (decision 0021): a verb that changes an order, or what belongs to

@@ -1,4 +1,4 @@
-import type { Decision } from '../../domain/decision.ts';
+import type { Decision, StateChange } from '../../domain/decision.ts';
 import type { PaymentFact } from '../../domain/fact.ts';
 import {
   type AttentionKind,
@@ -8,14 +8,13 @@ import {
   type Order,
 } from '../../domain/order.ts';
 import { isOvertaken, isUnconfirmed, tellsAll } from '../answered.ts';
-import type { Checks, OpeningState } from '../asking.ts';
 import { type Unconfirmed, whileUnconfirmed } from '../confirmation.ts';
+import type { SettleJob } from '../contract_inbox.ts';
+import type { Checks, OpeningState } from '../contract_links.ts';
 import { driftOf } from '../drift.ts';
 import { readingColumns, turnOfReturn, unansweredSince } from '../readings.ts';
 import { UNREAD_FAULTS } from '../settle.ts';
-import { statement } from '../statement.ts';
-import type { SettleJob, StateChange } from '../store.ts';
-import { type InTransaction, type Transaction, together, type Work } from '../transaction.ts';
+import { type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { COMPLETION_AWAITED, checkSchedule, dropCheck, endAnswered, requestCheck } from './check_queue.ts';
 import { writeDecision } from './decisions.ts';

@@ -1,10 +1,9 @@
 import { Fault } from '../../fault.ts';
 import type { Keeping } from '../contract.ts';
-import type { Queries } from '../queries.ts';
-import { ALIVE_MS } from '../replicas.ts';
-import { statement } from '../statement.ts';
-import type { SealedCredentials } from '../store.ts';
-import { type Answer, type InTransaction, type Transaction, together, type Work } from '../transaction.ts';
+import type { SealedCredentials } from '../contract_inbox.ts';
+import type { Queries } from '../contract_queries.ts';
+import { ALIVE_MS } from '../engine.ts';
+import { type Answer, type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
 
 type SecretVerbs = Pick<Keeping, 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey'>;
 
@@ -58,7 +57,6 @@ const COUNT_UNOPENABLE = statement(
    WHERE NOT (secrets_key_id = ANY(@keyIds::text[])) OR NOT (service_secrets_key_id = ANY(@keyIds::text[]))`,
 );
 
-/** See `Queries` in queries.ts. */
 export const countUnopenable: InTransaction<Queries>['countUnopenable'] = function* (tx, keyIds) {
   const { links } = (yield* tx.one<{ links: number }>(COUNT_UNOPENABLE, { keyIds })) as { links: number };
   return links;

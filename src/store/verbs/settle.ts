@@ -1,12 +1,12 @@
-import { type Decision, learnedBy, type Outcome } from '../../domain/decision.ts';
+import { type Decision, learnedBy, type Outcome, type StateChange } from '../../domain/decision.ts';
 import { MONEY_CAME, type PaymentFact } from '../../domain/fact.ts';
 import type { AttentionKind, LearnedBy, Order } from '../../domain/order.ts';
+import type { FaultNote } from '../../domain/retry.ts';
 import { decide } from '../../domain/settlement.ts';
+import type { Inbox, SettleJob, SettleResult } from '../contract_inbox.ts';
 import type { Cause } from '../effects.ts';
 import { UNREAD_FAULTS, unreadMatter, unreadNote } from '../settle.ts';
-import { statement } from '../statement.ts';
-import type { FaultNote, Inbox, SettleJob, SettleResult, StateChange } from '../store.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { COMPLETION_AWAITED, requestCheck } from './check_queue.ts';
 import { countMismatches, DOUBTFUL_FROM, noteMismatches, writeDecision } from './decisions.ts';
@@ -51,7 +51,7 @@ const FINISH = statement(
      fault_code = @code, fault_message = @message WHERE key = @eventKey`,
 );
 
-/** Settles one claimed event or reading. See `Inbox.settle` in store.ts. */
+/** Settles one claimed event or reading. */
 export const settle: InTransaction<Inbox>['settle'] = function* (tx, job) {
   const locked = yield* lockClaimed(tx, job);
   if (locked === null) return { outcome: 'lost' };

@@ -1,8 +1,6 @@
-import { REFUSES_AFTER, type ShopFailures, shortAnswer } from '../../domain/shop_failures.ts';
-import { statement } from '../statement.ts';
-import type { FaultNote } from '../store.ts';
-import type { ShopAnswer } from '../telling.ts';
-import type { Transaction, Work } from '../transaction.ts';
+import type { FaultNote } from '../../domain/retry.ts';
+import { REFUSES_AFTER, type ShopAnswer, type ShopFailures, shortAnswer } from '../../domain/shop_failures.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention, type Matter } from './attention.ts';
 
 /** The matter that the shop refuses notices. There is one shop, so there is one at a time. */

@@ -1,8 +1,7 @@
 import { CHECK_CLASSES } from '../../domain/check_queue.ts';
-import type { Stats } from '../queries.ts';
-import type { LeaseCounts } from '../replicas.ts';
-import { type Statement, statement } from '../statement.ts';
-import { type Transaction, together, type Work } from '../transaction.ts';
+import type { LeaseCounts } from '../contract.ts';
+import type { Stats } from '../contract_queries.ts';
+import { type Statement, statement, type Transaction, together, type Work } from '../transaction.ts';
 import { matterGroups } from './attention_list.ts';
 import { readBudget } from './budget.ts';
 

@@ -1,12 +1,11 @@
 import { type AttentionParams, searchSubject } from '../../domain/attention_params.ts';
-import type { Checks, ListedLink } from '../asking.ts';
-import { ALIVE_MS } from '../replicas.ts';
-import { statement } from '../statement.ts';
-import type { Answer, InTransaction, Transaction, Work } from '../transaction.ts';
+import type { Checks, ListedLink } from '../contract_links.ts';
+import { ALIVE_MS } from '../engine.ts';
+import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention, END_SEARCH } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 
-/** Comparing the service's list of links with what is known. See `Checks` in asking.ts. */
+/** Compares the service's list of links with what is known. */
 export const sweepVerbs: InTransaction<Pick<Checks, 'sweepBounds' | 'compareListed' | 'endRestore' | 'noteNoList'>> = {
   *sweepBounds(tx, { nowMs }) {
     const oldest = tx.one<{ oldestOpenMs: number | null }>(OLDEST, { nowMs });

@@ -1,10 +1,16 @@
 import { type CheckReason, isMoot } from '../../domain/check_queue.ts';
 import { firstCheckAtMs } from '../../domain/check_schedule.ts';
 import type { OrderState } from '../../domain/order.ts';
+import type {
+  AttentionSummary,
+  DriftRow,
+  HistoryRow,
+  Queries,
+  RejectionSummary,
+  Timeline,
+} from '../contract_queries.ts';
 import { type OpeningColumns, openingState, readSecretFlaw } from '../openings.ts';
-import type { AttentionSummary, DriftRow, HistoryRow, Queries, RejectionSummary, Timeline } from '../queries.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { readParams } from './attention.ts';
 import { LASTING_REASON } from './check_queue.ts';
 import { type EventRow, eventSummary, eventsOfOrder, REJECTION } from './lists.ts';
@@ -31,7 +37,6 @@ const OPENING = statement(
    FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey ORDER BY l.key DESC LIMIT 1`,
 );
 
-/** Everything that is known of an order. See `Queries` in queries.ts. */
 export const timeline: InTransaction<Queries>['timeline'] = function* (tx, reference) {
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;

@@ -1,9 +1,8 @@
 import { nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
 import type { BodiesDropped, BodyDrop, Keeping } from '../contract.ts';
-import { statement } from '../statement.ts';
-import type { InTransaction, Transaction, Work } from '../transaction.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 
-/** What keeps rows in order as time passes, and when the clock steps. See `Keeping` in store.ts. */
+/** What keeps rows in order as time passes, and when the clock steps. */
 export const upkeepVerbs: InTransaction<Pick<Keeping, 'dropBodies' | 'hastenDue' | 'mendTimes'>> = {
   *dropBodies(tx, drop) {
     // Replicas drop one after the other: while another one does, it is its round.

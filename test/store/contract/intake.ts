@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { KeptReason } from '../../../src/store/rejections.ts';
+import type { KeptReason } from '../../../src/domain/rejection.ts';
 import { openAttention } from '../../support/rows.ts';
 import { FAULT, hex, type Link, sealedSecret, sha256, type World, type Worlds } from './world.ts';
 

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { NoticeSummary } from '../../../src/store/queries.ts';
-import type { ClaimedNotice } from '../../../src/store/telling.ts';
+import type { ClaimedNotice, NoticeSummary } from '../../../src/store/contract_notices.ts';
 import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 

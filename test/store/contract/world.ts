@@ -2,21 +2,26 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { RequestClass } from '../../../src/domain/budget.ts';
 import type { FactKind, PaymentFact } from '../../../src/domain/fact.ts';
 import { explainAttention } from '../../../src/explain/attention_sentences.ts';
-import type { ClaimedCheck, ClaimedOpening, Intent, Reading } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/contract.ts';
-import type { EventDetail, Timeline } from '../../../src/store/queries.ts';
 import type {
   ClaimedEvent,
   Delivery,
   Hint,
   Recorded,
-  Registered,
-  Registration,
-  SealedSecret,
   ServiceLink,
   SettleJob,
   SettleResult,
-} from '../../../src/store/store.ts';
+} from '../../../src/store/contract_inbox.ts';
+import type {
+  ClaimedCheck,
+  ClaimedOpening,
+  Intent,
+  Reading,
+  Registered,
+  Registration,
+  SealedSecret,
+} from '../../../src/store/contract_links.ts';
+import type { EventDetail, Timeline } from '../../../src/store/contract_queries.ts';
 import { aFact } from '../../support/orders.ts';
 
 /** A store as an engine opens it for the contract. */

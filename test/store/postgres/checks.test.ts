@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { ClaimedCheck, ListedLink } from '../../../src/store/asking.ts';
 import type { Store } from '../../../src/store/contract.ts';
+import type { ClaimedCheck, ListedLink } from '../../../src/store/contract_links.ts';
 import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, type Link, type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
+import type { MatterPage } from '../../../src/store/contract_queries.ts';
 import { queryOf } from '../../../src/store/postgres/dialect.ts';
-import type { MatterPage } from '../../../src/store/queries.ts';
-import type { Statement } from '../../../src/store/statement.ts';
-import type { Transaction } from '../../../src/store/transaction.ts';
+import type { Statement, Transaction } from '../../../src/store/transaction.ts';
 import { listMatters } from '../../../src/store/verbs/attention_list.ts';
 import { fillingStatements, LARGE_TABLES } from '../../support/many_matters.ts';
 import { connectTo, newDatabase, openTestDatabase } from './opening.ts';

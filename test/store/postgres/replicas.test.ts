@@ -1,8 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
-import { type Statement, statement } from '../../../src/store/statement.ts';
-import type { ClaimedEvent } from '../../../src/store/store.ts';
-import { type Answer, Awaited, type Transaction } from '../../../src/store/transaction.ts';
+import type { ClaimedEvent } from '../../../src/store/contract_inbox.ts';
+import { type Answer, Awaited, type Statement, statement, type Transaction } from '../../../src/store/transaction.ts';
 import { settle } from '../../../src/store/verbs/settle.ts';
 import { stated } from '../../support/orders.ts';
 import { openAttention } from '../../support/rows.ts';

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/store/postgres/database.ts';
-import { statement } from '../../../src/store/statement.ts';
-import { Awaited } from '../../../src/store/transaction.ts';
+import { Awaited, statement } from '../../../src/store/transaction.ts';
 import { runIn } from './contract_store.ts';
 import { newDatabase, openTestDatabase } from './opening.ts';
 

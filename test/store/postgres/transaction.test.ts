@@ -1,8 +1,7 @@
 import type { ClientBase } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/store/postgres/database.ts';
-import { statement } from '../../../src/store/statement.ts';
-import { type Transaction, together, type Work } from '../../../src/store/transaction.ts';
+import { statement, type Transaction, together, type Work } from '../../../src/store/transaction.ts';
 import { newDatabase, openTestDatabase } from './opening.ts';
 
 const NOTE = statement('INSERT INTO rejection_note VALUES (@text)');

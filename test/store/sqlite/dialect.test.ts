@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bindings, compile, firstRow, readRow } from '../../../src/store/sqlite/dialect.ts';
-import { statement } from '../../../src/store/statement.ts';
+import { statement } from '../../../src/store/transaction.ts';
 
 describe("PostgreSQL's words on SQLite", () => {
   let db: Database.Database;

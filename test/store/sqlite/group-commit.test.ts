@@ -4,8 +4,7 @@ import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Answer, type Call, groupCommit } from '../../../src/store/sqlite/group_commit.ts';
 import { connection } from '../../../src/store/sqlite/transaction.ts';
-import { statement } from '../../../src/store/statement.ts';
-import type { Transaction, Work } from '../../../src/store/transaction.ts';
+import { statement, type Transaction, type Work } from '../../../src/store/transaction.ts';
 import { testFolder } from '../../support/app.ts';
 
 const ADD = statement('INSERT INTO t (n) VALUES (@n)');

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import type { MatterPage } from '../../../src/store/queries.ts';
+import type { MatterPage } from '../../../src/store/contract_queries.ts';
 import { connection, finish, OpenTransaction } from '../../../src/store/sqlite/transaction.ts';
 import { listMatters } from '../../../src/store/verbs/attention_list.ts';
 import { testFolder } from '../../support/app.ts';

@@ -1,53 +1,78 @@
 import type { BudgetAsk, BudgetReturn, BudgetTaken, RequestClass } from '../domain/budget.ts';
 import type { AskReason } from '../domain/check_queue.ts';
-import type { Rule } from '../domain/decision.ts';
+import type { Rule, StateChange } from '../domain/decision.ts';
 import type { Money, StatedMoney } from '../domain/money.ts';
 import type { Order, OrderState } from '../domain/order.ts';
-import type { ClaimedEvent, FaultNote, SealedSecret, ServiceLink, StateChange } from './store.ts';
+import type { RegisteredLink, RegistrationRefusal } from '../domain/registration.ts';
+import type { FaultNote } from '../domain/retry.ts';
+import type { ClaimedEvent, ServiceLink } from './contract_inbox.ts';
 
-/** What opening links and asking about them want of a database. The rules of store.ts hold: a verb is a transaction. */
-export type Asking = ApiBudget & Openings & Checks;
+export type Links = {
+  /**
+   * Registers an order and its link, or compares with what is there: it reserves the link without `linkId`, binds an id
+   * that was missing, corrects a signing secret, or the id of a link while its order is open. Always queues a check of the
+   * link.
+   */
+  registerLink(registration: Registration): Promise<Registered>;
+};
 
-/** One budget for every request of every replica. See domain/budget.ts. */
+export type Registration = RegisteredLink & {
+  reference: string;
+  /** For a link that is not there yet. */
+  token: string;
+  /** Null: keep the secret that is there; on a new link `freshSecret` is used. */
+  secret: SealedSecret | null;
+  freshSecret: SealedSecret;
+  atMs: number;
+};
+
+/** A sealed signing secret, with its fingerprints. */
+export type SealedSecret = NonNullable<RegisteredLink['secret']> & { sealed: Uint8Array };
+
+export type Registered =
+  | { outcome: 'created' | 'same' | 'bound' | 'corrected'; order: Order; token: string; linkKey: number }
+  | { outcome: RegistrationRefusal; order: Order };
+
+/** One budget for every request of every replica. `domain/budget.ts` has its rules. */
 export type ApiBudget = {
   /**
-   * Takes a slot, before the request leaves. It is in use until a minute after it is given back; if it never is, until a
-   * minute after the deadline. Refused while the slots in use, and those that others use of the same limit, reach the
-   * cap of the class, and during a pause.
+   * Takes a slot before the request leaves. The slot is in use until a minute after it is given back; if it never is, until
+   * a minute after the deadline. Refused during a pause, and while the slots in use, and those that other programs use of
+   * the same limit, reach the cap of the class.
    */
   takeBudget(ask: BudgetAsk): Promise<BudgetTaken>;
   /**
    * Gives a slot back, with what the answer said of the limit, a pause that follows from it, and how the service takes
-   * our key: a refusal raises an attention, and `well` ends it.
+   * our key: a refusal raises attention, and `well` ends it.
    */
   returnBudget(given: BudgetReturn): Promise<void>;
 };
 
-/** The life of an opening: pending → leased → done, or `taken` where the reference belongs to a link that is not ours. */
+/** The life of an opening: pending → leased → done, or `taken` if the reference belongs to a link that is not ours. */
 export type Openings = {
   /**
-   * Commits the intent to open a link: the order, its link with token and secret, and the opening. `same`: it is there,
-   * with the same request. `conflict`: the reference is in use with another.
+   * Commits the intent to open a link: the order, its link with token and secret, and the opening. `same`: it is there
+   * already, with the same request. `conflict`: the reference is in use with another request.
    */
   openIntent(intent: Intent): Promise<Intended>;
-  /** Leases openings that are due: those never tried first, for somebody waits; then the oldest. */
+  /** Leases openings that are due: first those that were never tried, because a customer waits; then the oldest. */
   claimOpenings(claim: { limit: number; nowMs: number; leaseMs: number }): Promise<ClaimedOpening[]>;
   /**
-   * Writes what the service made: the link's id and addresses. `withheld` says why the shop must not have it; then an
-   * attention is raised. `taken`: another link here has that id, or this one has another; an attention is raised.
+   * Writes what the service made: the link's id and addresses. `withheld` says why the shop must not have it, and raises
+   * attention. `taken`: another link here has that id, or this one has another; that raises attention too.
    */
   finishOpening(
     opening: OpeningRef & {
       link: ServiceLink;
       withheld: string | null;
-      /** Whether the answer to the link's creation was not seen; it was unless this says so. */
+      /** Whether the answer to the link's creation was not seen; false by default. */
       answerLost?: boolean;
       nowMs: number;
     },
   ): Promise<'bound' | 'taken' | 'lost'>;
   /**
    * Keeps the signing secret that the service named for a link beside ours; the first that it names stays. `secret` is null
-   * if it cannot be used: `flaw` says why, and `secret_unusable` is raised. Nothing if the link is not there any more.
+   * if it cannot be used: `flaw` says why, and `secret_unusable` is raised. Does nothing if the link is gone.
    */
   keepServiceSecret(named: {
     linkKey: number;
@@ -63,7 +88,7 @@ export type Openings = {
       mayExist: boolean;
       waits: boolean;
       fault: FaultNote;
-      /** See `OpeningState`; false unless it is given. */
+      /** As in `OpeningState`; false by default. */
       needsId?: boolean;
       nowMs: number;
     },
@@ -72,7 +97,7 @@ export type Openings = {
   parkOpening(
     opening: OpeningRef & {
       fault: FaultNote;
-      /** The id of that link, where the service says it. */
+      /** The id of that link, if the service says it. */
       foreignId: string | null;
       nowMs: number;
     },
@@ -83,9 +108,9 @@ export type Openings = {
    */
   closeOpening(opening: OpeningRef & { nowMs: number }): Promise<'closed' | 'kept' | 'lost'>;
   /**
-   * Gives an order the link that a person named, and queues a check of it: an order that is parked, or that waits and may
-   * have a link at the service. An attempt under way is lost. The link's signing secret is not ours, unless it was made by
-   * such an attempt: it is asked about. `not_open`: the order waits for no money. `taken`: another link here has that
+   * Gives an order the link that a person named, and queues a check of it. The order must be parked, or wait and possibly
+   * have a link at the service. An attempt under way is lost. The link's signing secret is not ours, unless such an attempt
+   * made the link, so settled asks about it. `not_open`: the order waits for no money. `taken`: another link here has that
    * id, or this one has another.
    */
   adoptLink(adoption: {
@@ -110,12 +135,12 @@ export type Intent = {
 
 export type Intended =
   | { outcome: 'created' | 'same'; order: Order; linkKey: number; opening: OpeningState }
-  /** With the request that the reference is in use with; null where the shop registered its link itself. */
+  /** With the request that the reference is in use with; null if the shop registered its link itself. */
   | { outcome: 'conflict'; order: Order; request: string | null };
 
 export type OpeningState = {
   status: 'pending' | 'leased' | 'done' | 'taken';
-  /** Why the link is not shown, where it was made otherwise than asked. */
+  /** Why the link is not shown, if it was not made as asked. */
   withheld: string | null;
   fault: FaultNote | null;
   /** Of a parked opening: the service's link of this reference, if settled did not make it. */
@@ -134,7 +159,7 @@ export type ClaimedOpening = OpeningRef & {
   returnToken: string | null;
   sealedSecret: Uint8Array;
   keyId: string;
-  /** Known already where an authentic event brought it. */
+  /** Known already if an authentic event brought it. */
   linkId: string | null;
   mayExist: boolean;
   createdAtMs: number;
@@ -143,22 +168,22 @@ export type ClaimedOpening = OpeningRef & {
 
 export type Checks = {
   /**
-   * Leases links to ask about, the strongest reason first, as many as the budget admits now: first those in the queue,
-   * then those whose scheduled time has come. Drops what asking would not tell anything new about.
+   * Leases as many links as the budget admits now: first those in the queue, the strongest reason first, then those whose
+   * scheduled time has come. Drops reasons for which asking would tell nothing new.
    */
   claimChecks(claim: { limit: number; slots: number; nowMs: number; leaseMs: number }): Promise<ClaimedCheck[]>;
-  /** The link of an order, for a person who asks now; null where there is no such order. */
+  /** The link of an order, for a person who asks now; null if there is no such order. */
   findLink(reference: string): Promise<WatchedLink | null>;
   /**
-   * Records what the API answered about a link, leased to the caller: the row is settled like an event. `linkId` is
-   * bound where the link had none. Null where that id belongs to another link.
+   * Records what the API answered about a link as a row that is leased to the caller and settled like an event. Binds
+   * `linkId` if the link had none. Null if that id belongs to another link.
    */
   recordReading(reading: Reading): Promise<ClaimedEvent | null>;
   /**
-   * A check failed; it is tried again at `dueAtMs`, or where that is null by the schedule, as the service has no such link
-   * yet. `missing`: it knows no link of that id; an attention is raised. `sent`: whether the service was asked at all; a
-   * check that had no slot is no failure. Returns how the state of the order changed: a completion that nobody confirms is
-   * held in the end.
+   * Notes that a check failed. It is retried at `dueAtMs`; if that is null, the service has no such link yet, and the
+   * schedule asks again. `missing`: the service knows no link of that id, which raises attention. `sent`: whether the
+   * service was asked at all; a check that had no slot is no failure. Returns how the state of the order changed: a
+   * completion that no reading confirms is held in the end.
    */
   failCheck(failure: {
     linkKey: number;
@@ -167,32 +192,32 @@ export type Checks = {
     sent: boolean;
     nowMs: number;
   }): Promise<StateChange | null>;
-  /** The customer came back: queues a check, at most one per link and minute. Null where the token is none of ours. */
+  /** Queues a check because the customer came back, at most one per link and minute. Null if the token is none of ours. */
   recordReturn(returned: { returnToken: string; nowMs: number }): Promise<{ callbackUrl: string } | null>;
   /**
    * Compares a page of the service's list with what is known, and queues a check of every open link that differs. After a
-   * restore, raises `link_not_known` for each that was made since the copy, or at most `toleranceMs` before it, and that
-   * is not there.
+   * restore, raises `link_not_known` for each link that the store does not know and that was made since the copy, or at most
+   * `toleranceMs` before it.
    */
   compareListed(page: { items: readonly ListedLink[]; toleranceMs: number; nowMs: number }): Promise<Compared>;
-  /** What a sweep of the service's list asks before it begins. Reads every link. */
+  /** What a sweep of the service's list needs to know before it begins. Reads every link. */
   sweepBounds(at: { nowMs: number }): Promise<SweepBounds>;
-  /** The list was read back to when the copy was made: links made since are known, or a person was told of them. */
+  /** Ends the search after a restore: the list was read back to when the copy was made. */
   endRestore(ended: { nowMs: number }): Promise<void>;
-  /** The service's list cannot be read. After a restore a person is told, once, what to look at instead. */
+  /** Notes that the service's list cannot be read: after a restore, a person is told once what to look at instead. */
   noteNoList(noted: { why: string; nowMs: number }): Promise<void>;
   /** Makes every link that can still be paid due now, or only counts them: cancelled orders' links among them. */
   catchUp(options: { dryRun: boolean; nowMs: number }): Promise<{ links: number }>;
   /**
-   * Cancels an order, as a person wants. The service was asked before, where it has the link. Where none was asked for so
-   * far, none is opened any more. Null where there is no such order.
+   * Cancels an order for a person. If the service has its link, the caller has asked about it before. A link that was not
+   * asked for so far is not opened any more. Null if there is no such order.
    */
   cancelOrder(cancelled: { reference: string; atMs: number }): Promise<Cancelled | null>;
 };
 
 type Cancelled =
   | { outcome: 'decided'; rule: Rule; order: Order; from: OrderState }
-  /** Its link is being opened, or may be there without our knowing it: it cannot be cancelled yet. */
+  /** Its link is being opened, or may exist unknown to settled: the order cannot be cancelled yet. */
   | { outcome: 'opening'; order: Order };
 
 export type WatchedLink = {
@@ -200,7 +225,7 @@ export type WatchedLink = {
   reference: string;
   token: string;
   linkId: string | null;
-  /** Whether settled opens it and has not got its address so far. */
+  /** Whether settled opens it and does not have its address yet. */
   isOpening: boolean;
 };
 
@@ -226,11 +251,11 @@ export type ListedLink = {
 };
 
 type SweepBounds = {
-  /** Whether this process shall do it: of several replicas the one that is there for the longest does. */
+  /** Whether this process is the one to sweep: of several replicas, the one that started first. */
   isOurTurn: boolean;
-  /** Since when the oldest open link that has an id is there; null where there is none. */
+  /** When the oldest open link that has an id was created; null if there is none. */
   oldestOpenMs: number | null;
-  /** Whether the service has made any link that is known: then its list is not empty. */
+  /** Whether any known link was made by the service: then its list is not empty. */
   hasLinks: boolean;
 };
 
