@@ -14,10 +14,10 @@ const MEDIAN_LINES_MIN = 95;
  * lowers its limit as well. In the end the first two are 190 and 24 000, and all others 0.
  */
 const LIMITS = {
-  files: 227,
+  files: 223,
   lines: 29_810,
   linesMissingInMedian: 0,
-  shortFiles: 15,
+  shortFiles: 11,
   filesOfNoRoom: 0,
   filesInImportCircles: 0,
   basenamesInTooManyRooms: 0,
@@ -37,7 +37,7 @@ const SHORT_FILES = ['src/release.ts'];
 const MAY_USE_SYSTEM_CLOCK = ['src/app/', 'src/cli/', 'src/work/clock.ts', 'src/store/sqlite/thread.ts'];
 
 /** Messages of faults alone, some of them put together from parts. */
-const FAULT_FILES = ['address', 'instance', 'open', 'postgres/connection', 'postgres/faults', 'sqlite/faults'].map(
+const FAULT_FILES = ['address', 'engine', 'open', 'postgres/connection', 'postgres/faults', 'sqlite/faults'].map(
   (name) => `src/store/${name}.ts`,
 );
 
