@@ -1,5 +1,6 @@
-import type { RequestClass } from './budget.ts';
-import type { OrderState } from './order.ts';
+import type { BudgetUse, RequestClass } from './budget.ts';
+import { firstCheckAtMs } from './check_schedule.ts';
+import { isSettled, type OrderState } from './order.ts';
 
 /**
  * Why settled should ask the service about a link now, the weakest reason first. A link may have several; the strongest
@@ -59,11 +60,10 @@ export const CHECK_CLASSES = [
 
 /** Reasons that say nothing new once money was counted: the schedule asks for its reading. */
 export const MOOT_ONCE_SETTLED: readonly CheckReason[] = ['registered', 'listed', 'link_changed', 'returned'];
-const SETTLED: readonly OrderState[] = ['paid', 'refunded', 'disputed'];
 
 /** Whether asking for this reason tells nothing new while the order is in this state. */
 export function isMoot(reason: CheckReason, state: OrderState): boolean {
-  return SETTLED.includes(state) && MOOT_ONCE_SETTLED.includes(reason);
+  return isSettled(state) && MOOT_ONCE_SETTLED.includes(reason);
 }
 
 /** Whether anyone who knows a link's token can cause checks of this rank; such checks have a limit of their own. */
@@ -73,9 +73,20 @@ export function canBeForged(rank: number): boolean {
 
 /** Forgers can send hints. Hints cause at most one check of a link in this time, and this many checks in a minute. */
 export const HINT_EVERY_MS = 300_000;
-export const HINTS_PER_MINUTE_MAX = 10;
+const HINTS_PER_MINUTE_MAX = 10;
+/** Over which hints are counted. */
+export const HINT_WINDOW_MS = 60_000;
 /** The customer's return queues one check per link in this time. */
-export const RETURN_EVERY_MS = 60_000;
+const RETURN_EVERY_MS = 60_000;
+
+/**
+ * What becomes of a customer's return: it asks for a check; it is only noted, if the clock was set back since the last
+ * one; or nothing, because the last one was less than a minute ago.
+ */
+export function turnOfReturn(returnedAtMs: number | null, nowMs: number): 'check' | 'note' | 'nothing' {
+  if (returnedAtMs === null || returnedAtMs + RETURN_EVERY_MS <= nowMs) return 'check';
+  return returnedAtMs > nowMs ? 'note' : 'nothing';
+}
 
 /** A completion that the API does not confirm is held after this time; until then settled asks again after these times. */
 export const UNCONFIRMED_AFTER_MS = 600_000;
@@ -88,4 +99,134 @@ export function confirmAgainAtMs(sinceMs: number, nowMs: number): number {
   const stepMs = CONFIRM_AGAIN_MS.find((ms) => waitedMs < ms * 2) ?? CONFIRM_AGAIN_MS_MAX;
   const endMs = sinceMs + UNCONFIRMED_AFTER_MS;
   return nowMs < endMs ? Math.min(nowMs + stepMs, endMs) : nowMs + stepMs;
+}
+
+/** A check of a link that settled is still opening waits for this long, or until it is opened. */
+const OPENING_WAIT_MS = 60_000;
+
+export type WatchedLink = {
+  linkKey: number;
+  reference: string;
+  token: string;
+  linkId: string | null;
+  /** Whether settled opens it and does not have its address yet. */
+  isOpening: boolean;
+};
+
+export type ClaimedCheck = WatchedLink & { class: RequestClass; reason: AskReason; failures: number };
+
+/** A check whose turn has come in the queue. */
+export type QueuedCheck = WatchedLink & {
+  rank: number;
+  reason: CheckReason;
+  dueAtMs: number;
+  failures: number;
+  /** When a hint to the link was followed last. */
+  hintedAtMs: number | null;
+};
+
+/** A link whose scheduled time has come. */
+export type ScheduledCheck = WatchedLink & { failures: number; settledAtMs: number | null; plannedMs: number };
+
+/** What is due, each in the order in which it came to be due. */
+export type DueChecks = { ofRank(rank: number): readonly QueuedCheck[]; bySchedule: readonly ScheduledCheck[] };
+
+type CheckClass = (typeof CHECK_CLASSES)[number]['class'];
+
+/** How many may be claimed in all once those of each class are; `forged`: how many of them may be forged. */
+export type ClaimRooms = Record<CheckClass, number> & { forged: number };
+
+/** @param followed how many hints were followed lately */
+export function claimRooms(
+  { left }: BudgetUse,
+  { limit, slots }: { limit: number; slots: number },
+  followed: number,
+): ClaimRooms {
+  const room = (requestClass: CheckClass) => Math.min(limit, left(requestClass, slots));
+  const forged = HINTS_PER_MINUTE_MAX - followed;
+  return { confirm: room('confirm'), hint: room('hint'), janitor: room('janitor'), forged };
+}
+
+type PutOff = { linkKey: number; untilMs: number };
+
+/** What one claim does. */
+export type ClaimPlan = {
+  claimed: ClaimedCheck[];
+  /** Claimed links of hints. */
+  followed: number[];
+  putOff: PutOff[];
+  putOffInSchedule: PutOff[];
+};
+
+/** Plans which of the checks that are due are claimed, the strongest first, and which are put off. Changes nothing. */
+export function planClaim(due: DueChecks, rooms: ClaimRooms, nowMs: number): ClaimPlan {
+  const plan: ClaimPlan = { claimed: [], followed: [], putOff: [], putOffInSchedule: [] };
+  const { claimed, followed } = plan;
+  for (const { class: requestClass, from, to } of CHECK_CLASSES) {
+    for (let rank: number = to; rank >= from; rank--) {
+      const hasRoom = () => hasRoomFor(rank, rooms[requestClass] - claimed.length, rooms.forged - followed.length);
+      for (const check of due.ofRank(rank)) {
+        if (!hasRoom()) break;
+        planQueued(plan, check, requestClass, nowMs);
+      }
+    }
+  }
+  if (claimed.length >= rooms.janitor) return plan;
+  const inQueue = new Set(claimed.map(({ linkKey }) => linkKey));
+  for (const check of due.bySchedule) {
+    if (claimed.length >= rooms.janitor) break;
+    if (!inQueue.has(check.linkKey)) planScheduled(plan, check, nowMs);
+  }
+  return plan;
+}
+
+/** @param left room in the class of the rank; `forged`: for what can be forged */
+function hasRoomFor(rank: number, left: number, forged: number): boolean {
+  return left > 0 && (!canBeForged(rank) || forged > 0);
+}
+
+/** The ranks of which a claim may take anything. */
+export function ranksWithRoom(rooms: ClaimRooms): number[] {
+  return CHECK_CLASSES.flatMap(({ class: requestClass, from, to }) => {
+    const ranks = Array.from({ length: to - from + 1 }, (_, n) => to - n);
+    return ranks.filter((rank) => hasRoomFor(rank, rooms[requestClass], rooms.forged));
+  });
+}
+
+function planQueued(plan: ClaimPlan, check: QueuedCheck, requestClass: CheckClass, nowMs: number): void {
+  const { linkKey, rank, reason, failures } = check;
+  const turn = turnInQueue(check, nowMs);
+  if (turn === 'ask') {
+    plan.claimed.push({ ...watchedLink(check), class: requestClass, reason, failures });
+    if (canBeForged(rank)) plan.followed.push(linkKey);
+  } else plan.putOff.push({ linkKey, ...turn });
+}
+
+function planScheduled(plan: ClaimPlan, check: ScheduledCheck, nowMs: number): void {
+  const { linkKey, failures } = check;
+  const turn = turnInSchedule(check, nowMs);
+  if (turn === 'ask') {
+    plan.claimed.push({ ...watchedLink(check), class: 'janitor', reason: 'scheduled', failures });
+  } else plan.putOffInSchedule.push({ linkKey, ...turn });
+}
+
+function watchedLink({ linkKey, reference, token, linkId, isOpening }: WatchedLink): WatchedLink {
+  return { linkKey, reference, token, linkId, isOpening };
+}
+
+/** What becomes of a check whose turn has come in the queue: settled asks now, or later. */
+function turnInQueue({ rank, isOpening, hintedAtMs }: QueuedCheck, nowMs: number): 'ask' | { untilMs: number } {
+  if (isOpening) return { untilMs: nowMs + OPENING_WAIT_MS };
+  if (!canBeForged(rank) || hintedAtMs === null) return 'ask';
+  const againAtMs = hintedAtMs + HINT_EVERY_MS;
+  return againAtMs > nowMs ? { untilMs: againAtMs } : 'ask';
+}
+
+/** What becomes of a link whose scheduled time has come. One that was paid meanwhile has the schedule of paid orders. */
+function turnInSchedule(check: ScheduledCheck, nowMs: number): 'ask' | { untilMs: number } {
+  if (check.isOpening) return { untilMs: nowMs + OPENING_WAIT_MS };
+  // Money of the future was counted while the clock was ahead: that says nothing of when to ask.
+  const isAhead = check.settledAtMs !== null && check.settledAtMs > nowMs;
+  const atMs = isAhead ? nowMs : firstCheckAtMs(check, check.plannedMs);
+  return atMs > nowMs ? { untilMs: atMs } : 'ask';
 }

@@ -154,6 +154,11 @@ export function isOpen(state: OrderState): boolean {
   return state === 'awaiting_payment' || state === 'payment_pending' || state === 'expired';
 }
 
+/** Whether the order's money was counted and no person need decide about it. */
+export function isSettled(state: OrderState): boolean {
+  return state === 'paid' || state === 'refunded' || state === 'disputed';
+}
+
 /**
  * The order after a person ended this matter. Ending one about a refund says that the refund was made, so the order
  * loses that flag. Null if the matter does not change the order.

@@ -5,6 +5,11 @@ export type RowStatus = (typeof ROW_STATUSES)[number];
 /** What is kept of an attempt that failed. */
 export type FaultNote = { code: string; message: string };
 
+/** A fault as rows hold it; null if they hold none. */
+export function faultNote(code: string | null, message: string | null): FaultNote | null {
+  return code === null ? null : { code, message: message ?? '' };
+}
+
 export type RetryPolicy = { readonly baseMs: number; readonly maxMs: number; readonly attemptsMax: number };
 
 /**

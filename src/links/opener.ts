@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { formatAmount } from '../domain/money.ts';
+import type { OpeningState } from '../domain/opening.ts';
 import type { Order } from '../domain/order.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';
 import type { Store } from '../store/contract.ts';
-import type { Intended, OpeningState } from '../store/contract_links.ts';
+import type { Intended } from '../store/contract_links.ts';
 import { startPool } from '../work/loop.ts';
 import { type OpeningOptions, openOne } from './open_one.ts';
 import { differingFields, type OpenRequest, writeRequest } from './request.ts';

@@ -1,9 +1,8 @@
 import type { RequestClass } from '../domain/budget.ts';
-import type { AskReason } from '../domain/check_queue.ts';
+import type { AskReason, WatchedLink } from '../domain/check_queue.ts';
 import { carriesToken, type LinkSeen, type Service } from '../paylink/service.ts';
 import type { Store } from '../store/contract.ts';
 import type { ClaimedEvent } from '../store/contract_inbox.ts';
-import type { WatchedLink } from '../store/contract_links.ts';
 import type { Clock } from '../work/clock.ts';
 
 /** Longer than a settlement takes. A reading that is not settled by then is settled like any other row. */

@@ -1,9 +1,9 @@
 import { slotsFor } from '../domain/budget.ts';
+import type { ClaimedCheck } from '../domain/check_queue.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { type Log, logChange } from '../observe/log.ts';
 import { isMissing, ServiceFault } from '../paylink/service.ts';
 import type { Store } from '../store/contract.ts';
-import type { ClaimedCheck } from '../store/contract_links.ts';
 import { inWords } from '../work/clock.ts';
 import { startPool } from '../work/loop.ts';
 import { type AskOptions, type AskResult, ask } from './ask.ts';

@@ -1,7 +1,8 @@
-import type { BudgetAsk, BudgetReturn, BudgetTaken, RequestClass } from '../domain/budget.ts';
-import type { AskReason } from '../domain/check_queue.ts';
+import type { BudgetAsk, BudgetReturn, BudgetTaken } from '../domain/budget.ts';
+import type { AskReason, ClaimedCheck, WatchedLink } from '../domain/check_queue.ts';
 import type { Rule, StateChange } from '../domain/decision.ts';
 import type { Money, StatedMoney } from '../domain/money.ts';
+import type { OpeningState } from '../domain/opening.ts';
 import type { Order, OrderState } from '../domain/order.ts';
 import type { RegisteredLink, RegistrationRefusal } from '../domain/registration.ts';
 import type { FaultNote } from '../domain/retry.ts';
@@ -138,17 +139,6 @@ export type Intended =
   /** With the request that the reference is in use with; null if the shop registered its link itself. */
   | { outcome: 'conflict'; order: Order; request: string | null };
 
-export type OpeningState = {
-  status: 'pending' | 'leased' | 'done' | 'taken';
-  /** Why the link is not shown, if it was not made as asked. */
-  withheld: string | null;
-  fault: FaultNote | null;
-  /** Of a parked opening: the service's link of this reference, if settled did not make it. */
-  foreignId: string | null;
-  /** Whether the service may have made the link, and only a person can find its id. */
-  needsId: boolean;
-};
-
 export type OpeningRef = { linkKey: number; attempt: number };
 
 export type ClaimedOpening = OpeningRef & {
@@ -219,17 +209,6 @@ type Cancelled =
   | { outcome: 'decided'; rule: Rule; order: Order; from: OrderState }
   /** Its link is being opened, or may exist unknown to settled: the order cannot be cancelled yet. */
   | { outcome: 'opening'; order: Order };
-
-export type WatchedLink = {
-  linkKey: number;
-  reference: string;
-  token: string;
-  linkId: string | null;
-  /** Whether settled opens it and does not have its address yet. */
-  isOpening: boolean;
-};
-
-export type ClaimedCheck = WatchedLink & { class: RequestClass; reason: AskReason; failures: number };
 
 export type Reading = {
   number: number;

@@ -1,8 +1,8 @@
 import type { RequestClass } from '../domain/budget.ts';
 import type { MatterGroup, MatterKind, MatterMoney } from '../domain/matter.ts';
+import type { OpeningState } from '../domain/opening.ts';
 import type { HoldReason, Order, OrderState } from '../domain/order.ts';
 import type { FaultNote, RowStatus } from '../domain/retry.ts';
-import type { OpeningState } from './contract_links.ts';
 import type { NoticeSummary, Page } from './contract_notices.ts';
 
 /** Lists, timelines and counts for people. They see committed rows only, never hold up a commit, and page by key. */

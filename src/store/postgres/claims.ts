@@ -1,8 +1,8 @@
 import type { ClaimedEvent, Inbox } from '../contract_inbox.ts';
 import type { Openings } from '../contract_links.ts';
-import { claimedOpening, type OpeningRow } from '../openings.ts';
 import { type InTransaction, statement } from '../transaction.ts';
 import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
+import { type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
 
 // Who is in the middle of settling a row holds it: its lease lapses when he is done, or gone.
 const LAPSE_EVENTS = statement(
@@ -61,6 +61,6 @@ export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Opening
   *claimOpenings(tx, { limit, nowMs, leaseMs }) {
     tx.send(LAPSE_OPENINGS, { nowMs });
     const claim = { replica: tx.replica, limit, nowMs, untilMs: nowMs + leaseMs };
-    return (yield* tx.all<OpeningRow>(CLAIM_OPENINGS, claim)).map(claimedOpening);
+    return (yield* tx.all<ClaimedOpeningRow>(CLAIM_OPENINGS, claim)).map(claimedOpening);
   },
 };

@@ -1,8 +1,8 @@
 import type { ClaimedEvent, Inbox } from '../contract_inbox.ts';
 import type { Openings } from '../contract_links.ts';
-import { claimedOpening, type OpeningRow } from '../openings.ts';
 import { type InTransaction, statement } from '../transaction.ts';
 import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
+import { type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
 
 const LAPSE_EVENTS = statement(
   `UPDATE inbox SET status = 'pending', holder = NULL WHERE status = 'leased' AND due_at_ms <= @nowMs`,
@@ -50,7 +50,7 @@ export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Opening
   },
   *claimOpenings(tx, { limit, nowMs, leaseMs }) {
     tx.send(LAPSE_DUE_OPENINGS, { nowMs });
-    const due = yield* tx.all<OpeningRow>(DUE_OPENINGS, { nowMs, limit });
+    const due = yield* tx.all<ClaimedOpeningRow>(DUE_OPENINGS, { nowMs, limit });
     for (const { linkKey } of due) {
       tx.send(LEASE_OPENING, { linkKey, untilMs: nowMs + leaseMs, replica: tx.replica });
     }

@@ -1,5 +1,12 @@
-import { BUDGET_WINDOW_MS, foreignUse, PAUSE_MS_MAX } from '../../domain/budget.ts';
-import { API, type ApiState, type BudgetUse, budgetUse, type SlotInUse } from '../budget.ts';
+import {
+  type ApiState,
+  BUDGET_WINDOW_MS,
+  type BudgetUse,
+  budgetUse,
+  foreignUse,
+  PAUSE_MS_MAX,
+  type SlotInUse,
+} from '../../domain/budget.ts';
 import type { ApiBudget } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
@@ -53,6 +60,9 @@ const PAUSE_ASKING = statement(
   'UPDATE api_state SET asking_paused_until_ms = greatest(asking_paused_until_ms, @untilMs)',
 );
 const END_PAUSE = statement('UPDATE api_state SET asking_paused_until_ms = 0 WHERE asking_paused_until_ms > 0');
+
+/** The subject of matters that concern every request. */
+const API = 'api';
 
 export const budgetVerbs: InTransaction<ApiBudget> = {
   *takeBudget(tx, { class: requestClass, slots, deadlineMs, nowMs }) {

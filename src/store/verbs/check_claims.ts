@@ -1,21 +1,27 @@
-import { type CheckReason, checkRank, isMoot } from '../../domain/check_queue.ts';
-import type { OrderState } from '../../domain/order.ts';
 import {
+  type CheckReason,
   type ClaimPlan,
   type ClaimRooms,
+  checkRank,
   claimRooms,
   HINT_WINDOW_MS,
+  isMoot,
   planClaim,
   type QueuedCheck,
-  REQUESTED_AHEAD_MS,
   ranksWithRoom,
   type ScheduledCheck,
-  SEEN_MAX,
-} from '../checks.ts';
-import type { Checks, WatchedLink } from '../contract_links.ts';
+  type WatchedLink,
+} from '../../domain/check_queue.ts';
+import type { OrderState } from '../../domain/order.ts';
+import type { Checks } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction } from '../transaction.ts';
 import { readBudget } from './budget.ts';
 import { endMoot, LASTING_REASON } from './check_queue.ts';
+
+/** Rows that one claim reads of each rank, at most. It puts off those that must wait, so the next claim reads others. */
+const SEEN_MAX = 256;
+/** What was requested so much after now was requested before the clock was set back: it is due. */
+const REQUESTED_AHEAD_MS = 60_000;
 
 /** An opening whose reference belongs to another link waits for a person: the order's own link is asked about as any other. */
 const GOES_ON = `EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status IN ('pending', 'leased'))`;

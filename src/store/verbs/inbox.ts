@@ -8,6 +8,9 @@ import { requestCheck } from './check_queue.ts';
 /** Bodies of one claim: some thousand usual ones, or a few of the largest. All of them are in memory at once. */
 export const CLAIM_BYTES_MAX = 2 * 1024 * 1024;
 
+/** Faults of rows that wait to be understood, as SQL lists them. */
+export const UNREAD_FAULTS = "('event_not_understood', 'unreadable_event')";
+
 /** The row, if its lease is the caller's. */
 const MINE = `key = @eventKey AND attempt = @attempt AND holder = @replica AND status = 'leased'`;
 const RELEASE = statement(

@@ -1,12 +1,12 @@
-import type { Intended, Intent, OpeningState, Openings } from '../contract_links.ts';
-import { type FoundOpening, KEPT_AGAIN_MS, type OpeningColumns, openingAtCancel, openingState } from '../openings.ts';
+import { type FoundOpening, type OpeningState, openingAtCancel } from '../../domain/opening.ts';
+import type { Intended, Intent, Openings } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { OPENING_COLUMNS, type OpeningColumns, openingState } from './openings.ts';
 import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
 import { holdSecretsKey } from './secrets.ts';
 
 const NEWEST = statement(
-  `SELECT l.key AS linkKey, p.request, p.status, p.fault_code AS faultCode, p.fault_message AS faultMessage,
-     p.foreign_id AS foreignId, p.needs_id AS isIdNeeded, l.withheld
+  `SELECT l.key AS linkKey, p.request, ${OPENING_COLUMNS}
    FROM orders o JOIN link l ON l.order_key = o.key LEFT JOIN opening p ON p.link_key = l.key
    WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`,
 );
@@ -65,6 +65,9 @@ function* isHeard(tx: Transaction, linkKey: number): Work<boolean> {
   return (yield* tx.one<{ isHeard: boolean }>(HEARD, { linkKey }))?.isHeard === true;
 }
 
+/** An opening that could not be closed, because the service has its link, is tried again after this time. */
+const KEPT_AGAIN_MS = 60_000;
+
 // A delivery holds the row of its link: none can be under way while this is held.
 const LOCK_WHOLE = statement(
   'SELECT 1 FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey FOR UPDATE',
@@ -117,11 +120,11 @@ const END = statement(
 
 /** Ends the opening of an order that is cancelled while it waits for its link; false if that link may exist. */
 export function* endOpening(tx: Transaction, orderKey: number, atMs: number): Work<boolean> {
-  type Row = Pick<FoundOpening, 'linkKey' | 'linkId' | 'status'> & { mayExist: boolean };
+  type Row = Pick<FoundOpening, 'linkKey' | 'linkId' | 'status' | 'mayExist'>;
   const opening = yield* tx.one<Row>(FIND_OPENING, { orderKey });
   if (opening === undefined) return true;
   const { linkKey } = opening;
-  const at = openingAtCancel(opening, opening.mayExist, yield* isHeard(tx, linkKey));
+  const at = openingAtCancel(opening, yield* isHeard(tx, linkKey));
   if (at === 'ends') {
     tx.send(END, { atMs, linkKey });
     noteHistory(tx, { orderKey, atMs, what: 'link is not opened any more' });

@@ -1,4 +1,5 @@
 import type { Order } from '../../domain/order.ts';
+import { faultNote } from '../../domain/retry.ts';
 import type { EventDetail, EventSummary, ListedOrder, Queries, RejectionSummary } from '../contract_queries.ts';
 import { type InTransaction, statement } from '../transaction.ts';
 import { completeAll, loadOrder, ORDER, type OrderRow } from './orders.ts';
@@ -96,8 +97,7 @@ export type EventRow = Omit<EventSummary, 'conflict' | 'fault'> & {
 };
 
 export function eventSummary({ isConflict, faultCode, faultMessage, ...row }: EventRow): EventSummary {
-  const fault = faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' };
-  return { ...row, conflict: isConflict, fault };
+  return { ...row, conflict: isConflict, fault: faultNote(faultCode, faultMessage) };
 }
 
 const EVENT_COLUMNS = `i.key, i.event_id AS eventId, i.type, o.reference, l.link_id AS linkId, i.status, i.outcome,

@@ -1,4 +1,5 @@
 import { noticeName, readNoticeName } from '../../domain/notice.ts';
+import { faultNote } from '../../domain/retry.ts';
 import type {
   ClaimedNotice,
   FeedPage,
@@ -180,7 +181,7 @@ export function noticeSummary(row: NoticeRow): NoticeSummary {
   return {
     ...notice,
     id: noticeName(notice.key, random),
-    fault: faultCode === null ? null : { code: faultCode, message: faultMessage ?? '' },
+    fault: faultNote(faultCode, faultMessage),
     answer: answerStatus === null ? null : { status: answerStatus, body: answerBody ?? '' },
   };
 }

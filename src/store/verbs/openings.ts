@@ -1,23 +1,21 @@
-import { isOpen } from '../../domain/order.ts';
-import type { FaultNote } from '../../domain/retry.ts';
-import type { ServiceLink } from '../contract_inbox.ts';
-import type { OpeningRef, Openings } from '../contract_links.ts';
 import {
   bindingRefusal,
   ENDED_BY_ADOPTION,
   type FoundOpening,
   isAdoptable,
   notItsLink,
-  SECRET_SUBJECT,
+  type OpeningState,
   secretNote,
-} from '../openings.ts';
+} from '../../domain/opening.ts';
+import { isOpen } from '../../domain/order.ts';
+import { type FaultNote, faultNote } from '../../domain/retry.ts';
+import type { ServiceLink } from '../contract_inbox.ts';
+import type { ClaimedOpening, OpeningRef, Openings } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
 import { lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
 import { holdSecretsKey } from './secrets.ts';
-
-type OpeningRow = FoundOpening & { mayExist: boolean };
 
 const OPENING_ROWS = `SELECT p.link_key AS linkKey, l.order_key AS orderKey, o.reference, o.state, l.link_id AS linkId,
   p.status, p.may_exist AS mayExist FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key`;
@@ -28,10 +26,10 @@ const FIND_LEASED = statement(
 );
 
 /** Locks the order of an opening; null if its lease is no longer the caller's. */
-function* findLeased(tx: Transaction, { linkKey, attempt }: OpeningRef): Work<(OpeningRow & OpeningRef) | null> {
+function* findLeased(tx: Transaction, { linkKey, attempt }: OpeningRef): Work<(FoundOpening & OpeningRef) | null> {
   const { replica } = tx;
   lockOrderOfLink(tx, linkKey);
-  const row = yield* tx.one<OpeningRow>(FIND_LEASED, { linkKey, attempt, replica });
+  const row = yield* tx.one<FoundOpening>(FIND_LEASED, { linkKey, attempt, replica });
   return row === undefined ? null : { ...row, attempt };
 }
 
@@ -42,9 +40,9 @@ const finishOpening: InTransaction<Openings>['finishOpening'] = function* (
   const [row, owner] = yield* together(findLeased(tx, opening), ownerOf(tx, link));
   if (row === null) return 'lost';
   const { orderKey, reference } = row;
-  const refusal = bindingRefusal(row, link, owner);
+  const refusal = bindingRefusal(row, link.id, owner);
   if (refusal !== null) {
-    yield* park(tx, row, { fault: notItsLink(row, link, refusal), linkId: link.id, isForeign: false, nowMs });
+    yield* park(tx, row, { fault: notItsLink(row, link.id, refusal), linkId: link.id, isForeign: false, nowMs });
     return 'taken';
   }
   yield* bind(tx, row, link, { withheld, answerLost, note: 'opened', by: 'reading', nowMs });
@@ -55,6 +53,9 @@ const finishOpening: InTransaction<Openings>['finishOpening'] = function* (
   }
   return 'bound';
 };
+
+/** The subject of the matter that the service names secrets that cannot be used: there is one for all links. */
+const SECRET_SUBJECT = 'webhookSecret';
 
 const KEEP_SECRET = statement(
   `UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId WHERE key = @linkKey`,
@@ -109,7 +110,7 @@ type Binding = { withheld: string | null; answerLost: boolean; note: string; by:
 /** Gives an order's link what the service made, and ends its opening. */
 function* bind(
   tx: Transaction,
-  { linkKey, orderKey }: OpeningRow,
+  { linkKey, orderKey }: FoundOpening,
   link: ServiceLink,
   { withheld, answerLost, note, by, nowMs }: Binding,
 ): Work<void> {
@@ -160,7 +161,7 @@ const PARK = statement(
 type Parking = { fault: FaultNote; linkId: string | null; isForeign: boolean; nowMs: number };
 
 /** Parks an opening for a person: the service has another link under its reference. */
-function* park(tx: Transaction, row: OpeningRow, { fault, linkId, isForeign, nowMs }: Parking): Work<void> {
+function* park(tx: Transaction, row: FoundOpening, { fault, linkId, isForeign, nowMs }: Parking): Work<void> {
   const { linkKey, orderKey, reference } = row;
   const { code, message } = fault;
   tx.send(PARK, { linkKey, nowMs, code, message, foreignId: isForeign ? linkId : null });
@@ -178,13 +179,13 @@ const FENCE = statement('UPDATE opening SET attempt = attempt + 1 WHERE link_key
 
 const adoptLink: InTransaction<Openings>['adoptLink'] = function* (tx, { reference, link, nowMs }) {
   lockReference(tx, reference);
-  const newest = tx.one<OpeningRow>(FIND_NEWEST, { reference });
+  const newest = tx.one<FoundOpening>(FIND_NEWEST, { reference });
   const owner = yield* ownerOf(tx, link);
   const row = yield* newest;
   if (row === undefined) return 'not_parked';
   if (!isOpen(row.state)) return 'not_open';
-  if (!isAdoptable(row, row.mayExist)) return 'not_parked';
-  if (bindingRefusal(row, link, owner) !== null) return 'taken';
+  if (!isAdoptable(row)) return 'not_parked';
+  if (bindingRefusal(row, link.id, owner) !== null) return 'taken';
   const { linkKey } = row;
   tx.send(FENCE, { linkKey });
   yield* bind(tx, row, link, { withheld: null, answerLost: true, note: 'adopted', by: 'person', nowMs });
@@ -200,3 +201,38 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
   parkOpening,
   adoptLink,
 };
+
+/** The columns of `OpeningColumns`, of an opening `p` and its link `l`. */
+export const OPENING_COLUMNS = `p.status, l.withheld, p.fault_code AS faultCode, p.fault_message AS faultMessage,
+  p.foreign_id AS foreignId, p.needs_id AS isIdNeeded`;
+
+export type OpeningColumns = {
+  status: OpeningState['status'];
+  withheld: string | null;
+  faultCode: string | null;
+  faultMessage: string | null;
+  foreignId: string | null;
+  isIdNeeded: boolean;
+};
+
+export function openingState(row: OpeningColumns): OpeningState {
+  const { status, withheld, faultMessage } = row;
+  const fault = faultNote(row.faultCode, faultMessage);
+  const foreignId = status === 'taken' ? (row.foreignId ?? readForeign(faultMessage ?? '')) : null;
+  const needsId = fault !== null && status !== 'taken' && row.isIdNeeded;
+  return { status, withheld, fault, foreignId, needsId };
+}
+
+const FOREIGN = /^The service has a link (.+) of this reference that settled did not make\.$/;
+
+/** The link's id in the message of an opening that an older version parked; null if the message says something else. */
+function readForeign(message: string): string | null {
+  return FOREIGN.exec(message)?.[1] ?? null;
+}
+
+/** A row of an engine's claim. */
+export type ClaimedOpeningRow = Omit<ClaimedOpening, 'amount'> & ClaimedOpening['amount'];
+
+export function claimedOpening({ amountMinor, currency, ...row }: ClaimedOpeningRow): ClaimedOpening {
+  return { ...row, amount: { amountMinor, currency } };
+}

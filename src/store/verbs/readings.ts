@@ -1,23 +1,17 @@
+import { createHash } from 'node:crypto';
+import { turnOfReturn } from '../../domain/check_queue.ts';
 import type { Decision, StateChange } from '../../domain/decision.ts';
-import type { PaymentFact } from '../../domain/fact.ts';
-import {
-  type AttentionKind,
-  ENDED_BY_READINGS,
-  type LearnedBy,
-  mayBeUnconfirmed,
-  type Order,
-} from '../../domain/order.ts';
-import { isOvertaken, isUnconfirmed, tellsAll } from '../answered.ts';
-import { type Unconfirmed, whileUnconfirmed } from '../confirmation.ts';
+import { driftOf, type ReadingDecided } from '../../domain/history.ts';
+import type { OpeningState } from '../../domain/opening.ts';
+import { type AttentionKind, ENDED_BY_READINGS, type LearnedBy, mayBeUnconfirmed } from '../../domain/order.ts';
+import { isOvertaken, isUnconfirmed, tellsAll, type Unconfirmed, whileUnconfirmed } from '../../domain/reading.ts';
 import type { SettleJob } from '../contract_inbox.ts';
-import type { Checks, OpeningState } from '../contract_links.ts';
-import { driftOf } from '../drift.ts';
-import { readingColumns, turnOfReturn, unansweredSince } from '../readings.ts';
-import { UNREAD_FAULTS } from '../settle.ts';
+import type { Checks } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { COMPLETION_AWAITED, checkSchedule, dropCheck, endAnswered, requestCheck } from './check_queue.ts';
 import { writeDecision } from './decisions.ts';
+import { UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
 import { type LoadedOrder, loadOrder, lockOrder, lockOrderOfLink } from './orders.ts';
 
@@ -119,20 +113,10 @@ const INSERT_DRIFT = statement(
            AND count > 1))`,
 );
 
-/** Notes what a reading showed that was not known: see `driftOf`. A completion that waited for the reading was known. */
-export function noteDrift(
-  tx: Transaction,
-  found: {
-    before: LoadedOrder;
-    after: Order;
-    made: Decision;
-    fact: PaymentFact;
-    reading: AnsweredReading;
-    nowMs: number;
-  },
-): void {
-  const drift = driftOf(found);
-  if (drift !== null) tx.send(INSERT_DRIFT, { ...drift, linkKey: found.reading.linkKey });
+/** Notes what a reading showed that was not known. A completion that waited for the reading was known. */
+export function noteDrift(tx: Transaction, decided: ReadingDecided & { reading: AnsweredReading }): void {
+  const drift = driftOf(decided);
+  if (drift !== null) tx.send(INSERT_DRIFT, { ...drift, linkKey: decided.reading.linkKey });
 }
 
 const FIND_LINK = statement(
@@ -166,16 +150,18 @@ type Returning = { linkKey: number; orderKey: number; callbackUrl: string | null
 
 export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failCheck' | 'recordReturn'>> = {
   *recordReading(tx, reading) {
-    const { number, linkKey, linkId, body, nowMs } = reading;
+    const { number, linkKey, linkId, reason, body, nowMs, leaseMs } = reading;
     lockOrderOfLink(tx, linkKey);
     const link = yield* tx.one<{ linkId: string | null; isOpened: boolean }>(FIND_LINK, { linkKey });
     if (link === undefined) return null;
     if (link.linkId === null && !(yield* bindId(tx, { ...link, linkKey }, linkId, nowMs))) return null;
     if (link.linkId !== null && link.linkId !== linkId) return null;
-    const columns = readingColumns(reading);
-    const { timestamp, mac } = columns;
-    const row = yield* tx.one<{ key: number }>(INSERT, { ...columns, holder: tx.replica });
-    const { key: eventKey } = row as { key: number };
+    // The service does not sign its answers: a digest takes the signature's place.
+    const mac = createHash('sha256').update(body).digest();
+    const timestamp = String(nowMs);
+    const lease = { holder: tx.replica, dueAtMs: nowMs + leaseMs };
+    const columns = { linkKey, eventId: `reading:${number}`, mac, timestamp, reason, nowMs, number, ...lease };
+    const { key: eventKey } = (yield* tx.one<{ key: number }>(INSERT, columns)) as { key: number };
     tx.send(INSERT_BODY, { eventKey, body });
     return { eventKey, attempt: 1, linkKey, body, timestamp, mac, receivedAtMs: nowMs, reading: number };
   },
@@ -184,7 +170,7 @@ export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failChe
     const link = yield* tx.one<{ orderKey: number }>(FIND_LINK, { linkKey });
     if (link === undefined) return null;
     const isGivenUp = dueAtMs === null || missing;
-    yield* tellOfUnanswered(tx, { linkKey, sinceMs: unansweredSince(isGivenUp, nowMs), nowMs });
+    yield* tellOfUnanswered(tx, { linkKey, sinceMs: isGivenUp ? nowMs : nowMs - UNANSWERED_MS, nowMs });
     if (dueAtMs !== null) {
       const failed = { linkKey, dueAtMs, counted: sent ? 1 : 0 };
       tx.send(DELAY, failed);
@@ -207,6 +193,8 @@ export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failChe
   },
 };
 
+/** After a failed check that is tried again, a person is told of events that wait for an answer for longer than this. */
+const UNANSWERED_MS = 3_600_000;
 const UNANSWERED = statement(
   `SELECT i.key AS eventKey, i.fault_message AS why, o.key AS orderKey, o.reference AS subject
    FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key

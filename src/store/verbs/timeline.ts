@@ -1,5 +1,6 @@
 import { type CheckReason, isMoot } from '../../domain/check_queue.ts';
 import { firstCheckAtMs } from '../../domain/check_schedule.ts';
+import { readSecretFlaw } from '../../domain/opening.ts';
 import type { OrderState } from '../../domain/order.ts';
 import type {
   AttentionSummary,
@@ -9,12 +10,12 @@ import type {
   RejectionSummary,
   Timeline,
 } from '../contract_queries.ts';
-import { type OpeningColumns, openingState, readSecretFlaw } from '../openings.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { readParams } from './attention.ts';
 import { LASTING_REASON } from './check_queue.ts';
 import { type EventRow, eventSummary, eventsOfOrder, REJECTION } from './lists.ts';
 import { NOTICE, type NoticeRow, noticeSummary } from './notices.ts';
+import { OPENING_COLUMNS, type OpeningColumns, openingState } from './openings.ts';
 import { loadOrder } from './orders.ts';
 
 /** Rows of one kind that a timeline shows at most; the newest. */
@@ -32,8 +33,8 @@ const SCHEDULE = statement(
    FROM link WHERE order_key = @orderKey ORDER BY key DESC LIMIT 1`,
 );
 const OPENING = statement(
-  `SELECT p.status, p.attempt, p.due_at_ms AS dueAtMs, p.fault_code AS faultCode, p.fault_message AS faultMessage,
-     p.foreign_id AS foreignId, p.needs_id AS isIdNeeded, l.withheld, p.answer_lost AND l.service_sealed_secret IS NULL AS isSecretUnseen
+  `SELECT ${OPENING_COLUMNS}, p.attempt, p.due_at_ms AS dueAtMs,
+     p.answer_lost AND l.service_sealed_secret IS NULL AS isSecretUnseen
    FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey ORDER BY l.key DESC LIMIT 1`,
 );
 

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { RequestClass } from '../../../src/domain/budget.ts';
+import type { ClaimedCheck } from '../../../src/domain/check_queue.ts';
 import type { FactKind, PaymentFact } from '../../../src/domain/fact.ts';
 import { explainAttention } from '../../../src/explain/attention_sentences.ts';
 import type { Store } from '../../../src/store/contract.ts';
@@ -13,7 +14,6 @@ import type {
   SettleResult,
 } from '../../../src/store/contract_inbox.ts';
 import type {
-  ClaimedCheck,
   ClaimedOpening,
   Intent,
   Reading,

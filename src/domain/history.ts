@@ -1,0 +1,92 @@
+import { inSum } from './advice.ts';
+import type { Decision, Effect } from './decision.ts';
+import type { PaymentFact } from './fact.ts';
+import { type LedgerEntry, PAYMENTS_LISTED_MAX, payments } from './ledger.ts';
+import { formatAmount } from './money.ts';
+import type { Order } from './order.ts';
+
+/** Why an order changed: an event with its key, a reading with its number, or a person with the reason. */
+export type Cause = { kind: 'event' | 'reading' | 'person'; id: string | null };
+
+/** Effects in a person's words, one line each, for the order's history. */
+export function describeEffects(effects: readonly Effect[]): string {
+  // An id that the service gave must not look like a further effect.
+  return effects.map((effect) => describe(effect).replaceAll('\n', ' ')).join('\n');
+}
+
+function describe(effect: Effect): string {
+  switch (effect.do) {
+    case 'entry':
+      return describeEntry(effect.entry);
+    case 'settle':
+      return 'became paid; this is written once, whatever follows';
+    case 'adopt_payment_id':
+      return `payment id ${effect.paymentId} adopted`;
+    case 'hold':
+      return `hold ${effect.hold.id}: ${effect.hold.reason}`;
+    case 'end_holds':
+      return `holds ended: ${effect.resolution}`;
+    case 'flag':
+      return `flag ${effect.flag}`;
+    case 'unflag':
+      return `flag ${effect.flag} removed`;
+    case 'attention':
+      return `attention: ${effect.kind}`;
+    case 'end_attention':
+      return `attention ended: ${effect.kind}`;
+    case 'notice':
+      return `notice ${effect.type}`;
+    case 'check':
+      return 'the service is to be asked';
+  }
+}
+
+function describeEntry(entry: LedgerEntry): string {
+  const { kind, currency, paymentKey, isAssumed, customerPaid } = entry;
+  const assumed = isAssumed ? '; assumed, as the service did not name it' : '';
+  const paid = customerPaid === null ? '' : `; the customer paid ${customerPaid.amount} ${customerPaid.currency}`;
+  return `ledger: ${kind} ${formatAmount(entry)} ${currency}, payment ${paymentKey}${assumed}${paid}`;
+}
+
+/** A decision about a reading's fact, with the order before and after it. */
+export type ReadingDecided = {
+  before: { orderKey: number; order: Order };
+  after: Order;
+  made: Decision;
+  fact: PaymentFact;
+  reading: { reading: number; type: string };
+  nowMs: number;
+};
+
+/**
+ * The difference that a reading showed to what was known. The service was right if the order followed the reading; if a
+ * person must decide, it is undecided. Null if there is no difference; a link that expired in its time is none.
+ */
+export function driftOf({ before: { orderKey, order }, after, made, fact, reading, nowMs }: ReadingDecided) {
+  const followed = after.state !== order.state || made.effects.some((effect) => effect.do === 'entry');
+  const disagrees = made.effects.some((effect) => effect.do === 'attention' && effect.kind === 'service_disagrees');
+  if (!(followed || disagrees) || made.rule === 'expired') return null;
+  return {
+    orderKey,
+    number: reading.reading,
+    nowMs,
+    ours: inWords(order),
+    theirs: followed ? inWords(after) : saidInWords(fact),
+    rule: made.rule,
+    rightSide: followed ? 'service' : 'undecided',
+    learnedBy: reading.type,
+  };
+}
+
+function inWords(order: Order): string {
+  const all = payments(order);
+  const counted =
+    all.length > PAYMENTS_LISTED_MAX
+      ? [inSum(all)]
+      : all.map(({ balance }) => `${formatAmount(balance)} ${balance.currency}`);
+  return [order.state, ...(counted.length === 0 ? ['nothing counted'] : counted)].join(', ');
+}
+
+function saidInWords({ kind, paymentId }: PaymentFact): string {
+  return paymentId === null ? kind : `${kind}, payment ${paymentId}`;
+}
