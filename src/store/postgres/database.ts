@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { Fault } from '../../fault.ts';
+import type { Clock } from '../../work/clock.ts';
 import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
-import type { Answer, Transaction } from '../transaction.ts';
+import { type Answer, statement, type Transaction } from '../transaction.ts';
 import { connectionOptions } from './connection.ts';
 import { busy, connectionFault, isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
 import { BEGIN_DURABLE, finish, type Identity, OpenTransaction } from './transaction.ts';
@@ -227,5 +228,46 @@ function openSemaphore(max: number): Semaphore {
       if (next === undefined) taken--;
       else next();
     },
+  };
+}
+
+const NOW = statement('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS nowMs');
+export type DatabaseClock = Clock & {
+  /** How far this machine's clock is ahead of the database's, as it was measured last. */
+  readonly skewMs: number;
+  /** Measures it again. */
+  measure(): Promise<void>;
+};
+
+/**
+ * The time of the database, which is the same for all replicas: leases, slots of the API budget and what is due are compared
+ * by it. Between two measurements it goes on with what this machine counts, and not with what its clock says: a clock that is
+ * set moves nothing.
+ */
+export async function databaseClock(db: Pick<Database, 'once'>, machine: Clock): Promise<DatabaseClock> {
+  // Until more is known, this machine's clock is right.
+  let startedAtMs = machine.nowMs() - machine.monotonicMs();
+  let skewMs = 0;
+
+  const nowMs = () => Math.floor(startedAtMs + machine.monotonicMs());
+
+  async function measure(): Promise<void> {
+    const sinceMs = machine.monotonicMs();
+    const said = (await db.once((tx) => tx.one<{ nowMs: number }>(NOW))) as { nowMs: number };
+    // The database said it somewhere on the way, of which nobody knows the halves.
+    const halfMs = (machine.monotonicMs() - sinceMs) / 2;
+    const measuredMs = said.nowMs - sinceMs - halfMs;
+    if (Math.abs(measuredMs - startedAtMs) > halfMs) startedAtMs = measuredMs;
+    skewMs = Math.round(machine.nowMs()) - nowMs();
+  }
+
+  await measure();
+  return {
+    ...machine,
+    nowMs,
+    get skewMs() {
+      return skewMs;
+    },
+    measure,
   };
 }

@@ -1,14 +1,22 @@
+import pg from 'pg';
 import { Fault } from '../../fault.ts';
-import type { Migrated, MigrateOptions, Opened } from '../engine.ts';
-import type { Answer, Transaction, Work } from '../transaction.ts';
+import {
+  type Instance,
+  type KeysGiven,
+  type KeysNoted,
+  keysInUse,
+  type Migrated,
+  type MigrateOptions,
+  type Opened,
+} from '../engine.ts';
+import { type Applied, missingMigrations, readMigrations } from '../migrate.ts';
+import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { aliveReplicas } from '../verbs/sweep.ts';
-import { databaseClock } from './clock.ts';
-import { assertUsable } from './connection.ts';
-import { Database, type DatabaseOptions } from './database.ts';
-import { tlsFilesFault } from './faults.ts';
-import { type InstanceOptions, openInstance } from './instance.ts';
-import { migrate } from './migrate.ts';
+import { assertUsable, connectionOptions } from './connection.ts';
+import { Database, type DatabaseOptions, databaseClock } from './database.ts';
+import { connectionFault, storeFault, tlsFilesFault } from './faults.ts';
+import { BEGIN_DURABLE } from './transaction.ts';
 
 type OpenOptions = InstanceOptions & {
   /** Looked at before the instance row is: throws where the database must not be opened. */
@@ -91,4 +99,135 @@ function* refuseServed(tx: Transaction, name: string, nowMs: number): Work<void>
 
 function noIds(): never {
   throw new Error('a migration makes nothing that has an id');
+}
+
+/** `settled`, as the number under which replicas that start at once take turns. */
+const TURN = 0x5e771ed;
+/** A migration waits no longer for a table: replicas that serve would wait behind it. */
+const LOCK_TIMEOUT_MS = 5_000;
+const MIGRATION_TIMEOUT_MS = 15 * 60_000;
+
+/**
+ * Brings a database to the newest schema: every numbered file of migrations/postgres that it has not seen, all in one
+ * transaction, one replica at a time. Replicas of the release before go on serving meanwhile and after: docs/postgres.md
+ * has the rule for what a migration may do. Returns the names of what was applied.
+ */
+async function migrate(url: string, name: string): Promise<string[]> {
+  const known = readMigrations('postgres');
+  return alone(url, name, async (run) => {
+    await refuseForeign(run, name);
+    await run(
+      `CREATE TABLE IF NOT EXISTS migration (
+           number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, expands BOOLEAN NOT NULL)`,
+    );
+    const applied = (await run('SELECT number, name, sha256, expands FROM migration ORDER BY number')) as Applied[];
+    const missing = missingMigrations(known, applied, name);
+    for (const { number, name: file, sql, sha256, expands } of missing) {
+      await run(sql);
+      await run('INSERT INTO migration VALUES ($1, $2, $3, $4)', [number, file, sha256, expands]);
+    }
+    return missing.map((migration) => migration.name);
+  });
+}
+
+/** A table of ours that is another program's would be used as if it were ours. */
+async function refuseForeign(run: Run, name: string): Promise<void> {
+  const tables = (await run('SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()')) as {
+    tablename: string;
+  }[];
+  const names = tables.map(({ tablename }) => tablename);
+  if (names.length === 0 || names.includes('migration')) return;
+  throw new Fault(
+    'terminal',
+    'store_foreign',
+    `${name} holds tables of another program (${names.slice(0, 3).join(', ')}). Give settled a database of its own.`,
+  );
+}
+
+type Run = (sql: string, values?: readonly unknown[]) => Promise<unknown[]>;
+
+/** Carries out work in one transaction on a connection of its own, while no other replica does so. */
+async function alone<T>(url: string, name: string, work: (run: Run) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ ...connectionOptions(url), query_timeout: MIGRATION_TIMEOUT_MS });
+  client.on('error', () => {});
+  try {
+    await client.connect().catch((error) => {
+      throw connectionFault(error, { url, name });
+    });
+    await assertUsable(client, name);
+    await client.query(BEGIN_DURABLE);
+    await client.query(
+      `SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}; SET LOCAL lock_timeout = ${MIGRATION_TIMEOUT_MS}`,
+    );
+    await client.query('SELECT pg_advisory_xact_lock($1)', [TURN]);
+    await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+    const value = await work(async (sql, values) => (await client.query(sql, values as unknown[])).rows);
+    await client.query('COMMIT');
+    return value;
+  } catch (error) {
+    throw storeFault(error, name);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+export type InstanceOptions = Omit<KeysGiven, 'keyPlaces'> & {
+  nowMs: number;
+  /** The name of a database that is made now. */
+  newInstanceId: string;
+  /** Takes it for a copy that took the place of the database: nothing in it says so by itself. */
+  isRestored?: boolean;
+};
+
+const KEY_PLACES = { current: 'SETTLED_SECRETS_KEY', older: 'SETTLED_SECRETS_KEY_PREVIOUS' };
+
+type Row = KeysNoted & { instanceId: string; restoredFromMs: number | null };
+
+const SELECT = statement(
+  `SELECT instance_id AS instanceId, secrets_key_id AS secretsKeyId, secrets_key_others AS otherKeyIds,
+     restored_from_ms AS restoredFromMs FROM instance FOR UPDATE`,
+);
+const INSERT = statement(
+  `INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms)
+   VALUES (1, @newInstanceId, @secretsKeyId, @nowMs, @nowMs) ON CONFLICT DO NOTHING`,
+);
+const NAME_KEYS = statement('UPDATE instance SET secrets_key_id = @first, secrets_key_others = @others');
+/*
+ * Positions of the feed, versions of orders, and what was done since the copy was made, are another store's. The generation
+ * is taken from the time, because a copy that is restored twice must not get the same one twice.
+ */
+const PUT_TO_USE = statement(
+  `UPDATE instance SET generation = greatest(generation + 1, @nowMs::bigint / 1000),
+     restored_from_ms = least(restored_from_ms, alive_at_ms)
+   RETURNING restored_from_ms AS restoredFromMs`,
+);
+
+/**
+ * Reads the instance row, or writes it where the database is new; refuses a database whose secrets cannot be opened. The
+ * row names a key before any secret is sealed under it.
+ */
+export function* openInstance(tx: Transaction, options: InstanceOptions): Work<Instance & { created: boolean }> {
+  const { nowMs, isRestored = false } = options;
+  const row = yield* tx.one<Row>(SELECT);
+  if (row === undefined) {
+    if (isRestored) throw nothingRestored(options.name);
+    // Another replica began on the new database just now.
+    if ((yield* tx.run(INSERT, options)) === 0) return yield* openInstance(tx, options);
+    const { newInstanceId: instanceId, secretsKeyId } = options;
+    return { instanceId, secretsKeyIds: [secretsKeyId], restoredFromMs: null, created: true };
+  }
+  const secretsKeyIds = keysInUse({ ...options, keyPlaces: KEY_PLACES }, row);
+  const [first, ...others] = secretsKeyIds;
+  yield* tx.run(NAME_KEYS, { first, others: others.join(' ') });
+  const restored = isRestored ? yield* tx.one<Row>(PUT_TO_USE, { nowMs }) : row;
+  const restoredFromMs = restored?.restoredFromMs ?? null;
+  return { instanceId: row.instanceId, secretsKeyIds, restoredFromMs, created: false };
+}
+
+function nothingRestored(name: string): Fault {
+  return new Fault(
+    'terminal',
+    'store_foreign',
+    `${name} has no instance row, so it is no copy of a database of settled. Restore the dump, then migrate.`,
+  );
 }

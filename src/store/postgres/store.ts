@@ -3,19 +3,14 @@ import type { Store } from '../contract.ts';
 import { type OpenedEngine, stopped } from '../engine.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
-import { claimVerbs } from './claims.ts';
-import { type DatabaseClock, databaseClock } from './clock.ts';
 import { assertUsable } from './connection.ts';
-import { counterVerbs } from './counters.ts';
-import { Database, type DatabaseOptions } from './database.ts';
+import { Database, type DatabaseClock, type DatabaseOptions, databaseClock } from './database.ts';
 import { tlsFilesFault } from './faults.ts';
-import { feedVerbs } from './feed.ts';
-import type { InstanceOptions } from './instance.ts';
 import { intakeVerbs } from './intake.ts';
 import { HINTS, type Hints, openHints } from './notify.ts';
-import { openDatabase } from './open.ts';
-import { arrive, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
-import { catchUp } from './sweep.ts';
+import { type InstanceOptions, openDatabase } from './open.ts';
+import { arrive, catchUp, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
+import { claimVerbs, counterVerbs, feedVerbs } from './verbs.ts';
 
 export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'assertUsable'> &
   Pick<InstanceOptions, 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &

@@ -5,10 +5,19 @@ import type { Store } from '../contract.ts';
 import { type CallOptions, type Opened, type OpenedEngine, stopped, WAITING_MAX } from '../engine.ts';
 import { called } from '../transaction.ts';
 import { LANES } from './lanes.ts';
-import type { FromThread, NumberedAnswer, NumberedCall, ThreadStart, ToThread } from './messages.ts';
-import { receiveError, recordsOfAnswers, recordsOfCalls } from './messages.ts';
+import {
+  type FromThread,
+  type NumberedAnswer,
+  type NumberedCall,
+  pack,
+  receiveError,
+  recordsOfAnswers,
+  recordsOfCalls,
+  type ThreadStart,
+  type ToThread,
+  unpack,
+} from './messages.ts';
 import type { OpenOptions } from './open.ts';
-import { pack, unpack } from './packing.ts';
 
 const DEADLINE_CHECK_MS = 250;
 /**

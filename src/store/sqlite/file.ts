@@ -1,6 +1,9 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
+import { storeFault } from './faults.ts';
+import { markCopy } from './identity.ts';
 
 /** Whether there is neither a database nor a lock file that has known one, nor a log left of one. */
 export function isFirstStart(path: string): boolean {
@@ -49,4 +52,50 @@ export function lost(path: string): Fault {
       `is lost, put its log aside and restore it: \`mv ${path}-wal ${path}-wal.lost; rm -f ${path}-shm; cp BACKUP.db ` +
       `${path}\`. To begin with an empty store, remove ${path}.lock, ${path}-wal and ${path}-shm.`,
   );
+}
+
+/** How long a statement waits for another connection's lock. */
+export const BUSY_TIMEOUT_MS = 250;
+
+/** Opens a connection that can only read, and that no commit waits for. */
+export function openForReading(path: string): Database.Database {
+  const db = new Database(path, { readonly: true, fileMustExist: true });
+  db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  return db;
+}
+
+/**
+ * Writes a consistent copy of the database at `path` to `to`, which must not exist, and makes it durable. For a thread
+ * of its own.
+ */
+export function backUp(path: string, to: string): { bytes: number } {
+  if (existsSync(to)) throw new Error(`${to} exists; a backup never replaces a file`);
+  const draft = `${to}.part`;
+  const db = openForReading(path);
+  try {
+    db.prepare('VACUUM INTO ?').run(draft);
+    markAsCopy(draft);
+    syncPath(draft);
+    renameSync(draft, to);
+    syncPath(dirname(to));
+    return { bytes: statSync(to).size };
+  } catch (error) {
+    // Half a copy on a full disk would only keep it full.
+    rmSync(draft, { force: true });
+    throw storeFault(error, to);
+  } finally {
+    db.close();
+  }
+}
+
+/** The draft is used only once it is whole; then it is synced at once. */
+function markAsCopy(draft: string): void {
+  const copy = new Database(draft, { fileMustExist: true });
+  try {
+    copy.pragma('journal_mode = MEMORY');
+    copy.pragma('synchronous = OFF');
+    markCopy(copy);
+  } finally {
+    copy.close();
+  }
 }

@@ -4,8 +4,9 @@ import { Fault } from '../../fault.ts';
 import type { Opened } from '../engine.ts';
 import type { Transaction, Work } from '../transaction.ts';
 import { storeFault } from './faults.ts';
+import { openForReading } from './file.ts';
 import { LANES } from './lanes.ts';
-import { type OpenedDatabase, type OpenOptions, openForReading, openForWriting } from './open.ts';
+import { type OpenedDatabase, type OpenOptions, openForWriting } from './open.ts';
 import { type Connection, connection, finish, OpenTransaction } from './transaction.ts';
 
 export type Call = { verb: string; args: readonly unknown[] };

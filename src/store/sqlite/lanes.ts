@@ -1,21 +1,6 @@
-import type { Keeping } from '../contract.ts';
-import { type InTransaction, statement } from '../transaction.ts';
 import { catchUpAtOnce } from '../verbs/sweep.ts';
 import { READ, WORK } from '../verbs/table.ts';
-import { claimVerbs } from './claims.ts';
-import { counterVerbs } from './counters.ts';
-import { feedVerbs } from './feed.ts';
-import { intakeVerbs } from './intake.ts';
-
-const LAST_ALIVE = statement('SELECT alive_at_ms AS aliveAtMs FROM instance');
-const ALIVE = statement('UPDATE instance SET alive_at_ms = @atMs');
-
-const heartbeat: InTransaction<Keeping>['heartbeat'] = function* (tx, atMs) {
-  const last = yield* tx.one<{ aliveAtMs: number }>(LAST_ALIVE);
-  tx.send(ALIVE, { atMs });
-  const gapMs = atMs - (last?.aliveAtMs ?? atMs);
-  return { gapMs: Math.max(0, gapMs), aheadMs: Math.max(0, -gapMs) };
-};
+import { claimVerbs, counterVerbs, feedVerbs, heartbeat, intakeVerbs } from './verbs.ts';
 
 /** Every verb on SQLite, by the lane that carries it out. */
 export const LANES = {

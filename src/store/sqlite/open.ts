@@ -3,15 +3,14 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Migrated, MigrateOptions, Opened } from '../engine.ts';
+import { type Applied, missingMigrations, newer, readMigrations } from '../migrate.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
-import { LAPSE_OPENINGS } from './claims.ts';
 import { asOpenFault } from './faults.ts';
-import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from './file.ts';
+import { BUSY_TIMEOUT_MS, isFirstStart, lost, makeFolder, refuseFolder, syncPath } from './file.ts';
 import { APPLICATION_ID, type InstanceOptions, openInstance, refuseForeign } from './identity.ts';
-import { migrate } from './migrate.ts';
 import { connection, finish, OpenTransaction } from './transaction.ts';
+import { LAPSE_OPENINGS } from './verbs.ts';
 
-const BUSY_TIMEOUT_MS = 250;
 /** Small, because each commit looks through all of it; enough for the inner pages of indexes over millions of rows. */
 const PAGE_CACHE_KIB = 16_384;
 /** Pages of the log after which it is copied into the database: pages that change again and again are copied once. */
@@ -55,13 +54,6 @@ function lockStore(path: string): Database.Database {
   } catch (error) {
     throw asOpenFault(error, path);
   }
-}
-
-/** Opens a connection that can only read, and that no commit waits for. */
-export function openForReading(path: string): Database.Database {
-  const db = new Database(path, { readonly: true, fileMustExist: true });
-  db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  return db;
 }
 
 /** The lock stands beside the name: under two names of one database two processes could work on it. */
@@ -220,5 +212,45 @@ export function migrateSqlite(options: MigrateOptions & { path: string }): Migra
     return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
   } finally {
     lock.close();
+  }
+}
+
+/**
+ * Brings a database to the newest schema: every numbered file of migrations/sqlite that it has not seen, in order,
+ * each in a transaction of its own. A file that changed after it was applied, and a database newer than this program,
+ * are refused. Returns the names of what was applied.
+ */
+export function migrate(db: Database.Database, path: string): string[] {
+  const known = readMigrations('sqlite');
+  db.exec(
+    'CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT',
+  );
+  const applied = db.prepare('SELECT number, name, sha256 FROM migration ORDER BY number').all() as Applied[];
+  const version = Number(db.pragma('user_version', { simple: true }));
+  if (version > (known.at(-1)?.number ?? 0)) throw newer(path, `has version ${version}, made by a newer settled`);
+  const missing = missingMigrations(known, applied, path);
+  for (const migration of missing) {
+    db.exec('BEGIN IMMEDIATE');
+    try {
+      change(db, migration.sql);
+      db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(migration.number, migration.name, migration.sha256);
+      db.pragma(`user_version = ${migration.number}`);
+      db.exec('COMMIT');
+    } catch (error) {
+      // A full disk has taken the transaction back already.
+      if (db.inTransaction) db.exec('ROLLBACK');
+      throw error;
+    }
+  }
+  return missing.map((migration) => migration.name);
+}
+
+/** A migration may also change the text of the schema, where what is stored stays as it is. */
+function change(db: Database.Database, sql: string): void {
+  db.unsafeMode(true);
+  try {
+    db.exec(sql);
+  } finally {
+    db.unsafeMode(false);
   }
 }

@@ -3,21 +3,21 @@ import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import { systemClock } from '../../work/clock.ts';
-import { backUp } from './backup.ts';
-import type { Answer } from './group_commit.ts';
-import { openReader, openWriter } from './group_commit.ts';
+import { backUp } from './file.ts';
+import { type Answer, openReader, openWriter } from './group_commit.ts';
 import { openLanes } from './lanes.ts';
 import {
   type FromThread,
   type NumberedAnswer,
   type NumberedCall,
+  pack,
   recordsOfAnswers,
   recordsOfCalls,
   sendError,
   type ThreadStart,
   type ToThread,
+  unpack,
 } from './messages.ts';
-import { pack, unpack } from './packing.ts';
 
 // Written now, because a process that is killed never gets to write it at its end.
 flushCompileCache();

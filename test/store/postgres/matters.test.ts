@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { MatterPage } from '../../../src/store/contract_queries.ts';
-import { queryOf } from '../../../src/store/postgres/dialect.ts';
+import { queryOf } from '../../../src/store/postgres/transaction.ts';
 import type { Statement, Transaction } from '../../../src/store/transaction.ts';
 import { listMatters } from '../../../src/store/verbs/attention_list.ts';
 import { fillingStatements, LARGE_TABLES } from '../../support/many_matters.ts';

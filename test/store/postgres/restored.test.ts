@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
-import { openInstance } from '../../../src/store/postgres/instance.ts';
+import { openInstance } from '../../../src/store/postgres/open.ts';
 import { COPIED_AT_MS, restoreContract } from '../contract/asking-restore.ts';
 import { said, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';

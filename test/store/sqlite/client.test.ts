@@ -1,8 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { startThread, type ThreadClient } from '../../../src/store/sqlite/client.ts';
-import { recordsOfAnswers } from '../../../src/store/sqlite/messages.ts';
-import { pack } from '../../../src/store/sqlite/packing.ts';
+import { pack, recordsOfAnswers } from '../../../src/store/sqlite/messages.ts';
 import type { Clock } from '../../../src/work/clock.ts';
 
 /** A thread that does nothing by itself: the test says what it answers and when it ends. */

@@ -5,12 +5,13 @@ import { type Answer, type Call, openReader, openWriter } from '../../../src/sto
 import {
   type NumberedAnswer,
   type NumberedCall,
+  pack,
   receiveError,
   recordsOfAnswers,
   recordsOfCalls,
   sendError,
+  unpack,
 } from '../../../src/store/sqlite/messages.ts';
-import { pack, unpack } from '../../../src/store/sqlite/packing.ts';
 import { openOptions } from './opening.ts';
 
 /**

@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CHECK_REASONS, checkRank } from '../../../src/domain/check_queue.ts';
 import { APPLICATION_ID } from '../../../src/store/sqlite/identity.ts';
-import { migrate } from '../../../src/store/sqlite/migrate.ts';
+import { migrate } from '../../../src/store/sqlite/open.ts';
 import { testFolder } from '../../support/app.ts';
 import { expectReadable, rowsOfBefore } from '../rows_of_before.ts';
 import { openTestStore } from './opening.ts';

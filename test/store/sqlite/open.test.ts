@@ -12,8 +12,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { isFirstStart } from '../../../src/store/sqlite/file.ts';
-import { assertDurable, openForReading, openForWriting } from '../../../src/store/sqlite/open.ts';
+import { isFirstStart, openForReading } from '../../../src/store/sqlite/file.ts';
+import { assertDurable, openForWriting } from '../../../src/store/sqlite/open.ts';
 import { testFolder } from '../../support/app.ts';
 import { changeAsAnother, makeDatabase, openOptions, openTestStore, startChild, thrownBy } from './opening.ts';
 

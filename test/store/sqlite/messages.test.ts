@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { recordsOfAnswers, recordsOfCalls } from '../../../src/store/sqlite/messages.ts';
-import { pack, unpack } from '../../../src/store/sqlite/packing.ts';
+import { pack, recordsOfAnswers, recordsOfCalls, unpack } from '../../../src/store/sqlite/messages.ts';
 
 const bytes = (text: string) => Buffer.from(text);
 

@@ -1,0 +1,220 @@
+import type { ClaimedEvent, Inbox } from '../contract_inbox.ts';
+import type { Openings } from '../contract_links.ts';
+import type { FeedEnd, FeedPage, NoticeQueries } from '../contract_notices.ts';
+import type { Queries, Stats } from '../contract_queries.ts';
+import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
+import { type FeedRow, feedNotice } from '../verbs/notices.ts';
+import { type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
+import {
+  type Counted,
+  type Named,
+  readStats,
+  type Statuses,
+  statusesOf,
+  tally,
+  type WebhookWeek,
+  withDone,
+} from '../verbs/stats.ts';
+
+/*
+ * The verbs of which PostgreSQL has a text of its own: replicas claim rows that others do not hold, the feed gives positions
+ * in the order of commits, and old rows are counted once.
+ */
+
+// Who is settling a row holds it: its lease expires once they are done, or gone.
+const LAPSE_EVENTS = statement(
+  `UPDATE inbox SET status = 'pending', holder = NULL WHERE key IN (
+     SELECT key FROM inbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`,
+);
+// A row that lost its bytes is claimed as well: its signature does not fit no bytes, and it is dead-lettered.
+const CLAIM_EVENTS = statement(
+  `WITH due AS MATERIALIZED (
+     SELECT key, due_at_ms FROM inbox WHERE status = 'pending' AND due_at_ms <= @nowMs
+     ORDER BY due_at_ms, key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED
+   ), given AS (
+     SELECT d.key, d.due_at_ms, coalesce(b.body, '') AS body,
+       sum(coalesce(length(b.body), 0)) OVER (ORDER BY d.due_at_ms, d.key ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)
+         AS bytes_before
+     FROM due d LEFT JOIN inbox_body b ON b.inbox_key = d.key
+   ), claimed AS (
+     UPDATE inbox i SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
+     FROM given g WHERE i.key = g.key AND coalesce(g.bytes_before, 0) < ${CLAIM_BYTES_MAX}
+     RETURNING i.key, i.attempt, i.link_key, g.body, i.timestamp, i.mac, i.received_at_ms, i.reading,
+       g.due_at_ms AS was_due_at_ms
+   )
+   SELECT key AS eventKey, attempt, link_key AS linkKey, body, timestamp, mac, received_at_ms AS receivedAtMs, reading
+   FROM claimed ORDER BY was_due_at_ms, key`,
+);
+
+// Who is writing the end of an attempt holds its row: its lease expires once they are done, or gone.
+const LAPSE_OPENINGS = statement(
+  `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
+   WHERE link_key IN (SELECT link_key FROM opening WHERE status = 'leased' AND due_at_ms <= @nowMs
+     FOR NO KEY UPDATE SKIP LOCKED)`,
+);
+const CLAIM_OPENINGS = statement(
+  `WITH due AS MATERIALIZED (
+     SELECT link_key, attempt > 0 AS was_tried, due_at_ms FROM opening
+     WHERE status = 'pending' AND due_at_ms <= @nowMs ORDER BY attempt > 0, due_at_ms, link_key LIMIT @limit
+     FOR NO KEY UPDATE SKIP LOCKED
+   ), claimed AS (
+     UPDATE opening p SET status = 'leased', holder = @replica, attempt = p.attempt + 1, due_at_ms = @untilMs
+     FROM due WHERE p.link_key = due.link_key
+     RETURNING p.link_key, p.attempt, p.request, p.may_exist, due.was_tried, due.due_at_ms
+   )
+   SELECT p.link_key AS linkKey, p.attempt, o.reference, o.amount_minor AS amountMinor, o.currency, p.request, l.token,
+     l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.link_id AS linkId,
+     p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
+   FROM claimed p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
+   ORDER BY p.was_tried, p.due_at_ms, p.link_key`,
+);
+
+export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Openings, 'claimOpenings'>> = {
+  *claimEvents(tx, { limit, nowMs, leaseMs }) {
+    tx.send(LAPSE_EVENTS, { nowMs });
+    const lease = { limit, nowMs, untilMs: nowMs + leaseMs, replica: tx.replica };
+    return yield* tx.all<ClaimedEvent>(CLAIM_EVENTS, lease);
+  },
+  *claimOpenings(tx, { limit, nowMs, leaseMs }) {
+    tx.send(LAPSE_OPENINGS, { nowMs });
+    const claim = { replica: tx.replica, limit, nowMs, untilMs: nowMs + leaseMs };
+    return (yield* tx.all<ClaimedOpeningRow>(CLAIM_OPENINGS, claim)).map(claimedOpening);
+  },
+};
+
+/** A transaction that gives positions holds this lock until it has committed them. */
+const POSITIONS_TURN = 7_331_002;
+/** One transaction gives at most this many: the feed may not have been read for a long time. */
+const POSITIONS_MAX = 1_000;
+
+const ANY_WITHOUT_POSITION = statement('SELECT 1 FROM outbox WHERE position IS NULL LIMIT 1');
+const TAKE_TURN = statement(`SELECT pg_advisory_xact_lock(${POSITIONS_TURN})`);
+// Notices of one order are committed in the order of their keys. They are locked in that order, as `finishNotice` does.
+const GIVE_POSITIONS = statement(
+  `WITH fresh AS (
+     SELECT key FROM outbox WHERE position IS NULL ORDER BY key LIMIT ${POSITIONS_MAX} FOR NO KEY UPDATE
+   ), numbered AS (
+     SELECT key, (SELECT coalesce(max(position), 0) FROM outbox) + row_number() OVER (ORDER BY key) AS position FROM fresh
+   )
+   UPDATE outbox SET position = numbered.position FROM numbered WHERE outbox.key = numbered.key`,
+);
+// One more than the newest position stands for those that have none so far.
+const PAGE = statement(
+  `SELECT i.generation,
+     coalesce((SELECT max(position) FROM outbox), 0)
+       + CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) THEN 1 ELSE 0 END AS newest,
+     n.key, n.position, n.notice_id AS random, n.body
+   FROM instance i LEFT JOIN
+     (SELECT *, sum(octet_length(body)) OVER (ORDER BY position) AS bytes FROM
+        (SELECT * FROM outbox WHERE position > @after ORDER BY position LIMIT @limit) page) n
+     ON n.bytes <= @bytesMax OR n.bytes = octet_length(n.body)
+   ORDER BY n.position`,
+);
+// One statement sees one moment: of two, neither would count a notice that gets its position between them.
+const END = statement(
+  `SELECT generation, coalesce((SELECT max(position) FROM outbox), 0) AS position,
+     NOT EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) AS isWhole
+   FROM instance`,
+);
+
+/** The feed. Each verb may give positions, so each is a transaction that writes. */
+export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
+  /** Gives positions to notices that were committed without one and reads again. */
+  *readFeed(tx, page) {
+    const without = tx.one(ANY_WITHOUT_POSITION);
+    const found = tx.all<PageRow>(PAGE, page);
+    const isWhole = (yield* without) === undefined;
+    const rows = yield* found;
+    if (isWhole) return feedPage(rows);
+    yield* givePositions(tx);
+    return feedPage(yield* tx.all<PageRow>(PAGE, page));
+  },
+  *findFeedEnd(tx) {
+    const { isWhole, ...end } = (yield* tx.one<EndRow>(END)) as EndRow;
+    if (isWhole) return end;
+    if ((yield* givePositions(tx)) === POSITIONS_MAX) return null;
+    const { isWhole: _, ...given } = (yield* tx.one<EndRow>(END)) as EndRow;
+    return given;
+  },
+};
+
+type PageRow = Pick<FeedPage, 'generation' | 'newest'> & (FeedRow | { key: null });
+type EndRow = FeedEnd & { isWhole: boolean };
+
+/** Returns how many it gave. Fewer than `POSITIONS_MAX` are all that were committed when it began. */
+function givePositions(tx: Transaction): Answer<number> {
+  tx.send(TAKE_TURN);
+  return tx.run(GIVE_POSITIONS);
+}
+
+function feedPage(rows: readonly PageRow[]): FeedPage {
+  const { generation, newest } = rows[0] as PageRow;
+  const notices = rows.filter((row) => row.key !== null) as FeedRow[];
+  return { generation, newest, notices: notices.map(feedNotice) };
+}
+
+type CountedTable = 'inbox' | 'outbox';
+
+const ORDERS = statement('SELECT state AS name, count(*) AS n FROM orders GROUP BY state');
+const rowsOf = (table: CountedTable) =>
+  `(SELECT n + (SELECT count(*) FROM ${table} WHERE key > to_key) FROM counted WHERE name = '${table}')`;
+const EVENTS = statusesOf('inbox', rowsOf('inbox'));
+const NOTICES = statusesOf('outbox', rowsOf('outbox'));
+// Each rank is the beginning of an index.
+const CHECKS = statement('SELECT rank, count(*) AS n, min(due_at_ms) AS dueAtMs FROM link_check GROUP BY rank');
+const COUNTS = statement(
+  `SELECT (SELECT count(*) FROM drift) AS drift,
+     (SELECT count(*) FROM settlement WHERE webhook_missing AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)
+       AS webhooksMissing`,
+);
+/** Notices without a position that are counted at most. If nobody reads the feed, no notice has a position. */
+const FRESH_MAX = 10_000;
+const FEED = statement(
+  `SELECT (SELECT coalesce(max(position), 0) FROM outbox)
+       + (SELECT count(*) FROM (SELECT 1 FROM outbox WHERE position IS NULL LIMIT ${FRESH_MAX}) AS fresh) AS newest,
+     generation, restored_from_ms AS restoredFromMs FROM instance`,
+);
+
+export const counterVerbs: InTransaction<Pick<Queries, 'stats'>> = {
+  stats: (tx, nowMs) => readStats(tx, nowMs, count),
+};
+
+type Counts = Pick<Stats, 'drift' | 'webhooksMissing'>;
+
+function* count(tx: Transaction, week: WebhookWeek): Work<Counted> {
+  const orders = tx.all<Named>(ORDERS);
+  const events = tx.one<Statuses>(EVENTS);
+  const notices = tx.one<Statuses>(NOTICES);
+  const checks = tx.all<Counted['checks'][number]>(CHECKS);
+  const counts = tx.one<Counts>(COUNTS, week);
+  const feed = tx.one<Stats['feed']>(FEED);
+  return {
+    orders: tally(yield* orders),
+    events: withDone((yield* events) as Statuses),
+    notices: withDone((yield* notices) as Statuses),
+    checks: yield* checks,
+    ...((yield* counts) as Counts),
+    feed: (yield* feed) as Stats['feed'],
+  };
+}
+
+/** How many keys a count advances by in one step. */
+const STEP = 20_000;
+/** No transaction takes so long: every row with a smaller key than a row of this age is committed. */
+const COMMITTED_AFTER_MS = 600_000;
+const countOn = (table: CountedTable, atMs: string) =>
+  statement(
+    `UPDATE counted SET to_key = to_key + ${STEP},
+       n = n + (SELECT count(*) FROM ${table} WHERE key > to_key AND key <= to_key + ${STEP})
+     WHERE name = '${table}' AND (SELECT ${atMs} FROM ${table} WHERE key > to_key + ${STEP} ORDER BY key LIMIT 1)
+       <= @nowMs::bigint - ${COMMITTED_AFTER_MS}`,
+  );
+const COUNT_EVENTS = countOn('inbox', 'received_at_ms');
+const COUNT_NOTICES = countOn('outbox', 'created_at_ms');
+
+/** Counts old rows once, a step at a time, so that `stats` does not read all of them. */
+export function countOldRows(tx: Pick<Transaction, 'send'>, nowMs: number): void {
+  tx.send(COUNT_EVENTS, { nowMs });
+  tx.send(COUNT_NOTICES, { nowMs });
+}

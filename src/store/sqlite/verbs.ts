@@ -1,0 +1,192 @@
+import type { Keeping, Sharing } from '../contract.ts';
+import type { ClaimedEvent, Delivery, Inbox, Intake, SealedCredentials } from '../contract_inbox.ts';
+import type { Openings } from '../contract_links.ts';
+import type { FeedEnd, FeedPage, NoticeQueries } from '../contract_notices.ts';
+import type { Queries, Stats } from '../contract_queries.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
+import { recordHint, recordOne, recordRejection, type SameId } from '../verbs/intake.ts';
+import { type FeedRow, feedNotice } from '../verbs/notices.ts';
+import { type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
+import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
+import {
+  type Counted,
+  countLeases,
+  LEASES,
+  type LeaseRow,
+  type Named,
+  readStats,
+  type Statuses,
+  statusesOf,
+  tally,
+  type WebhookWeek,
+  withDone,
+} from '../verbs/stats.ts';
+
+/*
+ * The verbs of which SQLite has a text of its own: one process writes, so claims lock no rows, keys are in the order of
+ * commits, and triggers keep counts.
+ */
+
+const BY_TOKEN = statement(`${SEALED_CREDENTIALS} WHERE l.token = @token`);
+const BY_LINK_ID = statement(`${SEALED_CREDENTIALS} WHERE l.link_id = @linkId`);
+const BY_LINK_KEY = statement(`${SEALED_CREDENTIALS} WHERE l.key = @linkKey`);
+const BY_REFERENCE = statement(`${SEALED_CREDENTIALS} WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`);
+
+const SAME_ID =
+  'SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId';
+const FIND_FIRST = statement(`${SAME_ID} LIMIT 1`);
+const FIND_SAME = statement(`${SAME_ID} AND body_sha256 = @bodySha256`);
+
+function* findSameId(tx: Transaction, delivery: Delivery): Work<SameId[]> {
+  const first = yield* tx.one<SameId>(FIND_FIRST, delivery);
+  if (first === undefined || first.bodySha256.equals(delivery.bodySha256)) return first === undefined ? [] : [first];
+  return [first, ...(yield* tx.all<SameId>(FIND_SAME, delivery))];
+}
+
+/** Verbs that a delivery's answer waits for. */
+export const intakeVerbs: InTransaction<Intake> = {
+  *findCredentials(tx, by) {
+    const asked = 'token' in by ? BY_TOKEN : 'linkId' in by ? BY_LINK_ID : 'linkKey' in by ? BY_LINK_KEY : BY_REFERENCE;
+    return (yield* tx.one<SealedCredentials>(asked, by)) ?? null;
+  },
+  *recordDelivery(tx, delivery) {
+    return yield* recordOne(tx, delivery, findSameId);
+  },
+  recordHint,
+  recordRejection,
+};
+
+const LAPSE_EVENTS = statement(
+  `UPDATE inbox SET status = 'pending', holder = NULL WHERE status = 'leased' AND due_at_ms <= @nowMs`,
+);
+// A row that lost its bytes is claimed as well: its signature does not fit no bytes, and it is dead-lettered.
+const DUE_EVENTS = statement(
+  `SELECT i.key AS eventKey, i.attempt + 1 AS attempt, i.link_key AS linkKey, coalesce(b.body, x'') AS body,
+     i.timestamp, i.mac, i.received_at_ms AS receivedAtMs, i.reading
+   FROM inbox i LEFT JOIN inbox_body b ON b.inbox_key = i.key
+   WHERE i.status = 'pending' AND i.due_at_ms <= @nowMs ORDER BY i.due_at_ms, i.key LIMIT @limit`,
+);
+const LEASE_EVENT = statement(
+  `UPDATE inbox SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
+   WHERE key = @eventKey`,
+);
+
+/** A holder of an opening's lease that expired may have sent a request and had no answer. */
+export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
+  WHERE status = 'leased'`;
+const LAPSE_DUE_OPENINGS = statement(`${LAPSE_OPENINGS} AND due_at_ms <= @nowMs`);
+const DUE_OPENINGS = statement(
+  `SELECT p.link_key AS linkKey, p.attempt + 1 AS attempt, o.reference, o.amount_minor AS amountMinor, o.currency,
+     p.request, l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId,
+     l.link_id AS linkId, p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
+   FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
+   WHERE p.status = 'pending' AND p.due_at_ms <= @nowMs ORDER BY p.attempt > 0, p.due_at_ms, p.link_key LIMIT @limit`,
+);
+const LEASE_OPENING = statement(
+  `UPDATE opening SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
+   WHERE link_key = @linkKey`,
+);
+
+export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Openings, 'claimOpenings'>> = {
+  *claimEvents(tx, { limit, nowMs, leaseMs }) {
+    tx.send(LAPSE_EVENTS, { nowMs });
+    const claimed: ClaimedEvent[] = [];
+    let bytes = 0;
+    for (const event of yield* tx.all<ClaimedEvent>(DUE_EVENTS, { nowMs, limit })) {
+      if (bytes >= CLAIM_BYTES_MAX) break;
+      claimed.push(event);
+      bytes += event.body.length;
+      tx.send(LEASE_EVENT, { eventKey: event.eventKey, untilMs: nowMs + leaseMs, replica: tx.replica });
+    }
+    return claimed;
+  },
+  *claimOpenings(tx, { limit, nowMs, leaseMs }) {
+    tx.send(LAPSE_DUE_OPENINGS, { nowMs });
+    const due = yield* tx.all<ClaimedOpeningRow>(DUE_OPENINGS, { nowMs, limit });
+    for (const { linkKey } of due) {
+      tx.send(LEASE_OPENING, { linkKey, untilMs: nowMs + leaseMs, replica: tx.replica });
+    }
+    return due.map(claimedOpening);
+  },
+};
+
+// The key of a notice is its position.
+const END = statement('SELECT generation, (SELECT coalesce(max(key), 0) FROM outbox) AS position FROM instance');
+const PAGE = statement(
+  `SELECT key, key AS position, notice_id AS random, body FROM outbox WHERE key > @after ORDER BY key LIMIT @limit`,
+);
+
+export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
+  *readFeed(tx, { after, limit, bytesMax }) {
+    const { generation, position: newest } = (yield* tx.one<FeedEnd>(END)) as FeedEnd;
+    const rows = yield* tx.all<FeedRow>(PAGE, { after, limit });
+    return { generation, newest, notices: upToBytes(rows, bytesMax) };
+  },
+  *findFeedEnd(tx) {
+    return (yield* tx.one<FeedEnd>(END)) as FeedEnd;
+  },
+};
+
+/** The first notices whose bodies come to at most so many bytes together; at least one. */
+function upToBytes(rows: readonly FeedRow[], bytesMax: number): FeedPage['notices'] {
+  let bytes = 0;
+  const tooMany = rows.findIndex(({ body }, index) => {
+    bytes += Buffer.byteLength(body);
+    return index > 0 && bytes > bytesMax;
+  });
+  return rows.slice(0, tooMany === -1 ? rows.length : tooMany).map(feedNotice);
+}
+
+// Triggers keep these counts.
+const ORDERS = statement('SELECT state AS name, n FROM order_count WHERE n > 0');
+const NOTICES = statement('SELECT status AS name, n FROM notice_count');
+const CHECKS = statement(
+  `SELECT rank, n, (SELECT min(due_at_ms) FROM link_check WHERE rank = check_count.rank) AS dueAtMs FROM check_count`,
+);
+// Events and drift are never deleted, so the highest key is their number.
+const EVENTS = statusesOf('inbox', '(SELECT coalesce(max(key), 0) FROM inbox)');
+const COUNTS = statement(
+  `SELECT (SELECT coalesce(max(key), 0) FROM drift) AS drift,
+     (SELECT count(*) FROM settlement WHERE webhook_missing = 1 AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)
+       AS webhooksMissing`,
+);
+const FEED = statement(
+  `SELECT (SELECT coalesce(max(key), 0) FROM outbox) AS newest, generation, restored_from_ms AS restoredFromMs
+   FROM instance`,
+);
+
+type Counts = Pick<Stats, 'drift' | 'webhooksMissing'>;
+
+function* count(tx: Transaction, week: WebhookWeek): Work<Counted> {
+  return {
+    orders: tally(yield* tx.all<Named>(ORDERS)),
+    events: withDone((yield* tx.one<Statuses>(EVENTS)) as Statuses),
+    notices: tally(yield* tx.all<Named>(NOTICES)),
+    checks: yield* tx.all<Counted['checks'][number]>(CHECKS),
+    ...((yield* tx.one<Counts>(COUNTS, week)) as Counts),
+    feed: (yield* tx.one<Stats['feed']>(FEED)) as Stats['feed'],
+  };
+}
+
+const SERVER = statement('SELECT sqlite_version() AS version');
+
+export const counterVerbs: InTransaction<Pick<Queries, 'stats'> & Sharing> = {
+  stats: (tx, nowMs) => readStats(tx, nowMs, count),
+  /** One process has the database to itself, so it has no replicas. */
+  *storeState(tx, nowMs) {
+    const server = yield* tx.one<{ version: string }>(SERVER);
+    const leases = yield* tx.all<LeaseRow>(LEASES, { nowMs });
+    return { server: `SQLite ${server?.version}`, replicas: [], lapsed: countLeases(leases, 'lapsed') };
+  },
+};
+
+const LAST_ALIVE = statement('SELECT alive_at_ms AS aliveAtMs FROM instance');
+const ALIVE = statement('UPDATE instance SET alive_at_ms = @atMs');
+
+export const heartbeat: InTransaction<Keeping>['heartbeat'] = function* (tx, atMs) {
+  const last = yield* tx.one<{ aliveAtMs: number }>(LAST_ALIVE);
+  tx.send(ALIVE, { atMs });
+  const gapMs = atMs - (last?.aliveAtMs ?? atMs);
+  return { gapMs: Math.max(0, gapMs), aheadMs: Math.max(0, -gapMs) };
+};
