@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { backUp } from '../src/store/sqlite/backup.ts';
+import { backUp } from '../src/store/sqlite/file.ts';
 import { chanceOf } from './chance.ts';
 import { openDisk } from './disk.ts';
 import { examine } from './examine.ts';
