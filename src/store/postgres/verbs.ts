@@ -27,7 +27,9 @@ const LAPSE_EVENTS = statement(
   `UPDATE inbox SET status = 'pending', holder = NULL WHERE key IN (
      SELECT key FROM inbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`,
 );
-// A row that lost its bytes is claimed as well: its signature does not fit no bytes, and it is dead-lettered.
+// MATERIALIZED: a plan that read `due` more than once would lock more rows than its limit. The bytes are summed because all
+// bodies of a claim are in memory at once. A row that lost its bytes is claimed as well: its signature does not fit no
+// bytes, and it is dead-lettered.
 const CLAIM_EVENTS = statement(
   `WITH due AS MATERIALIZED (
      SELECT key, due_at_ms FROM inbox WHERE status = 'pending' AND due_at_ms <= @nowMs
